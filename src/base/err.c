@@ -1,0 +1,54 @@
+/* err.c - formatting of errors. */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!e)
+        return -1;
+    e->kind = kind;
+    va_start(ap, fmt);
+    vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int err_sys(struct err *e, const char *fmt, ...)
+{
+    int saved = errno;
+    va_list ap;
+    size_t n;
+
+    if (!e)
+        return -1;
+    e->kind = ERR_ENV;
+    va_start(ap, fmt);
+    vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+    va_end(ap);
+    n = strlen(e->msg);
+    snprintf(e->msg + n, sizeof e->msg - n, ": %s%s", strerror(saved),
+             saved == ENOSPC ? "; free some disk space and run again" : "");
+    return -1;
+}
+
+int err_prefix(struct err *e, const char *fmt, ...)
+{
+    char old[sizeof e->msg];
+    va_list ap;
+    size_t n;
+
+    if (!e)
+        return -1;
+    memcpy(old, e->msg, sizeof old);
+    va_start(ap, fmt);
+    vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+    va_end(ap);
+    n = strlen(e->msg);
+    snprintf(e->msg + n, sizeof e->msg - n, ": %s", old);
+    return -1;
+}

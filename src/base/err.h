@@ -1,0 +1,31 @@
+/* err.h - how every function that can fail says why.
+ *
+ * Convention: int f(..., struct err *e) returns 0, or -1 after filling *e. Outputs named ret_x are untouched
+ * on failure. Only cli/ turns an error into an exit code; libraries never exit and never print.
+ * Messages: lower case, no full stop, the thing in single quotes, the remedy after a semicolon. */
+#ifndef MC_ERR_H
+#define MC_ERR_H
+
+#include <stdarg.h>
+
+enum err_kind {
+    ERR_NONE = 0,
+    ERR_INPUT, /* the user's file, flag or data is wrong: exit 2 */
+    ERR_ENV,   /* the machine lacks something (compiler, Python, disk, permission): exit 3 */
+    ERR_STOP,  /* Ctrl-C or a deadline: the work can be continued */
+    ERR_BUG    /* a broken invariant of ours */
+};
+
+struct err {
+    enum err_kind kind;
+    char msg[1024];
+};
+
+#define ERR_INIT {ERR_NONE, ""}
+
+/* All three return -1, so that 'return err_set(e, ...)' reads as one thought. e may be NULL. */
+int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* ERR_ENV + errno text */
+int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

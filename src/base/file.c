@@ -1,0 +1,326 @@
+/* file.c - see file.h. */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+int file_read(const char *path, struct buf *out, struct err *e)
+{
+    char chunk[65536];
+    struct stat st;
+    ssize_t n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        err_sys(e, "cannot open '%s'", path);
+        if (e)
+            e->kind = ERR_INPUT;
+        return -1;
+    }
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        close(fd);
+        return err_set(e, ERR_INPUT, "'%s' is a folder; name a file", path);
+    }
+    while (!out->cut && (n = read(fd, chunk, sizeof chunk)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        buf_add(out, chunk, (size_t)n);
+    }
+    close(fd);
+    if (n < 0)
+        return err_sys(e, "cannot read '%s'", path);
+    if (out->cut)
+        return err_set(e, ERR_INPUT, "'%s' is larger than %zu bytes", path, out->max);
+    return 0;
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+    while (n) {
+        ssize_t k = write(fd, p, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return -1;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}
+
+int file_write(const char *path, const void *data, size_t n, struct err *e)
+{
+    char *tmp = xasprintf("%s.tmp.%d", path, (int)getpid());
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int rc = 0;
+
+    if (fd < 0) {
+        rc = err_sys(e, "cannot create '%s'", path);
+    } else {
+        if (write_all(fd, data, n) < 0 || fsync(fd) < 0)
+            rc = err_sys(e, "cannot write '%s'", path);
+        if (close(fd) < 0 && rc == 0)
+            rc = err_sys(e, "cannot write '%s'", path);
+        if (rc == 0 && rename(tmp, path) < 0)
+            rc = err_sys(e, "cannot replace '%s'", path);
+        if (rc < 0)
+            unlink(tmp);
+    }
+    free(tmp);
+    return rc;
+}
+
+int file_append(const char *path, const void *data, size_t n, struct err *e)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int rc = 0;
+
+    if (fd < 0)
+        return err_sys(e, "cannot open '%s'", path);
+    if (write_all(fd, data, n) < 0)
+        rc = err_sys(e, "cannot append to '%s'", path);
+    close(fd);
+    return rc;
+}
+
+int file_copy(const char *from, const char *to, struct err *e)
+{
+    struct buf b;
+    int rc;
+
+    buf_init(&b, (size_t)1 << 40);
+    rc = file_read(from, &b, e);
+    if (rc == 0)
+        rc = file_write(to, b.p, b.n, e);
+    buf_free(&b);
+    return rc;
+}
+
+bool file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+bool file_is_dir(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int dir_make(const char *path, struct err *e)
+{
+    char *copy = xstrdup(path);
+    int rc = 0;
+
+    for (char *p = copy + 1; rc == 0; p++) {
+        char c = *p;
+        if (c != '/' && c != 0)
+            continue;
+        *p = 0;
+        if (mkdir(copy, 0777) < 0 && errno != EEXIST)
+            rc = err_sys(e, "cannot create folder '%s'", copy);
+        *p = c;
+        if (!c)
+            break;
+    }
+    free(copy);
+    if (rc == 0 && !file_is_dir(path))
+        return err_set(e, ERR_ENV, "'%s' exists and is not a folder", path);
+    return rc;
+}
+
+static int remove_at(int dirfd, const char *name)
+{
+    struct stat st;
+    DIR *d;
+    struct dirent *de;
+    int fd, rc = 0;
+
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (!S_ISDIR(st.st_mode))
+        return unlinkat(dirfd, name, 0);
+    fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || !(d = fdopendir(fd)))
+        return -1;
+    while ((de = readdir(d)) != NULL)
+        if (strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && remove_at(fd, de->d_name) < 0)
+            rc = -1;
+    closedir(d);
+    return unlinkat(dirfd, name, AT_REMOVEDIR) < 0 ? -1 : rc;
+}
+
+int dir_remove(const char *path, struct err *e)
+{
+    if (remove_at(AT_FDCWD, path) < 0)
+        return err_sys(e, "cannot remove '%s'", path);
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int dir_list(const char *path, char ***ret_names, size_t *ret_n, struct err *e)
+{
+    DIR *d = opendir(path);
+    struct dirent *de;
+    char **names = NULL;
+    size_t n = 0, cap = 0;
+
+    if (!d) {
+        err_sys(e, "cannot list '%s'", path);
+        if (e)
+            e->kind = ERR_INPUT;
+        return -1;
+    }
+    while ((de = readdir(d)) != NULL) {
+        if (de->d_name[0] == '.')
+            continue;
+        if (n == cap)
+            names = xrealloc(names, (cap = cap ? cap * 2 : 32) * sizeof *names);
+        names[n++] = xstrdup(de->d_name);
+    }
+    closedir(d);
+    if (n)
+        qsort(names, n, sizeof *names, by_name);
+    *ret_names = names;
+    *ret_n = n;
+    return 0;
+}
+
+void names_free(char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+}
+
+char *dir_temp(const char *prefix, struct err *e)
+{
+    const char *base = getenv("TMPDIR");
+    char *path = xasprintf("%s/%s.XXXXXX", base && *base ? base : "/tmp", prefix);
+
+    if (!mkdtemp(path)) {
+        err_sys(e, "cannot create a temporary folder '%s'", path);
+        free(path);
+        return NULL;
+    }
+    return path;
+}
+
+char *path_join(const char *a, const char *b)
+{
+    size_t n = strlen(a);
+
+    if (!*b)
+        return xstrdup(a);
+    return xasprintf("%s%s%s", a, n && a[n - 1] == '/' ? "" : "/", b);
+}
+
+char *path_stem(const char *path)
+{
+    const char *s = strrchr(path, '/'), *dot;
+
+    s = s ? s + 1 : path;
+    dot = strrchr(s, '.');
+    return xstrndup(s, dot && dot > s ? (size_t)(dot - s) : strlen(s));
+}
+
+char *path_share(const char *name)
+{
+    const char *env = getenv("MUSACODER_SHARE");
+    char exe[PATH_MAX], *slash;
+    ssize_t n;
+
+    if (env && *env)
+        return path_join(env, name);
+    n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[n < 0 ? 0 : n] = 0;
+    for (int up = 0; up < 2; up++) /* drop "/musacoder", then "/build" */
+        if ((slash = strrchr(exe, '/')))
+            *slash = 0;
+    /* test programs live deeper in the build folder: climb until the runner is beside us */
+    for (;;) {
+        char *probe = path_join(*exe ? exe : "/", "runner");
+        bool found = file_is_dir(probe);
+        free(probe);
+        if (found || !(slash = strrchr(exe, '/')))
+            break;
+        *slash = 0;
+    }
+    return path_join(*exe ? exe : ".", name);
+}
+
+static char *user_dir(const char *own, const char *xdg, const char *home_tail, const char *name)
+{
+    const char *v;
+    char *base, *path;
+
+    if ((v = getenv(own)) && *v)
+        base = xstrdup(v);
+    else if ((v = getenv(xdg)) && *v)
+        base = path_join(v, "musacoder");
+    else
+        base = xasprintf("%s/%s/musacoder", (v = getenv("HOME")) && *v ? v : "/root", home_tail);
+    path = path_join(base, name);
+    free(base);
+    return path;
+}
+
+char *path_data(const char *name)
+{
+    return user_dir("MUSACODER_DATA_DIR", "XDG_DATA_HOME", ".local/share", name);
+}
+
+char *path_cache(const char *name)
+{
+    return user_dir("MUSACODER_CACHE_DIR", "XDG_CACHE_HOME", ".cache", name);
+}
+
+char *path_python(struct err *e)
+{
+    const char *env = getenv("MUSACODER_PYTHON");
+    char *p, *link;
+    struct buf b;
+
+    if (env && *env) {
+        if (access(env, X_OK) == 0)
+            return xstrdup(env);
+        err_set(e, ERR_ENV, "MUSACODER_PYTHON names '%s', which cannot be run; unset it or run 'make setup'", env);
+        return NULL;
+    }
+    /* 'make setup' writes the chosen interpreter's path here: the virtual environment's or one it found */
+    link = path_data("python");
+    buf_init(&b, 4096);
+    p = NULL;
+    if (file_exists(link) && file_read(link, &b, NULL) == 0) {
+        b.p[strcspn(b.p, "\r\n")] = 0;
+        if (access(b.p, X_OK) == 0)
+            p = xstrdup(b.p);
+    }
+    buf_free(&b);
+    free(link);
+    if (!p) {
+        p = path_data("venv/bin/python");
+        if (access(p, X_OK) != 0) {
+            free(p);
+            p = NULL;
+            err_set(e, ERR_ENV, "no Python with PyTorch is set up; run 'make setup' or set MUSACODER_PYTHON");
+        }
+    }
+    return p;
+}

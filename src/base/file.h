@@ -1,0 +1,39 @@
+/* file.h - files, folders, and where the project's own things are. Paths are NUL-terminated UTF-8.
+ * Functions that return char * give an owned string: the caller frees it. */
+#ifndef MC_FILE_H
+#define MC_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Appends the whole file to out (initialised by the caller). Larger than out->max is an error, not a cut. */
+int file_read(const char *path, struct buf *out, struct err *e);
+/* Writes beside the target, fsyncs, renames: readers see the old or the new file, never a part. */
+int file_write(const char *path, const void *data, size_t n, struct err *e);
+int file_append(const char *path, const void *data, size_t n, struct err *e); /* one write(2), O_APPEND */
+int file_copy(const char *from, const char *to, struct err *e);
+bool file_exists(const char *path);
+bool file_is_dir(const char *path);
+int dir_make(const char *path, struct err *e);                      /* with parents; existing is fine */
+int dir_remove(const char *path, struct err *e);                    /* recursive, never follows links */
+int dir_list(const char *path, char ***ret_names, size_t *ret_n, struct err *e); /* sorted, no dot files */
+void names_free(char **names, size_t n);
+char *dir_temp(const char *prefix, struct err *e); /* a new private folder under $TMPDIR or /tmp; NULL on error */
+
+char *path_join(const char *a, const char *b);
+char *path_stem(const char *path); /* "a/b/19_ReLU.py" -> "19_ReLU" */
+
+/* Where simt/, litetorch/, runner/, recipes/ are: $MUSACODER_SHARE, else the folder above the one that holds the
+ * running binary, i.e. the checkout. */
+char *path_share(const char *name);
+/* $MUSACODER_DATA_DIR, else $XDG_DATA_HOME/musacoder, else ~/.local/share/musacoder: the virtual environment. */
+char *path_data(const char *name);
+/* $MUSACODER_CACHE_DIR, else $XDG_CACHE_HOME/musacoder, else ~/.cache/musacoder: builds and verdicts. */
+char *path_cache(const char *name);
+/* The Python to run runner/ with: $MUSACODER_PYTHON, else the virtual environment's, else NULL with a remedy. */
+char *path_python(struct err *e);
+
+#endif

@@ -1,0 +1,38 @@
+/* json.h - JSON (jansson), JSON Lines and YAML (libyaml) with our rules: duplicate keys are refused, foreign bytes
+ * pass one UTF-8 sanitiser, non-finite numbers are the strings "nan" "inf" "-inf".
+ * json_t values follow jansson's reference counting: 'new' is said where the caller owns the result. */
+#ifndef MC_JSON_H
+#define MC_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+json_t *json_parse(const char *text, size_t n, const char *what, struct err *e); /* new; NULL on error */
+json_t *json_read(const char *path, struct err *e);                              /* new; NULL on error */
+json_t *yaml_read(const char *path, struct err *e);                              /* new; one document, NULL on error */
+json_t *yaml_parse(const char *text, size_t n, const char *what, struct err *e);
+char *json_text(const json_t *v);                            /* compact, key order kept; caller frees */
+int json_write(const char *path, const json_t *v, struct err *e); /* pretty, atomic */
+int jsonl_append(const char *path, const json_t *v, struct err *e); /* one line, one write */
+
+json_t *json_num(double x);                              /* new; finite number, else "nan" "inf" "-inf" */
+double json_num_value(const json_t *v);                  /* inverse of json_num; NaN if v is neither */
+json_t *json_utf8(const char *s, size_t n);              /* new string; invalid bytes become U+FFFD, NUL too */
+
+const char *json_str(const json_t *obj, const char *key, const char *fallback); /* borrowed */
+int64_t json_i64(const json_t *obj, const char *key, int64_t fallback);
+double json_f64(const json_t *obj, const char *key, double fallback);
+bool json_flag(const json_t *obj, const char *key, bool fallback);
+
+/* Reads a JSON Lines file line by line: for each non-empty line, f is called; it returns -1 to stop with an error.
+ * A broken last line (a writer died) is skipped with a warning; a broken line elsewhere is an error. */
+int jsonl_each(const char *path, int (*f)(json_t *v, size_t line, void *ctx, struct err *e), void *ctx, struct err *e);
+
+/* Appends s with invalid UTF-8 sequences replaced by U+FFFD, per the WHATWG "maximal subpart" practice. */
+void utf8_sanitize(struct buf *out, const char *s, size_t n);
+
+#endif

@@ -1,0 +1,280 @@
+/* opt.c - see opt.h. */
+#include "base/opt.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+
+static int distance(const char *a, const char *b)
+{
+    int row[65], n = (int)strlen(b), diag, up;
+
+    if (n > 64 || strlen(a) > 64)
+        return 64;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; *a; a++, i++) {
+        diag = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            up = row[j];
+            int best = diag + (*a != b[j - 1]);
+            if (up + 1 < best)
+                best = up + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+            diag = up;
+        }
+    }
+    return row[n];
+}
+
+const char *nearest_word(const char *word, const char *(*get)(const void *ctx, int i), const void *ctx)
+{
+    const char *best = NULL, *w;
+    int best_d = 1 + (int)strlen(word) / 3;
+
+    for (int i = 0; (w = get(ctx, i)) != NULL; i++) {
+        int d = distance(word, w);
+        if (strlen(word) >= 3 && !strncmp(w, word, strlen(word)))
+            d = 1;
+        if (d <= best_d && (!best || d < best_d)) {
+            best = w;
+            best_d = d;
+        }
+    }
+    return best;
+}
+
+static const struct opt *find(const struct opt *rows, const char *name, size_t n)
+{
+    for (; rows->name; rows++)
+        if (strlen(rows->name) == n && !strncmp(rows->name, name, n))
+            return rows;
+    return NULL;
+}
+
+static const char *row_name(const void *ctx, int i)
+{
+    return ((const struct opt *)ctx)[i].name;
+}
+
+static int unknown(const struct opt *rows, const char *what, const char *name, struct err *e)
+{
+    const char *near = nearest_word(name, row_name, rows);
+
+    if (near)
+        return err_set(e, ERR_INPUT, "unknown %s '%s'; did you mean '%s'?", what, name, near);
+    return err_set(e, ERR_INPUT, "unknown %s '%s'; -h lists the options", what, name);
+}
+
+static bool choice_ok(const char *help, const char *v)
+{
+    size_t n = strlen(v);
+
+    for (const char *p = help; *p && *p != ':'; p += *p == '|') {
+        size_t k = strcspn(p, "|:");
+        if (k == n && !strncmp(p, v, n))
+            return true;
+        p += k;
+    }
+    return false;
+}
+
+/* Text to a typed value; new reference, or NULL with *e set. */
+static json_t *convert(const struct opt *row, const char *text, struct err *e)
+{
+    char *end;
+
+    errno = 0;
+    switch (row->type) {
+    case OPT_BOOL:
+        if (!strcmp(text, "true") || !strcmp(text, "1") || !strcmp(text, "yes"))
+            return json_true();
+        if (!strcmp(text, "false") || !strcmp(text, "0") || !strcmp(text, "no"))
+            return json_false();
+        err_set(e, ERR_INPUT, "'%s' wants true or false, not '%s'", row->name, text);
+        return NULL;
+    case OPT_INT: {
+        long long v = strtoll(text, &end, 10);
+        if (*text && !*end && !errno)
+            return json_integer(v);
+        err_set(e, ERR_INPUT, "'%s' wants a whole number, not '%s'", row->name, text);
+        return NULL;
+    }
+    case OPT_REAL: {
+        double v = strtod(text, &end);
+        if (*text && !*end && v == v && v < 1e300 && v > -1e300)
+            return json_real(v);
+        err_set(e, ERR_INPUT, "'%s' wants a number, not '%s'", row->name, text);
+        return NULL;
+    }
+    case OPT_CHOICE:
+        if (!choice_ok(row->help, text)) {
+            err_set(e, ERR_INPUT, "'%s' wants one of %.*s, not '%s'", row->name, (int)strcspn(row->help, ":"),
+                    row->help, text);
+            return NULL;
+        }
+        break;
+    case OPT_STR:
+        break;
+    }
+    return json_utf8(text, strlen(text));
+}
+
+static int set_text(struct opts *o, const struct opt *row, const char *text, struct err *e)
+{
+    json_t *v = convert(row, text, e);
+
+    return v ? json_object_set_new(o->values, row->name, v) : -1;
+}
+
+static int set_defaults(struct opts *o, struct err *e)
+{
+    for (const struct opt *row = o->rows; row->name; row++) {
+        char var[80] = "MUSACODER_";
+        size_t n = strlen(var);
+        const char *env;
+        for (const char *p = row->name; *p && n < sizeof var - 1; p++)
+            var[n++] = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+        var[n] = 0;
+        env = getenv(var);
+        if (env && *env) {
+            if (set_text(o, row, env, e) < 0)
+                return err_prefix(e, "environment variable %s", var);
+        } else if (row->def && set_text(o, row, row->def, e) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int set_config(struct opts *o, const json_t *config, struct err *e)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach((json_t *)config, key, v)
+    {
+        const struct opt *row = find(o->rows, key, strlen(key));
+        char *text;
+        int rc;
+        if (!row)
+            return unknown(o->rows, "key", key, e);
+        if (json_is_object(v) || json_is_array(v))
+            return err_set(e, ERR_INPUT, "key '%s' wants a single value", key);
+        text = json_is_string(v) ? xstrdup(json_string_value(v)) : json_text(v);
+        rc = json_is_null(v) ? (json_object_del(o->values, key), 0) : set_text(o, row, text, e);
+        free(text);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int set_flag(struct opts *o, int argc, char **argv, int *i, struct err *e)
+{
+    const char *arg = argv[*i] + 2, *eq = strchr(arg, '=');
+    size_t n = eq ? (size_t)(eq - arg) : strlen(arg);
+    const struct opt *row = find(o->rows, arg, n);
+    char *word;
+
+    if (!row && !eq && !strncmp(arg, "no-", 3) && (row = find(o->rows, arg + 3, n - 3)) && row->type == OPT_BOOL)
+        return set_text(o, row, "false", e);
+    if (!row || (row->type != OPT_BOOL && !eq && *i + 1 >= argc)) {
+        if (row)
+            return err_set(e, ERR_INPUT, "option '--%s' wants a value", row->name);
+        word = xstrndup(arg, n);
+        unknown(o->rows, "option", word, e);
+        free(word);
+        return -1;
+    }
+    if (row->type == OPT_BOOL && !eq)
+        return set_text(o, row, "true", e);
+    return set_text(o, row, eq ? eq + 1 : argv[++*i], e);
+}
+
+int opts_parse(const struct opt *rows, int argc, char **argv, const json_t *config, struct opts *ret, struct err *e)
+{
+    struct opts o = {.rows = rows, .values = json_object()};
+    bool flags = true;
+
+    o.args = xcalloc((size_t)argc + 1, sizeof *o.args);
+    if (set_defaults(&o, e) < 0 || (config && set_config(&o, config, e) < 0))
+        goto fail;
+    for (int i = 0; i < argc; i++) {
+        if (flags && !strcmp(argv[i], "--"))
+            flags = false;
+        else if (flags && (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help")))
+            o.help = true;
+        else if (flags && argv[i][0] == '-' && argv[i][1] == '-') {
+            if (set_flag(&o, argc, argv, &i, e) < 0)
+                goto fail;
+        } else if (flags && argv[i][0] == '-' && argv[i][1]) {
+            unknown(rows, "option", argv[i], e);
+            goto fail;
+        } else
+            o.args[o.n_args++] = argv[i];
+    }
+    *ret = o;
+    return 0;
+fail:
+    opts_free(&o);
+    return -1;
+}
+
+void opts_free(struct opts *o)
+{
+    json_decref(o->values);
+    free(o->args);
+    memset(o, 0, sizeof *o);
+}
+
+const char *opts_str(const struct opts *o, const char *name)
+{
+    return json_string_value(json_object_get(o->values, name));
+}
+
+int64_t opts_int(const struct opts *o, const char *name)
+{
+    return json_integer_value(json_object_get(o->values, name));
+}
+
+double opts_real(const struct opts *o, const char *name)
+{
+    return json_number_value(json_object_get(o->values, name));
+}
+
+bool opts_bool(const struct opts *o, const char *name)
+{
+    return json_is_true(json_object_get(o->values, name));
+}
+
+bool opts_has(const struct opts *o, const char *name)
+{
+    return json_object_get(o->values, name) != NULL;
+}
+
+void opts_help(FILE *out, const struct opt *rows)
+{
+    static const char *const meta[] = {"", " N", " X", " TEXT", " WORD"};
+    const char *section = NULL;
+
+    for (; rows->name; rows++) {
+        char left[64];
+        if (!section || strcmp(section, rows->section)) {
+            section = rows->section;
+            fprintf(out, "\n%s options:\n", section);
+        }
+        snprintf(left, sizeof left, "--%s%s", rows->name, meta[rows->type]);
+        fprintf(out, "  %-26s %s", left, rows->help);
+        if (rows->def && *rows->def && !(rows->type == OPT_BOOL && !strcmp(rows->def, "false")))
+            fprintf(out, " [%s]", rows->def);
+        fputc('\n', out);
+    }
+}

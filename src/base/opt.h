@@ -1,0 +1,50 @@
+/* opt.h - one row per option: {section, name, type, default, help} is the flag --name, the recipe key 'name' (under
+ * its section), the variable MUSACODER_NAME (dashes become underscores), the -h text and the documentation.
+ * Precedence: flag, recipe, environment, default. Unknown names are refused with the nearest known one.
+ *
+ * Rows end with a row whose name is NULL. Defaults are text, exactly as a user would type them; NULL means unset. */
+#ifndef MC_OPT_H
+#define MC_OPT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_CHOICE /* help starts with "a|b|c: " */ };
+
+struct opt {
+    const char *section;
+    const char *name;
+    enum opt_type type;
+    const char *def;
+    const char *help;
+};
+
+struct opts {
+    const struct opt *rows;
+    json_t *values; /* name -> bool, integer, real, string; a missing key means unset */
+    char **args;    /* positional arguments, borrowed from argv */
+    int n_args;
+    bool help; /* -h or --help was given */
+};
+
+/* argv without the command's own name. config may be NULL: the recipe's section for this command, an object.
+ * Flags are --name value, --name=value, --flag, --no-flag; '--' ends them; '-' alone is positional. */
+int opts_parse(const struct opt *rows, int argc, char **argv, const json_t *config, struct opts *ret, struct err *e);
+void opts_free(struct opts *o);
+
+const char *opts_str(const struct opts *o, const char *name); /* NULL when unset */
+int64_t opts_int(const struct opts *o, const char *name);     /* the row must have a default or be checked with opts_has */
+double opts_real(const struct opts *o, const char *name);
+bool opts_bool(const struct opts *o, const char *name);
+bool opts_has(const struct opts *o, const char *name);
+
+void opts_help(FILE *out, const struct opt *rows);
+
+/* The known word closest to 'word' (edit distance at most 1/3 of its length, or a shared prefix), else NULL. */
+const char *nearest_word(const char *word, const char *(*get)(const void *ctx, int i), const void *ctx);
+
+#endif

@@ -1,0 +1,27 @@
+/* cli.h - a command is one file cmd_NAME.c with one descriptor, and one row in main.c's table.
+ *
+ * To add a command: write cmd_NAME.c ending in 'const struct command cmd_NAME', declare it below, add it to the table.
+ * The adapter parses nothing itself and holds no logic: it reads options, calls one module, prints, returns a code. */
+#ifndef MC_CLI_H
+#define MC_CLI_H
+
+#include "base/err.h"
+#include "base/opt.h"
+
+enum exit_code { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3, EXIT_STOPPED = 130 };
+
+struct command {
+    const char *name;
+    const char *summary;    /* one line, for 'musacoder help' */
+    const char *usage;      /* "[--json] CANDIDATE..." */
+    const char *about;      /* what -h teaches, before the options; ends with a newline */
+    const struct opt *rows; /* ends with a NULL name */
+    int (*run)(const struct opts *o, struct err *e); /* an exit code; -1 means 'see *e' */
+};
+
+extern const struct command cmd_version, cmd_help;
+
+const struct command *command_find(const char *name);
+int exit_code_of(const struct err *e);
+
+#endif

@@ -1,0 +1,133 @@
+/* main.c - the command table. Reading order: this file, one cmd_*.c, then the module that it calls. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/cli.h"
+
+#ifndef MC_VERSION
+#define MC_VERSION "0.1.0"
+#endif
+
+static const struct command *const commands[] = {
+    &cmd_help, &cmd_version,
+};
+
+#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (!strcmp(commands[i]->name, name))
+            return commands[i];
+    return NULL;
+}
+
+int exit_code_of(const struct err *e)
+{
+    switch (e->kind) {
+    case ERR_NONE: return EXIT_OK;
+    case ERR_INPUT: return EXIT_USAGE;
+    case ERR_STOP: return EXIT_STOPPED;
+    case ERR_ENV:
+    case ERR_BUG: break;
+    }
+    return EXIT_UNFIT;
+}
+
+static const char *command_name(const void *ctx, int i)
+{
+    (void)ctx;
+    return (size_t)i < N_COMMANDS ? commands[i]->name : NULL;
+}
+
+static void print_usage(FILE *out)
+{
+    fprintf(out, "musacoder - language models that write native GPU kernels, and the judge that verifies them\n\n"
+                 "usage: musacoder COMMAND [options]\n\ncommands:\n");
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(out, "\n'musacoder COMMAND -h' explains a command. New here? 'make demo' shows the whole loop.\n");
+}
+
+static void print_command_help(FILE *out, const struct command *c)
+{
+    fprintf(out, "usage: musacoder %s %s\n\n%s", c->name, c->usage, c->about);
+    if (c->rows[0].name)
+        opts_help(out, c->rows);
+}
+
+static const struct opt no_rows[] = {{0}};
+
+static int help_run(const struct opts *o, struct err *e)
+{
+    const struct command *c;
+
+    if (o->n_args == 0) {
+        print_usage(stdout);
+        return EXIT_OK;
+    }
+    if (!(c = command_find(o->args[0])))
+        return err_set(e, ERR_INPUT, "no command '%s'; 'musacoder help' lists them", o->args[0]);
+    print_command_help(stdout, c);
+    return EXIT_OK;
+}
+
+const struct command cmd_help = {"help", "list the commands, or explain one", "[COMMAND]",
+                                 "Lists the commands, or explains one as 'COMMAND -h' does.\n", no_rows, help_run};
+
+static int version_run(const struct opts *o, struct err *e)
+{
+    (void)o, (void)e;
+    puts("musacoder " MC_VERSION);
+    return EXIT_OK;
+}
+
+const struct command cmd_version = {"version", "print the version", "", "Prints the version.\n", no_rows, version_run};
+
+static int run_command(const struct command *c, int argc, char **argv)
+{
+    struct err e = ERR_INIT;
+    struct opts o;
+    int rc;
+
+    if (opts_parse(c->rows, argc, argv, NULL, &o, &e) < 0) {
+        fprintf(stderr, "musacoder %s: %s\n", c->name, e.msg);
+        return exit_code_of(&e);
+    }
+    if (o.help) {
+        print_command_help(stdout, c);
+        rc = EXIT_OK;
+    } else {
+        stop_install();
+        rc = c->run(&o, &e);
+        if (rc < 0) {
+            log_error("%s", e.msg);
+            rc = exit_code_of(&e);
+        }
+    }
+    opts_free(&o);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    const struct command *c;
+    const char *near;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) {
+        print_usage(argc < 2 ? stderr : stdout);
+        return argc < 2 ? EXIT_USAGE : EXIT_OK;
+    }
+    if (!strcmp(argv[1], "--version"))
+        argv[1] = "version";
+    if (!(c = command_find(argv[1]))) {
+        near = nearest_word(argv[1], command_name, NULL);
+        fprintf(stderr, "musacoder: no command '%s'; %s%s%s\n", argv[1], near ? "did you mean '" : "", near ? near : "",
+                near ? "'?" : "'musacoder help' lists them");
+        return EXIT_USAGE;
+    }
+    return run_command(c, argc - 2, argv + 2);
+}
