@@ -1,0 +1,226 @@
+/* test_base.c - the foundations: buffers, JSON rules, UTF-8, YAML, options, RNG, files. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/opt.h"
+#include "base/rng.h"
+
+static void buf_keeps_its_maximum(void **state)
+{
+    struct buf b;
+
+    buf_init(&b, 10);
+    buf_addf(&b, "%s-%d", "abcdef", 12345);
+    assert_string_equal(b.p, "abcdef-123");
+    assert_true(b.cut);
+    buf_clear(&b);
+    buf_add(&b, "x\0y", 3);
+    assert_int_equal(b.n, 3);
+    assert_false(b.cut);
+    buf_free(&b);
+}
+
+static void sanitised(const char *in, size_t n, const char *want)
+{
+    struct buf b;
+
+    buf_init(&b, 1000);
+    utf8_sanitize(&b, in, n);
+    assert_string_equal(b.p, want);
+    buf_free(&b);
+}
+
+static void utf8_replaces_maximal_subparts(void **state)
+{
+    sanitised("a\xC3\xA9z", 4, "a\xC3\xA9z");
+    sanitised("\xFF", 1, "\xEF\xBF\xBD");
+    sanitised("\xE2\x82", 2, "\xEF\xBF\xBD");             /* truncated: one replacement */
+    sanitised("\xE2\x82" "A", 3, "\xEF\xBF\xBD" "A");
+    sanitised("\xC0\x80", 2, "\xEF\xBF\xBD\xEF\xBF\xBD"); /* overlong */
+    sanitised("\xED\xA0\x80", 3, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"); /* a surrogate */
+    sanitised("\xF0\x9F\x98\x80", 4, "\xF0\x9F\x98\x80");
+    sanitised("\xF4\x90\x80\x80", 4, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+static void json_refuses_duplicates_and_keeps_non_finite(void **state)
+{
+    struct err e = ERR_INIT;
+    json_t *v;
+    char *s;
+
+    assert_null(json_parse("{\"a\":1,\"a\":2}", 13, "x.json", &e));
+    assert_int_equal(e.kind, ERR_INPUT);
+    assert_non_null(strstr(e.msg, "x.json"));
+    v = json_pack("[o,o,o,o]", json_num(NAN), json_num(INFINITY), json_num(-INFINITY), json_num(0.1));
+    s = json_text(v);
+    assert_string_equal(s, "[\"nan\",\"inf\",\"-inf\",0.10000000000000001]");
+    assert_true(isnan(json_num_value(json_array_get(v, 0))));
+    assert_true(json_num_value(json_array_get(v, 2)) == -INFINITY);
+    free(s);
+    json_decref(v);
+    v = json_utf8("a\0\xFF", 3);
+    assert_string_equal(json_string_value(v), "a\xEF\xBF\xBD\xEF\xBF\xBD");
+    json_decref(v);
+}
+
+static json_t *yaml(const char *text, struct err *e)
+{
+    return yaml_parse(text, strlen(text), "r.yaml", e);
+}
+
+static void yaml_maps_onto_json(void **state)
+{
+    struct err e = ERR_INIT;
+    json_t *v = yaml("a: 1\nb: [x, 2.5, true, null, \"7\", 1e-3]\nc:\n  d: -3\n", &e);
+    char *s = json_text(v);
+
+    assert_string_equal(s, "{\"a\":1,\"b\":[\"x\",2.5,true,null,\"7\",0.001],\"c\":{\"d\":-3}}");
+    free(s);
+    json_decref(v);
+    assert_null(yaml("a: 1\na: 2\n", &e));
+    assert_non_null(strstr(e.msg, "line 2"));
+    assert_null(yaml("a: [1\n", &e));
+    assert_null(yaml("", &e));
+    assert_null(yaml("a: &x [*x]\n", &e)); /* a cycle ends in an error, not in a hang */
+}
+
+static const struct opt rows[] = {
+    {"main", "steps", OPT_INT, "10", "number of steps"},
+    {"main", "rate", OPT_REAL, NULL, "learning rate"},
+    {"main", "mode", OPT_CHOICE, "fast", "fast|slow: how"},
+    {"main", "quiet", OPT_BOOL, "false", "say less"},
+    {"main", "cache-dir", OPT_STR, NULL, "a folder"},
+    {0},
+};
+
+static void options_take_flag_over_recipe_over_environment(void **state)
+{
+    char *argv[] = {"--steps=7", "file", "--quiet", "--", "--rate"};
+    json_t *config = json_pack("{s:i,s:f}", "steps", 5, "rate", 0.5);
+    struct err e = ERR_INIT;
+    struct opts o;
+
+    setenv("MUSACODER_RATE", "0.25", 1);
+    setenv("MUSACODER_CACHE_DIR", "/x", 1);
+    assert_int_equal(opts_parse(rows, 5, argv, config, &o, &e), 0);
+    assert_int_equal(opts_int(&o, "steps"), 7);
+    assert_true(opts_real(&o, "rate") == 0.5);
+    assert_true(opts_bool(&o, "quiet"));
+    assert_string_equal(opts_str(&o, "cache-dir"), "/x");
+    assert_int_equal(o.n_args, 2);
+    assert_string_equal(o.args[1], "--rate");
+    opts_free(&o);
+    unsetenv("MUSACODER_RATE");
+    unsetenv("MUSACODER_CACHE_DIR");
+    json_decref(config);
+}
+
+static void refuses(char *flag, char *value, const char *want)
+{
+    char *argv[] = {flag, value};
+    struct err e = ERR_INIT;
+    struct opts o;
+
+    assert_int_equal(opts_parse(rows, value ? 2 : 1, argv, NULL, &o, &e), -1);
+    if (!strstr(e.msg, want))
+        fail_msg("'%s' does not say '%s'", e.msg, want);
+}
+
+static void options_refuse_with_a_remedy(void **state)
+{
+    refuses("--step", "3", "did you mean 'steps'");
+    refuses("--steps", NULL, "wants a value");
+    refuses("--steps", "3x", "whole number");
+    refuses("--rate", "nan", "wants a number");
+    refuses("--mode", "fas", "fast|slow");
+    refuses("-x", NULL, "unknown option");
+}
+
+static void rng_is_uniform_and_reproducible(void **state)
+{
+    struct rng a, b;
+    double sum = 0, sq = 0;
+    int seen[7] = {0};
+
+    rng_seed(&a, 1, 2);
+    rng_seed(&b, 1, 2);
+    for (int i = 0; i < 70000; i++) {
+        double x = rng_normal(&a);
+        sum += x;
+        sq += x * x;
+        assert_true(x == rng_normal(&b));
+        seen[rng_below(&a, 7)]++;
+        rng_below(&b, 7);
+    }
+    assert_true(fabs(sum / 70000) < 0.02 && fabs(sq / 70000 - 1) < 0.03);
+    for (int i = 0; i < 7; i++)
+        assert_in_range(seen[i], 9500, 10500);
+    rng_seed(&b, 1, 3);
+    assert_true(rng_u64(&a) != rng_u64(&b));
+}
+
+static void sha256_matches_the_standard(void **state)
+{
+    char hex[65];
+
+    sha256_hex("abc", 3, hex); /* FIPS 180-4, example 1 */
+    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+static void files_are_replaced_whole(void **state)
+{
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("test-base", &e), *deep = path_join(dir, "a/b/c"), *file = path_join(deep, "x.txt");
+    struct buf b;
+    char **names;
+    size_t n;
+
+    assert_int_equal(dir_make(deep, &e), 0);
+    assert_int_equal(file_write(file, "one", 3, &e), 0);
+    assert_int_equal(file_write(file, "two!", 4, &e), 0);
+    assert_int_equal(file_append(file, "+", 1, &e), 0);
+    buf_init(&b, 100);
+    assert_int_equal(file_read(file, &b, &e), 0);
+    assert_string_equal(b.p, "two!+");
+    assert_int_equal(dir_list(deep, &names, &n, &e), 0);
+    assert_int_equal(n, 1);
+    names_free(names, n);
+    buf_free(&b);
+    buf_init(&b, 2);
+    assert_int_equal(file_read(file, &b, &e), -1); /* larger than the cap */
+    assert_int_equal(file_read(deep, &b, &e), -1); /* a folder */
+    assert_int_equal(file_read("/nonexistent/x", &b, &e), -1);
+    buf_free(&b);
+    assert_int_equal(dir_remove(dir, &e), 0);
+    assert_false(file_exists(dir));
+    free(dir), free(deep), free(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buf_keeps_its_maximum),
+        cmocka_unit_test(utf8_replaces_maximal_subparts),
+        cmocka_unit_test(json_refuses_duplicates_and_keeps_non_finite),
+        cmocka_unit_test(yaml_maps_onto_json),
+        cmocka_unit_test(options_take_flag_over_recipe_over_environment),
+        cmocka_unit_test(options_refuse_with_a_remedy),
+        cmocka_unit_test(rng_is_uniform_and_reproducible),
+        cmocka_unit_test(sha256_matches_the_standard),
+        cmocka_unit_test(files_are_replaced_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
