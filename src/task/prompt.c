@@ -1,0 +1,171 @@
+/* prompt.c - see prompt.h. Wording lives in the two tables below and nowhere else. */
+#include "task/prompt.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+static const char *const style_names[] = {"plain", "full"};
+
+int prompt_style_parse(const char *name, enum prompt_style *ret, struct err *e)
+{
+    for (int i = 0; i < 2; i++)
+        if (name && !strcmp(name, style_names[i])) {
+            *ret = (enum prompt_style)i;
+            return 0;
+        }
+    return err_set(e, ERR_INPUT, "unknown prompt style '%s'; use plain or full", name ? name : "");
+}
+
+const char *prompt_style_name(enum prompt_style style)
+{
+    return style_names[style];
+}
+
+struct backend_words {
+    const char *backend, *name, *loader;
+};
+
+static const struct backend_words backends[] = {
+    {"cuda", "CUDA", "torch.utils.cpp_extension.load_inline"},
+    {"musa", "MUSA", "torch_musa.utils.musa_extension.load_inline"},
+};
+
+static const struct backend_words *backend_find(const char *backend)
+{
+    return &backends[backend && !strcmp(backend, "musa")];
+}
+
+static void add_fenced(struct buf *b, const char *code)
+{
+    size_t n = strlen(code);
+
+    while (n && (code[n - 1] == '\n' || code[n - 1] == ' '))
+        n--;
+    buf_adds(b, "```python\n");
+    buf_add(b, code, n);
+    buf_adds(b, "\n```");
+}
+
+static void add_full(struct buf *b, const char *code, const struct backend_words *w, const char *inputs)
+{
+    buf_adds(b, "You are given a PyTorch reference:\n\n");
+    add_fenced(b, code);
+    if (inputs && *inputs)
+        buf_addf(b, "\n\nInputs of forward (others keep shape and dtype, not values):\n%s", inputs);
+    buf_addf(b,
+             "\n\nTarget backend: %s.\n\n"
+             "Write `class ModelNew(nn.Module)` with the same constructor and forward arguments, parameters and "
+             "outputs, whose computation runs in hand-written native %s kernels, built with `%s`.\n"
+             "- Do not fall back: inside ModelNew.forward only allocation, views and copies of PyTorch are allowed; "
+             "no torch, ATen, cuBLAS or cuDNN computation, no Triton.\n"
+             "- Correctness first: shapes and dtypes must match and values agree for every input, tails and negative "
+             "or large values included. Then make it fast.\n"
+             "Answer with one fenced Python block that holds the complete program.",
+             w->name, w->name, w->loader);
+}
+
+char *prompt_task(enum prompt_style style, const char *code, const char *backend, const char *inputs)
+{
+    const struct backend_words *w = backend_find(backend);
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    if (style == PROMPT_PLAIN) {
+        buf_addf(&b, "Write ModelNew in native %s, no torch fallback.\n", w->name);
+        add_fenced(&b, code);
+    } else {
+        add_full(&b, code, w, inputs);
+    }
+    return buf_detach(&b);
+}
+
+static void add_dims(struct buf *b, const json_t *dims)
+{
+    size_t i, n = json_array_size(dims);
+
+    buf_addc(b, '(');
+    for (i = 0; i < n; i++)
+        buf_addf(b, "%s%lld", i ? ", " : "", (long long)json_integer_value(json_array_get(dims, i)));
+    buf_adds(b, n == 1 ? ",)" : ")");
+}
+
+char *prompt_inputs(const json_t *inputs)
+{
+    struct buf b;
+    const json_t *in;
+    size_t i;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    json_array_foreach(inputs, i, in) {
+        buf_addf(&b, "%s- input %zu: %s, shape ", i ? "\n" : "", i, json_str(in, "dtype", "float32"));
+        add_dims(&b, json_object_get(in, "shape"));
+        if (json_array_size(json_object_get(in, "stride"))) {
+            buf_adds(&b, ", stride ");
+            add_dims(&b, json_object_get(in, "stride"));
+        }
+    }
+    return buf_detach(&b);
+}
+
+/* Length of a prefix of s of at most max bytes that ends at a line end if one is in its second half, else at a word
+ * end if there is one there, else at a character boundary. */
+static size_t cut_length(const char *s, size_t max)
+{
+    size_t n = strlen(s), i;
+
+    if (n <= max)
+        return n;
+    for (i = max; i > max / 2; i--)
+        if (s[i] == '\n')
+            return i;
+    for (i = max; i > max / 2; i--)
+        if (s[i] == ' ')
+            return i;
+    while (max && ((unsigned char)s[max] & 0xc0) == 0x80)
+        max--;
+    return max;
+}
+
+char *prompt_feedback(enum prompt_style style, const char *feedback)
+{
+    size_t n = style == PROMPT_PLAIN ? cut_length(feedback, PROMPT_PLAIN_FEEDBACK) : strlen(feedback);
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    if (style == PROMPT_FULL)
+        buf_adds(&b, "Your program was compiled, run and compared with the reference. The verdict:\n\n");
+    buf_add(&b, feedback, n);
+    buf_adds(&b, style == PROMPT_FULL ? "\n\nFind the cause, then answer with the complete corrected program in one "
+                                        "fenced Python block. All earlier rules hold."
+                                      : "\nFix ModelNew.");
+    return buf_detach(&b);
+}
+
+void prompt_say(json_t *messages, const char *role, const char *content)
+{
+    json_t *m = json_object();
+
+    json_object_set_new(m, "role", json_string(role));
+    json_object_set_new(m, "content", json_utf8(content, strlen(content)));
+    json_array_append_new(messages, m);
+}
+
+json_t *prompt_start(const char *task_prompt)
+{
+    json_t *messages = json_array();
+
+    prompt_say(messages, "user", task_prompt);
+    return messages;
+}
+
+void prompt_turn(json_t *messages, enum prompt_style style, const char *response, const char *feedback)
+{
+    char *text = prompt_feedback(style, feedback);
+
+    prompt_say(messages, "assistant", response);
+    prompt_say(messages, "user", text);
+    free(text);
+}
