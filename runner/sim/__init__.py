@@ -1,0 +1,18 @@
+"""The simulated CUDA device, as a candidate's process sees it.
+
+    preload()            fork server's parent, once, before anything imports torch.utils.cpp_extension
+    install(build)       candidate's child, before its code runs; build(request) -> reply blocks until compiled
+    to_device(t)         host tensor -> tensor on cuda:0 (a copy);  from_device(t): back (a copy)
+    set_ablation(b)      launches become counted no-ops
+    set_check(b)         per-access checks on or off (on after install)
+    take_findings()      list of {"kind","message",...} since the last call; kinds in README.md
+    stats()              {"launches": {kernel: n}, "threads": n, "library_calls": {name: n}}
+    poison()             fill free device memory with NaN again
+    trace.start(phase), trace.stop() -> {"aten::op": count}: every ATen operator of every thread
+
+The candidate's tensors on "cuda" are real torch tensors of device cuda:0: the library below (runner/sim/device.cc)
+registers the CPU kernels under torch's CUDA dispatch key and keeps their memory in an arena that the host cannot touch.
+"""
+from .core import (preload, install, to_device, from_device, set_ablation, set_check,  # noqa: F401
+                   take_findings, stats, poison)
+from . import trace  # noqa: F401
