@@ -1,0 +1,61 @@
+/* advantage.c - see advantage.h. Two passes in double: groups are small, exactness is cheap. */
+#include "train/advantage.h"
+
+#include <math.h>
+#include <string.h>
+
+int advantage_kind_of(const char *name, enum advantage_kind *ret, struct err *e)
+{
+    static const char *const names[] = {"grpo", "rloo", "dr_grpo"};
+
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(name, names[i])) {
+            *ret = (enum advantage_kind)i;
+            return 0;
+        }
+    return err_set(e, ERR_INPUT, "no advantage estimator '%s'; use grpo, rloo or dr_grpo", name);
+}
+
+static bool used(const bool *valid, size_t i)
+{
+    return !valid || valid[i];
+}
+
+static double group_scale(enum advantage_kind kind, double eps, double sq, size_t k)
+{
+    switch (kind) {
+    case ADV_GRPO: return 1.0 / (sqrt(sq / (double)(k - 1)) + eps);
+    case ADV_RLOO: return (double)k / (double)(k - 1);
+    case ADV_DR_GRPO: break;
+    }
+    return 1.0;
+}
+
+int advantage_group(enum advantage_kind kind, double eps, const double *reward, const bool *valid, size_t n, double *adv,
+                    struct err *e)
+{
+    double sum = 0, sq = 0, mean, scale;
+    size_t k = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!used(valid, i))
+            continue;
+        if (!isfinite(reward[i]))
+            return err_set(e, ERR_BUG, "reward of sample %zu is not finite; the verdict must be scored first", i);
+        sum += reward[i];
+        k++;
+    }
+    for (size_t i = 0; i < n; i++)
+        adv[i] = 0;
+    if (k < 2)
+        return 0;
+    mean = sum / (double)k;
+    for (size_t i = 0; i < n; i++)
+        if (used(valid, i))
+            sq += (reward[i] - mean) * (reward[i] - mean);
+    scale = group_scale(kind, eps, sq, k);
+    for (size_t i = 0; i < n; i++)
+        if (used(valid, i))
+            adv[i] = (reward[i] - mean) * scale;
+    return (int)k;
+}
