@@ -1,0 +1,21 @@
+/* simt_rewrite.h - turns a CUDA source into C++ that g++ or clang++ compiles against simt/include.
+ *
+ * Only what macros cannot express is rewritten:
+ *   callee<targs><<<grid, block, shared, stream>>>(args)  ->  a call of the emulator that names kernel and line
+ *   extern __shared__ T name[];                           ->  a pointer to the block's dynamic shared memory
+ * Everything else is copied byte for byte, line breaks included, and the text starts with '#line 1 "filename"', so
+ * compiler errors and findings carry the candidate's lines. Launches inside #define bodies are rewritten too.
+ * A construct that does not look complete is copied as it is: the compiler then explains it. */
+#ifndef MC_TRANSLATE_SIMT_REWRITE_H
+#define MC_TRANSLATE_SIMT_REWRITE_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Appends the rewritten source to out. filename is what compilers and findings will show; it must not be NULL.
+ * Fails (ERR_INPUT) only if out's maximum is too small or the source holds a NUL byte. */
+int simt_rewrite(const char *src, size_t n, const char *filename, struct buf *out, struct err *e);
+
+#endif
