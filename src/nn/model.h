@@ -1,0 +1,106 @@
+/* model.h - a Qwen3 (dense) causal language model on the CPU, fp32: load, save, initialise, forward, backward.
+ *
+ * One slab per role: weights, gradients, activations. Everything is planned by model_train_begin before the first
+ * step; no step allocates. A model is owned and used by one thread; the operators inside run on all OpenMP threads.
+ * Every reduction has a fixed order that does not depend on the number of threads or on what else is in a batch:
+ * the same sequence gives the same bits alone, packed with others, and on 1 or 64 threads.
+ *
+ * Formulas: Qwen3 technical report (arXiv 2505.09388) and the Hugging Face implementation 'qwen3': pre-norm RMSNorm,
+ * grouped-query attention with RMSNorm on each q and k head before RoPE (half-split), SwiGLU, no biases. */
+#ifndef MC_MODEL_H
+#define MC_MODEL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct model_config {
+    int vocab_size, hidden_size, intermediate_size;
+    int num_layers, num_heads, num_kv_heads, head_dim;
+    int max_positions;
+    double rms_norm_eps, rope_theta, initializer_range;
+    bool tied;          /* the classifier is the embedding matrix */
+    int32_t eos[8];     /* eos_token_id of generation_config.json if there, else of config.json */
+    int n_eos;
+    json_t *source;     /* config.json as read; model_save writes it back with unknown keys kept */
+};
+
+/* Keys of Transformers 4 or 5 (rope_theta, or rope_parameters.rope_theta). Refused with ERR_INPUT: another
+ * model_type, attention_bias, sliding windows, scaled RoPE, sizes that do not fit together. */
+int model_config_parse(const json_t *json, struct model_config *ret, struct err *e);
+int model_config_read(const char *path, struct model_config *ret, struct err *e);
+void model_config_free(struct model_config *c);
+size_t model_config_params(const struct model_config *c); /* weights, tied ones counted once */
+
+struct model_tensor {
+    char *name;         /* Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight" */
+    int rows, cols;     /* row-major (out, in); a vector has rows 1 and is_vector set */
+    bool is_vector;
+    size_t offset;      /* into weights and grads, in floats */
+    char dtype[8];      /* of the file it came from ("F32" for new models); model_save writes F32 unless asked */
+};
+
+struct model {
+    struct model_config config;
+    struct model_tensor *tensors;
+    int n_tensors;
+    float *weights;     /* n_params */
+    float *grads;       /* n_params, NULL before model_train_begin; zeroed by model_zero_grads */
+    size_t n_params;
+    uint64_t version;   /* grows whenever weights change through our functions; callers who write weights add 1 */
+    struct model_layer *layers;
+    float *embed, *final_norm, *lm_head; /* (V, d) (d) (V, d); lm_head == embed when tied */
+    struct model_train *train;           /* activations; private */
+    char *dir;          /* folder it was loaded from, or NULL: tokenizer files and unused tensors come from there */
+};
+
+struct model *model_init(const struct model_config *c, uint64_t seed, struct err *e); /* copies c; NULL on error */
+struct model *model_load(const char *dir, struct err *e); /* needs config.json and safetensors only */
+struct model *model_clone(const struct model *m);         /* weights only, e.g. a frozen reference policy */
+void model_free(struct model *m);
+/* Writes config.json, generation_config.json, model.safetensors into dir (made if missing), each atomically; tensors
+ * of m->dir that we do not use and tokenizer files (tokenizer*.json, vocab.json, merges.txt, chat_template*) are
+ * carried over when dir is another folder. The result loads in Transformers. */
+int model_save(const struct model *m, const char *dir, struct err *e);
+struct model_tensor *model_find(const struct model *m, const char *name); /* NULL if there is none */
+
+/* ---- Training: packed sequences ---------------------------------------------------------------------------- */
+
+struct train_limits {
+    int max_tokens;     /* sum of lengths in one micro-batch */
+    int max_targets;    /* positions with a target in one micro-batch; 0 means max_tokens */
+    size_t max_bytes;   /* refuse a plan above this; 0 means 80 % of the free memory */
+};
+/* Plans and allocates gradients and activations. ERR_ENV with the byte budget line by line if it does not fit.
+ * May be called again with other limits; gradients are kept. */
+int model_train_begin(struct model *m, const struct train_limits *l, struct err *e);
+size_t model_train_bytes(const struct model *m, const struct train_limits *l);
+
+struct train_batch {
+    const int32_t *tokens;     /* (cu_seqlens[n_seq]) all sequences, one after another, no padding */
+    const int32_t *cu_seqlens; /* (n_seq + 1) first token of each sequence; [0] is 0. Positions restart, attention
+                                * is causal within a sequence and never crosses */
+    int n_seq;
+    const int32_t *targets;    /* (tokens) the id to be predicted *at* this position, usually tokens[t + 1]; -1 means
+                                * no prediction here, and the classifier is not computed */
+    float temperature;         /* logits are divided by it; 0 means 1 */
+};
+
+/* Where a target is set: logp[t] = log_softmax(z_t / T)[target], entropy[t] = -sum p log p in nats; elsewhere 0.
+ * entropy may be NULL. Activations stay for one model_backward. ERR_INPUT: ids outside the vocabulary, batch beyond
+ * the plan, broken cu_seqlens. */
+int model_forward(struct model *m, const struct train_batch *b, float *logp, float *entropy, struct err *e);
+
+/* Adds dL/dweights to m->grads given dL/dlogp and dL/dentropy per position (dentropy may be NULL; values at positions
+ * without a target are ignored). SFT with token mean: dlogp[t] = -w_t / sum w. Any policy-gradient loss fits as well.
+ * Uses up the activations of the last model_forward; calling it twice is ERR_BUG. */
+int model_backward(struct model *m, const float *dlogp, const float *dentropy, struct err *e);
+void model_zero_grads(struct model *m);
+
+/* Plain scoring without a plan: logits (n, vocab) of one sequence. Slow path for tools and tests. */
+int model_logits(struct model *m, const int32_t *tokens, int n, float *ret_logits, struct err *e);
+
+#endif

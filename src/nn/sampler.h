@@ -1,0 +1,59 @@
+/* sampler.h - batched generation with a KV cache and continuous batching.
+ *
+ * A request is one prompt and how many samples to draw from it; the prompt is prefilled once and its keys and values
+ * are shared by all its samples. Rows that finish make room for waiting requests at once. Each sample has its own
+ * random stream, and arithmetic per row does not depend on the other rows: a sample is the same, bit for bit, alone
+ * or in any batch. */
+#ifndef MC_SAMPLER_H
+#define MC_SAMPLER_H
+
+#include "base/err.h"
+#include "nn/model.h"
+
+enum finish { FINISH_STOP, FINISH_LENGTH, FINISH_CANCELLED };
+
+struct sample {
+    int32_t *tokens; /* (n) generated ids; the stop id is included when finish is FINISH_STOP */
+    float *logp;     /* (n) behaviour log-probs: log_softmax(z / T)[token] over the whole vocabulary, no truncation;
+                      * with temperature 0 (greedy) they are at T = 1 */
+    int n;
+    enum finish finish;
+    int request, index; /* which request, which of its samples */
+};
+void sample_free(struct sample *s);              /* the two arrays */
+void samples_free(struct sample *s, size_t n);   /* and the array itself */
+
+struct sample_request {
+    const int32_t *prompt;
+    int n_prompt;       /* >= 1 */
+    int n_samples;      /* >= 1 */
+    int max_new;        /* 0 means the sampler's */
+    uint64_t seed;      /* sample i uses rng_seed(seed, i): give each request its own */
+};
+
+struct sampler_options {
+    float temperature;  /* 0 means greedy */
+    float top_p;        /* (0, 1]; 0 means 1. The kept set is the smallest whose mass reaches top_p */
+    int top_k;          /* 0 means all */
+    int max_batch;      /* rows decoded together; 0 means 64 */
+    int max_new;        /* tokens per sample at most */
+    int max_prompt;     /* longest prompt; 0 means as the requests need */
+    const int32_t *stop_ids;
+    int n_stop;         /* 0 means the model's eos ids */
+    size_t max_bytes;   /* KV cache budget; 0 means 50 % of the free memory. max_batch shrinks to fit, never below 1 */
+    /* All may be NULL; called on the sampler's thread. on_token streams; on_sample gets each finished sample (owned
+     * by the sampler's result, do not free), so that verification can start while others are still being drawn.
+     * progress: tokens drawn and samples done so far, about ten times a second. */
+    void (*on_token)(void *ctx, int request, int index, int32_t token);
+    void (*on_sample)(void *ctx, const struct sample *s);
+    void (*progress)(void *ctx, uint64_t tokens, int done, int total);
+    void *ctx;
+};
+
+/* Draws all samples: *ret has sum(n_samples) entries ordered by request, then index; the caller frees it with
+ * samples_free. Polls stop_requested(): then unfinished samples are FINISH_CANCELLED with what they have and the
+ * call fails with ERR_STOP *after* setting *ret. Weights must not change meanwhile. */
+int sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
+                struct sample **ret, size_t *ret_n, struct err *e);
+
+#endif
