@@ -1,0 +1,319 @@
+/* frame.c - see frame.h. All waiting is poll(2) in slices, so that a deadline and Ctrl-C are seen. */
+#include "proc/frame.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define PREFIX 16 /* magic 4, header length 4, blob length 8 */
+#define MAX_FDS 4
+
+static const char magic[4] = {'M', 'C', 'F', '1'};
+
+struct io {
+    int fd;
+    double deadline;
+    enum frame_fault fault;
+    struct err *e;
+};
+
+static int io_fail(struct io *io, enum frame_fault fault, const char *what)
+{
+    io->fault = fault;
+    return err_set(io->e, fault == FRAME_STOPPED ? ERR_STOP : ERR_ENV, "%s", what);
+}
+
+const char *frame_fault_name(enum frame_fault f)
+{
+    static const char *const names[] = {"ok", "closed", "late", "bad", "broken", "stopped"};
+
+    return (unsigned)f < sizeof names / sizeof names[0] ? names[f] : "unknown";
+}
+
+/* Waits until fd is ready. The slice bounds how late another thread's Ctrl-C is noticed. */
+static int io_wait(struct io *io, short events)
+{
+    for (;;) {
+        struct pollfd p = {.fd = io->fd, .events = events};
+        double left = io->deadline > 0 ? io->deadline - now_s() : 0.25;
+        int n;
+
+        if (stop_requested())
+            return io_fail(io, FRAME_STOPPED, "stopped");
+        if (io->deadline > 0 && left <= 0)
+            return io_fail(io, FRAME_LATE, "the peer did not answer in time");
+        n = poll(&p, 1, left > 0.25 ? 250 : (int)(left * 1000) + 1);
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return io_fail(io, FRAME_BROKEN, "the socket failed");
+    }
+}
+
+static int io_errno(struct io *io, short events)
+{
+    if (errno == EINTR)
+        return 0;
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return io_wait(io, events);
+    if (errno == EPIPE || errno == ECONNRESET)
+        return io_fail(io, FRAME_CLOSED, "the peer closed the connection");
+    return io_fail(io, FRAME_BROKEN, strerror(errno));
+}
+
+static int io_read(struct io *io, void *to, size_t n)
+{
+    char *p = to;
+
+    while (n) {
+        ssize_t k = recv(io->fd, p, n > (1u << 30) ? 1u << 30 : n, MSG_DONTWAIT);
+        if (k == 0)
+            return io_fail(io, FRAME_CLOSED, "the peer closed the connection");
+        if (k < 0 && io_errno(io, POLLIN) < 0)
+            return -1;
+        if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+        }
+    }
+    return 0;
+}
+
+/* Sends the parts one after the other; descriptors ride on the first byte that leaves. */
+static int io_write(struct io *io, struct iovec *v, int n_v, const int *fds, int n_fds)
+{
+    union {
+        char b[CMSG_SPACE(MAX_FDS * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+
+    while (n_v) {
+        struct msghdr m = {.msg_iov = v, .msg_iovlen = (size_t)n_v};
+        ssize_t k;
+
+        if (n_fds) {
+            struct cmsghdr *c;
+            memset(&control, 0, sizeof control);
+            m.msg_control = control.b;
+            m.msg_controllen = CMSG_SPACE((size_t)n_fds * sizeof(int));
+            c = CMSG_FIRSTHDR(&m);
+            c->cmsg_level = SOL_SOCKET;
+            c->cmsg_type = SCM_RIGHTS;
+            c->cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int));
+            memcpy(CMSG_DATA(c), fds, (size_t)n_fds * sizeof(int));
+        }
+        k = sendmsg(io->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (k < 0) {
+            if (io_errno(io, POLLOUT) < 0)
+                return -1;
+            continue;
+        }
+        n_fds = 0;
+        while (n_v && (size_t)k >= v->iov_len) {
+            k -= (ssize_t)v->iov_len;
+            v++;
+            n_v--;
+        }
+        if (n_v) {
+            v->iov_base = (char *)v->iov_base + k;
+            v->iov_len -= (size_t)k;
+        }
+    }
+    return 0;
+}
+
+static void put_le(unsigned char *p, uint64_t x, int n)
+{
+    for (int i = 0; i < n; i++)
+        p[i] = (unsigned char)(x >> (8 * i));
+}
+
+static uint64_t get_le(const unsigned char *p, int n)
+{
+    uint64_t x = 0;
+
+    for (int i = n; i-- > 0;)
+        x = x << 8 | p[i];
+    return x;
+}
+
+static int send_all(struct io *io, const json_t *head, const void *blob, size_t n_blob, const int *fds, int n_fds)
+{
+    unsigned char prefix[PREFIX];
+    char *text = json_text(head);
+    size_t n_text = text ? strlen(text) : 0;
+    struct iovec v[3] = {{prefix, PREFIX}, {text, n_text}, {(void *)blob, n_blob}};
+    int rc;
+
+    if (!text || !json_is_object(head) || n_text > FRAME_MAX_HEAD || n_blob > FRAME_MAX_BLOB) {
+        free(text);
+        return io_fail(io, FRAME_BAD, "a frame to send is not an object or too large");
+    }
+    memcpy(prefix, magic, 4);
+    put_le(prefix + 4, n_text, 4);
+    put_le(prefix + 8, n_blob, 8);
+    rc = io_write(io, v, n_blob ? 3 : 2, fds, n_fds);
+    free(text);
+    return rc;
+}
+
+int frame_send(int fd, const json_t *head, const void *blob, size_t n_blob, double deadline,
+               enum frame_fault *ret_fault, struct err *e)
+{
+    struct io io = {fd, deadline, FRAME_OK, e};
+    int rc = send_all(&io, head, blob, n_blob, NULL, 0);
+
+    if (ret_fault)
+        *ret_fault = io.fault;
+    return rc;
+}
+
+int frame_send_fds(int fd, const json_t *head, const int *fds, int n_fds, double deadline, struct err *e)
+{
+    struct io io = {fd, deadline, FRAME_OK, e};
+
+    if (n_fds < 0 || n_fds > MAX_FDS)
+        return err_set(e, ERR_BUG, "%d descriptors in one frame", n_fds);
+    return send_all(&io, head, NULL, 0, fds, n_fds);
+}
+
+static int recv_head(struct io *io, size_t n, json_t **ret)
+{
+    char *text = malloc(n + 1);
+    int rc = -1;
+
+    if (!text)
+        return io_fail(io, FRAME_BAD, "a frame's header does not fit in memory");
+    if (io_read(io, text, n) == 0) {
+        text[n] = 0;
+        *ret = json_parse(text, n, "a frame's header", io->e);
+        rc = *ret ? 0 : -1;
+        if (!*ret)
+            io->fault = FRAME_BAD;
+        else if (!json_is_object(*ret)) {
+            json_decref(*ret);
+            rc = io_fail(io, FRAME_BAD, "a frame's header is not an object");
+        }
+    }
+    free(text);
+    return rc;
+}
+
+/* Grows with what really arrives: a header that announces gigabytes must not make us reserve them. */
+static int recv_blob(struct io *io, size_t n, char **ret)
+{
+    size_t have = 0, cap = n < (64u << 20) ? n : (64u << 20);
+    char *p = NULL, *q;
+
+    do {
+        if (posix_memalign((void **)&q, 64, cap + 64) != 0) {
+            free(p);
+            return io_fail(io, FRAME_BAD, "a frame's blob does not fit in memory");
+        }
+        if (have)
+            memcpy(q, p, have);
+        free(p);
+        p = q;
+        if (io_read(io, p + have, cap - have) < 0) {
+            free(p);
+            return -1;
+        }
+        have = cap;
+        cap = n - have < have ? n : have * 2;
+    } while (have < n);
+    memset(p + n, 0, 64);
+    *ret = p;
+    return 0;
+}
+
+static int recv_all(struct io *io, size_t max_head, size_t max_blob, struct frame *ret)
+{
+    unsigned char prefix[PREFIX];
+    uint64_t n_head, n_blob;
+    json_t *head;
+    char *blob = NULL;
+
+    if (io_read(io, prefix, PREFIX) < 0)
+        return -1;
+    n_head = get_le(prefix + 4, 4);
+    n_blob = get_le(prefix + 8, 8);
+    if (memcmp(prefix, magic, 4) != 0)
+        return io_fail(io, FRAME_BAD, "the peer does not speak our protocol");
+    if (n_head > (max_head ? max_head : FRAME_MAX_HEAD) || n_blob > (max_blob ? max_blob : FRAME_MAX_BLOB))
+        return io_fail(io, FRAME_BAD, "a frame is larger than allowed");
+    if (recv_head(io, (size_t)n_head, &head) < 0)
+        return -1;
+    if (recv_blob(io, (size_t)n_blob, &blob) < 0) {
+        json_decref(head);
+        return -1;
+    }
+    ret->head = head;
+    ret->blob = blob;
+    ret->n_blob = (size_t)n_blob;
+    return 0;
+}
+
+int frame_recv(int fd, size_t max_head, size_t max_blob, double deadline, struct frame *ret,
+               enum frame_fault *ret_fault, struct err *e)
+{
+    struct io io = {fd, deadline, FRAME_OK, e};
+    int rc = recv_all(&io, max_head, max_blob, ret);
+
+    if (ret_fault)
+        *ret_fault = io.fault;
+    return rc;
+}
+
+void frame_free(struct frame *f)
+{
+    json_decref(f->head);
+    free(f->blob);
+    memset(f, 0, sizeof *f);
+}
+
+int dtype_size(const char *dtype)
+{
+    static const struct {
+        const char *name;
+        int size;
+    } rows[] = {{"float32", 4}, {"float64", 8}, {"float16", 2}, {"bfloat16", 2},  {"int8", 1},      {"uint8", 1},
+                {"int16", 2},   {"int32", 4},   {"int64", 8},   {"bool", 1},      {"complex64", 8}, {"complex128", 16}};
+
+    for (size_t i = 0; dtype && i < sizeof rows / sizeof rows[0]; i++)
+        if (!strcmp(rows[i].name, dtype))
+            return rows[i].size;
+    return 0;
+}
+
+int frame_tensor_check(const json_t *desc, size_t n_blob, struct err *e)
+{
+    const char *dtype = json_str(desc, "dtype", "");
+    int64_t offset = json_i64(desc, "offset", -1), nbytes = json_i64(desc, "nbytes", -1);
+    const json_t *shape = json_object_get(desc, "shape");
+    int size = dtype_size(dtype);
+    size_t bytes = (size_t)size, i;
+    json_t *v;
+
+    if (!size)
+        return err_set(e, ERR_INPUT, "a tensor has the unknown dtype '%.40s'", dtype);
+    if (!json_is_array(shape) || json_array_size(shape) > 64)
+        return err_set(e, ERR_INPUT, "a tensor has no shape");
+    json_array_foreach (shape, i, v) {
+        json_int_t d = json_integer_value(v);
+        if (!json_is_integer(v) || d < 0 || __builtin_mul_overflow(bytes, (size_t)d, &bytes))
+            return err_set(e, ERR_INPUT, "a tensor's shape is not a list of sizes");
+    }
+    if (offset < 0 || nbytes < 0 || (size_t)nbytes != bytes || (size_t)offset > n_blob ||
+        (size_t)nbytes > n_blob - (size_t)offset)
+        return err_set(e, ERR_INPUT, "a tensor lies outside its frame");
+    return size;
+}

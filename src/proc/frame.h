@@ -1,0 +1,54 @@
+/* frame.h - one message between processes: a JSON header and a blob of bytes, over a Unix stream socket.
+ *
+ * Wire: "MCF1", u32 header length, u64 blob length (little endian), header (a UTF-8 JSON object), blob.
+ * Tensors travel as raw bytes in the blob, described in the header by {"dtype","shape","strides","offset","nbytes"}.
+ * The peer may be hostile: lengths are checked against caps before anything is allocated, the header goes through
+ * json_parse (duplicate keys refused), and every wait has a deadline. runner/frame.py is the other end. */
+#ifndef MC_FRAME_H
+#define MC_FRAME_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define FRAME_MAX_HEAD ((size_t)64 << 20)
+#define FRAME_MAX_BLOB ((size_t)4 << 30)
+
+enum frame_fault {
+    FRAME_OK,
+    FRAME_CLOSED, /* the peer closed or died; also in the middle of a frame */
+    FRAME_LATE,   /* the deadline passed */
+    FRAME_BAD,    /* not our protocol: magic, caps, JSON, or not an object */
+    FRAME_BROKEN, /* the socket itself failed */
+    FRAME_STOPPED /* Ctrl-C */
+};
+
+struct frame {
+    json_t *head; /* an object, owned */
+    char *blob;   /* owned; never NULL, 64-byte aligned */
+    size_t n_blob;
+};
+
+/* deadline: now_s() value, 0 = wait for ever. blob may be NULL when n_blob is 0. Both work on blocking and on
+ * non-blocking sockets, never raise SIGPIPE, and are called from one thread per direction.
+ * On failure -1 with *e set (kind ERR_ENV; ERR_STOP for Ctrl-C) and *ret_fault, if not NULL, says which kind. */
+int frame_send(int fd, const json_t *head, const void *blob, size_t n_blob, double deadline,
+               enum frame_fault *ret_fault, struct err *e);
+/* max_head, max_blob: 0 = the limits above. On success the caller frees *ret with frame_free. */
+int frame_recv(int fd, size_t max_head, size_t max_blob, double deadline, struct frame *ret,
+               enum frame_fault *ret_fault, struct err *e);
+void frame_free(struct frame *f);
+
+/* As frame_send, with file descriptors riding along (SCM_RIGHTS) on the first byte; at most 4. */
+int frame_send_fds(int fd, const json_t *head, const int *fds, int n_fds, double deadline, struct err *e);
+
+const char *frame_fault_name(enum frame_fault f); /* "closed", "late", ... */
+
+/* A tensor's description must lie inside the blob: checks offset, nbytes, shape (all >= 0, product * item size
+ * equal to nbytes, no overflow). Returns the item size, or -1. dtypes: torch's names without "torch.":
+ * float32 float64 float16 bfloat16 int8 uint8 int16 int32 int64 bool complex64 complex128. */
+int frame_tensor_check(const json_t *desc, size_t n_blob, struct err *e);
+int dtype_size(const char *dtype); /* bytes per item, 0 if unknown */
+
+#endif
