@@ -1,0 +1,2 @@
+/* channel_descriptor.h - part of cuda_runtime.h here. */
+#include "cuda_runtime.h"

@@ -1,0 +1,2 @@
+/* host_defines.h - part of cuda_runtime.h here. */
+#include "cuda_runtime.h"

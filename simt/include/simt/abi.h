@@ -1,0 +1,41 @@
+/* abi.h - what candidates' compiled code calls in libsimt.so, in C. Candidates see it through cuda_runtime.h; the
+ * functions that carry CUDA's names are declared there, bound to the symbols of runtime/ by asm labels, so that the
+ * return address of a call is a line of the candidate and headers stay small. */
+#ifndef SIMT_ABI_H
+#define SIMT_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "simt/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct simt_dim {
+    unsigned x, y, z;
+};
+
+struct simt_launch {
+    const char *kernel, *file; /* as written at the launch; static strings */
+    int line;
+    struct simt_dim grid, block;
+    size_t shared; /* dynamic shared memory, bytes */
+    void *stream;
+    void (*body)(void *ctx); /* runs one thread */
+    void *ctx;               /* the launch's own copy of the arguments; threads may read it */
+    size_t ctx_bytes;
+    const void *fn;          /* the kernel, or NULL when its address cannot be named */
+};
+
+/* Runs the kernel and returns when it is done. Errors go to cudaGetLastError and to the findings. */
+void simt_run(const struct simt_launch *l);
+
+/* The dynamic shared memory of the running block. */
+extern char simt_dynamic_shared[];
+
+#ifdef __cplusplus
+}
+#endif
+#endif

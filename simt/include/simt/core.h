@@ -1,0 +1,117 @@
+/* core.h - execution space keywords, built-in variables and launches. */
+#ifndef SIMT_CORE_H
+#define SIMT_CORE_H
+
+#include "simt/abi.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define SIMT_NOINLINE __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __maxnreg__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __align__(n)
+#define __inline_hint__
+#define __nv_pure__
+/* Thread-local storage holds the block's static shared memory and nothing else: the runtime finds it, fills it and
+ * checks it as one range. A block never leaves its thread. */
+#define __shared__ static __thread
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+    constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+    constexpr operator uint3() const { return uint3{x, y, z}; }
+};
+
+/* Constant for as long as one thread of the grid runs, so the compiler may keep them in registers. */
+extern "C" {
+extern const uint3 threadIdx, blockIdx, blockDim, gridDim;
+extern const int warpSize;
+}
+
+typedef struct CUstream_st *cudaStream_t;
+
+namespace simt {
+
+struct site {
+    const char *kernel, *file;
+    int line;
+};
+
+template <class B> void run_thread(void *body)
+{
+    (*static_cast<B *>(body))();
+}
+
+template <class T> struct same {
+    typedef T type;
+};
+
+/* A launch whose kernel and configuration are known: calling it with the kernel's arguments runs it. */
+template <class... P> struct bound {
+    simt_launch l;
+    void (*kernel)(P...);
+
+    void operator()(typename same<P>::type... a)
+    {
+        void (*k)(P...) = kernel;
+        auto body = [=] { k(a...); };
+
+        l.body = run_thread<decltype(body)>;
+        l.ctx = &body;
+        l.ctx_bytes = sizeof body;
+        simt_run(&l);
+    }
+};
+
+/* The same for kernels that can only be named together with their arguments. */
+template <class F> struct generic {
+    simt_launch l;
+    F call;
+
+    template <class... A> void operator()(A... a)
+    {
+        F f = call;
+        auto body = [=]() mutable { f(a...); };
+
+        l.body = run_thread<decltype(body)>;
+        l.ctx = &body;
+        l.ctx_bytes = sizeof body;
+        simt_run(&l);
+    }
+};
+
+/* callee<<<grid, block, shared, stream>>> */
+struct cfg {
+    simt_launch l;
+
+    cfg(site s, dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr)
+        : l{s.kernel, s.file, s.line, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream,
+            nullptr, nullptr, 0, nullptr}
+    {
+    }
+    template <class... P> bound<P...> of(void (*k)(P...))
+    {
+        l.fn = reinterpret_cast<const void *>(k);
+        return bound<P...>{l, k};
+    }
+    template <class F> generic<F> gen(F f) { return generic<F>{l, f}; }
+};
+
+} // namespace simt
+
+#define SIMT_AT(name) SIMT_AT_(name)
+#define SIMT_AT_(name) ::simt::site{#name, __FILE__, __LINE__}
+
+#endif

@@ -1,0 +1,248 @@
+/* host.h - the part of the CUDA runtime API that candidates' host code uses. Everything is synchronous: streams keep
+ * program order, events are time stamps. */
+#ifndef SIMT_HOST_H
+#define SIMT_HOST_H
+
+#include "simt/core.h"
+
+#define CUDART_VERSION 12080
+#define CUDART_CB
+
+enum cudaError {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorInvalidPitchValue = 12,
+    cudaErrorInvalidDevicePointer = 17,
+    cudaErrorInvalidMemcpyDirection = 21,
+    cudaErrorInvalidDeviceFunction = 98,
+    cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101,
+    cudaErrorInvalidResourceHandle = 400,
+    cudaErrorNotReady = 600,
+    cudaErrorIllegalAddress = 700,
+    cudaErrorLaunchOutOfResources = 701,
+    cudaErrorLaunchTimeout = 702,
+    cudaErrorAssert = 710,
+    cudaErrorMisalignedAddress = 716,
+    cudaErrorLaunchFailure = 719,
+    cudaErrorCooperativeLaunchTooLarge = 720,
+    cudaErrorNotSupported = 801,
+    cudaErrorUnknown = 999
+};
+typedef enum cudaError cudaError_t;
+
+enum cudaMemcpyKind {
+    cudaMemcpyHostToHost = 0,
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost = 2,
+    cudaMemcpyDeviceToDevice = 3,
+    cudaMemcpyDefault = 4
+};
+
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
+enum cudaSharedMemConfig { cudaSharedMemBankSizeDefault, cudaSharedMemBankSizeFourByte, cudaSharedMemBankSizeEightByte };
+enum cudaSharedCarveout { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxShared = 100, cudaSharedmemCarveoutMaxL1 = 0 };
+enum cudaLimit { cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize };
+
+enum cudaDeviceAttr {
+    cudaDevAttrMaxThreadsPerBlock = 1,
+    cudaDevAttrMaxBlockDimX = 2,
+    cudaDevAttrMaxBlockDimY = 3,
+    cudaDevAttrMaxBlockDimZ = 4,
+    cudaDevAttrMaxGridDimX = 5,
+    cudaDevAttrMaxGridDimY = 6,
+    cudaDevAttrMaxGridDimZ = 7,
+    cudaDevAttrMaxSharedMemoryPerBlock = 8,
+    cudaDevAttrWarpSize = 10,
+    cudaDevAttrMaxRegistersPerBlock = 12,
+    cudaDevAttrClockRate = 13,
+    cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrL2CacheSize = 38,
+    cudaDevAttrMaxThreadsPerMultiProcessor = 39,
+    cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrComputeCapabilityMinor = 76,
+    cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
+    cudaDevAttrCooperativeLaunch = 95,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
+
+struct cudaDeviceProp {
+    char name[256];
+    size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, totalConstMem, memPitch;
+    int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], clockRate;
+    int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor, l2CacheSize;
+    int memoryClockRate, memoryBusWidth, concurrentKernels, cooperativeLaunch, unifiedAddressing, managedMemory;
+    int integrated, canMapHostMemory, asyncEngineCount, computeMode, ECCEnabled, pciBusID, pciDeviceID, pciDomainID;
+};
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
+    int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, maxDynamicSharedSizeBytes;
+};
+
+typedef struct CUevent_st *cudaEvent_t;
+#define cudaStreamDefault 0u
+#define cudaStreamNonBlocking 1u
+#define cudaStreamLegacy ((cudaStream_t)1)
+#define cudaStreamPerThread ((cudaStream_t)2)
+#define cudaEventDefault 0u
+#define cudaEventBlockingSync 1u
+#define cudaEventDisableTiming 2u
+#define cudaHostAllocDefault 0u
+#define cudaMemAttachGlobal 1u
+
+extern "C" {
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
+const char *cudaGetErrorString(cudaError_t error);
+const char *cudaGetErrorName(cudaError_t error);
+
+cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaDeviceReset(void);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device);
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
+cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config);
+cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaDriverGetVersion(int *version);
+
+cudaError_t simt_malloc(void **p, size_t bytes);
+cudaError_t simt_malloc_host(void **p, size_t bytes);
+cudaError_t cudaFree(void *p);
+cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t simt_memcpy_async(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t simt_memcpy2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                          enum cudaMemcpyKind kind);
+cudaError_t cudaMemset(void *p, int value, size_t bytes);
+cudaError_t simt_memset_async(void *p, int value, size_t bytes, cudaStream_t stream);
+cudaError_t simt_copy_symbol(void *to, const void *from, size_t bytes);
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t simt_stream_wait(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t simt_event_record(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
+
+cudaError_t simt_func_set_attribute(const void *fn, enum cudaFuncAttribute attr, int value);
+cudaError_t simt_func_get_attributes(struct cudaFuncAttributes *ret, const void *fn);
+cudaError_t simt_occupancy(int *blocks, const void *fn, int threads, size_t shared);
+cudaError_t simt_launch_unsupported(const char *what);
+}
+
+template <class T> static inline cudaError_t cudaMalloc(T **p, size_t bytes) { return simt_malloc((void **)p, bytes); }
+template <class T> static inline cudaError_t cudaMallocAsync(T **p, size_t bytes, cudaStream_t) { return simt_malloc((void **)p, bytes); }
+template <class T> static inline cudaError_t cudaMallocManaged(T **p, size_t bytes, unsigned = 1) { return simt_malloc((void **)p, bytes); }
+template <class T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes, unsigned = 0) { return simt_malloc_host((void **)p, bytes); }
+template <class T> static inline cudaError_t cudaHostAlloc(T **p, size_t bytes, unsigned) { return simt_malloc_host((void **)p, bytes); }
+static inline cudaError_t cudaFreeAsync(void *p, cudaStream_t) { return cudaFree(p); }
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind kind, cudaStream_t s = nullptr)
+{
+    return simt_memcpy_async(to, from, n, kind, s);
+}
+static inline cudaError_t cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, cudaMemcpyKind kind)
+{
+    return simt_memcpy2d(to, tp, from, fp, w, h, kind);
+}
+static inline cudaError_t cudaMemcpy2DAsync(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h,
+                                            cudaMemcpyKind kind, cudaStream_t = nullptr)
+{
+    return simt_memcpy2d(to, tp, from, fp, w, h, kind);
+}
+static inline cudaError_t cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s = nullptr) { return simt_memset_async(p, value, n, s); }
+template <class T>
+static inline cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t n, size_t offset = 0,
+                                             cudaMemcpyKind = cudaMemcpyHostToDevice)
+{
+    return simt_copy_symbol((char *)&symbol + offset, from, n);
+}
+template <class T>
+static inline cudaError_t cudaMemcpyToSymbolAsync(const T &symbol, const void *from, size_t n, size_t offset = 0,
+                                                  cudaMemcpyKind = cudaMemcpyHostToDevice, cudaStream_t = nullptr)
+{
+    return simt_copy_symbol((char *)&symbol + offset, from, n);
+}
+template <class T>
+static inline cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t n, size_t offset = 0,
+                                               cudaMemcpyKind = cudaMemcpyDeviceToHost)
+{
+    return simt_copy_symbol(to, (const char *)&symbol + offset, n);
+}
+template <class T> static inline cudaError_t cudaGetSymbolAddress(void **p, const T &symbol)
+{
+    *p = (void *)&symbol;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t s = nullptr) { return simt_event_record(event, s); }
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t event, unsigned flags = 0) { return simt_stream_wait(s, event, flags); }
+
+template <class F> static inline cudaError_t cudaFuncSetAttribute(F *fn, cudaFuncAttribute attr, int value)
+{
+    return simt_func_set_attribute((const void *)fn, attr, value);
+}
+template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *ret, F *fn)
+{
+    return simt_func_get_attributes(ret, (const void *)fn);
+}
+template <class F> static inline cudaError_t cudaFuncSetCacheConfig(F *, cudaFuncCache) { return cudaSuccess; }
+template <class F>
+static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F fn, int threads, size_t shared)
+{
+    return simt_occupancy(blocks, (const void *)fn, threads, shared);
+}
+template <class F>
+static inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid, int *block, F, size_t = 0, int limit = 0)
+{
+    *grid = 132;
+    *block = limit > 0 && limit < 1024 ? limit : 1024;
+    return cudaSuccess;
+}
+
+namespace simt {
+template <size_t... I> struct ints {};
+template <size_t N, size_t... I> struct make_ints : make_ints<N - 1, N - 1, I...> {};
+template <size_t... I> struct make_ints<0, I...> { typedef ints<I...> type; };
+template <class... P, size_t... I> void launch_packed(bound<P...> b, void **args, ints<I...>)
+{
+    b(*static_cast<P *>(args[I])...);
+}
+} // namespace simt
+
+template <class... P>
+static inline cudaError_t cudaLaunchKernel(void (*fn)(P...), dim3 grid, dim3 block, void **args, size_t shared = 0,
+                                           cudaStream_t stream = nullptr)
+{
+    simt::launch_packed(simt::cfg(simt::site{"cudaLaunchKernel", "", 0}, grid, block, shared, stream).of(fn), args,
+                        typename simt::make_ints<sizeof...(P)>::type());
+    return cudaPeekAtLastError();
+}
+static inline cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t = 0, cudaStream_t = nullptr)
+{
+    return simt_launch_unsupported("cudaLaunchKernel with an untyped kernel pointer");
+}
+template <class F>
+static inline cudaError_t cudaLaunchCooperativeKernel(F, dim3, dim3, void **, size_t = 0, cudaStream_t = nullptr)
+{
+    return simt_launch_unsupported("cudaLaunchCooperativeKernel");
+}
+
+#endif

@@ -1,0 +1,2 @@
+/* vector_functions.h - part of cuda_runtime.h here. */
+#include "cuda_runtime.h"

@@ -1,0 +1,494 @@
+/* simt_rewrite.c - CUDA launches and dynamic shared memory, rewritten on tokens.
+ *
+ * Two passes: the first learns which names are kernels and which of them are templates, overloaded or have default
+ * arguments; the second copies the source and replaces the few constructs. A launch of a plain kernel becomes
+ *     ::simt::cfg(SIMT_AT(name), CFG).of(CALLEE)(ARGS)
+ * whose parameters convert once, as in CUDA; a kernel whose address cannot be taken without its arguments becomes
+ *     ::simt::cfg(SIMT_AT(name), CFG).gen([&](auto &...simt_a) { CALLEE(simt_a...); })(ARGS) */
+#include "translate/simt_rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "translate/lexer.h"
+
+struct kernel {
+    size_t name; /* token */
+    bool generic;
+};
+
+struct rewriter {
+    struct toks t;
+    struct kernel *kernels;
+    size_t n_kernels, cap_kernels;
+    struct buf *out;
+};
+
+static bool same_text(const struct toks *t, size_t a, size_t b)
+{
+    return t->v[a].n == t->v[b].n && !memcmp(t->src + t->v[a].at, t->src + t->v[b].at, t->v[a].n);
+}
+
+static bool any_of(const struct toks *t, size_t i, const char *words)
+{
+    for (const char *w = words; *w; w += strlen(w) + 1)
+        if (tok_is(t, i, w))
+            return true;
+    return false;
+}
+
+/* No argument list or declaration of real code is longer; the bound keeps hostile input linear. */
+#define MAX_SPAN 4096
+
+/* Index of the bracket that closes the one at i (any of ( [ {), or t->n. A launch never crosses a directive's end. */
+static size_t close_of(const struct toks *t, size_t i)
+{
+    bool directive = t->v[i].directive;
+    size_t depth = 0, end = i + MAX_SPAN < t->n ? i + MAX_SPAN : t->n;
+
+    for (; i < end && (t->v[i].directive || !directive); i++) {
+        if (t->v[i].kind != TOK_PUNCT)
+            continue;
+        if (any_of(t, i, "(\0[\0{\0"))
+            depth++;
+        else if (any_of(t, i, ")\0]\0}\0") && --depth == 0)
+            return i;
+    }
+    return t->n;
+}
+
+/* The bracket that opens the one at i, or SIZE_MAX. */
+static size_t open_of(const struct toks *t, size_t i)
+{
+    size_t depth = 0;
+
+    for (size_t steps = 0; steps < MAX_SPAN; steps++, i--) {
+        if (t->v[i].kind == TOK_PUNCT) {
+            if (any_of(t, i, ")\0]\0}\0"))
+                depth++;
+            else if (any_of(t, i, "(\0[\0{\0") && --depth == 0)
+                return i;
+        }
+        if (i == 0)
+            break;
+    }
+    return SIZE_MAX;
+}
+
+/* ---- pass 1: kernels ---- */
+
+/* Is the declaration that holds token i a template? Looks back to the end of the one before it. */
+static bool is_template(const struct toks *t, size_t i)
+{
+    for (size_t steps = 0; i > 0 && steps < 400; steps++) {
+        i--;
+        if (tok_is(t, i, "template"))
+            return true;
+        if (any_of(t, i, ";\0}\0{\0") || t->v[i].directive)
+            return false;
+        if (tok_is(t, i, ")") && (i = open_of(t, i)) == SIZE_MAX)
+            return false;
+    }
+    return false;
+}
+
+/* From a __global__ token: the token of the kernel's name, or t->n. */
+static size_t kernel_name(const struct toks *t, size_t i)
+{
+    size_t end = i + MAX_SPAN;
+
+    for (i = tok_next(t, i + 1); i < t->n && i < end; i = tok_next(t, i + 1)) {
+        size_t next = tok_next(t, i + 1);
+
+        if (any_of(t, i, ";\0{\0}\0"))
+            break;
+        if (t->v[i].kind != TOK_IDENT || !tok_is(t, next, "("))
+            continue;
+        if (!any_of(t, i, "__launch_bounds__\0__attribute__\0__align__\0alignas\0__cluster_dims__\0__maxnreg__\0"
+                          "__block_size__\0decltype\0"))
+            return i;
+        if ((i = close_of(t, next)) == t->n)
+            break;
+    }
+    return t->n;
+}
+
+static bool has_default_argument(const struct toks *t, size_t open, size_t close)
+{
+    for (size_t i = open; i < close; i++)
+        if (tok_is(t, i, "="))
+            return true;
+    return false;
+}
+
+static struct kernel *find_kernel(const struct rewriter *r, size_t name)
+{
+    for (size_t i = 0; i < r->n_kernels; i++)
+        if (same_text(&r->t, r->kernels[i].name, name))
+            return &r->kernels[i];
+    return NULL;
+}
+
+static void note_kernel(struct rewriter *r, size_t global)
+{
+    const struct toks *t = &r->t;
+    size_t name = kernel_name(t, global), open = tok_next(t, name + 1), close;
+    struct kernel *k;
+    bool body, generic;
+
+    if (name >= t->n || (close = close_of(t, open)) >= t->n)
+        return;
+    body = tok_is(t, tok_next(t, close + 1), "{");
+    generic = is_template(t, global) || has_default_argument(t, open, close);
+    if ((k = find_kernel(r, name))) {
+        k->generic |= generic || body; /* a second body is an overload */
+        return;
+    }
+    if (r->n_kernels == r->cap_kernels) {
+        r->cap_kernels = r->cap_kernels ? r->cap_kernels * 2 : 16;
+        r->kernels = xrealloc(r->kernels, r->cap_kernels * sizeof *r->kernels);
+    }
+    r->kernels[r->n_kernels++] = (struct kernel){name, generic};
+}
+
+/* A forward declaration followed by its definition is one kernel, so only bodies count towards overloading: pass over
+ * declarations first would be wrong for generic(), hence the two loops. */
+static void note_kernels(struct rewriter *r)
+{
+    for (int bodies = 1; bodies >= 0; bodies--)
+        for (size_t i = 0; i < r->t.n; i++) {
+            size_t name, close;
+
+            if (!tok_is(&r->t, i, "__global__") || (name = kernel_name(&r->t, i)) >= r->t.n)
+                continue;
+            close = close_of(&r->t, tok_next(&r->t, name + 1));
+            if (close < r->t.n && tok_is(&r->t, tok_next(&r->t, close + 1), "{") == (bodies == 1))
+                note_kernel(r, i);
+        }
+}
+
+/* ---- pass 2: copying ---- */
+
+static void copy(struct rewriter *r, size_t from, size_t to)
+{
+    const struct toks *t = &r->t;
+
+    if (from < to)
+        buf_add(r->out, t->src + t->v[from].at, t->v[to].at - t->v[from].at);
+}
+
+/* Line breaks of tokens [from, to), so that what follows keeps its line. */
+static void keep_lines(struct rewriter *r, size_t from, size_t to)
+{
+    const struct toks *t = &r->t;
+
+    for (uint32_t n = t->v[to].line - t->v[from].line; n > 0; n--)
+        buf_adds(r->out, t->v[from].directive ? "\\\n" : "\n");
+}
+
+static bool three(const struct toks *t, size_t i, char ch)
+{
+    for (size_t k = i; k < i + 3; k++)
+        if (k >= t->n || t->v[k].kind != TOK_PUNCT || t->v[k].n != 1 || t->src[t->v[k].at] != ch)
+            return false;
+    return true;
+}
+
+/* Walks back from the '>' at i to its '<'; SIZE_MAX if this cannot be a template argument list. */
+static size_t angle_open(const struct toks *t, size_t i)
+{
+    size_t depth = 0;
+
+    for (size_t steps = 0; steps < MAX_SPAN; steps++, i--) {
+        if (t->v[i].kind == TOK_PUNCT) {
+            if (tok_is(t, i, ">"))
+                depth++;
+            else if (tok_is(t, i, "<") && --depth == 0)
+                return i;
+            else if (any_of(t, i, ")\0]\0}\0") && (i = open_of(t, i)) == SIZE_MAX)
+                return i;
+            else if (any_of(t, i, ";\0{\0(\0[\0"))
+                break;
+        }
+        if (i == 0)
+            break;
+    }
+    return SIZE_MAX;
+}
+
+struct launch {
+    size_t callee, end_callee; /* tokens [callee, end_callee) */
+    size_t name;               /* the identifier to report */
+    bool targs;                /* explicit template arguments */
+    size_t cfg, end_cfg;       /* between the brackets */
+    size_t open, close;        /* the argument list's parentheses */
+};
+
+static size_t before(const struct toks *t, size_t i)
+{
+    return i == 0 ? SIZE_MAX : tok_prev(t, i - 1);
+}
+
+/* One name of a possibly qualified callee, with its template arguments, walking back from i. Sets *ret_start. */
+static bool back_over_name(const struct toks *t, size_t i, size_t *ret_start, size_t *ret_name, bool *ret_targs)
+{
+    if (i == SIZE_MAX)
+        return false;
+    *ret_targs = tok_is(t, i, ">");
+    if (*ret_targs && ((i = angle_open(t, i)) == SIZE_MAX || (i = before(t, i)) == SIZE_MAX))
+        return false;
+    if (t->v[i].kind != TOK_IDENT || any_of(t, i, "return\0else\0do\0case\0throw\0"))
+        return false;
+    *ret_start = *ret_name = i;
+    return true;
+}
+
+static bool find_callee(const struct toks *t, size_t chevrons, struct launch *l)
+{
+    size_t i = before(t, chevrons), start, name, p;
+    bool targs;
+
+    if (i == SIZE_MAX)
+        return false;
+    l->end_callee = i + 1;
+    l->targs = false;
+    if (any_of(t, i, ")\0]\0")) { /* (*table[k])<<<...>>>, pick(n)<<<...>>>, table[k]<<<...>>> */
+        if ((start = open_of(t, i)) == SIZE_MAX)
+            return false;
+        l->name = l->callee = start;
+        if ((p = before(t, start)) != SIZE_MAX && t->v[p].kind == TOK_IDENT && !any_of(t, p, "return\0else\0do\0"))
+            l->name = l->callee = p;
+        return true;
+    }
+    if (!back_over_name(t, i, &start, &l->name, &l->targs))
+        return false;
+    for (;;) {
+        p = before(t, start);
+        if (p != SIZE_MAX && tok_is(t, p, "template"))
+            p = before(t, start = p);
+        if (p == SIZE_MAX || !any_of(t, p, "::\0.\0->\0"))
+            break;
+        start = p;
+        if (!back_over_name(t, before(t, p), &start, &name, &targs))
+            break;
+    }
+    l->callee = start;
+    return true;
+}
+
+static bool find_launch(const struct toks *t, size_t i, struct launch *l)
+{
+    bool directive = t->v[i].directive;
+    size_t k;
+
+    if (!three(t, i, '<') || !find_callee(t, i, l))
+        return false;
+    l->cfg = i + 3;
+    for (k = l->cfg; k < t->n && !three(t, k, '>'); k++) {
+        if (k - l->cfg > MAX_SPAN)
+            return false;
+        if (any_of(t, k, ";\0)\0]\0}\0") || (directive && !t->v[k].directive))
+            return false;
+        if (any_of(t, k, "(\0[\0{\0") && (k = close_of(t, k)) >= t->n)
+            return false;
+    }
+    l->end_cfg = k;
+    l->open = k < t->n ? tok_next(t, k + 3) : t->n;
+    if (!tok_is(t, l->open, "(") || t->v[l->open].directive != directive)
+        return false;
+    l->close = close_of(t, l->open);
+    return l->close < t->n && tok_next(t, l->cfg) < l->end_cfg;
+}
+
+static bool launch_is_generic(const struct rewriter *r, const struct launch *l)
+{
+    const struct kernel *k = find_kernel(r, l->name);
+
+    return l->targs || (k && k->generic) || (r->t.v[l->callee].directive && r->t.v[l->name].kind == TOK_IDENT);
+}
+
+/* Arguments are copied, but NULL would deduce an integer type in the generic form. */
+static void emit_args(struct rewriter *r, const struct launch *l, bool generic)
+{
+    size_t from = l->open;
+
+    for (size_t i = l->open; generic && i < l->close; i++)
+        if (tok_is(&r->t, i, "NULL")) {
+            copy(r, from, i);
+            buf_adds(r->out, "nullptr");
+            from = i + 1;
+        }
+    copy(r, from, l->close + 1);
+}
+
+static void emit_launch(struct rewriter *r, const struct launch *l)
+{
+    const struct toks *t = &r->t;
+    bool generic = launch_is_generic(r, l), named = t->v[l->name].kind == TOK_IDENT;
+
+    buf_adds(r->out, "::simt::cfg(SIMT_AT(");
+    if (named)
+        buf_add(r->out, t->src + t->v[l->name].at, t->v[l->name].n);
+    else
+        buf_adds(r->out, "kernel");
+    buf_adds(r->out, "), ");
+    copy(r, l->cfg, l->end_cfg);
+    buf_adds(r->out, generic ? ").gen([&](auto &...simt_a) { " : ").of(");
+    copy(r, l->callee, l->end_callee);
+    buf_adds(r->out, generic ? "(simt_a...); })" : ")");
+    keep_lines(r, l->end_callee, l->cfg);
+    keep_lines(r, l->end_cfg, l->open);
+    emit_args(r, l, generic);
+}
+
+/* 'extern ... __shared__ ... name[]dims;' */
+struct dynamic_shared {
+    size_t type, name, dims, semicolon; /* dims: first token behind the empty brackets */
+};
+
+static bool find_dynamic_shared(const struct toks *t, size_t i, struct dynamic_shared *d)
+{
+    bool shared = false;
+    size_t k;
+
+    if (!tok_is(t, i, "extern"))
+        return false;
+    d->name = d->dims = t->n;
+    for (k = tok_next(t, i + 1); k < t->n && k - i < MAX_SPAN && !any_of(t, k, ";\0{\0}\0=\0,\0\"C\"\0"); k = tok_next(t, k + 1)) {
+        shared |= tok_is(t, k, "__shared__");
+        if (tok_is(t, k, "(") && (k = close_of(t, k)) >= t->n)
+            return false;
+        if (tok_is(t, k, "[") && d->name == t->n) {
+            d->name = before(t, k);
+            d->dims = close_of(t, k) + 1;
+        }
+    }
+    d->type = i + 1;
+    d->semicolon = k;
+    return shared && tok_is(t, k, ";") && d->name > i && d->name < k && t->v[d->name].kind == TOK_IDENT &&
+           d->dims <= k;
+}
+
+/* The type without storage class and alignment: dynamic shared memory is aligned for everything. */
+static void emit_type(struct rewriter *r, size_t from, size_t to)
+{
+    const struct toks *t = &r->t;
+
+    for (size_t i = from; i < to; i++) {
+        if (any_of(t, i, "__shared__\0static\0"))
+            continue;
+        if (any_of(t, i, "__align__\0alignas\0__attribute__\0") && tok_is(t, tok_next(t, i + 1), "(")) {
+            i = close_of(t, tok_next(t, i + 1));
+            continue;
+        }
+        if (!tok_blank(t, i) || t->v[i].kind == TOK_SPACE)
+            buf_add(r->out, t->src + t->v[i].at, t->v[i].n);
+    }
+}
+
+static void emit_dynamic_shared(struct rewriter *r, size_t start, const struct dynamic_shared *d)
+{
+    const struct toks *t = &r->t;
+    bool rows = tok_next(t, d->dims) < d->semicolon; /* T name[][N]: a pointer to rows */
+
+    buf_adds(r->out, "__attribute__((unused)) ");
+    emit_type(r, d->type, d->name);
+    buf_adds(r->out, rows ? "(*const " : "*const ");
+    buf_add(r->out, t->src + t->v[d->name].at, t->v[d->name].n);
+    if (rows) {
+        buf_adds(r->out, ")");
+        copy(r, d->dims, d->semicolon);
+    }
+    buf_adds(r->out, " = (");
+    emit_type(r, d->type, d->name);
+    buf_adds(r->out, rows ? "(*)" : "*");
+    if (rows)
+        copy(r, d->dims, d->semicolon);
+    buf_adds(r->out, ")simt_dynamic_shared");
+    if (!rows)
+        keep_lines(r, start, d->semicolon);
+}
+
+/* Emits the replacement of what starts at token i and returns the token behind it, or i if nothing starts here. */
+static size_t replace(struct rewriter *r, size_t i)
+{
+    const struct toks *t = &r->t;
+    struct dynamic_shared d;
+
+    if (t->v[i].kind != TOK_IDENT)
+        return i;
+    if (tok_is(t, i, "__noinline__")) { /* a macro of this name would break the standard library's attributes */
+        buf_adds(r->out, t->v[i].directive ? "__noinline__" : "SIMT_NOINLINE");
+        return i + 1;
+    }
+    if (tok_is(t, i, "static") && tok_is(t, tok_next(t, i + 1), "__shared__"))
+        return i + 1; /* __shared__ is static already */
+    if (find_dynamic_shared(t, i, &d)) {
+        emit_dynamic_shared(r, i, &d);
+        return d.semicolon;
+    }
+    return i;
+}
+
+/* The first launch whose callee starts at or behind token i; false if there is none. */
+static bool next_launch(const struct toks *t, size_t i, size_t *scan, struct launch *l)
+{
+    for (; *scan < t->n; ++*scan)
+        if (find_launch(t, *scan, l) && l->callee >= i) {
+            *scan = l->cfg;
+            return true;
+        }
+    return false;
+}
+
+static void rewrite(struct rewriter *r)
+{
+    const struct toks *t = &r->t;
+    struct launch l;
+    size_t scan = 0, next;
+    bool more = next_launch(t, 0, &scan, &l);
+
+    for (size_t i = 0; i < t->n;) {
+        if (more && i == l.callee) {
+            emit_launch(r, &l);
+            i = l.close + 1;
+            more = next_launch(t, i, &scan, &l);
+        } else if ((next = replace(r, i)) > i) {
+            i = next;
+            while (more && l.callee < i)
+                more = next_launch(t, i, &scan, &l);
+        } else {
+            copy(r, i, i + 1);
+            i++;
+        }
+    }
+}
+
+static void emit_line_directive(struct buf *out, const char *filename)
+{
+    buf_adds(out, "#line 1 \"");
+    for (const char *p = filename; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            buf_addc(out, '\\');
+        buf_addc(out, *p == '\n' ? '?' : *p);
+    }
+    buf_adds(out, "\"\n");
+}
+
+int simt_rewrite(const char *src, size_t n, const char *filename, struct buf *out, struct err *e)
+{
+    struct rewriter r = {.out = out};
+
+    if (memchr(src, 0, n))
+        return err_set(e, ERR_INPUT, "'%s' holds a NUL byte; sources are text", filename);
+    lex(src, n, &r.t);
+    note_kernels(&r);
+    emit_line_directive(out, filename);
+    rewrite(&r);
+    free(r.kernels);
+    toks_free(&r.t);
+    if (out->cut)
+        return err_set(e, ERR_INPUT, "'%s' is too long after rewriting", filename);
+    return 0;
+}
