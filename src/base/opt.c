@@ -122,6 +122,7 @@ static json_t *convert(const struct opt *row, const char *text, struct err *e)
         }
         break;
     case OPT_STR:
+    case OPT_LIST:
         break;
     }
     return json_utf8(text, strlen(text));
@@ -196,6 +197,13 @@ static int set_flag(struct opts *o, int argc, char **argv, int *i, struct err *e
     }
     if (row->type == OPT_BOOL && !eq)
         return set_text(o, row, "true", e);
+    if (row->type == OPT_LIST && opts_has(o, row->name)) {
+        char *both = xasprintf("%s\n%s", opts_str(o, row->name), eq ? eq + 1 : argv[++*i]);
+        int rc = set_text(o, row, both, e);
+
+        free(both);
+        return rc;
+    }
     return set_text(o, row, eq ? eq + 1 : argv[++*i], e);
 }
 

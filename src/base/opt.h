@@ -13,7 +13,8 @@
 
 #include "base/err.h"
 
-enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_CHOICE /* help starts with "a|b|c: " */ };
+/* OPT_CHOICE: help starts with "a|b|c: ". OPT_LIST: may be given several times; the value is the texts joined by '\n'. */
+enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_CHOICE, OPT_LIST };
 
 struct opt {
     const char *section;

@@ -1,0 +1,50 @@
+/* policy.h - one policy-gradient step from groups of rollouts: forward, off-policy mask, clipped loss, KL, backward.
+ *
+ * A training sequence is prompt + first response; only the response carries loss. rho = policy / rollout policy, both
+ * at the rollout temperature. Sequences with advantage 0 are skipped unless KL or entropy terms ask for them; they
+ * still count in the denominators. */
+#ifndef MC_TRAIN_POLICY_H
+#define MC_TRAIN_POLICY_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "nn/model.h"
+#include "train/aggregate.h"
+#include "train/kl.h"
+#include "train/pack.h"
+#include "train/ppo_loss.h"
+
+struct policy_seq {
+    const int32_t *ids; /* (n_prompt + n) */
+    int n_prompt, n;    /* n >= 1 tokens of response */
+    const float *behav; /* (n) log-probs at sampling */
+    double adv;
+};
+
+struct policy_options {
+    struct ppo_clip clip;
+    enum aggregate_kind aggregate;
+    bool after_mask;
+    double norm;          /* of seq_mean_token_sum_norm */
+    enum kl_kind kl;
+    double kl_coef, entropy_coef;
+    bool mirrorpop;
+    double delta, temperature;
+};
+
+struct policy_stats {
+    double loss, kl;          /* aggregated */
+    double entropy;           /* token mean over the sequences looked at, exact */
+    double signed_mean, mirror; /* mean over sequences of |signed|, and of MirrorPop's measure */
+    double clip_share;        /* of the tokens looked at */
+    double masked_share;      /* of the sequences looked at: left out by MirrorPop */
+    double n_seqs, n_tokens;  /* looked at */
+};
+
+/* Adds gradients to m. ref (a frozen model with model_train_begin done) is needed when kl is on, else NULL.
+ * pack: scratch whose max_tokens holds the longest sequence. */
+int policy_gradient(struct model *m, struct model *ref, struct pack *pack, const struct policy_seq *seqs, size_t n,
+                    const struct policy_options *o, struct policy_stats *ret, struct err *e);
+
+#endif

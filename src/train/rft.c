@@ -1,0 +1,303 @@
+/* rft.c - see rft.h. A chunk is sampled, judged, clustered and written to its own file; the end joins the files. */
+#include "train/rft.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "train/cluster.h"
+#include "train/data.h"
+#include "train/judge.h"
+#include "train/metrics.h"
+#include "train/rollout.h"
+
+struct rft {
+    const struct rft_options *o;
+    struct tokenizer *tok;
+    struct prompt_set prompts;
+    uint32_t *order;
+    int64_t n;
+    struct model *m;
+    struct judge *judge;
+    char *chunks; /* folder */
+};
+
+static char *chunk_path(const struct rft *s, int64_t c)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "%05lld.json", (long long)c);
+    return path_join(s->chunks, name);
+}
+
+static json_t *record_of(const struct rft *s, const struct prompt_item *p, const struct rollout *r, int cluster)
+{
+    json_t *messages = json_deep_copy(p->messages), *task = json_object(), *rec;
+    char id[256];
+
+    prompt_say(messages, "assistant", r->response);
+    json_object_set_new(task, "name", json_string(p->id));
+    json_object_set(task, "graph_hash", json_object_get(p->info, "graph_hash"));
+    json_object_set(task, "families", json_object_get(p->info, "families"));
+    snprintf(id, sizeof id, "rft-%s-%d", p->id, cluster);
+    rec = json_pack("{s:s,s:s,s:o,s:o,s:{s:s,s:I,s:s,s:i},s:s}", "id", id, "kind", "rft", "messages", messages, "task",
+                    task, "provenance", "generator", "musacoder-rft/1", "seed", (json_int_t)s->o->seed, "parent", p->id,
+                    "cluster", cluster, "split", "train");
+    return rec;
+}
+
+/* One prompt: its correct programs, one drawn of each cluster. Result: {"name","families","samples","passed",
+ * "infra","effective","clusters","kept":[record..]}. */
+static json_t *select_group(struct rft *s, const struct prompt_item *p, const struct rollout_group *g, struct rng *rng)
+{
+    struct sketch *sk = xcalloc((size_t)g->n, sizeof *sk);
+    int *label = xcalloc((size_t)g->n, sizeof *label), *who = xcalloc((size_t)g->n, sizeof *who), infra = 0;
+    size_t n = 0, clusters, *pick;
+    json_t *kept = json_array(), *out;
+
+    for (int k = 0; k < g->n; k++) {
+        infra += g->r[k].infra;
+        if (g->r[k].passed_turn != 1)
+            continue;
+        sketch_program(g->r[k].response, &sk[n]);
+        who[n++] = k;
+    }
+    clusters = cluster_assign(sk, n, s->o->threshold, label);
+    pick = xcalloc(clusters + 1, sizeof *pick);
+    cluster_draw(label, n, clusters, rng, pick);
+    for (size_t c = 0; c < clusters && (int)c < s->o->max_keep; c++)
+        json_array_append_new(kept, record_of(s, p, &g->r[who[pick[c]]], (int)c));
+    out = json_pack("{s:s,s:O?,s:i,s:I,s:i,s:f,s:I,s:o}", "name", p->id, "families",
+                    json_object_get(p->info, "families"), "samples", g->n, "passed", (json_int_t)n, "infra", infra,
+                    "effective", cluster_effective(label, n), "clusters", (json_int_t)clusters, "kept", kept);
+    for (size_t i = 0; i < n; i++)
+        sketch_free(&sk[i]);
+    free(sk);
+    free(label);
+    free(who);
+    free(pick);
+    return out;
+}
+
+static int sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
+{
+    struct rollout_options ro = {.turns = 1, .max_new = s->o->max_new, .temperature = s->o->temperature,
+                                 .max_context = 1 << 30};
+    int64_t from = c * s->o->chunk, to = from + s->o->chunk < s->n ? from + s->o->chunk : s->n;
+    struct rollout_group *g = xcalloc((size_t)s->o->chunk, sizeof *g);
+    json_t *out = json_array();
+    struct rng rng;
+    int rc = 0, n = 0;
+
+    rng_seed(&rng, s->o->seed, 0x200000000u + (uint64_t)c);
+    for (int64_t i = from; i < to && rc == 0; i++, n++) {
+        const struct prompt_item *p = &s->prompts.items[s->order[i]];
+
+        rc = rollout_group_init(&g[n], s->tok, p->messages, s->o->samples, e);
+        g[n].task_code = p->task_code;
+        g[n].task_name = p->id;
+        g[n].seed = rng_u64(&rng);
+    }
+    judge_step(s->judge, c);
+    if (rc == 0)
+        rc = rollout_run(s->m, s->tok, s->judge, &ro, g, n, e);
+    for (int k = 0; k < n && rc == 0; k++)
+        json_array_append_new(out, select_group(s, &s->prompts.items[s->order[from + k]], &g[k], &rng));
+    for (int k = 0; k < n; k++)
+        rollout_group_free(&g[k]);
+    free(g);
+    if (rc == 0)
+        *ret = out;
+    else
+        json_decref(out);
+    return rc;
+}
+
+static int collect(struct rft *s, struct err *e)
+{
+    int64_t n_chunks = (s->n + s->o->chunk - 1) / s->o->chunk, done = 0;
+    struct progress bar;
+    int rc = 0;
+
+    for (; done < n_chunks; done++) {
+        char *path = chunk_path(s, done);
+        bool there = file_exists(path);
+
+        free(path);
+        if (!there)
+            break;
+    }
+    progress_start(&bar, "rft samples", (uint64_t)(done * s->o->chunk), (uint64_t)s->n);
+    for (int64_t c = done; c < n_chunks && rc == 0; c++) {
+        char *path = chunk_path(s, c);
+        json_t *v = NULL;
+
+        rc = sample_chunk(s, c, &v, e);
+        if (rc == 0)
+            rc = json_write(path, v, e);
+        json_decref(v);
+        free(path);
+        progress_at(&bar, (uint64_t)((c + 1) * s->o->chunk < s->n ? (c + 1) * s->o->chunk : s->n));
+    }
+    progress_end(&bar);
+    return rc;
+}
+
+/* ---- joining ---- */
+
+struct sums {
+    double samples, passed, prompts, solved, effective, clusters, kept, infra;
+    json_t *families; /* name -> {"samples","passed"} */
+};
+
+static void add_family(json_t *families, const char *name, double samples, double passed)
+{
+    json_t *f = json_object_get(families, name);
+
+    if (!f) {
+        f = json_pack("{s:f,s:f}", "samples", 0.0, "passed", 0.0);
+        json_object_set_new(families, name, f);
+    }
+    json_object_set_new(f, "samples", json_real(json_f64(f, "samples", 0) + samples));
+    json_object_set_new(f, "passed", json_real(json_f64(f, "passed", 0) + passed));
+}
+
+static int join_group(struct sums *t, const json_t *g, struct buf *lines)
+{
+    double samples = json_f64(g, "samples", 0), passed = json_f64(g, "passed", 0);
+    const json_t *v;
+    size_t i;
+
+    t->prompts++;
+    t->samples += samples;
+    t->passed += passed;
+    t->infra += json_f64(g, "infra", 0);
+    t->solved += passed > 0;
+    t->effective += json_f64(g, "effective", 0);
+    t->clusters += json_f64(g, "clusters", 0);
+    json_array_foreach(json_object_get(g, "families"), i, v)
+        add_family(t->families, json_string_value(v) ? json_string_value(v) : "?", samples, passed);
+    json_array_foreach(json_object_get(g, "kept"), i, v) {
+        char *text = json_text(v);
+
+        buf_adds(lines, text);
+        buf_addc(lines, '\n');
+        free(text);
+        t->kept++;
+    }
+    return 0;
+}
+
+static json_t *stats_of(const struct sums *t)
+{
+    double solved = t->solved > 0 ? t->solved : 1;
+    json_t *v = json_object();
+
+    metrics_set(v, "prompts", t->prompts);
+    metrics_set(v, "samples", t->samples);
+    metrics_set(v, "passed", t->passed);
+    metrics_set(v, "infra", t->infra);
+    metrics_set(v, "acceptance", t->samples > 0 ? t->passed / t->samples : 0);
+    metrics_set(v, "prompts_solved", t->solved);
+    metrics_set(v, "kept", t->kept);
+    metrics_set(v, "effective_before", t->effective / solved);
+    metrics_set(v, "effective_after", t->clusters / solved);
+    return v;
+}
+
+static int join(struct rft *s, struct err *e)
+{
+    struct sums t = {.families = json_object()};
+    char *out = path_join(s->o->out, "rft.jsonl"), *stats = path_join(s->o->out, "rft_stats.json");
+    int64_t n_chunks = (s->n + s->o->chunk - 1) / s->o->chunk;
+    struct buf lines;
+    int rc = 0;
+
+    buf_init(&lines, 1u << 30);
+    for (int64_t c = 0; c < n_chunks && rc == 0; c++) {
+        char *path = chunk_path(s, c);
+        json_t *v = json_read(path, e);
+        size_t i;
+        const json_t *g;
+
+        rc = v ? 0 : -1;
+        json_array_foreach(v, i, g)
+            join_group(&t, g, &lines);
+        json_decref(v);
+        free(path);
+    }
+    json_t *st = stats_of(&t);
+    if (rc == 0)
+        rc = file_write(out, lines.p, lines.n, e);
+    struct metrics m = {0};
+    if (rc == 0 && (rc = metrics_open(&m, s->o->metrics ? s->o->metrics : s->o->out, "rft", 0, 0, e)) == 0) {
+        json_t *line = metrics_line(&m, 0);
+
+        json_object_update(line, st);
+        rc = metrics_write(&m, line, e);
+        metrics_close(&m);
+    }
+    json_object_set(st, "families", t.families);
+    if (rc == 0)
+        rc = json_write(stats, st, e);
+    if (rc == 0)
+        log_info("rft: %.0f of %.0f samples passed (%.0f%%), %.0f programs kept of %.0f prompts; %.2f strategies a prompt "
+                 "before drawing, %.2f after", t.passed, t.samples, 100 * t.passed / (t.samples > 0 ? t.samples : 1), t.kept,
+                 t.solved, json_f64(st, "effective_before", 0), json_f64(st, "effective_after", 0));
+    json_decref(st);
+    json_decref(t.families);
+    buf_free(&lines);
+    free(out);
+    free(stats);
+    return rc;
+}
+
+static int run(struct rft *s, struct err *e)
+{
+    const struct rft_options *o = s->o;
+    char *log = path_join(o->out, "verdicts.jsonl");
+    struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict};
+    struct rng r;
+    int rc = -1;
+
+    if (dir_make(s->chunks, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
+        prompt_set_load(&s->prompts, o->data, e) < 0 || !(s->m = model_load(o->model, e)) ||
+        tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 || judge_open(&jc, &s->judge, e) < 0)
+        goto out;
+    s->n = o->prompts > 0 && o->prompts < (int64_t)s->prompts.n ? o->prompts : (int64_t)s->prompts.n;
+    s->order = xcalloc(s->prompts.n, sizeof *s->order);
+    for (size_t i = 0; i < s->prompts.n; i++)
+        s->order[i] = (uint32_t)i;
+    rng_seed(&r, o->seed, 31);
+    rng_shuffle(&r, s->order, s->prompts.n, sizeof *s->order);
+    rc = collect(s, e);
+    if (rc == 0)
+        rc = join(s, e);
+out:
+    free(log);
+    return rc;
+}
+
+int rft_collect(const struct rft_options *o, struct err *e)
+{
+    struct rft s = {.o = o};
+    int rc;
+
+    if (o->samples < 1 || o->chunk < 1 || o->max_keep < 1 || o->max_new < 1)
+        return err_set(e, ERR_INPUT, "samples, chunk, max-keep and max-new want at least 1");
+    s.chunks = path_join(o->out, "chunks");
+    rc = run(&s, e);
+    judge_close(s.judge);
+    if (s.m)
+        model_free(s.m);
+    tokenizer_free(s.tok);
+    prompt_set_free(&s.prompts);
+    free(s.order);
+    free(s.chunks);
+    return rc;
+}

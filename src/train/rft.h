@@ -1,0 +1,29 @@
+/* rft.h - diversity-preserving rejection fine-tuning, the data half: sample several answers for each training prompt,
+ * keep what MooreEval passes, cluster the correct programs of a prompt, draw one of each cluster.
+ *
+ * Writes out/rft.jsonl (records of kind "rft", see synth/record.h) and out/rft_stats.json: acceptance in all and per
+ * family, the effective number of strategies per prompt before and after. The learning half is sft.h on a mixture. */
+#ifndef MC_TRAIN_RFT_H
+#define MC_TRAIN_RFT_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct rft_options {
+    const char *model, *data, *out, *metrics; /* data: prompts.jsonl */
+    int64_t prompts;      /* how many prompts of the shuffled file; 0: all */
+    int samples;          /* of each prompt */
+    int max_new, chunk;   /* prompts sampled together; a chunk is the unit of resuming */
+    int max_keep;         /* programs kept of one prompt at most */
+    double temperature, threshold; /* cluster.h */
+    const json_t *verdict;
+    int workers, jobs;
+    uint64_t seed;
+};
+
+/* Continues with the first chunk that is not done. ERR_STOP after Ctrl-C. */
+int rft_collect(const struct rft_options *o, struct err *e);
+
+#endif

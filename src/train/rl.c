@@ -1,0 +1,527 @@
+/* rl.c - see rl.h. */
+#include "train/rl.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "nn/optim.h"
+#include "train/bdr.h"
+#include "train/checkpoint.h"
+#include "train/data.h"
+#include "train/judge.h"
+#include "train/metrics.h"
+#include "train/pack.h"
+#include "train/rollout.h"
+
+struct rl {
+    const struct rl_options *o;
+    struct tokenizer *tok;
+    struct prompt_set prompts;
+    uint32_t *order;  /* this pass over the prompts */
+    int64_t drawn;    /* prompts taken from passes so far; the pass is drawn / prompts.n */
+    struct model *m, *ref;
+    struct optim *opt;
+    struct pack pack;
+    struct judge *judge;
+    struct bdr bdr;
+    struct metrics metrics;
+    int64_t step;
+    double spent;
+};
+
+/* What one step works on. */
+struct batch {
+    struct rollout_group *g;
+    const struct prompt_item **item; /* (n) */
+    bool *repair;                    /* (n) from the retry buffer */
+    int n;
+    double *reward, *adv;            /* (n * group) */
+    bool *valid;
+    struct policy_seq *seqs;         /* (n * group), valid ones with at least one token */
+    size_t n_seqs;
+    int32_t **ids;                   /* (n_seqs) owned: prompt + response */
+    int skipped;                     /* groups without signal because of infra */
+};
+
+/* ---- prompts ---- */
+
+static void shuffle_pass(struct rl *s)
+{
+    struct rng r;
+
+    for (size_t i = 0; i < s->prompts.n; i++)
+        s->order[i] = (uint32_t)i;
+    rng_seed(&r, s->o->seed, 1000 + (uint64_t)s->drawn / s->prompts.n);
+    rng_shuffle(&r, s->order, s->prompts.n, sizeof *s->order);
+}
+
+static const struct prompt_item *next_prompt(struct rl *s)
+{
+    size_t at = (size_t)s->drawn % s->prompts.n;
+
+    if (at == 0)
+        shuffle_pass(s);
+    s->drawn++;
+    return &s->prompts.items[s->order[at]];
+}
+
+/* The conversation of a repair task: the request, the program that failed, what the judge said. New array. */
+static json_t *repair_messages(const struct rl *s, const struct prompt_item *p, const struct bdr_item *it)
+{
+    json_t *messages = json_deep_copy(p->messages);
+
+    prompt_turn(messages, s->o->style, it->response, it->feedback);
+    return messages;
+}
+
+static int open_group(struct rl *s, struct batch *b, struct rng *r, struct err *e)
+{
+    struct rollout_group *g = &b->g[b->n];
+    struct bdr_item it;
+    const struct prompt_item *p = NULL;
+    json_t *messages = NULL;
+    int rc;
+
+    if (bdr_draw(&s->bdr, s->o->bdr_probability, r, &it)) {
+        if ((p = prompt_set_find(&s->prompts, it.prompt_id)))
+            messages = repair_messages(s, p, &it);
+        bdr_item_free(&it);
+    }
+    b->repair[b->n] = messages != NULL;
+    if (!messages) {
+        p = next_prompt(s);
+        messages = json_incref(p->messages);
+    }
+    rc = rollout_group_init(g, s->tok, messages, s->o->group, e);
+    json_decref(messages);
+    if (rc < 0)
+        return -1;
+    g->task_code = p->task_code;
+    g->task_name = p->id;
+    g->seed = rng_u64(r);
+    b->item[b->n++] = p;
+    if ((int)g->prompt.ids.n > s->o->max_prompt)
+        return err_set(e, ERR_INPUT, "prompt '%s' has %d tokens; raise max-prompt (%d)", p->id, (int)g->prompt.ids.n,
+                       s->o->max_prompt);
+    return 0;
+}
+
+static int batch_open(struct rl *s, struct batch *b, struct err *e)
+{
+    size_t n = (size_t)s->o->prompts, total = n * (size_t)s->o->group;
+    struct rng r;
+
+    *b = (struct batch){.g = xcalloc(n, sizeof *b->g), .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
+                        .reward = xcalloc(total, sizeof(double)), .adv = xcalloc(total, sizeof(double)),
+                        .valid = xcalloc(total, 1), .seqs = xcalloc(total, sizeof *b->seqs),
+                        .ids = xcalloc(total, sizeof *b->ids)};
+    rng_seed(&r, s->o->seed, 0x100000000u + (uint64_t)s->step);
+    for (size_t i = 0; i < n; i++)
+        if (open_group(s, b, &r, e) < 0)
+            return -1;
+    return 0;
+}
+
+static void batch_free(struct batch *b)
+{
+    for (int i = 0; i < b->n; i++)
+        rollout_group_free(&b->g[i]);
+    for (size_t i = 0; i < b->n_seqs; i++)
+        free(b->ids[i]);
+    free(b->g);
+    free(b->item);
+    free(b->repair);
+    free(b->reward);
+    free(b->adv);
+    free(b->valid);
+    free(b->seqs);
+    free(b->ids);
+}
+
+/* ---- rewards and advantages ---- */
+
+static int reward_of(const struct rl *s, const struct rollout *r, double *ret, struct err *e)
+{
+    if (!s->o->primeecho || s->o->turns == 1) {
+        *ret = r->score[0];
+        return 0;
+    }
+    return primeecho_reward(&s->o->echo, r->score, r->turns, r->passed_turn, ret, e);
+}
+
+static void add_seq(struct batch *b, const struct rollout_group *g, const struct rollout *r, double adv)
+{
+    size_t np = g->prompt.ids.n;
+    int32_t *ids = xmalloc((np + (size_t)r->n) * sizeof *ids);
+
+    memcpy(ids, g->prompt.ids.v, np * sizeof *ids);
+    memcpy(ids + np, r->ids, (size_t)r->n * sizeof *ids);
+    b->ids[b->n_seqs] = ids;
+    b->seqs[b->n_seqs++] = (struct policy_seq){ids, (int)np, r->n, r->logp, adv};
+}
+
+static int score_group(struct rl *s, struct batch *b, int i, struct err *e)
+{
+    struct rollout_group *g = &b->g[i];
+    size_t at = (size_t)i * (size_t)s->o->group;
+    int used;
+
+    for (int k = 0; k < g->n; k++) {
+        const struct rollout *r = &g->r[k];
+
+        b->valid[at + (size_t)k] = !r->infra && r->turns > 0 && r->n > 0;
+        if (b->valid[at + (size_t)k] && reward_of(s, r, &b->reward[at + (size_t)k], e) < 0)
+            return -1;
+    }
+    used = advantage_group(s->o->advantage, s->o->advantage_eps, b->reward + at, b->valid + at, (size_t)g->n, b->adv + at,
+                           e);
+    if (used < 0)
+        return -1;
+    if (used == 0)
+        b->skipped++;
+    for (int k = 0; k < g->n && used; k++)
+        if (b->valid[at + (size_t)k])
+            add_seq(b, g, &g->r[k], b->adv[at + (size_t)k]);
+    return 0;
+}
+
+/* A group that failed entirely leaves one failing program behind: the first of its best first responses. */
+static void feed_buffer(struct rl *s, const struct batch *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const struct rollout *best = NULL;
+        bool all_failed = true;
+
+        for (int k = 0; k < b->g[i].n; k++) {
+            const struct rollout *r = &b->g[i].r[k];
+
+            if (r->passed_turn)
+                all_failed = false;
+            if (!r->infra && r->turns && r->response && *r->response && !r->cut && (!best || r->score[0] > best->score[0]))
+                best = r;
+        }
+        if (all_failed && best)
+            bdr_push(&s->bdr, b->item[i]->id, best->response, best->feedback ? best->feedback : "");
+    }
+}
+
+/* ---- learning ---- */
+
+struct learned {
+    struct policy_stats st; /* means over the optimiser steps */
+    double grad_norm, lr;
+    int updates;
+};
+
+static void add_stats(struct learned *l, const struct policy_stats *st, double norm)
+{
+    const double *from = (const double *)st;
+    double *to = (double *)&l->st;
+
+    for (size_t i = 0; i < sizeof *st / sizeof(double); i++)
+        to[i] += (from[i] - to[i]) / (l->updates + 1);
+    l->grad_norm += (norm - l->grad_norm) / (l->updates + 1);
+    l->updates++;
+}
+
+/* Whole groups stay together in a minibatch: sequences are in group order. */
+static int learn(struct rl *s, struct batch *b, struct learned *l, struct err *e)
+{
+    int parts = s->o->minibatches;
+
+    *l = (struct learned){.lr = schedule_lr(&s->o->schedule, s->step)};
+    for (int u = 0; u < parts * s->o->epochs; u++) {
+        size_t from = b->n_seqs * (size_t)(u % parts) / (size_t)parts;
+        size_t to = b->n_seqs * (size_t)(u % parts + 1) / (size_t)parts;
+        struct policy_stats st;
+        double norm;
+
+        if (from == to)
+            continue;
+        model_zero_grads(s->m);
+        if (policy_gradient(s->m, s->ref, &s->pack, b->seqs + from, to - from, &s->o->policy, &st, e) < 0)
+            return -1;
+        norm = grad_clip(s->m, s->o->grad_clip);
+        // Without any signal an optimiser step would only apply momentum and decay.
+        if (norm > 0 && optim_step(s->opt, s->m, l->lr, e) < 0)
+            return -1;
+        add_stats(l, &st, norm);
+    }
+    return 0;
+}
+
+/* ---- metrics ---- */
+
+struct tally {
+    double n, infra, cut, len, nll, tokens, reward, n_reward, first_pass, best_pass, first_score, best_score;
+    double turn_share[ROLLOUT_MAX_TURNS + 1]; /* [k]: passed in turn k; [0]: never */
+    double turns, mixed, repair, repair_pass, n_repair, none;
+};
+
+static void tally_rollout(struct tally *t, const struct rollout *r)
+{
+    double best = r->score[0];
+
+    t->n++;
+    t->infra += r->infra;
+    t->cut += r->cut;
+    t->len += r->n;
+    t->tokens += r->n;
+    for (int i = 0; i < r->n; i++)
+        t->nll -= r->logp[i];
+    if (r->infra)
+        return;
+    for (int k = 1; k < r->turns; k++)
+        best = fmax(best, r->score[k]);
+    t->n_reward++;
+    t->first_score += r->score[0];
+    t->best_score += best;
+    t->first_pass += r->passed_turn == 1;
+    t->best_pass += r->passed_turn > 0;
+    t->turn_share[r->passed_turn]++;
+    t->turns += r->turns;
+}
+
+static void tally_batch(const struct rl *s, const struct batch *b, struct tally *t)
+{
+    for (int i = 0; i < b->n; i++) {
+        bool mixed = false, any = false;
+
+        for (int k = 0; k < s->o->group; k++) {
+            size_t at = (size_t)i * (size_t)s->o->group + (size_t)k;
+
+            tally_rollout(t, &b->g[i].r[k]);
+            mixed |= b->adv[at] != 0;
+            any |= b->g[i].r[k].passed_turn > 0;
+            if (b->valid[at])
+                t->reward += b->reward[at];
+            if (b->repair[i]) {
+                t->n_repair++;
+                t->repair_pass += b->g[i].r[k].passed_turn > 0;
+            }
+        }
+        t->mixed += mixed;
+        t->none += !any;
+        t->repair += b->repair[i];
+    }
+}
+
+static double share(double a, double b)
+{
+    return b > 0 ? a / b : 0;
+}
+
+static void report_turns(const struct rl *s, const struct tally *t, json_t *line)
+{
+    char name[32];
+
+    metrics_set(line, "best_pass_rate", share(t->best_pass, t->n_reward));
+    metrics_set(line, "best_score", share(t->best_score, t->n_reward));
+    metrics_set(line, "turns_mean", share(t->turns, t->n_reward));
+    for (int k = 1; k <= s->o->turns; k++) {
+        snprintf(name, sizeof name, "passed_turn_%d", k);
+        metrics_set(line, name, share(t->turn_share[k], t->n_reward));
+    }
+}
+
+static json_t *report(struct rl *s, const struct batch *b, const struct learned *l, const struct tally *t)
+{
+    struct judge_counts c = judge_counts(s->judge);
+    const struct { const char *name; double value; } rows[] = {
+        {"reward", share(t->reward, t->n_reward)}, {"pass_rate", share(t->first_pass, t->n_reward)},
+        {"score", share(t->first_score, t->n_reward)}, {"entropy", share(t->nll, t->tokens)},
+        {"entropy_learned", l->st.entropy}, {"grad_norm", l->grad_norm}, {"loss", l->st.loss}, {"lr", l->lr},
+        {"kl", l->st.kl}, {"response_length", share(t->len, t->n)}, {"length_clip_ratio", share(t->cut, t->n)},
+        {"clip_ratio", l->st.clip_share}, {"off_policy_signed", l->st.signed_mean},
+        {"off_policy_mirror", l->st.mirror}, {"masked_share", l->st.masked_share}, {"infra", t->infra},
+        {"groups_mixed", t->mixed}, {"groups_failed", t->none}, {"groups_skipped", b->skipped},
+        {"repair_groups", t->repair}, {"repair_pass_rate", share(t->repair_pass, t->n_repair)},
+        {"bdr_size", (double)s->bdr.n}, {"verdicts_replayed", share((double)c.replayed, (double)c.submitted)},
+    };
+    json_t *line = metrics_line(&s->metrics, s->step);
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        metrics_set(line, rows[i].name, rows[i].value);
+    report_turns(s, t, line);
+    return line;
+}
+
+/* ---- the loop ---- */
+
+static int save(struct rl *s, struct err *e)
+{
+    json_t *state = json_pack("{s:I,s:f,s:I,s:o}", "step", (json_int_t)s->step, "seconds", metrics_seconds(&s->metrics),
+                              "drawn", (json_int_t)s->drawn, "bdr", bdr_save(&s->bdr));
+    int rc = checkpoint_save(s->o->out, s->step, s->m, s->opt, state, e);
+
+    json_decref(state);
+    return rc;
+}
+
+static int rl_step(struct rl *s, struct progress *bar, struct err *e)
+{
+    struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
+                                 .max_context = s->o->micro_tokens, .style = s->o->style};
+    struct batch b;
+    struct learned l;
+    struct tally t = {0};
+    int rc = batch_open(s, &b, e);
+
+    judge_step(s->judge, s->step);
+    if (rc == 0)
+        rc = rollout_run(s->m, s->tok, s->judge, &ro, b.g, b.n, e);
+    for (int i = 0; i < b.n && rc == 0; i++)
+        rc = score_group(s, &b, i, e);
+    if (rc == 0)
+        rc = learn(s, &b, &l, e);
+    if (rc == 0) {
+        feed_buffer(s, &b);
+        tally_batch(s, &b, &t);
+        s->step++;
+        progress_note(bar, "reward %.2f pass %.0f%% best %.0f%%", share(t.reward, t.n_reward),
+                      100 * share(t.first_pass, t.n_reward), 100 * share(t.best_pass, t.n_reward));
+        rc = metrics_write(&s->metrics, report(s, &b, &l, &t), e);
+    }
+    batch_free(&b);
+    return rc;
+}
+
+static int loop(struct rl *s, struct err *e)
+{
+    struct progress bar;
+    int rc = 0;
+
+    progress_start(&bar, s->o->stage, (uint64_t)s->step, (uint64_t)s->o->steps);
+    while (s->step < s->o->steps && rc == 0) {
+        json_t *buffer = bdr_save(&s->bdr);
+        int64_t drawn = s->drawn;
+
+        rc = stop_requested() ? err_set(e, ERR_STOP, "stopped") : rl_step(s, &bar, e);
+        if (rc < 0 && e->kind == ERR_STOP) { // the unfinished step never happened
+            s->drawn = drawn;
+            if (bdr_load(&s->bdr, buffer, e) == 0 && save(s, e) == 0)
+                err_set(e, ERR_STOP, "stopped at step %lld; run again to continue", (long long)s->step);
+        }
+        json_decref(buffer);
+        if (rc == 0 && s->step % s->o->save_every == 0 && s->step < s->o->steps)
+            rc = save(s, e);
+        progress_at(&bar, (uint64_t)s->step);
+    }
+    progress_end(&bar);
+    return rc;
+}
+
+static int restore(struct rl *s, const char *folder, struct err *e)
+{
+    json_t *state;
+    int rc;
+
+    if (checkpoint_load(folder, s->opt, &state, e) < 0)
+        return -1;
+    s->step = json_i64(state, "step", 0);
+    s->spent = json_f64(state, "seconds", 0);
+    s->drawn = json_i64(state, "drawn", 0);
+    rc = bdr_load(&s->bdr, json_object_get(state, "bdr"), e);
+    json_decref(state);
+    if (s->drawn % (int64_t)s->prompts.n) // in the middle of a pass: its order again
+        shuffle_pass(s);
+    log_info("%s: continuing at step %lld of %lld", s->o->stage, (long long)s->step, (long long)s->o->steps);
+    return rc;
+}
+
+static int open_model(struct rl *s, const char *folder, struct err *e)
+{
+    const struct rl_options *o = s->o;
+    struct adamw_options ao = {.beta2 = 0.99, .weight_decay = o->weight_decay};
+    struct train_limits lim = {.max_tokens = o->micro_tokens};
+
+    if (!(s->m = model_load(folder ? folder : o->model, e)) ||
+        tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
+        return -1;
+    if (o->policy.kl != KL_NONE && o->policy.kl_coef != 0)
+        if (!(s->ref = model_load(o->model, e)) || model_train_begin(s->ref, &lim, e) < 0)
+            return -1;
+    s->opt = optim_new(s->m, &ao);
+    return folder ? restore(s, folder, e) : 0;
+}
+
+static int run(struct rl *s, struct err *e)
+{
+    const struct rl_options *o = s->o;
+    char *folder = checkpoint_latest(o->out), *model = path_join(o->out, "model"), *log = path_join(o->out, "verdicts.jsonl");
+    struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict};
+    int rc = -1;
+
+    if (!(s->tok = tokenizer_load(o->model, e)) || prompt_set_load(&s->prompts, o->data, e) < 0)
+        goto out;
+    s->order = xcalloc(s->prompts.n, sizeof *s->order);
+    if (open_model(s, folder, e) < 0 || judge_open(&jc, &s->judge, e) < 0 ||
+        metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
+        goto out;
+    rc = loop(s, e);
+    if (rc == 0)
+        rc = model_save(s->m, model, e);
+    if (rc == 0)
+        rc = save(s, e);
+out:
+    free(folder);
+    free(model);
+    free(log);
+    return rc;
+}
+
+static int check(const struct rl_options *o, struct err *e)
+{
+    if (o->steps < 1 || o->prompts < 1 || o->save_every < 1 || o->minibatches < 1 || o->epochs < 1 || o->max_new < 1)
+        return err_set(e, ERR_INPUT, "steps, prompts, save-every, minibatches, epochs and max-new want at least 1");
+    if (o->group < 2)
+        return err_set(e, ERR_INPUT, "a group of %d has no advantage; group wants at least 2", o->group);
+    if (o->turns < 1 || o->turns > ROLLOUT_MAX_TURNS)
+        return err_set(e, ERR_INPUT, "turns wants 1 to %d", ROLLOUT_MAX_TURNS);
+    if (!(o->temperature > 0))
+        return err_set(e, ERR_INPUT, "temperature wants more than 0: greedy samples of a group are all the same");
+    if (o->micro_tokens < o->max_prompt + o->max_new)
+        return err_set(e, ERR_INPUT, "micro-tokens (%d) must hold max-prompt + max-new (%d)", o->micro_tokens,
+                       o->max_prompt + o->max_new);
+    return 0;
+}
+
+int rl_run(const struct rl_options *o, struct err *e)
+{
+    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", NULL};
+    struct rl_options own = *o;
+    struct rl s = {.o = &own};
+    int rc;
+
+    own.schedule.steps = o->steps;
+    own.policy.temperature = o->temperature;
+    own.policy.norm = o->max_new;
+    if (check(o, e) < 0 || (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) || dir_make(o->out, e) < 0)
+        return -1;
+    bdr_init(&s.bdr, (size_t)(o->bdr_size > 0 ? o->bdr_size : 0));
+    pack_init(&s.pack, o->micro_tokens);
+    rc = run(&s, e);
+    pack_free(&s.pack);
+    bdr_free(&s.bdr);
+    if (s.metrics.path)
+        metrics_close(&s.metrics);
+    judge_close(s.judge);
+    if (s.opt)
+        optim_free(s.opt);
+    if (s.m)
+        model_free(s.m);
+    if (s.ref)
+        model_free(s.ref);
+    tokenizer_free(s.tok);
+    prompt_set_free(&s.prompts);
+    free(s.order);
+    return rc;
+}

@@ -1,0 +1,46 @@
+/* rl.h - GRPO with MooreEval as the reward: single-turn, or multi-turn with feedback.
+ *
+ * A step: draw prompts (a few of them repair tasks from the retry buffer) -> groups of rollouts -> verdicts -> rewards
+ * (PrimeEcho when there are several turns) -> group-relative advantages -> policy-gradient step(s) on the first
+ * responses -> metrics. Prompts, seeds and buffer draws depend on the seed and the step only; with the verdict log in
+ * the run folder a resumed run repeats the same bits. */
+#ifndef MC_TRAIN_RL_H
+#define MC_TRAIN_RL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "task/prompt.h"
+#include "train/advantage.h"
+#include "train/policy.h"
+#include "train/primeecho.h"
+#include "train/schedule.h"
+
+struct rl_options {
+    const char *model, *data, *out, *metrics, *stage; /* data: prompts.jsonl; the others as in sft.h */
+    const json_t *claim;
+    int64_t steps, save_every;
+    int prompts, group;          /* prompts a step, samples of each */
+    int turns, max_new, max_prompt, micro_tokens;
+    int minibatches, epochs;     /* optimiser steps a rollout batch: minibatches x epochs */
+    double temperature;
+    struct schedule schedule;    /* by rl step; .steps is set from steps */
+    double weight_decay, grad_clip;
+    enum advantage_kind advantage;
+    double advantage_eps;
+    struct policy_options policy;
+    bool primeecho;
+    struct primeecho echo;
+    int bdr_size;                /* 0: off */
+    double bdr_probability;
+    enum prompt_style style;
+    const json_t *verdict;       /* eval's flags; NULL: defaults */
+    int workers, jobs;
+    uint64_t seed;
+};
+
+int rl_run(const struct rl_options *o, struct err *e);
+
+#endif

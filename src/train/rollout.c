@@ -1,0 +1,249 @@
+/* rollout.c - see rollout.h. One turn = one sampler run over the live trajectories + one wait for the judge. */
+#include "train/rollout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+int rollout_group_init(struct rollout_group *g, struct tokenizer *tok, const json_t *messages, int n, struct err *e)
+{
+    const json_t *m;
+    size_t i;
+
+    if (chat_begin(&g->prompt, tok, CHAT_THINK_FREE, e) < 0)
+        return -1;
+    json_array_foreach(messages, i, m) {
+        const char *content = json_str(m, "content", "");
+
+        if (chat_message(&g->prompt, json_str(m, "role", "user"), content, strlen(content), e) < 0)
+            goto fail;
+    }
+    if (chat_prompt(&g->prompt, e) < 0)
+        goto fail;
+    g->n = n;
+    g->r = xcalloc((size_t)n, sizeof *g->r);
+    return 0;
+fail:
+    chat_free(&g->prompt);
+    return -1;
+}
+
+void rollout_group_free(struct rollout_group *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        struct rollout *r = &g->r[i];
+
+        free(r->ids);
+        free(r->logp);
+        free(r->response);
+        free(r->feedback);
+        if (r->chat.tok)
+            chat_free(&r->chat);
+    }
+    free(g->r);
+    if (g->prompt.tok)
+        chat_free(&g->prompt);
+    *g = (struct rollout_group){0};
+}
+
+/* A live trajectory of the current turn: group and index within it, the judge's ticket. */
+struct slot {
+    int group, index, ticket;
+};
+
+struct turn {
+    struct rollout_group *g;
+    struct tokenizer *tok;
+    struct judge *j;
+    struct slot *slots; /* in the sampler's order: request by request, sample by sample */
+    int *first;         /* slot of a request's first sample */
+    int n_slots, n_reqs, k;
+    struct err *e;
+    bool failed;
+    struct progress bar;
+    const char *name;
+};
+
+static struct rollout *of(const struct turn *t, const struct slot *s)
+{
+    return &t->g[s->group].r[s->index];
+}
+
+/* Called by the sampler as samples finish: the judge starts while others are still being drawn. */
+static void on_sample(void *ctx, const struct sample *sm)
+{
+    struct turn *t = ctx;
+    struct slot *s = &t->slots[t->first[sm->request] + sm->index];
+    const struct rollout_group *g = &t->g[s->group];
+    char *text;
+
+    if (t->failed || sm->finish == FINISH_CANCELLED)
+        return;
+    text = tokenizer_text(t->tok, sm->tokens, (size_t)sm->n, true);
+    s->ticket = judge_submit(t->j, g->task_code, g->task_name, text, t->e);
+    if (s->ticket < 0)
+        t->failed = true;
+    if (t->k == 0)
+        of(t, s)->response = text;
+    else
+        free(text);
+}
+
+static void on_progress(void *ctx, uint64_t tokens, int done, int total)
+{
+    struct turn *t = ctx;
+
+    if (t->name) {
+        progress_note(&t->bar, "sampled %d of %d, judged %d", done, total, judge_ready(t->j));
+        progress_at(&t->bar, (uint64_t)done);
+    }
+}
+
+static void keep_first(struct rollout *r, struct sample *sm)
+{
+    r->ids = sm->tokens;
+    r->logp = sm->logp;
+    r->n = sm->n;
+    r->cut = sm->finish == FINISH_LENGTH;
+    sm->tokens = NULL;
+    sm->logp = NULL;
+}
+
+static void score(struct turn *t, const struct slot *s)
+{
+    struct rollout *r = of(t, s);
+    struct outcome o = judge_outcome(t->j, s->ticket);
+
+    r->score[r->turns++] = o.score;
+    r->infra = o.infra;
+    if (o.passed)
+        r->passed_turn = r->turns;
+    if (t->k == 0) {
+        snprintf(r->category, sizeof r->category, "%s", o.category);
+        r->feedback = xstrdup(o.feedback);
+    }
+}
+
+/* The dialogue grows by the sampled ids and the feedback. Leaves r->chat ready for the next turn. */
+static int extend(struct turn *t, const struct slot *s, const int32_t *ids, int n, enum prompt_style style,
+                  struct err *e)
+{
+    struct rollout *r = of(t, s);
+    char *say = prompt_feedback(style, judge_outcome(t->j, s->ticket).feedback);
+    int rc = 0;
+
+    if (t->k == 0)
+        rc = chat_copy(&r->chat, &t->g[s->group].prompt);
+    if (rc == 0)
+        rc = chat_response(&r->chat, ids, (size_t)n, e);
+    if (rc == 0)
+        rc = chat_message(&r->chat, "user", say, strlen(say), e);
+    if (rc == 0)
+        rc = chat_prompt(&r->chat, e);
+    free(say);
+    return rc;
+}
+
+static int sample_turn(struct model *m, const struct rollout_options *o, struct turn *t,
+                       const struct sample_request *reqs, struct sample **ret, size_t *n, struct err *e)
+{
+    struct sampler_options so = {.temperature = (float)o->temperature, .top_p = 1, .max_batch = o->max_batch,
+                                 .max_new = o->max_new, .on_sample = on_sample, .progress = on_progress, .ctx = t};
+    int rc;
+
+    progress_start(&t->bar, o->name ? o->name : "", 0, (uint64_t)t->n_slots);
+    t->e = e;
+    rc = sampler_run(m, &so, reqs, t->n_reqs, ret, n, e);
+    if (rc == 0 && t->failed)
+        rc = -1;
+    if (rc == 0)
+        rc = judge_wait(t->j, NULL, NULL, e);
+    return rc;
+}
+
+static int play_turn(struct model *m, const struct rollout_options *o, struct turn *t, struct sample_request *reqs,
+                     struct err *e)
+{
+    struct sample *sm = NULL;
+    size_t n = 0;
+    int rc = sample_turn(m, o, t, reqs, &sm, &n, e);
+
+    for (int i = 0; i < t->n_slots && rc == 0; i++) {
+        struct slot *s = &t->slots[i];
+        struct rollout *r = of(t, s);
+
+        score(t, s);
+        bool more = !r->passed_turn && !r->infra && r->turns < o->turns;
+        if (more)
+            rc = extend(t, s, sm[i].tokens, sm[i].n, o->style, e);
+        if (t->k == 0)
+            keep_first(r, &sm[i]);
+    }
+    samples_free(sm, n);
+    judge_forget(t->j);
+    return rc;
+}
+
+static void first_turn(struct turn *t, struct sample_request *reqs, int n_groups)
+{
+    t->n_slots = t->n_reqs = 0;
+    for (int i = 0; i < n_groups; i++) {
+        const struct rollout_group *g = &t->g[i];
+
+        reqs[t->n_reqs] = (struct sample_request){.prompt = g->prompt.ids.v, .n_prompt = (int)g->prompt.ids.n,
+                                                  .n_samples = g->n, .seed = g->seed};
+        t->first[t->n_reqs++] = t->n_slots;
+        for (int k = 0; k < g->n; k++)
+            t->slots[t->n_slots++] = (struct slot){i, k, -1};
+    }
+}
+
+/* One request for each trajectory that goes on; its seed depends on group, index and turn only. */
+static void next_turn(struct turn *t, struct sample_request *reqs, int n_groups, const struct rollout_options *o)
+{
+    t->n_slots = t->n_reqs = 0;
+    for (int i = 0; i < n_groups; i++)
+        for (int k = 0; k < t->g[i].n; k++) {
+            const struct rollout *r = &t->g[i].r[k];
+
+            if (r->passed_turn || r->infra || r->turns != t->k || (int)r->chat.ids.n > o->max_context)
+                continue;
+            uint64_t seed = t->g[i].seed * 0x9e3779b97f4a7c15u + (uint64_t)(k + 1) * 64 + (uint64_t)t->k;
+            reqs[t->n_reqs] = (struct sample_request){.prompt = r->chat.ids.v, .n_prompt = (int)r->chat.ids.n,
+                                                      .n_samples = 1, .seed = seed};
+            t->first[t->n_reqs++] = t->n_slots;
+            t->slots[t->n_slots++] = (struct slot){i, k, -1};
+        }
+}
+
+int rollout_run(struct model *m, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
+                struct rollout_group *g, int n_groups, struct err *e)
+{
+    struct turn t = {.g = g, .tok = tok, .j = j, .name = o->name};
+    struct sample_request *reqs;
+    size_t total = 0;
+    int rc = 0;
+
+    for (int i = 0; i < n_groups; i++)
+        total += (size_t)g[i].n;
+    t.slots = xcalloc(total + 1, sizeof *t.slots);
+    t.first = xcalloc(total + 1, sizeof *t.first);
+    reqs = xcalloc(total + 1, sizeof *reqs);
+    for (t.k = 0; t.k < o->turns && rc == 0; t.k++) {
+        if (t.k == 0)
+            first_turn(&t, reqs, n_groups);
+        else
+            next_turn(&t, reqs, n_groups, o);
+        if (t.n_slots == 0)
+            break;
+        rc = play_turn(m, o, &t, reqs, e);
+    }
+    free(t.slots);
+    free(t.first);
+    free(reqs);
+    return rc;
+}

@@ -1,0 +1,314 @@
+/* sft.c - see sft.h. The trainer's state is one struct; a step is: zero, accumulate micro-batches, clip, update. */
+#include "train/sft.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "nn/model.h"
+#include "nn/optim.h"
+#include "train/checkpoint.h"
+#include "train/metrics.h"
+#include "train/mixture.h"
+#include "train/pack.h"
+
+#define PLATEAU_PATIENCE 3
+#define PLATEAU_TOL 0.01
+
+struct sft {
+    const struct sft_options *o;
+    struct tokenizer *tok;
+    struct dataset data;
+    struct mixture mix;
+    uint32_t *train, *val; /* indices into data.ex */
+    size_t n_train, n_val;
+    struct model *m;
+    struct optim *opt;
+    struct pack pack;
+    struct metrics metrics;
+    json_t *val_curve;     /* validation losses so far */
+    int64_t step;
+    double spent;
+    uint64_t tokens_seen;
+};
+
+/* ---- data ---- */
+
+static int load_files(struct sft *s, struct err *e)
+{
+    char *list = xstrdup(s->o->data), *save = NULL;
+    int rc = 0;
+
+    for (char *p = strtok_r(list, ",", &save); p && rc == 0; p = strtok_r(NULL, ",", &save))
+        rc = dataset_add(&s->data, p, s->tok, s->o->max_length, e);
+    free(list);
+    if (rc == 0 && s->data.n == 0)
+        rc = err_set(e, ERR_INPUT, "'%s' holds no record of at most %d tokens", s->o->data, s->o->max_length);
+    if (rc == 0 && s->data.too_long)
+        log_warn("%zu records are longer than %d tokens and left out", s->data.too_long, s->o->max_length);
+    return rc;
+}
+
+/* Whole graphs go to one side, so that validation asks for graphs that training has not seen. */
+static void split(struct sft *s)
+{
+    s->train = xcalloc(s->data.n, sizeof *s->train);
+    s->val = xcalloc(s->data.n, sizeof *s->val);
+    for (size_t i = 0; i < s->data.n; i++) {
+        double u = (double)(s->data.ex[i].group >> 11) * 0x1p-53;
+
+        if (u < s->o->val_share)
+            s->val[s->n_val++] = (uint32_t)i;
+        else
+            s->train[s->n_train++] = (uint32_t)i;
+    }
+    if (s->n_train == 0) { // a corpus of one graph
+        memcpy(s->train, s->val, s->n_val * sizeof *s->val);
+        s->n_train = s->n_val;
+        s->n_val = 0;
+    }
+    struct rng r;
+
+    rng_seed(&r, 1, 99); // the same validation set whatever the run's seed
+    rng_shuffle(&r, s->val, s->n_val, sizeof *s->val);
+    if (s->n_val > (size_t)s->o->val_max)
+        s->n_val = (size_t)s->o->val_max;
+}
+
+/* ---- one pass over a list of examples ---- */
+
+static struct pack_seq seq_of(const struct example *ex)
+{
+    return (struct pack_seq){ex->ids, ex->n, ex->from, ex->to};
+}
+
+/* Forward one micro-batch, add its -log p to *nll; with train, also backward with dL/dlogp = -1/denominator. */
+static int run_pack(struct sft *s, bool train, double denominator, double *nll, struct err *e)
+{
+    struct pack *p = &s->pack;
+    struct train_batch b = pack_batch(p, 1);
+
+    if (p->n_seqs == 0)
+        return 0;
+    if (model_forward(s->m, &b, p->logp, NULL, e) < 0)
+        return -1;
+    for (int t = 0; t < p->n_tokens; t++)
+        if (p->targets[t] >= 0) {
+            *nll -= p->logp[t];
+            p->dlogp[t] = (float)(-1 / denominator);
+        }
+    if (train && model_backward(s->m, p->dlogp, NULL, e) < 0)
+        return -1;
+    pack_clear(p);
+    return 0;
+}
+
+static int run_list(struct sft *s, const uint32_t *list, size_t n, bool train, double *ret_loss, struct err *e)
+{
+    double tokens = 0, nll = 0;
+
+    for (size_t i = 0; i < n; i++)
+        tokens += s->data.ex[list[i]].to - s->data.ex[list[i]].from;
+    pack_clear(&s->pack);
+    for (size_t i = 0; i < n; i++) {
+        struct pack_seq q = seq_of(&s->data.ex[list[i]]);
+
+        if (!pack_add(&s->pack, &q, (int)i)) {
+            if (run_pack(s, train, tokens, &nll, e) < 0)
+                return -1;
+            pack_add(&s->pack, &q, (int)i);
+        }
+    }
+    if (run_pack(s, train, tokens, &nll, e) < 0)
+        return -1;
+    *ret_loss = tokens > 0 ? nll / tokens : 0;
+    return 0;
+}
+
+/* ---- the loop ---- */
+
+static int validate(struct sft *s, json_t *line, struct err *e)
+{
+    double loss, curve[1024];
+    size_t n;
+
+    if (s->n_val == 0)
+        return 0;
+    if (run_list(s, s->val, s->n_val, false, &loss, e) < 0)
+        return -1;
+    json_array_append_new(s->val_curve, json_num(loss));
+    n = json_array_size(s->val_curve);
+    for (size_t i = 0; i < n && i < 1024; i++)
+        curve[i] = json_num_value(json_array_get(s->val_curve, i));
+    metrics_set(line, "val_loss", loss);
+    metrics_set(line, "plateau", plateau_reached(curve, n < 1024 ? n : 1024, PLATEAU_PATIENCE, PLATEAU_TOL));
+    return 0;
+}
+
+static int save(struct sft *s, struct err *e)
+{
+    json_t *state = json_pack("{s:I,s:f,s:I,s:O}", "step", (json_int_t)s->step, "seconds", metrics_seconds(&s->metrics),
+                              "tokens", (json_int_t)s->tokens_seen, "val_curve", s->val_curve);
+    int rc = checkpoint_save(s->o->out, s->step, s->m, s->opt, state, e);
+
+    json_decref(state);
+    return rc;
+}
+
+static int train_step(struct sft *s, double *ret_loss, double *ret_norm, double *ret_lr, struct err *e)
+{
+    const uint32_t *list = s->mix.order + s->mix.start[s->step];
+    size_t n = s->mix.start[s->step + 1] - s->mix.start[s->step];
+
+    model_zero_grads(s->m);
+    if (run_list(s, list, n, true, ret_loss, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        s->tokens_seen += (uint64_t)s->data.ex[list[i]].n;
+    *ret_norm = grad_clip(s->m, s->o->grad_clip);
+    *ret_lr = schedule_lr(&s->o->schedule, s->step);
+    return optim_step(s->opt, s->m, *ret_lr, e);
+}
+
+static int loop(struct sft *s, struct err *e)
+{
+    const struct sft_options *o = s->o;
+    struct progress bar;
+    double loss = 0, norm = 0, lr = 0;
+
+    progress_start(&bar, o->stage, (uint64_t)s->step, (uint64_t)o->steps);
+    while (s->step < o->steps) {
+        if (stop_requested()) {
+            progress_end(&bar);
+            return save(s, e) < 0 ? -1 : err_set(e, ERR_STOP, "stopped at step %lld; run again to continue",
+                                                 (long long)s->step);
+        }
+        if (train_step(s, &loss, &norm, &lr, e) < 0)
+            return err_prefix(e, "step %lld", (long long)s->step);
+        s->step++;
+        json_t *line = metrics_line(&s->metrics, s->step);
+        metrics_set(line, "loss", loss);
+        metrics_set(line, "lr", lr);
+        metrics_set(line, "grad_norm", norm);
+        metrics_set(line, "tokens", (double)s->tokens_seen);
+        if ((s->step % o->val_every == 0 || s->step == o->steps) && validate(s, line, e) < 0) {
+            json_decref(line);
+            return -1;
+        }
+        progress_note(&bar, "loss %.3f val %.3f", loss,
+                      json_num_value(json_array_get(s->val_curve, json_array_size(s->val_curve) - 1)));
+        if (metrics_write(&s->metrics, line, e) < 0)
+            return -1;
+        if (s->step % o->save_every == 0 && s->step < o->steps && save(s, e) < 0)
+            return -1;
+        progress_at(&bar, (uint64_t)s->step);
+    }
+    progress_end(&bar);
+    return 0;
+}
+
+static int restore(struct sft *s, const char *folder, struct err *e)
+{
+    json_t *state;
+
+    if (checkpoint_load(folder, s->opt, &state, e) < 0)
+        return -1;
+    s->step = json_i64(state, "step", 0);
+    s->spent = json_f64(state, "seconds", 0);
+    s->tokens_seen = (uint64_t)json_i64(state, "tokens", 0);
+    json_decref(s->val_curve);
+    s->val_curve = json_incref(json_object_get(state, "val_curve"));
+    if (!s->val_curve)
+        s->val_curve = json_array();
+    json_decref(state);
+    log_info("%s: continuing at step %lld of %lld", s->o->stage, (long long)s->step, (long long)s->o->steps);
+    return 0;
+}
+
+static int open_model(struct sft *s, const char *folder, struct err *e)
+{
+    const struct sft_options *o = s->o;
+    struct adamw_options ao = {.beta2 = 0.99, .weight_decay = o->weight_decay};
+    struct train_limits lim = {.max_tokens = o->micro_tokens};
+
+    if (!(s->m = model_load(folder ? folder : o->model, e)))
+        return -1;
+    if (tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
+        return -1;
+    s->opt = optim_new(s->m, &ao);
+    return folder ? restore(s, folder, e) : 0;
+}
+
+static int run(struct sft *s, struct err *e)
+{
+    const struct sft_options *o = s->o;
+    double weight[DATA_MAX_KINDS];
+    char *folder = checkpoint_latest(o->out), *model = path_join(o->out, "model");
+    int rc = -1;
+
+    if (!(s->tok = tokenizer_load(o->model, e)) || load_files(s, e) < 0)
+        goto out;
+    split(s);
+    if (mixture_weights(&s->data, o->mix, weight, e) < 0 ||
+        mixture_plan(&s->mix, &s->data, s->train, s->n_train, weight, o->steps, o->batch_tokens, o->seed, e) < 0 ||
+        open_model(s, folder, e) < 0 ||
+        metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
+        goto out;
+    if (s->step == 0)
+        log_info("%s: %zu examples (%zu for validation), %d weights of %s, %lld steps", o->stage, s->n_train, s->n_val,
+                 (int)s->m->n_params, o->model, (long long)o->steps);
+    rc = loop(s, e);
+    if (rc == 0)
+        rc = model_save(s->m, model, e);
+    if (rc == 0)
+        rc = save(s, e);
+out:
+    free(folder);
+    free(model);
+    return rc;
+}
+
+static int check(const struct sft_options *o, struct err *e)
+{
+    if (o->steps < 1 || o->batch_tokens < 1 || o->val_every < 1 || o->save_every < 1)
+        return err_set(e, ERR_INPUT, "steps, batch-tokens, val-every and save-every want at least 1");
+    if (o->max_length < 8 || o->micro_tokens < o->max_length)
+        return err_set(e, ERR_INPUT, "micro-tokens (%d) must hold a sequence of max-length (%d)", o->micro_tokens,
+                       o->max_length);
+    return 0;
+}
+
+int sft_run(const struct sft_options *o, struct err *e)
+{
+    static const char *const may_change[] = {"metrics", "save-every", NULL};
+    struct sft_options own = *o;
+    struct sft s = {.o = &own, .val_curve = json_array()};
+    int rc;
+
+    own.schedule.steps = o->steps;
+    if (check(o, e) < 0 || (o->claim && run_claim(o->out, o->claim, may_change, e) < 0)) {
+        json_decref(s.val_curve);
+        return -1;
+    }
+    pack_init(&s.pack, o->micro_tokens);
+    rc = run(&s, e);
+    pack_free(&s.pack);
+    if (s.metrics.path)
+        metrics_close(&s.metrics);
+    if (s.opt)
+        optim_free(s.opt);
+    if (s.m)
+        model_free(s.m);
+    tokenizer_free(s.tok);
+    dataset_free(&s.data);
+    mixture_free(&s.mix);
+    free(s.train);
+    free(s.val);
+    json_decref(s.val_curve);
+    return rc;
+}
