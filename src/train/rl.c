@@ -496,7 +496,7 @@ static int check(const struct rl_options *o, struct err *e)
 
 int rl_run(const struct rl_options *o, struct err *e)
 {
-    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", NULL};
+    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", NULL};
     struct rl_options own = *o;
     struct rl s = {.o = &own};
     int rc;

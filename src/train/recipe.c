@@ -1,0 +1,169 @@
+/* recipe.c - see recipe.h. */
+#include "train/recipe.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/opt.h"
+
+static const char *const top_keys[] = {"name", "seed", "stages", "bench-after", NULL};
+
+static bool in_list(const char *const *list, const char *word)
+{
+    for (; *list; list++)
+        if (!strcmp(*list, word))
+            return true;
+    return false;
+}
+
+struct names {
+    const char *const *a, *const *b;
+};
+
+static const char *either(const void *ctx, int i)
+{
+    const struct names *n = ctx;
+
+    for (const char *const *p = n->a; *p; p++)
+        if (i-- == 0)
+            return *p;
+    for (const char *const *p = n->b; p && *p; p++)
+        if (i-- == 0)
+            return *p;
+    return NULL;
+}
+
+static int unknown(const char *what, const char *word, const char *const *a, const char *const *b, struct err *e)
+{
+    struct names n = {a, b};
+    const char *near = nearest_word(word, either, &n);
+    int shown = (int)strcspn(word, "\n") < 60 ? (int)strcspn(word, "\n") : 60;
+
+    if (near)
+        return err_set(e, ERR_INPUT, "unknown %s '%.*s'; did you mean '%s'?", what, shown, word, near);
+    return err_set(e, ERR_INPUT, "unknown %s '%.*s'; recipes/quickstart.yaml shows them all", what, shown, word);
+}
+
+int recipe_each_word(const json_t *recipe, const char *key, int (*f)(const char *word, void *ctx, struct err *e),
+                     void *ctx, struct err *e)
+{
+    char *list = xstrdup(json_str(recipe, key, "")), *save = NULL;
+    int rc = 0;
+
+    for (char *w = strtok_r(list, " ,\t\n", &save); w && rc == 0; w = strtok_r(NULL, " ,\t\n", &save))
+        rc = f(w, ctx, e);
+    free(list);
+    return rc;
+}
+
+struct word_ctx {
+    const char *const *sections;
+    const char *key;
+    char *own[64];
+    int n;
+};
+
+static int check_word(const char *word, void *ctx, struct err *e)
+{
+    struct word_ctx *c = ctx;
+
+    if (!in_list(c->sections, word))
+        return unknown("stage", word, c->sections, NULL, e);
+    for (int i = 0; i < c->n; i++)
+        if (!strcmp(c->own[i], word))
+            return err_set(e, ERR_INPUT, "stage '%s' comes twice in '%s'", word, c->key);
+    if (c->n < 64)
+        c->own[c->n++] = xstrdup(word);
+    return 0;
+}
+
+static int check_words(const json_t *recipe, const char *key, const char *const *sections, struct err *e)
+{
+    struct word_ctx c = {.sections = sections, .key = key};
+    int rc = recipe_each_word(recipe, key, check_word, &c, e);
+
+    for (int i = 0; i < c.n; i++)
+        free(c.own[i]);
+    return rc;
+}
+
+static int check(const json_t *recipe, const char *const *sections, struct err *e)
+{
+    const char *key;
+    json_t *v;
+
+    if (!json_is_object(recipe))
+        return err_set(e, ERR_INPUT, "a recipe is a mapping of keys and sections");
+    json_object_foreach((json_t *)recipe, key, v) {
+        bool top = in_list(top_keys, key);
+
+        if (!top && !in_list(sections, key))
+            return unknown("key", key, top_keys, sections, e);
+        if (top && (json_is_object(v) || json_is_array(v)))
+            return err_set(e, ERR_INPUT, "key '%s' wants a single value; lists are words with blanks between", key);
+        if (!top && !json_is_object(v) && !json_is_null(v))
+            return err_set(e, ERR_INPUT, "section '%s' wants keys", key);
+    }
+    if (check_words(recipe, "stages", sections, e) < 0)
+        return -1;
+    return check_words(recipe, "bench-after", sections, e);
+}
+
+json_t *recipe_parse(const char *text, size_t n, const char *what, const char *const *sections, struct err *e)
+{
+    json_t *v = yaml_parse(text, n, what, e);
+
+    if (v && check(v, sections, e) < 0) {
+        err_prefix(e, "%s", what);
+        json_decref(v);
+        return NULL;
+    }
+    return v;
+}
+
+json_t *recipe_read(const char *path, const char *const *sections, struct err *e)
+{
+    struct buf b;
+    json_t *v = NULL;
+
+    buf_init(&b, 1 << 20);
+    if (file_read(path, &b, e) == 0)
+        v = recipe_parse(b.p, b.n, path, sections, e);
+    buf_free(&b);
+    return v;
+}
+
+int recipe_set(json_t *recipe, const char *assignment, const char *const *sections, struct err *e)
+{
+    const char *eq = strchr(assignment, '='), *dot = strchr(assignment, '.');
+    char *key, *section;
+    int rc = 0;
+
+    if (!eq || eq == assignment)
+        return err_set(e, ERR_INPUT, "'--set %s' wants KEY=VALUE or SECTION.KEY=VALUE", assignment);
+    if (dot && dot < eq) {
+        section = xstrndup(assignment, (size_t)(dot - assignment));
+        key = xstrndup(dot + 1, (size_t)(eq - dot - 1));
+        if (!in_list(sections, section)) {
+            rc = unknown("section", section, sections, NULL, e);
+        } else {
+            if (!json_is_object(json_object_get(recipe, section)))
+                json_object_set_new(recipe, section, json_object());
+            json_object_set_new(json_object_get(recipe, section), key, json_utf8(eq + 1, strlen(eq + 1)));
+        }
+        free(section);
+    } else {
+        key = xstrndup(assignment, (size_t)(eq - assignment));
+        if (!in_list(top_keys, key))
+            rc = unknown("key", key, top_keys, NULL, e);
+        else
+            json_object_set_new(recipe, key, json_utf8(eq + 1, strlen(eq + 1)));
+    }
+    free(key);
+    return rc < 0 ? rc : check(recipe, sections, e);
+}
