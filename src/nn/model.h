@@ -54,6 +54,8 @@ struct model {
     struct model_layer *layers;
     float *embed, *final_norm, *lm_head; /* (V, d) (d) (V, d); lm_head == embed when tied */
     struct model_train *train;           /* activations; private */
+    struct model_packs *packs[2];        /* packed weights; private */
+    const struct ops *ops;               /* operators for this machine */
     char *dir;          /* folder it was loaded from, or NULL: tokenizer files and unused tensors come from there */
 };
 

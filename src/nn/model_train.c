@@ -1,0 +1,473 @@
+/* model_train.c - life of one training step: plan once; then embed, layers, classifier, and the same way back.
+ *
+ * Kept per layer: the two residual streams, q k v before and after norm and rotation, the attention output, gate and
+ * up. Recomputed on the way back because they are cheap: the normed inputs, silu(gate) * up, the probabilities. */
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "nn/model_private.h"
+
+#define LOGITS_BYTES ((size_t)384 << 20) /* logits kept between forward and backward; beyond, they are recomputed */
+
+struct model_train {
+    struct train_limits limits;
+    int chunk;               // rows of logits at a time
+    float *slab;
+    struct layer_acts *acts; // one per layer
+    float *x_last;           // (T, d) residual stream after the last layer
+    float *h, *act;          // (T, d) (T, f)
+    float *dx, *dh;          // (T, d) each
+    float *dqkv, *dqk;       // (T, qkv) (T, q + kv)
+    float *datt;             // (T, q)
+    float *packed;           // (T, max(d, f, q)) activations as right-hand side of a weight gradient
+    float *attn;             // per thread
+    size_t attn_per_thread;
+    float *x_sel, *h_sel;    // (N, d) rows that have a target, before and after the last norm
+    float *dh_sel;           // (N, d)
+    float *logits;           // (chunk, V)
+    float *rstd, *lse, *logp, *entropy, *dlogp, *dentropy; // (N)
+    int32_t *pos;            // (T)
+    int32_t *at, *target;    // (N) position and id of each target
+    float *rope;
+    int rope_positions;
+    // state between forward and backward
+    bool ready;
+    struct pack_geometry geo;
+    int32_t *cu, *tokens;
+    int n_targets;
+    float inv_temp;
+};
+
+struct plan_line {
+    const char *name;
+    size_t floats;
+    float **where;
+};
+
+static int max_int(int a, int b) { return a > b ? a : b; }
+
+/* Every buffer is one line, so that the sum that is refused is the sum that is allocated. */
+static int plan_lines(const struct model *m, const struct train_limits *l, struct model_train *t, struct plan_line *out)
+{
+    struct model_dims n = model_dims(m);
+    struct attn_shape shape = model_attn_shape(&n);
+    size_t T = (size_t)l->max_tokens, N = (size_t)(l->max_targets ? l->max_targets : l->max_tokens);
+    size_t wide = (size_t)max_int(n.d, max_int(n.f, n.q)) + (size_t)m->ops->nr;
+    size_t rows = LOGITS_BYTES / sizeof(float) / (size_t)n.V;
+    int k = 0;
+
+    t->chunk = rows < 64 ? 64 : rows > N ? (int)N : (int)rows;
+    t->attn_per_thread = m->ops->attn_scratch(&shape, l->max_tokens);
+    out[k++] = (struct plan_line){"residual stream", T * (size_t)n.d, &t->x_last};
+    out[k++] = (struct plan_line){"normed input", T * (size_t)n.d, &t->h};
+    out[k++] = (struct plan_line){"mlp activation", T * (size_t)n.f, &t->act};
+    out[k++] = (struct plan_line){"gradient of the residual stream", T * (size_t)n.d, &t->dx};
+    out[k++] = (struct plan_line){"gradient of normed input", T * (size_t)n.d, &t->dh};
+    out[k++] = (struct plan_line){"gradient of q k v", T * (size_t)n.qkv, &t->dqkv};
+    out[k++] = (struct plan_line){"gradient of rotated q k", T * (size_t)(n.q + n.kv), &t->dqk};
+    out[k++] = (struct plan_line){"gradient of attention", T * (size_t)n.q, &t->datt};
+    out[k++] = (struct plan_line){"packed activations", (T > N ? T : N) * wide, &t->packed};
+    out[k++] = (struct plan_line){"attention scratch", t->attn_per_thread * (size_t)omp_get_max_threads(), &t->attn};
+    out[k++] = (struct plan_line){"selected rows", N * (size_t)n.d, &t->x_sel};
+    out[k++] = (struct plan_line){"selected rows, normed", N * (size_t)n.d, &t->h_sel};
+    out[k++] = (struct plan_line){"selected rows, gradient", N * (size_t)n.d, &t->dh_sel};
+    out[k++] = (struct plan_line){"logits", (size_t)t->chunk * (size_t)n.V, &t->logits};
+    out[k++] = (struct plan_line){"per-target numbers", N, &t->rstd};
+    out[k++] = (struct plan_line){"", N, &t->lse};
+    out[k++] = (struct plan_line){"", N, &t->logp};
+    out[k++] = (struct plan_line){"", N, &t->entropy};
+    out[k++] = (struct plan_line){"", N, &t->dlogp};
+    out[k++] = (struct plan_line){"", N, &t->dentropy};
+    out[k++] = (struct plan_line){"layers", (size_t)m->config.num_layers * layer_acts_floats(&n, l->max_tokens), NULL};
+    return k;
+}
+
+#define MAX_LINES 32
+
+static size_t plan_floats(const struct plan_line *line, int k)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < k; i++)
+        sum += (line[i].floats + 15) / 16 * 16;
+    return sum;
+}
+
+size_t model_train_bytes(const struct model *m, const struct train_limits *l)
+{
+    struct model_train t;
+    struct plan_line lines[MAX_LINES];
+    int k = plan_lines(m, l, &t, lines);
+
+    return plan_floats(lines, k) * sizeof(float) + 2 * model_packs_bytes(m) + (m->grads ? 0 : m->n_params * sizeof(float));
+}
+
+static int refuse_plan(const struct model *m, const struct train_limits *l, const struct plan_line *line, int k, size_t max,
+                       struct err *e)
+{
+    struct buf b;
+
+    buf_init(&b, 900);
+    buf_addf(&b, "training needs %.0f MB but %.0f MB are allowed; lower the tokens per micro-batch (%d):",
+             (double)model_train_bytes(m, l) / 1e6, (double)max / 1e6, l->max_tokens);
+    buf_addf(&b, " gradients %.0f, packed weights %.0f", (double)m->n_params * 4e-6, 2e-6 * (double)model_packs_bytes(m));
+    for (int i = 0; i < k; i++)
+        if (line[i].floats > 250000)
+            buf_addf(&b, ", %s %.0f", line[i].name, (double)line[i].floats * 4e-6);
+    buf_adds(&b, " MB");
+    err_set(e, ERR_ENV, "%s", b.p);
+    buf_free(&b);
+    return -1;
+}
+
+void model_train_free(struct model *m)
+{
+    struct model_train *t = m->train;
+
+    if (!t)
+        return;
+    slab_free(t->slab);
+    free(t->acts);
+    free(t->pos);
+    free(t->at);
+    free(t->target);
+    free(t->rope);
+    free(t->cu);
+    free(t->tokens);
+    free(t);
+    m->train = NULL;
+}
+
+static void place(struct model *m, struct model_train *t, const struct plan_line *line, int k)
+{
+    struct model_dims n = model_dims(m);
+    float *at = t->slab;
+
+    for (int i = 0; i < k; i++) {
+        float *p = at;
+        if (line[i].where)
+            *line[i].where = p;
+        else
+            for (int j = 0; j < m->config.num_layers; j++)
+                p = layer_acts_place(&t->acts[j], &n, t->limits.max_tokens, p);
+        at += (line[i].floats + 15) / 16 * 16;
+    }
+}
+
+int model_train_begin(struct model *m, const struct train_limits *l, struct err *e)
+{
+    struct plan_line lines[MAX_LINES];
+    struct model_train *t = xcalloc(1, sizeof *t);
+    size_t max = l->max_bytes ? l->max_bytes : memory_available() / 10 * 8, N;
+    int k;
+
+    if (l->max_tokens < 1) {
+        free(t);
+        return err_set(e, ERR_INPUT, "a micro-batch of %d tokens is empty", l->max_tokens);
+    }
+    model_train_free(m); // first, so that its memory counts as free
+    t->limits = *l;
+    N = (size_t)(l->max_targets ? l->max_targets : l->max_tokens);
+    k = plan_lines(m, l, t, lines);
+    if (model_train_bytes(m, l) > max) {
+        free(t);
+        return refuse_plan(m, l, lines, k, max, e);
+    }
+    if (!m->grads && !(m->grads = slab_alloc(m->n_params, e, "gradients"))) {
+        free(t);
+        return -1;
+    }
+    if (!(t->slab = slab_alloc(plan_floats(lines, k), e, "activations"))) {
+        free(t);
+        return -1;
+    }
+    t->acts = xcalloc((size_t)m->config.num_layers, sizeof *t->acts);
+    t->pos = xcalloc((size_t)l->max_tokens, sizeof *t->pos);
+    t->tokens = xcalloc((size_t)l->max_tokens, sizeof *t->tokens);
+    t->cu = xcalloc((size_t)l->max_tokens + 1, sizeof *t->cu);
+    t->at = xcalloc(N, sizeof *t->at);
+    t->target = xcalloc(N, sizeof *t->target);
+    m->train = t;
+    place(m, t, lines, k);
+    return 0;
+}
+
+/* ---- forward ---- */
+
+static int check_batch(const struct model *m, const struct train_batch *b, struct err *e)
+{
+    const struct model_train *t = m->train;
+    int T, N = 0, max_n;
+
+    if (!t)
+        return err_set(e, ERR_BUG, "model_forward before model_train_begin");
+    if (b->n_seq < 1 || b->cu_seqlens[0] != 0)
+        return err_set(e, ERR_INPUT, "batch of %d sequences, or cu_seqlens does not start at 0", b->n_seq);
+    for (int i = 0; i < b->n_seq; i++)
+        if (b->cu_seqlens[i + 1] <= b->cu_seqlens[i])
+            return err_set(e, ERR_INPUT, "sequence %d of the batch is empty", i);
+    T = b->cu_seqlens[b->n_seq];
+    if (T > t->limits.max_tokens)
+        return err_set(e, ERR_INPUT, "batch of %d tokens; the plan holds %d", T, t->limits.max_tokens);
+    for (int i = 0; i < T; i++) {
+        if (b->tokens[i] < 0 || b->tokens[i] >= m->config.vocab_size || b->targets[i] >= m->config.vocab_size)
+            return err_set(e, ERR_INPUT, "token %d or target %d at position %d is outside the vocabulary of %d",
+                           b->tokens[i], b->targets[i], i, m->config.vocab_size);
+        N += b->targets[i] >= 0;
+    }
+    max_n = t->limits.max_targets ? t->limits.max_targets : t->limits.max_tokens;
+    if (N > max_n)
+        return err_set(e, ERR_INPUT, "batch of %d targets; the plan holds %d", N, max_n);
+    if (!(b->temperature >= 0) || isinf(b->temperature))
+        return err_set(e, ERR_INPUT, "temperature %g is not a positive number", (double)b->temperature);
+    return 0;
+}
+
+static void set_batch(struct model *m, const struct train_batch *b)
+{
+    struct model_train *t = m->train;
+    int T = b->cu_seqlens[b->n_seq], longest = 1, n = 0;
+
+    for (int s = 0; s < b->n_seq; s++) {
+        int from = b->cu_seqlens[s], to = b->cu_seqlens[s + 1];
+        longest = max_int(longest, to - from);
+        for (int i = from; i < to; i++)
+            t->pos[i] = i - from;
+    }
+    for (int i = 0; i < T; i++)
+        if (b->targets[i] >= 0) {
+            t->at[n] = i;
+            t->target[n++] = b->targets[i];
+        }
+    if (longest > t->rope_positions) {
+        free(t->rope);
+        t->rope_positions = (longest + 255) / 256 * 256;
+        t->rope = model_rope_table(&m->config, t->rope_positions);
+    }
+    memcpy(t->tokens, b->tokens, (size_t)T * sizeof *t->tokens);
+    memcpy(t->cu, b->cu_seqlens, ((size_t)b->n_seq + 1) * sizeof *t->cu);
+    t->geo = (struct pack_geometry){.T = T, .n_seq = b->n_seq, .cu = t->cu, .pos = t->pos, .rope = t->rope};
+    t->n_targets = n;
+    t->inv_temp = b->temperature > 0 ? 1.0f / b->temperature : 1.0f;
+}
+
+static void logits_chunk(struct model *m, int from, int rows)
+{
+    struct model_train *t = m->train;
+    struct model_dims n = model_dims(m);
+
+    m->ops->gemm_mt(rows, n.V, n.d, t->h_sel + (size_t)from * (size_t)n.d, n.d, false,
+                    model_packs(m, PACK_FORWARD)->head, t->logits, n.V, GEMM_SET);
+}
+
+static void classify(struct model *m)
+{
+    struct model_train *t = m->train;
+    struct model_dims n = model_dims(m);
+    size_t d = (size_t)n.d;
+
+    for (int i = 0; i < t->n_targets; i++)
+        memcpy(t->x_sel + (size_t)i * d, t->x_last + (size_t)t->at[i] * d, d * sizeof *t->x_sel);
+    m->ops->rmsnorm_mt(t->n_targets, n.d, t->x_sel, m->final_norm, m->config.rms_norm_eps, t->h_sel, t->rstd);
+    for (int i = 0; i < t->n_targets; i += t->chunk) {
+        int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
+        logits_chunk(m, i, rows);
+        m->ops->classifier_mt(rows, n.V, t->logits, t->inv_temp, t->target + i, t->lse + i, t->logp + i, t->entropy + i);
+    }
+}
+
+int model_forward(struct model *m, const struct train_batch *b, float *logp, float *entropy, struct err *e)
+{
+    struct model_train *t = m->train;
+
+    if (check_batch(m, b, e) < 0)
+        return -1;
+    set_batch(m, b);
+    struct forward_scratch s = {t->h, t->act, t->attn, t->attn_per_thread};
+    int T = t->geo.T, L = m->config.num_layers;
+
+    model_embed(m, T, t->tokens, t->acts[0].x);
+    for (int i = 0; i < L; i++)
+        model_layer_forward(m, i, &t->geo, &t->acts[i], &s, i + 1 < L ? t->acts[i + 1].x : t->x_last);
+    classify(m);
+    memset(logp, 0, (size_t)T * sizeof *logp);
+    if (entropy)
+        memset(entropy, 0, (size_t)T * sizeof *entropy);
+    for (int i = 0; i < t->n_targets; i++) {
+        logp[t->at[i]] = t->logp[i];
+        if (entropy)
+            entropy[t->at[i]] = t->entropy[i];
+    }
+    t->ready = true;
+    return 0;
+}
+
+/* ---- backward ---- */
+
+/* grad of w (out, in) += dy^T x for dy (T, out) and x (T, in). */
+static void weight_gradient(struct model *m, const float *w, int T, int out, int in, const float *dy, int ld_dy,
+                            const float *x)
+{
+    struct model_train *t = m->train;
+
+    m->ops->pack_nn_mt(x, in, in, T, t->packed);
+    m->ops->gemm_mt(out, in, T, dy, ld_dy, true, t->packed, model_grad_of(m, w), in, GEMM_ADD);
+}
+
+static void classify_backward(struct model *m, const float *dlogp, const float *dentropy)
+{
+    struct model_train *t = m->train;
+    struct model_dims n = model_dims(m);
+    size_t d = (size_t)n.d;
+
+    for (int i = 0; i < t->n_targets; i++) {
+        t->dlogp[i] = dlogp[t->at[i]];
+        t->dentropy[i] = dentropy ? dentropy[t->at[i]] : 0;
+    }
+    for (int i = 0; i < t->n_targets; i += t->chunk) {
+        int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
+        if (t->n_targets > t->chunk)
+            logits_chunk(m, i, rows);
+        m->ops->classifier_backward_mt(rows, n.V, t->logits, t->inv_temp, t->target + i, t->lse + i, t->entropy + i,
+                                       t->dlogp + i, dentropy ? t->dentropy + i : NULL);
+        m->ops->gemm_mt(rows, n.d, n.V, t->logits, n.V, false, model_packs(m, PACK_BACKWARD)->head,
+                        t->dh_sel + (size_t)i * d, n.d, GEMM_SET);
+        weight_gradient(m, m->lm_head, rows, n.V, n.d, t->logits, n.V, t->h_sel + (size_t)i * d);
+    }
+    memset(t->h_sel, 0, (size_t)t->n_targets * d * sizeof *t->h_sel); // now the gradient before the norm
+    m->ops->rmsnorm_backward_mt(t->n_targets, n.d, t->x_sel, m->final_norm, t->rstd, t->dh_sel, t->h_sel,
+                                model_grad_of(m, m->final_norm));
+    memset(t->dx, 0, (size_t)t->geo.T * d * sizeof *t->dx);
+    for (int i = 0; i < t->n_targets; i++)
+        memcpy(t->dx + (size_t)t->at[i] * d, t->h_sel + (size_t)i * d, d * sizeof *t->dx);
+}
+
+static void mlp_backward(struct model *m, int layer)
+{
+    struct model_train *t = m->train;
+    const struct model_layer *w = &m->layers[layer];
+    const struct layer_packs *p = &model_packs(m, PACK_BACKWARD)->layers[layer];
+    const struct layer_acts *a = &t->acts[layer];
+    struct model_dims n = model_dims(m);
+    int T = t->geo.T;
+
+    float *dact = t->act; // overwritten element by element by the activation itself
+    m->ops->gemm_mt(T, n.f, n.d, t->dx, n.d, false, p->down, dact, n.f, GEMM_SET);
+    m->ops->swiglu_backward_mt(T, n.f, a->gate_up, dact, a->gate_up, t->act);
+    weight_gradient(m, w->down, T, n.d, n.f, t->dx, n.d, t->act);
+    m->ops->rmsnorm_apply_mt(T, n.d, a->x_mid, w->norm2, a->rstd2, t->h);
+    weight_gradient(m, w->gate_up, T, 2 * n.f, n.d, a->gate_up, 2 * n.f, t->h);
+    m->ops->gemm_mt(T, n.d, 2 * n.f, a->gate_up, 2 * n.f, false, p->gate_up, t->dh, n.d, GEMM_SET);
+    m->ops->rmsnorm_backward_mt(T, n.d, a->x_mid, w->norm2, a->rstd2, t->dh, t->dx, model_grad_of(m, w->norm2));
+}
+
+static void attention_backward(struct model *m, int layer)
+{
+    struct model_train *t = m->train;
+    const struct model_layer *w = &m->layers[layer];
+    const struct layer_packs *p = &model_packs(m, PACK_BACKWARD)->layers[layer];
+    const struct layer_acts *a = &t->acts[layer];
+    const struct ops *op = m->ops;
+    const struct pack_geometry *g = &t->geo;
+    struct model_dims n = model_dims(m);
+    struct attn_shape shape = model_attn_shape(&n);
+    int T = g->T, ld = n.q + n.kv;
+
+    op->gemm_mt(T, n.q, n.d, t->dx, n.d, false, p->o, t->datt, n.q, GEMM_SET);
+    weight_gradient(m, w->o, T, n.d, n.q, t->dx, n.d, a->att);
+    op->attn_backward_mt(&shape, g->n_seq, g->cu, a->qk, a->qk + n.q, a->qkv + n.q + n.kv, a->att, a->lse, t->datt, t->dqk,
+                         t->dqk + n.q, t->dqkv + n.q + n.kv, t->attn, t->attn_per_thread);
+    op->qk_norm_rope_backward_mt(T, n.heads, n.dim, a->qkv, n.qkv, w->q_norm, a->rstd_q, g->pos, g->rope, t->dqk, ld,
+                                 t->dqkv, n.qkv, model_grad_of(m, w->q_norm));
+    op->qk_norm_rope_backward_mt(T, n.kv_heads, n.dim, a->qkv + n.q, n.qkv, w->k_norm, a->rstd_k, g->pos, g->rope,
+                                 t->dqk + n.q, ld, t->dqkv + n.q, n.qkv, model_grad_of(m, w->k_norm));
+    op->rmsnorm_apply_mt(T, n.d, a->x, w->norm1, a->rstd1, t->h);
+    weight_gradient(m, w->qkv, T, n.qkv, n.d, t->dqkv, n.qkv, t->h);
+    op->gemm_mt(T, n.d, n.qkv, t->dqkv, n.qkv, false, p->qkv, t->dh, n.d, GEMM_SET);
+    op->rmsnorm_backward_mt(T, n.d, a->x, w->norm1, a->rstd1, t->dh, t->dx, model_grad_of(m, w->norm1));
+}
+
+/* Threads share the columns, so each element of the gradient is summed over tokens in order. */
+static void embed_backward(struct model *m)
+{
+    const struct model_train *t = m->train;
+    size_t d = (size_t)m->config.hidden_size;
+    float *g = model_grad_of(m, m->embed);
+
+#pragma omp parallel for schedule(static)
+    for (size_t c = 0; c < d; c += 16)
+        for (int i = 0; i < t->geo.T; i++) {
+            float *to = g + (size_t)t->tokens[i] * d;
+            const float *from = t->dx + (size_t)i * d;
+            for (size_t j = c; j < c + 16 && j < d; j++)
+                to[j] += from[j];
+        }
+}
+
+int model_backward(struct model *m, const float *dlogp, const float *dentropy, struct err *e)
+{
+    struct model_train *t = m->train;
+
+    if (!t || !t->ready)
+        return err_set(e, ERR_BUG, "model_backward without a model_forward before it");
+    t->ready = false;
+    if (!t->n_targets)
+        return 0;
+    classify_backward(m, dlogp, dentropy);
+    for (int i = m->config.num_layers - 1; i >= 0; i--) {
+        mlp_backward(m, i);
+        attention_backward(m, i);
+    }
+    embed_backward(m);
+    return 0;
+}
+
+void model_zero_grads(struct model *m)
+{
+    if (m->grads)
+        memset(m->grads, 0, m->n_params * sizeof *m->grads);
+}
+
+int model_logits(struct model *m, const int32_t *tokens, int T, float *ret_logits, struct err *e)
+{
+    struct model_dims n = model_dims(m);
+    struct attn_shape shape = model_attn_shape(&n);
+    int32_t cu[2] = {0, T}, *pos;
+    size_t per = m->ops->attn_scratch(&shape, T), rows = (size_t)T;
+    struct layer_acts a;
+    float *slab, *at;
+
+    if (T < 1)
+        return err_set(e, ERR_INPUT, "no tokens");
+    for (int i = 0; i < T; i++)
+        if (tokens[i] < 0 || tokens[i] >= n.V)
+            return err_set(e, ERR_INPUT, "token %d at position %d is outside the vocabulary of %d", tokens[i], i, n.V);
+    slab = slab_alloc(layer_acts_floats(&n, T) + rows * (size_t)(2 * n.d + n.f) + per * (size_t)omp_get_max_threads(), e,
+                      "activations");
+    if (!slab)
+        return -1;
+    at = layer_acts_place(&a, &n, T, slab);
+    float *x = at, *h = x + rows * (size_t)n.d, *act = h + rows * (size_t)n.d;
+    struct forward_scratch s = {h, act, act + rows * (size_t)n.f, per};
+    pos = xmalloc(rows * sizeof *pos);
+    for (int i = 0; i < T; i++)
+        pos[i] = i;
+    float *rope = model_rope_table(&m->config, T);
+    struct pack_geometry g = {.T = T, .n_seq = 1, .cu = cu, .pos = pos, .rope = rope};
+    model_embed(m, T, tokens, a.x);
+    for (int i = 0; i < m->config.num_layers; i++) {
+        model_layer_forward(m, i, &g, &a, &s, x);
+        memcpy(a.x, x, rows * (size_t)n.d * sizeof *x);
+    }
+    m->ops->rmsnorm_mt(T, n.d, x, m->final_norm, m->config.rms_norm_eps, h, NULL);
+    m->ops->gemm_mt(T, n.V, n.d, h, n.d, false, model_packs(m, PACK_FORWARD)->head, ret_logits, n.V, GEMM_SET);
+    free(rope);
+    free(pos);
+    slab_free(slab);
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* isa_table.h - all operators for one instruction set. isa_*.c define ISA_NAME, ISA_TABLE and VL, then include this:
+ * the one place where the same sources become the functions of one table. */
+#include <omp.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "nn/ops/ops.h"
+#include "nn/ops/simd.h"
+
+#include "nn/ops/gemm_cpu.c"
+#include "nn/ops/rmsnorm_cpu.c"
+#include "nn/ops/rope_cpu.c"
+#include "nn/ops/swiglu_cpu.c"
+#include "nn/ops/attention_cpu.c"
+#include "nn/ops/classifier_cpu.c"
+#include "nn/ops/adamw_cpu.c"
+
+extern const struct ops ISA_TABLE;
+const struct ops ISA_TABLE = {
+    .name = ISA_NAME, .nr = NR, .mr = MR,
+    .pack_nt = pack_nt, .pack_nn = pack_nn, .pack_nt_mt = pack_nt_mt, .pack_nn_mt = pack_nn_mt,
+    .gemm = gemm, .gemm_mt = gemm_mt,
+    .rmsnorm_mt = rmsnorm_mt, .rmsnorm_backward_mt = rmsnorm_backward_mt, .rmsnorm_apply_mt = rmsnorm_apply_mt,
+    .qk_norm_rope_mt = qk_norm_rope_mt, .qk_norm_rope_backward_mt = qk_norm_rope_backward_mt,
+    .attn_scratch = attn_scratch, .attn_forward_mt = attn_forward_mt, .attn_backward_mt = attn_backward_mt,
+    .softmax_row = softmax_row, .gemm_part = gemm_part,
+    .swiglu_mt = swiglu_mt, .swiglu_backward_mt = swiglu_backward_mt,
+    .classifier_mt = classifier_mt, .classifier_backward_mt = classifier_backward_mt,
+    .adamw_mt = adamw_mt, .sumsq = sumsq, .scale = scale,
+};

@@ -1,0 +1,57 @@
+/* rope_cpu.c - RMSNorm of each query and key head, then rotary positions (Su et al., arXiv 2104.09864; half-split as
+ * in Hugging Face: element i is paired with i + dim/2). Compiled by isa_*.c, after rmsnorm_cpu.c. */
+#ifdef ISA_NAME
+#include "base/mem.h"
+#include "nn/ops/ops.h"
+
+/* sign -1 rotates back: the inverse of a rotation is its transpose, which is what the backward pass needs. */
+INLINE void rotate(int dim, const float *in, const float *cs, float sign, float *out)
+{
+    int h = dim / 2;
+    const float *c = cs, *s = cs + h;
+
+    for (int i = 0; i < h; i++) {
+        float a = in[i], b = in[i + h];
+        out[i] = a * c[i] - sign * (b * s[i]);
+        out[i + h] = b * c[i] + sign * (a * s[i]);
+    }
+}
+
+static void qk_norm_rope_mt(int T, int heads, int dim, const float *in, int ld_in, const float *w, double eps,
+                            const int32_t *pos, const float *table, float *out, int ld_out, float *rstd)
+{
+#pragma omp parallel for schedule(static) if (T * heads * dim > 20000)
+    for (int t = 0; t < T; t++)
+        for (int h = 0; h < heads; h++) {
+            const float *x = in + (ptrdiff_t)t * ld_in + h * dim;
+            float y[MAX_HEAD_DIM], r = rms_scale(dim, x, eps);
+            for (int i = 0; i < dim; i++)
+                y[i] = x[i] * r * w[i];
+            rotate(dim, y, table + (ptrdiff_t)pos[t] * dim, 1, out + (ptrdiff_t)t * ld_out + h * dim);
+            if (rstd)
+                rstd[(ptrdiff_t)t * heads + h] = r;
+        }
+}
+
+static void qk_norm_rope_backward_mt(int T, int heads, int dim, const float *in, int ld_in, const float *w,
+                                     const float *rstd, const int32_t *pos, const float *table, const float *dout,
+                                     int ld_dout, float *din, int ld_din, float *dw)
+{
+    float sum[NORM_CHUNKS][MAX_HEAD_DIM] = {{0}};
+
+#pragma omp parallel for schedule(static)
+    for (int c = 0; c < NORM_CHUNKS; c++) {
+        int t0 = (int)((int64_t)T * c / NORM_CHUNKS), t1 = (int)((int64_t)T * (c + 1) / NORM_CHUNKS);
+        for (int t = t0; t < t1; t++)
+            for (int h = 0; h < heads; h++) {
+                float g[MAX_HEAD_DIM];
+                rotate(dim, dout + (ptrdiff_t)t * ld_dout + h * dim, table + (ptrdiff_t)pos[t] * dim, -1, g);
+                rmsnorm_row_backward(dim, in + (ptrdiff_t)t * ld_in + h * dim, w, rstd[(ptrdiff_t)t * heads + h], g,
+                                     false, din + (ptrdiff_t)t * ld_din + h * dim, sum[c]);
+            }
+    }
+    for (int c = 0; c < NORM_CHUNKS; c++)
+        for (int i = 0; i < dim; i++)
+            dw[i] += sum[c][i];
+}
+#endif

@@ -1,0 +1,143 @@
+/* optim.c - AdamW over the slabs, clipping, schedules, exact state. */
+#include "nn/optim.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "nn/model_private.h"
+#include "nn/safetensors.h"
+
+struct optim *optim_new(const struct model *m, const struct adamw_options *o)
+{
+    struct optim *a = xcalloc(1, sizeof *a);
+
+    a->opts = *o;
+    a->opts.beta1 = o->beta1 ? o->beta1 : 0.9;
+    a->opts.beta2 = o->beta2 ? o->beta2 : 0.999;
+    a->opts.eps = o->eps ? o->eps : 1e-8;
+    a->n = m->n_params;
+    a->m = slab_alloc(a->n, NULL, "first moment");
+    a->v = slab_alloc(a->n, NULL, "second moment");
+    if (!a->m || !a->v)
+        abort(); // as xmalloc: optimiser state is twice the weights, which are already there
+    return a;
+}
+
+void optim_free(struct optim *o)
+{
+    if (!o)
+        return;
+    slab_free(o->m);
+    slab_free(o->v);
+    free(o);
+}
+
+static size_t tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
+
+int optim_step(struct optim *o, struct model *m, double lr, struct err *e)
+{
+    double c1, c2;
+
+    if (o->n != m->n_params || !m->grads)
+        return err_set(e, ERR_BUG, "the optimiser belongs to another model, or there are no gradients");
+    for (int i = 0; i < m->n_tensors; i++)
+        if (!isfinite(m->ops->sumsq(tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset)))
+            return err_set(e, ERR_INPUT, "the gradient of '%s' is not finite; lower the learning rate",
+                           m->tensors[i].name);
+    o->step++;
+    c1 = 1 - pow(o->opts.beta1, (double)o->step);
+    c2 = 1 - pow(o->opts.beta2, (double)o->step);
+    for (int i = 0; i < m->n_tensors; i++) {
+        const struct model_tensor *t = &m->tensors[i];
+        size_t at = t->offset;
+        m->ops->adamw_mt(tensor_size(t), m->weights + at, m->grads + at, o->m + at, o->v + at, (float)lr,
+                         (float)o->opts.beta1, (float)o->opts.beta2, (float)o->opts.eps,
+                         t->is_vector ? 0 : (float)o->opts.weight_decay, (float)c1, (float)c2);
+    }
+    m->version++;
+    return 0;
+}
+
+double grad_norm(const struct model *m)
+{
+    double sum = 0;
+
+    for (int i = 0; i < m->n_tensors; i++)
+        sum += m->ops->sumsq(tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset);
+    return sqrt(sum);
+}
+
+void grad_scale(struct model *m, double factor) { m->ops->scale(m->n_params, m->grads, (float)factor); }
+
+double grad_clip(struct model *m, double max_norm)
+{
+    double norm = grad_norm(m);
+
+    if (max_norm > 0 && norm > max_norm)
+        grad_scale(m, max_norm / (norm + 1e-6)); // as torch.nn.utils.clip_grad_norm_
+    return norm;
+}
+
+int optim_save(const struct optim *o, const char *path, struct err *e)
+{
+    struct st_writer *w = st_create(path, e);
+    int64_t n = (int64_t)o->n, one = 1;
+
+    if (!w)
+        return -1;
+    st_set_metadata(w, "format", "musacoder.adamw/1");
+    if (st_declare(w, "step", ST_I64, 1, &one, e) < 0 || st_declare(w, "exp_avg", ST_F32, 1, &n, e) < 0 ||
+        st_declare(w, "exp_avg_sq", ST_F32, 1, &n, e) < 0 || st_write(w, &o->step, sizeof o->step, e) < 0 ||
+        st_write(w, o->m, o->n * sizeof *o->m, e) < 0 || st_write(w, o->v, o->n * sizeof *o->v, e) < 0) {
+        st_abort(w);
+        return -1;
+    }
+    return st_commit(w, e);
+}
+
+static int state_tensor(const struct safetensors *s, const char *name, enum st_dtype dtype, size_t n, const char *path,
+                        const struct st_tensor **ret, struct err *e)
+{
+    *ret = st_find(s, name);
+    if (!*ret || (*ret)->dtype != dtype || (*ret)->n != n)
+        return err_set(e, ERR_INPUT, "'%s': optimiser state '%s' is missing or belongs to another model", path, name);
+    return 0;
+}
+
+int optim_load(struct optim *o, const char *path, struct err *e)
+{
+    struct safetensors *s = st_open(path, e);
+    const struct st_tensor *step, *m, *v;
+    int rc = -1;
+
+    if (!s)
+        return -1;
+    if (state_tensor(s, "step", ST_I64, 1, path, &step, e) == 0 &&
+        state_tensor(s, "exp_avg", ST_F32, o->n, path, &m, e) == 0 &&
+        state_tensor(s, "exp_avg_sq", ST_F32, o->n, path, &v, e) == 0) {
+        memcpy(&o->step, step->data, sizeof o->step);
+        memcpy(o->m, m->data, m->nbytes);
+        memcpy(o->v, v->data, v->nbytes);
+        rc = 0;
+    }
+    st_close(s);
+    return rc;
+}
+
+double lr_at(enum lr_kind kind, int64_t step, int64_t total, int64_t warmup, double peak, double floor)
+{
+    double x;
+
+    if (step < warmup)
+        return peak * (double)(step + 1) / (double)warmup;
+    x = total - 1 > warmup ? (double)(step - warmup) / (double)(total - 1 - warmup) : 1;
+    x = x > 1 ? 1 : x;
+    switch (kind) {
+    case LR_COSINE: return floor + (peak - floor) * 0.5 * (1 + cos(M_PI * x));
+    case LR_LINEAR: return floor + (peak - floor) * (1 - x);
+    case LR_CONSTANT: break;
+    }
+    return peak;
+}
