@@ -1,0 +1,494 @@
+/* test_model.c - the engine against Transformers: logits, log-probs, entropy, loss and every gradient, on sequences of
+ * many lengths, packed and alone; and the invariants that need no reference. Fixtures: make_model_golden.py. */
+#include <math.h>
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "nn/model.h"
+#include "nn/ops/ops.h"
+#include "nn/optim.h"
+#include "nn/safetensors.h"
+
+#define TOLERANCE 1e-5
+
+struct golden {
+    char *dir;
+    struct safetensors *st;
+    struct model *m;
+    const int32_t *tokens, *cu, *targets;
+    const float *weight, *coef;
+    float temperature;
+    int T, n_seq;
+};
+
+static void *floats_of(struct golden *g, const char *name)
+{
+    const struct st_tensor *t = st_find(g->st, name);
+
+    if (!t)
+        fail_msg("golden tensor %s is missing", name);
+    void *p = xmalloc(t->nbytes);
+    memcpy(p, t->data, t->nbytes);
+    return p;
+}
+
+static void golden_open(struct golden *g, const char *root, const char *name, const char *isa)
+{
+    struct err e = ERR_INIT;
+    char *file;
+
+    g->dir = path_join(root, name);
+    file = path_join(g->dir, "golden.safetensors");
+    g->st = st_open(file, &e);
+    if (!g->st)
+        fail_msg("%s", e.msg);
+    free(file);
+    g->m = model_load(g->dir, &e);
+    if (!g->m)
+        fail_msg("%s", e.msg);
+    if (isa)
+        g->m->ops = cpu_ops_named(isa);
+    g->tokens = floats_of(g, "tokens");
+    g->cu = floats_of(g, "cu");
+    g->targets = floats_of(g, "targets");
+    g->weight = floats_of(g, "weight");
+    g->coef = floats_of(g, "coef");
+    float *t = floats_of(g, "temperature");
+    g->temperature = t[0];
+    free(t);
+    g->T = (int)st_find(g->st, "tokens")->n;
+    g->n_seq = (int)st_find(g->st, "cu")->n - 1;
+    if (model_train_begin(g->m, &(struct train_limits){.max_tokens = g->T}, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static void golden_close(struct golden *g)
+{
+    model_free(g->m);
+    st_close(g->st);
+    free(g->dir);
+    free((void *)g->tokens);
+    free((void *)g->cu);
+    free((void *)g->targets);
+    free((void *)g->weight);
+    free((void *)g->coef);
+}
+
+/* max |a - b| / max |b| */
+static double distance(const float *a, const float *b, size_t n)
+{
+    double diff = 0, top = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs((double)a[i] - b[i]);
+        diff = d > diff || isnan(d) ? d : diff;
+        top = fabs(b[i]) > top ? fabs(b[i]) : top;
+    }
+    return top > 0 ? diff / top : diff;
+}
+
+static void expect_close(const char *what, const float *ours, struct golden *g, const char *name, size_t n)
+{
+    float *ref = floats_of(g, name);
+    double d = distance(ours, ref, n);
+
+    assert_int_equal(st_find(g->st, name)->n, n);
+    if (!(d <= TOLERANCE))
+        fail_msg("%s: %s differs by %.2e of its maximum", g->dir, what, d);
+    free(ref);
+}
+
+/* Forward and backward on sequences [s0, s1) packed; adds to the gradients. logp and entropy: (T). */
+static double step(struct golden *g, int s0, int s1, float *logp, float *entropy)
+{
+    struct err e = ERR_INIT;
+    int from = g->cu[s0], T = g->cu[s1] - from;
+    int32_t *cu = xcalloc((size_t)(s1 - s0) + 1, sizeof *cu);
+    float *d = xcalloc((size_t)T, sizeof *d);
+    double loss = 0;
+
+    for (int s = s0; s <= s1; s++)
+        cu[s - s0] = g->cu[s] - from;
+    struct train_batch b = {g->tokens + from, cu, s1 - s0, g->targets + from, g->temperature};
+    if (model_forward(g->m, &b, logp, entropy, &e) < 0)
+        fail_msg("%s", e.msg);
+    for (int t = 0; t < T; t++) {
+        d[t] = -g->weight[from + t];
+        if (b.targets[t] >= 0)
+            loss += (double)d[t] * logp[t] + (double)g->coef[from + t] * entropy[t];
+    }
+    if (model_backward(g->m, d, g->coef + from, &e) < 0)
+        fail_msg("%s", e.msg);
+    free(cu);
+    free(d);
+    return loss;
+}
+
+static void check_gradients(struct golden *g)
+{
+    for (int i = 0; i < g->m->n_tensors; i++) {
+        const struct model_tensor *t = &g->m->tensors[i];
+        char *name = xasprintf("grad.%s", t->name);
+        expect_close(name, g->m->grads + t->offset, g, name, (size_t)t->rows * (size_t)t->cols);
+        free(name);
+    }
+}
+
+static void check_case(const char *root, const char *name, const char *isa)
+{
+    struct golden g;
+    struct err e = ERR_INIT;
+    golden_open(&g, root, name, isa);
+    int V = g.m->config.vocab_size;
+    float *logits = xcalloc((size_t)g.T * (size_t)V, sizeof *logits);
+    float *logp = xcalloc((size_t)g.T, sizeof *logp), *entropy = xcalloc((size_t)g.T, sizeof *entropy);
+
+    for (int s = 0; s < g.n_seq; s++)
+        assert_int_equal(model_logits(g.m, g.tokens + g.cu[s], g.cu[s + 1] - g.cu[s], logits + (size_t)g.cu[s] * (size_t)V,
+                                      &e), 0);
+    expect_close("logits", logits, &g, "logits", (size_t)g.T * (size_t)V);
+
+    model_zero_grads(g.m);
+    double loss = step(&g, 0, g.n_seq, logp, entropy);
+    float *ref = floats_of(&g, "loss");
+    assert_true(fabs(loss - ref[0]) <= TOLERANCE * fabs(ref[0]));
+    free(ref);
+    expect_close("logp", logp, &g, "logp", (size_t)g.T);
+    expect_close("entropy", entropy, &g, "entropy", (size_t)g.T);
+    check_gradients(&g);
+
+    model_zero_grads(g.m); // the same, one sequence at a time: gradients accumulate
+    for (int s = 0; s < g.n_seq; s++)
+        step(&g, s, s + 1, logp + g.cu[s], entropy + g.cu[s]);
+    expect_close("logp of single sequences", logp, &g, "logp", (size_t)g.T);
+    check_gradients(&g);
+    free(logits);
+    free(logp);
+    free(entropy);
+    golden_close(&g);
+}
+
+static void test_golden(void **state)
+{
+    static const char *const isas[] = {"base", "v3", "v4"};
+
+    for (size_t i = 0; i < 3; i++)
+        if (cpu_ops_named(isas[i])) {
+            check_case("tests/nn/fixtures/model", "tied", isas[i]);
+            check_case("tests/nn/fixtures/model", "untied", isas[i]);
+        }
+}
+
+/* Models made at this moment, one of them of the demo's size, when Transformers is importable. */
+static void test_golden_live(void **state)
+{
+    struct err e = ERR_INIT;
+    char *python = path_python(&e);
+    char *dir = dir_temp("golden", &e);
+    char *cmd = python ? xasprintf("'%s' -c 'import transformers, safetensors' 2>/dev/null && "
+                                   "'%s' tests/nn/make_model_golden.py '%s' --seed 7 --big >/dev/null 2>&1",
+                                   python, python, dir) : xstrdup("false");
+    int rc = system(cmd);
+
+    free(cmd);
+    if (rc == 0) {
+        check_case(dir, "tied", NULL);
+        check_case(dir, "untied", NULL);
+        check_case(dir, "big", NULL);
+    } else {
+        print_message("transformers is not importable: live comparison skipped\n");
+    }
+    dir_remove(dir, &e);
+    free(dir);
+    free(python);
+    if (rc)
+        skip();
+}
+
+/* ---- invariants ---- */
+
+static struct model *small_model(bool tied, uint64_t seed)
+{
+    struct err e = ERR_INIT;
+    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:f,s:f}", "model_type", "qwen3", "vocab_size", 101,
+                          "hidden_size", 36, "intermediate_size", 50, "num_hidden_layers", 3, "num_attention_heads", 4,
+                          "num_key_value_heads", 2, "head_dim", 20, "tie_word_embeddings", tied, "initializer_range", 0.2,
+                          "rope_theta", 10000.0);
+    struct model_config c;
+
+    assert_int_equal(model_config_parse(o, &c, &e), 0);
+    struct model *m = model_init(&c, seed, &e);
+    assert_non_null(m);
+    model_config_free(&c);
+    json_decref(o);
+    return m;
+}
+
+static void random_tokens(int32_t *t, int n, uint64_t seed)
+{
+    struct rng r;
+
+    rng_seed(&r, seed, 0);
+    for (int i = 0; i < n; i++)
+        t[i] = (int32_t)rng_below(&r, 101);
+}
+
+static void test_causal_bits(void **state)
+{
+    struct model *m = small_model(true, 3);
+    struct err e = ERR_INIT;
+    enum { T = 70, V = 101 };
+    int32_t tok[T];
+    static float a[T * V], b[T * V], c[T * V];
+
+    random_tokens(tok, T, 9);
+    assert_int_equal(model_logits(m, tok, T, a, &e), 0);
+    tok[41] = (tok[41] + 1) % V;
+    assert_int_equal(model_logits(m, tok, T, b, &e), 0);
+    assert_memory_equal(a, b, 41 * V * sizeof *a);
+    assert_memory_not_equal(a + 41 * V, b + 41 * V, V * sizeof *a);
+    assert_int_equal(model_logits(m, tok, 23, c, &e), 0); // a shorter call sees the same prefix
+    assert_memory_equal(b, c, 23 * V * sizeof *a);
+    model_free(m);
+}
+
+static void test_packed_is_solo_bits(void **state)
+{
+    struct model *m = small_model(false, 4);
+    struct err e = ERR_INIT;
+    enum { T = 150 };
+    int32_t tok[T], target[T], cu[] = {0, 1, 34, 35, 99, 150};
+    float packed[T], ent[T], solo[T], ent1[T];
+
+    random_tokens(tok, T, 10);
+    random_tokens(target, T, 11);
+    assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = T}, &e), 0);
+    assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, 5, target, 0.7f}, packed, ent, &e), 0);
+    for (int s = 0; s < 5; s++) {
+        int n = cu[s + 1] - cu[s], one[2] = {0, n};
+        struct train_batch b = {tok + cu[s], one, 1, target + cu[s], 0.7f};
+        assert_int_equal(model_forward(m, &b, solo + cu[s], ent1 + cu[s], &e), 0);
+    }
+    assert_memory_equal(packed, solo, sizeof packed);
+    assert_memory_equal(ent, ent1, sizeof ent);
+    model_free(m);
+}
+
+static void test_threads_do_not_matter(void **state)
+{
+    struct model *m = small_model(true, 5);
+    struct err e = ERR_INIT;
+    enum { T = 90 };
+    int32_t tok[T], target[T], cu[] = {0, 50, 90};
+    float logp[T], d[T];
+
+    random_tokens(tok, T, 12);
+    random_tokens(target, T, 13);
+    for (int t = 0; t < T; t++)
+        d[t] = 0.01f * (float)(t % 7) - 0.02f;
+    int before = omp_get_max_threads();
+    float *first = xcalloc(m->n_params, sizeof *first);
+    for (int threads = 1; threads <= 3; threads++) {
+        omp_set_num_threads(threads);
+        assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = T}, &e), 0);
+        model_zero_grads(m);
+        assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, 2, target, 0}, logp, NULL, &e), 0);
+        assert_int_equal(model_backward(m, d, NULL, &e), 0);
+        if (threads == 1)
+            memcpy(first, m->grads, m->n_params * sizeof *first);
+        assert_memory_equal(first, m->grads, m->n_params * sizeof *first);
+    }
+    omp_set_num_threads(before);
+    free(first);
+    model_free(m);
+}
+
+static void test_save_load(void **state)
+{
+    struct model *m = small_model(false, 6);
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("model", &e);
+
+    m->config.n_eos = 1;
+    m->config.eos[0] = 77;
+    assert_int_equal(model_save(m, dir, &e), 0);
+    struct model *n = model_load(dir, &e);
+    assert_non_null(n);
+    assert_int_equal(n->n_params, m->n_params);
+    assert_memory_equal(n->weights, m->weights, m->n_params * sizeof *m->weights);
+    assert_int_equal(n->config.eos[0], 77);
+    model_free(n);
+    dir_remove(dir, &e);
+    free(dir);
+    model_free(m);
+}
+
+/* Tensors that the engine does not use survive a load and a save in another folder, byte for byte. */
+static void test_carries_unknown_tensors(void **state)
+{
+    struct model *m = small_model(true, 6);
+    struct err e = ERR_INIT;
+    char *a = dir_temp("model", &e), *b = dir_temp("model", &e), *file = path_join(a, "model.safetensors");
+    struct st_writer *w;
+    int64_t three = 3, shape[2];
+    uint16_t extra[3] = {1, 2, 65535};
+
+    assert_int_equal(model_save(m, a, &e), 0);
+    w = st_create(file, &e);
+    assert_non_null(w);
+    for (int i = 0; i < m->n_tensors; i++) {
+        const struct model_tensor *t = &m->tensors[i];
+        shape[0] = t->is_vector ? t->cols : t->rows;
+        shape[1] = t->cols;
+        assert_int_equal(st_declare(w, t->name, ST_F32, t->is_vector ? 1 : 2, shape, &e), 0);
+    }
+    assert_int_equal(st_declare(w, "mtp.odd", ST_BF16, 1, &three, &e), 0);
+    assert_int_equal(st_write(w, m->weights, m->n_params * sizeof *m->weights, &e), 0);
+    assert_int_equal(st_write(w, extra, sizeof extra, &e), 0);
+    assert_int_equal(st_commit(w, &e), 0);
+    struct model *n = model_load(a, &e);
+    assert_non_null(n);
+    n->weights[5] = 42;
+    assert_int_equal(model_save(n, b, &e), 0);
+    struct safetensors *s = st_open(b, &e);
+    assert_non_null(s);
+    assert_memory_equal(st_find(s, "mtp.odd")->data, extra, sizeof extra);
+    st_close(s);
+    model_free(n);
+    model_free(m);
+    dir_remove(a, &e);
+    dir_remove(b, &e);
+    free(a);
+    free(b);
+    free(file);
+}
+
+static void train_steps(struct model *m, struct optim *o, int from, int to)
+{
+    struct err e = ERR_INIT;
+    enum { T = 40 };
+    int32_t tok[T], target[T], cu[] = {0, 17, 40};
+    float logp[T], d[T];
+
+    assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = T}, &e), 0);
+    for (int s = from; s < to; s++) {
+        random_tokens(tok, T, (uint64_t)s);
+        random_tokens(target, T, (uint64_t)s + 1000);
+        for (int t = 0; t < T; t++)
+            d[t] = -1.0f / T;
+        model_zero_grads(m);
+        assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, 2, target, 0}, logp, NULL, &e), 0);
+        assert_int_equal(model_backward(m, d, NULL, &e), 0);
+        grad_clip(m, 0.5);
+        assert_int_equal(optim_step(o, m, 1e-3, &e), 0);
+    }
+}
+
+static void test_resume_bits(void **state)
+{
+    struct adamw_options opts = {.weight_decay = 0.1};
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("model", &e), *file = path_join(dir, "optim.safetensors");
+    struct model *a = small_model(true, 7), *b = small_model(true, 7), *c;
+    struct optim *oa = optim_new(a, &opts), *ob = optim_new(b, &opts), *oc;
+
+    train_steps(a, oa, 0, 6);
+    train_steps(b, ob, 0, 3);
+    assert_int_equal(model_save(b, dir, &e), 0);
+    assert_int_equal(optim_save(ob, file, &e), 0);
+    c = model_load(dir, &e);
+    assert_non_null(c);
+    oc = optim_new(c, &opts);
+    assert_int_equal(optim_load(oc, file, &e), 0);
+    assert_int_equal(oc->step, 3);
+    train_steps(c, oc, 3, 6);
+    assert_memory_equal(a->weights, c->weights, a->n_params * sizeof *a->weights);
+    optim_free(oa), optim_free(ob), optim_free(oc);
+    model_free(a), model_free(b), model_free(c);
+    dir_remove(dir, &e);
+    free(dir);
+    free(file);
+}
+
+/* ---- bad input ---- */
+
+static void refuse_config(const char *text, const char *word)
+{
+    struct err e = ERR_INIT;
+    struct model_config c;
+    json_t *o = json_parse(text, strlen(text), "test", &e);
+
+    assert_non_null(o);
+    if (model_config_parse(o, &c, &e) == 0)
+        fail_msg("accepted %s", text);
+    if (!strstr(e.msg, word))
+        fail_msg("'%s' does not name '%s'", e.msg, word);
+    json_decref(o);
+}
+
+#define SIZES "\"vocab_size\":8,\"hidden_size\":8,\"intermediate_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":4"
+
+static void test_bad_config(void **state)
+{
+    refuse_config("{\"model_type\":\"llama\"," SIZES "}", "llama");
+    refuse_config("{\"model_type\":\"qwen3\"}", "vocab_size");
+    refuse_config("{\"model_type\":\"qwen3\"," SIZES ",\"num_key_value_heads\":3}", "evenly");
+    refuse_config("{\"model_type\":\"qwen3\"," SIZES ",\"head_dim\":7}", "odd");
+    refuse_config("{\"model_type\":\"qwen3\"," SIZES ",\"attention_bias\":true}", "attention_bias");
+    refuse_config("{\"model_type\":\"qwen3\"," SIZES ",\"use_sliding_window\":true}", "sliding");
+    refuse_config("{\"model_type\":\"qwen3\"," SIZES ",\"rope_parameters\":{\"rope_type\":\"yarn\"}}", "yarn");
+    refuse_config("{\"model_type\":\"qwen3\",\"vocab_size\":-1}", "vocab_size");
+}
+
+static void test_bad_batches(void **state)
+{
+    struct model *m = small_model(true, 8);
+    struct err e = ERR_INIT;
+    int32_t tok[8] = {1, 2, 3, 4, 5, 6, 7, 100}, target[8] = {1, -1, -1, -1, -1, -1, -1, -1}, cu[] = {0, 8}, bad[] = {0, 5, 5};
+    float logp[16];
+    struct train_batch b = {tok, cu, 1, target, 0};
+
+    assert_int_equal(model_forward(m, &b, logp, NULL, &e), -1); // no plan
+    assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = 8, .max_targets = 1}, &e), 0);
+    assert_int_equal(model_forward(m, &b, logp, NULL, &e), 0);
+    assert_int_equal(model_backward(m, logp, NULL, &e), 0);
+    assert_int_equal(model_backward(m, logp, NULL, &e), -1); // used up
+    target[1] = 3;
+    assert_int_equal(model_forward(m, &b, logp, NULL, &e), -1);
+    assert_non_null(strstr(e.msg, "2 targets"));
+    target[1] = -1;
+    tok[3] = 101;
+    assert_int_equal(model_forward(m, &b, logp, NULL, &e), -1);
+    assert_non_null(strstr(e.msg, "101"));
+    tok[3] = 1;
+    b.cu_seqlens = bad;
+    b.n_seq = 2;
+    assert_int_equal(model_forward(m, &b, logp, NULL, &e), -1);
+    assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = 100000, .max_bytes = 1 << 20}, &e), -1);
+    assert_non_null(strstr(e.msg, "MB"));
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden),        cmocka_unit_test(test_golden_live),
+        cmocka_unit_test(test_causal_bits),   cmocka_unit_test(test_packed_is_solo_bits),
+        cmocka_unit_test(test_threads_do_not_matter), cmocka_unit_test(test_save_load),
+        cmocka_unit_test(test_carries_unknown_tensors), cmocka_unit_test(test_resume_bits),
+        cmocka_unit_test(test_bad_config),    cmocka_unit_test(test_bad_batches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
