@@ -25,6 +25,27 @@
 #ifndef MC_SYNTH_RECORD_H
 #define MC_SYNTH_RECORD_H
 
+#include <jansson.h>
+
+#include "synth/plan.h"
+
 #define SYNTH_GENERATOR "musacoder-synth/1"
+
+/* A mutated program of a verified one, and what the judge said about both. Borrowed. */
+struct repair {
+    const char *mutation, *code;
+    const json_t *broken_verdict, *verdict;
+};
+
+/* All return new values; verdict may be NULL (not verified). */
+json_t *record_generate(const struct plan_task *t, const struct plan_program *q, const struct plan_options *o,
+                        const json_t *verdict);
+json_t *record_repair(const struct plan_task *t, const struct plan_program *q, const struct plan_options *o,
+                      const struct repair *x);
+json_t *record_rl_prompt(const struct plan_task *t, const struct plan_options *o, int index);
+json_t *record_inputs(const struct graph *g);
+char *record_prompt(const struct plan_task *t, enum prompt_style style); /* caller frees */
+/* A copy without what differs from run to run: times, cache hits, the machine. */
+json_t *record_stable_verdict(const json_t *verdict);
 
 #endif
