@@ -1,0 +1,186 @@
+/* tensor.c - see tensor.h. The bytes may come from a hostile process: every size is checked before use. */
+#include "eval/tensor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static const struct {
+    const char *name;
+    uint8_t size, components;
+    bool is_float;
+} dtypes[DT_COUNT] = {
+    [DT_BOOL] = {"bool", 1, 1, false},      [DT_U8] = {"uint8", 1, 1, false},   [DT_I8] = {"int8", 1, 1, false},
+    [DT_I16] = {"int16", 2, 1, false},      [DT_I32] = {"int32", 4, 1, false},  [DT_I64] = {"int64", 8, 1, false},
+    [DT_F16] = {"float16", 2, 1, true},     [DT_BF16] = {"bfloat16", 2, 1, true}, [DT_F32] = {"float32", 4, 1, true},
+    [DT_F64] = {"float64", 8, 1, true},     [DT_C64] = {"complex64", 4, 2, true}, [DT_C128] = {"complex128", 8, 2, true},
+};
+
+int dtype_parse(const char *name, enum dtype *ret)
+{
+    for (int d = 0; name && d < DT_COUNT; d++)
+        if (!strcmp(dtypes[d].name, name)) {
+            *ret = (enum dtype)d;
+            return 0;
+        }
+    return -1;
+}
+
+const char *dtype_name(enum dtype d)
+{
+    return dtypes[d].name;
+}
+
+size_t dtype_size(enum dtype d)
+{
+    return dtypes[d].size;
+}
+
+bool dtype_is_float(enum dtype d)
+{
+    return dtypes[d].is_float;
+}
+
+bool tree_is_tensor(const json_t *node)
+{
+    return json_is_object(node) && !strcmp(json_str(node, "t", ""), "tensor");
+}
+
+int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct tensor *ret, struct err *e)
+{
+    struct tensor t = {.n = 1};
+    const json_t *shape = json_object_get(node, "shape");
+    int64_t offset = json_i64(node, "offset", -1), nbytes = json_i64(node, "nbytes", -1), d;
+
+    if (!tree_is_tensor(node) || dtype_parse(json_str(node, "dtype", NULL), &t.dtype) < 0)
+        return err_set(e, ERR_INPUT, "not a tensor of a known dtype");
+    if (!json_is_array(shape) || json_array_size(shape) > TENSOR_MAX_DIMS)
+        return err_set(e, ERR_INPUT, "tensor without a shape, or of too many dimensions");
+    t.ndim = (int)json_array_size(shape);
+    for (int i = 0; i < t.ndim; i++) {
+        d = json_is_integer(json_array_get(shape, (size_t)i)) ? json_integer_value(json_array_get(shape, (size_t)i)) : -1;
+        if (d < 0 || (d > 0 && t.n > INT64_MAX / 32 / d))
+            return err_set(e, ERR_INPUT, "tensor with an impossible shape");
+        t.shape[i] = d;
+        t.n *= d;
+    }
+    t.n *= dtypes[t.dtype].components;
+    if (offset < 0 || nbytes != t.n * dtypes[t.dtype].size || (uint64_t)offset > blob_n ||
+        (uint64_t)nbytes > blob_n - (uint64_t)offset)
+        return err_set(e, ERR_INPUT, "tensor whose bytes do not fit its shape");
+    t.data = blob ? blob + offset : (const uint8_t *)"";
+    *ret = t;
+    return 0;
+}
+
+static double half_value(uint16_t h)
+{
+    int exp = (h >> 10) & 31, man = h & 1023;
+    double v = exp == 31 ? (man ? NAN : INFINITY) : exp ? ldexp(1024 + man, exp - 25) : ldexp(man, -24);
+
+    return h >> 15 ? -v : v;
+}
+
+static double bf16_value(uint16_t h)
+{
+    uint32_t bits = (uint32_t)h << 16;
+    float f;
+
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+int64_t tensor_int_at(const struct tensor *t, int64_t i)
+{
+    const uint8_t *p = t->data + (size_t)i * dtypes[t->dtype].size;
+    int16_t s;
+    int32_t w;
+    int64_t l;
+
+    switch (t->dtype) {
+    case DT_BOOL: return *p != 0;
+    case DT_U8: return *p;
+    case DT_I8: return (int8_t)*p;
+    case DT_I16: memcpy(&s, p, 2); return s;
+    case DT_I32: memcpy(&w, p, 4); return w;
+    case DT_I64: memcpy(&l, p, 8); return l;
+    default: return 0;
+    }
+}
+
+double tensor_at(const struct tensor *t, int64_t i)
+{
+    const uint8_t *p = t->data + (size_t)i * dtypes[t->dtype].size;
+    uint16_t h;
+    float f;
+    double d;
+
+    switch (t->dtype) {
+    case DT_F16: memcpy(&h, p, 2); return half_value(h);
+    case DT_BF16: memcpy(&h, p, 2); return bf16_value(h);
+    case DT_C64:
+    case DT_F32: memcpy(&f, p, 4); return f;
+    case DT_C128:
+    case DT_F64: memcpy(&d, p, 8); return d;
+    default: return (double)tensor_int_at(t, i);
+    }
+}
+
+void tensor_shape_text(const struct tensor *t, char *out, size_t n)
+{
+    size_t k = (size_t)snprintf(out, n, "(");
+
+    for (int i = 0; i < t->ndim && k < n; i++)
+        k += (size_t)snprintf(out + k, n - k, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
+    if (k < n)
+        snprintf(out + k, n - k, t->ndim == 1 ? ",)" : ")");
+}
+
+struct walk {
+    int (*f)(const json_t *, const char *, void *, struct err *);
+    void *ctx;
+    char path[256];
+    int depth;
+};
+
+static int walk(struct walk *w, const json_t *node, struct err *e);
+
+static int step(struct walk *w, const json_t *node, struct err *e, const char *fmt, size_t i, const char *key)
+{
+    size_t keep = strlen(w->path);
+    int rc;
+
+    snprintf(w->path + keep, sizeof w->path - keep, fmt, key ? key : "", i);
+    rc = ++w->depth > 32 ? err_set(e, ERR_INPUT, "a value nested deeper than 32 levels") : walk(w, node, e);
+    w->depth--;
+    w->path[keep] = 0;
+    return rc;
+}
+
+static int walk(struct walk *w, const json_t *node, struct err *e)
+{
+    const char *t = json_str(node, "t", "");
+    const json_t *v = json_object_get(node, "v"), *item, *key;
+    size_t i;
+    bool dict = !strcmp(t, "dict");
+
+    if (!dict && strcmp(t, "list") && strcmp(t, "tuple"))
+        return w->f(node, w->path, w->ctx, e);
+    json_array_foreach(v, i, item) {
+        key = dict ? json_array_get(item, 0) : NULL;
+        if (dict && step(w, json_array_get(item, 1), e, "['%.40s']", 0, json_is_string(key) ? json_string_value(key) : "?") < 0)
+            return -1;
+        if (!dict && step(w, item, e, "%s[%zu]", i, NULL) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int tree_each(const json_t *tree, int (*f)(const json_t *, const char *, void *, struct err *), void *ctx, struct err *e)
+{
+    struct walk w = {.f = f, .ctx = ctx};
+
+    return walk(&w, tree, e);
+}

@@ -1,0 +1,42 @@
+/* tensor.h - tensors as they travel in frames: raw bytes plus {"t":"tensor","dtype","shape","strides","offset","nbytes"}.
+ * A struct tensor borrows its bytes from the frame's blob; nothing here copies. Outputs travel contiguous (row-major). */
+#ifndef MC_TENSOR_H
+#define MC_TENSOR_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define TENSOR_MAX_DIMS 16
+
+enum dtype { DT_BOOL, DT_U8, DT_I8, DT_I16, DT_I32, DT_I64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128, DT_COUNT };
+
+struct tensor {
+    enum dtype dtype;
+    int ndim;
+    int64_t shape[TENSOR_MAX_DIMS];
+    int64_t n;          /* elements; a complex number counts as two */
+    const uint8_t *data; /* n * dtype_size bytes, any alignment */
+};
+
+int dtype_parse(const char *name, enum dtype *ret); /* "float32" and so on; -1 if unknown */
+const char *dtype_name(enum dtype d);
+size_t dtype_size(enum dtype d); /* of one real component */
+bool dtype_is_float(enum dtype d); /* complex included */
+
+/* Describes one {"t":"tensor"} node over its blob; ERR_INPUT if shape, size and offset do not fit together. */
+int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct tensor *ret, struct err *e);
+double tensor_at(const struct tensor *t, int64_t i); /* element i as a double; i64 beyond 2^53 rounds */
+int64_t tensor_int_at(const struct tensor *t, int64_t i); /* integer and boolean dtypes only */
+void tensor_shape_text(const struct tensor *t, char *out, size_t n); /* "(16, 37)" */
+
+/* Values as trees: scalars are JSON scalars; {"t":"list"|"tuple","v":[..]}, {"t":"dict","v":[[k,v]..]}, {"t":"tensor",..}.
+ * Calls f for each leaf (tensor or scalar) in order with a path such as "[0]['mean']" ("" for the root). */
+int tree_each(const json_t *tree, int (*f)(const json_t *leaf, const char *path, void *ctx, struct err *e), void *ctx,
+              struct err *e);
+bool tree_is_tensor(const json_t *node);
+
+#endif

@@ -1,0 +1,40 @@
+/* extract.h - finding the program in a model's response.
+ *
+ * Rule (DESIGN, contracts): drop <think>...</think>, then take the last Python fence that defines class ModelNew, else
+ * the first fence. An unclosed <think> hides the rest of the text; a lone </think> (the opening tag was part of the
+ * prompt) hides what stands before it. Fences follow CommonMark: up to three spaces, at least three ` or ~, closed by a
+ * line of at least as many of the same character; an unclosed last fence runs to the end. A fence is Python if its info
+ * word is python, python3, py, or absent. */
+#ifndef MC_EXTRACT_H
+#define MC_EXTRACT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <jansson.h>
+
+enum extract_kind {
+    EXTRACT_FILE,     /* a Python file: taken whole */
+    EXTRACT_RESPONSE, /* a response: only fences count */
+    EXTRACT_AUTO      /* standard input: a response if it has a fence, else a file */
+};
+
+struct extraction {
+    bool found;
+    const char *how;       /* "file", "last fence with ModelNew", "first fence", "none"; static */
+    int fence, n_fences;   /* which fence (from 0; -1 if none) of how many */
+    bool closed;           /* the chosen fence has a closing line (true for files) */
+    bool think_dropped;
+    bool defines_modelnew; /* some line of the code begins 'class ModelNew' */
+    size_t offset, n;      /* the code is text[offset .. offset+n) */
+};
+
+/* Pure: looks at text only, allocates nothing that outlives the call. */
+void extract_code(const char *text, size_t n, enum extract_kind kind, struct extraction *ret);
+
+/* True if a line of code reads 'class ModelNew' followed by a non-identifier character. */
+bool extract_defines_modelnew(const char *code, size_t n);
+
+json_t *extract_json(const struct extraction *x); /* new; the record's "extraction" section */
+
+#endif
