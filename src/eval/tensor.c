@@ -18,7 +18,7 @@ static const struct {
     [DT_F64] = {"float64", 8, 1, true},     [DT_C64] = {"complex64", 4, 2, true}, [DT_C128] = {"complex128", 8, 2, true},
 };
 
-int dtype_parse(const char *name, enum dtype *ret)
+int dt_parse(const char *name, enum dtype *ret)
 {
     for (int d = 0; name && d < DT_COUNT; d++)
         if (!strcmp(dtypes[d].name, name)) {
@@ -28,17 +28,17 @@ int dtype_parse(const char *name, enum dtype *ret)
     return -1;
 }
 
-const char *dtype_name(enum dtype d)
+const char *dt_name(enum dtype d)
 {
     return dtypes[d].name;
 }
 
-size_t dtype_size(enum dtype d)
+size_t dt_size(enum dtype d)
 {
     return dtypes[d].size;
 }
 
-bool dtype_is_float(enum dtype d)
+bool dt_is_float(enum dtype d)
 {
     return dtypes[d].is_float;
 }
@@ -54,7 +54,7 @@ int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct 
     const json_t *shape = json_object_get(node, "shape");
     int64_t offset = json_i64(node, "offset", -1), nbytes = json_i64(node, "nbytes", -1), d;
 
-    if (!tree_is_tensor(node) || dtype_parse(json_str(node, "dtype", NULL), &t.dtype) < 0)
+    if (!tree_is_tensor(node) || dt_parse(json_str(node, "dtype", NULL), &t.dtype) < 0)
         return err_set(e, ERR_INPUT, "not a tensor of a known dtype");
     if (!json_is_array(shape) || json_array_size(shape) > TENSOR_MAX_DIMS)
         return err_set(e, ERR_INPUT, "tensor without a shape, or of too many dimensions");

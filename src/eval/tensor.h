@@ -19,13 +19,13 @@ struct tensor {
     int ndim;
     int64_t shape[TENSOR_MAX_DIMS];
     int64_t n;          /* elements; a complex number counts as two */
-    const uint8_t *data; /* n * dtype_size bytes, any alignment */
+    const uint8_t *data; /* n * dt_size bytes, any alignment */
 };
 
-int dtype_parse(const char *name, enum dtype *ret); /* "float32" and so on; -1 if unknown */
-const char *dtype_name(enum dtype d);
-size_t dtype_size(enum dtype d); /* of one real component */
-bool dtype_is_float(enum dtype d); /* complex included */
+int dt_parse(const char *name, enum dtype *ret); /* "float32" and so on; -1 if unknown */
+const char *dt_name(enum dtype d);
+size_t dt_size(enum dtype d); /* of one real component */
+bool dt_is_float(enum dtype d); /* complex included */
 
 /* Describes one {"t":"tensor"} node over its blob; ERR_INPUT if shape, size and offset do not fit together. */
 int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct tensor *ret, struct err *e);

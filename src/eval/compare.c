@@ -1,0 +1,314 @@
+/* compare.c - see compare.h. One pass marks the wrong elements, then rules look for a shape in the marks. */
+#include "eval/compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static void index_text(const struct tensor *t, int64_t flat, char *out, size_t n)
+{
+    int64_t idx[TENSOR_MAX_DIMS], rest = flat;
+    size_t k = (size_t)snprintf(out, n, "[");
+
+    if (t->dtype == DT_C64 || t->dtype == DT_C128)
+        rest /= 2;
+    for (int d = t->ndim - 1; d >= 0; d--) {
+        idx[d] = t->shape[d] ? rest % t->shape[d] : 0;
+        rest /= t->shape[d] ? t->shape[d] : 1;
+    }
+    for (int d = 0; d < t->ndim && k < n; d++)
+        k += (size_t)snprintf(out + k, n - k, "%s%lld", d ? ", " : "", (long long)idx[d]);
+    if (k < n)
+        snprintf(out + k, n - k, "]");
+}
+
+/* ---- patterns ---- */
+
+struct marks {
+    const uint8_t *bad;
+    int64_t n, n_bad, first, last;
+};
+
+/* Wrong exactly inside the range of groups? A group is wrong if most of it is. */
+struct groups {
+    int64_t n, n_bad, first, last, stray; /* groups; mostly wrong ones; wrong elements outside wrong groups */
+    int64_t step;                         /* constant distance between wrong groups, 0 if none */
+};
+
+/* Group of element i = (i / inner) % n_groups. */
+static struct groups group_by(const struct marks *m, int64_t inner, int64_t n_groups)
+{
+    struct groups g = {.n = n_groups, .first = -1, .last = -1};
+    int64_t *wrong = xcalloc((size_t)n_groups, sizeof *wrong), per = m->n / n_groups, prev = -1, gap;
+    bool even = true;
+
+    for (int64_t i = 0; i < m->n; i++)
+        wrong[i / inner % n_groups] += m->bad[i] != 0;
+    for (int64_t k = 0; k < n_groups; k++) {
+        if (wrong[k] * 10 < per * 8) {
+            g.stray += wrong[k];
+            continue;
+        }
+        gap = prev >= 0 ? k - prev : 0;
+        if (prev >= 0 && g.step && gap != g.step)
+            even = false;
+        if (prev >= 0 && !g.step)
+            g.step = gap;
+        g.first = g.first < 0 ? k : g.first;
+        g.last = prev = k;
+        g.n_bad++;
+    }
+    if (!even)
+        g.step = 0;
+    free(wrong);
+    return g;
+}
+
+static bool group_text(const struct groups *g, const char *what, char *out, size_t n)
+{
+    long long first = g->first, last = g->last, bad = g->n_bad, all = g->n;
+
+    if (g->n < 2 || bad == 0 || bad == all || g->stray > 0)
+        return false;
+    if (last - first + 1 == bad) {
+        if (bad == 1)
+            snprintf(out, n, "only %s %lld of %lld", what, first, all);
+        else if (last == all - 1)
+            snprintf(out, n, "last %lld of %lld %ss (from %s %lld on)", bad, all, what, what, first);
+        else if (first == 0)
+            snprintf(out, n, "first %lld of %lld %ss", bad, all, what);
+        else
+            snprintf(out, n, "%ss %lld to %lld of %lld", what, first, last, all);
+        return true;
+    }
+    if (g->step > 1 && bad > 2 && (first + g->step * bad >= all || first - g->step < 0)) {
+        snprintf(out, n, "every %lld%s %s, starting at %lld", (long long)g->step,
+                 g->step == 2 ? "nd" : g->step == 3 ? "rd" : "th", what, first);
+        return true;
+    }
+    return false;
+}
+
+/* All elements from some flat index on: a grid that is too small, or a tail that is not handled. */
+static bool flat_text(const struct marks *m, char *out, size_t n)
+{
+    int64_t span = m->last - m->first + 1;
+    const char *block = "";
+    char mult[48] = "";
+
+    if (m->n_bad * 10 < span * 9 || span == m->n)
+        return false;
+    for (int b = 1024; b >= 32 && !*mult; b /= 2)
+        if (m->first && m->first % b == 0) {
+            snprintf(mult, sizeof mult, ", a multiple of %d", b);
+            block = mult;
+        }
+    if (m->last == m->n - 1)
+        snprintf(out, n, "all elements from flat index %lld on%s", (long long)m->first, block);
+    else if (m->first == 0)
+        snprintf(out, n, "the first %lld elements in memory order", (long long)span);
+    else
+        snprintf(out, n, "flat indices %lld to %lld", (long long)m->first, (long long)m->last);
+    return true;
+}
+
+static bool periodic_text(const struct marks *m, char *out, size_t n)
+{
+    static const int periods[] = {2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+    struct groups g;
+
+    for (size_t i = 0; i < sizeof periods / sizeof *periods && periods[i] * 2 <= m->n; i++) {
+        g = group_by(m, 1, periods[i]);
+        if (g.n_bad == 1 && g.stray == 0) {
+            snprintf(out, n, "every %dth element, starting at %lld", periods[i], (long long)g.first);
+            return true;
+        }
+    }
+    return false;
+}
+
+void compare_pattern(const uint8_t *bad, const int64_t *shape, int ndim, char *out, size_t n)
+{
+    struct marks m = {.bad = bad, .n = 1, .first = -1, .last = -1};
+    struct groups g;
+    int64_t inner = 1;
+
+    *out = 0;
+    for (int d = 0; d < ndim; d++)
+        m.n *= shape[d];
+    for (int64_t i = 0; i < m.n; i++)
+        if (bad[i]) {
+            m.first = m.first < 0 ? i : m.first;
+            m.last = i;
+            m.n_bad++;
+        }
+    if (m.n_bad == 0)
+        return;
+    if (m.n_bad == m.n) {
+        snprintf(out, n, "all elements");
+        return;
+    }
+    if (ndim >= 2) {
+        int64_t cols = shape[ndim - 1], rows = m.n / cols;
+
+        g = group_by(&m, cols, rows);
+        if (group_text(&g, "row", out, n))
+            return;
+        g = group_by(&m, 1, cols);
+        if (group_text(&g, "column", out, n))
+            return;
+        inner = cols;
+        for (int d = ndim - 2; d >= 0; inner *= shape[d], d--) {
+            char what[32];
+
+            snprintf(what, sizeof what, "index of dim %d", d);
+            g = group_by(&m, inner, shape[d]);
+            if (ndim > 2 && g.n_bad && g.n_bad < g.n && g.stray == 0 && g.last - g.first + 1 == g.n_bad) {
+                snprintf(out, n, "indices %lld to %lld of dim %d (size %lld)", (long long)g.first, (long long)g.last, d,
+                         (long long)g.n);
+                return;
+            }
+        }
+    }
+    if (flat_text(&m, out, n) || periodic_text(&m, out, n))
+        return;
+    if (m.n_bad * 10 >= m.n * 9)
+        snprintf(out, n, "nearly all elements");
+}
+
+/* ---- values ---- */
+
+static bool same_special(double expected, double got)
+{
+    return (isnan(expected) && isnan(got)) || (isinf(expected) && expected == got);
+}
+
+static bool element_ok(double expected, double got, const struct tolerance *tol)
+{
+    if (!isfinite(expected) || !isfinite(got))
+        return tol->allclose ? expected == got : same_special(expected, got);
+    return fabs(got - expected) <= tol->abs + tol->rel * fabs(tol->allclose ? got : expected);
+}
+
+/* Right where the oracle says so or, for integers, where the reference itself says otherwise and agrees with us. */
+static bool accept(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got, int64_t i,
+                   const struct tolerance *tol)
+{
+    if (!dt_is_float(eager->dtype))
+        return tensor_int_at(got, i) == tensor_int_at(eager, i) ||
+               (oracle->dtype == eager->dtype && tensor_int_at(got, i) == tensor_int_at(oracle, i));
+    return element_ok(tensor_at(oracle, i), tensor_at(got, i), tol);
+}
+
+/* "scaled by 2", "shifted by 0.5", "all zero", "all nan", "a permutation of ..." - what the wrong values have in common. */
+static const char *relation(const struct tensor *oracle, const struct tensor *got, const uint8_t *bad, char *out, size_t n)
+{
+    double shift = NAN, scale = NAN, o, g, c = NAN;
+    bool shifted = true, scaled = true, constant = true, negated = true;
+    int64_t seen = 0;
+
+    for (int64_t i = 0; i < oracle->n; i++) {
+        if (!bad[i])
+            continue;
+        o = tensor_at(oracle, i), g = tensor_at(got, i);
+        if (isnan(g) || isnan(o) || isinf(g) || isinf(o))
+            shifted = scaled = negated = false;
+        if (seen++ == 0)
+            shift = g - o, scale = o != 0 ? g / o : NAN, c = g;
+        constant = constant && (g == c || (isnan(g) && isnan(c)));
+        shifted = shifted && fabs(g - o - shift) <= 1e-4 * (fabs(shift) + 1e-6 * fabs(o));
+        if (isnan(scale) && o != 0)
+            scale = g / o;
+        scaled = scaled && fabs(g - o * scale) <= 1e-4 * fabs(g);
+    }
+    negated = negated && scaled && fabs(scale + 1) < 1e-4;
+    *out = 0;
+    if (seen < 2)
+        return out;
+    if (constant)
+        snprintf(out, n, isnan(c) ? "all of them nan (never written?)" : "all of them %.6g", c);
+    else if (negated)
+        snprintf(out, n, "the sign is inverted");
+    else if (scaled && isfinite(scale))
+        snprintf(out, n, "got = expected * %.6g", scale);
+    else if (shifted && isfinite(shift))
+        snprintf(out, n, "got = expected %+.6g", shift);
+    return out;
+}
+
+static void note_bad(struct comparison *c, int64_t i, double expected, double value, double *worst)
+{
+    double diff = fabs(value - expected);
+
+    c->n_bad++;
+    c->n_nan += isnan(value);
+    if (!isfinite(diff))
+        diff = INFINITY;
+    if (c->first < 0)
+        c->first = i, c->first_expected = expected, c->first_got = value;
+    if (c->worst < 0 || diff > *worst)
+        c->worst = i, c->worst_expected = expected, c->worst_got = value, *worst = diff;
+}
+
+static void describe(struct comparison *c, const struct tensor *oracle, const struct tensor *got, const uint8_t *bad)
+{
+    int64_t shape[TENSOR_MAX_DIMS + 1];
+    char rel[80], where[80];
+    int nd = got->ndim;
+
+    memcpy(shape, got->shape, sizeof got->shape);
+    if (got->dtype == DT_C64 || got->dtype == DT_C128)
+        shape[nd++] = 2;
+    compare_pattern(bad, shape, nd, where, sizeof where);
+    relation(oracle, got, bad, rel, sizeof rel);
+    snprintf(c->pattern, sizeof c->pattern, "%s%s%s", where, *where && *rel ? "; " : "", rel);
+    index_text(got, c->first, c->first_at, sizeof c->first_at);
+    index_text(got, c->worst, c->worst_at, sizeof c->worst_at);
+}
+
+static void compare_values(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
+                           const struct tolerance *tol, struct comparison *c)
+{
+    uint8_t *bad = xcalloc((size_t)got->n + 1, 1);
+    double worst = -1, o, g, diff;
+
+    for (int64_t i = 0; i < got->n; i++) {
+        o = tensor_at(oracle, i), g = tensor_at(got, i), diff = fabs(g - o);
+        if (isfinite(diff) && diff > c->max_abs)
+            c->max_abs = diff;
+        if (isfinite(diff) && o != 0 && diff / fabs(o) > c->max_rel)
+            c->max_rel = diff / fabs(o);
+        if (accept(eager, oracle, got, i, tol))
+            continue;
+        bad[i] = 1;
+        note_bad(c, i, o, g, &worst);
+    }
+    if (c->n_bad) {
+        c->kind = CMP_VALUES;
+        describe(c, oracle, got, bad);
+    }
+    free(bad);
+}
+
+void compare_tensors(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
+                     const struct tolerance *tol, struct comparison *ret)
+{
+    struct comparison c = {.kind = CMP_SAME, .n = got->n, .first = -1, .worst = -1};
+    char want[80], have[80];
+
+    tensor_shape_text(eager, want, sizeof want);
+    tensor_shape_text(got, have, sizeof have);
+    if (strcmp(want, have)) {
+        c.kind = CMP_SHAPE;
+        snprintf(c.detail, sizeof c.detail, "shape: expected %.60s, got %.60s", want, have);
+    } else if (eager->dtype != got->dtype) {
+        c.kind = CMP_DTYPE;
+        snprintf(c.detail, sizeof c.detail, "dtype: expected %s, got %s", dt_name(eager->dtype), dt_name(got->dtype));
+    } else {
+        compare_values(eager, oracle, got, tol, &c);
+    }
+    *ret = c;
+}

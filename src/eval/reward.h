@@ -1,0 +1,23 @@
+/* reward.h - the reward of one candidate: a pure function of its verdict record, so any log can be re-scored.
+ *
+ * SPEC section 4: s = -1 if extraction, compile or run fails, if it is cheating, or if q = 0;
+ *                 s = -0.5 + 0.5 q for 0 < q < 1;
+ *                 s = 1 + lambda * min(max(nu - 1, 0), nu_max) for q = 1 and legal, nu = speedup over eager;
+ *                     without a trusted time (performance null, as on sim) the speed term is 0.
+ * infra is not the candidate's fault: it has no reward. */
+#ifndef MC_REWARD_H
+#define MC_REWARD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct reward_params {
+    double lambda, nu_max;
+};
+
+#define REWARD_DEFAULT ((struct reward_params){0.5, 4})
+
+/* False, with *ret untouched, for infra records (they are never scored). */
+bool reward_of(const json_t *verdict, struct reward_params p, double *ret);
+
+#endif
