@@ -1,0 +1,166 @@
+"""candidate.py - the candidate's side: runs foreign code, knows nothing worth stealing.
+
+Runs jailed in a child of the fork server, one process per candidate. The judge sends init inputs, parameters and inputs
+as values; it never sends the reference, an expected value or a seed that makes inputs. What this process says about
+itself (operators, launches) can convict the candidate but never acquit it: see DESIGN, invariants 1 and 4.
+
+Requests and replies, in frames; every reply has "op":
+  load    {"source","init":tree,"seed","mode"}  -> ready {"state":[{name,kind,dtype,shape}],...} | error {"phase",...}
+  params  {"values":[{"name","value":tree}]}    -> ok
+  run     {"inputs":tree,"ablation":bool}       -> result {"output":tree,"changed":[i],"aliases":[i],...} | error
+In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
+"""
+import linecache
+import sys
+import threading
+import types
+
+import torch
+
+import frame
+import sim
+import values
+
+FILE = "candidate.py"
+_Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
+
+
+class Session:
+    def __init__(self, sock):
+        self.sock, self.lock = sock, threading.RLock()
+        self.source, self.module, self.model, self.blob = "", None, None, b""
+
+    def build(self, request):
+        """Called by the shim for load_inline and load, from any thread."""
+        with self.lock:
+            frame.send(self.sock, {"op": "build", "request": request})
+            return frame.recv(self.sock)[0]
+
+    def evidence(self):
+        s = sim.stats()
+        return {"launches": s.get("launches", {}), "library_calls": s.get("library_calls", {}),
+                "findings": sim.take_findings()}
+
+    # load ---------------------------------------------------------------------------------------------------------
+
+    def load(self, req, blob):
+        self.source = req["source"]
+        sim.install(self.build)
+        sim.trace.start("init")
+        phase = "import"
+        try:
+            cls = self.import_source()
+            phase = "init"
+            init = values.decode(req["init"], blob)
+            torch.manual_seed(req["seed"])
+            self.model = cls(**init) if isinstance(init, dict) else cls(*init)
+        except BaseException as e:
+            return self.error(phase, e, sim.trace.stop())
+        trace = sim.trace.stop()
+        return self.ready(trace, req["mode"])
+
+    def import_source(self):
+        linecache.cache[FILE] = (len(self.source), None, self.source.splitlines(True), FILE)
+        self.module = types.ModuleType("candidate")
+        self.module.__file__ = FILE
+        sys.modules["candidate"] = self.module
+        exec(compile(self.source, FILE, "exec"), self.module.__dict__)
+        cls = self.module.__dict__.get("ModelNew")
+        if not isinstance(cls, type):
+            raise MissingModel("the program defines no class ModelNew")
+        if not issubclass(cls, torch.nn.Module):
+            raise MissingModel("ModelNew is not a subclass of torch.nn.Module")
+        return cls
+
+    def ready(self, trace, mode):
+        if not isinstance(self.model, torch.nn.Module):
+            return self.error("init", TypeError("ModelNew(...) is not a Module"), trace)
+        try:
+            self.model = self.model.cuda()
+            self.model.train(mode == "train")
+            keep = set(self.model.state_dict().keys())
+        except BaseException as e:
+            return self.error("init", e, trace)
+        rows = [(n, "param", p) for n, p in self.model.named_parameters()]
+        rows += [(n, "buffer", b) for n, b in self.model.named_buffers() if n in keep]
+        state = [{"name": n, "kind": k, "dtype": str(t.dtype)[6:], "shape": list(t.shape)} for n, k, t in rows]
+        return dict(self.evidence(), op="ready", state=state, trace=trace), []
+
+    def params(self, req, blob):
+        """In place: whatever was computed from the old values in __init__ is now stale."""
+        here = dict(self.model.named_parameters())
+        here.update(self.model.named_buffers())
+        with torch.no_grad():
+            for row in req["values"]:
+                _Tensor.copy_(here[row["name"]].data, sim.to_device(values.decode(row["value"], blob)))
+        return {"op": "ok"}, []
+
+    # run ----------------------------------------------------------------------------------------------------------
+
+    def run(self, req, blob):
+        given = values.decode(req["inputs"], blob, sim.to_device)
+        before = values.Packer(sim.from_device)
+        before.tree(given)
+        sim.set_ablation(bool(req.get("ablation")))
+        sim.poison()
+        packer = values.Packer(sim.from_device)
+        sim.trace.start("forward")
+        try:
+            with torch.no_grad():
+                out = self.model(*given)
+            check_exact(out)
+            tree = packer.tree(out)
+        except BaseException as e:
+            return self.error("forward", e, sim.trace.stop())
+        trace = sim.trace.stop()
+        after = values.Packer(sim.from_device)
+        after.tree(given)
+        changed = [i for i, (a, b) in enumerate(zip(before.parts, after.parts)) if a != b]
+        head = {"op": "result", "output": tree, "changed": changed, "aliases": aliases(out, given), "trace": trace}
+        return dict(self.evidence(), **head), packer.parts
+
+    def error(self, phase, e, trace):
+        head = {"op": "error", "phase": phase, "trace": trace, "missing_model": isinstance(e, MissingModel)}
+        head.update(values.describe_error(e, FILE, self.source))
+        return dict(self.evidence(), **head), []
+
+
+class MissingModel(Exception):
+    pass
+
+
+def check_exact(v):
+    """Only plain tensors: a subclass could compute when it is looked at."""
+    if isinstance(v, _Tensor):
+        if type(v) not in (_Tensor, _Parameter):
+            raise TypeError(f"forward returns a tensor subclass ({type(v).__name__}); return a plain torch.Tensor")
+    elif isinstance(v, (list, tuple)):
+        for x in v:
+            check_exact(x)
+    elif isinstance(v, dict):
+        for x in v.values():
+            check_exact(x)
+    elif not (v is None or isinstance(v, (bool, int, float, str))):
+        raise TypeError(f"forward returns {type(v).__name__}; return a torch.Tensor")
+
+
+def storage_of(t):
+    return t.untyped_storage()._cdata
+
+
+def aliases(out, given):
+    stores = {storage_of(t) for t in values.leaves(given)}
+    return [i for i, t in enumerate(values.leaves(out)) if t.numel() and storage_of(t) in stores]
+
+
+def serve(sock, args):
+    torch.set_num_threads(1)
+    s = Session(sock)
+    steps = {"load": s.load, "params": s.params, "run": s.run}
+    while True:
+        try:
+            req, blob = frame.recv(sock)
+        except frame.Closed:
+            return
+        head, parts = steps[req["op"]](req, blob)
+        frame.send(sock, head, parts)

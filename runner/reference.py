@@ -1,0 +1,416 @@
+"""reference.py - the reference side: draws inputs, runs Model in its own precision and in double, says how ill-conditioned
+each draw is. Runs jailed in a child of the fork server; the candidate's process never sees any of this.
+
+Request {"op":"task","source","name","protocol":"strict"|"kernelbench","params":"random"|"seed","trials","seed",
+"max_elements"}; reply {"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is
+{"tree","at","nbytes"}: a value tree whose tensors' offsets count from blob[at].
+"""
+import copy
+import hashlib
+import linecache
+import math
+import random
+import types
+
+import torch
+
+import frame
+import values
+
+FILE = "task.py"
+REGIMES = ("normal", "uniform", "signed", "large", "structured")
+KERNELBENCH_SEED = 42
+
+
+class Refused(Exception):
+    """The task cannot be judged; the message says why and what to do."""
+
+
+class Skip(Exception):
+    """This regime does not apply to this task; the message is recorded."""
+
+
+def seed_all(seed):
+    random.seed(seed)
+    try:
+        import numpy
+        numpy.random.seed(seed % 2**32)
+    except ImportError:
+        pass
+    torch.manual_seed(seed)
+
+
+def derive(seed, *what):
+    text = "/".join(str(x) for x in (seed,) + what)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
+
+
+def load(source):
+    linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
+    module = types.ModuleType("task")
+    exec(compile(source, FILE, "exec"), module.__dict__)
+    for name in ("Model", "get_inputs", "get_init_inputs"):
+        if not callable(module.__dict__.get(name)):
+            raise Refused(f"the task defines no {name}; a task defines Model, get_inputs and get_init_inputs")
+    return module
+
+
+def construct(task, init, seed):
+    seed_all(seed)
+    return task.Model(**init) if isinstance(init, dict) else task.Model(*init)
+
+
+# Parameters -----------------------------------------------------------------------------------------------------------
+
+
+def new_values(t, name, gen):
+    """Non-trivial values of the same kind: norm weights leave 1, biases leave 0, variances stay positive."""
+    x = t.detach().double()
+    noise = torch.rand(x.shape, generator=gen, dtype=torch.float64)
+    if name.endswith("running_var"):
+        return 0.5 + noise
+    if name.endswith("running_mean"):
+        return noise - 0.5
+    if x.numel() == 0 or not torch.isfinite(x).all():
+        return x
+    if bool((x == x.reshape(-1)[0]).all()):
+        c = float(x.reshape(-1)[0])
+        return c * (0.5 + noise) if c else noise - 0.5
+    normal = torch.randn(x.shape, generator=gen, dtype=torch.float64)
+    return x.mean() + x.std() * normal.clamp(-3, 3)
+
+
+def randomise(model, seed):
+    gen = torch.Generator().manual_seed(derive(seed, "parameters"))
+    running = [(n, b) for n, b in model.named_buffers() if n.endswith(("running_mean", "running_var"))]
+    with torch.no_grad():
+        for name, t in list(model.named_parameters()) + running:
+            if t.is_floating_point():
+                t.copy_(new_values(t, name, gen))
+
+
+def named_state(model):
+    """[(name, "param"|"buffer", tensor)] in registration order; what state_dict leaves out is left out."""
+    keep = set(model.state_dict().keys())
+    return ([(n, "param", p) for n, p in model.named_parameters()] +
+            [(n, "buffer", b) for n, b in model.named_buffers() if n in keep])
+
+
+# Inputs ---------------------------------------------------------------------------------------------------------------
+
+
+def task_draw(task, seed):
+    seed_all(seed)
+    inputs = task.get_inputs()
+    if not isinstance(inputs, (list, tuple)):
+        raise Refused(f"get_inputs returns {type(inputs).__name__}; it must return a list")
+    return list(inputs)
+
+
+def keeps_distribution(t):
+    """Labels, masks, constants: a float input of a few whole numbers is not a value to be redrawn."""
+    if not t.is_floating_point() or t.numel() == 0:
+        return True
+    few = torch.unique(t.detach().double().reshape(-1)[:65536])
+    return len(few) == 1 and t.numel() > 1 or len(few) <= 3 and t.numel() > 8 and bool((few == few.round()).all())
+
+
+def filling(regime, n, gen, trial):
+    if regime == "normal":
+        return torch.randn(n, generator=gen, dtype=torch.float64)
+    if regime == "uniform":
+        return torch.rand(n, generator=gen, dtype=torch.float64)
+    if regime == "signed":
+        return torch.rand(n, generator=gen, dtype=torch.float64) * 6 - 3
+    if regime == "large":
+        return torch.randn(n, generator=gen, dtype=torch.float64) * 100
+    i = torch.arange(n, dtype=torch.float64)  # structured: small whole numbers, so that sums are exact
+    step, shift = 3 + 2 * (trial % 4), int(torch.randint(17, (1,), generator=gen))
+    return (i * step + (i / 13).floor() * 5 + shift) % 17 - 8
+
+
+def refill(t, regime, gen, trial):
+    """New contents in the layout of t. Overlapping layouts (expand) are filled through their storage."""
+    if keeps_distribution(t):
+        return t
+    extent = 1 + sum((s - 1) * st for s, st in zip(t.shape, t.stride()))
+    base = filling(regime, extent, gen, trial).to(t.dtype)
+    return base.as_strided(t.shape, t.stride())
+
+
+def draw_inputs(task, regime, trial, seed):
+    s = derive(seed, regime, trial)
+    inputs = task_draw(task, s)
+    if regime == "task":
+        return inputs
+    gen = torch.Generator().manual_seed(s)
+    return values.map_tensors(inputs, lambda t: refill(t, regime, gen, trial))
+
+
+# Running --------------------------------------------------------------------------------------------------------------
+
+
+def run(model, inputs, seed=0):
+    """forward on copies of the inputs, on a copy of the model: no state survives."""
+    m = copy.deepcopy(model)
+    given = values.map_tensors(inputs, clone)
+    seed_all(seed)
+    with torch.no_grad():
+        return m(*given), given
+
+
+def clone(t):
+    out = values._laid_out(t.detach().reshape(-1), list(t.shape), list(t.stride())) if t.numel() else t.detach().clone()
+    return out
+
+
+def to_double(t):
+    return t.double() if t.is_floating_point() else t
+
+
+def finite(v):
+    return all(bool(torch.isfinite(t).all()) for t in values.leaves(v) if t.is_floating_point() or t.is_complex())
+
+
+def same(a, b):
+    la, lb = values.leaves(a), values.leaves(b)
+    return len(la) == len(lb) and all(x.shape == y.shape and torch.equal(torch.nan_to_num(x), torch.nan_to_num(y))
+                                      for x, y in zip(la, lb))
+
+
+def unit(tensors):
+    """Rounding unit and dtype of the lowest precision among the floating tensors."""
+    worst, name = 2.0**-53, "float64"
+    for t in tensors:
+        if t.is_floating_point() and torch.finfo(t.dtype).eps / 2 >= worst:
+            worst, name = torch.finfo(t.dtype).eps / 2, str(t.dtype)[6:]
+    return worst, name
+
+
+def max_diff(a, b):
+    """Largest difference over elements that are finite in both; 0 for integers."""
+    if not (a.is_floating_point() or a.is_complex()) or a.shape != b.shape or a.numel() == 0:
+        return 0.0
+    wide = torch.complex128 if a.is_complex() else torch.float64
+    d = (a.to(wide) - b.to(wide)).abs()
+    d = d[torch.isfinite(d)]
+    return float(d.max()) if d.numel() else 0.0
+
+
+def noise_of(eager, oracle, moved, inputs, model):
+    """Per output tensor: the numbers that src/eval/tolerance.h turns into a tolerance."""
+    params = [p for _, _, p in named_state(model)]
+    outs = values.leaves(eager)
+    _, dtype = unit(values.leaves(inputs) + params + outs)
+    biggest = max([t.numel() for t in values.leaves(inputs) + params] + [1])
+    smallest = max(min([t.numel() for t in outs] + [biggest]), 1)
+    rows = []
+    for e, o, m in zip(outs, values.leaves(oracle), values.leaves(moved)):
+        ok = o[torch.isfinite(o)] if o.is_floating_point() else o.reshape(-1)
+        rows.append({"n1": max_diff(e, o), "n2": max_diff(o, m), "fan_in": biggest / smallest,
+                     "max_abs": float(ok.abs().max()) if ok.numel() and ok.dtype != torch.bool else 0.0,
+                     "dtype": dtype if e.is_floating_point() or e.is_complex() else str(e.dtype)[6:]})
+    return rows
+
+
+def perturbed(model, inputs, u, seed):
+    gen = torch.Generator().manual_seed(seed)
+
+    def shake(t):
+        if not t.is_floating_point():
+            return t
+        return t * (1 + u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64) - 1))
+
+    m = copy.deepcopy(model)
+    with torch.no_grad():
+        for p in m.parameters():
+            if p.is_floating_point():
+                p.copy_(shake(p.detach()))
+    return m, values.map_tensors(inputs, shake)
+
+
+def oracle_of(model, inputs, seed):
+    """(oracle, oracle on rounded inputs), both in double."""
+    m64 = copy.deepcopy(model).double()
+    x64 = values.map_tensors(inputs, to_double)
+    u, _ = unit(values.leaves(inputs) + [p for _, _, p in named_state(model)])
+    oracle, _ = run(m64, x64)
+    pm, px = perturbed(m64, x64, u, seed)
+    moved, _ = run(pm, px)
+    return oracle, moved
+
+
+def one_line(e):
+    return f"{type(e).__name__}: {str(e).splitlines()[0][:160] if str(e) else ''}"
+
+
+class Task:
+    def __init__(self, req):
+        self.req, self.seed, self.limit = req, req["seed"], req["max_elements"]
+        self.task = load(req["source"])
+        base = KERNELBENCH_SEED if req["protocol"] == "kernelbench" else self.seed
+        seed_all(base)
+        self.init = self.task.get_init_inputs()
+        if not isinstance(self.init, (list, tuple, dict)):
+            raise Refused(f"get_init_inputs returns {type(self.init).__name__}; it must return a list")
+        self.init_seed = base
+        self.model = construct(self.task, self.init, base)
+        self.check_size("a parameter", [p for _, _, p in named_state(self.model)])
+        if req["params"] == "random":
+            randomise(self.model, self.seed)
+        self.mode = "train"
+        self.parts, self.size = [], 0
+
+    def check_size(self, what, tensors):
+        n = max([t.numel() for t in tensors] + [0])
+        if n > self.limit:
+            raise Refused(f"{what} has {n} elements, the limit is {self.limit}; make the task smaller with "
+                          f"'musacoder shrink TASK --max-elements N', or raise --max-elements")
+
+    def section(self, tree):
+        p = values.Packer()
+        try:
+            out = {"tree": p.tree(tree), "at": self.size, "nbytes": p.size}
+        except values.NotSendable as e:
+            raise Refused(f"the task uses {e}, which cannot be handed to a candidate") from e
+        self.parts += p.parts
+        self.size += p.size
+        return out
+
+    def settle_mode(self, inputs):
+        """Dropout and friends make train mode random: then both sides are put into eval mode."""
+        a, _ = run(self.model, inputs, seed=1)
+        b, _ = run(self.model, inputs, seed=2)
+        if not same(a, b):
+            self.model.eval()
+            self.mode = "eval"
+            a, _ = run(self.model, inputs, seed=1)
+            b, _ = run(self.model, inputs, seed=2)
+            if not same(a, b):
+                raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
+
+    def expected(self, regime, inputs, seed):
+        eager, given = run(self.model, inputs)
+        self.check_size("an output", values.leaves(eager))
+        if regime in REGIMES and not finite(eager):
+            raise Skip("the reference is not finite at its own precision")
+        try:
+            oracle, moved = oracle_of(self.model, inputs, seed)
+            if regime in REGIMES and not (finite(oracle) and finite(moved)):
+                raise Skip("the oracle is not finite")
+            if not shapes_agree(eager, oracle):
+                raise Skip("the oracle has another shape")
+        except Skip:
+            raise
+        except Exception as e:
+            if regime in REGIMES:
+                raise Skip("the oracle raises " + one_line(e)) from e
+            oracle, moved = eager, eager
+        return eager, oracle, moved, given
+
+    def draw(self, regime, trial):
+        seed = derive(self.seed, regime, trial, "noise")
+        inputs = draw_inputs(self.task, regime, trial, self.seed)
+        self.check_size("an input", values.leaves(inputs))
+        eager, oracle, moved, given = self.expected(regime, inputs, seed)
+        return self.record(regime, trial, inputs, eager, oracle, noise_of(eager, oracle, moved, inputs, self.model), given)
+
+    def record(self, regime, trial, inputs, eager, oracle, noise, given):
+        mutates = [i for i, (a, b) in enumerate(zip(values.leaves(inputs), values.leaves(given))) if not same(a, b)]
+        stores = {t.untyped_storage().data_ptr() for t in values.leaves(given)}
+        aliases = [i for i, t in enumerate(values.leaves(eager)) if t.numel() and t.untyped_storage().data_ptr() in stores]
+        return {"regime": regime, "trial": trial, "inputs": self.section(inputs), "eager": self.section(eager),
+                "oracle": self.section(oracle), "noise": noise, "mutates": mutates, "aliases": aliases}
+
+    def strict(self):
+        draws, skipped, first = [], {}, True
+        for regime in REGIMES:
+            for trial in range(self.req["trials"]):
+                try:
+                    if first:
+                        self.settle_mode(draw_inputs(self.task, "task", 0, self.seed))
+                        first = False
+                    draws.append(self.draw(regime, trial))
+                except (Skip, Refused) as e:
+                    if isinstance(e, Refused):
+                        raise
+                    skipped[regime] = str(e)
+                    break
+                except Exception as e:
+                    if first:
+                        raise
+                    skipped[regime] = "the reference raises " + one_line(e)
+                    break
+        if not draws:
+            draws = [self.draw("task", t) for t in range(self.req["trials"])]
+        return draws, skipped
+
+    def cast(self, inputs, everything):
+        """KernelBench casts every tensor to the run's precision. Where the reference cannot take that (class indices),
+        integers are kept."""
+        return values.map_tensors(inputs, lambda t: t.float() if everything or t.is_floating_point() else t)
+
+    def kernelbench(self):
+        draws, everything = [], True
+        self.model = self.model.to(torch.float32)
+        torch.manual_seed(KERNELBENCH_SEED)
+        seeds = [int(torch.randint(0, 2**32 - 1, (1,))) for _ in range(self.req["trials"])]
+        for trial, s in enumerate(seeds):
+            raw = task_draw(self.task, s)
+            self.check_size("an input", values.leaves(raw))
+            inputs = self.cast(raw, everything)
+            try:
+                eager, given = run(self.model, inputs, s)
+            except Exception:
+                if not everything:
+                    raise
+                everything = False
+                inputs = self.cast(raw, False)
+                eager, given = run(self.model, inputs, s)
+            self.check_size("an output", values.leaves(eager))
+            noise = [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]}
+                     for t in values.leaves(eager)]
+            draws.append(self.record("kernelbench", trial, inputs, eager, eager, noise, given))
+        return draws, {}
+
+    def state_section(self):
+        rows = named_state(self.model)
+        kinds = [{"name": n, "kind": k, "dtype": str(t.dtype)[6:], "shape": list(t.shape)} for n, k, t in rows]
+        return kinds, self.section([t for _, _, t in rows])
+
+    def answer(self):
+        draws, skipped = self.kernelbench() if self.req["protocol"] == "kernelbench" else self.strict()
+        kinds, state = self.state_section()
+        return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
+                "init_seed": self.init_seed, "state": kinds, "state_values": state, "torch": torch.__version__}
+
+
+def shapes_agree(a, b):
+    la, lb = values.leaves(a), values.leaves(b)
+    return len(la) == len(lb) and all(x.shape == y.shape for x, y in zip(la, lb))
+
+
+def scrub(v):
+    """JSON has no infinity: numbers that may be one become strings."""
+    if isinstance(v, float) and not math.isfinite(v):
+        return "nan" if math.isnan(v) else "inf" if v > 0 else "-inf"
+    if isinstance(v, dict):
+        return {k: scrub(x) for k, x in v.items()}
+    return [scrub(x) for x in v] if isinstance(v, list) else v
+
+
+def serve(sock, args):
+    torch.set_num_threads(1)
+    while True:
+        try:
+            req, _ = frame.recv(sock)
+        except frame.Closed:
+            return
+        try:
+            t = Task(req)
+            head, parts = t.answer(), t.parts
+        except Refused as e:
+            head, parts = {"ok": False, "type": "refused", "message": str(e), "line": None, "text": ""}, []
+        except Exception as e:
+            head, parts = dict(values.describe_error(e, FILE, req["source"]), ok=False), []
+        frame.send(sock, scrub(head), parts)

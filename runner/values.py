@@ -1,0 +1,144 @@
+"""values.py - Python values as trees in frames: what get_inputs returns, what forward returns.
+
+Scalars are JSON scalars; non-finite floats {"t":"float","v":"inf"}; {"t":"list"|"tuple","v":[..]};
+{"t":"dict","v":[[key, value]..]}; {"t":"dtype","v":"float32"}; tensors
+{"t":"tensor","dtype","shape","strides","offset","nbytes"} with their values in C order in the blob. 'strides' says how
+they lie in memory; decode() restores that layout. Nothing is ever pickled.
+"""
+import math
+
+import torch
+
+_contiguous, _reshape, _view, _detach = (torch.Tensor.contiguous, torch.Tensor.reshape, torch.Tensor.view,
+                                         torch.Tensor.detach)
+_numpy, _resolve_conj, _resolve_neg = torch.Tensor.numpy, torch.Tensor.resolve_conj, torch.Tensor.resolve_neg
+
+
+class NotSendable(TypeError):
+    """A value that has no place in a tree."""
+
+
+class Packer:
+    """Collects the bytes of one section; parts go to frame.send. fetch turns a tensor into one in host memory."""
+
+    def __init__(self, fetch=None):
+        self.parts, self.size, self.fetch = [], 0, fetch
+
+    def tensor(self, t):
+        t = _detach(t)
+        host = self.fetch(t) if self.fetch else t
+        flat = _reshape(_contiguous(_resolve_neg(_resolve_conj(host))), (-1,))
+        raw = _numpy(_view(flat, torch.uint8)).tobytes() if flat.numel() else b""
+        desc = {"t": "tensor", "dtype": str(t.dtype)[6:], "shape": list(t.shape), "strides": list(t.stride()),
+                "offset": self.size, "nbytes": len(raw)}
+        pad = -len(raw) % 64
+        self.parts.append(raw + b"\0" * pad)
+        self.size += len(raw) + pad
+        return desc
+
+    def tree(self, v, depth=0):
+        if depth > 30:
+            raise NotSendable("a value nested deeper than 30 levels")
+        if isinstance(v, torch.Tensor):
+            return self.tensor(v)
+        if v is None or isinstance(v, (bool, str)):
+            return v
+        if isinstance(v, int):
+            return int(v) if -2**63 <= v < 2**63 else {"t": "int", "v": str(v)}
+        if isinstance(v, float):
+            return float(v) if math.isfinite(v) else {"t": "float", "v": str(float(v))}
+        if isinstance(v, (list, torch.Size)):
+            return {"t": "list", "v": [self.tree(x, depth + 1) for x in v]}
+        if isinstance(v, tuple):
+            return {"t": "tuple", "v": [self.tree(x, depth + 1) for x in v]}
+        if isinstance(v, dict):
+            return {"t": "dict", "v": [[k if isinstance(k, (str, int)) else str(k), self.tree(x, depth + 1)]
+                                       for k, x in v.items()]}
+        if isinstance(v, torch.dtype):
+            return {"t": "dtype", "v": str(v)[6:]}
+        if isinstance(v, torch.device):
+            return {"t": "device", "v": str(v)}
+        raise NotSendable(f"a value of type {type(v).__name__}")
+
+
+def _laid_out(flat, shape, strides):
+    """A tensor of this layout with the values of flat; also for layouts that overlap (expand)."""
+    extent = 1 + sum((s - 1) * st for s, st in zip(shape, strides)) if all(shape) else 0
+    out = torch.empty(max(extent, 0), dtype=flat.dtype).as_strided(shape, strides)
+    if any(st == 0 and s > 1 for s, st in zip(shape, strides)):
+        pick = tuple(slice(0, 1) if st == 0 else slice(None) for st in strides)
+        out[pick].copy_(flat.reshape(shape)[pick])
+    elif flat.numel():
+        out.copy_(flat.reshape(shape))
+    return out
+
+
+def decode_tensor(d, blob):
+    lo, n = d["offset"], d["nbytes"]
+    dtype = getattr(torch, d["dtype"])
+    flat = torch.frombuffer(bytearray(blob[lo:lo + n]), dtype=dtype) if n else torch.empty(0, dtype=dtype)
+    return _laid_out(flat, d["shape"], d["strides"])
+
+
+def decode(tree, blob, put=None):
+    """The value of a tree. put is applied to every tensor (to move it to a device)."""
+    if not isinstance(tree, dict):
+        return tree
+    t, v = tree["t"], tree.get("v")
+    if t == "tensor":
+        x = decode_tensor(tree, blob)
+        return put(x) if put else x
+    if t == "list":
+        return [decode(x, blob, put) for x in v]
+    if t == "tuple":
+        return tuple(decode(x, blob, put) for x in v)
+    if t == "dict":
+        return {k: decode(x, blob, put) for k, x in v}
+    if t == "dtype":
+        return getattr(torch, v)
+    if t == "device":
+        return torch.device(v)
+    return float(v) if t == "float" else int(v)
+
+
+def leaves(v):
+    """The tensors of a value, in tree order."""
+    if isinstance(v, torch.Tensor):
+        return [v]
+    if isinstance(v, (list, tuple)):
+        return [t for x in v for t in leaves(x)]
+    if isinstance(v, dict):
+        return [t for x in v.values() for t in leaves(x)]
+    return []
+
+
+def map_tensors(v, f):
+    if isinstance(v, torch.Tensor):
+        return f(v)
+    if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
+        return type(v)(map_tensors(x, f) for x in v) if type(v) in (list, tuple) else [map_tensors(x, f) for x in v]
+    if isinstance(v, dict):
+        return {k: map_tensors(x, f) for k, x in v.items()}
+    return v
+
+
+def describe_error(e, filename, source):
+    """{"type","message","line","text","where"}: the last line of 'filename' that the exception went through."""
+    line = None
+    tb = e.__traceback__
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename == filename:
+            line = tb.tb_lineno
+        tb = tb.tb_next
+    if isinstance(e, SyntaxError) and e.filename == filename:
+        line = e.lineno
+    try:
+        message = str(e)
+    except Exception:  # a candidate's own exception class may raise here
+        message = "(its text cannot be shown)"
+    rows = source.split("\n")
+    text = rows[line - 1].strip()[:200] if line and line <= len(rows) else ""
+    name = type(e).__name__
+    if isinstance(e, SyntaxError):
+        message = e.msg or message
+    return {"type": str(name)[:80], "message": message[:4000], "line": line, "text": text}

@@ -1,0 +1,27 @@
+/* record.h - building a verdict record (schema musacoder.verdict/1, DESIGN section 3), and its precedence rules.
+ *
+ * Stages only ever add: sections with record_set, and reasons with record_blame. record_settle then picks status,
+ * category and stage from the reasons: the first category of
+ *     extraction_error compile_error cheating timeout runtime_error correctness_error
+ * wins; infra wins over all, because then nothing else was really observed. */
+#ifndef MC_RECORD_H
+#define MC_RECORD_H
+
+#include <jansson.h>
+
+#define RECORD_SCHEMA "musacoder.verdict/1"
+
+/* A new record with all keys of the schema present, in order; status "passed" until blamed. */
+json_t *record_new(const char *task, const char *task_sha256, const char *candidate, const char *candidate_sha256,
+                   const char *backend, const char *protocol);
+void record_set(json_t *rec, const char *key, json_t *section); /* takes the reference */
+
+/* Appends a reason {"category","stage","message"} and returns it (borrowed), so that the caller can add details. */
+json_t *record_blame(json_t *rec, const char *category, const char *stage, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void record_settle(json_t *rec);
+const json_t *record_reason(const json_t *rec); /* the deciding reason (borrowed), NULL if passed */
+
+void record_stage_ms(json_t *rec, const char *stage, double ms);
+
+#endif
