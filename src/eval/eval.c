@@ -1,0 +1,380 @@
+/* eval.c - the judge's long-lived parts: fork server, slots, verdict cache, and how many candidates go through at once. */
+#include "eval/eval.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/opt.h"
+#include "eval/build.h"
+#include "eval/job.h"
+#include "eval/pipeline.h"
+#include "eval/record.h"
+
+#define INFRA_TRIES 3
+
+/* ---- options ---- */
+
+int eval_options_check(const struct eval_options *o, struct err *e)
+{
+    if (strcmp(o->backend, "sim"))
+        return err_set(e, ERR_INPUT, "backend '%s' is not built in; use --backend sim", o->backend);
+    if (strcmp(o->protocol, "strict") && strcmp(o->protocol, "kernelbench"))
+        return err_set(e, ERR_INPUT, "no protocol '%s'; use strict or kernelbench", o->protocol);
+    if (o->trials < 1 || o->trials > 1000)
+        return err_set(e, ERR_INPUT, "trials must be 1 to 1000");
+    if (!(o->timeout_s > 0) || !(o->build_timeout_s > 0) || o->timeout_s > 86400 || o->build_timeout_s > 86400)
+        return err_set(e, ERR_INPUT, "a timeout must be more than 0 seconds and at most a day");
+    if (o->max_elements < 1)
+        return err_set(e, ERR_INPUT, "max-elements must be at least 1");
+    return 0;
+}
+
+static const char *option_name(const void *ctx, int i)
+{
+    static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed", "max-elements"};
+
+    (void)ctx;
+    return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
+}
+
+static bool known_option(const char *key)
+{
+    const char *name;
+
+    for (int i = 0; (name = option_name(NULL, i)); i++)
+        if (!strcmp(name, key))
+            return true;
+    return false;
+}
+
+int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
+{
+    struct eval_options x = EVAL_OPTIONS_DEFAULT;
+    const char *key, *near;
+    json_t *v;
+
+    json_object_foreach((json_t *)o, key, v) {
+        if (known_option(key))
+            continue;
+        near = nearest_word(key, option_name, NULL);
+        return err_set(e, ERR_INPUT, "no eval option '%s'%s%s%s", key, near ? "; did you mean '" : "", near ? near : "",
+                       near ? "'?" : "");
+    }
+    x.backend = json_str(o, "backend", x.backend);
+    x.protocol = json_str(o, "protocol", x.protocol);
+    x.trials = (int)json_i64(o, "trials", x.trials);
+    x.timeout_s = json_f64(o, "timeout", x.timeout_s);
+    x.build_timeout_s = json_f64(o, "build-timeout", x.build_timeout_s);
+    x.seed = json_i64(o, "seed", x.seed);
+    x.max_elements = json_i64(o, "max-elements", x.max_elements);
+    if (eval_options_check(&x, e) < 0)
+        return -1;
+    *ret = x;
+    return 0;
+}
+
+/* ---- opening ---- */
+
+static void add_files(struct sha256 *h, const char *folder)
+{
+    char **names, *path;
+    size_t n;
+    struct buf b;
+
+    if (dir_list(folder, &names, &n, NULL) < 0)
+        return;
+    buf_init(&b, BUF_MAX_TEXT);
+    for (size_t i = 0; i < n; i++) {
+        path = path_join(folder, names[i]);
+        buf_clear(&b);
+        if (!file_is_dir(path) && strcmp(names[i], "README.md") && file_read(path, &b, NULL) == 0) {
+            sha256_adds(h, names[i]);
+            sha256_add(h, b.p, b.n);
+        }
+        free(path);
+    }
+    buf_free(&b);
+    names_free(names, n);
+}
+
+/* The judge's own code is part of what a verdict depends on: the Python halves, and this binary. */
+static void runner_hash(char ret[65])
+{
+    char *runner = path_share("runner"), *sim = path_join(runner, "sim");
+    struct sha256 h;
+
+    sha256_start(&h);
+    add_files(&h, runner);
+    add_files(&h, sim);
+    sha256_end(&h, ret);
+    free(runner);
+    free(sim);
+}
+
+static void binary_hash(char ret[65])
+{
+    struct buf b;
+
+    buf_init(&b, (size_t)256 << 20);
+    file_read("/proc/self/exe", &b, NULL);
+    sha256_hex(b.p, b.n, ret);
+    buf_free(&b);
+}
+
+static int make_toolchain(struct eval *ev, struct err *e)
+{
+    struct build_opts o = {.no_jail = ev->config.no_jail};
+    const json_t *info = forkserver_info(ev->fs);
+    char exe[65];
+
+    if (!(ev->compiler = build_toolchain_id(&o, e)))
+        return -1;
+    runner_hash(ev->refs.runner_sha);
+    binary_hash(exe);
+    ev->toolchain = xasprintf("%s | torch %s python %s | %s | %s", ev->compiler, json_str(info, "torch", "?"),
+                              json_str(info, "python", "?"), ev->refs.runner_sha, exe);
+    return 0;
+}
+
+static int start_server(struct eval *ev, struct err *e)
+{
+    char *builds = path_cache("build"), *lib = path_share("build/lib");
+    const char *ro[] = {builds, lib, NULL};
+    struct forkserver_spec spec = {.ro = ro, .no_jail = ev->config.no_jail};
+    int rc = dir_make(builds, e);
+
+    if (!file_is_dir(lib))
+        ro[1] = NULL;
+    if (rc == 0)
+        rc = forkserver_start(&spec, &ev->fs, e);
+    free(builds);
+    free(lib);
+    return rc;
+}
+
+int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
+{
+    struct eval *ev = xcalloc(1, sizeof *ev);
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+    ev->config = *c;
+    if (ev->config.jobs <= 0)
+        ev->config.jobs = cpus > 0 ? (int)cpus : 1;
+    pthread_mutex_init(&ev->lock, NULL);
+    sem_init(&ev->run_slots, 0, (unsigned)ev->config.jobs);
+    sem_init(&ev->build_slots, 0, cpus > 0 ? (unsigned)cpus : 1);
+    if (start_server(ev, e) < 0 || make_toolchain(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0) {
+        eval_close(ev);
+        return -1;
+    }
+    *ret = ev;
+    return 0;
+}
+
+void eval_close(struct eval *ev)
+{
+    if (!ev)
+        return;
+    forkserver_stop(ev->fs);
+    if (ev->store)
+        store_close(ev->store);
+    reference_list_free(ev);
+    pthread_mutex_destroy(&ev->lock);
+    sem_destroy(&ev->run_slots);
+    sem_destroy(&ev->build_slots);
+    free(ev->toolchain);
+    free(ev->compiler);
+    free(ev);
+}
+
+int eval_jobs(const struct eval *ev)
+{
+    return ev->config.jobs;
+}
+
+/* ---- the verdict cache ---- */
+
+static void cache_key(const struct eval *ev, const struct task *t, const struct eval_candidate *c,
+                      const struct eval_options *o, char ret[65])
+{
+    char sha[65], options[512];
+
+    sha256_hex(c->text, c->n, sha);
+    snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld",
+             c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s, (long long)o->seed,
+             (long long)o->max_elements);
+    store_key(t->sha256, sha, options, ev->toolchain, ret);
+}
+
+static json_t *cache_get(struct eval *ev, const char *key, const struct task *t, const struct eval_candidate *c)
+{
+    struct err e = ERR_INIT;
+    json_t *rec = NULL;
+    int got;
+
+    if (ev->config.no_cache)
+        return NULL;
+    pthread_mutex_lock(&ev->lock);
+    got = store_get(ev->store, key, &rec, &e);
+    pthread_mutex_unlock(&ev->lock);
+    if (got < 0)
+        log_warn("verdict cache: %s", e.msg);
+    if (got <= 0)
+        return NULL;
+    json_object_set_new(rec, "task", json_utf8(t->name, strlen(t->name)));
+    json_object_set_new(rec, "candidate", json_utf8(c->name, strlen(c->name)));
+    json_object_set_new(rec, "cached", json_true());
+    return rec;
+}
+
+static void cache_put(struct eval *ev, const char *key, const json_t *rec)
+{
+    struct err e = ERR_INIT;
+
+    pthread_mutex_lock(&ev->lock);
+    if (store_put(ev->store, key, rec, &e) < 0)
+        log_warn("verdict cache: %s", e.msg);
+    pthread_mutex_unlock(&ev->lock);
+}
+
+/* ---- one ---- */
+
+/* A fork server that died (out of memory, killed) is started again, once per failed candidate. */
+static int revive(struct eval *ev, struct err *e)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&ev->lock);
+    if (!forkserver_alive(ev->fs)) {
+        log_warn("the fork server died; starting another");
+        forkserver_stop(ev->fs);
+        ev->fs = NULL;
+        rc = start_server(ev, e);
+    }
+    pthread_mutex_unlock(&ev->lock);
+    return rc;
+}
+
+int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
+             json_t **ret, struct err *e)
+{
+    char key[65];
+    json_t *rec;
+
+    if (eval_options_check(o, e) < 0)
+        return -1;
+    cache_key(ev, task, c, o, key);
+    if ((rec = cache_get(ev, key, task, c))) {
+        *ret = rec;
+        return 0;
+    }
+    for (int i = 0; i < INFRA_TRIES; i++) {
+        json_decref(rec);
+        rec = NULL;
+        if (pipeline_run(ev, task, c, o, &rec, e) < 0)
+            return -1;
+        if (strcmp(json_str(rec, "status", ""), "infra"))
+            break;
+        if (stop_requested()) {
+            json_decref(rec);
+            return err_set(e, ERR_STOP, "interrupted");
+        }
+        if (i + 1 < INFRA_TRIES)
+            revive(ev, NULL);
+    }
+    cache_put(ev, key, rec);
+    *ret = rec;
+    return 0;
+}
+
+/* ---- many ---- */
+
+struct many {
+    struct eval *ev;
+    const struct task *task;
+    const struct eval_candidate *cs;
+    const struct eval_options *o;
+    int n, next;
+    bool failed;
+    json_t **verdicts; /* NULL: not yet */
+    struct err err;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+};
+
+static void *many_thread(void *arg)
+{
+    struct many *m = arg;
+    struct err e = ERR_INIT;
+    json_t *v;
+    int i, rc;
+
+    pthread_mutex_lock(&m->lock);
+    while (!m->failed && m->next < m->n) {
+        i = m->next++;
+        pthread_mutex_unlock(&m->lock);
+        rc = eval_one(m->ev, m->task, &m->cs[i], m->o, &v, &e);
+        pthread_mutex_lock(&m->lock);
+        if (rc < 0 && !m->failed) {
+            m->failed = true;
+            m->err = e;
+        }
+        m->verdicts[i] = rc < 0 ? NULL : v;
+        pthread_cond_broadcast(&m->change);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return NULL;
+}
+
+/* In order, from the caller's thread, without the lock while each() works. */
+static int many_report(struct many *m, int (*each)(int, const json_t *, void *, struct err *), void *ctx, struct err *e)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < m->n && rc == 0; i++) {
+        while (!m->verdicts[i] && !m->failed)
+            pthread_cond_wait(&m->change, &m->lock);
+        if (!m->verdicts[i])
+            break;
+        pthread_mutex_unlock(&m->lock);
+        rc = each(i, m->verdicts[i], ctx, e);
+        pthread_mutex_lock(&m->lock);
+    }
+    if (rc == 0 && m->failed) {
+        if (e)
+            *e = m->err;
+        rc = -1;
+    }
+    m->failed = m->failed || rc < 0;
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+int eval_many(struct eval *ev, const struct task *task, const struct eval_candidate *cs, int n, const struct eval_options *o,
+              int (*each)(int i, const json_t *verdict, void *ctx, struct err *e), void *ctx, struct err *e)
+{
+    struct many m = {.ev = ev, .task = task, .cs = cs, .o = o, .n = n, .verdicts = xcalloc((size_t)n + 1, sizeof(json_t *)),
+                     .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+    int n_threads = ev->config.jobs * 2 < n ? ev->config.jobs * 2 : n, started = 0, rc;
+    pthread_t *threads = xcalloc((size_t)n_threads + 1, sizeof *threads);
+
+    while (started < n_threads && pthread_create(&threads[started], NULL, many_thread, &m) == 0)
+        started++;
+    if (started == 0)
+        many_thread(&m);
+    rc = many_report(&m, each, ctx, e);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < n; i++)
+        json_decref(m.verdicts[i]);
+    free(m.verdicts);
+    free(threads);
+    return rc;
+}

@@ -1,0 +1,69 @@
+/* eval.h - MooreEval: from a task and a candidate to a verdict record (DESIGN sections 3 and 4, backend sim).
+ *
+ * struct eval owns the fork server, the verdict cache and the slots for running and compiling. eval_one is thread-safe:
+ * call it from as many threads as candidates should be in flight; a candidate that waits for its build holds no run
+ * slot, so compiling and running go side by side. */
+#ifndef MC_EVAL_H
+#define MC_EVAL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "task/extract.h"
+#include "task/task.h"
+
+struct eval;
+
+struct eval_config {
+    int jobs;      /* candidates that run at once; 0 = number of CPUs */
+    bool no_jail;  /* --jail none */
+    bool no_cache; /* do not read verdicts from the cache (they are still stored) */
+};
+
+struct eval_options {
+    const char *backend;    /* "sim" */
+    const char *protocol;   /* "strict" or "kernelbench" */
+    int trials;             /* draws per regime (strict), or trials (kernelbench) */
+    double timeout_s;       /* one candidate's run, builds excluded */
+    double build_timeout_s; /* all its builds together */
+    int64_t seed;
+    int64_t max_elements;   /* of any one tensor of the task */
+};
+
+#define EVAL_OPTIONS_DEFAULT \
+    ((struct eval_options){.backend = "sim", .protocol = "strict", .trials = 5, .timeout_s = 30, .build_timeout_s = 60, \
+                           .seed = 0, .max_elements = 1 << 22})
+
+struct eval_candidate {
+    const char *name;
+    const char *text;
+    size_t n;
+    enum extract_kind kind;
+};
+
+int eval_open(const struct eval_config *c, struct eval **ret, struct err *e); /* ERR_ENV: no Python, compiler, jail */
+void eval_close(struct eval *ev); /* NULL is fine */
+int eval_jobs(const struct eval *ev);
+
+/* Checks an options record from outside ({"protocol","trials","timeout","build-timeout","seed","max-elements","backend"});
+ * strings stay borrowed from o. Unknown keys and bad values are ERR_INPUT. o may be NULL. */
+int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e);
+int eval_options_check(const struct eval_options *o, struct err *e);
+
+/* Returns 0 and a new verdict record. An infra verdict has been retried twice. Returns -1 with ERR_INPUT when the task
+ * itself is unusable (no verdict about the candidate is possible), ERR_STOP for Ctrl-C. */
+int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
+             json_t **ret, struct err *e);
+
+/* Many candidates of one task, several in flight. each() is called in order of the items, from the caller's thread, as
+ * soon as an item and all before it are done; verdict is borrowed. Stops at the first -1 (of eval_one or of each). */
+int eval_many(struct eval *ev, const struct task *task, const struct eval_candidate *cs, int n, const struct eval_options *o,
+              int (*each)(int i, const json_t *verdict, void *ctx, struct err *e), void *ctx, struct err *e);
+
+/* Serves a verdict queue (queue/verdict.h) until the process is stopped or its parent goes away. */
+int eval_worker(struct eval *ev, const char *queue_path, const char *name, struct err *e);
+
+#endif

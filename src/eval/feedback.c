@@ -1,0 +1,253 @@
+/* feedback.c - see feedback.h. One function per category, picked from a table. */
+#include "eval/feedback.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "eval/record.h"
+
+static const json_t *reason(const json_t *v)
+{
+    const json_t *r = record_reason(v);
+
+    return r ? r : json_null();
+}
+
+/* "123", "nan", "1.5e-05": a number of the record, which may be one of the strings for non-finite values. */
+static void add_num(struct buf *b, const json_t *v)
+{
+    double x = json_num_value(v);
+
+    if (json_is_string(v))
+        buf_adds(b, json_string_value(v));
+    else if (fabs(x) < 1e15 && x == floor(x))
+        buf_addf(b, "%.0f", x);
+    else
+        buf_addf(b, "%.6g", x);
+}
+
+static void add_lines(struct buf *b, const char *text, int max_lines, size_t max_bytes)
+{
+    for (int i = 0; i < max_lines && *text && max_bytes > 3; i++) {
+        size_t n = strcspn(text, "\n"), k = n < max_bytes ? n : max_bytes;
+
+        while (k && k < n && ((unsigned char)text[k] & 0xc0) == 0x80)
+            k--;
+        buf_add(b, text, k);
+        buf_addc(b, '\n');
+        max_bytes -= k;
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void at_line(struct buf *b, const json_t *r)
+{
+    if (json_i64(r, "line", 0) > 0)
+        buf_addf(b, "At line %lld of your program: %.160s\n", (long long)json_i64(r, "line", 0), json_str(r, "text", ""));
+}
+
+static void say_extraction(const json_t *v, struct buf *b)
+{
+    buf_addf(b, "No program to run: %s.\nAnswer with one ```python fence that defines class ModelNew(nn.Module).\n",
+             json_str(reason(v), "message", ""));
+}
+
+static void say_diagnostic(const json_t *d, struct buf *b)
+{
+    const json_t *row;
+    size_t i;
+    long long bad = json_i64(d, "line", 0);
+
+    buf_addf(b, "%s", json_str(d, "file", "source"));
+    if (bad > 0)
+        buf_addf(b, ":%lld", bad);
+    if (json_i64(d, "column", 0) > 0)
+        buf_addf(b, ":%lld", (long long)json_i64(d, "column", 0));
+    buf_addf(b, ": %.400s\n", json_str(d, "message", ""));
+    json_array_foreach(json_object_get(d, "source"), i, row) {
+        if (i < 5)
+            buf_addf(b, "%s %lld | %.140s\n", json_i64(row, "line", 0) == bad ? ">" : " ",
+                     (long long)json_i64(row, "line", 0), json_str(row, "text", ""));
+    }
+}
+
+static void say_compile(const json_t *v, struct buf *b)
+{
+    const json_t *c = json_object_get(v, "compile"), *list = json_object_get(c, "diagnostics"), *r = reason(v);
+
+    buf_adds(b, "Compilation failed.\n");
+    if (!strcmp(json_str(r, "stage", ""), "load")) { /* Python syntax */
+        buf_addf(b, "%s\n", json_str(r, "message", ""));
+        at_line(b, r);
+    } else if (json_array_size(list)) {
+        say_diagnostic(json_array_get(list, 0), b);
+        if (json_array_size(list) > 1)
+            buf_addf(b, "(%zu further errors follow from here or come after it)\n", json_array_size(list) - 1);
+    } else {
+        add_lines(b, json_str(r, "message", ""), 12, 900);
+    }
+}
+
+static void say_violation(const json_t *x, struct buf *b)
+{
+    const char *rule = json_str(x, "rule", ""), *op = json_str(x, "op", "?");
+    long long line = json_i64(x, "line", 0);
+
+    if (!strcmp(rule, "forbidden_op"))
+        buf_addf(b, "forward runs %s through PyTorch (%lld calls)", op, (long long)json_i64(x, "count", 0));
+    else if (!strcmp(rule, "forbidden_init_op"))
+        buf_addf(b, "%s is computed by PyTorch at import or in __init__", op);
+    else if (!strcmp(rule, "library_call"))
+        buf_addf(b, "the C++ code calls %s", op);
+    else
+        buf_addf(b, "%s", json_str(x, "message", rule));
+    if (line > 0)
+        buf_addf(b, ", line %lld", line);
+    if (line > 0 && *json_str(x, "text", ""))
+        buf_addf(b, ": %.140s", json_str(x, "text", ""));
+    buf_addc(b, '\n');
+}
+
+static void say_cheating(const json_t *v, struct buf *b)
+{
+    const json_t *list = json_object_get(json_object_get(v, "legality"), "violations"), *x;
+    size_t i;
+
+    buf_adds(b, "Not allowed: all arithmetic must be done by your own CUDA kernels.\n");
+    json_array_foreach(list, i, x)
+        if (i < 4)
+            say_violation(x, b);
+    if (json_array_size(list) > 4)
+        buf_addf(b, "(and %zu more)\n", json_array_size(list) - 4);
+    if (json_array_size(list) == 0)
+        buf_addf(b, "%s.\n", json_str(reason(v), "message", ""));
+    buf_adds(b, "Move this work into the kernel; PyTorch may only allocate, view and copy.\n");
+}
+
+static void say_timeout(const json_t *v, struct buf *b)
+{
+    buf_addf(b, "Time limit: %s.\nLook for a loop that does not end, a __syncthreads() that not all threads reach, or far "
+                "too much work per thread.\n", json_str(reason(v), "message", ""));
+}
+
+static void say_finding(const json_t *f, struct buf *b)
+{
+    static const char *const keys[] = {"kernel", "block", "thread", NULL};
+
+    if (json_i64(f, "line", 0) > 0)
+        buf_addf(b, "At %s:%lld%s%.140s\n", json_str(f, "file", "your CUDA source"), (long long)json_i64(f, "line", 0),
+                 *json_str(f, "text", "") ? ": " : "", json_str(f, "text", ""));
+    for (int i = 0; keys[i]; i++) {
+        json_t *x = json_object_get(f, keys[i]);
+        char *text = json_is_string(x) ? NULL : x ? json_dumps(x, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+
+        if (x && !json_is_null(x))
+            buf_addf(b, "%s %s ", keys[i], text ? text : json_string_value(x));
+        free(text);
+    }
+    if (b->n && b->p[b->n - 1] == ' ')
+        b->p[b->n - 1] = '\n';
+}
+
+static void say_runtime(const json_t *v, struct buf *b)
+{
+    const json_t *r = reason(v), *f = json_object_get(r, "finding");
+
+    buf_adds(b, "Runtime error");
+    buf_adds(b, !strcmp(json_str(r, "stage", ""), "load") ? " while the program was imported and constructed.\n"
+                                                         : " in forward.\n");
+    add_lines(b, json_str(r, "message", ""), 8, 800);
+    if (f)
+        say_finding(f, b);
+    at_line(b, r);
+}
+
+static void say_spot(const char *word, const json_t *s, struct buf *b)
+{
+    if (!json_is_object(s))
+        return;
+    buf_addf(b, "%s %s: expected ", word, *json_str(s, "index", "") ? json_str(s, "index", "") : "value");
+    add_num(b, json_object_get(s, "expected"));
+    buf_adds(b, ", got ");
+    add_num(b, json_object_get(s, "got"));
+    buf_addc(b, '\n');
+}
+
+static void say_values(const json_t *w, struct buf *b)
+{
+    const char *pattern = json_str(w, "pattern", "");
+    double share = json_num_value(json_object_get(w, "share")) * 100;
+
+    buf_addf(b, "Output%s%s is wrong on %s inputs: %lld of %lld elements (%.3g %%)%s%s.\n",
+             *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""), json_str(w, "regime", ""),
+             (long long)json_i64(w, "wrong", 1), (long long)json_i64(w, "elements", 1), share,
+             *pattern ? ": " : "", pattern);
+    say_spot("First wrong at", json_object_get(w, "first"), b);
+    if (strcmp(json_str(json_object_get(w, "first"), "index", ""), json_str(json_object_get(w, "worst"), "index", "")))
+        say_spot("Largest error at", json_object_get(w, "worst"), b);
+    if (json_i64(w, "nan", 0) > 0)
+        buf_addf(b, "%lld of the wrong elements are nan: memory that was never written reads as nan.\n",
+                 (long long)json_i64(w, "nan", 0));
+}
+
+static void say_correctness(const json_t *v, struct buf *b)
+{
+    const json_t *c = json_object_get(v, "correctness"), *w = json_object_get(c, "worst");
+
+    buf_addf(b, "Wrong result: %lld of %lld trials pass.\n", (long long)json_i64(c, "passed", 0),
+             (long long)json_i64(c, "trials", 0));
+    if (!strcmp(json_str(w, "kind", ""), "values"))
+        say_values(w, b);
+    else
+        buf_addf(b, "Output%s%s: %s.\n", *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""),
+                 json_str(w, "detail", ""));
+}
+
+static void say_infra(const json_t *v, struct buf *b)
+{
+    buf_addf(b, "Not judged: %s\n", json_str(reason(v), "message", ""));
+}
+
+static const struct {
+    const char *category;
+    void (*say)(const json_t *v, struct buf *b);
+} table[] = {
+    {"extraction_error", say_extraction}, {"compile_error", say_compile}, {"cheating", say_cheating},
+    {"timeout", say_timeout}, {"runtime_error", say_runtime}, {"correctness_error", say_correctness}, {"infra", say_infra},
+};
+
+void feedback_text(const json_t *verdict, struct buf *out)
+{
+    const char *category = json_str(verdict, "category", "");
+
+    if (!strcmp(json_str(verdict, "status", ""), "passed"))
+        buf_addf(out, "Passed: %lld of %lld trials match, all arithmetic in your own kernels.\n",
+                 (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
+                 (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(table[i].category, category))
+            table[i].say(verdict, out);
+    while (out->n && out->p[out->n - 1] == '\n')
+        out->p[--out->n] = 0;
+}
+
+void feedback_line(const json_t *verdict, struct buf *out)
+{
+    const json_t *w = json_object_get(json_object_get(verdict, "correctness"), "worst"), *r = record_reason(verdict);
+    const char *pattern = json_str(w, "pattern", "");
+
+    if (!r) {
+        buf_addf(out, "%lld of %lld trials match", (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
+                 (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
+        return;
+    }
+    add_lines(out, json_str(r, "message", ""), 1, 200);
+    if (out->n && out->p[out->n - 1] == '\n')
+        out->p[--out->n] = 0;
+    if (!strcmp(json_str(r, "category", ""), "correctness_error") && *pattern)
+        buf_addf(out, " (%s)", pattern);
+    else if (!strcmp(json_str(r, "category", ""), "correctness_error") && *json_str(w, "detail", ""))
+        buf_addf(out, " (%s)", json_str(w, "detail", ""));
+}

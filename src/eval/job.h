@@ -1,0 +1,68 @@
+/* job.h - one candidate's way through the stages: what the stages share. Inside src/eval only. */
+#ifndef MC_EVAL_JOB_H
+#define MC_EVAL_JOB_H
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "eval/eval.h"
+#include "eval/reference.h"
+#include "eval/session.h"
+#include "proc/forkserver.h"
+#include "store/store.h"
+
+struct eval {
+    struct eval_config config;
+    struct forkserver *fs;
+    struct store *store;
+    pthread_mutex_t lock; /* fs restarts, the store, the list of references */
+    sem_t run_slots, build_slots;
+    char *toolchain;      /* everything outside task, candidate and options that a verdict depends on */
+    char *compiler;       /* build_toolchain_id */
+    struct reference_list refs;
+    bool stopping;
+};
+
+struct job {
+    struct eval *ev;
+    const struct task *task;
+    const struct eval_candidate *cand;
+    const struct eval_options *opt;
+    json_t *rec;
+    struct extraction extraction;
+    char *code;             /* NUL-terminated copy of the extracted program */
+    struct reference *ref;  /* held; NULL before stage load */
+    struct session *session; /* NULL before stage load */
+    const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
+    bool ready;             /* the candidate was constructed */
+    bool ran;               /* forward returned at least once */
+    bool all_passed;
+    json_t *trace_init, *trace_forward; /* merged {"op": count}; owned */
+    json_t *launches;       /* last {"kernel": n}; owned */
+    int64_t launches_before; /* total when forward began */
+    json_t *state;          /* the candidate's parameters and buffers: [{name,kind,dtype,shape}], owned */
+    json_t *findings;       /* all findings of the emulator, owned array */
+};
+
+/* A stage returns 0 (go on), or -1 with *e for what is not the candidate's fault. It blames through the record. */
+struct stage {
+    const char *name;
+    int (*run)(struct job *j, struct err *e);
+    bool always; /* runs even after an earlier stage blamed */
+};
+
+extern const struct stage stage_extract, stage_load, stage_compile, stage_correct, stage_legality, stage_perf,
+    stage_reward, stage_feedback;
+
+bool job_blamed(const struct job *j);
+/* Turns a failed session call into a blame (timeout, crash, tampering); -1 only for infra. */
+int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e);
+/* Takes over trace, launches and findings that a reply carries. */
+void job_take_evidence(struct job *j, const json_t *head, bool init);
+void job_blame_error(struct job *j, const json_t *head, const char *stage);
+void compile_judge(struct job *j);
+/* Compares one reply with one draw. Fills the record's worst on the first failure. 1 = passed, 0 = failed. */
+int correct_compare(struct job *j, const struct ref_draw *d, const struct frame *got, json_t **ret_worst,
+                    double *max_abs, double *max_rel, struct err *e);
+
+#endif

@@ -1,0 +1,91 @@
+/* pipeline.c - walks the stage table without turning back; see pipeline.h and job.h. */
+#include "eval/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "eval/job.h"
+#include "eval/record.h"
+
+static const struct stage *const stages[] = {&stage_extract, &stage_load, &stage_compile, &stage_correct, &stage_legality,
+                                             &stage_perf, &stage_reward, &stage_feedback};
+
+bool job_blamed(const struct job *j)
+{
+    return json_array_size(json_object_get(j->rec, "reasons")) > 0;
+}
+
+/* Time spent compiling is the compile stage's, whichever stage waited for it. */
+static int run_stage(struct job *j, const struct stage *s, struct err *e)
+{
+    double t0 = now_s(), b0 = j->session ? j->session->build_s : 0, built;
+    int rc;
+
+    if (!s->always && job_blamed(j))
+        return 0;
+    if (!s->always)
+        record_set(j->rec, "stage", json_string(s->name));
+    rc = s->run(j, e);
+    built = (j->session ? j->session->build_s : 0) - b0;
+    record_stage_ms(j->rec, s->name, (now_s() - t0 - built) * 1e3);
+    if (built > 0)
+        record_stage_ms(j->rec, "compile", built * 1e3);
+    return rc;
+}
+
+static json_t *environment(const struct job *j)
+{
+    const json_t *info = forkserver_info(j->ev->fs);
+
+    return json_pack("{s:s,s:s,s:s,s:O?,s:I,s:i,s:f,s:f,s:s}", "compiler", j->ev->compiler, "torch",
+                     json_str(info, "torch", "?"), "python", json_str(info, "python", "?"), "jail",
+                     json_object_get(info, "jail"), "seed", (json_int_t)j->opt->seed, "trials", j->opt->trials, "timeout_s",
+                     j->opt->timeout_s, "build_timeout_s", j->opt->build_timeout_s, "judge", j->ev->refs.runner_sha);
+}
+
+static void job_end(struct job *j)
+{
+    session_close(j->session);
+    reference_release(j->ev, j->ref);
+    free(j->code);
+    json_decref(j->trace_init);
+    json_decref(j->trace_forward);
+    json_decref(j->launches);
+    json_decref(j->findings);
+    json_decref(j->state);
+}
+
+int pipeline_run(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
+                 json_t **ret, struct err *e)
+{
+    struct job j = {.ev = ev, .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
+                    .trace_forward = json_object(), .launches = json_object(), .findings = json_array()};
+    struct err why = ERR_INIT;
+    char sha[65];
+    int rc = 0;
+
+    sha256_hex(c->text, c->n, sha);
+    j.rec = record_new(task->name, task->sha256, c->name, sha, o->backend, o->protocol);
+    for (size_t i = 0; i < sizeof stages / sizeof *stages && rc == 0; i++)
+        rc = run_stage(&j, stages[i], &why);
+    if (rc < 0 && (why.kind == ERR_INPUT || why.kind == ERR_STOP)) {
+        if (e)
+            *e = why;
+        json_decref(j.rec);
+        job_end(&j);
+        return -1;
+    }
+    if (rc < 0) { /* not the candidate's fault: everything else that was seen is void */
+        record_blame(j.rec, "infra", json_str(j.rec, "stage", ""), "%s", why.msg);
+        stage_reward.run(&j, &why);
+        stage_feedback.run(&j, &why);
+    }
+    record_set(j.rec, "environment", environment(&j));
+    *ret = j.rec;
+    job_end(&j);
+    return 0;
+}

@@ -1,0 +1,11 @@
+/* pipeline.h - the stage table: extract, load, correctness, compile, legality, performance, reward, feedback. */
+#ifndef MC_EVAL_PIPELINE_H
+#define MC_EVAL_PIPELINE_H
+
+#include "eval/eval.h"
+
+/* One candidate, once, no cache. 0 and a new record (status infra included), -1 only for a broken task or Ctrl-C. */
+int pipeline_run(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
+                 json_t **ret, struct err *e);
+
+#endif

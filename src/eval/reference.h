@@ -1,0 +1,55 @@
+/* reference.h - expected values of a task: made once by the reference side (runner/reference.py), then shared by all
+ * candidates through memory and a content-addressed file under path_cache("reference"), which no candidate can see. */
+#ifndef MC_EVAL_REFERENCE_H
+#define MC_EVAL_REFERENCE_H
+
+#include <pthread.h>
+
+#include "eval/tensor.h"
+#include "proc/frame.h"
+#include "task/task.h"
+
+struct eval;
+struct eval_options;
+
+struct section { /* a value tree and its bytes */
+    const json_t *tree;
+    const char *bytes;
+    size_t n;
+};
+
+struct ref_draw {
+    const char *regime;
+    int trial;
+    struct section inputs, eager, oracle;
+    const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
+    const json_t *mutates, *aliases; /* inputs that the reference itself changes; outputs that share their memory */
+};
+
+struct reference {
+    struct frame f;
+    char key[65];
+    int users;
+    bool listed;
+    struct section init, state_values;
+    const json_t *state; /* [{"name","kind","dtype","shape"}] */
+    const json_t *skipped; /* {"regime": reason} */
+    const char *mode;
+    int64_t init_seed;
+    struct ref_draw *draws;
+    size_t n_draws;
+};
+
+#define REFERENCE_LIST 16
+struct reference_list {
+    struct reference *items[REFERENCE_LIST]; /* most recent first */
+    char runner_sha[65];
+};
+
+/* params: "random" (floating parameters re-randomised) or "seed" (as constructed). ERR_INPUT: the task is at fault. */
+int reference_get(struct eval *ev, const struct task *t, const struct eval_options *o, const char *params,
+                  struct reference **ret, struct err *e);
+void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
+void reference_list_free(struct eval *ev);
+
+#endif

@@ -1,0 +1,164 @@
+/* session.c - see session.h. */
+#include "eval/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "eval/job.h"
+
+#define MAX_REPLY_HEAD ((size_t)16 << 20)
+#define MAX_REPLY_BLOB ((size_t)1 << 30)
+
+static void slot_take(sem_t *s)
+{
+    while (sem_wait(s) < 0 && errno == EINTR)
+        ;
+}
+
+static void run_slot(struct session *s, bool take)
+{
+    if (take == s->slot)
+        return;
+    s->slot = take;
+    if (take)
+        slot_take(&s->ev->run_slots);
+    else
+        sem_post(&s->ev->run_slots);
+}
+
+int session_open(struct eval *ev, const struct eval_options *o, struct session **ret, struct err *e)
+{
+    struct child_spec spec = {.role = "candidate", .jail = {.no_exec = true}};
+    struct session *s = xcalloc(1, sizeof *s);
+
+    s->ev = ev;
+    s->opt = o;
+    s->diagnostics = json_array();
+    run_slot(s, true);
+    if (forkserver_spawn(ev->fs, &spec, &s->child, e) < 0) {
+        session_close(s);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
+static void note_build(struct session *s, const struct build_result *r)
+{
+    s->compile_ms += r->ms;
+    s->builds_cached += r->cached;
+    if (r->ok)
+        return;
+    s->builds_failed++;
+    s->build_timed_out |= r->timed_out;
+    json_array_extend(s->diagnostics, r->diagnostics);
+    if (!s->error)
+        s->error = json_utf8(r->log && *r->log ? r->log : r->error, strlen(r->log && *r->log ? r->log : r->error));
+}
+
+/* One build request: the compile pool works, our run slot is free meanwhile. */
+static json_t *build_answer(struct session *s, const json_t *request, struct err *e)
+{
+    double t0 = now_s(), left = s->opt->build_timeout_s - s->build_s;
+    struct build_opts o = {.timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail};
+    struct build_result r = {0};
+    json_t *reply = NULL;
+    int rc;
+
+    if (++s->builds > SESSION_MAX_BUILDS)
+        return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
+    run_slot(s, false);
+    slot_take(&s->ev->build_slots);
+    rc = build_sim(request, &o, &r, e);
+    sem_post(&s->ev->build_slots);
+    if (rc == 0) {
+        note_build(s, &r);
+        reply = build_reply(&r);
+        build_result_free(&r);
+    }
+    run_slot(s, true);
+    s->build_s += now_s() - t0;
+    return reply;
+}
+
+static enum call_fault fault_of(struct session *s, enum frame_fault f, struct err *e)
+{
+    switch (f) {
+    case FRAME_OK: return CALL_OK;
+    case FRAME_LATE: return CALL_TIMEOUT;
+    case FRAME_BAD: return CALL_FORGED;
+    case FRAME_CLOSED:
+    case FRAME_BROKEN: break;
+    case FRAME_STOPPED: return CALL_INFRA;
+    }
+    if (!s->ended && child_wait(s->child, now_s() + 10, &s->end, e) < 0)
+        return CALL_FORGED; /* it closed the channel but lives on */
+    s->ended = true;
+    return CALL_DIED;
+}
+
+static enum call_fault send_timed(struct session *s, const json_t *head, const char *blob, size_t n, struct err *e)
+{
+    double t0 = now_s();
+    enum frame_fault f = FRAME_OK;
+    int rc = frame_send(s->child->fd, head, blob, n, t0 + s->opt->timeout_s - s->used_s, &f, e);
+
+    s->used_s += now_s() - t0;
+    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
+}
+
+static enum call_fault recv_timed(struct session *s, struct frame *ret, struct err *e)
+{
+    double t0 = now_s();
+    enum frame_fault f = FRAME_OK;
+    int rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, t0 + s->opt->timeout_s - s->used_s, ret, &f, e);
+
+    s->used_s += now_s() - t0;
+    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
+}
+
+enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
+                             struct err *e)
+{
+    enum call_fault fault = send_timed(s, head, blob, n_blob, e);
+    struct frame f = {0};
+    json_t *reply;
+
+    while (fault == CALL_OK && (fault = recv_timed(s, &f, e)) == CALL_OK) {
+        if (strcmp(json_str(f.head, "op", ""), "build")) {
+            *ret = f;
+            return CALL_OK;
+        }
+        reply = build_answer(s, json_object_get(f.head, "request"), e);
+        frame_free(&f);
+        if (!reply)
+            return CALL_INFRA;
+        fault = send_timed(s, reply, NULL, 0, e);
+        json_decref(reply);
+    }
+    return fault;
+}
+
+void session_close(struct session *s)
+{
+    struct child_end end = {0};
+
+    if (!s)
+        return;
+    if (s->child && !s->ended) {
+        child_kill(s->child);
+        if (child_wait(s->child, now_s() + 10, &end, NULL) == 0)
+            buf_free(&end.output);
+    } else if (s->ended) {
+        buf_free(&s->end.output);
+    }
+    child_free(s->child);
+    run_slot(s, false);
+    json_decref(s->diagnostics);
+    json_decref(s->error);
+    free(s);
+}

@@ -1,0 +1,46 @@
+/* session.h - the judge's conversation with one candidate's jailed process (runner/candidate.py).
+ *
+ * Clock: only time in which the candidate runs counts against the budget. While a build request is served the clock
+ * stands still and the run slot is free for others. */
+#ifndef MC_EVAL_SESSION_H
+#define MC_EVAL_SESSION_H
+
+#include "eval/build.h"
+#include "proc/forkserver.h"
+#include "proc/frame.h"
+
+struct eval;
+struct eval_options;
+
+enum call_fault {
+    CALL_OK,
+    CALL_TIMEOUT, /* the run budget is used up */
+    CALL_DIED,    /* the process ended: session->end says how */
+    CALL_FORGED,  /* bytes on the channel that are not our protocol */
+    CALL_INFRA    /* our fault or the machine's */
+};
+
+#define SESSION_MAX_BUILDS 32
+
+struct session {
+    struct eval *ev;
+    const struct eval_options *opt;
+    struct child *child;
+    struct child_end end; /* valid after CALL_DIED */
+    bool ended, slot;
+    double used_s;        /* run time so far */
+    double build_s;       /* wall time spent serving builds */
+    int builds, builds_failed, builds_cached;
+    double compile_ms;    /* sum over requests of the time that compiling takes on a cache miss */
+    bool build_timed_out;
+    json_t *diagnostics;  /* of failed builds */
+    json_t *error;        /* text of the first failed build, or NULL */
+};
+
+int session_open(struct eval *ev, const struct eval_options *o, struct session **ret, struct err *e);
+/* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
+enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
+                             struct err *e);
+void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
+
+#endif

@@ -1,0 +1,48 @@
+/* stage_compile.c - judges the builds that the program asked for. The compiling itself is build.c, on request of the
+ * candidate's process through session.c; it is repeated here for builds that forward asked for. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "eval/job.h"
+#include "eval/record.h"
+
+static json_t *section(const struct session *s)
+{
+    const char *cache = s->builds == 0 ? NULL : s->builds_cached == s->builds ? "hit" : "miss";
+
+    return json_pack("{s:b,s:o,s:s?,s:s,s:i,s:O,s:O?}", "ok", s->builds_failed == 0, "ms",
+                     json_num(round(s->compile_ms * 100) / 100), "cache", cache, "route", "litetorch", "requests", s->builds,
+                     "diagnostics", s->diagnostics, "log", s->error);
+}
+
+/* A failed build counts unless the program got by without it: then it is only on record. */
+void compile_judge(struct job *j)
+{
+    struct session *s = j->session;
+    const json_t *first;
+
+    if (!s)
+        return;
+    record_set(j->rec, "compile", section(s));
+    if (s->builds_failed == 0 || j->all_passed)
+        return;
+    first = json_array_get(s->diagnostics, 0);
+    if (s->build_timed_out)
+        record_blame(j->rec, "compile_error", "compile", "the compiler exceeded %g s", j->opt->build_timeout_s);
+    else if (first)
+        record_blame(j->rec, "compile_error", "compile", "%.1000s", json_str(first, "message", ""));
+    else
+        record_blame(j->rec, "compile_error", "compile", "%.1500s",
+                     s->error ? json_string_value(s->error) : "the build failed");
+}
+
+static int compile_run(struct job *j, struct err *e)
+{
+    (void)e;
+    if (j->session && !j->ready)
+        compile_judge(j); /* a program that was constructed is judged after it ran */
+    return 0;
+}
+
+const struct stage stage_compile = {"compile", compile_run, true};

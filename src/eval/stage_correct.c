@@ -1,0 +1,394 @@
+/* stage_correct.c - makes the parameters equal, runs forward on every draw and compares the bytes that come back. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "eval/compare.h"
+#include "eval/job.h"
+#include "eval/record.h"
+
+/* ---- parameters ---- */
+
+static bool is_float_row(const json_t *row)
+{
+    const char *d = json_str(row, "dtype", "");
+
+    return !strncmp(d, "float", 5) || !strncmp(d, "bfloat", 6) || !strncmp(d, "complex", 7);
+}
+
+static const json_t *row_by_name(const json_t *rows, const char *name)
+{
+    const json_t *r;
+    size_t i;
+
+    json_array_foreach(rows, i, r)
+        if (!strcmp(json_str(r, "name", ""), name))
+            return r;
+    return NULL;
+}
+
+static bool same_shape(const json_t *a, const json_t *b)
+{
+    return json_equal(json_object_get(a, "shape"), json_object_get(b, "shape"));
+}
+
+/* pairs[i] = the candidate's row for the reference's row i. By name and shape; the rest in order by shape, if the
+ * shapes that are left are the same list on both sides. Returns "none", "name", "order", or "seed" if neither fits. */
+static const char *match_state(const json_t *ref, const json_t *cand, const json_t **pairs)
+{
+    size_t n = json_array_size(ref), m = json_array_size(cand), k = 0, left = 0;
+    bool *used = xcalloc(m + 1, sizeof *used), ok = true;
+    const json_t *c;
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *r = json_array_get(ref, i);
+
+        c = row_by_name(cand, json_str(r, "name", ""));
+        pairs[i] = c && same_shape(r, c) ? c : NULL;
+        left += !pairs[i] && is_float_row(r);
+        for (size_t q = 0; q < m; q++)
+            used[q] = used[q] || json_array_get(cand, q) == pairs[i];
+    }
+    for (size_t i = 0; ok && left && i < n; i++) {
+        if (pairs[i] || !is_float_row(json_array_get(ref, i)))
+            continue;
+        while (k < m && (used[k] || !is_float_row(json_array_get(cand, k))))
+            k++;
+        ok = k < m && same_shape(json_array_get(ref, i), json_array_get(cand, k));
+        if (ok)
+            pairs[i] = json_array_get(cand, k), used[k] = true;
+    }
+    for (size_t q = 0; ok && left && q < m; q++) /* one left over: which one it was would be a guess */
+        ok = used[q] || !is_float_row(json_array_get(cand, q));
+    free(used);
+    return n == 0 ? "none" : !ok ? "seed" : left ? "order" : "name";
+}
+
+static json_t *params_request(const struct reference *ref, const json_t *const *pairs)
+{
+    json_t *rows = json_array(), *tree;
+
+    for (size_t i = 0; i < json_array_size(ref->state); i++) {
+        tree = json_array_get(json_object_get(ref->state_values.tree, "v"), i);
+        if (pairs[i])
+            json_array_append_new(rows, json_pack("{s:s,s:O}", "name", json_str(pairs[i], "name", ""), "value", tree));
+    }
+    return json_pack("{s:s,s:o}", "op", "params", "values", rows);
+}
+
+static int send_params(struct job *j, const json_t *const *pairs, struct err *e)
+{
+    json_t *req = params_request(j->ref, pairs);
+    struct frame f;
+    enum call_fault fault = session_call(j->session, req, j->ref->state_values.bytes, j->ref->state_values.n, &f, e);
+
+    json_decref(req);
+    if (fault != CALL_OK)
+        return job_blame_call(j, fault, "correctness", "while its parameters were set", e);
+    frame_free(&f);
+    return 0;
+}
+
+static int equal_parameters(struct job *j, struct err *e)
+{
+    const json_t *cand = j->state;
+    const json_t **pairs = xcalloc(json_array_size(j->ref->state) + 1, sizeof *pairs);
+    int rc = 0;
+
+    j->params = match_state(j->ref->state, cand, pairs);
+    if (strcmp(j->opt->protocol, "strict"))
+        j->params = json_array_size(j->ref->state) ? "seed" : "none";
+    if (!strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
+        reference_release(j->ev, j->ref);
+        j->ref = NULL;
+        rc = reference_get(j->ev, j->task, j->opt, "seed", &j->ref, e);
+    } else if (strcmp(j->params, "seed") && strcmp(j->params, "none")) {
+        rc = send_params(j, pairs, e);
+    }
+    free(pairs);
+    return rc;
+}
+
+/* ---- comparing one reply with one draw ---- */
+
+struct leaf {
+    const json_t *node;
+    char path[128];
+};
+
+struct leaves {
+    struct leaf *v;
+    size_t n;
+};
+
+static int leaf_add(const json_t *node, const char *path, void *ctx, struct err *e)
+{
+    struct leaves *l = ctx;
+
+    if (l->n >= 4096)
+        return err_set(e, ERR_INPUT, "more than 4096 outputs");
+    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v[l->n].node = node;
+    snprintf(l->v[l->n++].path, sizeof l->v->path, "%s", path);
+    return 0;
+}
+
+static const char *kind_text(const json_t *tree)
+{
+    const char *t = json_str(tree, "t", "");
+
+    return tree_is_tensor(tree) ? "a tensor" : !strcmp(t, "list") || !strcmp(t, "tuple") ? "a sequence"
+         : !strcmp(t, "dict") ? "a dict" : json_is_null(tree) ? "None" : "a number";
+}
+
+static bool same_structure(const struct leaves *a, const struct leaves *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->v[i].path, b->v[i].path) || tree_is_tensor(a->v[i].node) != tree_is_tensor(b->v[i].node))
+            return false;
+    return true;
+}
+
+static json_t *spot(const char *at, double expected, double got)
+{
+    return json_pack("{s:s,s:o,s:o}", "index", at, "expected", json_num(expected), "got", json_num(got));
+}
+
+static json_t *worst_json(const struct ref_draw *d, const char *path, const struct comparison *c, const struct tolerance *t)
+{
+    static const char *const kinds[] = {"same", "structure", "dtype", "shape", "values"};
+    json_t *w = json_pack("{s:s,s:i,s:s,s:s}", "regime", d->regime, "trial", d->trial, "output", path, "kind",
+                          kinds[c->kind]);
+
+    if (c->kind != CMP_VALUES) {
+        json_object_set_new(w, "detail", json_utf8(c->detail, strlen(c->detail)));
+        return w;
+    }
+    json_object_set_new(w, "elements", json_integer(c->n));
+    json_object_set_new(w, "wrong", json_integer(c->n_bad));
+    json_object_set_new(w, "nan", json_integer(c->n_nan));
+    json_object_set_new(w, "share", json_num((double)c->n_bad / (double)c->n));
+    json_object_set_new(w, "pattern", json_string(c->pattern));
+    json_object_set_new(w, "first", spot(c->first_at, c->first_expected, c->first_got));
+    json_object_set_new(w, "worst", spot(c->worst_at, c->worst_expected, c->worst_got));
+    json_object_set_new(w, "tolerance", json_pack("{s:o,s:o}", "abs", json_num(t->abs), "rel", json_num(t->rel)));
+    return w;
+}
+
+static struct tolerance tolerance_for(const struct job *j, const struct ref_draw *d, size_t tensor_index)
+{
+    const json_t *row = json_array_get(d->noise, tensor_index);
+    struct noise n = {json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")),
+                      json_num_value(json_object_get(row, "max_abs")), json_num_value(json_object_get(row, "fan_in"))};
+    enum dtype dtype = DT_F32;
+
+    dt_parse(json_str(row, "dtype", "float32"), &dtype);
+    return strcmp(j->opt->protocol, "strict") ? tolerance_kernelbench(dtype) : tolerance_strict(dtype, &n);
+}
+
+static int compare_scalar(const json_t *want, const json_t *got, struct comparison *c)
+{
+    double a = json_is_number(want) ? json_number_value(want) : NAN, b = json_is_number(got) ? json_number_value(got) : NAN;
+    bool ok = json_is_number(want) && json_is_number(got) ? fabs(a - b) <= 1e-5 * fabs(a) + 1e-12 : json_equal(want, got);
+
+    *c = (struct comparison){.kind = ok ? CMP_SAME : CMP_VALUES, .n = 1, .n_bad = !ok, .first_expected = a, .first_got = b,
+                             .worst_expected = a, .worst_got = b};
+    return ok;
+}
+
+/* Compares leaf i. Returns false and fills c if it differs. */
+static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves l[3], size_t i, size_t tensor_index,
+                    const struct frame *got, struct comparison *c, struct tolerance *tol, struct err *e)
+{
+    struct tensor eager, oracle, mine;
+
+    if (!tree_is_tensor(l[0].v[i].node))
+        return compare_scalar(l[0].v[i].node, l[2].v[i].node, c);
+    *tol = tolerance_for(j, d, tensor_index);
+    if (tensor_parse(l[0].v[i].node, (const uint8_t *)d->eager.bytes, d->eager.n, &eager, e) < 0 ||
+        tensor_parse(l[1].v[i].node, (const uint8_t *)d->oracle.bytes, d->oracle.n, &oracle, e) < 0)
+        return false;
+    if (tensor_parse(l[2].v[i].node, (const uint8_t *)got->blob, got->n_blob, &mine, e) < 0) {
+        *c = (struct comparison){.kind = CMP_STRUCTURE};
+        snprintf(c->detail, sizeof c->detail, "the output cannot be read: %.100s", e->msg);
+        *e = (struct err)ERR_INIT;
+        return false;
+    }
+    compare_tensors(&eager, &oracle, &mine, tol, c);
+    if (c->kind == CMP_VALUES && !tol->usable)
+        c->kind = CMP_SAME; /* ill-conditioned: this draw decides nothing for this output */
+    return c->kind == CMP_SAME;
+}
+
+int correct_compare(struct job *j, const struct ref_draw *d, const struct frame *got, json_t **ret_worst, double *max_abs,
+                    double *max_rel, struct err *e)
+{
+    const json_t *out = json_object_get(got->head, "output");
+    struct leaves l[3] = {0};
+    struct comparison c = {.kind = CMP_SAME};
+    struct tolerance tol = {0};
+    size_t tensors = 0;
+    int ok = 1;
+
+    if (tree_each(d->eager.tree, leaf_add, &l[0], e) < 0 || tree_each(d->oracle.tree, leaf_add, &l[1], e) < 0) {
+        ok = -1;
+    } else if (tree_each(out, leaf_add, &l[2], NULL) < 0 || !same_structure(&l[0], &l[2])) {
+        c.kind = CMP_STRUCTURE;
+        snprintf(c.detail, sizeof c.detail, "forward returned %s (%zu values), expected %s (%zu values)", kind_text(out),
+                 l[2].n, kind_text(d->eager.tree), l[0].n);
+        ok = 0;
+        *ret_worst = worst_json(d, "", &c, &tol);
+    }
+    for (size_t i = 0; ok == 1 && i < l[0].n; i++) {
+        bool good = leaf_ok(j, d, l, i, tensors, got, &c, &tol, e);
+
+        *max_abs = fmax(*max_abs, c.max_abs);
+        *max_rel = fmax(*max_rel, c.max_rel);
+        tensors += tree_is_tensor(l[0].v[i].node);
+        if (good)
+            continue;
+        ok = e->kind == ERR_NONE ? 0 : -1;
+        if (ok == 0)
+            *ret_worst = worst_json(d, l[0].v[i].path, &c, &tol);
+    }
+    for (int k = 0; k < 3; k++)
+        free(l[k].v);
+    return ok;
+}
+
+/* ---- running ---- */
+
+struct tally {
+    int trials, passed;
+    double max_abs, max_rel;
+    json_t *worst, *regimes;
+};
+
+static void count(struct tally *t, const struct ref_draw *d, bool ok)
+{
+    json_t *r = json_object_get(t->regimes, d->regime);
+
+    if (!r) {
+        r = json_pack("{s:i,s:i}", "trials", 0, "passed", 0);
+        json_object_set_new(t->regimes, d->regime, r);
+    }
+    json_object_set_new(r, "trials", json_integer(json_i64(r, "trials", 0) + 1));
+    json_object_set_new(r, "passed", json_integer(json_i64(r, "passed", 0) + ok));
+    t->trials++;
+    t->passed += ok;
+}
+
+/* An input that the reference leaves alone must come back unchanged. */
+static bool inputs_kept(const struct ref_draw *d, const struct frame *f, json_t **ret_worst)
+{
+    const json_t *i;
+    size_t k;
+
+    json_array_foreach(json_object_get(f->head, "changed"), k, i) {
+        bool expected = false;
+        const json_t *m;
+        size_t q;
+
+        json_array_foreach(d->mutates, q, m)
+            expected = expected || json_equal(m, i);
+        if (expected)
+            continue;
+        *ret_worst = json_pack("{s:s,s:i,s:s,s:s,s:s}", "regime", d->regime, "trial", d->trial, "output", "", "kind",
+                               "input_modified", "detail", "forward changes its input in place; the reference does not");
+        return false;
+    }
+    return true;
+}
+
+/* One draw. Returns 1 passed, 0 failed, 2 blamed (stop), -1 infra. */
+static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:O,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", 0), *worst = NULL;
+    struct frame f;
+    enum call_fault fault = session_call(j->session, req, d->inputs.bytes, d->inputs.n, &f, e);
+    char during[96];
+    int ok = 2;
+
+    json_decref(req);
+    snprintf(during, sizeof during, "in forward (inputs: %s, draw %d)", d->regime, d->trial);
+    if (fault != CALL_OK)
+        return job_blame_call(j, fault, "correctness", during, e) < 0 ? -1 : 2;
+    job_take_evidence(j, f.head, false);
+    if (strcmp(json_str(f.head, "op", ""), "result")) {
+        job_blame_error(j, f.head, "correctness");
+    } else {
+        j->ran = true;
+        job_blame_error(j, NULL, "correctness"); /* what the emulator found although forward returned */
+        if (!job_blamed(j)) {
+            ok = correct_compare(j, d, &f, &worst, &t->max_abs, &t->max_rel, e);
+            if (ok == 1)
+                ok = inputs_kept(d, &f, &worst);
+        }
+    }
+    if (worst && !t->worst)
+        t->worst = json_incref(worst);
+    json_decref(worst);
+    frame_free(&f);
+    return ok;
+}
+
+static json_t *correct_section(struct job *j, struct tally *t)
+{
+    const char *regime;
+    json_t *why;
+
+    json_object_foreach((json_t *)j->ref->skipped, regime, why)
+        if (!json_object_get(t->regimes, regime))
+            json_object_set_new(t->regimes, regime, json_pack("{s:O}", "skipped", why));
+    return json_pack("{s:i,s:i,s:o,s:o,s:o,s:o?,s:s,s:s,s:o}", "trials", t->trials, "passed", t->passed, "q",
+                     json_num(t->trials ? (double)t->passed / t->trials : 0), "max_abs_err", json_num(t->max_abs),
+                     "max_rel_err", json_num(t->max_rel), "worst", t->worst, "params", j->params, "mode", j->ref->mode,
+                     "regimes", t->regimes);
+}
+
+static int64_t total(const json_t *launches)
+{
+    const char *k;
+    json_t *v;
+    int64_t n = 0;
+
+    json_object_foreach((json_t *)launches, k, v)
+        n += json_integer_value(v);
+    return n;
+}
+
+static int correct_run(struct job *j, struct err *e)
+{
+    struct tally t = {.regimes = json_object()};
+    int ok = 1;
+
+    if (!j->ready) {
+        json_decref(t.regimes);
+        return 0;
+    }
+    job_blame_error(j, NULL, "load");
+    j->launches_before = total(j->launches);
+    if (equal_parameters(j, e) < 0) {
+        json_decref(t.regimes);
+        return -1;
+    }
+    for (size_t i = 0; i < j->ref->n_draws && !job_blamed(j) && ok >= 0; i++) {
+        ok = run_draw(j, &j->ref->draws[i], &t, e);
+        if (ok == 0 || ok == 1)
+            count(&t, &j->ref->draws[i], ok == 1);
+    }
+    j->all_passed = ok >= 0 && !job_blamed(j) && t.trials > 0 && t.passed == t.trials;
+    if (ok >= 0 && !job_blamed(j) && !j->all_passed)
+        record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong", t.trials - t.passed, t.trials);
+    record_set(j->rec, "correctness", correct_section(j, &t));
+    if (ok >= 0)
+        compile_judge(j);
+    return ok < 0 ? -1 : 0;
+}
+
+const struct stage stage_correct = {"correctness", correct_run, false};

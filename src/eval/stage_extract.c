@@ -1,0 +1,40 @@
+/* stage_extract.c - finds the program in the response. Blames extraction_error. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "eval/job.h"
+#include "eval/record.h"
+
+static bool blank(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strchr(" \t\r\n", s[i]) || !s[i])
+            return false;
+    return true;
+}
+
+static int extract_run(struct job *j, struct err *e)
+{
+    struct extraction *x = &j->extraction;
+    const char *code;
+
+    (void)e;
+    extract_code(j->cand->text, j->cand->n, j->cand->kind, x);
+    record_set(j->rec, "extraction", extract_json(x));
+    code = j->cand->text + x->offset;
+    if (!x->found && x->think_dropped)
+        record_blame(j->rec, "extraction_error", "extract", "the response holds no code fence after its thinking");
+    else if (!x->found)
+        record_blame(j->rec, "extraction_error", "extract", "the response holds no code; answer with one ```python fence");
+    else if (blank(code, x->n))
+        record_blame(j->rec, "extraction_error", "extract", "the code fence is empty");
+    else if (memchr(code, 0, x->n))
+        record_blame(j->rec, "extraction_error", "extract", "the code holds a NUL byte");
+    else if (!x->defines_modelnew)
+        record_blame(j->rec, "extraction_error", "extract", "the program defines no class ModelNew");
+    else
+        j->code = xstrndup(code, x->n);
+    return 0;
+}
+
+const struct stage stage_extract = {"extract", extract_run, false};

@@ -1,0 +1,109 @@
+/* stage_legality.c - was the arithmetic done by the candidate's own kernels? Dispatch traces and the emulator's findings
+ * may convict; acquittal needs the ablation run: with all launches removed the answer must become wrong. */
+#include <string.h>
+
+#include "base/json.h"
+#include "eval/job.h"
+#include "eval/legality.h"
+#include "eval/record.h"
+
+static int64_t total(const json_t *launches)
+{
+    const char *k;
+    json_t *v;
+    int64_t n = 0;
+
+    json_object_foreach((json_t *)launches, k, v)
+        n += json_integer_value(v);
+    return n;
+}
+
+static void library_calls(const struct job *j, json_t *violations)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(j->findings, i, f) {
+        json_t *v;
+
+        if (strcmp(json_str(f, "kind", ""), "library_call"))
+            continue;
+        v = json_pack("{s:s,s:s}", "rule", "library_call", "op", json_str(f, "name", json_str(f, "message", "?")));
+        json_object_set_new(v, "line", json_deep_copy(json_object_get(f, "line")));
+        json_object_set_new(v, "message", json_string(json_str(f, "message", "")));
+        json_array_append_new(violations, v);
+    }
+}
+
+/* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
+static const struct ref_draw *telling_draw(const struct reference *r)
+{
+    for (size_t i = 0; i < r->n_draws; i++)
+        for (size_t k = 0; k < json_array_size(r->draws[i].noise); k++)
+            if (json_num_value(json_object_get(json_array_get(r->draws[i].noise, k), "max_abs")) > 0)
+                return &r->draws[i];
+    return &r->draws[0];
+}
+
+/* 1: the answer is still right without any launch. 0: it is not (or the run broke, which is as good). -1: infra. */
+static int ablate(struct job *j, struct err *e)
+{
+    const struct ref_draw *d = telling_draw(j->ref);
+    json_t *req = json_pack("{s:s,s:O,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", 1), *worst = NULL;
+    double abs_err = 0, rel_err = 0;
+    struct frame f;
+    enum call_fault fault = session_call(j->session, req, d->inputs.bytes, d->inputs.n, &f, e);
+    int same = 0;
+
+    json_decref(req);
+    if (fault != CALL_OK)
+        return fault == CALL_INFRA ? -1 : 0;
+    if (!strcmp(json_str(f.head, "op", ""), "result"))
+        same = correct_compare(j, d, &f, &worst, &abs_err, &rel_err, e);
+    json_decref(worst);
+    frame_free(&f);
+    return same;
+}
+
+static void violation(json_t *list, const char *rule, const char *message)
+{
+    json_array_append_new(list, json_pack("{s:s,s:s}", "rule", rule, "message", message));
+}
+
+static int legality_run(struct job *j, struct err *e)
+{
+    json_t *violations, *first;
+    int64_t launches;
+    int still = 0;
+
+    if (!j->session)
+        return 0;
+    violations = json_array();
+    launches = total(j->launches) - j->launches_before;
+    legality_judge(j->trace_init, "init", j->code, violations);
+    legality_judge(j->trace_forward, "forward", j->code, violations);
+    library_calls(j, violations);
+    if (j->ran && launches == 0)
+        violation(violations, "no_kernel", "forward launches no kernel of its own");
+    else if (j->all_passed && json_array_size(violations) == 0 && (still = ablate(j, e)) == 1)
+        violation(violations, "decoy_kernels", "the answer stays right when all kernel launches are removed");
+    if (still < 0) {
+        json_decref(violations);
+        return -1;
+    }
+    record_set(j->rec, "legality",
+               json_pack("{s:b,s:O,s:{s:s,s:s,s:s},s:I,s:O,s:o}", "ok", json_array_size(violations) == 0, "violations",
+                         violations, "lists", "published", LEGALITY_PUBLISHED, "plumbing", LEGALITY_PLUMBING, "init",
+                         LEGALITY_INIT, "launches", (json_int_t)launches, "kernels", j->launches, "ablation",
+                         j->all_passed && launches ? json_string(still ? "still right" : "wrong, as it must be")
+                                                   : json_null()));
+    first = json_array_get(violations, 0);
+    if (first && json_object_get(first, "op"))
+        record_blame(j->rec, "cheating", "legality", "%s does the arithmetic", json_str(first, "op", "?"));
+    else if (first)
+        record_blame(j->rec, "cheating", "legality", "%s", json_str(first, "message", ""));
+    json_decref(violations);
+    return 0;
+}
+
+const struct stage stage_legality = {"legality", legality_run, true};

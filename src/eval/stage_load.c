@@ -1,0 +1,138 @@
+/* stage_load.c - starts the candidate's process, imports the program and constructs ModelNew. Builds happen in here too:
+ * the program's load_inline calls block until the compile stage has answered. */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "eval/job.h"
+#include "eval/record.h"
+
+static void merge_trace(json_t *into, const json_t *trace)
+{
+    const char *op;
+    json_t *count;
+
+    json_object_foreach((json_t *)trace, op, count)
+        json_object_set_new(into, op, json_integer(json_i64(into, op, 0) + json_integer_value(count)));
+}
+
+void job_take_evidence(struct job *j, const json_t *head, bool init)
+{
+    const json_t *launches = json_object_get(head, "launches"), *findings = json_object_get(head, "findings");
+
+    merge_trace(init ? j->trace_init : j->trace_forward, json_object_get(head, "trace"));
+    if (json_is_object(launches)) {
+        json_decref(j->launches);
+        j->launches = json_deep_copy(launches);
+    }
+    if (json_is_array(findings) && json_array_size(j->findings) < 64)
+        json_array_extend(j->findings, (json_t *)findings);
+}
+
+static const json_t *first_finding(const struct job *j)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(j->findings, i, f)
+        if (strcmp(json_str(f, "kind", ""), "library_call") && strcmp(json_str(f, "severity", ""), "warning"))
+            return f;
+    return NULL;
+}
+
+/* An exception, or a fault that the emulator found: runtime_error with everything that helps to find it. */
+void job_blame_error(struct job *j, const json_t *head, const char *stage)
+{
+    const json_t *f = first_finding(j);
+    json_t *r;
+
+    if (!f && !head)
+        return;
+    r = f ? record_blame(j->rec, "runtime_error", stage, "%.1500s", json_str(f, "message", ""))
+          : record_blame(j->rec, "runtime_error", stage, "%.80s: %.3000s", json_str(head, "type", ""),
+                         json_str(head, "message", ""));
+    if (f)
+        json_object_set_new(r, "finding", json_deep_copy(f));
+    if (head && json_i64(head, "line", -1) > 0) {
+        json_object_set_new(r, "line", json_integer(json_i64(head, "line", 0)));
+        json_object_set_new(r, "text", json_string(json_str(head, "text", "")));
+    }
+}
+
+static void blame_death(struct job *j, const char *stage, const char *during)
+{
+    const struct child_end *end = &j->session->end;
+
+    if (end->why == PROC_MEMORY)
+        record_blame(j->rec, "runtime_error", stage, "out of memory %s: the process exceeded its memory limit", during);
+    else if (end->why == PROC_SIGNALED)
+        record_blame(j->rec, "runtime_error", stage, "the process crashed %s: signal %d (%s)", during, end->signal,
+                     strsignal(end->signal));
+    else
+        record_blame(j->rec, "runtime_error", stage, "the process ended itself %s (exit code %d)", during, end->code);
+}
+
+int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e)
+{
+    json_t *r;
+
+    switch (fault) {
+    case CALL_OK: return 0;
+    case CALL_TIMEOUT:
+        record_blame(j->rec, "timeout", stage, "still running after %g s %s", j->opt->timeout_s, during);
+        return 0;
+    case CALL_DIED: blame_death(j, stage, during); return 0;
+    case CALL_FORGED:
+        r = record_blame(j->rec, "cheating", stage, "the program wrote to the judge's channel %s", during);
+        json_object_set_new(r, "rule", json_string("forged_channel"));
+        return 0;
+    case CALL_INFRA: break;
+    }
+    return e->kind == ERR_NONE ? err_set(e, ERR_ENV, "the judge lost the candidate's process %s", during) : -1;
+}
+
+static void blame_load_error(struct job *j, const json_t *head)
+{
+    const char *type = json_str(head, "type", "");
+    json_t *r;
+
+    if (json_flag(head, "missing_model", false)) {
+        record_blame(j->rec, "extraction_error", "load", "%.300s", json_str(head, "message", ""));
+    } else if (!strcmp(json_str(head, "phase", ""), "import") &&
+               (!strcmp(type, "SyntaxError") || !strcmp(type, "IndentationError") || !strcmp(type, "TabError"))) {
+        r = record_blame(j->rec, "compile_error", "load", "Python %s: %.500s", type, json_str(head, "message", ""));
+        json_object_set_new(r, "line", json_integer(json_i64(head, "line", 0)));
+        json_object_set_new(r, "text", json_string(json_str(head, "text", "")));
+    } else if (j->session->builds_failed == 0) {
+        job_blame_error(j, head, "load"); /* after a failed build the exception is its echo: stage compile blames */
+    }
+}
+
+static int load_run(struct job *j, struct err *e)
+{
+    json_t *req;
+    struct frame f;
+    enum call_fault fault;
+
+    if (reference_get(j->ev, j->task, j->opt, strcmp(j->opt->protocol, "strict") ? "seed" : "random", &j->ref, e) < 0 ||
+        session_open(j->ev, j->opt, &j->session, e) < 0)
+        return -1;
+    req = json_pack("{s:s,s:o,s:O,s:I,s:s}", "op", "load", "source", json_utf8(j->code, strlen(j->code)), "init",
+                    j->ref->init.tree, "seed", (json_int_t)j->ref->init_seed, "mode", j->ref->mode);
+    fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
+    json_decref(req);
+    if (fault != CALL_OK)
+        return job_blame_call(j, fault, "load", "while the program was imported and constructed", e);
+    job_take_evidence(j, f.head, true);
+    if (!strcmp(json_str(f.head, "op", ""), "ready")) {
+        j->ready = true;
+        j->state = json_incref(json_object_get(f.head, "state"));
+    } else {
+        blame_load_error(j, f.head);
+    }
+    frame_free(&f);
+    return 0;
+}
+
+const struct stage stage_load = {"load", load_run, false};

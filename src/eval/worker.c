@@ -1,0 +1,157 @@
+/* worker.c - 'eval --worker': claims verdict jobs from a queue (queue/verdict.h), several in flight, until the queue's
+ * owner goes away. Every thread holds its own connection and renews its own leases. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "eval/eval.h"
+#include "eval/record.h"
+#include "eval/job.h"
+#include "queue/queue.h"
+#include "queue/verdict.h"
+
+struct worker {
+    struct eval *ev;
+    const char *path, *name;
+    pid_t parent;
+};
+
+/* One lease being renewed while its owner works. */
+struct renewal {
+    struct queue *q;
+    const struct queue_job *job;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    bool done;
+};
+
+static void *renew_thread(void *arg)
+{
+    struct renewal *r = arg;
+    struct timespec at;
+
+    pthread_mutex_lock(&r->lock);
+    while (!r->done) {
+        clock_gettime(CLOCK_REALTIME, &at);
+        at.tv_sec += (time_t)(VERDICT_LEASE_S / 3);
+        if (pthread_cond_timedwait(&r->change, &r->lock, &at) != 0 && !r->done)
+            queue_heartbeat(r->q, r->job, VERDICT_LEASE_S, NULL);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* A request that cannot be judged at all still gets an answer: an infra record that says why. */
+static json_t *refusal(const char *task, const struct err *why)
+{
+    json_t *rec = record_new(task, "", "", "", "sim", "strict");
+
+    record_blame(rec, "infra", "task", "%s", why->msg);
+    record_settle(rec);
+    record_set(rec, "feedback", json_utf8(why->msg, strlen(why->msg)));
+    return rec;
+}
+
+static int judge(struct worker *w, const json_t *p, json_t **ret, struct err *e)
+{
+    const json_t *code = json_object_get(p, "task_code"), *text = json_object_get(p, "candidate");
+    struct eval_candidate c = {.name = "candidate", .kind = json_flag(p, "is_response", true) ? EXTRACT_RESPONSE : EXTRACT_FILE};
+    struct eval_options o;
+    struct task t;
+    int rc;
+
+    if (!json_is_string(code) || !json_is_string(text))
+        return err_set(e, ERR_INPUT, "a verdict request needs task_code and candidate");
+    if (eval_options_parse(json_object_get(p, "options"), &o, e) < 0 ||
+        task_make(json_str(p, "task_name", "task"), json_string_value(code), json_string_length(code), &t, e) < 0)
+        return -1;
+    c.text = json_string_value(text);
+    c.n = json_string_length(text);
+    rc = eval_one(w->ev, &t, &c, &o, ret, e);
+    task_free(&t);
+    return rc;
+}
+
+/* The verdict of a job as JSON text; NULL if we were interrupted. */
+static char *answer(struct worker *w, const struct queue_job *job)
+{
+    struct err why = ERR_INIT;
+    json_t *p = json_parse(job->payload, strlen(job->payload), "verdict request", &why), *rec = NULL;
+    char *text = NULL;
+
+    if (!p || judge(w, p, &rec, &why) < 0)
+        rec = why.kind == ERR_STOP ? NULL : refusal(p ? json_str(p, "task_name", "task") : "task", &why);
+    if (rec)
+        text = json_text(rec);
+    json_decref(rec);
+    json_decref(p);
+    return text;
+}
+
+/* The renewing thread uses our connection only while we do not: from here to its join. */
+static int serve_job(struct worker *w, struct queue *q, const struct queue_job *job, struct err *e)
+{
+    struct renewal r = {.q = q, .job = job, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+    pthread_t thread;
+    bool renewing = pthread_create(&thread, NULL, renew_thread, &r) == 0;
+    char *text = answer(w, job);
+    int rc;
+
+    if (renewing) {
+        pthread_mutex_lock(&r.lock);
+        r.done = true;
+        pthread_cond_signal(&r.change);
+        pthread_mutex_unlock(&r.lock);
+        pthread_join(thread, NULL);
+    }
+    rc = text ? queue_finish(q, job->id, text, e) : queue_fail(q, job, "interrupted", 1000, e);
+    free(text);
+    return rc;
+}
+
+static void *worker_thread(void *arg)
+{
+    struct worker *w = arg;
+    struct err e = ERR_INIT;
+    struct queue_job job;
+    struct queue *q = NULL;
+    int got = 0;
+
+    if (queue_open(w->path, &q, &e) < 0) {
+        log_error("%s", e.msg);
+        return NULL;
+    }
+    while (got >= 0 && !stop_requested() && getppid() == w->parent) {
+        got = queue_claim(q, w->name, VERDICT_LEASE_S, 1.0, &job, &e);
+        if (got != 1)
+            continue;
+        if (serve_job(w, q, &job, &e) < 0)
+            got = -1;
+        queue_job_free(&job);
+    }
+    if (got < 0 && e.kind != ERR_STOP)
+        log_error("worker: %s", e.msg);
+    queue_close(q);
+    return NULL;
+}
+
+int eval_worker(struct eval *ev, const char *queue_path, const char *name, struct err *e)
+{
+    struct worker w = {.ev = ev, .path = queue_path, .name = name, .parent = getppid()};
+    int n = eval_jobs(ev) * 2, started = 0;
+    pthread_t *threads = xcalloc((size_t)n, sizeof *threads);
+
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    while (started < n && pthread_create(&threads[started], NULL, worker_thread, &w) == 0)
+        started++;
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    free(threads);
+    return started ? 0 : err_set(e, ERR_ENV, "cannot start a worker thread");
+}
