@@ -1,0 +1,108 @@
+/* choose.c - see choose.h. */
+#include "nn/choose.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t argmax(int V, const float *z)
+{
+    int32_t best = 0;
+
+    for (int i = 1; i < V; i++)
+        if (z[i] > z[best])
+            best = i;
+    return best;
+}
+
+#define BLOCK 64
+#define MAX_BLOCKS 1024
+
+/* The first id whose cumulative weight exceeds u * sum; blocks are skipped by their sums. */
+static int32_t draw_all(int V, const float *p, double u)
+{
+    double total = 0, at = 0, block[MAX_BLOCKS];
+    int n = (V + BLOCK - 1) / BLOCK, per = (n + MAX_BLOCKS - 1) / MAX_BLOCKS, k = 0, i, last = 0;
+
+    for (int b = 0; b < n; b += per, k++) {
+        int end = (b + per) * BLOCK < V ? (b + per) * BLOCK : V;
+        double s[4] = {0};
+        for (i = b * BLOCK; i + 4 <= end; i += 4)
+            for (int j = 0; j < 4; j++)
+                s[j] += p[i + j];
+        for (; i < end; i++)
+            s[0] += p[i];
+        block[k] = (s[0] + s[1]) + (s[2] + s[3]);
+        total += block[k];
+    }
+    u *= total;
+    for (i = 0; i < k - 1 && at + block[i] <= u; i++)
+        at += block[i];
+    for (i *= per * BLOCK; i < V; i++) {
+        if (p[i] > 0)
+            last = i;
+        at += p[i];
+        if (at > u)
+            return i;
+    }
+    return last; // rounding left u a hair above the sum
+}
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct choice_candidate *x = a, *y = b;
+
+    if (x->p != y->p)
+        return x->p < y->p ? 1 : -1;
+    return x->id - y->id;
+}
+
+/* Ids below (1 - top_p) / V of the mass weigh less than 1 - top_p together, so the kept set is among the others. */
+static int collect(int V, const float *p, float sum, const struct choice_rule *rule, struct choice_candidate *c)
+{
+    float least = rule->top_p < 1 ? sum * (1 - rule->top_p) / (float)V : 0;
+    int n = 0;
+
+    for (int i = 0; i < V; i++)
+        if (p[i] >= least)
+            c[n++] = (struct choice_candidate){p[i], i};
+    qsort(c, (size_t)n, sizeof *c, by_weight);
+    return n;
+}
+
+static int32_t draw_top(int V, const float *p, float sum, const struct choice_rule *rule, double u,
+                        struct choice_candidate *c)
+{
+    int n = collect(V, p, sum, rule, c), kept = 0;
+    double mass = 0, at = 0;
+
+    n = rule->top_k > 0 && rule->top_k < n ? rule->top_k : n;
+    while (kept < n && (kept == 0 || mass < (double)rule->top_p * sum))
+        mass += c[kept++].p;
+    u *= mass;
+    for (int i = 0; i < kept; i++) {
+        at += c[i].p;
+        if (at > u)
+            return c[i].id;
+    }
+    return c[kept - 1].id;
+}
+
+int32_t choose_token(const struct ops *op, int V, const float *z, const struct choice_rule *rule, struct rng *r, float *scratch,
+                     struct choice_candidate *cand, float *ret_logp)
+{
+    bool greedy = rule->temperature <= 0, cut = rule->top_p < 1 || (rule->top_k > 0 && rule->top_k < V);
+    float inv = greedy ? 1.0f : 1.0f / rule->temperature, max, sum;
+    int32_t id;
+
+    memcpy(scratch, z, (size_t)V * sizeof *z);
+    sum = op->softmax_row(V, inv, scratch, &max);
+    if (greedy)
+        id = argmax(V, z);
+    else if (cut)
+        id = draw_top(V, scratch, sum, rule, rng_f64(r), cand);
+    else
+        id = draw_all(V, scratch, rng_f64(r));
+    *ret_logp = z[id] * inv - max - logf(sum);
+    return id;
+}
