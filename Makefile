@@ -52,6 +52,17 @@ $(B)/lib/$(1).a: $(call OBJ,$(1))
 endef
 $(foreach m,$(MODULES),$(eval $(call archive_rule,$(m))))
 
+# The CPU emulator's runtime: candidates link against it. Warp size is fixed when it is built.
+WARP     ?= 32
+SIMT_OBJ := $(patsubst simt/runtime/%.c,$(B)/obj/simt/%.o,$(wildcard simt/runtime/*.c))
+$(B)/obj/simt/%.o: simt/runtime/%.c
+	@mkdir -p $(@D)
+	$(CC) -Isimt/include -D_GNU_SOURCE -DSIMT_WARP_SIZE=$(WARP) -std=c11 -O2 -g -fPIC -fno-strict-aliasing $(WARN) -Wno-missing-prototypes -MMD -MP -c $< -o $@
+$(B)/lib/libsimt.so: $(SIMT_OBJ) simt/runtime/exports.map
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-soname,libsimt.so -Wl,--version-script=simt/runtime/exports.map -o $@ $(SIMT_OBJ) -lm -pthread
+all: $(B)/lib/libsimt.so
+
 $(B)/musacoder: $(call OBJ,cli) $(ARCHIVES)
 	$(CC) $(CFLAGS) -o $@ $(call OBJ,cli) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
 

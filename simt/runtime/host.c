@@ -1,0 +1,391 @@
+/* host.c - errors, device properties, streams, events and function attributes of the CUDA runtime API. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime.h"
+
+static int last_error, sticky_error;
+
+static const struct {
+    int code;
+    const char *name, *text;
+} errors[] = {
+    {0, "cudaSuccess", "no error"},
+    {1, "cudaErrorInvalidValue", "invalid argument"},
+    {2, "cudaErrorMemoryAllocation", "out of memory"},
+    {9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {12, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
+    {17, "cudaErrorInvalidDevicePointer", "invalid device pointer"},
+    {21, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
+    {98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    {100, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {400, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {600, "cudaErrorNotReady", "device not ready"},
+    {700, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
+    {702, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
+    {710, "cudaErrorAssert", "device-side assert triggered"},
+    {716, "cudaErrorMisalignedAddress", "misaligned address"},
+    {719, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {720, "cudaErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"},
+    {801, "cudaErrorNotSupported", "operation not supported"},
+    {999, "cudaErrorUnknown", "unknown error"},
+};
+#define N_ERRORS (sizeof errors / sizeof errors[0])
+
+void device_error(int code)
+{
+    last_error = code;
+}
+
+void device_error_sticky(int code)
+{
+    if (!sticky_error)
+        sticky_error = code;
+}
+
+int device_error_state(void)
+{
+    return sticky_error;
+}
+
+int cudaGetLastError(void), cudaPeekAtLastError(void);
+const char *cudaGetErrorString(int code), *cudaGetErrorName(int code);
+
+int cudaPeekAtLastError(void)
+{
+    return sticky_error ? sticky_error : last_error;
+}
+
+int cudaGetLastError(void)
+{
+    int code = cudaPeekAtLastError();
+
+    last_error = 0;
+    return code;
+}
+
+const char *cudaGetErrorString(int code)
+{
+    for (size_t i = 0; i < N_ERRORS; i++)
+        if (errors[i].code == code)
+            return errors[i].text;
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorName(int code)
+{
+    for (size_t i = 0; i < N_ERRORS; i++)
+        if (errors[i].code == code)
+            return errors[i].name;
+    return "unrecognized error code";
+}
+
+/* ---- device ---- */
+
+struct prop { /* cudaDeviceProp of host.h */
+    char name[256];
+    size_t total, shared_block, shared_optin, shared_sm, constant, pitch;
+    int regs_block, regs_sm, warp, threads_block, dim[3], grid[3], clock;
+    int major, minor, sms, threads_sm, blocks_sm, l2, mem_clock, mem_bus, concurrent, cooperative, unified, managed;
+    int integrated, map_host, engines, mode, ecc, bus, device, domain;
+};
+
+/* The limits that launches are held to; the rest describes an H100-class part so that heuristics take usual paths. */
+static const struct prop device = {
+    "musacoder sim", (size_t)16 << 30, SHARED_DEFAULT, SHARED_OPTIN, 228u << 10, 64u << 10, 0x7fffffff,
+    65536, 65536, WARP, MAX_THREADS, {1024, 1024, 64}, {0x7fffffff, 65535, 65535}, 1980000,
+    9, 0, 132, 2048, 32, 50 << 20, 2619000, 5120, 1, 0, 1, 1,
+    0, 1, 3, 0, 1, 0, 0, 0};
+
+int cudaDeviceSynchronize(void), cudaDeviceReset(void), cudaGetDevice(int *d), cudaSetDevice(int d);
+int cudaGetDeviceCount(int *n), cudaGetDeviceProperties(struct prop *p, int d);
+int cudaDeviceGetAttribute(int *value, int attr, int d), cudaDeviceSetLimit(int limit, size_t value);
+int cudaDeviceSetCacheConfig(int c), cudaDeviceSetSharedMemConfig(int c), cudaMemGetInfo(size_t *f, size_t *t);
+int cudaRuntimeGetVersion(int *v), cudaDriverGetVersion(int *v);
+
+int cudaDeviceSynchronize(void)
+{
+    return sticky_error;
+}
+
+int cudaDeviceReset(void)
+{
+    return CUDA_OK;
+}
+
+int cudaGetDevice(int *d)
+{
+    *d = 0;
+    return CUDA_OK;
+}
+
+int cudaSetDevice(int d)
+{
+    return d == 0 ? CUDA_OK : (device_error(CUDA_INVALID_DEVICE), CUDA_INVALID_DEVICE);
+}
+
+int cudaGetDeviceCount(int *n)
+{
+    *n = 1;
+    return CUDA_OK;
+}
+
+int cudaGetDeviceProperties(struct prop *p, int d)
+{
+    if (d != 0)
+        return cudaSetDevice(d);
+    *p = device;
+    return CUDA_OK;
+}
+
+int cudaDeviceGetAttribute(int *value, int attr, int d)
+{
+    const struct { int attr, value; } table[] = {
+        {1, device.threads_block}, {2, device.dim[0]}, {3, device.dim[1]}, {4, device.dim[2]},
+        {5, device.grid[0]}, {6, device.grid[1]}, {7, device.grid[2]}, {8, (int)device.shared_block},
+        {10, device.warp}, {12, device.regs_block}, {13, device.clock}, {16, device.sms}, {38, device.l2},
+        {39, device.threads_sm}, {75, device.major}, {76, device.minor}, {81, (int)device.shared_sm},
+        {95, device.cooperative}, {97, (int)device.shared_optin}};
+
+    if (d != 0)
+        return cudaSetDevice(d);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].attr == attr)
+            return *value = table[i].value, CUDA_OK;
+    return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
+}
+
+int cudaDeviceSetLimit(int limit, size_t value)
+{
+    (void)limit, (void)value;
+    return CUDA_OK;
+}
+
+int cudaDeviceSetCacheConfig(int c)
+{
+    (void)c;
+    return CUDA_OK;
+}
+
+int cudaDeviceSetSharedMemConfig(int c)
+{
+    (void)c;
+    return CUDA_OK;
+}
+
+int cudaMemGetInfo(size_t *f, size_t *t)
+{
+    *f = *t = device.total;
+    return CUDA_OK;
+}
+
+int cudaRuntimeGetVersion(int *v)
+{
+    *v = 12080;
+    return CUDA_OK;
+}
+
+int cudaDriverGetVersion(int *v)
+{
+    return cudaRuntimeGetVersion(v);
+}
+
+/* ---- streams and events ---- */
+
+struct CUstream_st { int unused; };
+struct CUevent_st { double ms; int recorded; };
+typedef struct CUstream_st *stream;
+typedef struct CUevent_st *event;
+
+int cudaStreamCreate(stream *s), cudaStreamCreateWithFlags(stream *s, unsigned flags);
+int cudaStreamCreateWithPriority(stream *s, unsigned flags, int priority), cudaStreamDestroy(stream s);
+int cudaStreamSynchronize(stream s), cudaStreamQuery(stream s), simt_stream_wait(stream s, event e, unsigned flags);
+int cudaEventCreate(event *e), cudaEventCreateWithFlags(event *e, unsigned flags), cudaEventDestroy(event e);
+int simt_event_record(event e, stream s), cudaEventSynchronize(event e), cudaEventQuery(event e);
+int cudaEventElapsedTime(float *ms, event a, event b);
+
+int cudaStreamCreate(stream *s)
+{
+    return (*s = calloc(1, sizeof **s)) ? CUDA_OK : CUDA_OUT_OF_MEMORY;
+}
+
+int cudaStreamCreateWithFlags(stream *s, unsigned flags)
+{
+    (void)flags;
+    return cudaStreamCreate(s);
+}
+
+int cudaStreamCreateWithPriority(stream *s, unsigned flags, int priority)
+{
+    (void)flags, (void)priority;
+    return cudaStreamCreate(s);
+}
+
+int cudaStreamDestroy(stream s)
+{
+    if ((uintptr_t)s > 2) /* the default streams are 0, 1 and 2 */
+        free(s);
+    return CUDA_OK;
+}
+
+int cudaStreamSynchronize(stream s)
+{
+    (void)s;
+    return sticky_error;
+}
+
+int cudaStreamQuery(stream s)
+{
+    (void)s;
+    return sticky_error;
+}
+
+int simt_stream_wait(stream s, event e, unsigned flags)
+{
+    (void)s, (void)e, (void)flags;
+    return sticky_error;
+}
+
+int cudaEventCreate(event *e)
+{
+    return (*e = calloc(1, sizeof **e)) ? CUDA_OK : CUDA_OUT_OF_MEMORY;
+}
+
+int cudaEventCreateWithFlags(event *e, unsigned flags)
+{
+    (void)flags;
+    return cudaEventCreate(e);
+}
+
+int cudaEventDestroy(event e)
+{
+    free(e);
+    return CUDA_OK;
+}
+
+int simt_event_record(event e, stream s)
+{
+    struct timespec t;
+
+    (void)s;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    e->ms = (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+    e->recorded = 1;
+    return sticky_error;
+}
+
+int cudaEventSynchronize(event e)
+{
+    (void)e;
+    return sticky_error;
+}
+
+int cudaEventQuery(event e)
+{
+    (void)e;
+    return sticky_error;
+}
+
+int cudaEventElapsedTime(float *ms, event a, event b)
+{
+    if (!a->recorded || !b->recorded)
+        return device_error(400), 400; /* cudaErrorInvalidResourceHandle */
+    *ms = (float)(b->ms - a->ms);
+    return sticky_error;
+}
+
+/* ---- kernels' attributes ---- */
+
+#define MAX_ATTRS 256
+static struct {
+    const void *fn;
+    const char *symbol; /* mangled; NULL if unknown */
+    size_t dynamic;
+} attrs[MAX_ATTRS];
+static int n_attrs;
+
+/* Does the mangled symbol name a function called 'name'? ("3foo" in "_Z3fooIfEvPT_") */
+static bool names(const char *symbol, const char *name)
+{
+    char part[128];
+    const char *p = symbol;
+
+    snprintf(part, sizeof part, "%zu%s", strlen(name), name);
+    while ((p = strstr(p, part)))
+        if (p > symbol && p[-1] >= '0' && p[-1] <= '9')
+            p++;
+        else
+            return true;
+    return !strcmp(symbol, name);
+}
+
+size_t max_dynamic_shared(const char *kernel, const void *fn)
+{
+    size_t max = SHARED_DEFAULT;
+
+    for (int i = 0; i < n_attrs; i++)
+        if (fn ? attrs[i].fn == fn : attrs[i].symbol && names(attrs[i].symbol, kernel))
+            if (attrs[i].dynamic > max)
+                max = attrs[i].dynamic;
+    return max;
+}
+
+int simt_func_set_attribute(const void *fn, int attr, int value);
+struct func_attributes {
+    size_t shared, constant, local;
+    int max_threads, registers, ptx, binary, max_dynamic;
+};
+int simt_func_get_attributes(struct func_attributes *ret, const void *fn);
+int simt_occupancy(int *blocks, const void *fn, int threads, size_t shared), simt_launch_unsupported(const char *what);
+
+int simt_func_set_attribute(const void *fn, int attr, int value)
+{
+    if (attr != 8) /* cudaFuncAttributeMaxDynamicSharedMemorySize; the others are hints */
+        return CUDA_OK;
+    if (!fn || value < 0 || (size_t)value > SHARED_OPTIN || n_attrs == MAX_ATTRS) {
+        finding("launch_error", __builtin_return_address(0), true, "cudaFuncSetAttribute asks for %d bytes of dynamic "
+                "shared memory; at most %u are possible", value, SHARED_OPTIN);
+        return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
+    }
+    attrs[n_attrs].fn = fn;
+    attrs[n_attrs].symbol = symbol_name(fn);
+    attrs[n_attrs++].dynamic = (size_t)value;
+    return CUDA_OK;
+}
+
+int simt_func_get_attributes(struct func_attributes *ret, const void *fn)
+{
+    memset(ret, 0, sizeof *ret);
+    ret->max_threads = MAX_THREADS;
+    ret->registers = 32;
+    ret->ptx = ret->binary = 90;
+    ret->max_dynamic = (int)max_dynamic_shared("", fn);
+    return CUDA_OK;
+}
+
+int simt_occupancy(int *blocks, const void *fn, int threads, size_t shared)
+{
+    int by_threads = threads > 0 ? device.threads_sm / threads : 0;
+    int by_shared = shared > 0 ? (int)(device.shared_sm / shared) : device.blocks_sm;
+
+    (void)fn;
+    *blocks = by_threads < by_shared ? by_threads : by_shared;
+    if (*blocks > device.blocks_sm)
+        *blocks = device.blocks_sm;
+    return CUDA_OK;
+}
+
+int simt_launch_unsupported(const char *what)
+{
+    finding("launch_error", __builtin_return_address(0), true, "%s is not emulated; use kernel<<<...>>>(...)", what);
+    return device_error(CUDA_NOT_SUPPORTED), CUDA_NOT_SUPPORTED;
+}
+
+void host_reset(void)
+{
+    last_error = sticky_error = 0;
+}

@@ -1,0 +1,488 @@
+/* launch.c - runs a grid: blocks one after the other, the threads of a block as lazy fibers.
+ *
+ * One fiber runs thread 0, 1, 2, ... in a plain loop; only when a thread has to wait does its fiber stay behind and
+ * another one take over the loop. A kernel without barriers therefore never switches. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime.h"
+
+struct run run;
+struct simt_dim3u threadIdx, blockIdx, blockDim, gridDim;
+const int warpSize = WARP;
+const struct simt_dim3u *thread_index;
+char simt_dynamic_shared[SHARED_OPTIN + 1024] __attribute__((aligned(1024)));
+
+static struct simt_dim3u index_table[MAX_THREADS], index_shape;
+static int order_table[MAX_THREADS];
+static uint64_t schedule;
+static int ablation;
+static struct list idle; /* fibers that finished their loop and can start it again */
+static int n_fibers;     /* fibers armed so far */
+static bool torn = true; /* the last launch ended in the middle */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- lists of fibers ---- */
+
+static void list_add(struct list *l, struct fiber *f)
+{
+    f->next = NULL;
+    if (l->tail)
+        l->tail->next = f;
+    else
+        l->head = f;
+    l->tail = f;
+}
+
+static struct fiber *list_take(struct list *l)
+{
+    struct fiber *f = l->head;
+
+    if (f && !(l->head = f->next))
+        l->tail = NULL;
+    return f;
+}
+
+void wake_all(struct list *l)
+{
+    struct list *r = &run.block.ready;
+
+    if (!l->head)
+        return;
+    if (r->tail)
+        r->tail->next = l->head;
+    else
+        r->head = l->head;
+    r->tail = l->tail;
+    l->head = l->tail = NULL;
+}
+
+/* ---- switching ---- */
+
+static void thread_loop(void);
+
+static void go_on(struct fiber *f, void **save)
+{
+    run.current = f;
+    if (f->thread >= 0)
+        threadIdx = thread_index[f->thread];
+    fiber_switch(save, f->sp);
+}
+
+static void to_host(void **save, enum launch_end end)
+{
+    run.end = end;
+    run.current = NULL;
+    fiber_switch(save, run.host_sp);
+}
+
+static struct fiber *spare_fiber(void)
+{
+    struct fiber *f = list_take(&idle);
+
+    if (!f && n_fibers < MAX_THREADS && (f = fiber_get(n_fibers))) {
+        fiber_arm(f, thread_loop);
+        n_fibers++;
+    }
+    return f;
+}
+
+/* Leaves the running fiber (already put into a list) for whoever can go on. */
+static void leave(struct fiber *me)
+{
+    struct block *b = &run.block;
+    struct fiber *f = list_take(&b->ready);
+
+    if (f == me) {
+        run.current = me;
+        return;
+    }
+    if (!f && b->next < b->n && !(f = spare_fiber())) {
+        finding("crash", NULL, false, "out of memory for the stacks of a block of %d threads", b->n);
+        to_host(&me->sp, LAUNCH_ABORTED);
+    }
+    if (f)
+        go_on(f, &me->sp);
+    else
+        to_host(&me->sp, b->exited == b->n ? LAUNCH_DONE : LAUNCH_DEADLOCK);
+}
+
+void wait_in(struct list *l)
+{
+    struct fiber *me = run.current;
+
+    check_suspend();
+    list_add(l, me);
+    leave(me);
+}
+
+int this_thread(void)
+{
+    return run.current->thread;
+}
+
+void abort_kernel(void)
+{
+    void *gone;
+
+    to_host(&gone, LAUNCH_ABORTED);
+    __builtin_unreachable();
+}
+
+/* ---- the block barrier ---- */
+
+static void barrier_release(void)
+{
+    struct block *b = &run.block;
+    unsigned next = ++b->generation & 1;
+
+    b->arrived = 0;
+    b->vote[next].count = b->vote[next].any = 0;
+    b->vote[next].all = 1;
+    check_barrier();
+    wake_all(&b->at_barrier);
+}
+
+static void compare_places(const void *pc)
+{
+    struct source_line a, c;
+
+    if (run.block.barrier_pc == pc)
+        return;
+    a = line_of((const char *)run.block.barrier_pc - 1);
+    c = line_of((const char *)pc - 1);
+    if (a.line && c.line && a.line != c.line)
+        finding("divergence", pc, true, "threads of one block wait at different barriers: line %d and line %d; "
+                "__syncthreads must be reached by all threads together", a.line, c.line);
+}
+
+static int barrier(int predicate, const void *pc, int which)
+{
+    struct block *b = &run.block;
+    unsigned parity = b->generation & 1;
+
+    if (!run.in_kernel)
+        return 0;
+    b->vote[parity].count += predicate != 0;
+    b->vote[parity].all &= predicate != 0;
+    b->vote[parity].any |= predicate != 0;
+    if (b->arrived++ == 0)
+        b->barrier_pc = pc;
+    else
+        compare_places(pc);
+    if (b->arrived == b->n - b->exited) {
+        struct fiber *me = run.current;
+
+        check_suspend();
+        list_add(&b->at_barrier, me);
+        barrier_release();
+        leave(me);
+    } else {
+        wait_in(&b->at_barrier);
+    }
+    return which == 0 ? b->vote[parity].count : which == 1 ? b->vote[parity].all : b->vote[parity].any;
+}
+
+void simt_syncthreads(void);
+int simt_syncthreads_count(int predicate), simt_syncthreads_and(int predicate), simt_syncthreads_or(int predicate);
+
+void simt_syncthreads(void)
+{
+    barrier(0, __builtin_return_address(0), 0);
+}
+
+int simt_syncthreads_count(int predicate)
+{
+    return barrier(predicate, __builtin_return_address(0), 0);
+}
+
+int simt_syncthreads_and(int predicate)
+{
+    return barrier(predicate, __builtin_return_address(0), 1);
+}
+
+int simt_syncthreads_or(int predicate)
+{
+    return barrier(predicate, __builtin_return_address(0), 2);
+}
+
+/* ---- threads ---- */
+
+static void thread_exited(int t)
+{
+    struct block *b = &run.block;
+    struct warp *w = &b->warp[t / WARP];
+
+    check_suspend();
+    b->exited++;
+    w->alive &= ~LANE_BIT(t % WARP);
+    if (w->ops)
+        warp_lane_exited(w);
+    if (b->arrived > 0 && b->arrived == b->n - b->exited) /* as on hardware: returned threads are not waited for */
+        barrier_release();
+}
+
+static void thread_loop(void)
+{
+    struct fiber *me = run.current;
+    struct block *b = &run.block;
+
+    for (;;) {
+        while (b->next < b->n) {
+            int t = order_table[b->next++];
+
+            me->thread = t;
+            threadIdx = thread_index[t];
+            run.launch->body(run.launch->ctx);
+            thread_exited(t);
+        }
+        me->thread = -1;
+        list_add(&idle, me);
+        leave(me);
+    }
+}
+
+/* ---- blocks ---- */
+
+/* An unwritten word reads as NaN, and as a number that no correct program expects. */
+static void poison_shared(void)
+{
+    memset(simt_dynamic_shared, 0xff, run.launch->shared);
+    if (run.shared_lo)
+        memset(run.shared_lo, 0xff, (size_t)(run.shared_hi - run.shared_lo));
+}
+
+static void block_reset(struct block *b, int n)
+{
+    int warps = (n + WARP - 1) / WARP;
+
+    b->n = n;
+    b->next = b->exited = b->arrived = 0;
+    b->vote[0].count = b->vote[0].any = b->vote[1].count = b->vote[1].any = 0;
+    b->vote[0].all = b->vote[1].all = 1;
+    b->generation = 0;
+    b->at_barrier = b->ready = (struct list){NULL, NULL};
+    for (int w = 0; w < warps; w++) {
+        int lanes = n - w * WARP < WARP ? n - w * WARP : WARP;
+
+        b->warp[w].alive = lanes == WARP ? ~(mask_t)0 : LANE_BIT(lanes) - 1;
+        b->warp[w].ops = NULL;
+        b->warp[w].epoch = 0;
+    }
+}
+
+static void explain_deadlock(void)
+{
+    const struct block *b = &run.block;
+
+    if (b->arrived > 0) {
+        struct source_line l = line_of((const char *)b->barrier_pc - 1);
+
+        finding("divergence", b->barrier_pc, true, "deadlock: %d of %d threads wait at the barrier of line %d, %d "
+                "returned, the others wait elsewhere", b->arrived, b->n, l.line, b->exited);
+    } else {
+        warp_explain_deadlock();
+    }
+}
+
+static bool run_block(uint64_t index, int threads)
+{
+    const struct simt_launch *l = run.launch;
+    struct fiber *f;
+
+    run.block_index = index;
+    blockIdx.x = (unsigned)(index % l->grid.x);
+    blockIdx.y = (unsigned)(index / l->grid.x % l->grid.y);
+    blockIdx.z = (unsigned)(index / l->grid.x / l->grid.y);
+    block_reset(&run.block, threads);
+    poison_shared();
+    check_block_start();
+    if (!(f = spare_fiber())) {
+        finding("crash", NULL, false, "out of memory for stacks");
+        return false;
+    }
+    go_on(f, &run.host_sp);
+    if (run.end == LAUNCH_DEADLOCK)
+        explain_deadlock();
+    return run.end == LAUNCH_DONE;
+}
+
+/* ---- orders ---- */
+
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static void make_order(int n)
+{
+    for (int i = 0; i < n; i++)
+        order_table[i] = schedule == 1 ? n - 1 - i : i;
+    for (int i = n - 1; schedule > 1 && i > 0; i--) {
+        int k = (int)(mix(schedule + (uint64_t)i) % (uint64_t)(i + 1)), t = order_table[i];
+
+        order_table[i] = order_table[k];
+        order_table[k] = t;
+    }
+}
+
+/* Random orders walk the blocks with a stride that is coprime to their number. */
+static uint64_t block_stride(uint64_t n)
+{
+    uint64_t s = mix(schedule) % n | 1;
+
+    for (;; s++) {
+        uint64_t a = n, b = s;
+
+        while (b) {
+            uint64_t r = a % b;
+            a = b, b = r;
+        }
+        if (a == 1)
+            return s % n ? s % n : 1;
+    }
+}
+
+static void make_index_table(struct simt_dim shape, int n)
+{
+    thread_index = index_table;
+    if (index_shape.x == shape.x && index_shape.y == shape.y && index_shape.z >= shape.z)
+        return;
+    for (int t = 0; t < n; t++) {
+        index_table[t].x = (unsigned)t % shape.x;
+        index_table[t].y = (unsigned)t / shape.x % shape.y;
+        index_table[t].z = (unsigned)t / shape.x / shape.y;
+    }
+    index_shape.x = shape.x, index_shape.y = shape.y, index_shape.z = shape.z;
+}
+
+/* ---- launches ---- */
+
+/* NULL, or what is wrong with the configuration. */
+static const char *refuse(const struct simt_launch *l, char *text, size_t n, int *code)
+{
+    uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z;
+    size_t limit = max_dynamic_shared(l->kernel, l->fn), fixed;
+
+    *code = CUDA_INVALID_CONFIGURATION;
+    if (!threads || !l->grid.x || !l->grid.y || !l->grid.z)
+        snprintf(text, n, "grid (%u,%u,%u) of blocks (%u,%u,%u) is empty; skip the launch when there is no work",
+                 l->grid.x, l->grid.y, l->grid.z, l->block.x, l->block.y, l->block.z);
+    else if (l->block.x > 1024 || l->block.y > 1024 || l->block.z > 64 || threads > MAX_THREADS)
+        snprintf(text, n, "block (%u,%u,%u) has %llu threads; at most 1024 (and 64 in z) are possible", l->block.x,
+                 l->block.y, l->block.z, (unsigned long long)threads);
+    else if (l->grid.x > 0x7fffffff || l->grid.y > 65535 || l->grid.z > 65535)
+        snprintf(text, n, "grid (%u,%u,%u) is too large; at most (2147483647,65535,65535) blocks are possible",
+                 l->grid.x, l->grid.y, l->grid.z);
+    else if ((fixed = static_shared_of(l->fn ? l->fn : (const void *)l->body, l->kernel)) > SHARED_DEFAULT)
+        snprintf(text, n, "%zu bytes of static shared memory; at most %u are possible, more only as dynamic shared memory",
+                 fixed, SHARED_DEFAULT);
+    else if (l->shared + fixed > limit) {
+        *code = CUDA_INVALID_VALUE;
+        snprintf(text, n, "%zu bytes of shared memory (%zu static, %zu dynamic); the limit is %zu%s", l->shared + fixed,
+                 fixed, l->shared, limit, limit < SHARED_OPTIN ? " unless cudaFuncSetAttribute raises it" : "");
+    } else
+        return NULL;
+    return text;
+}
+
+static void run_grid(const struct simt_launch *l, uint64_t blocks, int threads)
+{
+    uint64_t stride = schedule > 1 && blocks > 1 ? block_stride(blocks) : 1, at = 0;
+
+    for (uint64_t i = 0; i < blocks; i++) {
+        uint64_t index = schedule == 1 ? blocks - 1 - i : at;
+
+        if (!run_block(index, threads))
+            break;
+        at = (at + stride) % blocks;
+    }
+}
+
+static void fibers_forget(void)
+{
+    idle = (struct list){NULL, NULL};
+    n_fibers = 0;
+    run.current = NULL;
+}
+
+/* Crashes of kernel code come back here by siglongjmp: the fibers are given up, the process goes on. */
+static void run_guarded(const struct simt_launch *l, uint64_t blocks, int threads)
+{
+    run.end = LAUNCH_DONE;
+    run.launch = l;
+    run.owner = pthread_self();
+    if (!tls_of((const void *)l->body, &run.shared_lo, &run.shared_hi))
+        run.shared_lo = run.shared_hi = NULL;
+    if (torn)
+        warp_reset();
+    check_launch_start();
+    if (sigsetjmp(run.escape, 1) == 0) {
+        run.in_kernel = true;
+        run_grid(l, blocks, threads);
+    } else {
+        run.end = LAUNCH_ABORTED;
+    }
+    run.in_kernel = false;
+    check_launch_end();
+    run.launch = NULL;
+    torn = run.end != LAUNCH_DONE;
+    if (torn)
+        fibers_forget();
+}
+
+static void launch(const struct simt_launch *l)
+{
+    uint64_t blocks = (uint64_t)l->grid.x * l->grid.y * l->grid.z;
+    int threads = (int)(l->block.x * l->block.y * l->block.z);
+
+    blockDim.x = l->block.x, blockDim.y = l->block.y, blockDim.z = l->block.z;
+    gridDim.x = l->grid.x, gridDim.y = l->grid.y, gridDim.z = l->grid.z;
+    make_index_table(l->block, threads);
+    make_order(threads);
+    crash_install();
+    memory_open();
+    run_guarded(l, blocks, threads);
+    memory_close();
+    if (run.end != LAUNCH_DONE && !device_error_state())
+        device_error_sticky(run.end == LAUNCH_DEADLOCK ? CUDA_LAUNCH_TIMEOUT : CUDA_LAUNCH_FAILURE);
+}
+
+void simt_run(const struct simt_launch *l)
+{
+    char text[256];
+    const char *why;
+    int code;
+
+    if (run.in_kernel) { /* dynamic parallelism */
+        finding("launch_error", NULL, false, "a kernel launches '%s'; launches from device code are not emulated", l->kernel);
+        abort_kernel();
+    }
+    pthread_mutex_lock(&turn);
+    why = refuse(l, text, sizeof text, &code);
+    count_launch(l->kernel, why ? 0 : (uint64_t)l->grid.x * l->grid.y * l->grid.z * l->block.x * l->block.y * l->block.z,
+                 why != NULL);
+    if (why) {
+        run.launch = l;
+        finding("launch_error", NULL, false, "launch of '%s' refused: %s", l->kernel, why);
+        run.launch = NULL;
+        device_error(code);
+    } else if (!ablation && !device_error_state()) {
+        launch(l);
+    }
+    pthread_mutex_unlock(&turn);
+}
+
+void simt_set_ablation(int on)
+{
+    ablation = on;
+}
+
+void simt_set_schedule(uint64_t order)
+{
+    schedule = order;
+}

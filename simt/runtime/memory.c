@@ -1,0 +1,360 @@
+/* memory.c - which addresses are device memory: the registry, the hooks that open it, cudaMalloc and copies. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime.h"
+
+static struct range **ranges; /* sorted by lo, disjoint */
+static size_t n_ranges, cap_ranges;
+static uintptr_t arena_lo, arena_hi;
+static void (*hook_enter)(void), (*hook_leave)(void);
+static int open_count;
+static void *(*user_alloc)(size_t);
+static int (*user_release)(void *);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Number of ranges that start at or below addr. */
+static size_t upper(uintptr_t addr)
+{
+    size_t lo = 0, hi = n_ranges;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (ranges[mid]->lo <= addr)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+struct range *memory_find(uintptr_t addr)
+{
+    size_t i = upper(addr);
+
+    return i > 0 && addr < ranges[i - 1]->hi ? ranges[i - 1] : NULL;
+}
+
+struct range *memory_nearest(uintptr_t addr)
+{
+    size_t i = upper(addr);
+    struct range *below = i > 0 ? ranges[i - 1] : NULL, *above = i < n_ranges ? ranges[i] : NULL;
+
+    if (!below || !above)
+        return below ? below : above;
+    if (addr < below->hi)
+        return below;
+    return addr - below->hi <= above->lo - addr ? below : above;
+}
+
+bool memory_is_device(uintptr_t addr)
+{
+    return (addr >= arena_lo && addr < arena_hi) || memory_find(addr);
+}
+
+void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n)
+{
+    const struct range *r = memory_nearest(addr);
+
+    if (!r)
+        snprintf(out, n, "no device memory is known");
+    else if (addr >= r->hi)
+        snprintf(out, n, "%zu bytes past the end of '%s' (%zu bytes)", (size_t)(addr - r->hi), r->name,
+                 (size_t)(r->hi - r->lo));
+    else if (addr < r->lo)
+        snprintf(out, n, "%zu bytes before '%s' (%zu bytes)", (size_t)(r->lo - addr), r->name, (size_t)(r->hi - r->lo));
+    else
+        snprintf(out, n, "at byte %zu of '%s' (%zu bytes)%s", (size_t)(addr - r->lo), r->name, (size_t)(r->hi - r->lo),
+                 addr + bytes > r->hi ? ", across its end" : "");
+}
+
+static bool grow(void)
+{
+    size_t cap = cap_ranges ? cap_ranges * 2 : 256;
+    struct range **p;
+
+    if (n_ranges < cap_ranges)
+        return true;
+    if (!(p = realloc(ranges, cap * sizeof *p)))
+        return false;
+    ranges = p;
+    cap_ranges = cap;
+    return true;
+}
+
+static int insert(uintptr_t lo, uintptr_t hi, const char *name)
+{
+    size_t i = upper(lo);
+    struct range *r;
+
+    if (hi < lo || (i > 0 && lo < ranges[i - 1]->hi) || (i > 0 && lo == ranges[i - 1]->lo) ||
+        (i < n_ranges && hi > ranges[i]->lo) || !grow() || !(r = calloc(1, sizeof *r)))
+        return -1;
+    r->lo = lo, r->hi = hi;
+    snprintf(r->name, sizeof r->name, "%s", name ? name : "device memory");
+    memmove(ranges + i + 1, ranges + i, (n_ranges - i) * sizeof *ranges);
+    ranges[i] = r;
+    n_ranges++;
+    return 0;
+}
+
+int simt_mem_register(const void *ptr, size_t bytes, const char *name)
+{
+    int rc;
+
+    pthread_mutex_lock(&lock);
+    rc = insert((uintptr_t)ptr, (uintptr_t)ptr + bytes, name);
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+int simt_mem_unregister(const void *ptr)
+{
+    size_t i;
+    int rc = -1;
+
+    pthread_mutex_lock(&lock);
+    i = upper((uintptr_t)ptr);
+    if (i > 0 && ranges[i - 1]->lo == (uintptr_t)ptr) {
+        shadow_free(ranges[i - 1]);
+        free(ranges[i - 1]);
+        n_ranges--;
+        memmove(ranges + i - 1, ranges + i, (n_ranges - (i - 1)) * sizeof *ranges);
+        rc = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+void simt_set_memory_hooks(void (*enter)(void), void (*leave)(void))
+{
+    hook_enter = enter;
+    hook_leave = leave;
+}
+
+void simt_set_device_arena(const void *lo, size_t bytes)
+{
+    arena_lo = (uintptr_t)lo;
+    arena_hi = arena_lo + bytes;
+}
+
+void simt_set_allocator(void *(*alloc)(size_t bytes), int (*release)(void *ptr))
+{
+    user_alloc = alloc;
+    user_release = release;
+}
+
+void memory_open(void)
+{
+    if (open_count++ == 0 && hook_enter)
+        hook_enter();
+}
+
+void memory_close(void)
+{
+    if (open_count > 0 && --open_count == 0 && hook_leave)
+        hook_leave();
+}
+
+void memory_close_all(void)
+{
+    if (open_count > 0 && hook_leave)
+        hook_leave();
+    open_count = 0;
+}
+
+int simt_busy(void)
+{
+    return open_count > 0;
+}
+
+/* ---- cudaMalloc: pages of its own, the end against a guard page, filled with NaN ---- */
+
+#define PAGE ((size_t)4096)
+#define ALIGN ((size_t)256) /* as cudaMalloc promises */
+
+struct head { /* in the page before the first data page */
+    void *base;
+    size_t mapped;
+};
+
+static void *guarded_alloc(size_t bytes)
+{
+    size_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN, pages = (room + PAGE - 1) / PAGE, total = (pages + 2) * PAGE;
+    char *base = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p;
+
+    if (base == MAP_FAILED)
+        return NULL;
+    mprotect(base + (pages + 1) * PAGE, PAGE, PROT_NONE);
+    p = base + PAGE + pages * PAGE - room;
+    *(struct head *)base = (struct head){base, total};
+    memset(p, 0xff, room);
+    if (simt_mem_register(p, bytes, "cudaMalloc") < 0) {
+        munmap(base, total);
+        return NULL;
+    }
+    return p;
+}
+
+static int guarded_free(void *p)
+{
+    struct range *r = memory_find((uintptr_t)p);
+    struct head *h = (struct head *)(((uintptr_t)p & ~(PAGE - 1)) - PAGE);
+
+    if (!r || r->lo != (uintptr_t)p || strcmp(r->name, "cudaMalloc") || simt_mem_unregister(p) < 0)
+        return -1;
+    munmap(h->base, h->mapped);
+    return 0;
+}
+
+int simt_malloc(void **p, size_t bytes), simt_malloc_host(void **p, size_t bytes), cudaFree(void *p), cudaFreeHost(void *p);
+
+int simt_malloc(void **p, size_t bytes)
+{
+    void *got;
+
+    if (!p)
+        return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
+    if (bytes == 0)
+        return *p = NULL, CUDA_OK;
+    if (bytes > (size_t)1 << 40 || !(got = user_alloc ? user_alloc(bytes) : guarded_alloc(bytes)))
+        return device_error(CUDA_OUT_OF_MEMORY), CUDA_OUT_OF_MEMORY;
+    *p = got;
+    return CUDA_OK;
+}
+
+int cudaFree(void *p)
+{
+    if (!p)
+        return CUDA_OK;
+    if ((user_release ? user_release(p) : guarded_free(p)) < 0)
+        return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
+    return CUDA_OK;
+}
+
+int simt_malloc_host(void **p, size_t bytes)
+{
+    *p = malloc(bytes ? bytes : 1);
+    return *p ? CUDA_OK : CUDA_OUT_OF_MEMORY;
+}
+
+int cudaFreeHost(void *p)
+{
+    free(p);
+    return CUDA_OK;
+}
+
+/* ---- copies ---- */
+
+/* Does [p, p+n) run out of the device memory that holds p? Then the copy is refused, as the driver would. */
+static bool runs_out(const void *p, size_t n)
+{
+    const struct range *r = memory_find((uintptr_t)p);
+
+    return r && (uintptr_t)p + n > r->hi;
+}
+
+static int refuse_copy(const char *what, const void *p, size_t n, const void *pc)
+{
+    char where[160];
+
+    memory_describe((uintptr_t)p, n, where, sizeof where);
+    finding("out_of_bounds", pc, true, "%s of %zu bytes %s", what, n, where);
+    device_error(CUDA_INVALID_VALUE);
+    return CUDA_INVALID_VALUE;
+}
+
+static int copy(void *to, const void *from, size_t n, const void *pc)
+{
+    if (n == 0)
+        return device_error_state();
+    if (!to || !from)
+        return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
+    if (runs_out(to, n))
+        return refuse_copy("copy", to, n, pc);
+    if (runs_out(from, n))
+        return refuse_copy("copy", from, n, pc);
+    crash_install();
+    memory_open();
+    memmove(to, from, n);
+    memory_close();
+    return device_error_state();
+}
+
+int cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
+int simt_memcpy_async(void *to, const void *from, size_t bytes, int kind, void *stream);
+int simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, int kind);
+int cudaMemset(void *p, int value, size_t bytes), simt_memset_async(void *p, int value, size_t bytes, void *stream);
+int simt_copy_symbol(void *to, const void *from, size_t bytes);
+
+static bool bad_kind(int kind)
+{
+    return kind < 0 || kind > 4;
+}
+
+int cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
+{
+    if (bad_kind(kind))
+        return device_error(21), 21; /* cudaErrorInvalidMemcpyDirection */
+    return copy(to, from, bytes, __builtin_return_address(0));
+}
+
+int simt_memcpy_async(void *to, const void *from, size_t bytes, int kind, void *stream)
+{
+    (void)stream;
+    if (bad_kind(kind))
+        return device_error(21), 21;
+    return copy(to, from, bytes, __builtin_return_address(0));
+}
+
+int simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, int kind)
+{
+    (void)kind;
+    if (w > tp || w > fp)
+        return device_error(12), 12; /* cudaErrorInvalidPitchValue */
+    for (size_t i = 0; i < h; i++) {
+        int rc = copy((char *)to + i * tp, (const char *)from + i * fp, w, __builtin_return_address(0));
+
+        if (rc)
+            return rc;
+    }
+    return device_error_state();
+}
+
+static int set(void *p, int value, size_t bytes, const void *pc)
+{
+    if (bytes == 0)
+        return device_error_state();
+    if (!p)
+        return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
+    if (runs_out(p, bytes))
+        return refuse_copy("memset", p, bytes, pc);
+    if (!memory_is_device((uintptr_t)p)) {
+        finding("illegal_access", pc, true, "cudaMemset of %zu bytes at %p, which is not device memory", bytes, p);
+        return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
+    }
+    memory_open();
+    memset(p, value, bytes);
+    memory_close();
+    return device_error_state();
+}
+
+int cudaMemset(void *p, int value, size_t bytes)
+{
+    return set(p, value, bytes, __builtin_return_address(0));
+}
+
+int simt_memset_async(void *p, int value, size_t bytes, void *stream)
+{
+    (void)stream;
+    return set(p, value, bytes, __builtin_return_address(0));
+}
+
+int simt_copy_symbol(void *to, const void *from, size_t bytes)
+{
+    return copy(to, from, bytes, __builtin_return_address(0));
+}

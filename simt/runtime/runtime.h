@@ -1,0 +1,165 @@
+/* runtime.h - what the files of libsimt share: the running launch and block, findings, and the seams between the
+ * scheduler, the checker and the crash handler. There is one of each per process: launches take turns under a lock. */
+#ifndef SIMT_RUNTIME_H
+#define SIMT_RUNTIME_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fiber.h"
+#include "simt/abi.h"
+
+#define WARP SIMT_WARP_SIZE
+#define MAX_THREADS 1024
+#define MAX_WARPS (MAX_THREADS / WARP)
+#define SHARED_DEFAULT (48u << 10) /* bytes a block may use without asking */
+#define SHARED_OPTIN (227u << 10)
+
+#if WARP > 64
+typedef unsigned __int128 mask_t;
+#elif WARP > 32
+typedef uint64_t mask_t;
+#else
+typedef uint32_t mask_t;
+#endif
+#define LANE_BIT(lane) ((mask_t)1 << (lane))
+
+/* The error codes of cuda_runtime.h that the runtime itself sets. */
+enum cuda_code {
+    CUDA_OK = 0,
+    CUDA_INVALID_VALUE = 1,
+    CUDA_OUT_OF_MEMORY = 2,
+    CUDA_INVALID_CONFIGURATION = 9,
+    CUDA_INVALID_DEVICE = 101,
+    CUDA_ILLEGAL_ADDRESS = 700,
+    CUDA_LAUNCH_TIMEOUT = 702,
+    CUDA_ASSERT = 710,
+    CUDA_MISALIGNED = 716,
+    CUDA_LAUNCH_FAILURE = 719,
+    CUDA_NOT_SUPPORTED = 801
+};
+
+/* ---- launch.c: the running launch ---- */
+struct list { /* of suspended fibers, in the order in which they go on */
+    struct fiber *head, *tail;
+};
+
+struct warp_op { /* one warp operation that waits for its lanes, or whose results are being read */
+    mask_t mask, arrived;
+    int kind;
+    const void *pc;
+    struct list waiting;
+    uint64_t value[WARP];
+    mask_t ballot;
+    int readers;
+    bool complete;
+    struct warp_op *next;
+};
+
+struct warp {
+    mask_t alive;
+    struct warp_op *ops; /* not complete */
+    uint32_t epoch;      /* __syncwarp calls completed: orders memory within the warp */
+};
+
+struct block {
+    int n, next, exited; /* threads of the block, next one to start, those that returned */
+    int arrived;         /* at the block barrier */
+    const void *barrier_pc;
+    uint32_t generation;
+    struct { int count, all, any; } vote[2]; /* of __syncthreads_*, by parity of the generation */
+    struct list at_barrier, ready;
+    struct warp warp[MAX_WARPS];
+};
+
+enum launch_end { LAUNCH_DONE, LAUNCH_DEADLOCK, LAUNCH_ABORTED };
+
+struct run {
+    const struct simt_launch *launch; /* NULL outside kernels */
+    struct block block;
+    struct fiber *current;
+    uint64_t block_index; /* linear */
+    bool in_kernel;
+    pthread_t owner; /* the host thread that launched */
+    void *host_sp;
+    sigjmp_buf escape; /* where crashes go */
+    enum launch_end end;
+    char *shared_lo, *shared_hi; /* static shared memory: the thread-local segment of the kernel's .so */
+};
+extern struct run run;
+
+struct simt_dim3u { unsigned x, y, z; };
+extern struct simt_dim3u threadIdx, blockIdx, blockDim, gridDim;
+extern const struct simt_dim3u *thread_index; /* by linear index in the block */
+
+int this_thread(void);
+void wait_in(struct list *l);         /* suspends the running thread; l decides when it goes on */
+void wake_all(struct list *l);        /* everybody in l becomes ready, in order */
+void abort_kernel(void) __attribute__((noreturn)); /* from kernel code: ends the launch; findings say why */
+
+/* ---- warp.c ---- */
+void warp_reset(void);
+void warp_lane_exited(struct warp *w); /* operations that waited for that lane only may now complete */
+void warp_explain_deadlock(void);
+
+/* ---- host.c ---- */
+void device_error(int code);           /* of the launch: returned by cudaGetLastError once */
+void device_error_sticky(int code);    /* after a crash: every call fails until simt_reset */
+int device_error_state(void);
+size_t max_dynamic_shared(const char *kernel, const void *fn);
+void host_reset(void);
+
+/* ---- memory.c ---- */
+struct range {
+    uintptr_t lo, hi;
+    char name[48];
+    struct cell *shadow; /* of check.c; mapped on first use */
+};
+void memory_open(void); /* nested */
+void memory_close(void);
+void memory_close_all(void);
+struct range *memory_find(uintptr_t addr);                 /* the range that holds addr, or NULL */
+struct range *memory_nearest(uintptr_t addr);              /* closest range, or NULL */
+bool memory_is_device(uintptr_t addr);                     /* registered, or in the arena */
+void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n); /* "4 bytes past the end of 'x' (..)" */
+void shadow_free(struct range *r);
+
+/* ---- findings.c ---- */
+/* pc: an address in the guilty code (after_call: a return address), or NULL: then the launch's line is used. */
+void finding(const char *kind, const void *pc, bool after_call, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void count_launch(const char *kernel, uint64_t threads, bool failed);
+
+/* ---- symbols.c ---- */
+struct source_line {
+    const char *file; /* valid for the process's life; NULL if unknown */
+    int line;
+};
+struct source_line line_of(const void *pc);
+/* Bytes of static shared memory that the kernel called 'name' declares itself; 'near' is any address in its .so. */
+size_t static_shared_of(const void *near, const char *name);
+/* The thread-local segment of the .so that holds addr, in this thread. False if it has none. */
+bool tls_of(const void *addr, char **lo, char **hi);
+/* The loaded image of the .so that holds addr: code, constants and variables. False if there is none. */
+bool image_of(const void *addr, uintptr_t *lo, uintptr_t *hi);
+const char *symbol_name(const void *fn); /* mangled, or NULL */
+
+/* ---- crash.c ---- */
+void crash_install(void); /* handlers and this thread's signal stack; cheap when already done */
+
+/* ---- check.c ---- */
+extern int check_wanted;    /* simt_set_check */
+extern bool check_build;    /* a module with instrumentation is loaded */
+extern bool check_now;      /* instrumented accesses are looked at: inside a kernel of a check build */
+void check_launch_start(void);
+void check_launch_end(void);
+void check_block_start(void);
+void check_barrier(void);     /* the block's threads are ordered from here on */
+void check_suspend(void);     /* the running thread stops: pending reports are decided */
+void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read);
+void check_fence(void);
+
+#endif

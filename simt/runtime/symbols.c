@@ -1,0 +1,315 @@
+/* symbols.c - what the loaded candidate tells about itself: its image and thread-local segment from the dynamic
+ * loader, symbols and lines from its ELF file. */
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dwarf_line.h"
+#include "runtime.h"
+
+struct module {
+    struct module *next;
+    uintptr_t lo, hi, bias;
+    size_t tls_module, tls_bytes;
+    unsigned long long unloads; /* dlpi_subs when it was found: older entries may be of a library that is gone */
+    const uint8_t *file;        /* mapped; NULL if it could not be read */
+    size_t n_file;
+    const ElfW(Sym) *syms;
+    size_t n_syms;
+    const char *names;
+    size_t n_names;
+    struct sections lines;
+};
+
+static struct module *modules;
+
+/* ---- ELF ---- */
+
+static bool in_file(const struct module *m, uint64_t at, uint64_t n)
+{
+    return at <= m->n_file && n <= m->n_file - at;
+}
+
+static void take_section(struct module *m, const ElfW(Shdr) *all, int n, const ElfW(Shdr) *s, const char *name)
+{
+    const uint8_t *data = m->file + s->sh_offset;
+
+    if (s->sh_type == SHT_NOBITS || !in_file(m, s->sh_offset, s->sh_size))
+        return;
+    if (s->sh_type == SHT_SYMTAB && (int)s->sh_link < n && in_file(m, all[s->sh_link].sh_offset, all[s->sh_link].sh_size)) {
+        m->syms = (const ElfW(Sym) *)(const void *)data;
+        m->n_syms = s->sh_size / sizeof *m->syms;
+        m->names = (const char *)m->file + all[s->sh_link].sh_offset;
+        m->n_names = all[s->sh_link].sh_size;
+    } else if (s->sh_flags & SHF_COMPRESSED) {
+        return;
+    } else if (!strcmp(name, ".debug_line")) {
+        m->lines.line = data, m->lines.n_line = s->sh_size;
+    } else if (!strcmp(name, ".debug_line_str")) {
+        m->lines.line_str = data, m->lines.n_line_str = s->sh_size;
+    } else if (!strcmp(name, ".debug_str")) {
+        m->lines.str = data, m->lines.n_str = s->sh_size;
+    }
+}
+
+static void read_elf(struct module *m)
+{
+    const ElfW(Ehdr) *h = (const ElfW(Ehdr) *)(const void *)m->file;
+    const ElfW(Shdr) *s;
+    const char *names;
+    size_t n_names;
+
+    if (!in_file(m, 0, sizeof *h) || memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_shentsize != sizeof *s ||
+        !in_file(m, h->e_shoff, (uint64_t)h->e_shnum * sizeof *s) || h->e_shstrndx >= h->e_shnum)
+        return;
+    s = (const ElfW(Shdr) *)(const void *)(m->file + h->e_shoff);
+    names = (const char *)m->file + s[h->e_shstrndx].sh_offset;
+    n_names = s[h->e_shstrndx].sh_size;
+    if (!in_file(m, s[h->e_shstrndx].sh_offset, n_names) || n_names == 0 || names[n_names - 1])
+        return;
+    for (int i = 0; i < h->e_shnum; i++)
+        if (s[i].sh_name < n_names)
+            take_section(m, s, h->e_shnum, &s[i], names + s[i].sh_name);
+}
+
+static void map_file(struct module *m, const char *path)
+{
+    int fd = open(path && *path ? path : "/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+        if (p != MAP_FAILED) {
+            m->file = p;
+            m->n_file = (size_t)st.st_size;
+            read_elf(m);
+        }
+    }
+    close(fd);
+}
+
+/* ---- modules ---- */
+
+struct request {
+    uintptr_t addr;
+    struct module *found;
+    unsigned long long unloads;
+};
+
+static void fill_module(struct module *m, const struct dl_phdr_info *info)
+{
+    m->bias = info->dlpi_addr;
+    m->lo = UINTPTR_MAX;
+    m->unloads = info->dlpi_subs;
+    m->tls_module = info->dlpi_tls_modid;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uintptr_t lo = info->dlpi_addr + p->p_vaddr, hi = lo + p->p_memsz;
+
+        if (p->p_type == PT_TLS)
+            m->tls_bytes = p->p_memsz;
+        if (p->p_type != PT_LOAD)
+            continue;
+        m->lo = lo < m->lo ? lo : m->lo;
+        m->hi = hi > m->hi ? hi : m->hi;
+    }
+}
+
+static int find_module(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    struct request *q = ctx;
+
+    (void)size;
+    q->unloads = info->dlpi_subs;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uintptr_t lo = info->dlpi_addr + p->p_vaddr;
+
+        if (p->p_type != PT_LOAD || q->addr < lo || q->addr >= lo + p->p_memsz)
+            continue;
+        if (!(q->found = calloc(1, sizeof *q->found)))
+            return 1;
+        fill_module(q->found, info);
+        map_file(q->found, info->dlpi_name);
+        return 1;
+    }
+    return 0;
+}
+
+static int count_unloads(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    (void)size;
+    *(unsigned long long *)ctx = info->dlpi_subs;
+    return 1;
+}
+
+static struct module *module_of(const void *addr)
+{
+    struct request q = {(uintptr_t)addr, NULL, 0};
+    unsigned long long unloads = 0;
+
+    dl_iterate_phdr(count_unloads, &unloads);
+    for (struct module *m = modules; m; m = m->next)
+        if (m->unloads == unloads && q.addr >= m->lo && q.addr < m->hi)
+            return m;
+    dl_iterate_phdr(find_module, &q);
+    if (q.found) {
+        q.found->next = modules;
+        modules = q.found;
+    }
+    return q.found;
+}
+
+bool image_of(const void *addr, uintptr_t *lo, uintptr_t *hi)
+{
+    const struct module *m = module_of(addr);
+
+    if (m)
+        *lo = m->lo, *hi = m->hi;
+    return m != NULL;
+}
+
+struct tls_index {
+    unsigned long module, offset;
+};
+void *__tls_get_addr(struct tls_index *index);
+
+bool tls_of(const void *addr, char **lo, char **hi)
+{
+    const struct module *m = module_of(addr);
+    struct tls_index index;
+
+    if (!m || !m->tls_module || !m->tls_bytes)
+        return false;
+    index.module = m->tls_module;
+    index.offset = 0;
+    *lo = __tls_get_addr(&index);
+    *hi = *lo + m->tls_bytes;
+    return true;
+}
+
+/* ---- symbols ---- */
+
+static const char *sym_name(const struct module *m, const ElfW(Sym) *s)
+{
+    return s->st_name < m->n_names ? m->names + s->st_name : "";
+}
+
+static const ElfW(Sym) *function_at(const struct module *m, uintptr_t addr)
+{
+    uint64_t at = addr - m->bias;
+
+    for (size_t i = 0; i < m->n_syms; i++)
+        if (ELF64_ST_TYPE(m->syms[i].st_info) == STT_FUNC && at >= m->syms[i].st_value &&
+            at < m->syms[i].st_value + m->syms[i].st_size)
+            return &m->syms[i];
+    return NULL;
+}
+
+const char *symbol_name(const void *fn)
+{
+    const struct module *m = module_of(fn);
+    const ElfW(Sym) *s = m ? function_at(m, (uintptr_t)fn) : NULL;
+
+    return s ? sym_name(m, s) : NULL;
+}
+
+/* For "_ZZ3fooIfEvPT_E4tile": the length of "_ZZ3fooIfEvPT_E", the function's part. 0 if it is no local of 'name'. */
+static size_t owner_length(const char *symbol, const char *name)
+{
+    char part[128];
+    const char *p = symbol + 3;
+    size_t n = 0;
+
+    if (strncmp(symbol, "_ZZ", 3))
+        return 0;
+    snprintf(part, sizeof part, "%zu%s", strlen(name), name);
+    while ((p = strstr(p, part)) && p[-1] >= '0' && p[-1] <= '9')
+        p++;
+    for (; p && (p = strchr(p + 1, 'E'));)
+        if (p[1] >= '0' && p[1] <= '9')
+            n = (size_t)(p - symbol) + 1;
+    return n;
+}
+
+static size_t shared_of(const struct module *m, const char *name)
+{
+    size_t best = 0;
+
+    for (size_t i = 0; i < m->n_syms; i++) {
+        const char *s = sym_name(m, &m->syms[i]);
+        size_t n, sum = 0;
+
+        if (ELF64_ST_TYPE(m->syms[i].st_info) != STT_TLS || (n = owner_length(s, name)) == 0)
+            continue;
+        for (size_t k = 0; k < m->n_syms; k++) /* the other variables of the same instance */
+            if (ELF64_ST_TYPE(m->syms[k].st_info) == STT_TLS && !strncmp(s, sym_name(m, &m->syms[k]), n))
+                sum += m->syms[k].st_size;
+        best = sum > best ? sum : best;
+    }
+    return best;
+}
+
+size_t static_shared_of(const void *near, const char *name)
+{
+    static struct { const void *near; const char *name; size_t bytes; } memo[64];
+    size_t slot = ((uintptr_t)near / 16 + (uintptr_t)name / 4) % 64;
+    const struct module *m;
+
+    if (memo[slot].near == near && memo[slot].name == name && near)
+        return memo[slot].bytes;
+    m = module_of(near);
+    memo[slot].near = near;
+    memo[slot].name = name;
+    return memo[slot].bytes = m && m->syms ? shared_of(m, name) : 0;
+}
+
+/* ---- lines ---- */
+
+static bool foreign(const char *path)
+{
+    return !strncmp(path, "/usr/", 5) || strstr(path, "simt/include/") || strstr(path, "litetorch/") ||
+           strstr(path, "/include/c++/");
+}
+
+/* Paths live as long as the process: findings hand them out. */
+static const char *keep(const char *path)
+{
+    static struct name { struct name *next; char text[]; } *names;
+    struct name *n;
+
+    for (n = names; n; n = n->next)
+        if (!strcmp(n->text, path))
+            return n->text;
+    if (!(n = malloc(sizeof *n + strlen(path) + 1)))
+        return NULL;
+    strcpy(n->text, path);
+    n->next = names;
+    names = n;
+    return n->text;
+}
+
+struct source_line line_of(const void *pc)
+{
+    const struct module *m = module_of(pc);
+    const ElfW(Sym) *f;
+    char path[512];
+    int line;
+
+    if (!m || !m->lines.line)
+        return (struct source_line){NULL, 0};
+    f = function_at(m, (uintptr_t)pc);
+    line = dwarf_line_of(&m->lines, (uintptr_t)pc - m->bias, f ? f->st_value : 0, foreign, path, sizeof path);
+    if (!line)
+        return (struct source_line){NULL, 0};
+    return (struct source_line){keep(path), line};
+}

@@ -1,0 +1,326 @@
+/* warp.c - shuffles, votes, matches and reductions of a warp.
+ *
+ * The lanes of one operation meet in a warp_op that is found by its mask, so halves of a warp can work apart. Each
+ * lane leaves its value, waits until the mask's living lanes are there, and reads what it wants: one suspension per
+ * lane. A lane that does not take part (returned, outside the mask, never existed) reads as all ones: NaN for
+ * floating types. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime.h"
+
+enum warp_kind { OP_SYNC, OP_SHFL, OP_VOTE, OP_MATCH, OP_REDUCE };
+static const char *const kind_names[] = {"__syncwarp", "a shuffle", "a vote", "a match", "a reduction"};
+
+static struct warp_op ops[MAX_THREADS], *free_ops;
+
+/* Before a launch: operations of a launch that was given up are taken back. */
+void warp_reset(void)
+{
+    for (int i = 0; i < MAX_THREADS; i++)
+        ops[i].next = i + 1 < MAX_THREADS ? &ops[i + 1] : NULL;
+    free_ops = ops;
+}
+
+static struct warp_op *op_new(struct warp *w, mask_t mask, int kind, const void *pc)
+{
+    struct warp_op *o = free_ops;
+
+    free_ops = o->next;
+    o->mask = mask;
+    o->arrived = o->ballot = 0;
+    o->kind = kind;
+    o->pc = pc;
+    o->waiting = (struct list){NULL, NULL};
+    o->readers = 0;
+    o->complete = false;
+    o->next = w->ops;
+    w->ops = o;
+    return o;
+}
+
+static void op_complete(struct warp *w, struct warp_op *o)
+{
+    struct warp_op **p = &w->ops;
+
+    while (*p != o)
+        p = &(*p)->next;
+    *p = o->next;
+    o->complete = true;
+    if (o->kind == OP_SYNC)
+        w->epoch++;
+    wake_all(&o->waiting);
+}
+
+static bool op_ready(const struct warp *w, const struct warp_op *o)
+{
+    return o->arrived && (o->mask & w->alive & ~o->arrived) == 0;
+}
+
+void warp_lane_exited(struct warp *w)
+{
+    struct warp_op *next;
+
+    for (struct warp_op *o = w->ops; o; o = next) {
+        next = o->next;
+        if (op_ready(w, o))
+            op_complete(w, o);
+    }
+}
+
+static void op_leave(struct warp_op *o)
+{
+    if (--o->readers == 0) {
+        o->next = free_ops;
+        free_ops = o;
+    }
+}
+
+static void complain(const struct warp_op *o, int kind, const void *pc)
+{
+    struct source_line l = line_of((const char *)o->pc - 1);
+
+    finding("divergence", pc, true, "lanes of one warp meet in different operations: %s here, %s at line %d",
+            kind_names[kind], kind_names[o->kind], l.line);
+}
+
+/* Leaves value and predicate for the other lanes of the mask and returns when all are there. The caller reads the
+ * operation and then leaves it. */
+static struct warp_op *op_join(mask_t mask, int kind, uint64_t value, bool predicate, const void *pc)
+{
+    int t = this_thread(), lane = t % WARP;
+    struct warp *w = &run.block.warp[t / WARP];
+    struct warp_op *o;
+
+    if (!(mask & LANE_BIT(lane))) {
+        finding("divergence", pc, true, "lane %d calls %s with a mask that does not name it", lane, kind_names[kind]);
+        mask |= LANE_BIT(lane);
+    }
+    for (o = w->ops; o && o->mask != mask; o = o->next)
+        ;
+    if (!o)
+        o = op_new(w, mask, kind, pc);
+    else if (o->kind != kind)
+        complain(o, kind, pc);
+    o->arrived |= LANE_BIT(lane);
+    o->value[lane] = value;
+    if (predicate)
+        o->ballot |= LANE_BIT(lane);
+    o->readers++;
+    if (op_ready(w, o))
+        op_complete(w, o);
+    else
+        wait_in(&o->waiting);
+    return o;
+}
+
+static uint64_t op_value(const struct warp_op *o, int lane)
+{
+    return lane >= 0 && lane < WARP && (o->arrived & LANE_BIT(lane)) ? o->value[lane] : ~(uint64_t)0;
+}
+
+static bool outside(const char *what, const void *pc)
+{
+    if (run.in_kernel)
+        return false;
+    finding("crash", pc, true, "%s is called by host code", what);
+    return true;
+}
+
+/* ---- shuffles ---- */
+
+enum shuffle { SHFL_IDX, SHFL_UP, SHFL_DOWN, SHFL_XOR };
+
+/* The lane to read, by the CUDA C++ Programming Guide, "Warp Shuffle Functions": a lane outside the segment of 'width'
+ * lanes means one's own value. */
+static int source_lane(enum shuffle how, int lane, int arg, int width)
+{
+    int base = lane & ~(width - 1), end = base + width, src;
+
+    switch (how) {
+    case SHFL_IDX: return base + (arg & (width - 1));
+    case SHFL_UP: return lane - arg < base ? lane : lane - arg;
+    case SHFL_DOWN: return arg >= WARP || lane + arg >= end ? lane : lane + arg;
+    case SHFL_XOR: break;
+    }
+    src = lane ^ arg;
+    return src >= end ? lane : src & (WARP - 1);
+}
+
+static uint64_t shuffle(mask_t mask, uint64_t v, enum shuffle how, int arg, int width, const void *pc)
+{
+    struct warp_op *o;
+    int lane;
+
+    if (outside("a shuffle", pc))
+        return v;
+    if (width <= 0 || width > WARP || (width & (width - 1))) {
+        finding("divergence", pc, true, "shuffle of width %d; the width is a power of two up to %d", width, WARP);
+        width = WARP;
+    }
+    lane = this_thread() % WARP;
+    if (how == SHFL_UP && (unsigned)arg >= WARP)
+        arg = WARP;
+    o = op_join(mask, OP_SHFL, v, false, pc);
+    v = op_value(o, source_lane(how, lane, arg, width));
+    op_leave(o);
+    return v;
+}
+
+#define SHUFFLE(NAME, HOW, ARG, S, T, BITS)                                                                           \
+    T simt_shfl##NAME##_##S(mask_t mask, T v, ARG arg, int width);                                                    \
+    T simt_shfl##NAME##_##S(mask_t mask, T v, ARG arg, int width)                                                     \
+    {                                                                                                                 \
+        union { T v; BITS b; } u = {v};                                                                               \
+        u.b = (BITS)shuffle(mask, u.b, HOW, (int)arg, width, __builtin_return_address(0));                            \
+        return u.v;                                                                                                   \
+    }
+#define SHUFFLES(S, T, BITS)                                                                                          \
+    SHUFFLE(, SHFL_IDX, int, S, T, BITS)                                                                              \
+    SHUFFLE(_up, SHFL_UP, unsigned, S, T, BITS)                                                                       \
+    SHUFFLE(_down, SHFL_DOWN, unsigned, S, T, BITS)                                                                   \
+    SHUFFLE(_xor, SHFL_XOR, int, S, T, BITS)
+SHUFFLES(i32, int32_t, uint32_t)
+SHUFFLES(i64, int64_t, uint64_t)
+SHUFFLES(f32, float, uint32_t)
+SHUFFLES(f64, double, uint64_t)
+
+/* ---- votes ---- */
+
+void simt_syncwarp(mask_t mask);
+mask_t simt_activemask(void), simt_ballot(mask_t mask, int predicate);
+int simt_any(mask_t mask, int predicate), simt_all(mask_t mask, int predicate);
+
+void simt_syncwarp(mask_t mask)
+{
+    if (!outside("__syncwarp", __builtin_return_address(0)))
+        op_leave(op_join(mask, OP_SYNC, 0, false, __builtin_return_address(0)));
+}
+
+/* Lanes that have not returned. Hardware may name fewer: which lanes run together is its choice. */
+mask_t simt_activemask(void)
+{
+    if (outside("__activemask", __builtin_return_address(0)))
+        return 1;
+    return run.block.warp[this_thread() / WARP].alive;
+}
+
+static mask_t vote(mask_t mask, int predicate, mask_t *arrived, const void *pc)
+{
+    struct warp_op *o;
+    mask_t ballot;
+
+    if (outside("a vote", pc))
+        return *arrived = 1;
+    o = op_join(mask, OP_VOTE, 0, predicate != 0, pc);
+    ballot = o->ballot;
+    *arrived = o->arrived;
+    op_leave(o);
+    return ballot;
+}
+
+mask_t simt_ballot(mask_t mask, int predicate)
+{
+    mask_t arrived;
+
+    return vote(mask, predicate, &arrived, __builtin_return_address(0));
+}
+
+int simt_any(mask_t mask, int predicate)
+{
+    mask_t arrived;
+
+    return vote(mask, predicate, &arrived, __builtin_return_address(0)) != 0;
+}
+
+int simt_all(mask_t mask, int predicate)
+{
+    mask_t arrived, ballot = vote(mask, predicate, &arrived, __builtin_return_address(0));
+
+    return ballot == arrived;
+}
+
+/* ---- matches ---- */
+
+static mask_t match(mask_t mask, uint64_t v, mask_t *arrived, const void *pc)
+{
+    struct warp_op *o;
+    mask_t same = 0;
+
+    if (outside("a match", pc))
+        return *arrived = 1;
+    o = op_join(mask, OP_MATCH, v, false, pc);
+    for (int i = 0; i < WARP; i++)
+        if ((o->arrived & LANE_BIT(i)) && o->value[i] == v)
+            same |= LANE_BIT(i);
+    *arrived = o->arrived;
+    op_leave(o);
+    return same;
+}
+
+#define MATCH(S, T, BITS)                                                                                             \
+    mask_t simt_match_any_##S(mask_t mask, T v);                                                                      \
+    mask_t simt_match_any_##S(mask_t mask, T v)                                                                       \
+    {                                                                                                                 \
+        union { T v; BITS b; } u = {v};                                                                               \
+        mask_t arrived;                                                                                               \
+        return match(mask, u.b, &arrived, __builtin_return_address(0));                                               \
+    }                                                                                                                 \
+    mask_t simt_match_all_##S(mask_t mask, T v, int *all);                                                            \
+    mask_t simt_match_all_##S(mask_t mask, T v, int *all)                                                             \
+    {                                                                                                                 \
+        union { T v; BITS b; } u = {v};                                                                               \
+        mask_t arrived, same = match(mask, u.b, &arrived, __builtin_return_address(0));                               \
+        *all = same == arrived;                                                                                       \
+        return *all ? same : 0;                                                                                       \
+    }
+MATCH(i32, int32_t, uint32_t)
+MATCH(i64, int64_t, uint64_t)
+MATCH(f32, float, uint32_t)
+MATCH(f64, double, uint64_t)
+
+/* ---- reductions ---- */
+
+#define REDUCE(NAME, T, EXPR)                                                                                         \
+    T simt_reduce_##NAME(mask_t mask, T v);                                                                           \
+    T simt_reduce_##NAME(mask_t mask, T v)                                                                            \
+    {                                                                                                                 \
+        struct warp_op *o;                                                                                            \
+        bool first = true;                                                                                            \
+        if (outside("a reduction", __builtin_return_address(0)))                                                      \
+            return v;                                                                                                 \
+        o = op_join(mask, OP_REDUCE, (uint32_t)v, false, __builtin_return_address(0));                                \
+        for (int i = 0; i < WARP; i++)                                                                                \
+            if (o->arrived & LANE_BIT(i)) {                                                                           \
+                T a = v, b = (T)o->value[i];                                                                          \
+                v = first ? b : (T)(EXPR);                                                                            \
+                first = false;                                                                                        \
+            }                                                                                                         \
+        op_leave(o);                                                                                                  \
+        return v;                                                                                                     \
+    }
+REDUCE(add, uint32_t, a + b)
+REDUCE(and, uint32_t, a & b)
+REDUCE(or, uint32_t, a | b)
+REDUCE(xor, uint32_t, a ^ b)
+REDUCE(min_u32, uint32_t, a < b ? a : b)
+REDUCE(max_u32, uint32_t, a > b ? a : b)
+REDUCE(min_i32, int32_t, a < b ? a : b)
+REDUCE(max_i32, int32_t, a > b ? a : b)
+
+void warp_explain_deadlock(void)
+{
+    for (int i = 0; i < (run.block.n + WARP - 1) / WARP; i++) {
+        const struct warp_op *o = run.block.warp[i].ops;
+        int waiting = 0;
+
+        if (!o)
+            continue;
+        for (int k = 0; k < WARP; k++)
+            waiting += (o->arrived & LANE_BIT(k)) != 0;
+        finding("divergence", o->pc, true, "deadlock: %d lanes of warp %d wait in %s for lanes that their mask names "
+                "and that never come", waiting, i, kind_names[o->kind]);
+        return;
+    }
+    finding("divergence", NULL, false, "deadlock: no thread of the block can go on");
+}
