@@ -1,0 +1,226 @@
+/* tok_split.c - the pre-tokenizer: cuts text into pieces with the regex that the file gives.
+ *
+ * 'tokenizers' runs Oniguruma (Ruby syntax), we run PCRE2 with UTF and UCP. The patterns agree after a small
+ * translation: PCRE2's \s also takes U+180E, so \s and \S are spelt out; ^ and $ are per line in Ruby; set operations
+ * inside [...] exist only there and are refused. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/tok_internal.h"
+
+const char qwen3_regex[] =
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
+    "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+const char gpt2_regex[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+#define SPACE_SET                                                                                                     \
+    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+#define NON_SPACE_SET                                                                                                 \
+    "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}" \
+    "\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
+
+struct stage {
+    pcre2_code *re; /* NULL: add_prefix_space */
+    pcre2_match_data *md;
+};
+
+struct splitter {
+    struct stage *stages;
+    size_t n;
+    pcre2_match_context *mc;
+    pcre2_jit_stack *stack;
+};
+
+struct splitter *splitter_new(void)
+{
+    struct splitter *p = xcalloc(1, sizeof *p);
+
+    p->mc = pcre2_match_context_create(NULL);
+    p->stack = pcre2_jit_stack_create(32 << 10, 16 << 20, NULL);
+    if (p->stack)
+        pcre2_jit_stack_assign(p->mc, NULL, p->stack);
+    pcre2_set_match_limit(p->mc, 2000000000u);
+    pcre2_set_heap_limit(p->mc, 1 << 20); /* KiB */
+    return p;
+}
+
+void splitter_free(struct splitter *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++) {
+        pcre2_match_data_free(p->stages[i].md);
+        pcre2_code_free(p->stages[i].re);
+    }
+    pcre2_jit_stack_free(p->stack);
+    pcre2_match_context_free(p->mc);
+    free(p->stages);
+    free(p);
+}
+
+static struct stage *add_stage(struct splitter *p)
+{
+    p->stages = xrealloc(p->stages, (p->n + 1) * sizeof *p->stages);
+    memset(&p->stages[p->n], 0, sizeof *p->stages);
+    return &p->stages[p->n++];
+}
+
+void splitter_add_prefix_space(struct splitter *p)
+{
+    add_stage(p);
+}
+
+/* One escape sequence at s[0] == '\\'. Returns the bytes read. */
+static size_t translate_escape(const char *s, bool in_set, struct buf *out)
+{
+    if (s[1] == 's')
+        buf_adds(out, in_set ? SPACE_SET : "[" SPACE_SET "]");
+    else if (s[1] == 'S')
+        buf_adds(out, in_set ? NON_SPACE_SET : "[^" SPACE_SET "]");
+    else
+        buf_add(out, s, s[1] ? 2 : 1);
+    return s[1] ? 2 : 1;
+}
+
+static int translate(const char *s, struct buf *out, struct err *e)
+{
+    const char *whole = s;
+    bool in_set = false;
+
+    while (*s) {
+        if (*s == '\\') {
+            s += translate_escape(s, in_set, out);
+            continue;
+        }
+        if (in_set && (*s == '[' || (*s == '&' && s[1] == '&')))
+            return err_set(e, ERR_INPUT, "pre-tokenizer pattern '%.120s' uses set operations, which we do not support", whole);
+        if (!in_set && *s == '[') {
+            in_set = true;
+            buf_addc(out, *s++);
+            if (*s == '^')
+                buf_addc(out, *s++);
+            if (*s == ']') { /* first in the set: itself */
+                buf_adds(out, "\\]");
+                s++;
+            }
+            continue;
+        }
+        if (*s == ']')
+            in_set = false;
+        buf_addc(out, *s++);
+    }
+    return 0;
+}
+
+static int compile(struct splitter *p, const char *pattern, const char *shown, struct err *e)
+{
+    PCRE2_SIZE at;
+    PCRE2_UCHAR why[160];
+    int code;
+    pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
+                                   &code, &at, NULL);
+    struct stage *st;
+
+    if (!re) {
+        pcre2_get_error_message(code, why, sizeof why);
+        return err_set(e, ERR_INPUT, "pre-tokenizer pattern '%.120s' is not a valid regex: %s", shown, (char *)why);
+    }
+    pcre2_jit_compile(re, PCRE2_JIT_COMPLETE); /* without JIT it is slower, not wrong */
+    st = add_stage(p);
+    st->re = re;
+    st->md = pcre2_match_data_create_from_pattern(re, NULL);
+    return 0;
+}
+
+int splitter_add_regex(struct splitter *p, const char *regex, struct err *e)
+{
+    struct buf b;
+    int rc;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    rc = translate(regex, &b, e) < 0 ? -1 : compile(p, b.p, regex, e);
+    buf_free(&b);
+    return rc;
+}
+
+int splitter_add_literal(struct splitter *p, const char *text, struct err *e)
+{
+    struct buf b;
+    int rc;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    for (const char *s = text; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c < 0x80 && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
+            buf_addc(&b, '\\');
+        buf_addc(&b, *s);
+    }
+    rc = compile(p, b.p, text, e);
+    buf_free(&b);
+    return rc;
+}
+
+static int run_from(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e);
+
+static int run_prefix_space(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e)
+{
+    char *t;
+    int rc;
+
+    if (s[0] == ' ')
+        return run_from(p, k + 1, s, n, f, ctx, e);
+    t = xmalloc(n + 1);
+    t[0] = ' ';
+    memcpy(t + 1, s, n);
+    rc = run_from(p, k + 1, t, n + 1, f, ctx, e);
+    free(t);
+    return rc;
+}
+
+static size_t after_char(const char *s, size_t n, size_t at)
+{
+    for (at++; at < n && ((unsigned char)s[at] & 0xc0) == 0x80; at++)
+        ;
+    return at;
+}
+
+static int run_regex(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e)
+{
+    struct stage *st = &p->stages[k];
+    size_t done = 0, at = 0; /* done: end of the last piece; at: where the search starts */
+    PCRE2_SIZE *o = pcre2_get_ovector_pointer(st->md);
+
+    while (at <= n) {
+        int rc = pcre2_match(st->re, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK, st->md, p->mc);
+        size_t from, to;
+        if (rc == PCRE2_ERROR_NOMATCH)
+            break;
+        if (rc < 0)
+            return err_set(e, ERR_INPUT, "the pre-tokenizer's regex gives up on this text (PCRE2 error %d)", rc);
+        from = o[0];
+        to = o[1];
+        if (from > done && run_from(p, k + 1, s + done, from - done, f, ctx, e) < 0)
+            return -1;
+        if (to > from && run_from(p, k + 1, s + from, to - from, f, ctx, e) < 0)
+            return -1;
+        done = from > done || to > from ? to : done;
+        at = to > from ? to : after_char(s, n, to);
+    }
+    return done < n ? run_from(p, k + 1, s + done, n - done, f, ctx, e) : 0;
+}
+
+static int run_from(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e)
+{
+    if (n == 0)
+        return 0;
+    if (k == p->n)
+        return f(ctx, s, n, e);
+    return p->stages[k].re ? run_regex(p, k, s, n, f, ctx, e) : run_prefix_space(p, k, s, n, f, ctx, e);
+}
+
+int splitter_run(struct splitter *p, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e)
+{
+    return run_from(p, 0, s, n, f, ctx, e);
+}
