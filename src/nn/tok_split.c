@@ -1,7 +1,7 @@
 /* tok_split.c - the pre-tokenizer: cuts text into pieces with the regex that the file gives.
  *
  * 'tokenizers' runs Oniguruma (Ruby syntax), we run PCRE2 with UTF and UCP. The patterns agree after a small
- * translation: PCRE2's \s also takes U+180E, so \s and \S are spelt out; ^ and $ are per line in Ruby; set operations
+ * translation: PCRE2's \s also takes U+180E, so \s and \S are spelt out; \p{L}, \p{M} and \p{N} learn the newest characters; ^ and $ are per line in Ruby; set operations
  * inside [...] exist only there and are refused. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -20,6 +20,25 @@ const char gpt2_regex[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\
 #define NON_SPACE_SET                                                                                                 \
     "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}" \
     "\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
+
+/* Characters that Unicode 15 and 16 added, as 'tokenizers' 0.23 classes them: Debian 12's PCRE2 knows Unicode 14. */
+static const char new_letters[] =
+    "\\x{1c89}-\\x{1c8a}\\x{a7cb}-\\x{a7cd}\\x{a7da}-\\x{a7dc}\\x{105c0}-\\x{105f3}\\x{10d4a}-\\x{10d65}"
+    "\\x{10d6f}-\\x{10d85}\\x{10ec2}-\\x{10ec4}\\x{1123f}-\\x{11240}\\x{11380}-\\x{11389}\\x{1138b}"
+    "\\x{1138e}\\x{11390}-\\x{113b5}\\x{113b7}\\x{113d1}\\x{113d3}\\x{11bc0}-\\x{11be0}\\x{11f02}"
+    "\\x{11f04}-\\x{11f10}\\x{11f12}-\\x{11f33}\\x{1342f}\\x{13441}-\\x{13446}\\x{13460}-\\x{143fa}"
+    "\\x{16100}-\\x{1611d}\\x{16d40}-\\x{16d6c}\\x{18cff}\\x{1b132}\\x{1b155}\\x{1df25}-\\x{1df2a}"
+    "\\x{1e030}-\\x{1e06d}\\x{1e4d0}-\\x{1e4eb}\\x{1e5d0}-\\x{1e5ed}\\x{1e5f0}\\x{2b739}"
+    "\\x{2ebf0}-\\x{2ee5d}\\x{31350}-\\x{323af}";
+static const char new_marks[] =
+    "\\x{897}\\x{cf3}\\x{ece}\\x{10d69}-\\x{10d6d}\\x{10efc}-\\x{10eff}\\x{11241}\\x{113b8}-\\x{113c0}"
+    "\\x{113c2}\\x{113c5}\\x{113c7}-\\x{113ca}\\x{113cc}-\\x{113d0}\\x{113d2}\\x{113e1}-\\x{113e2}"
+    "\\x{11f00}-\\x{11f01}\\x{11f03}\\x{11f34}-\\x{11f3a}\\x{11f3e}-\\x{11f42}\\x{11f5a}\\x{13440}"
+    "\\x{13447}-\\x{13455}\\x{1611e}-\\x{1612f}\\x{1e08f}\\x{1e4ec}-\\x{1e4ef}\\x{1e5ee}-\\x{1e5ef}";
+static const char new_numbers[] =
+    "\\x{10d40}-\\x{10d49}\\x{116d0}-\\x{116e3}\\x{11bf0}-\\x{11bf9}\\x{11f50}-\\x{11f59}"
+    "\\x{16130}-\\x{16139}\\x{16d70}-\\x{16d79}\\x{1ccf0}-\\x{1ccf9}\\x{1d2c0}-\\x{1d2d3}"
+    "\\x{1e4f0}-\\x{1e4f9}\\x{1e5f1}-\\x{1e5fa}";
 
 struct stage {
     pcre2_code *re; /* NULL: add_prefix_space */
@@ -72,9 +91,23 @@ void splitter_add_prefix_space(struct splitter *p)
     add_stage(p);
 }
 
+/* "\p{L}", "\P{N}" and so on at s: the characters that PCRE2 may not know yet; NULL for any other escape. */
+static const char *newer_class(const char *s)
+{
+    if ((s[1] != 'p' && s[1] != 'P') || s[2] != '{' || !s[3] || s[4] != '}')
+        return NULL;
+    return s[3] == 'L' ? new_letters : s[3] == 'M' ? new_marks : s[3] == 'N' ? new_numbers : NULL;
+}
+
 /* One escape sequence at s[0] == '\\'. Returns the bytes read. */
 static size_t translate_escape(const char *s, bool in_set, struct buf *out)
 {
+    const char *newer = newer_class(s);
+
+    if (newer && !(in_set && s[1] == 'P')) {
+        buf_addf(out, in_set ? "\\p{%c}%s" : s[1] == 'P' ? "[^\\p{%c}%s]" : "[\\p{%c}%s]", s[3], newer);
+        return 5;
+    }
     if (s[1] == 's')
         buf_adds(out, in_set ? SPACE_SET : "[" SPACE_SET "]");
     else if (s[1] == 'S')
