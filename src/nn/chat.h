@@ -3,7 +3,8 @@
  *
  * A message is "<|im_start|>role\ncontent<|im_end|>\n". Control tokens enter by id only: content is encoded as text, so a
  * "<|im_end|>" inside a kernel or a compiler message cannot end a turn. (<think> markup is recognised in assistant
- * content only.) Text-equal to Qwen3's Jinja template for system/user/assistant dialogues without tools. */
+ * content only.) Every prompt has the ids that Hugging Face gets from the Jinja template's text, as long as that text holds
+ * no control tokens of its own. */
 #ifndef MC_NN_CHAT_H
 #define MC_NN_CHAT_H
 
@@ -40,7 +41,7 @@ int chat_begin(struct chat *c, struct tokenizer *tok, enum chat_think think, str
 void chat_free(struct chat *c);
 int chat_copy(struct chat *to, const struct chat *from); /* an independent copy: one prompt, a group of rollouts; 0 */
 
-/* role: "system", "user", "assistant" or "tool". An assistant message is generation prompt + content + <|im_end|>. */
+/* role: "system", "user" or "assistant". An assistant message is generation prompt + content + <|im_end|>. */
 int chat_message(struct chat *c, const char *role, const char *content, size_t n, struct err *e);
 
 int chat_prompt(struct chat *c, struct err *e); /* appends the generation prompt: c->ids is now the model's input */
