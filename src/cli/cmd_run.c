@@ -1,0 +1,463 @@
+/* cmd_run.c - 'musacoder run RECIPE': from nothing to a report, resumable at every stage. See run.h for the idea.
+ * Reading order: cmd_run at the end, run_all, then the table of stage kinds. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/run.h"
+#include "train/recipe.h"
+
+#define MAX_STAGES 32
+
+/* A section of the recipe: which command it configures and which of its options are paths that the run decides. */
+struct kind {
+    const char *section, *command;
+    const char *folder;  /* under the run folder; NULL: the section's name */
+    const char *paths;   /* "option=what" words; what: out data train prompts tasks model metrics stage */
+    bool makes_model;    /* folder/model, or the folder itself for init, is the next stage's model */
+};
+
+static const struct kind kinds[] = {
+    {"synth", "synth", "data", "out=out", false},
+    {"init", NULL, NULL, "data=train out=out", true},
+    {"sft", "sft", NULL, "model=model data=train out=out metrics=metrics stage=stage", true},
+    {"rft", "rft", NULL, "model=model prompts=prompts data=train out=out metrics=metrics stage=stage", true},
+    {"rl_single", "rl", NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
+    {"rl_multi", "rl", NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
+    {"control", "sft", NULL, "model=model data=train+rft out=out metrics=metrics stage=stage", true},
+    {"bench", "bench", NULL, "model=model tasks=tasks out=out", false},
+};
+
+#define N_KINDS (sizeof kinds / sizeof *kinds)
+
+struct run {
+    json_t *recipe;
+    char *out;
+    struct run_stage stages[MAX_STAGES];
+    int n;
+    char *model;     /* made by the latest planned stage */
+    bool has_rft;
+    char last_key[65];
+    json_t *resolved;
+    struct err *e;
+};
+
+static const struct kind *kind_find(const char *section)
+{
+    for (size_t i = 0; i < N_KINDS; i++)
+        if (!strcmp(kinds[i].section, section))
+            return &kinds[i];
+    return NULL;
+}
+
+static void section_names(const char **names)
+{
+    for (size_t i = 0; i < N_KINDS; i++)
+        names[i] = kinds[i].section;
+    names[N_KINDS] = NULL;
+}
+
+/* ---- planning: every option is resolved and checked before the first stage runs ---- */
+
+static char *path_value(const struct run *r, const struct run_stage *s, const char *what)
+{
+    if (!strcmp(what, "out"))
+        return xstrdup(s->dir);
+    if (!strcmp(what, "train"))
+        return xasprintf("%s/data/train.jsonl", r->out);
+    if (!strcmp(what, "train+rft"))
+        return r->has_rft ? xasprintf("%s/data/train.jsonl,%s/rft/rft.jsonl", r->out, r->out)
+                          : xasprintf("%s/data/train.jsonl", r->out);
+    if (!strcmp(what, "prompts"))
+        return xasprintf("%s/data/prompts.jsonl", r->out);
+    if (!strcmp(what, "tasks"))
+        return xasprintf("%s/data/tasks/heldout", r->out);
+    if (!strcmp(what, "metrics"))
+        return xstrdup(r->out);
+    if (!strcmp(what, "stage"))
+        return xstrdup(s->name);
+    return xstrdup(r->model ? r->model : "");
+}
+
+/* The options of a stage as flags: paths, and the recipe's seed where the section has none. */
+static int parse_options(struct run *r, struct run_stage *s, const struct kind *k, struct err *e)
+{
+    const json_t *section = json_object_get(r->recipe, k->section), *seed = json_object_get(r->recipe, "seed");
+    char *argv[32], *words = xstrdup(k->paths), *save = NULL, *seed_text = NULL;
+    int argc = 0, rc;
+
+    for (char *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        char *eq = strchr(w, '='), *value;
+
+        *eq = 0;
+        value = path_value(r, s, eq + 1);
+        argv[argc++] = xasprintf("--%s=%s", w, value);
+        free(value);
+    }
+    if (seed && !json_object_get(section, "seed")) {
+        seed_text = json_is_string(seed) ? xstrdup(json_string_value(seed)) : json_text(seed);
+        argv[argc++] = xasprintf("--seed=%s", seed_text);
+        free(seed_text);
+    }
+    rc = opts_parse(s->command->rows, argc, argv, json_is_object(section) ? section : NULL, &s->opts, e);
+    for (int i = 0; i < argc; i++)
+        free(argv[i]);
+    free(words);
+    return rc < 0 ? err_prefix(e, "section '%s'", k->section) : 0;
+}
+
+/* What the stage does, without where: the folder may move. Also what the resolved recipe shows. New object. */
+static json_t *meaning(const struct run_stage *s, const struct kind *k)
+{
+    json_t *v = json_deep_copy(s->opts.values);
+    char *words = xstrdup(k->paths), *save = NULL;
+
+    for (char *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        *strchr(w, '=') = 0;
+        json_object_del(v, w);
+    }
+    free(words);
+    return v;
+}
+
+static void set_key(struct run *r, struct run_stage *s, const struct kind *k, const json_t *what)
+{
+    char *text = json_text(what);
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, s->name);
+    sha256_adds(&h, k->section);
+    sha256_adds(&h, text);
+    sha256_adds(&h, r->last_key);
+    sha256_end(&h, s->key);
+    free(text);
+}
+
+static int plan_stage(struct run *r, const struct kind *k, const char *name, const char *dir, struct err *e)
+{
+    struct run_stage *s = &r->stages[r->n];
+    json_t *what;
+
+    if (r->n == MAX_STAGES)
+        return err_set(e, ERR_INPUT, "more than %d stages", MAX_STAGES);
+    s->command = k->command ? command_find(k->command) : &cmd_scratch;
+    if (!s->command)
+        return err_set(e, ERR_INPUT, "no command '%s' for section '%s'", k->command, k->section);
+    s->name = xstrdup(name);
+    s->dir = path_join(r->out, dir);
+    r->n++;
+    if (parse_options(r, s, k, e) < 0)
+        return -1;
+    what = meaning(s, k);
+    set_key(r, s, k, what);
+    json_object_set(r->resolved, k->section, what);
+    json_decref(what);
+    return 0;
+}
+
+static bool has_word(const json_t *recipe, const char *key, const char *word)
+{
+    const char *list = json_str(recipe, key, ""), *p = list;
+    size_t n = strlen(word);
+
+    while ((p = strstr(p, word))) {
+        bool starts = p == list || strchr(" ,\t\n", p[-1]), ends = !p[n] || strchr(" ,\t\n", p[n]);
+
+        if (starts && ends)
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+/* One word of 'stages': the stage, then its benchmark. A benchmark's key ends its own chain. */
+static int plan_word(const char *word, void *ctx, struct err *e)
+{
+    struct run *r = ctx;
+    const struct kind *k = kind_find(word);
+    char *bench, *dir;
+    int rc;
+
+    if (!strcmp(word, "bench"))
+        return err_set(e, ERR_INPUT, "'bench' is no stage of its own; name stages in 'bench-after'");
+    if (plan_stage(r, k, word, k->folder ? k->folder : word, e) < 0)
+        return -1;
+    memcpy(r->last_key, r->stages[r->n - 1].key, sizeof r->last_key);
+    r->has_rft |= !strcmp(word, "rft");
+    if (k->makes_model) {
+        free(r->model);
+        r->model = strcmp(word, "init") ? path_join(r->stages[r->n - 1].dir, "model") : xstrdup(r->stages[r->n - 1].dir);
+    }
+    if (!has_word(r->recipe, "bench-after", word))
+        return 0;
+    bench = xasprintf("bench_%s", word);
+    dir = xasprintf("bench/%s", word);
+    rc = plan_stage(r, kind_find("bench"), bench, dir, e);
+    free(bench);
+    free(dir);
+    return rc;
+}
+
+/* ---- running ---- */
+
+static int call_command(void *ctx, struct err *e)
+{
+    struct run_stage *s = ctx;
+    int keep = dup(1), null = open("/dev/null", O_WRONLY | O_CLOEXEC), rc;
+
+    fflush(stdout);
+    if (null >= 0)
+        dup2(null, 1); // a stage's own stdout (paths, tables) is not this command's
+    rc = s->command->run(&s->opts, e);
+    fflush(stdout);
+    if (keep >= 0) {
+        dup2(keep, 1);
+        close(keep);
+    }
+    if (null >= 0)
+        close(null);
+    if (rc < 0)
+        return -1;
+    return rc == EXIT_OK || rc == EXIT_FAILED ? 0
+                                              : err_set(e, ERR_ENV, "'%s' ended with code %d", s->command->name, rc);
+}
+
+static int run_stage(struct run *r, struct run_stage *s, struct err *e)
+{
+    struct run_marker m;
+    char took[32];
+
+    run_marker_read(r->out, s->name, &m);
+    if (strcmp(m.key, s->key)) {
+        if (*m.key)
+            log_info("%s: options changed, starting anew", s->name);
+        if (dir_remove(s->dir, NULL) < 0 && file_is_dir(s->dir))
+            return err_set(e, ERR_ENV, "cannot empty '%s'", s->dir);
+        m = (struct run_marker){0};
+        memcpy(m.key, s->key, sizeof m.key);
+        if (run_marker_write(r->out, s->name, &m, e) < 0)
+            return -1;
+    }
+    if (m.done) {
+        log_info("%s: done before", s->name);
+        return 0;
+    }
+    if (stop_requested())
+        return err_set(e, ERR_STOP, "stopped before '%s'; run again to continue", s->name);
+    log_info("== %s", s->name);
+    if (run_timed(r->out, s->name, &m, call_command, s, e) < 0)
+        return err_prefix(e, "%s", s->name);
+    format_duration(m.seconds, took, sizeof took);
+    log_info("%s: done in %s", s->name, took);
+    return 0;
+}
+
+/* ---- the end: summary, report, table ---- */
+
+static double total_seconds(const struct run *r, double *with_report)
+{
+    double sum = 0;
+
+    for (int i = 0; i < r->n; i++) {
+        struct run_marker m;
+
+        run_marker_read(r->out, r->stages[i].name, &m);
+        sum += m.seconds;
+    }
+    return sum + *with_report;
+}
+
+static json_t *summary_of(const struct run *r, double report_s, struct err *e)
+{
+    json_t *list = json_array(), *tasks = NULL, *v;
+
+    for (int i = 0; i < r->n; i++) {
+        const struct run_stage *s = &r->stages[i];
+        char *path;
+        json_t *b, *row;
+
+        if (strncmp(s->name, "bench_", 6))
+            continue;
+        path = path_join(s->dir, "bench.json");
+        b = json_read(path, e);
+        free(path);
+        if (!b) {
+            json_decref(list);
+            json_decref(tasks);
+            return NULL;
+        }
+        row = json_pack("{s:s}", "name", s->name + 6);
+        json_object_set(row, "pass_at_8", json_object_get(b, "pass_at_8"));
+        json_object_set(row, "avg_at_8", json_object_get(b, "avg_at_8"));
+        json_array_append_new(list, row);
+        json_decref(tasks);
+        tasks = json_incref(json_object_get(b, "tasks"));
+        json_decref(b);
+    }
+    v = json_object();
+    json_object_set_new(v, "held_out_tasks", tasks ? tasks : json_integer(0));
+    json_object_set_new(v, "seconds", json_real(total_seconds(r, &report_s)));
+    json_object_set_new(v, "stages", list);
+    return v;
+}
+
+static void print_table(const struct run *r, const json_t *sum)
+{
+    const json_t *row;
+    char took[32];
+    size_t i;
+
+    printf("\n%-12s %8s %8s\n", "stage", "Pass@8", "Avg@8");
+    json_array_foreach(json_object_get(sum, "stages"), i, row)
+        printf("%-12s %7.1f%% %7.1f%%\n", json_str(row, "name", ""), 100 * json_f64(row, "pass_at_8", 0),
+               100 * json_f64(row, "avg_at_8", 0));
+    format_duration(json_f64(sum, "seconds", 0), took, sizeof took);
+    printf("\n%lld held-out tasks; %s in all\n", (long long)json_i64(sum, "held_out_tasks", 0), took);
+    printf("\nnext: open %s/report.html (curves, kernels, verdicts)\n"
+           "      musacoder generate --model %s --file %s/data/tasks/heldout/...\n"
+           "      %s/recipe.yaml is what ran; copy it, change numbers, 'musacoder run' it\n",
+           r->out, r->model ? r->model : "", r->out, r->out);
+}
+
+static int finish(struct run *r, struct err *e)
+{
+    double start = now_s();
+    char *path = path_join(r->out, "summary.json");
+    json_t *sum = summary_of(r, 0, e);
+    int rc = sum ? json_write(path, sum, e) : -1;
+
+    (void)start;
+    if (rc == 0)
+        print_table(r, sum);
+    json_decref(sum);
+    free(path);
+    return rc;
+}
+
+static int take_lock(const char *out, struct err *e)
+{
+    char *path = path_join(out, "lock");
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+
+    free(path);
+    if (fd < 0)
+        return err_sys(e, "cannot write into '%s'", out);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, ERR_INPUT, "another 'musacoder run' works in '%s'; wait for it, or give another --out", out);
+    return 0; // held until the process ends
+}
+
+static int write_resolved(struct run *r, struct err *e)
+{
+    char *path = path_join(r->out, "recipe.yaml"), *stages = path_join(r->out, "stages");
+    json_t *v = json_object();
+    const char *const keys[] = {"name", "seed", "stages", "bench-after"};
+    int rc = dir_make(stages, e);
+
+    for (size_t i = 0; i < 4; i++)
+        json_object_set(v, keys[i], json_object_get(r->recipe, keys[i]));
+    json_object_update(v, r->resolved);
+    if (rc == 0)
+        rc = json_write(path, v, e); // JSON is YAML
+    json_decref(v);
+    free(path);
+    free(stages);
+    return rc;
+}
+
+static int run_all(struct run *r, bool plan_only, struct err *e)
+{
+    char *log;
+
+    if (recipe_each_word(r->recipe, "stages", plan_word, r, e) < 0)
+        return -1;
+    if (r->n == 0)
+        return err_set(e, ERR_INPUT, "the recipe has no stages");
+    if (plan_only) {
+        json_dumpf(r->resolved, stdout, JSON_INDENT(2));
+        puts("");
+        return 0;
+    }
+    if (dir_make(r->out, e) < 0 || take_lock(r->out, e) < 0 || write_resolved(r, e) < 0)
+        return -1;
+    log = path_join(r->out, "run.log");
+    log_tee(log);
+    free(log);
+    for (int i = 0; i < r->n; i++)
+        if (run_stage(r, &r->stages[i], e) < 0)
+            return -1;
+    return finish(r, e);
+}
+
+static int apply_sets(json_t *recipe, const char *list, const char *const *sections, struct err *e)
+{
+    char *copy = xstrdup(list), *save = NULL;
+    int rc = 0;
+
+    for (char *w = strtok_r(copy, "\n", &save); w && rc == 0; w = strtok_r(NULL, "\n", &save))
+        rc = recipe_set(recipe, w, sections, e);
+    free(copy);
+    return rc;
+}
+
+static void run_free(struct run *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        free(r->stages[i].name);
+        free(r->stages[i].dir);
+        if (r->stages[i].opts.values)
+            opts_free(&r->stages[i].opts);
+    }
+    json_decref(r->recipe);
+    json_decref(r->resolved);
+    free(r->model);
+    free(r->out);
+}
+
+static const struct opt rows[] = {
+    {"run", "out", OPT_STR, NULL, "run folder (default: runs/NAME of the recipe)"},
+    {"run", "set", OPT_LIST, NULL, "KEY=VALUE or SECTION.KEY=VALUE instead of the recipe's; may be repeated"},
+    {"run", "plan", OPT_BOOL, "false", "print the resolved recipe and stop"},
+    {0},
+};
+
+static int run_command(const struct opts *o, struct err *e)
+{
+    const char *sections[N_KINDS + 1];
+    struct run r = {.resolved = json_object()};
+    int rc = 0;
+
+    section_names(sections);
+    if (o->n_args != 1)
+        rc = err_set(e, ERR_INPUT, "one recipe is needed, e.g. recipes/quickstart.yaml");
+    if (rc == 0 && !(r.recipe = recipe_read(o->args[0], sections, e)))
+        rc = -1;
+    if (rc == 0 && opts_has(o, "set"))
+        rc = apply_sets(r.recipe, opts_str(o, "set"), sections, e);
+    if (rc == 0) {
+        char *stem = path_stem(o->args[0]);
+
+        r.out = opts_has(o, "out") ? xstrdup(opts_str(o, "out")) : path_join("runs", json_str(r.recipe, "name", stem));
+        free(stem);
+        rc = run_all(&r, opts_bool(o, "plan"), e);
+    }
+    run_free(&r);
+    return rc < 0 ? -1 : EXIT_OK;
+}
+
+const struct command cmd_run = {
+    "run", "a recipe: from nothing to a trained model and a report", "RECIPE [--out RUN] [--set KEY=VALUE]...",
+    "Runs the stages of a recipe, each in its own folder of RUN, and ends with RUN/summary.json and a table. Ctrl-C at\n"
+    "any moment is safe: the same command continues where it stopped. A stage whose options changed, and those after\n"
+    "it, start anew.\n",
+    rows, run_command};

@@ -1,0 +1,38 @@
+/* run.h - a recipe as a list of stages, each one a command in its own folder of the run.
+ *
+ * A stage's key is a hash of its resolved options and of the keys of the stages before it. stages/NAME.json holds the
+ * key, whether the stage is done and the seconds it took: a stage with the same key is not run again, one that was
+ * stopped continues in its folder, one with another key starts anew. */
+#ifndef MC_CLI_RUN_H
+#define MC_CLI_RUN_H
+
+#include <jansson.h>
+
+#include "base/err.h"
+#include "cli/cli.h"
+
+extern const struct command cmd_scratch;
+
+struct run_stage {
+    char *name;      /* "sft", "bench_sft" */
+    const struct command *command;
+    char *dir;       /* of its outputs */
+    struct opts opts;
+    char key[65];
+};
+
+struct run_marker {
+    char key[65];
+    bool done;
+    double seconds;
+};
+
+void run_marker_read(const char *out, const char *name, struct run_marker *ret); /* key "" when there is none */
+int run_marker_write(const char *out, const char *name, const struct run_marker *m, struct err *e);
+
+/* Runs f(ctx) while a thread adds the time to the marker every few seconds, so that a killed run loses little of its
+ * count. Writes done on success. Returns what f returned. */
+int run_timed(const char *out, const char *name, struct run_marker *m, int (*f)(void *ctx, struct err *e), void *ctx,
+              struct err *e);
+
+#endif

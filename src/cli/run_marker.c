@@ -1,0 +1,92 @@
+/* run_marker.c - what is done and how long it took; see run.h. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/run.h"
+
+#define TICK_S 5
+
+static char *marker_path(const char *out, const char *name)
+{
+    return xasprintf("%s/stages/%s.json", out, name);
+}
+
+void run_marker_read(const char *out, const char *name, struct run_marker *ret)
+{
+    char *path = marker_path(out, name);
+    json_t *v = file_exists(path) ? json_read(path, NULL) : NULL;
+
+    *ret = (struct run_marker){.done = json_flag(v, "done", false), .seconds = json_f64(v, "seconds", 0)};
+    snprintf(ret->key, sizeof ret->key, "%s", json_str(v, "key", ""));
+    json_decref(v);
+    free(path);
+}
+
+int run_marker_write(const char *out, const char *name, const struct run_marker *m, struct err *e)
+{
+    char *path = marker_path(out, name);
+    json_t *v = json_pack("{s:s,s:b,s:f}", "key", m->key, "done", (int)m->done, "seconds", m->seconds);
+    int rc = json_write(path, v, e);
+
+    json_decref(v);
+    free(path);
+    return rc;
+}
+
+struct ticker {
+    pthread_mutex_t lock;
+    pthread_cond_t end;
+    bool over;
+    const char *out, *name;
+    struct run_marker m;
+    double start, before;
+};
+
+static void *tick(void *arg)
+{
+    struct ticker *t = arg;
+
+    pthread_mutex_lock(&t->lock);
+    while (!t->over) {
+        struct timespec until;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += TICK_S;
+        pthread_cond_timedwait(&t->end, &t->lock, &until);
+        if (!t->over) {
+            t->m.seconds = t->before + now_s() - t->start;
+            run_marker_write(t->out, t->name, &t->m, NULL);
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+int run_timed(const char *out, const char *name, struct run_marker *m, int (*f)(void *ctx, struct err *e), void *ctx,
+              struct err *e)
+{
+    struct ticker t = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = PTHREAD_COND_INITIALIZER, .out = out, .name = name,
+                       .m = *m, .start = now_s(), .before = m->seconds};
+    pthread_t thread;
+    bool threaded = pthread_create(&thread, NULL, tick, &t) == 0;
+    int rc = f(ctx, e);
+
+    pthread_mutex_lock(&t.lock);
+    t.over = true;
+    pthread_cond_signal(&t.end);
+    pthread_mutex_unlock(&t.lock);
+    if (threaded)
+        pthread_join(thread, NULL);
+    m->seconds = t.before + now_s() - t.start;
+    m->done = rc == 0;
+    if (run_marker_write(out, name, m, rc == 0 ? e : NULL) < 0)
+        return -1;
+    return rc;
+}
