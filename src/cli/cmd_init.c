@@ -1,0 +1,41 @@
+/* cmd_init.c - a model folder with random weights. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "nn/model.h"
+
+static const struct opt rows[] = {
+    {"init", "config", OPT_STR, NULL, "config.json of a Qwen3 model"},
+    {"init", "out", OPT_STR, NULL, "folder to write; made if missing"},
+    {"init", "seed", OPT_INT, "1", "seed of the weights; same seed, same bytes"},
+    {0},
+};
+
+static int init_run(const struct opts *o, struct err *e)
+{
+    const char *config = opts_str(o, "config"), *out = opts_str(o, "out");
+    struct model_config c;
+    struct model *m;
+    int rc;
+
+    if (!config || !out)
+        return err_set(e, ERR_INPUT, "--config and --out are needed");
+    if (model_config_read(config, &c, e) < 0)
+        return -1;
+    m = model_init(&c, (uint64_t)opts_int(o, "seed"), e);
+    model_config_free(&c);
+    if (!m)
+        return -1;
+    rc = model_save(m, out, e);
+    if (rc == 0)
+        log_info("wrote '%s': %.2f million weights", out, (double)m->n_params / 1e6);
+    model_free(m);
+    return rc < 0 ? -1 : EXIT_OK;
+}
+
+const struct command cmd_init = {
+    "init", "make a model with random weights", "--config FILE --out DIR [--seed N]",
+    "Writes a Hugging Face model folder (config.json, model.safetensors, generation_config.json) with random weights:\n"
+    "matrices are normal with the configuration's initializer_range, norms are 1.\n",
+    rows, init_run};
