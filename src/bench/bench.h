@@ -1,0 +1,48 @@
+/* bench.h - Pass@k, Avg@k and Faster Rate of a model, or of programs that somebody else sampled, on a task suite.
+ *
+ * A run folder holds samples.jsonl (every response, as soon as it is there), verdicts.jsonl (one verdict record each),
+ * bench.json (the result) and report.html. Responses depend on the seed, the task and the sample's number only, so a
+ * stopped run continues to the same result. First-turn numbers are the headline; with turns > 1 a failed sample gets
+ * MooreEval's feedback and another try, and best-turn numbers stand beside. infra verdicts are counted, never scored. */
+#ifndef MC_BENCH_BENCH_H
+#define MC_BENCH_BENCH_H
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "task/prompt.h"
+
+struct bench_options {
+    const char *name;        /* for titles: "sft"; NULL: the last part of out */
+    const char *model;       /* model folder; NULL with samples_dir */
+    const char *samples_dir; /* responses made elsewhere: a folder with TASK/FILE or TASK_N.py, or a samples.jsonl */
+    const char *tasks;       /* folder of task files */
+    const char *out;         /* run folder, made when missing; continued when it holds the same benchmark */
+    int samples;             /* per task; 0: 8 */
+    int turns;               /* 0: 1 */
+    int limit;               /* first so many tasks; 0: all */
+    int max_new;             /* tokens per response; 0: 1024 */
+    int max_context;         /* a dialogue longer than this ends; 0: the model's positions */
+    int max_batch;           /* rows decoded together; 0: the sampler's */
+    double temperature, top_p; /* as given: 0 is greedy; top_p 0 means 1 */
+    uint64_t seed;
+    enum prompt_style style;
+    const json_t *verdict;   /* eval's flags (queue/verdict.h); NULL: defaults */
+    int workers, jobs;       /* verdict_config */
+};
+
+/* Runs or continues. *ret: a new object, also written to out/bench.json:
+ * {"schema":"musacoder.bench/1","name","model","suite","suite_sha256","backend","tasks","samples","k","turns",
+ *  "temperature","top_p","seed","pass_at_1","pass_at_8","avg_at_8","score","faster_eager","faster_compile" (null when
+ *  speed was not measured), "best_pass_at_8","best_avg_at_8","turns_to_success":[first, second, ..],"cut_share","infra",
+ *  "categories":{"passed":n,..},"families":{"chain":{"tasks","pass_at_8","avg_at_8"},..},
+ *  "per_task":[{"task","family","n","passed","best_passed","pass_at_8"},..],"seconds"}
+ * k is min(8, samples); the keys keep their names. ERR_STOP after Ctrl-C: call again to go on. */
+int bench_run(const struct bench_options *o, json_t **ret, struct err *e);
+
+/* The result as text tables; several results (stages) side by side in one. */
+void bench_table(FILE *out, const json_t *const *results, int n);
+
+#endif
