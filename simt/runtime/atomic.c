@@ -54,6 +54,63 @@ CAS(u16, uint16_t)
 CAS(u32, uint32_t)
 CAS(u64, uint64_t)
 
+/* ---- half and bfloat16: the sum is taken in float and rounded once ---- */
+
+#if defined(__aarch64__)
+typedef __fp16 f16;
+#else
+typedef _Float16 f16;
+#endif
+
+static uint16_t add_f16(uint16_t a, uint16_t b)
+{
+    union { uint16_t bits; f16 v; } x = {a}, y = {b};
+
+    x.v = (f16)((float)x.v + (float)y.v);
+    return x.bits;
+}
+
+static float from_bf16(uint16_t a)
+{
+    union { uint32_t bits; float v; } x = {(uint32_t)a << 16};
+
+    return x.v;
+}
+
+static uint16_t add_bf16(uint16_t a, uint16_t b)
+{
+    union { float v; uint32_t bits; } x = {from_bf16(a) + from_bf16(b)};
+
+    if (x.v != x.v)
+        return 0x7fff;
+    return (uint16_t)((x.bits + 0x7fff + (x.bits >> 16 & 1)) >> 16);
+}
+
+struct small { uint16_t x; };
+struct small2 { uint16_t x, y; };
+#define ATOMIC_SMALL(S)                                                                                               \
+    struct small simt_atomic_add_##S(struct small *p, struct small v);                                                \
+    struct small simt_atomic_add_##S(struct small *p, struct small v)                                                 \
+    {                                                                                                                 \
+        struct small old;                                                                                             \
+        NOTE(p);                                                                                                      \
+        old = *p;                                                                                                     \
+        p->x = add_##S(old.x, v.x);                                                                                   \
+        return old;                                                                                                   \
+    }                                                                                                                 \
+    struct small2 simt_atomic_add_##S##x2(struct small2 *p, struct small2 v);                                         \
+    struct small2 simt_atomic_add_##S##x2(struct small2 *p, struct small2 v)                                          \
+    {                                                                                                                 \
+        struct small2 old;                                                                                            \
+        NOTE(p);                                                                                                      \
+        old = *p;                                                                                                     \
+        p->x = add_##S(old.x, v.x);                                                                                   \
+        p->y = add_##S(old.y, v.y);                                                                                   \
+        return old;                                                                                                   \
+    }
+ATOMIC_SMALL(f16)
+ATOMIC_SMALL(bf16)
+
 void simt_threadfence(void);
 void simt_threadfence(void)
 {
