@@ -37,7 +37,7 @@ static const char *const init_forbidden[] = {
     "linalg_matmul", "linalg_multi_dot", "linalg_vecdot", "linalg_inv*", "linalg_solve*", "linalg_norm",
     "linalg_vector_norm", "linalg_matrix_norm", "linalg_matrix_exp", "matrix_exp", "inverse", "scaled_*", "int_mm",
     "conv*", "convolution*", "thnn_conv*", "slow_conv*", "mkldnn_*", "cudnn_*", "miopen_*", "nnpack_*", "im2col",
-    "col2im", "sum*", "nansum", "mean", "nanmean", "prod*", "max", "min", "amax", "amin", "aminmax", "norm*", "var*",
+    "col2im", "sum*", "nansum", "mean", "nanmean", "prod*", "max", "min", "amax", "amin", "aminmax", "norm", "norm_except_dim", "var*",
     "std*", "logsumexp*", "all", "any", "argmax", "argmin", "median", "nanmedian", "mode", "quantile", "count_nonzero",
     "trace", "softmax*", "log_softmax*", "softmin", "safe_softmax", "cumsum*", "cumprod*", "cummax*", "cummin*",
     "logcumsumexp*", "fft_*", "stft", "istft", "layer_norm", "native_layer_norm", "batch_norm*", "native_batch_norm*",

@@ -1,0 +1,390 @@
+/* test_pure.c - reward, tolerance, comparison, legality, precedence and feedback against independent statements. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "eval/compare.h"
+#include "eval/feedback.h"
+#include "eval/legality.h"
+#include "eval/record.h"
+#include "eval/reward.h"
+
+/* ---- reward: by hand from the table of SPEC section 4 ---- */
+
+static double reward(const char *text)
+{
+    struct err e = ERR_INIT;
+    json_t *v = json_parse(text, strlen(text), "test", &e);
+    double r = -99;
+
+    if (!v)
+        fail_msg("%s", e.msg);
+    if (!reward_of(v, REWARD_DEFAULT, &r))
+        r = NAN;
+    json_decref(v);
+    return r;
+}
+
+static void test_reward(void **state)
+{
+    static const struct {
+        const char *text;
+        double want;
+    } rows[] = {
+        {"{\"status\":\"failed\",\"category\":\"extraction_error\"}", -1},
+        {"{\"status\":\"failed\",\"category\":\"compile_error\",\"correctness\":null}", -1},
+        {"{\"status\":\"failed\",\"category\":\"timeout\"}", -1},
+        {"{\"status\":\"failed\",\"category\":\"runtime_error\",\"correctness\":{\"q\":0.9}}", -1},
+        {"{\"status\":\"failed\",\"category\":\"cheating\",\"correctness\":{\"q\":1.0}}", -1},
+        {"{\"status\":\"failed\",\"category\":\"correctness_error\",\"correctness\":{\"q\":0}}", -1},
+        {"{\"status\":\"failed\",\"category\":\"correctness_error\",\"correctness\":{\"q\":0.25}}", -0.375},
+        {"{\"status\":\"failed\",\"category\":\"correctness_error\",\"correctness\":{\"q\":0.96}}", -0.02},
+        {"{\"status\":\"passed\",\"category\":null,\"correctness\":{\"q\":1},\"performance\":null}", 1},
+        {"{\"status\":\"passed\",\"category\":null,\"performance\":{\"speedup_eager\":1.62,\"trusted\":true}}", 1.31},
+        {"{\"status\":\"passed\",\"category\":null,\"performance\":{\"speedup_eager\":0.5,\"trusted\":true}}", 1},
+        {"{\"status\":\"passed\",\"category\":null,\"performance\":{\"speedup_eager\":50,\"trusted\":true}}", 3},
+        {"{\"status\":\"passed\",\"category\":null,\"performance\":{\"speedup_eager\":50,\"trusted\":false}}", 1},
+        {"{\"status\":\"passed\",\"category\":null,\"performance\":{\"speedup_eager\":\"nan\",\"trusted\":true}}", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (fabs(reward(rows[i].text) - rows[i].want) > 1e-12)
+            fail_msg("row %zu: %g, expected %g", i, reward(rows[i].text), rows[i].want);
+    assert_true(isnan(reward("{\"status\":\"infra\",\"category\":\"infra\"}")));
+}
+
+/* ---- tolerance ---- */
+
+static struct tolerance strict(double n1, double n2, double max_abs, double m)
+{
+    struct noise n = {n1, n2, max_abs, m};
+
+    return tolerance_strict(DT_F32, &n);
+}
+
+/* fp32 sums in two honest orders pass; tanh-GELU for erf-GELU, biased for unbiased variance, and zeros do not. */
+static void test_tolerance_separates(void **state)
+{
+    enum { N = 4096 };
+    double sum = 0, mean, var = 0, serial_err, tree_err, pert = 0, x, erf_g, tanh_g, worst = 0, n1 = 0;
+    float serial = 0, lane[32] = {0}, tree = 0, v[N];
+    struct tolerance t;
+
+    (void)state;
+    srand(7);
+    for (int i = 0; i < N; i++) {
+        v[i] = (float)(rand() / (double)RAND_MAX * 2 - 0.9);
+        sum += v[i];
+        serial += v[i];
+        lane[i % 32] += v[i];
+        pert += (rand() & 1 ? 1 : -1) * v[i] * 0x1p-24;
+    }
+    for (int i = 0; i < 32; i++)
+        tree += lane[i];
+    serial_err = fabs(serial - sum), tree_err = fabs(tree - sum);
+    t = strict(tree_err, fabs(pert), fabs(sum), N);
+    assert_true(t.usable);
+    assert_true(serial_err <= t.abs + t.rel * fabs(sum));
+    assert_true(fabs(sum) > t.abs + t.rel * fabs(sum)); /* zero */
+
+    mean = sum / N;
+    for (int i = 0; i < N; i++)
+        var += (v[i] - mean) * (v[i] - mean);
+    t = strict(1e-7 * var / N, 1e-7 * var / N, var / (N - 1), N);
+    assert_true(fabs(var / N - var / (N - 1)) > t.abs + t.rel * var / (N - 1));
+
+    for (int i = 0; i < 2000; i++) {
+        x = -4 + i * 0.004;
+        erf_g = 0.5 * x * (1 + erf(x * M_SQRT1_2));
+        n1 = fmax(n1, fabs((double)(0.5f * (float)x * (1 + erff((float)x * (float)M_SQRT1_2))) - erf_g));
+    }
+    t = strict(n1, 4 * 0x1p-24, 4, 1);
+    for (int i = 0; i < 2000; i++) {
+        x = -4 + i * 0.004;
+        erf_g = 0.5 * x * (1 + erf(x * M_SQRT1_2));
+        tanh_g = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+        worst = fmax(worst, fabs(tanh_g - erf_g) - t.abs - t.rel * fabs(erf_g));
+    }
+    assert_true(worst > 0);
+}
+
+static void test_tolerance_cap(void **state)
+{
+    struct noise ints = {1, 1, 1, 1};
+    struct tolerance t = strict(1e-3, 0, 1e-6, 1); /* noise above the signal */
+
+    (void)state;
+    assert_false(t.usable);
+    t = strict(1e-9, 1e-9, 1e-6, 1e12); /* tiny outputs, as of softmax over many */
+    assert_true(t.abs < 1e-6 / 100);
+    t = tolerance_strict(DT_I64, &ints);
+    assert_true(t.usable && t.abs == 0 && t.rel == 0);
+    t = strict(NAN, 0, 1, 1);
+    assert_false(t.usable && t.abs > 0);
+}
+
+/* ---- comparison ---- */
+
+static struct tensor tensor_f32(const float *v, int64_t rows, int64_t cols)
+{
+    return (struct tensor){.dtype = DT_F32, .ndim = 2, .shape = {rows, cols}, .n = rows * cols, .data = (const uint8_t *)v};
+}
+
+static void test_compare_values(void **state)
+{
+    float want[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, got[12];
+    struct tensor w = tensor_f32(want, 4, 3), g = tensor_f32(got, 4, 3);
+    struct tolerance t = {.abs = 1e-6, .rel = 1e-5, .usable = true};
+    struct comparison c;
+
+    (void)state;
+    memcpy(got, want, sizeof got);
+    compare_tensors(&w, &w, &g, &t, &c);
+    assert_int_equal(c.kind, CMP_SAME);
+    got[7] = 8.5f;
+    got[4] = NAN;
+    compare_tensors(&w, &w, &g, &t, &c);
+    assert_int_equal(c.kind, CMP_VALUES);
+    assert_int_equal(c.n_bad, 2);
+    assert_int_equal(c.n_nan, 1);
+    assert_string_equal(c.first_at, "[1, 1]");
+    assert_string_equal(c.worst_at, "[1, 1]"); /* NaN is the worst there is */
+    assert_true(c.first_expected == 5 && isnan(c.first_got));
+    g = tensor_f32(got, 3, 4);
+    compare_tensors(&w, &w, &g, &t, &c);
+    assert_int_equal(c.kind, CMP_SHAPE);
+    assert_string_equal(c.detail, "shape: expected (4, 3), got (3, 4)");
+    g = w;
+    g.dtype = DT_I32;
+    compare_tensors(&w, &w, &g, &t, &c);
+    assert_int_equal(c.kind, CMP_DTYPE);
+}
+
+static void test_compare_special(void **state)
+{
+    float want[4] = {INFINITY, -INFINITY, NAN, 1}, bad[4] = {INFINITY, INFINITY, 0, 1};
+    struct tensor w = tensor_f32(want, 2, 2), g = tensor_f32(want, 2, 2), b = tensor_f32(bad, 2, 2);
+    struct tolerance t = {.abs = 1, .rel = 1, .usable = true}, kb = tolerance_kernelbench(DT_F32);
+    struct comparison c;
+
+    (void)state;
+    compare_tensors(&w, &w, &g, &t, &c);
+    assert_int_equal(c.kind, CMP_SAME);
+    compare_tensors(&w, &w, &b, &t, &c);
+    assert_int_equal(c.n_bad, 2);
+    compare_tensors(&w, &w, &g, &kb, &c);
+    assert_int_equal(c.n_bad, 1); /* allclose: NaN never equals NaN */
+}
+
+/* allclose scales by the candidate: |1 - x| <= t + t |x| differs from t + t |1| at the edge. */
+static void test_compare_allclose_side(void **state)
+{
+    float one = 1.0f, low = 1.0f - 1.99995e-4f, high = 1.0f + 2.00015e-4f;
+    struct tensor w = tensor_f32(&one, 1, 1), l = tensor_f32(&low, 1, 1), h = tensor_f32(&high, 1, 1);
+    struct tolerance kb = tolerance_kernelbench(DT_F32);
+    struct comparison c;
+
+    (void)state;
+    compare_tensors(&w, &w, &l, &kb, &c);
+    assert_int_equal(c.kind, fabs(1 - (double)low) <= 1e-4 + 1e-4 * low ? CMP_SAME : CMP_VALUES);
+    compare_tensors(&w, &w, &h, &kb, &c);
+    assert_int_equal(c.kind, fabs(1 - (double)high) <= 1e-4 + 1e-4 * high ? CMP_SAME : CMP_VALUES);
+}
+
+static void pattern(const char *want, int64_t rows, int64_t cols, bool (*bad)(int64_t r, int64_t c, int64_t i))
+{
+    int64_t shape[2] = {rows, cols};
+    uint8_t *b = calloc((size_t)(rows * cols), 1);
+    char out[160];
+
+    for (int64_t i = 0; i < rows * cols; i++)
+        b[i] = bad(i / cols, i % cols, i);
+    compare_pattern(b, shape, 2, out, sizeof out);
+    free(b);
+    assert_string_equal(out, want);
+}
+
+static bool last5(int64_t r, int64_t c, int64_t i) { (void)c, (void)i; return r >= 32; }
+static bool every4(int64_t r, int64_t c, int64_t i) { (void)r, (void)i; return c % 4 == 1; }
+static bool from256(int64_t r, int64_t c, int64_t i) { (void)r, (void)c; return i >= 256; }
+static bool all(int64_t r, int64_t c, int64_t i) { (void)r, (void)c, (void)i; return true; }
+static bool none(int64_t r, int64_t c, int64_t i) { (void)r, (void)c, (void)i; return false; }
+static bool row3(int64_t r, int64_t c, int64_t i) { (void)c, (void)i; return r == 3; }
+static bool oddrow(int64_t r, int64_t c, int64_t i) { (void)c, (void)i; return r % 2 == 1; }
+static bool lastcols(int64_t r, int64_t c, int64_t i) { (void)r, (void)i; return c >= 34; }
+static bool scattered(int64_t r, int64_t c, int64_t i) { return (r * 7 + c * 13 + i * i) % 11 == 3; }
+
+static void test_patterns(void **state)
+{
+    (void)state;
+    pattern("last 5 of 37 rows (from row 32 on)", 37, 64, last5);
+    pattern("every 4th column, starting at 1", 8, 32, every4);
+    pattern("all elements from flat index 256 on, a multiple of 256", 9, 37, from256);
+    pattern("all elements", 4, 4, all);
+    pattern("", 4, 4, none);
+    pattern("only row 3 of 8", 8, 5, row3);
+    pattern("every 2nd row, starting at 1", 12, 5, oddrow);
+    pattern("last 3 of 37 columns (from column 34 on)", 8, 37, lastcols);
+    pattern("", 16, 37, scattered);
+}
+
+static void test_half_values(void **state)
+{
+    uint16_t h[5] = {0x3c00, 0xc000, 0x7c00, 0x0001, 0x3555}, b[2] = {0x3f80, 0xc0a0};
+    struct tensor t = {.dtype = DT_F16, .ndim = 1, .shape = {5}, .n = 5, .data = (uint8_t *)h};
+
+    (void)state;
+    assert_true(tensor_at(&t, 0) == 1 && tensor_at(&t, 1) == -2 && isinf(tensor_at(&t, 2)));
+    assert_true(tensor_at(&t, 3) == ldexp(1, -24) && fabs(tensor_at(&t, 4) - 1.0 / 3) < 1e-4);
+    t = (struct tensor){.dtype = DT_BF16, .ndim = 1, .shape = {2}, .n = 2, .data = (uint8_t *)b};
+    assert_true(tensor_at(&t, 0) == 1 && tensor_at(&t, 1) == -5);
+}
+
+static void test_tensor_parse_hostile(void **state)
+{
+    static const char *const bad[] = {
+        "{\"t\":\"tensor\",\"dtype\":\"float32\",\"shape\":[2],\"offset\":0,\"nbytes\":4}",
+        "{\"t\":\"tensor\",\"dtype\":\"float32\",\"shape\":[4],\"offset\":8,\"nbytes\":16}",
+        "{\"t\":\"tensor\",\"dtype\":\"float32\",\"shape\":[-1],\"offset\":0,\"nbytes\":0}",
+        "{\"t\":\"tensor\",\"dtype\":\"float32\",\"shape\":[4611686018427387904,4],\"offset\":0,\"nbytes\":0}",
+        "{\"t\":\"tensor\",\"dtype\":\"float99\",\"shape\":[1],\"offset\":0,\"nbytes\":4}",
+        "{\"t\":\"tensor\",\"dtype\":\"float32\",\"shape\":[1.5],\"offset\":0,\"nbytes\":4}",
+        "{\"t\":\"tensor\",\"dtype\":\"float32\",\"shape\":[1],\"offset\":-4,\"nbytes\":4}", "{}", "3"};
+    uint8_t blob[16] = {0};
+    struct tensor t;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        json_t *v = json_loads(bad[i], JSON_DECODE_ANY, NULL);
+
+        assert_non_null(v);
+        if (tensor_parse(v, blob, sizeof blob, &t, NULL) == 0)
+            fail_msg("accepted: %s", bad[i]);
+        json_decref(v);
+    }
+}
+
+/* ---- legality ---- */
+
+static void test_legality_lists(void **state)
+{
+    static const char *const fine[] = {"aten::empty_like", "aten::view", "aten::_to_copy", "aten::copy_", "aten::t",
+                                       "aten::zeros_like", "aten::select.int", "prim::device"};
+    static const char *const forbidden[] = {"aten::relu", "aten::mm", "aten::add.Tensor", "aten::mul_", "aten::sum",
+                                            "aten::index", "aten::cat", "aten::softmax", "quantized::linear", "aten::where"};
+    static const char *const init_fine[] = {"aten::uniform_", "aten::normal_", "aten::mul_", "aten::add", "aten::sqrt",
+                                            "aten::linalg_qr", "aten::erfinv_", "aten::cat", "aten::maximum"};
+    static const char *const init_bad[] = {"aten::mm", "aten::_softmax", "aten::conv2d", "aten::_convolution", "aten::sum",
+                                           "aten::cumsum", "aten::fft_rfft", "aten::_fft_c2c", "aten::addmm",
+                                           "aten::mean.dim", "aten::matmul", "aten::linear"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        assert_true(legality_forward_ok(fine[i]));
+    for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++)
+        assert_false(legality_forward_ok(forbidden[i]));
+    for (size_t i = 0; i < sizeof init_fine / sizeof *init_fine; i++)
+        assert_true(legality_init_ok(init_fine[i]));
+    for (size_t i = 0; i < sizeof init_bad / sizeof *init_bad; i++)
+        assert_false(legality_init_ok(init_bad[i]));
+}
+
+static void test_legality_line(void **state)
+{
+    static const char src[] = "import torch\n# relu here is a comment\nclass ModelNew:\n    def __init__(self):\n"
+                              "        self.relu = 1\n    def forward(self, x):\n        return torch.relu(x)\n";
+    char text[80];
+
+    (void)state;
+    assert_int_equal(legality_find_line(src, "aten::relu", text, sizeof text), 7);
+    assert_string_equal(text, "return torch.relu(x)");
+    assert_int_equal(legality_find_line(src, "aten::bmm", text, sizeof text), -1);
+}
+
+/* ---- precedence and feedback ---- */
+
+static void test_precedence(void **state)
+{
+    static const char *const order[] = {"infra", "extraction_error", "compile_error", "cheating", "timeout",
+                                        "runtime_error", "correctness_error"};
+
+    (void)state;
+    for (size_t a = 0; a < 7; a++)
+        for (size_t b = 0; b < 7; b++) {
+            json_t *r = record_new("t", "", "c", "", "sim", "strict");
+
+            record_blame(r, order[a], "x", "a");
+            record_blame(r, order[b], "y", "b");
+            record_settle(r);
+            assert_string_equal(json_str(r, "category", ""), order[a < b ? a : b]);
+            assert_string_equal(json_str(r, "status", ""), a == 0 || b == 0 ? "infra" : "failed");
+            json_decref(r);
+        }
+}
+
+static void test_feedback_is_bounded(void **state)
+{
+    char *big = malloc(20001);
+    json_t *r = record_new("t", "", "c", "", "sim", "strict");
+    struct buf b;
+
+    (void)state;
+    memset(big, 'x', 20000);
+    big[20000] = 0;
+    json_t *reason = record_blame(r, "runtime_error", "correctness", "%s", big);
+    json_object_set_new(reason, "line", json_integer(3));
+    json_object_set_new(reason, "text", json_string(big));
+    record_settle(r);
+    buf_init(&b, FEEDBACK_MAX);
+    feedback_text(r, &b);
+    assert_true(b.n > 100 && b.n < FEEDBACK_MAX && !b.cut);
+    buf_free(&b);
+    json_decref(r);
+    free(big);
+}
+
+static void test_feedback_says(void **state)
+{
+    static const char text[] =
+        "{\"status\":\"failed\",\"category\":\"correctness_error\",\"stage\":\"correctness\",\"reasons\":[{\"category\":"
+        "\"correctness_error\",\"stage\":\"correctness\",\"message\":\"2 of 5 trials are wrong\"}],\"correctness\":{\"trials\":5,"
+        "\"passed\":3,\"worst\":{\"regime\":\"normal\",\"trial\":0,\"output\":\"[1]\",\"kind\":\"values\",\"elements\":100,"
+        "\"wrong\":25,\"nan\":3,\"share\":0.25,\"pattern\":\"last 5 of 20 rows\",\"first\":{\"index\":\"[15, 0]\",\"expected\":"
+        "1.5,\"got\":\"nan\"},\"worst\":{\"index\":\"[16, 0]\",\"expected\":2,\"got\":0}}}}";
+    static const char *const must[] = {"3 of 5", "[1]", "25 of 100", "25 %", "last 5 of 20 rows", "[15, 0]", "expected 1.5",
+                                       "got nan", "[16, 0]", "never written"};
+    json_t *v = json_loads(text, 0, NULL);
+    struct buf b;
+
+    (void)state;
+    assert_non_null(v);
+    buf_init(&b, FEEDBACK_MAX);
+    feedback_text(v, &b);
+    for (size_t i = 0; i < sizeof must / sizeof *must; i++)
+        if (!strstr(b.p, must[i]))
+            fail_msg("no '%s' in: %s", must[i], b.p);
+    buf_free(&b);
+    json_decref(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reward), cmocka_unit_test(test_tolerance_separates), cmocka_unit_test(test_tolerance_cap),
+        cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
+        cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),
+        cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_legality_lists),
+        cmocka_unit_test(test_legality_line), cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_feedback_is_bounded), cmocka_unit_test(test_feedback_says),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
