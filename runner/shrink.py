@@ -1,0 +1,177 @@
+"""shrink.py - makes a big task small: rewrites its module-level sizes until no tensor exceeds a number of elements.
+
+Knobs are integers of module-level assignments (N = 4096, M, K = 1 << 12, 256, shape = (8, 64, 56)), except those whose
+name says that they are not a size (kernel_size, stride, groups, heads, dim ...). The largest knob that makes the largest
+tensor smaller is halved, as long as constructor and forward still accept the sizes; relations such as "groups divide
+channels" and "the kernel fits the image" hold because the task itself refuses otherwise. Shapes are tried on the meta
+device, so that a task of terabytes can be shrunk on a laptop; the result is then run for real.
+
+Request {"op":"shrink","source","max_elements"}; reply {"ok":true,"source","changes":[{"name","line","from","to"}],
+"largest","before"} or {"ok":false,"type","message","line","text"}.
+"""
+import ast
+import re
+
+import torch
+
+import frame
+import reference
+import values
+
+NOT_A_SIZE = re.compile(r"kernel|stride|pad|dilat|group|head|(^|_)dims?$|axis|eps|bits|scale|expon|power|seed|num_layers|"
+                        r"(^|_)k$|topk|bias|momentum|iter|steps|window|shift|factor|order|level|block|mode|ratio|value|pool")
+SMALLEST = 8  # knobs below this are not halved
+
+
+class Knob:
+    def __init__(self, name, node, value):
+        self.name, self.value, self.original, self.line = name, value, value, node.lineno
+        self.start = (node.lineno, node.col_offset)
+        self.end = (node.end_lineno, node.end_col_offset)
+        self.stuck = False
+
+
+def fold(node):
+    """The value of an integer expression without names, else None."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if isinstance(node, ast.BinOp):
+        a, b = fold(node.left), fold(node.right)
+        if a is None or b is None:
+            return None
+        ops = {ast.Add: lambda: a + b, ast.Sub: lambda: a - b, ast.Mult: lambda: a * b,
+               ast.FloorDiv: lambda: a // b if b else None, ast.LShift: lambda: a << b if 0 <= b < 63 else None,
+               ast.Pow: lambda: a ** b if 0 <= b < 63 and abs(a) < 2**31 else None}
+        return ops.get(type(node.op), lambda: None)()
+    return None
+
+
+def collect(name, node, out):
+    if isinstance(node, (ast.Tuple, ast.List)):
+        for i, x in enumerate(node.elts):
+            collect(f"{name}[{i}]", x, out)
+        return
+    v = fold(node)
+    if v is not None and v >= SMALLEST and not NOT_A_SIZE.search(name.split("[")[0].lower()):
+        out.append(Knob(name, node, v))
+
+
+def knobs_of(source):
+    out = []
+    for st in ast.parse(source).body:
+        if isinstance(st, ast.AnnAssign) and isinstance(st.target, ast.Name) and st.value:
+            collect(st.target.id, st.value, out)
+        if not isinstance(st, ast.Assign):
+            continue
+        target = st.targets[-1]
+        if isinstance(target, ast.Name):
+            collect(target.id, st.value, out)
+        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(st.value, (ast.Tuple, ast.List)):
+            for t, v in zip(target.elts, st.value.elts):
+                if isinstance(t, ast.Name):
+                    collect(t.id, v, out)
+    return out
+
+
+def rewrite(source, knobs):
+    lines = source.encode("utf-8").split(b"\n")
+    for k in sorted(knobs, key=lambda k: k.start, reverse=True):
+        if k.value == k.original:
+            continue
+        (l0, c0), (l1, c1) = k.start, k.end
+        tail = lines[l1 - 1][c1:]
+        lines[l0 - 1:l1] = [lines[l0 - 1][:c0] + str(k.value).encode() + tail]
+    return b"\n".join(lines).decode("utf-8")
+
+
+def sizes(source, device):
+    """Elements of every tensor of the task: inputs, parameters, outputs."""
+    with torch.device(device), torch.no_grad():
+        task = reference.load(source)
+        reference.seed_all(0)
+        init = task.get_init_inputs()
+        model = reference.construct(task, init, 0)
+        inputs = reference.task_draw(task, 0)
+        out = model(*inputs)
+    tensors = values.leaves(inputs) + list(model.parameters()) + list(model.buffers()) + values.leaves(out)
+    if not values.leaves(out) and device == "meta":
+        raise RuntimeError("no tensor comes out")
+    return [t.numel() for t in tensors]
+
+
+class Shrinker:
+    def __init__(self, source, limit):
+        self.source, self.limit = source, limit
+        self.knobs = knobs_of(source)
+        self.device = "meta"
+        try:
+            self.now = self.measure()
+        except Exception:
+            self.device = "cpu"
+            self.now = self.measure()
+        self.before = max(self.now, default=0)
+
+    def measure(self):
+        return sizes(rewrite(self.source, self.knobs), self.device)
+
+    def cost(self, all_sizes):
+        """What has to come down: the excess of all tensors that are too large."""
+        return sum(max(n - self.limit, 0) for n in all_sizes)
+
+    def attempt(self, group):
+        """Halves these knobs together; keeps it if the task still runs and got nearer. Returns success."""
+        old = [k.value for k in group]
+        for k in group:
+            k.value = max(k.value // 2, 1)
+        try:
+            new = self.measure()
+        except Exception:
+            new = None
+        if new is not None and self.cost(new) < self.cost(self.now):
+            self.now = new
+            return True
+        for k, v in zip(group, old):
+            k.value = v
+        return False
+
+    def step(self):
+        movable = [k for k in self.knobs if not k.stuck and k.value >= SMALLEST]
+        for k in sorted(movable, key=lambda k: -k.value):
+            if self.attempt([k]):
+                return True
+            k.stuck = True
+        by_value = {}
+        for k in self.knobs:
+            if k.value >= SMALLEST:
+                by_value.setdefault(k.value, []).append(k)
+        return any(len(g) > 1 and self.attempt(g) for _, g in sorted(by_value.items(), reverse=True))
+
+    def run(self):
+        while max(self.now, default=0) > self.limit:
+            if not self.step():
+                raise reference.Refused(
+                    f"the task cannot be made smaller than {max(self.now)} elements by its module-level sizes"
+                    + ("" if self.knobs else ": it has none") + "; raise --max-elements or edit it by hand")
+        out = rewrite(self.source, self.knobs)
+        largest = max(sizes(out, "cpu"), default=0)
+        if largest > self.limit:
+            raise reference.Refused(f"the shrunk task still has a tensor of {largest} elements")
+        changes = [{"name": k.name, "line": k.line, "from": k.original, "to": k.value} for k in self.knobs
+                   if k.value != k.original]
+        return {"ok": True, "source": out, "changes": changes, "largest": largest, "before": self.before}
+
+
+def serve(sock, args):
+    torch.set_num_threads(1)
+    while True:
+        try:
+            req, _ = frame.recv(sock)
+        except frame.Closed:
+            return
+        try:
+            head = Shrinker(req["source"], req["max_elements"]).run()
+        except reference.Refused as e:
+            head = {"ok": False, "type": "refused", "message": str(e), "line": None, "text": ""}
+        except Exception as e:
+            head = dict(values.describe_error(e, reference.FILE, req["source"]), ok=False)
+        frame.send(sock, head)
