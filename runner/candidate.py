@@ -38,8 +38,8 @@ class Session:
 
     def evidence(self):
         s = sim.stats()
-        return {"launches": s.get("launches", {}), "library_calls": s.get("library_calls", {}),
-                "findings": sim.take_findings()}
+        return {"launches": {name: k.get("launches", 0) for name, k in s.get("kernels", {}).items()},
+                "library_calls": s.get("library_calls", {}), "findings": sim.take_findings()}
 
     # load ---------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 #define MC_EVAL_SHRINK_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
