@@ -33,6 +33,7 @@ struct job {
     char *code;             /* NUL-terminated copy of the extracted program */
     struct reference *ref;  /* held; NULL before stage load */
     struct session *session; /* NULL before stage load */
+    double reference_s;     /* wall time until the expected values were there */
     const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
     bool ready;             /* the candidate was constructed */
     bool ran;               /* forward returned at least once */
@@ -55,6 +56,8 @@ extern const struct stage stage_extract, stage_load, stage_compile, stage_correc
     stage_reward, stage_feedback;
 
 bool job_blamed(const struct job *j);
+/* reference_get into j->ref (what it held is released), on the clock of its own. */
+int job_reference(struct job *j, const char *params, struct err *e);
 /* Turns a failed session call into a blame (timeout, crash, tampering); -1 only for infra. */
 int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e);
 /* Takes over trace, launches and findings that a reply carries. */

@@ -19,10 +19,20 @@ bool job_blamed(const struct job *j)
     return json_array_size(json_object_get(j->rec, "reasons")) > 0;
 }
 
-/* Time spent compiling is the compile stage's, whichever stage waited for it. */
+/* What a stage waited for is not its own time: compiling is the compile stage's, and slots are nobody's. */
+static double built_s(const struct job *j)
+{
+    return j->session ? j->session->build_s : 0;
+}
+
+static double waited_s(const struct job *j)
+{
+    return j->session ? j->session->wait_s : 0;
+}
+
 static int run_stage(struct job *j, const struct stage *s, struct err *e)
 {
-    double t0 = now_s(), b0 = j->session ? j->session->build_s : 0, built;
+    double t0 = now_s(), built = built_s(j), waited = waited_s(j), made = j->reference_s;
     int rc;
 
     if (!s->always && job_blamed(j))
@@ -30,10 +40,16 @@ static int run_stage(struct job *j, const struct stage *s, struct err *e)
     if (!s->always)
         record_set(j->rec, "stage", json_string(s->name));
     rc = s->run(j, e);
-    built = (j->session ? j->session->build_s : 0) - b0;
-    record_stage_ms(j->rec, s->name, (now_s() - t0 - built) * 1e3);
+    built = built_s(j) - built;
+    waited = waited_s(j) - waited;
+    made = j->reference_s - made;
+    record_stage_ms(j->rec, s->name, (now_s() - t0 - built - waited - made) * 1e3);
     if (built > 0)
         record_stage_ms(j->rec, "compile", built * 1e3);
+    if (waited > 1e-3)
+        record_stage_ms(j->rec, "waiting", waited * 1e3);
+    if (made > 1e-3)
+        record_stage_ms(j->rec, "reference", made * 1e3);
     return rc;
 }
 

@@ -13,10 +13,13 @@
 #define MAX_REPLY_HEAD ((size_t)16 << 20)
 #define MAX_REPLY_BLOB ((size_t)1 << 30)
 
-static void slot_take(sem_t *s)
+static void slot_take(struct session *s, sem_t *slots)
 {
-    while (sem_wait(s) < 0 && errno == EINTR)
+    double t0 = now_s();
+
+    while (sem_wait(slots) < 0 && errno == EINTR)
         ;
+    s->wait_s += now_s() - t0;
 }
 
 static void run_slot(struct session *s, bool take)
@@ -25,7 +28,7 @@ static void run_slot(struct session *s, bool take)
         return;
     s->slot = take;
     if (take)
-        slot_take(&s->ev->run_slots);
+        slot_take(s, &s->ev->run_slots);
     else
         sem_post(&s->ev->run_slots);
 }
@@ -63,7 +66,7 @@ static void note_build(struct session *s, const struct build_result *r)
 /* One build request: the compile pool works, our run slot is free meanwhile. */
 static json_t *build_answer(struct session *s, const json_t *request, struct err *e)
 {
-    double t0 = now_s(), left = s->opt->build_timeout_s - s->build_s;
+    double t0, left = s->opt->build_timeout_s - s->build_s;
     struct build_opts o = {.timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail};
     struct build_result r = {0};
     json_t *reply = NULL;
@@ -72,8 +75,10 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
     if (++s->builds > SESSION_MAX_BUILDS)
         return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
     run_slot(s, false);
-    slot_take(&s->ev->build_slots);
+    slot_take(s, &s->ev->build_slots);
+    t0 = now_s();
     rc = build_sim(request, &o, &r, e);
+    s->build_s += now_s() - t0;
     sem_post(&s->ev->build_slots);
     if (rc == 0) {
         note_build(s, &r);
@@ -81,7 +86,6 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
         build_result_free(&r);
     }
     run_slot(s, true);
-    s->build_s += now_s() - t0;
     return reply;
 }
 

@@ -30,6 +30,7 @@ struct session {
     bool ended, slot;
     double used_s;        /* run time so far */
     double build_s;       /* wall time spent serving builds */
+    double wait_s;        /* wall time spent waiting for a run or build slot */
     int builds, builds_failed, builds_cached;
     double compile_ms;    /* sum over requests of the time that compiling takes on a cache miss */
     bool build_timed_out;

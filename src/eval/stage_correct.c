@@ -102,9 +102,7 @@ static int equal_parameters(struct job *j, struct err *e)
     if (strcmp(j->opt->protocol, "strict"))
         j->params = json_array_size(j->ref->state) ? "seed" : "none";
     if (!strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
-        reference_release(j->ev, j->ref);
-        j->ref = NULL;
-        rc = reference_get(j->ev, j->task, j->opt, "seed", &j->ref, e);
+        rc = job_reference(j, "seed", e);
     } else if (strcmp(j->params, "seed") && strcmp(j->params, "none")) {
         rc = send_params(j, pairs, e);
     }

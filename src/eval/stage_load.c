@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "eval/job.h"
 #include "eval/record.h"
 
@@ -109,13 +110,25 @@ static void blame_load_error(struct job *j, const json_t *head)
     }
 }
 
+int job_reference(struct job *j, const char *params, struct err *e)
+{
+    double t0 = now_s();
+    int rc;
+
+    reference_release(j->ev, j->ref);
+    j->ref = NULL;
+    rc = reference_get(j->ev, j->task, j->opt, params, &j->ref, e);
+    j->reference_s += now_s() - t0;
+    return rc;
+}
+
 static int load_run(struct job *j, struct err *e)
 {
     json_t *req;
     struct frame f;
     enum call_fault fault;
 
-    if (reference_get(j->ev, j->task, j->opt, strcmp(j->opt->protocol, "strict") ? "seed" : "random", &j->ref, e) < 0 ||
+    if (job_reference(j, strcmp(j->opt->protocol, "strict") ? "seed" : "random", e) < 0 ||
         session_open(j->ev, j->opt, &j->session, e) < 0)
         return -1;
     req = json_pack("{s:s,s:o,s:O,s:I,s:s}", "op", "load", "source", json_utf8(j->code, strlen(j->code)), "init",
