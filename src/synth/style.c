@@ -61,8 +61,11 @@ static void rename_all(struct buf *out, const char *s, const int *choice)
             buf_addc(out, *p++);
             continue;
         }
-        /* "m.f(...)" is our own function; other members (v.x, x.size) stay */
-        to = member && !(n == 1 && *p == 'f') ? NULL : isdigit((unsigned char)*p) ? NULL : renamed(p, n, choice);
+        /* "m.f(...)" is our own function; other members (v.x, x.size) stay, and so does the prefix of r\"\"\" */
+        if ((member && !(n == 1 && *p == 'f')) || isdigit((unsigned char)*p) || !strncmp(p, "r\"\"", 3))
+            to = NULL;
+        else
+            to = renamed(p, n, choice);
         buf_add(out, to ? to : p, to ? strlen(to) : n);
         p += n;
     }
