@@ -21,7 +21,8 @@ static const struct opt rows[] = {
     {"synth", "max-elements", OPT_INT, "4096", "largest tensor, in elements"},
     {"synth", "style", OPT_CHOICE, "plain", "plain|full: terse and canonical, or varied names, comments and schedules"},
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
-    {"synth", "jobs", OPT_INT, "0", "verifier workers; 0: one per core"},
+    {"synth", "trials", OPT_INT, "2", "draws per input regime of a verification"},
+    {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: one per core"},
     {0},
 };
 
@@ -64,7 +65,7 @@ static int check_ranges(const struct opts *o, struct err *e)
 {
     static const struct range ranges[] = {
         {"tasks", 1, 1000000}, {"heldout", 0, 100000}, {"prompts", 0, 1000000},        {"per-task", 1, PLAN_PROGRAMS},
-        {"max-ops", 2, 8},     {"jobs", 0, 1024},      {"max-elements", 256, 1 << 20}, {"seed", 0, INT64_MAX},
+        {"max-ops", 2, 8},     {"jobs", 0, 1024},      {"trials", 1, 1000}, {"max-elements", 256, 1 << 20}, {"seed", 0, INT64_MAX},
     };
 
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
@@ -91,9 +92,11 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
                          .max_elements = (int)opts_int(o, "max-elements")}},
         .out = opts_str(o, "out"),
         .repairs = opts_real(o, "repairs"),
-        .verify = opts_bool(o, "verify"),
-        .jobs = (int)opts_int(o, "jobs"),
+        .verify = {.jobs = (int)opts_int(o, "jobs"), .trials = (int)opts_int(o, "trials")},
+        .judge = NULL,
     };
+    if (opts_bool(o, "verify"))
+        return err_set(e, ERR_ENV, "verification is not in this build; give --no-verify");
     if (prompt_style_parse(opts_str(o, "style"), &c->plan.style, e) < 0)
         return -1;
     c->plan.gen.nice_numbers = c->plan.style == PROMPT_PLAIN;

@@ -93,6 +93,22 @@ static int draw_task(const struct plan_options *o, struct rng *r, int family, st
     return -1;
 }
 
+char *plan_dress(const struct plan_options *o, const struct plan_task *t, const struct plan_program *q,
+                 const char *plain, struct arena *a)
+{
+    struct rng r = q->dress;
+    struct buf b;
+    char *s;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    buf_adds(&b, plain);
+    if (o->style == PROMPT_FULL)
+        style_dress(&r, &t->g, q->t->strategy, &b);
+    s = arena_strndup(a, b.p, b.n);
+    buf_free(&b);
+    return s;
+}
+
 static void write_program(const struct plan_options *o, struct rng *r, struct plan_task *t, struct plan_program *q,
                           struct arena *a)
 {
@@ -102,9 +118,9 @@ static void write_program(const struct plan_options *o, struct rng *r, struct pl
     buf_init(&program, BUF_MAX_TEXT);
     emit_cuda(&t->g, q->t, &q->s, &cuda);
     emit_program(&t->g, q->t->strategy, cuda.p, &program);
-    if (o->style == PROMPT_FULL)
-        style_dress(r, &t->g, q->t->strategy, &program);
-    q->code = arena_strndup(a, program.p, program.n);
+    q->plain = arena_strndup(a, program.p, program.n);
+    rng_seed(&q->dress, rng_u64(r), 0);
+    q->code = plan_dress(o, t, q, q->plain, a);
     buf_free(&cuda);
     buf_free(&program);
 }

@@ -19,7 +19,9 @@ enum plan_side { PLAN_TRAIN, PLAN_HELDOUT, PLAN_PROMPT };
 struct plan_program {
     const struct tmpl *t;
     struct schedule s;
-    char *code; /* the Python file */
+    char *plain;      /* the Python file in the plain style: what bugs are injected into */
+    struct rng dress; /* state that dresses it in the full style */
+    char *code;       /* the Python file as published */
 };
 
 struct plan_task {
@@ -50,6 +52,9 @@ struct plan {
 
 /* Strings live in the arena. Fails if a family has no held-out graph to offer, or the wanted number of different tasks
  * cannot be drawn. */
+/* The program's text in the plan's style: plain itself, or a dressed copy. */
+char *plan_dress(const struct plan_options *o, const struct plan_task *t, const struct plan_program *q,
+                 const char *plain, struct arena *a);
 int plan_make(const struct plan_options *o, struct arena *a, struct plan *ret, struct err *e);
 
 #endif

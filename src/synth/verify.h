@@ -1,0 +1,26 @@
+/* verify.h - verdicts for (task, program) pairs through the verdict service, in pieces, with a journal.
+ *
+ * The journal (one line per verdict: {"key":sha256 of task, program and options,"verdict":{..}}) makes an interrupted run
+ * continue; it holds times, so it is a log, not part of the corpus. Verdicts 'infra' and 'timeout' are not written. */
+#ifndef MC_SYNTH_VERIFY_H
+#define MC_SYNTH_VERIFY_H
+
+#include <jansson.h>
+
+#include "base/err.h"
+
+struct verify_item {
+    const char *name, *task, *program; /* borrowed */
+};
+
+struct verify_options {
+    int jobs;            /* candidates at once; 0: one per core */
+    int trials;          /* draws per regime */
+    const char *journal; /* path */
+};
+
+/* ret: new array of n verdicts, in order. An item whose verdict stays infra after a second try is an error: the machine
+ * is unfit, and what is kept must not depend on luck. Ctrl-C: ERR_STOP. */
+int verify_all(const struct verify_options *o, const struct verify_item *items, int n, json_t **ret, struct err *e);
+
+#endif
