@@ -1,13 +1,707 @@
-/* check.c - placeholder until the access checker is complete: instrumented code links and runs unchecked. */
+/* check.c - looks at every memory access of a kernel: bounds, races, uninitialised shared memory.
+ *
+ * Candidates compiled with -fsanitize=thread (and linked without it) call __tsan_read4(address) and friends before
+ * each access; here those names are ours. Time is counted in intervals: a new one begins at every block and at every
+ * block barrier, over all launches of the process, so an interval number alone tells whether two accesses belong to
+ * the same launch, the same block and the same stretch between barriers.
+ *
+ * A race: two accesses to the same bytes by different threads of one launch, at least one a write, not both atomic,
+ * and either in different blocks (unless one published with a fence and an atomic and the other acquired with an
+ * atomic), or in the same interval (unless a __syncwarp of their warp lies between). A write that does not change the
+ * value is no race: all threads storing the same result is a usual and harmless idiom. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
 #include "runtime.h"
+
 int check_wanted = 1;
 bool check_build, check_now;
-void simt_set_check(int on) { check_wanted = on; }
-void check_launch_start(void) {}
-void check_launch_end(void) {}
-void check_block_start(void) {}
-void check_barrier(void) {}
-void check_suspend(void) {}
-void check_atomic(const void *p, size_t bytes, const void *pc, bool r) { (void)p, (void)bytes, (void)pc, (void)r; }
-void check_fence(void) {}
-void shadow_free(struct range *r) { (void)r; }
+
+/* ---- shadow memory: one cell per four bytes ---- */
+
+/* An access, packed: interval 32 bits, thread 10, warp epoch 12, bytes of the word 4, flags. 0 means none. */
+typedef uint64_t access_t;
+#define MULTI ((access_t)1 << 0)        /* several threads of one interval read it */
+#define MULTI_BLOCK ((access_t)1 << 1)  /* several blocks read it */
+#define ATOMIC_ACCESS ((access_t)1 << 2)
+#define BYTES_AT 3
+#define EPOCH_AT 7
+#define THREAD_AT 19
+#define INTERVAL_AT 32
+#define EPOCH_MASK 0xfffu
+
+struct cell {
+    access_t write, read;
+    int32_t write_pc, read_pc; /* relative to the launch's body */
+};
+
+static uint32_t interval;     /* of now */
+static uint32_t launch_first, block_first; /* first intervals of the launch and of the block */
+static uint32_t *block_starts; /* first interval of each block run so far in this launch */
+static size_t n_blocks, cap_blocks;
+static uint64_t *block_ids;    /* its linear index */
+static uint8_t *released;      /* it published with a fence and an atomic */
+static bool fenced, acquired;  /* of the running block */
+
+#define SHARED_WORDS ((SHARED_OPTIN + SHARED_DEFAULT) / 4)
+static struct cell *shared_cells[2]; /* dynamic, static */
+static uint8_t *shared_init[2];      /* written bytes of each word in this block, 4 bits */
+static size_t shared_words[2];
+
+static struct range module_data;     /* variables of the candidate's .so: __device__, __constant__ */
+static struct range *last_range;     /* hit by the previous access */
+
+/* A write that conflicts is only reported once it is seen to change the value. */
+static struct pending {
+    bool set;
+    const void *addr;
+    size_t bytes;
+    uint8_t before[16];
+    const void *pc;
+    char message[400];
+    struct fiber *who;
+} pending;
+
+static access_t pack(int thread, uint32_t epoch, unsigned bytes, access_t flags)
+{
+    return (access_t)interval << INTERVAL_AT | (access_t)thread << THREAD_AT | (access_t)(epoch & EPOCH_MASK) << EPOCH_AT |
+           (access_t)bytes << BYTES_AT | flags;
+}
+
+static uint32_t interval_of(access_t a)
+{
+    return (uint32_t)(a >> INTERVAL_AT);
+}
+
+static int thread_of(access_t a)
+{
+    return (int)(a >> THREAD_AT & 0x3ff);
+}
+
+static unsigned bytes_of(access_t a)
+{
+    return (unsigned)(a >> BYTES_AT & 15);
+}
+
+static uint32_t epoch_of(access_t a)
+{
+    return (uint32_t)(a >> EPOCH_AT) & EPOCH_MASK;
+}
+
+static void *map_zero(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static size_t shadow_bytes(const struct range *r)
+{
+    return ((r->hi - (r->lo & ~(uintptr_t)3) + 3) / 4) * sizeof(struct cell);
+}
+
+/* Larger tensors are checked for bounds only: their shadow would be six times as large. */
+#define MAX_TRACKED ((size_t)256 << 20)
+
+static struct cell *range_cell(struct range *r, uintptr_t word)
+{
+    if (!r->shadow) {
+        if (r->hi - r->lo > MAX_TRACKED || !(r->shadow = map_zero(shadow_bytes(r))))
+            return NULL;
+    }
+    return &r->shadow[(word - (r->lo & ~(uintptr_t)3)) / 4];
+}
+
+void shadow_free(struct range *r)
+{
+    if (r->shadow)
+        munmap(r->shadow, shadow_bytes(r));
+    r->shadow = NULL;
+    if (last_range == r)
+        last_range = NULL;
+}
+
+/* ---- reports ---- */
+
+static size_t block_slot(uint32_t iv)
+{
+    size_t lo = 0, hi = n_blocks;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (block_starts[mid] <= iv)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo ? lo - 1 : 0;
+}
+
+static void place_name(uintptr_t addr, char *out, size_t n)
+{
+    const struct range *r;
+
+    if (addr - (uintptr_t)simt_dynamic_shared < sizeof(char[SHARED_OPTIN]))
+        snprintf(out, n, "dynamic shared memory, byte %zu", (size_t)(addr - (uintptr_t)simt_dynamic_shared));
+    else if (run.shared_lo && addr - (uintptr_t)run.shared_lo < (uintptr_t)(run.shared_hi - run.shared_lo))
+        snprintf(out, n, "static shared memory, byte %zu", (size_t)(addr - (uintptr_t)run.shared_lo));
+    else if ((r = memory_find(addr)))
+        snprintf(out, n, "'%s', byte %zu", r->name, (size_t)(addr - r->lo));
+    else
+        snprintf(out, n, "a device variable");
+}
+
+static void describe_other(access_t a, int32_t pc, const char *verb, char *out, size_t n)
+{
+    struct source_line l = line_of((const char *)run.launch->body + pc - 1);
+    uint32_t iv = interval_of(a);
+    bool same_block = iv >= block_first;
+    int t = thread_of(a);
+    struct simt_dim3u ti = thread_index[t];
+    char block[48] = ""; /* named only when it is another one */
+
+    if (!same_block)
+        snprintf(block, sizeof block, " of block %llu", (unsigned long long)block_ids[block_slot(iv)]);
+    snprintf(out, n, "the %s at line %d by thread (%u,%u,%u)%s", verb, l.line, ti.x, ti.y, ti.z, block);
+}
+
+static void race_message(uintptr_t addr, const char *verb, access_t other, int32_t other_pc, const char *other_verb,
+                         char *out, size_t n)
+{
+    char place[96], who[128];
+
+    place_name(addr, place, sizeof place);
+    describe_other(other, other_pc, other_verb, who, sizeof who);
+    snprintf(out, n, "%s of %s conflicts with %s; %s", verb, place, who,
+             interval_of(other) >= block_first ? "a __syncthreads is missing between them"
+                                               : "blocks run in any order: use atomics or separate outputs");
+}
+
+static void decide_pending(void)
+{
+    struct fiber *now = run.current;
+
+    if (!pending.set)
+        return;
+    pending.set = false;
+    if (!memcmp(pending.addr, pending.before, pending.bytes))
+        return;
+    run.current = pending.who;
+    finding("race", pending.pc, true, "%s", pending.message);
+    run.current = now;
+}
+
+void check_suspend(void)
+{
+    if (pending.set)
+        decide_pending();
+}
+
+static void defer(uintptr_t addr, size_t bytes, const void *pc, const char *message)
+{
+    pending.set = true;
+    pending.addr = (const void *)addr;
+    pending.bytes = bytes > sizeof pending.before ? sizeof pending.before : bytes;
+    memcpy(pending.before, pending.addr, pending.bytes);
+    pending.pc = pc;
+    pending.who = run.current;
+    snprintf(pending.message, sizeof pending.message, "%s", message);
+}
+
+/* ---- the race rule ---- */
+
+/* Is the earlier access 'a' of another thread unordered with one that this thread makes now? Accesses from before the
+ * interval 'first' are of no interest: of another launch, or of the block that used the shared memory before. */
+static bool unordered(access_t a, uint32_t first, int me, unsigned bytes, bool multi)
+{
+    uint32_t iv = interval_of(a);
+    int t = thread_of(a);
+
+    if (!a || iv < first || !(bytes_of(a) & bytes))
+        return false;
+    if (iv < block_first)
+        return !(acquired && released[block_slot(iv)]);
+    if (iv < interval || (t == me && !multi))
+        return false;
+    return !(t / WARP == me / WARP && !multi && epoch_of(a) != (run.block.warp[me / WARP].epoch & EPOCH_MASK));
+}
+
+static void note_read(struct cell *c, uint32_t first, access_t now, int32_t pc, int me)
+{
+    access_t r = c->read;
+    uint32_t iv = interval_of(r);
+    access_t keep = 0;
+
+    if (r && iv >= first) {
+        if (iv < block_first)
+            keep = MULTI_BLOCK;
+        else
+            keep = (r & MULTI_BLOCK) | (iv == interval ? r & MULTI : 0) |
+                   (iv == interval && thread_of(r) != me ? MULTI : 0);
+        if (iv == interval)
+            now |= (access_t)bytes_of(r) << BYTES_AT;
+    }
+    c->read = now | keep;
+    c->read_pc = pc;
+}
+
+struct access {
+    uintptr_t addr;
+    size_t bytes;
+    bool write, read, atomic;
+    const void *pc; /* return address in the candidate */
+};
+
+static int32_t relative(const void *pc)
+{
+    return (int32_t)((const char *)pc - (const char *)(const void *)run.launch->body);
+}
+
+/* One word of an access. */
+static void track(struct cell *c, uint32_t first, const struct access *a, unsigned bytes)
+{
+    int me = run.current->thread;
+    access_t now = pack(me, run.block.warp[me / WARP].epoch, bytes, a->atomic ? ATOMIC_ACCESS : 0);
+    char message[400];
+
+    if (unordered(c->write, first, me, bytes, false) && !(a->atomic && (c->write & ATOMIC_ACCESS))) {
+        race_message(a->addr, a->write ? "write" : "read", c->write, c->write_pc, "write", message, sizeof message);
+        if (a->write && !a->atomic)
+            defer(a->addr, a->bytes, a->pc, message);
+        else
+            finding("race", a->pc, true, "%s", message);
+    } else if (a->write && !a->atomic &&
+               (unordered(c->read, first, me, bytes, (c->read & MULTI) != 0) ||
+                ((c->read & MULTI_BLOCK) && interval_of(c->read) >= first && !acquired))) {
+        race_message(a->addr, "write", c->read, c->read_pc, "read", message, sizeof message);
+        defer(a->addr, a->bytes, a->pc, message);
+    }
+    if (a->read && !a->atomic)
+        note_read(c, first, now, relative(a->pc), me);
+    if (a->write) {
+        c->write = now;
+        c->write_pc = relative(a->pc);
+    }
+}
+
+static unsigned bytes_in_word(uintptr_t word, const struct access *a)
+{
+    unsigned first = a->addr > word ? (unsigned)(a->addr - word) : 0;
+    unsigned last = a->addr + a->bytes < word + 4 ? (unsigned)(a->addr + a->bytes - word) : 4;
+
+    return (15u >> (4 - (last - first))) << first;
+}
+
+/* ---- the spaces ---- */
+
+static void stop_here(int code)
+{
+    device_error_sticky(code);
+    abort_kernel();
+}
+
+static void access_range(struct range *r, const struct access *a)
+{
+    char where[160];
+
+    if (a->addr + a->bytes > r->hi) {
+        memory_describe(a->addr, a->bytes, where, sizeof where);
+        finding("out_of_bounds", a->pc, true, "%s of %zu bytes %s", a->write ? "write" : "read", a->bytes, where);
+        stop_here(CUDA_ILLEGAL_ADDRESS);
+    }
+    for (uintptr_t w = a->addr & ~(uintptr_t)3; w < a->addr + a->bytes; w += 4) {
+        struct cell *c = range_cell(r, w);
+
+        if (!c)
+            return;
+        track(c, launch_first, a, bytes_in_word(w, a));
+    }
+}
+
+static void grow_shared(int which, size_t words)
+{
+    if (words <= shared_words[which])
+        return;
+    if (!shared_cells[which]) {
+        shared_cells[which] = map_zero((size_t)SHARED_WORDS * sizeof(struct cell));
+        shared_init[which] = map_zero(SHARED_WORDS);
+    }
+    shared_words[which] = words < SHARED_WORDS ? words : SHARED_WORDS;
+}
+
+static void access_shared(int which, uintptr_t base, size_t size, const struct access *a)
+{
+    bool uninitialised = false;
+
+    if (a->addr + a->bytes > base + size) {
+        finding("out_of_bounds", a->pc, true, "%s of %zu bytes at byte %zu of %s shared memory, which has %zu bytes",
+                a->write ? "write" : "read", a->bytes, (size_t)(a->addr - base), which ? "static" : "dynamic", size);
+        stop_here(CUDA_ILLEGAL_ADDRESS);
+    }
+    for (uintptr_t w = a->addr & ~(uintptr_t)3; w < a->addr + a->bytes; w += 4) {
+        size_t i = (w - base) / 4;
+        unsigned bytes = bytes_in_word(w, a);
+
+        if (i >= shared_words[which])
+            return;
+        if (a->read && (shared_init[which][i] & bytes) != bytes)
+            uninitialised = true;
+        if (a->write || uninitialised) /* each word is reported once */
+            shared_init[which][i] |= (uint8_t)bytes;
+        track(&shared_cells[which][i], block_first, a, bytes);
+    }
+    if (uninitialised)
+        finding("uninitialised_shared", a->pc, true, "read of byte %zu of %s shared memory, which no thread of the block "
+                "has written", (size_t)(a->addr - base), which ? "static" : "dynamic");
+}
+
+static void access_nowhere(const struct access *a)
+{
+    const struct range *r = memory_nearest(a->addr);
+    uintptr_t dynamic = (uintptr_t)simt_dynamic_shared;
+    char where[160];
+
+    memory_describe(a->addr, a->bytes, where, sizeof where);
+    if (a->addr - dynamic < SHARED_OPTIN)
+        finding("out_of_bounds", a->pc, true, "%s of %zu bytes at byte %zu of dynamic shared memory, of which the launch "
+                "asked for %zu bytes", a->write ? "write" : "read", a->bytes, (size_t)(a->addr - dynamic),
+                run.launch->shared);
+    else if (run.shared_lo && a->addr + 65536 > (uintptr_t)run.shared_lo && a->addr < (uintptr_t)run.shared_hi + 65536)
+        finding("out_of_bounds", a->pc, true, "%s of %zu bytes outside of static shared memory",
+                a->write ? "write" : "read", a->bytes);
+    else if (a->addr < 65536)
+        finding("illegal_access", a->pc, true, "the kernel follows a null pointer (address 0x%lx)", (unsigned long)a->addr);
+    else if (r && a->addr + (1u << 20) > r->lo && a->addr < r->hi + (1u << 20))
+        finding("out_of_bounds", a->pc, true, "%s of %zu bytes %s", a->write ? "write" : "read", a->bytes, where);
+    else
+        finding("illegal_access", a->pc, true, "%s of %zu bytes at 0x%lx, which is not device memory (a host pointer?)",
+                a->write ? "write" : "read", a->bytes, (unsigned long)a->addr);
+    stop_here(CUDA_ILLEGAL_ADDRESS);
+}
+
+static void access_memory(const struct access *a)
+{
+    uintptr_t shared = (uintptr_t)simt_dynamic_shared, fixed = (uintptr_t)run.shared_lo;
+    struct range *r = last_range;
+
+    if (pending.set)
+        decide_pending();
+    if (r && a->addr - r->lo < r->hi - r->lo)
+        access_range(r, a);
+    else if (a->addr - shared < run.launch->shared)
+        access_shared(0, shared, run.launch->shared, a);
+    else if (fixed && a->addr - fixed < (uintptr_t)(run.shared_hi - run.shared_lo))
+        access_shared(1, fixed, (size_t)(run.shared_hi - run.shared_lo), a);
+    else if ((r = memory_find(a->addr)))
+        access_range(last_range = r, a);
+    else if (a->addr - module_data.lo < module_data.hi - module_data.lo)
+        access_range(&module_data, a);
+    else if (a->addr - (uintptr_t)run.launch->ctx >= run.launch->ctx_bytes &&
+             a->addr - (uintptr_t)run.current->stack >= FIBER_STACK)
+        access_nowhere(a);
+}
+
+static void misaligned(const void *p, size_t bytes, const void *pc)
+{
+    finding("misaligned", pc, true, "access of %zu bytes at address ...%03lx; it must be a multiple of %zu", bytes,
+            (unsigned long)p & 0xfff, bytes);
+    stop_here(CUDA_MISALIGNED);
+}
+
+static __attribute__((noinline)) void look(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
+{
+    struct access a = {(uintptr_t)p, bytes, write, !write, false, pc};
+
+    if (!run.current)
+        return;
+    if (aligned && bytes <= 16 && ((uintptr_t)p & (bytes - 1)))
+        misaligned(p, bytes, pc);
+    access_memory(&a);
+}
+
+/* Stacks of the running thread are its own: most such accesses are spilled locals. */
+static inline bool uninteresting(const void *p)
+{
+    return __builtin_expect(!check_now, 1) ||
+           (run.current && (uintptr_t)p - (uintptr_t)run.current->stack < FIBER_STACK);
+}
+
+void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read)
+{
+    struct access a = {(uintptr_t)p, bytes, true, after_read, true, pc};
+
+    if (uninteresting(p) || !run.current)
+        return;
+    if ((uintptr_t)p & (bytes - 1))
+        misaligned(p, bytes, pc);
+    access_memory(&a);
+    if ((uintptr_t)p - (uintptr_t)simt_dynamic_shared < SHARED_OPTIN || n_blocks == 0)
+        return;
+    acquired = true;
+    if (fenced)
+        released[n_blocks - 1] = 1;
+}
+
+void check_fence(void)
+{
+    fenced = true;
+}
+
+/* ---- time ---- */
+
+void simt_set_check(int on)
+{
+    check_wanted = on;
+}
+
+static void find_module_data(void)
+{
+    uintptr_t lo, hi;
+
+    if (image_of((const void *)run.launch->body, &lo, &hi) && (lo != module_data.lo || hi != module_data.hi)) {
+        shadow_free(&module_data);
+        module_data.lo = lo;
+        module_data.hi = hi;
+    }
+}
+
+void check_launch_start(void)
+{
+    check_now = check_build && check_wanted;
+    if (!check_now)
+        return;
+    find_module_data();
+    last_range = NULL;
+    launch_first = ++interval;
+    n_blocks = 0;
+    grow_shared(0, (run.launch->shared + 3) / 4);
+    if (run.shared_lo)
+        grow_shared(1, (size_t)(run.shared_hi - run.shared_lo + 3) / 4);
+}
+
+void check_launch_end(void)
+{
+    if (pending.set)
+        decide_pending();
+    pending.set = false;
+    check_now = false;
+}
+
+static bool grow_blocks(void)
+{
+    size_t cap = cap_blocks ? cap_blocks * 2 : 1024;
+    uint32_t *starts;
+    uint64_t *ids;
+    uint8_t *flags;
+
+    if (n_blocks < cap_blocks)
+        return true;
+    starts = realloc(block_starts, cap * sizeof *starts);
+    block_starts = starts ? starts : block_starts;
+    ids = realloc(block_ids, cap * sizeof *ids);
+    block_ids = ids ? ids : block_ids;
+    flags = realloc(released, cap);
+    released = flags ? flags : released;
+    if (!starts || !ids || !flags)
+        return false;
+    cap_blocks = cap;
+    return true;
+}
+
+void check_block_start(void)
+{
+    if (!check_now)
+        return;
+    if (!grow_blocks()) {
+        check_now = false;
+        return;
+    }
+    block_first = ++interval;
+    block_starts[n_blocks] = block_first;
+    block_ids[n_blocks] = run.block_index;
+    released[n_blocks++] = 0;
+    fenced = acquired = false;
+    for (int i = 0; i < 2; i++)
+        if (shared_init[i])
+            memset(shared_init[i], 0, i ? shared_words[1] : (run.launch->shared + 3) / 4);
+}
+
+void check_barrier(void)
+{
+    if (check_now)
+        interval++;
+}
+
+/* ---- what instrumented code calls ---- */
+
+#define RET __builtin_return_address(0)
+#define ENTRY(NAME, BYTES, WRITE, ALIGNED)                                                                            \
+    void NAME(void *p);                                                                                               \
+    void NAME(void *p)                                                                                                \
+    {                                                                                                                 \
+        if (!uninteresting(p))                                                                                        \
+            look(p, BYTES, WRITE, ALIGNED, RET);                                                                      \
+    }
+#define ENTRIES(N)                                                                                                    \
+    ENTRY(__tsan_read##N, N, false, true)                                                                             \
+    ENTRY(__tsan_write##N, N, true, true)                                                                             \
+    ENTRY(__tsan_volatile_read##N, N, false, true)                                                                    \
+    ENTRY(__tsan_volatile_write##N, N, true, true)                                                                    \
+    ENTRY(__tsan_unaligned_read##N, N, false, false)                                                                  \
+    ENTRY(__tsan_unaligned_write##N, N, true, false)                                                                  \
+    ENTRY(__tsan_unaligned_volatile_read##N, N, false, false)                                                         \
+    ENTRY(__tsan_unaligned_volatile_write##N, N, true, false)
+ENTRIES(1)
+ENTRIES(2)
+ENTRIES(4)
+ENTRIES(8)
+ENTRIES(16)
+
+#define COMPOUND(N)                                                                                                   \
+    void __tsan_read_write##N(void *p), __tsan_unaligned_read_write##N(void *p);                                      \
+    void __tsan_read_write##N(void *p)                                                                                \
+    {                                                                                                                 \
+        if (!uninteresting(p))                                                                                        \
+            look(p, N, false, true, RET), look(p, N, true, true, RET);                                                \
+    }                                                                                                                 \
+    void __tsan_unaligned_read_write##N(void *p)                                                                      \
+    {                                                                                                                 \
+        if (!uninteresting(p))                                                                                        \
+            look(p, N, false, false, RET), look(p, N, true, false, RET);                                              \
+    }
+COMPOUND(1)
+COMPOUND(2)
+COMPOUND(4)
+COMPOUND(8)
+COMPOUND(16)
+
+void __tsan_init(void), __tsan_func_entry(void *pc), __tsan_func_exit(void), __tsan_vptr_update(void **p, void *v);
+void __tsan_vptr_read(void **p), __tsan_read_range(void *p, size_t n), __tsan_write_range(void *p, size_t n);
+void *__tsan_memcpy(void *to, const void *from, size_t n), *__tsan_memmove(void *to, const void *from, size_t n);
+void *__tsan_memset(void *p, int c, size_t n);
+
+void __tsan_init(void)
+{
+    check_build = true;
+}
+
+void __tsan_func_entry(void *pc)
+{
+    (void)pc;
+}
+
+void __tsan_func_exit(void)
+{
+}
+
+void __tsan_vptr_update(void **p, void *v)
+{
+    (void)p, (void)v;
+}
+
+void __tsan_vptr_read(void **p)
+{
+    (void)p;
+}
+
+void __tsan_read_range(void *p, size_t n)
+{
+    if (n && !uninteresting(p))
+        look(p, n, false, false, RET);
+}
+
+void __tsan_write_range(void *p, size_t n)
+{
+    if (n && !uninteresting(p))
+        look(p, n, true, false, RET);
+}
+
+void *__tsan_memcpy(void *to, const void *from, size_t n)
+{
+    __tsan_read_range((void *)(uintptr_t)from, n);
+    __tsan_write_range(to, n);
+    return memcpy(to, from, n);
+}
+
+void *__tsan_memmove(void *to, const void *from, size_t n)
+{
+    __tsan_read_range((void *)(uintptr_t)from, n);
+    __tsan_write_range(to, n);
+    return memmove(to, from, n);
+}
+
+void *__tsan_memset(void *p, int c, size_t n)
+{
+    __tsan_write_range(p, n);
+    return memset(p, c, n);
+}
+
+/* std::atomic and the __atomic builtins: real atomics, since host threads use them too. */
+#define ATOMIC_OPS(N, T)                                                                                              \
+    T __tsan_atomic##N##_load(const volatile T *p, int order);                                                        \
+    T __tsan_atomic##N##_load(const volatile T *p, int order)                                                         \
+    {                                                                                                                 \
+        (void)order;                                                                                                  \
+        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
+        return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                  \
+    }                                                                                                                 \
+    void __tsan_atomic##N##_store(volatile T *p, T v, int order);                                                     \
+    void __tsan_atomic##N##_store(volatile T *p, T v, int order)                                                      \
+    {                                                                                                                 \
+        (void)order;                                                                                                  \
+        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, false);                                              \
+        __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                                     \
+    }                                                                                                                 \
+    ATOMIC_RMW(N, T, exchange, __atomic_exchange_n)                                                                   \
+    ATOMIC_RMW(N, T, fetch_add, __atomic_fetch_add)                                                                   \
+    ATOMIC_RMW(N, T, fetch_sub, __atomic_fetch_sub)                                                                   \
+    ATOMIC_RMW(N, T, fetch_and, __atomic_fetch_and)                                                                   \
+    ATOMIC_RMW(N, T, fetch_or, __atomic_fetch_or)                                                                     \
+    ATOMIC_RMW(N, T, fetch_xor, __atomic_fetch_xor)                                                                   \
+    ATOMIC_RMW(N, T, fetch_nand, __atomic_fetch_nand)                                                                 \
+    ATOMIC_CAS(N, T, compare_exchange_strong)                                                                         \
+    ATOMIC_CAS(N, T, compare_exchange_weak)                                                                           \
+    T __tsan_atomic##N##_compare_exchange_val(volatile T *p, T expected, T v, int order, int fail);                   \
+    T __tsan_atomic##N##_compare_exchange_val(volatile T *p, T expected, T v, int order, int fail)                    \
+    {                                                                                                                 \
+        (void)order, (void)fail;                                                                                      \
+        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
+        __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                          \
+        return expected;                                                                                              \
+    }
+#define ATOMIC_RMW(N, T, NAME, OP)                                                                                    \
+    T __tsan_atomic##N##_##NAME(volatile T *p, T v, int order);                                                       \
+    T __tsan_atomic##N##_##NAME(volatile T *p, T v, int order)                                                        \
+    {                                                                                                                 \
+        (void)order;                                                                                                  \
+        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
+        return OP(p, v, __ATOMIC_SEQ_CST);                                                                            \
+    }
+#define ATOMIC_CAS(N, T, NAME)                                                                                        \
+    int __tsan_atomic##N##_##NAME(volatile T *p, T *expected, T v, int order, int fail);                              \
+    int __tsan_atomic##N##_##NAME(volatile T *p, T *expected, T v, int order, int fail)                               \
+    {                                                                                                                 \
+        (void)order, (void)fail;                                                                                      \
+        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
+        return __atomic_compare_exchange_n(p, expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                    \
+    }
+ATOMIC_OPS(8, uint8_t)
+ATOMIC_OPS(16, uint16_t)
+ATOMIC_OPS(32, uint32_t)
+ATOMIC_OPS(64, uint64_t)
+
+void __tsan_atomic_thread_fence(int order), __tsan_atomic_signal_fence(int order);
+
+void __tsan_atomic_thread_fence(int order)
+{
+    (void)order;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void __tsan_atomic_signal_fence(int order)
+{
+    (void)order;
+}

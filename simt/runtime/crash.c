@@ -29,15 +29,43 @@ static const void *pc_of(const void *context)
 #endif
 }
 
-/* The innermost address on the interrupted stack that has a source line: faults happen inside libc functions too. */
-static const void *blame(const void *context)
+static const uintptr_t *sp_of(const void *context)
 {
-    return pc_of(context);
+#if defined(__x86_64__)
+    return (const uintptr_t *)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+    return (const uintptr_t *)((const ucontext_t *)context)->uc_mcontext.sp;
+#else
+    return NULL;
+#endif
+}
+
+/* A kernel may fault inside a function that it called (an atomic, memcpy, abort): the first word on its stack that is
+ * an address in the candidate's code with a line is the place to name. Sets *call when that is a return address. */
+static const void *blame(const void *context, bool kernel_code, bool *call)
+{
+    const void *pc = pc_of(context);
+    const uintptr_t *sp = sp_of(context), *end;
+    uintptr_t lo, hi;
+
+    *call = false;
+    if (!kernel_code || !run.launch || !image_of((const void *)run.launch->body, &lo, &hi) ||
+        ((uintptr_t)pc >= lo && (uintptr_t)pc < hi))
+        return pc;
+    if (!run.current || (uintptr_t)sp - (uintptr_t)run.current->stack >= FIBER_STACK)
+        return NULL;
+    end = (const uintptr_t *)(const void *)(run.current->stack + FIBER_STACK);
+    for (sp = (const uintptr_t *)((uintptr_t)sp & ~(uintptr_t)7); sp < end; sp++)
+        if (*sp >= lo && *sp < hi && line_of((const void *)(*sp - 1)).line) {
+            *call = true;
+            return (const void *)*sp;
+        }
+    return NULL;
 }
 
 #define NEAR (1u << 20) /* a fault this close to a tensor is called an overrun of it */
 
-static void report_address(const char *who, uintptr_t addr, bool kernel_code, const void *pc)
+static void report_address(const char *who, uintptr_t addr, bool kernel_code, const void *pc, bool call)
 {
     const struct range *r = memory_nearest(addr);
     bool near = r && addr + NEAR > r->lo && addr < r->hi + NEAR;
@@ -45,34 +73,35 @@ static void report_address(const char *who, uintptr_t addr, bool kernel_code, co
 
     memory_describe(addr, 1, where, sizeof where);
     if (!kernel_code && memory_is_device(addr))
-        finding("host_access", pc, false, "host code touches device memory (%s); only kernels and cudaMemcpy may", where);
+        finding("host_access", pc, call, "host code touches device memory (%s); only kernels and cudaMemcpy may", where);
     else if (addr < 65536)
-        finding("illegal_access", pc, false, "%s follows a null pointer (address 0x%lx)", who, (unsigned long)addr);
+        finding("illegal_access", pc, call, "%s follows a null pointer (address 0x%lx)", who, (unsigned long)addr);
     else if (kernel_code && near && !(addr >= r->lo && addr < r->hi))
-        finding("out_of_bounds", pc, false, "access %s", where);
+        finding("out_of_bounds", pc, call, "access %s", where);
     else
-        finding("illegal_access", pc, false, "%s touches address 0x%lx, which is %s memory", who, (unsigned long)addr,
+        finding("illegal_access", pc, call, "%s touches address 0x%lx, which is %s memory", who, (unsigned long)addr,
                 kernel_code ? "not device" : "not mapped");
 }
 
 static void report_fault(int sig, const siginfo_t *info, const void *context, bool kernel_code)
 {
     const char *who = kernel_code ? "the kernel" : "host code";
-    const void *pc = blame(context);
+    bool call;
+    const void *pc = blame(context, kernel_code, &call);
 
     if (sig == SIGFPE)
-        finding("crash", pc, false, "integer division by zero in %s", kernel_code ? "a kernel" : "host code");
+        finding("crash", pc, call, "integer division by zero in %s", kernel_code ? "a kernel" : "host code");
     else if (sig == SIGILL)
-        finding("assertion", pc, false, "%s executes a trap", who);
+        finding("assertion", pc, call, "%s executes a trap", who);
     else if (sig == SIGABRT)
-        finding("assertion", kernel_code ? NULL : pc, false, "%s aborts: a failed assertion or an uncaught exception", who);
+        finding("assertion", pc, call, "%s aborts: a failed assertion or an uncaught exception", who);
     else if (info->si_code == SI_KERNEL)
-        finding("misaligned", pc, false, "%s accesses memory at a misaligned or impossible address", who);
+        finding("misaligned", pc, call, "%s accesses memory at a misaligned or impossible address", who);
     else if (kernel_code && fiber_guards(run.current, info->si_addr))
-        finding("crash", pc, false, "a thread needs more than %u KB of stack: local arrays are too large or recursion too "
+        finding("crash", pc, call, "a thread needs more than %u KB of stack: local arrays are too large or recursion too "
                 "deep", FIBER_STACK >> 10);
     else
-        report_address(who, (uintptr_t)info->si_addr, kernel_code, pc);
+        report_address(who, (uintptr_t)info->si_addr, kernel_code, pc, call);
 }
 
 static int error_of(int sig, const siginfo_t *info)

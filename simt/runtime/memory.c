@@ -62,7 +62,9 @@ void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n)
 
     if (!r)
         snprintf(out, n, "no device memory is known");
-    else if (addr >= r->hi)
+    else if (addr == r->hi)
+        snprintf(out, n, "right behind the end of '%s' (%zu bytes)", r->name, (size_t)(r->hi - r->lo));
+    else if (addr > r->hi)
         snprintf(out, n, "%zu bytes past the end of '%s' (%zu bytes)", (size_t)(addr - r->hi), r->name,
                  (size_t)(r->hi - r->lo));
     else if (addr < r->lo)
