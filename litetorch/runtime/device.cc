@@ -1,0 +1,452 @@
+/* device.cc - the simulated cuda:0 inside torch: CPU kernels under the CUDA dispatch key.
+ *
+ * A tensor "on cuda" is a real at::Tensor of device cuda:0 whose storage points into the arena's device mapping.
+ * For every operator that has a CPU or CUDA kernel a boxed kernel is registered under the CUDA key: it makes CPU
+ * tensors over the same pages (host mapping), redispatches to CPU, and turns the results back: a result that is an
+ * argument stays that argument, a view of an argument becomes a view of the argument's storage, and new memory (which
+ * the CPU kernel drew from the arena) becomes a new cuda storage. Device mixing is refused with torch's words.
+ * The library is built on the user's machine against the torch headers of the Python that loads it. */
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "arena.h"
+#include "device.h"
+
+namespace {
+
+thread_local int inside; // > 0: a CPU kernel runs on behalf of the device, so its memory comes from the arena
+
+const c10::Device cuda0(c10::DeviceType::CUDA, 0);
+const c10::Device cpu(c10::DeviceType::CPU);
+
+c10::Stream stream0()
+{
+    return c10::Stream(c10::Stream::DEFAULT, cuda0);
+}
+
+struct Inside {
+    int by;
+    explicit Inside(int n = 1) : by(n) { inside += by; }
+    ~Inside() { inside -= by; }
+};
+
+/* ---- memory ---- */
+
+void free_block(void *b)
+{
+    arena_free(static_cast<arena_block *>(b));
+}
+
+arena_block *device_block(size_t n)
+{
+    arena_block *b = arena_alloc(n);
+
+    TORCH_CHECK_WITH(OutOfMemoryError, b, "CUDA out of memory. Tried to allocate ", n, " bytes (simulated device)");
+    return b;
+}
+
+c10::Allocator *torch_allocator; // torch's own, for host memory
+
+void free_host(void *p)
+{
+    if (arena_has_host(p))
+        arena_free(arena_find(p));
+    else
+        torch_allocator->raw_deleter()(p);
+}
+
+/* In front of torch's CPU allocator: device memory while inside, else host memory, poisoned either way. */
+struct HostAllocator final : c10::Allocator {
+    c10::DataPtr allocate(size_t n) override
+    {
+        if (inside > 0 && n > 0 && arena_ready()) {
+            void *p = arena_block_host(device_block(n));
+            return {p, p, &free_host, cpu}; // the context must be the pointer: oneDNN allocates raw
+        }
+        c10::DataPtr p = torch_allocator->allocate(n);
+        if (n > 0 && arena_ready())
+            memset(p.get(), 0xFF, n);
+        return p;
+    }
+    c10::DeleterFnPtr raw_deleter() const override { return &free_host; }
+    void copy_data(void *to, const void *from, size_t n) const override { memcpy(to, from, n); }
+};
+
+struct DeviceAllocator final : c10::Allocator {
+    c10::DataPtr allocate(size_t n) override
+    {
+        if (n == 0)
+            return {nullptr, cuda0};
+        arena_block *b = device_block(n);
+        return {arena_to_device(arena_block_host(b)), b, &free_block, cuda0};
+    }
+    c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+    void copy_data(void *to, const void *from, size_t n) const override
+    {
+        memcpy(arena_to_host(to), arena_to_host(from), n);
+    }
+};
+
+HostAllocator host_allocator;
+DeviceAllocator device_allocator;
+
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+    c10::DeviceType type() const override { return c10::DeviceType::CUDA; }
+    c10::Device exchangeDevice(c10::Device) const override { return cuda0; }
+    c10::Device getDevice() const override { return cuda0; }
+    void setDevice(c10::Device d) const override
+    {
+        TORCH_CHECK(d.index() <= 0, "CUDA error: invalid device ordinal");
+    }
+    void uncheckedSetDevice(c10::Device) const noexcept override {}
+    c10::Stream getStream(c10::Device) const noexcept override { return stream0(); }
+    c10::Stream getDefaultStream(c10::Device) const override { return stream0(); }
+    c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return stream0(); }
+    c10::Stream getNewStream(c10::Device, int) const override { return stream0(); }
+    c10::Stream exchangeStream(c10::Stream s) const noexcept override { return s; }
+    c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+    void record(void **, const c10::Stream &, const c10::DeviceIndex, const c10::EventFlag) const override {}
+    void block(void *, const c10::Stream &) const override {}
+    bool queryEvent(void *) const override { return true; }
+    void destroyEvent(void *, const c10::DeviceIndex) const noexcept override {}
+    bool queryStream(const c10::Stream &) const override { return true; }
+    void synchronizeStream(const c10::Stream &) const override {}
+    void synchronizeEvent(void *) const override {}
+    void synchronizeDevice(const c10::DeviceIndex) const override {}
+    void recordDataPtrOnStream(const c10::DataPtr &, const c10::Stream &) const override {}
+};
+
+/* ---- tensors ---- */
+
+void release_storage(void *p)
+{
+    c10::intrusive_ptr<c10::StorageImpl>::reclaim(static_cast<c10::StorageImpl *>(p));
+}
+
+/* A storage over the pages of 'of' as seen from the other side; keeps 'of' alive. */
+c10::Storage other_side(const c10::Storage &of, void *data, c10::Device device, c10::Allocator *allocator)
+{
+    auto *owner = c10::intrusive_ptr<c10::StorageImpl>(
+                      c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(of.unsafeGetStorageImpl())).release();
+    c10::DataPtr p(data, owner, &release_storage, device);
+
+    return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), of.nbytes(), std::move(p),
+                                                 allocator, true);
+}
+
+at::Tensor tensor_over(c10::Storage s, const at::Tensor &like, c10::DispatchKey key)
+{
+    auto t = at::detail::make_tensor<c10::TensorImpl>(std::move(s), c10::DispatchKeySet(key), like.dtype());
+
+    t.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
+    if (like.is_conj())
+        t._set_conj(true);
+    if (like.is_neg())
+        t._set_neg(true);
+    return t;
+}
+
+struct Pair {
+    at::Tensor device, host;   // the argument, and the CPU tensor over its memory
+    c10::StorageImpl *storage; // of host, as created
+    void *data;
+};
+
+struct Call {
+    const c10::OperatorHandle &op;
+    std::vector<Pair> pairs;
+    std::vector<std::pair<c10::StorageImpl *, c10::Storage>> fresh; // new CPU storages and their cuda side
+    bool to_cpu = false;   // the operator was asked for a CPU result
+    const char *mixed = nullptr;
+
+    explicit Call(const c10::OperatorHandle &o) : op(o) {}
+    at::Tensor lower(const at::Tensor &t);
+    c10::IValue lower(const c10::IValue &v);
+    at::Tensor raise(const at::Tensor &t);
+    c10::IValue raise(const c10::IValue &v);
+    void write_back();
+};
+
+at::Tensor Call::lower(const at::Tensor &t)
+{
+    if (!t.defined())
+        return t;
+    if (!t.is_cuda()) {
+        if (t.device().is_cpu() && t.dim() > 0)
+            mixed = "cpu";
+        return t;
+    }
+    for (auto &p : pairs)
+        if (p.device.is_same(t))
+            return p.host;
+    const auto &s = t.storage();
+    c10::Storage h;
+    for (auto &p : pairs) // arguments that share memory share it below too
+        if (p.device.storage().is_alias_of(s))
+            h = p.host.storage();
+    void *host = arena_to_host(const_cast<void *>(s.data()));
+    if (!h)
+        h = other_side(s, host, cpu, &host_allocator);
+    at::Tensor r = tensor_over(h, t, c10::DispatchKey::CPU);
+    pairs.push_back({t, r, h.unsafeGetStorageImpl(), host});
+    return r;
+}
+
+c10::IValue Call::lower(const c10::IValue &v)
+{
+    if (v.isTensor())
+        return lower(v.toTensor());
+    if (v.isDevice()) {
+        if (v.toDevice().is_cuda())
+            return cpu;
+        to_cpu = v.toDevice().is_cpu();
+        return v;
+    }
+    if (v.isGenerator() && v.toGenerator().defined() && v.toGenerator().device().is_cuda())
+        return c10::IValue();
+    if (v.isTensorList()) {
+        c10::List<at::Tensor> out;
+        for (const at::Tensor &t : v.toTensorVector())
+            out.push_back(lower(t));
+        return out;
+    }
+    if (v.isOptionalTensorList()) {
+        c10::List<std::optional<at::Tensor>> out;
+        for (const std::optional<at::Tensor> &t : v.toOptionalTensorList())
+            out.push_back(t ? std::optional<at::Tensor>(lower(*t)) : std::nullopt);
+        return out;
+    }
+    return v;
+}
+
+at::Tensor Call::raise(const at::Tensor &t)
+{
+    if (!t.defined() || !t.device().is_cpu() || to_cpu)
+        return t;
+    c10::StorageImpl *s = t.storage().unsafeGetStorageImpl();
+    for (auto &p : pairs)
+        if (p.host.is_same(t))
+            return p.device;
+    for (auto &p : pairs)
+        if (p.storage == s)
+            return tensor_over(p.device.storage(), t, c10::DispatchKey::CUDA);
+    for (auto &f : fresh)
+        if (f.first == s)
+            return tensor_over(f.second, t, c10::DispatchKey::CUDA);
+    if (s->nbytes() && !arena_has_host(s->data())) { // made outside of our allocator: copy it in
+        Inside in;
+        return raise(t.clone());
+    }
+    c10::Storage up = other_side(t.storage(), arena_to_device(s->mutable_data()), cuda0, &device_allocator);
+    fresh.push_back({s, up});
+    return tensor_over(up, t, c10::DispatchKey::CUDA);
+}
+
+c10::IValue Call::raise(const c10::IValue &v)
+{
+    if (v.isTensor())
+        return raise(v.toTensor());
+    if (v.isTensorList()) {
+        c10::List<at::Tensor> out;
+        for (const at::Tensor &t : v.toTensorVector())
+            out.push_back(raise(t));
+        return out;
+    }
+    return v;
+}
+
+/* Operators with out= or resize_ may give an argument another size or other memory. */
+void Call::write_back()
+{
+    for (auto &p : pairs) {
+        c10::TensorImpl *d = p.device.unsafeGetTensorImpl();
+        c10::StorageImpl *s = p.host.storage().unsafeGetStorageImpl();
+        if (s != p.storage) {
+            d->set_storage_keep_dtype(raise(p.host).storage());
+        } else if (s->data() != p.data) {
+            p.device.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
+                c10::DataPtr(arena_to_device(s->mutable_data()),
+                             c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(s).release(), &release_storage, cuda0));
+            p.device.storage().unsafeGetStorageImpl()->set_nbytes(s->nbytes());
+        }
+        if (p.device.sizes() != p.host.sizes() || p.device.strides() != p.host.strides())
+            d->set_sizes_and_strides(p.host.sizes(), p.host.strides(), p.host.storage_offset());
+    }
+}
+
+/* Operators whose arguments may live on different devices. */
+bool may_mix(const std::string &name)
+{
+    static const char *const ok[] = {"aten::copy_", "aten::_copy_from", "aten::_copy_from_and_resize", "aten::index",
+                                     "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index", "aten::set_",
+                                     "aten::_unsafe_index_put", "aten::is_set_to", "aten::record_stream"};
+    for (const char *o : ok)
+        if (name == o)
+            return true;
+    return false;
+}
+
+void on_device(const c10::OperatorHandle &op, torch::jit::Stack *stack)
+{
+    const auto &schema = op.schema();
+    const size_t n = schema.arguments().size(), base = stack->size() - n;
+    Call call(op);
+
+    if (schema.name() == "aten::record_stream") {
+        stack->resize(base);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        (*stack)[base + i] = call.lower((*stack)[base + i]);
+    if (call.mixed && !call.pairs.empty() && !may_mix(schema.name()))
+        TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two devices, cuda:0 "
+                           "and cpu! (when checking arguments in method wrapper_CUDA_", schema.name().substr(6), ")");
+    {
+        Inside in(call.to_cpu ? 0 : 1);
+        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    }
+    const size_t first = stack->size() - schema.returns().size();
+    for (size_t i = first; i < stack->size(); i++)
+        (*stack)[i] = call.raise((*stack)[i]);
+    call.write_back();
+}
+
+/* Composite operators that pick a CUDA-only path below; the CPU decides instead. */
+const char *const composites[] = {
+    "convolution", "_convolution", "convolution_overrideable", "lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell",
+    "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "scaled_dot_product_attention", "batch_norm", "instance_norm",
+    "_batch_norm_impl_index", "ctc_loss", "_fused_rms_norm", "rms_norm", "grid_sampler", "dropout", "alpha_dropout",
+    "feature_dropout", "pin_memory", "is_pinned", "_pin_memory", "record_stream", "embedding_bag", "_embedding_bag",
+    "miopen_batch_norm"};
+
+bool wanted(const c10::OperatorHandle &op, const std::string &base)
+{
+    for (auto key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA, c10::DispatchKey::CompositeExplicitAutograd,
+                     c10::DispatchKey::CompositeExplicitAutogradNonFunctional})
+        if (op.hasKernelForDispatchKey(key))
+            return true;
+    for (const char *c : composites)
+        if (base == c)
+            return true;
+    return false;
+}
+
+struct Quiet : c10::WarningHandler {
+    void process(const c10::Warning &) override {}
+};
+
+torch::Library *library;
+
+void register_kernels()
+{
+    Quiet quiet;
+    c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+    auto &d = c10::Dispatcher::singleton();
+
+    library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__);
+    for (const auto &name : d.getAllOpNames()) {
+        if (name.name.compare(0, 6, "aten::") != 0)
+            continue;
+        auto op = d.findOp(name);
+        if (!op || !op->hasSchema() || !wanted(*op, name.name.substr(6)))
+            continue;
+        std::string full = name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
+        library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&on_device>());
+    }
+}
+
+/* ---- dispatch trace ---- */
+
+std::mutex trace_lock;
+std::map<std::string, long> trace_counts;
+std::atomic<bool> trace_on{false};
+thread_local int trace_paused;
+
+std::unique_ptr<at::ObserverContext> trace_op(const at::RecordFunction &fn)
+{
+    if (!trace_on.load(std::memory_order_relaxed) || inside > 0 || trace_paused > 0)
+        return nullptr;
+    auto name = fn.operator_name();
+    if (!name)
+        return nullptr;
+    std::string key = name->overload_name.empty() ? name->name : name->name + "." + name->overload_name;
+    std::lock_guard<std::mutex> hold(trace_lock);
+    trace_counts[key]++;
+    return nullptr;
+}
+
+} // namespace
+
+extern "C" {
+
+/* Fork server's parent: registers everything; no tensor is made. */
+int sim_device_preload(void)
+{
+    static bool done;
+
+    if (done)
+        return 0;
+    done = true;
+    static Guard guard;
+    c10::impl::device_guard_impl_registry[static_cast<size_t>(c10::DeviceType::CUDA)].store(&guard);
+    torch_allocator = c10::GetCPUAllocator();
+    c10::SetCPUAllocator(&host_allocator, 255);
+    c10::SetAllocator(c10::DeviceType::CUDA, &device_allocator, 255);
+    register_kernels();
+    at::addGlobalCallback(at::RecordFunctionCallback(&trace_op).scopes({at::RecordScope::FUNCTION}));
+    return 0;
+}
+
+int sim_device_open(size_t bytes)
+{
+    return arena_init(bytes);
+}
+
+void sim_trace_start(void)
+{
+    std::lock_guard<std::mutex> hold(trace_lock);
+    trace_counts.clear();
+    trace_on = true;
+}
+
+/* JSON object of counts; the caller frees it with sim_free. Operator names need no escapes. */
+char *sim_trace_stop(void)
+{
+    std::lock_guard<std::mutex> hold(trace_lock);
+    std::string out = "{";
+
+    trace_on = false;
+    for (auto &c : trace_counts)
+        out += (out.size() > 1 ? ",\"" : "\"") + c.first + "\":" + std::to_string(c.second);
+    return strdup((out + "}").c_str());
+}
+
+int sim_trace_pause(int on)
+{
+    int before = trace_paused;
+
+    trace_paused = on;
+    return before;
+}
+
+void sim_free(char *p)
+{
+    free(p);
+}
+
+int sim_inside(int delta)
+{
+    return inside += delta;
+}
+
+} // extern "C"
