@@ -1,0 +1,3 @@
+/* ATen/Dispatch.h as candidates include it. */
+#pragma once
+#include "litetorch/dispatch.h"

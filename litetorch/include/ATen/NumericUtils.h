@@ -1,0 +1,3 @@
+/* ATen/NumericUtils.h as candidates include it. */
+#pragma once
+#include "litetorch/dispatch.h"

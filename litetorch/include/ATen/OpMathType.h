@@ -1,0 +1,3 @@
+/* ATen/OpMathType.h as candidates include it. */
+#pragma once
+#include "litetorch/dispatch.h"

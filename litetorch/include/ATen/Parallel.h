@@ -1,0 +1,4 @@
+/* ATen/Parallel.h as candidates include it. */
+#pragma once
+#include "litetorch/tensor.h"
+#include "litetorch/dispatch.h"

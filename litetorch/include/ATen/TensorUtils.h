@@ -1,0 +1,4 @@
+/* ATen/TensorUtils.h as candidates include it. */
+#pragma once
+#include "litetorch/tensor.h"
+#include "litetorch/dispatch.h"

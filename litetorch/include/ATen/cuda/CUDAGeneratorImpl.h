@@ -1,0 +1,3 @@
+/* ATen/cuda/CUDAGeneratorImpl.h as candidates include it. */
+#pragma once
+#include "litetorch/cuda.h"

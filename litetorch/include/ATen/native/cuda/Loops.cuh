@@ -1,0 +1,3 @@
+/* ATen/native/cuda/Loops.cuh as candidates include it. */
+#pragma once
+#include "litetorch/dispatch.h"

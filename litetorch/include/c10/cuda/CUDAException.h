@@ -1,0 +1,3 @@
+/* c10/cuda/CUDAException.h as candidates include it. */
+#pragma once
+#include "litetorch/cuda.h"

@@ -1,0 +1,3 @@
+/* c10/cuda/CUDAMacros.h as candidates include it. */
+#pragma once
+#include "litetorch/cuda.h"

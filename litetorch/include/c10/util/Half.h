@@ -1,0 +1,3 @@
+/* c10/util/Half.h as candidates include it. */
+#pragma once
+#include "litetorch/types.h"

@@ -1,0 +1,101 @@
+/* cuda.h - streams, guards and error checks under at::cuda and c10::cuda. */
+#ifndef LITETORCH_CUDA_H
+#define LITETORCH_CUDA_H
+
+#include <cuda_runtime.h>
+
+#include "litetorch/tensor.h"
+
+namespace c10 {
+struct Stream {
+    Device device() const { return Device(kCUDA, 0); }
+};
+namespace cuda {
+class CUDAStream {
+public:
+    operator cudaStream_t() const { return nullptr; }
+    cudaStream_t stream() const { return nullptr; }
+    DeviceIndex device_index() const { return 0; }
+    Device device() const { return Device(kCUDA, 0); }
+    void synchronize() const { cudaStreamSynchronize(nullptr); }
+    bool query() const { return true; }
+    int64_t id() const { return 0; }
+    Stream unwrap() const { return {}; }
+};
+inline CUDAStream getCurrentCUDAStream(DeviceIndex = -1) { return {}; }
+inline CUDAStream getDefaultCUDAStream(DeviceIndex = -1) { return {}; }
+inline CUDAStream getStreamFromPool(bool = false, DeviceIndex = -1) { return {}; }
+inline void setCurrentCUDAStream(CUDAStream) {}
+inline DeviceIndex device_count() { return 1; }
+inline DeviceIndex current_device() { return 0; }
+inline void set_device(DeviceIndex) {}
+inline void device_synchronize() { cudaDeviceSynchronize(); }
+
+struct CUDAGuard {
+    explicit CUDAGuard(DeviceIndex) {}
+    explicit CUDAGuard(Device d)
+    {
+        if (!d.is_cuda())
+            throw Error("Expected a CUDA device, but got " + d.str());
+    }
+    void set_device(Device) {}
+    void set_index(DeviceIndex) {}
+};
+struct OptionalCUDAGuard {
+    OptionalCUDAGuard() {}
+    explicit OptionalCUDAGuard(std::optional<Device>) {}
+    explicit OptionalCUDAGuard(DeviceIndex) {}
+    void set_device(Device) {}
+};
+struct CUDAStreamGuard {
+    explicit CUDAStreamGuard(CUDAStream) {}
+};
+
+inline void check(cudaError_t err, const char *what)
+{
+    if (err != cudaSuccess)
+        throw Error(std::string("CUDA error: ") + cudaGetErrorString(err) + (what ? what : ""));
+}
+} // namespace cuda
+struct DeviceGuard {
+    explicit DeviceGuard(Device) {}
+};
+struct OptionalDeviceGuard {
+    OptionalDeviceGuard() {}
+    explicit OptionalDeviceGuard(std::optional<Device>) {}
+};
+}
+
+namespace at {
+inline c10::OptionalDeviceGuard device_of(const Tensor &t) { (void)t; return c10::OptionalDeviceGuard(); }
+namespace cuda {
+using namespace c10::cuda;
+using c10::cuda::CUDAGuard;
+using c10::cuda::CUDAStream;
+using c10::cuda::getCurrentCUDAStream;
+using c10::cuda::OptionalCUDAGuard;
+inline cudaDeviceProp *getCurrentDeviceProperties()
+{
+    static cudaDeviceProp p;
+    cudaGetDeviceProperties(&p, 0);
+    return &p;
+}
+inline cudaDeviceProp *getDeviceProperties(int) { return getCurrentDeviceProperties(); }
+inline int warp_size() { return 32; }
+inline bool is_available() { return true; }
+typedef void *cublasHandle_opaque;
+} // namespace cuda
+} // namespace at
+
+#define C10_CUDA_CHECK(EXPR) ::c10::cuda::check((EXPR), "")
+#define AT_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)
+#define TORCH_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)
+#define C10_CUDA_CHECK_WARN(EXPR) (void)(EXPR)
+#define C10_CUDA_IGNORE_ERROR(EXPR) (void)(EXPR)
+#define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
+#define AT_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_KERNEL_LAUNCH_CHECK()
+#define CUDA_KERNEL_LOOP_TYPE(i, n, T)                                                                         \
+    for (T i = T(blockIdx.x) * blockDim.x + threadIdx.x; i < (n); i += T(blockDim.x) * gridDim.x)
+#define CUDA_KERNEL_LOOP(i, n) CUDA_KERNEL_LOOP_TYPE(i, n, int)
+
+#endif

@@ -1,0 +1,93 @@
+/* module.cc - linked into every candidate's .so: the table of its functions, and the end of every exception. */
+#include "litetorch/module.h"
+
+namespace lt {
+
+const struct lt_api *api;
+
+std::vector<entry *> &entries()
+{
+    static std::vector<entry *> all;
+    return all;
+}
+
+static std::vector<void (*)()> &inits()
+{
+    static std::vector<void (*)()> all;
+    return all;
+}
+
+init_row::init_row(void (*f)())
+{
+    inits().push_back(f);
+}
+
+int caught(char *message, size_t max)
+{
+    int kind = LT_RUNTIME_ERROR;
+    const char *what = "Caught an unknown exception!";
+    try {
+        throw;
+    } catch (const c10::Error &e) {
+        snprintf(message, max, "%s", e.what());
+        return e.kind;
+    } catch (const std::bad_alloc &e) {
+        kind = LT_MEMORY_ERROR;
+        snprintf(message, max, "%s", e.what());
+        return kind;
+    } catch (const std::out_of_range &e) {
+        snprintf(message, max, "%s", e.what());
+        return LT_INDEX_ERROR;
+    } catch (const std::overflow_error &e) {
+        snprintf(message, max, "%s", e.what());
+        return LT_OVERFLOW_ERROR;
+    } catch (const std::logic_error &e) { // invalid_argument, domain_error, length_error
+        snprintf(message, max, "%s", e.what());
+        return LT_VALUE_ERROR;
+    } catch (const std::range_error &e) {
+        snprintf(message, max, "%s", e.what());
+        return LT_VALUE_ERROR;
+    } catch (const std::exception &e) {
+        snprintf(message, max, "%s", e.what());
+        return kind;
+    } catch (...) {
+        snprintf(message, max, "%s", what);
+        return kind;
+    }
+}
+
+static void finish(entry *e)
+{
+    for (size_t i = 0; i < e->types.size(); i++) {
+        lt_param p = {e->names[i].empty() ? nullptr : e->names[i].c_str(), e->types[i].c_str(),
+                      e->has_default[i] ? 1 : 0, e->defaults[i]};
+        if (p.value.tag == LT_STRING) {
+            p.value.u.p = const_cast<char *>(e->strings[i].c_str());
+            p.value.n = int64_t(e->strings[i].size());
+        }
+        e->params.push_back(p);
+    }
+}
+
+} // namespace lt
+
+extern "C" const struct lt_module *lt_module_open(const struct lt_api *api)
+{
+    static struct lt_module m;
+    static std::vector<lt_function> table;
+
+    if (api->version != LT_ABI)
+        return nullptr;
+    lt::api = api;
+    if (m.version)
+        return &m;
+    for (auto f : lt::inits())
+        f();
+    for (lt::entry *e : lt::entries()) {
+        lt::finish(e);
+        table.push_back({e->name.c_str(), e->doc.c_str(), e->returns.c_str(), int32_t(e->params.size()), 0,
+                         e->params.data(), e->self, e->invoke});
+    }
+    m = {LT_ABI, int32_t(table.size()), table.data(), ""};
+    return &m;
+}

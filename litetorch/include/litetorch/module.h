@@ -1,0 +1,348 @@
+/* module.h - what pybind11 is to torch extensions: PYBIND11_MODULE, m.def, and the conversion of arguments.
+ *
+ * Functions are described by type strings (abi.h); the Python side converts arguments by them and raises pybind11's
+ * TypeError; here values of the right kinds become C++ values, and exceptions become codes. */
+#ifndef LITETORCH_MODULE_H
+#define LITETORCH_MODULE_H
+
+#include "litetorch/tensor.h"
+
+namespace lt {
+
+/* convert<T>: type string, from lt_value, to lt_value. */
+template <class T, class = void>
+struct convert;
+
+template <class T>
+struct convert<T, std::enable_if_t<std::is_integral<T>::value && !std::is_same<T, bool>::value>> {
+    static std::string type() { return "i"; }
+    static T in(const lt_value &v)
+    {
+        if (v.u.i < int64_t(std::numeric_limits<T>::min()) ||
+            (sizeof(T) < 8 && v.u.i > int64_t(std::numeric_limits<T>::max())))
+            throw c10::TypeError("integer argument out of range");
+        return T(v.u.i);
+    }
+    static lt_value out(T x) { return arg(int64_t(x)).v; }
+};
+template <class T>
+struct convert<T, std::enable_if_t<std::is_floating_point<T>::value>> {
+    static std::string type() { return "d"; }
+    static T in(const lt_value &v) { return T(v.tag == LT_DOUBLE ? v.u.d : double(v.u.i)); }
+    static lt_value out(T x) { return arg(double(x)).v; }
+};
+template <>
+struct convert<bool> {
+    static std::string type() { return "b"; }
+    static bool in(const lt_value &v) { return v.u.i != 0; }
+    static lt_value out(bool x) { return arg(x).v; }
+};
+template <>
+struct convert<std::string> {
+    static std::string type() { return "s"; }
+    static std::string in(const lt_value &v) { return std::string(static_cast<const char *>(v.u.p), size_t(v.n)); }
+    static lt_value out(const std::string &s)
+    {
+        lt_value v = {LT_STRING, 0, {0}, int64_t(s.size())};
+        v.u.p = malloc(s.size() + 1);
+        memcpy(v.u.p, s.c_str(), s.size() + 1);
+        return v;
+    }
+};
+template <> struct convert<const char *> : convert<std::string> {};
+template <> struct convert<std::string_view> : convert<std::string> {};
+template <>
+struct convert<at::Tensor> {
+    static std::string type() { return "T"; }
+    static at::Tensor in(const lt_value &v) { return at::Tensor::borrow(v.u.p); }
+    static lt_value out(at::Tensor t) { return arg::tensor(t.detach_handle()).v; }
+};
+template <>
+struct convert<c10::Scalar> {
+    static std::string type() { return "S"; }
+    static c10::Scalar in(const lt_value &v)
+    {
+        return v.tag == LT_DOUBLE ? c10::Scalar(v.u.d) : v.tag == LT_BOOL ? c10::Scalar(v.u.i != 0) : c10::Scalar(v.u.i);
+    }
+    static lt_value out(c10::Scalar s) { return arg(s).v; }
+};
+template <>
+struct convert<c10::ScalarType> {
+    static std::string type() { return "y"; }
+    static c10::ScalarType in(const lt_value &v) { return c10::ScalarType(v.u.i); }
+    static lt_value out(c10::ScalarType t) { return arg(t).v; }
+};
+template <>
+struct convert<c10::Device> {
+    static std::string type() { return "v"; }
+    static c10::Device in(const lt_value &v) { return v.u.i ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU); }
+    static lt_value out(c10::Device d) { return arg(d).v; }
+};
+template <class T>
+struct convert<std::optional<T>> {
+    static std::string type() { return "?" + convert<T>::type(); }
+    static std::optional<T> in(const lt_value &v)
+    {
+        if (v.tag == LT_NONE)
+            return std::nullopt;
+        return convert<T>::in(v);
+    }
+    static lt_value out(const std::optional<T> &o) { return o ? convert<T>::out(*o) : lt_value{LT_NONE, 0, {0}, 0}; }
+};
+template <class L, class T>
+struct convert_list {
+    static std::string type() { return "[" + convert<T>::type(); }
+    static L in(const lt_value &v)
+    {
+        L r;
+        for (int64_t i = 0; i < v.n; i++)
+            r.push_back(convert<T>::in(static_cast<const lt_value *>(v.u.p)[i]));
+        return r;
+    }
+    static lt_value out(const L &l)
+    {
+        lt_value v = {LT_LIST, 0, {0}, int64_t(l.size())};
+        lt_value *a = static_cast<lt_value *>(calloc(l.size() + 1, sizeof *a));
+        size_t i = 0;
+        v.u.p = a;
+        for (auto &&x : l)
+            a[i++] = convert<T>::out(x);
+        return v;
+    }
+};
+template <class T> struct convert<std::vector<T>> : convert_list<std::vector<T>, T> {};
+template <class T> struct convert<c10::ArrayRef<T>> : convert_list<std::vector<T>, T> {};
+template <class... T>
+struct convert<std::tuple<T...>> {
+    static std::string type() { return "(" + (std::string() + ... + convert<std::decay_t<T>>::type()) + ")"; }
+    template <size_t... I>
+    static std::tuple<T...> in_all(const lt_value *a, std::index_sequence<I...>)
+    {
+        return std::tuple<T...>(convert<std::decay_t<T>>::in(a[I])...);
+    }
+    static std::tuple<T...> in(const lt_value &v)
+    {
+        return in_all(static_cast<const lt_value *>(v.u.p), std::index_sequence_for<T...>());
+    }
+    template <size_t... I>
+    static void out_all(lt_value *a, const std::tuple<T...> &t, std::index_sequence<I...>)
+    {
+        ((a[I] = convert<std::decay_t<T>>::out(std::get<I>(t))), ...);
+    }
+    static lt_value out(const std::tuple<T...> &t)
+    {
+        lt_value v = {LT_TUPLE, 0, {0}, int64_t(sizeof...(T))};
+        lt_value *a = static_cast<lt_value *>(calloc(sizeof...(T) + 1, sizeof *a));
+        v.u.p = a;
+        out_all(a, t, std::index_sequence_for<T...>());
+        return v;
+    }
+};
+template <class A, class B>
+struct convert<std::pair<A, B>> {
+    static std::string type() { return convert<std::tuple<A, B>>::type(); }
+    static lt_value out(const std::pair<A, B> &p) { return convert<std::tuple<A, B>>::out(std::tuple<A, B>(p)); }
+    static std::pair<A, B> in(const lt_value &v)
+    {
+        auto t = convert<std::tuple<A, B>>::in(v);
+        return {std::get<0>(t), std::get<1>(t)};
+    }
+};
+template <class T, size_t N>
+struct convert<std::array<T, N>> {
+    static std::string type() { return "[" + convert<T>::type(); }
+    static lt_value out(const std::array<T, N> &a) { return convert<std::vector<T>>::out({a.begin(), a.end()}); }
+    static std::array<T, N> in(const lt_value &v)
+    {
+        std::array<T, N> r;
+        if (v.n != int64_t(N))
+            throw c10::TypeError("wrong number of elements");
+        for (size_t i = 0; i < N; i++)
+            r[i] = convert<T>::in(static_cast<const lt_value *>(v.u.p)[i]);
+        return r;
+    }
+};
+
+/* The exception in flight, as a code and a message. */
+int caught(char *message, size_t max);
+
+/* Makes a C++ argument of type P out of a value; references to temporaries live until the call returns. */
+template <class P>
+struct holder {
+    std::decay_t<P> v;
+    holder(const lt_value &x) : v(convert<std::decay_t<P>>::in(x)) {}
+    P get() { return static_cast<P>(static_cast<std::conditional_t<std::is_lvalue_reference<P>::value, P,
+                                                                   std::decay_t<P> &&>>(v)); }
+};
+template <class T>
+struct holder<c10::ArrayRef<T>> {
+    std::vector<T> v;
+    holder(const lt_value &x) : v(convert<std::vector<T>>::in(x)) {}
+    c10::ArrayRef<T> get() { return v; }
+};
+template <>
+struct holder<const char *> {
+    std::string v;
+    holder(const lt_value &x) : v(convert<std::string>::in(x)) {}
+    const char *get() { return v.c_str(); }
+};
+template <>
+struct holder<std::string_view> {
+    std::string v;
+    holder(const lt_value &x) : v(convert<std::string>::in(x)) {}
+    std::string_view get() { return v; }
+};
+
+struct entry {
+    std::string name, doc, returns;
+    std::vector<std::string> types, names;
+    std::vector<lt_value> defaults;
+    std::vector<bool> has_default;
+    std::vector<std::string> strings;
+    std::vector<lt_param> params;
+    void *self;
+    int (*invoke)(void *, const lt_value *, lt_value *, char *, size_t);
+};
+std::vector<entry *> &entries();
+
+template <class F, class R, class... A>
+struct caller {
+    template <size_t... I>
+    static R run(F &f, const lt_value *a, std::index_sequence<I...>)
+    {
+        std::tuple<holder<A>...> held{a[I]...};
+        (void)held;
+        return f(std::get<I>(held).get()...);
+    }
+    static int invoke(void *self, const lt_value *a, lt_value *ret, char *message, size_t max)
+    {
+        try {
+            F &f = *static_cast<F *>(self);
+            if constexpr (std::is_void<R>::value) {
+                run(f, a, std::index_sequence_for<A...>());
+                ret->tag = LT_NONE;
+            } else {
+                *ret = convert<std::decay_t<R>>::out(run(f, a, std::index_sequence_for<A...>()));
+            }
+            return LT_OK;
+        } catch (...) {
+            return caught(message, max);
+        }
+    }
+    static entry *make(F f)
+    {
+        entry *e = new entry;
+        if constexpr (!std::is_void<R>::value)
+            e->returns = convert<std::decay_t<R>>::type();
+        e->types = {convert<std::decay_t<A>>::type()...};
+        e->self = new F(std::move(f));
+        e->invoke = &invoke;
+        return e;
+    }
+};
+template <class R, class... A>
+entry *make_entry(R (*f)(A...)) { return caller<R (*)(A...), R, A...>::make(f); }
+template <class R, class... A>
+entry *make_entry(std::function<R(A...)> f) { return caller<std::function<R(A...)>, R, A...>::make(std::move(f)); }
+template <class F>
+auto make_entry(F f) -> decltype(make_entry(std::function(f))) { return make_entry(std::function(std::move(f))); }
+
+/* Declares the module's init function to lt_module_open. */
+struct init_row {
+    init_row(void (*f)());
+};
+
+} // namespace lt
+
+namespace pybind11 {
+
+struct arg {
+    const char *name;
+    bool has = false;
+    lt::arg value;
+    std::string text;
+    explicit arg(const char *n) : name(n) {}
+    template <class T>
+    arg operator=(T v) const
+    {
+        arg r = *this;
+        r.has = true;
+        if constexpr (std::is_convertible<T, std::string>::value)
+            r.text = v, r.value.v.tag = LT_STRING;
+        else
+            r.value = lt::arg(v);
+        return r;
+    }
+    arg &noconvert(bool = true) { return *this; }
+    arg &none(bool = true) { return *this; }
+};
+namespace literals {
+inline arg operator""_a(const char *n, size_t) { return arg(n); }
+}
+struct none {
+    operator std::nullopt_t() const { return std::nullopt; }
+};
+struct gil_scoped_release { gil_scoped_release() {} };
+struct gil_scoped_acquire { gil_scoped_acquire() {} };
+template <class... T> struct call_guard {};
+enum class return_value_policy { automatic, automatic_reference, take_ownership, copy, move, reference, reference_internal };
+
+class module_ {
+public:
+    template <class F, class... X>
+    module_ &def(const char *name, F &&f, const X &...extra)
+    {
+        lt::entry *e = lt::make_entry(std::decay_t<F>(f));
+        e->name = name;
+        e->names.resize(e->types.size());
+        e->defaults.resize(e->types.size());
+        e->has_default.resize(e->types.size());
+        e->strings.resize(e->types.size());
+        size_t at = 0;
+        (add(e, at, extra), ...);
+        lt::entries().push_back(e);
+        return *this;
+    }
+    const char *&doc() { return doc_; }
+    template <class T> module_ &attr(const T &) { return *this; }
+
+private:
+    void add(lt::entry *e, size_t &, const char *doc) { e->doc = doc; }
+    void add(lt::entry *e, size_t &, const std::string &doc) { e->doc = doc; }
+    void add(lt::entry *e, size_t &at, const arg &a)
+    {
+        if (at >= e->types.size())
+            throw c10::Error("m.def: more py::arg than parameters");
+        e->names[at] = a.name;
+        if (a.has) {
+            e->has_default[at] = true;
+            e->strings[at] = a.text;
+            e->defaults[at] = a.value.v;
+        }
+        at++;
+    }
+    template <class T> void add(lt::entry *, size_t &, const T &) {}
+    const char *doc_ = nullptr;
+};
+using module = module_;
+
+} // namespace pybind11
+namespace py = pybind11;
+
+#ifndef TORCH_EXTENSION_NAME
+#define TORCH_EXTENSION_NAME candidate
+#endif
+
+#define PYBIND11_MODULE(NAME, m)                                                                               \
+    static void lt_init_module(::pybind11::module_ &);                                                         \
+    static ::lt::init_row lt_init_row([] {                                                                     \
+        ::pybind11::module_ m_;                                                                                \
+        lt_init_module(m_);                                                                                    \
+    });                                                                                                        \
+    static void lt_init_module([[maybe_unused]] ::pybind11::module_ &m)
+
+namespace torch {
+template <class F> auto wrap_pybind_function(F &&f) { return std::forward<F>(f); }
+}
+
+#endif

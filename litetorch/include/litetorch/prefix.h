@@ -1,0 +1,3 @@
+/* prefix.h - precompiled and put in front of every translation unit: what torch/extension.h and nvcc bring in. */
+#include <cuda_runtime.h>
+#include <torch/extension.h>

@@ -1,0 +1,632 @@
+/* tensor.h - at::Tensor over the C table of abi.h: handles, factories, views and copies.
+ *
+ * Data plumbing (allocation, views, copies, casts) is carried out by the loading process. Arithmetic on whole tensors
+ * is not: those names exist, so that a candidate that uses them compiles, and a call is reported to the judge with
+ * its line ("library_call") and throws. */
+#ifndef LITETORCH_TENSOR_H
+#define LITETORCH_TENSOR_H
+
+#include "litetorch/types.h"
+
+namespace lt {
+
+extern const struct lt_api *api; // set by lt_module_open before any function of the candidate runs
+
+[[noreturn]] inline void fail()
+{
+    throw c10::Error(api->error());
+}
+
+/* One argument of an operator call; keeps what it points to. */
+struct arg {
+    struct lt_value v = {LT_NONE, 0, {0}, 0};
+    std::vector<struct lt_value> list;
+    arg() = default;
+    arg(std::nullopt_t) {}
+    template <class T, std::enable_if_t<std::is_integral<T>::value && !std::is_same<T, bool>::value, int> = 0>
+    arg(T i) { v.tag = LT_INT, v.u.i = int64_t(i); }
+    arg(bool b) { v.tag = LT_BOOL, v.u.i = b; }
+    arg(double d) { v.tag = LT_DOUBLE, v.u.d = d; }
+    arg(const c10::Scalar &s)
+    {
+        v.tag = s.tag;
+        if (s.tag == LT_DOUBLE)
+            v.u.d = s.d;
+        else
+            v.u.i = s.i;
+    }
+    arg(c10::ScalarType t) { v.tag = LT_INT, v.u.i = int64_t(t); }
+    arg(c10::MemoryFormat t) { v.tag = LT_INT, v.u.i = int64_t(t); }
+    arg(c10::Device d) { v.tag = LT_INT, v.u.i = d.is_cuda(); }
+    arg(c10::IntArrayRef a)
+    {
+        for (int64_t i : a)
+            list.push_back(arg(i).v);
+        v.tag = LT_LIST, v.n = int64_t(list.size());
+    }
+    template <class T>
+    arg(const std::optional<T> &o)
+    {
+        if (o)
+            *this = arg(*o);
+    }
+    static arg tensor(void *t)
+    {
+        arg a;
+        a.v.tag = LT_TENSOR, a.v.u.p = t;
+        return a;
+    }
+};
+
+/* Calls aten::name.overload; returns the number of results. */
+inline int call(const char *name, const char *overload, std::initializer_list<arg> args, struct lt_value *rets, int max)
+{
+    struct lt_value flat[16];
+    int n = 0;
+    for (const arg &a : args) {
+        flat[n] = a.v;
+        if (a.v.tag == LT_LIST)
+            flat[n].u.p = const_cast<struct lt_value *>(a.list.data());
+        n++;
+    }
+    int got = api->op(name, overload, flat, n, rets, max);
+    if (got < 0)
+        fail();
+    return got;
+}
+
+} // namespace lt
+
+namespace at {
+
+class Tensor;
+namespace indexing { struct Slice; struct TensorIndex; }
+
+template <class T>
+struct DefaultPtrTraits { using PtrType = T *; };
+template <class T>
+struct RestrictPtrTraits { using PtrType = T *__restrict__; };
+
+/* Accessors: plain structs of pointer, sizes and strides that can be passed to kernels by value. */
+template <class T, size_t N, template <class U> class P = DefaultPtrTraits, class I = int64_t>
+class TensorAccessor {
+public:
+    TensorAccessor(T *d, const I *s, const I *t) : data_(d), sizes_(s), strides_(t) {}
+    TensorAccessor<T, N - 1, P, I> operator[](I i) const
+    {
+        return TensorAccessor<T, N - 1, P, I>(data_ + strides_[0] * i, sizes_ + 1, strides_ + 1);
+    }
+    I size(int64_t i) const { return sizes_[i]; }
+    I stride(int64_t i) const { return strides_[i]; }
+    T *data() const { return data_; }
+    T *data_;
+    const I *sizes_, *strides_;
+};
+template <class T, template <class U> class P, class I>
+class TensorAccessor<T, 1, P, I> {
+public:
+    TensorAccessor(T *d, const I *s, const I *t) : data_(d), sizes_(s), strides_(t) {}
+    T &operator[](I i) const { return data_[strides_[0] * i]; }
+    I size(int64_t i) const { return sizes_[i]; }
+    I stride(int64_t i) const { return strides_[i]; }
+    T *data() const { return data_; }
+    T *data_;
+    const I *sizes_, *strides_;
+};
+template <class T, size_t N, template <class U> class P = DefaultPtrTraits, class I = int64_t>
+class GenericPackedTensorAccessor {
+public:
+    GenericPackedTensorAccessor(T *d, const int64_t *s, const int64_t *t) : data_(d)
+    {
+        for (size_t i = 0; i < N; i++)
+            sizes_[i] = I(s[i]), strides_[i] = I(t[i]);
+    }
+    decltype(auto) operator[](I i) const { return TensorAccessor<T, N, P, I>(data_, sizes_, strides_)[i]; }
+    I size(int i) const { return sizes_[i]; }
+    I stride(int i) const { return strides_[i]; }
+    T *data() const { return data_; }
+
+private:
+    T *data_;
+    I sizes_[N], strides_[N];
+};
+template <class T, size_t N, template <class U> class P = DefaultPtrTraits>
+using PackedTensorAccessor32 = GenericPackedTensorAccessor<T, N, P, int32_t>;
+template <class T, size_t N, template <class U> class P = DefaultPtrTraits>
+using PackedTensorAccessor64 = GenericPackedTensorAccessor<T, N, P, int64_t>;
+template <class T, size_t N, template <class U> class P = DefaultPtrTraits, class I = int64_t>
+using PackedTensorAccessor = GenericPackedTensorAccessor<T, N, P, I>;
+
+} // namespace at
+
+namespace lt {
+
+/* Stands for any argument of an operator that we refuse, and remembers the caller's line. */
+struct nothing {};
+struct any {
+    int line;
+    const char *file;
+    any(nothing = {}, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
+    template <class T, std::enable_if_t<!std::is_same<std::decay_t<T>, any>::value &&
+                                        !std::is_same<std::decay_t<T>, nothing>::value, int> = 0>
+    any(T &&, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
+    template <class T>
+    any(std::initializer_list<T>, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
+};
+struct here {
+    int line;
+    const char *file;
+    here(int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
+};
+
+[[noreturn]] inline void refuse(const char *name, here h)
+{
+    api->finding("library_call", name, h.file, h.line);
+    throw c10::Error(std::string(name) + " is a library operator; the computation must run in your own kernels");
+}
+
+} // namespace lt
+
+namespace at {
+
+class Tensor {
+public:
+    Tensor() = default;
+    Tensor(const Tensor &o) : h(o.h) { hold(); }
+    Tensor(Tensor &&o) noexcept : h(o.h) { o.h = nullptr; }
+    Tensor &operator=(const Tensor &o)
+    {
+        Tensor t(o);
+        std::swap(h, t.h);
+        return *this;
+    }
+    Tensor &operator=(Tensor &&o) noexcept
+    {
+        std::swap(h, o.h);
+        return *this;
+    }
+    ~Tensor() { drop(); }
+    static Tensor own(void *handle) { Tensor t; t.h = handle; return t; }
+    static Tensor borrow(void *handle) { Tensor t; t.h = handle; t.hold(); return t; }
+    void *handle() const { return h; }
+    void *detach_handle() { void *r = h; h = nullptr; return r; }
+
+    /* shape */
+    bool defined() const { return h != nullptr; }
+    void reset() { drop(); h = nullptr; }
+    int64_t dim() const { return info().dim; }
+    int64_t ndimension() const { return dim(); }
+    int64_t numel() const { return info().numel; }
+    IntArrayRef sizes() const { auto i = info(); return {i.sizes, size_t(i.dim)}; }
+    IntArrayRef strides() const { auto i = info(); return {i.strides, size_t(i.dim)}; }
+    IntArrayRef sym_sizes() const { return sizes(); }
+    int64_t size(int64_t d) const { auto i = info(); return i.sizes[wrap(d, i.dim)]; }
+    int64_t sym_size(int64_t d) const { return size(d); }
+    int64_t stride(int64_t d) const { auto i = info(); return i.strides[wrap(d, i.dim)]; }
+    int64_t storage_offset() const { return info().offset; }
+    int64_t sym_numel() const { return numel(); }
+    ScalarType scalar_type() const { return ScalarType(info().dtype); }
+    TypeMeta dtype() const { return TypeMeta(scalar_type()); }
+    size_t element_size() const { return size_t(info().itemsize); }
+    size_t itemsize() const { return element_size(); }
+    size_t nbytes() const { auto i = info(); return size_t(i.numel) * size_t(i.itemsize); }
+    Device device() const { auto i = info(); return i.cuda ? Device(kCUDA, i.index) : Device(kCPU); }
+    int64_t get_device() const { auto i = info(); return i.cuda ? i.index : -1; }
+    Layout layout() const { return kStrided; }
+    bool is_cuda() const { return info().cuda != 0; }
+    bool is_cpu() const { return info().cuda == 0; }
+    bool is_sparse() const { return false; }
+    bool is_privateuseone() const { return false; }
+    bool is_meta() const { return false; }
+    bool is_contiguous() const { return info().contiguous != 0; }
+    bool is_contiguous(MemoryFormat f) const
+    {
+        return f == MemoryFormat::ChannelsLast ? info().contiguous_nhwc != 0 : is_contiguous();
+    }
+    bool is_non_overlapping_and_dense() const { return is_contiguous(); }
+    MemoryFormat suggest_memory_format() const
+    {
+        return !is_contiguous() && info().contiguous_nhwc ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
+    }
+    bool is_floating_point() const { return isFloatingType(scalar_type()); }
+    bool is_complex() const { return isComplexType(scalar_type()); }
+    bool is_same(const Tensor &o) const { return h == o.h; }
+    bool requires_grad() const { return info().requires_grad != 0; }
+    const Tensor &set_requires_grad(bool) const { return *this; }
+    TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
+
+    /* data: device addresses; the host may only hand them to kernels and copies */
+    void *data_ptr() const { return info().data; }
+    const void *const_data_ptr() const { return info().data; }
+    void *mutable_data_ptr() const { return info().data; }
+    template <class T>
+    T *data_ptr() const
+    {
+        using V = std::remove_const_t<T>;
+        auto i = info();
+        if (CppTypeToScalarType<V>::value != ScalarType(i.dtype))
+            throw Error(str("expected scalar type ", c10::toString(CppTypeToScalarType<V>::value), " but found ",
+                            c10::toString(ScalarType(i.dtype))));
+        return static_cast<T *>(i.data);
+    }
+    template <class T> const T *const_data_ptr() const { return data_ptr<T>(); }
+    template <class T> T *mutable_data_ptr() const { return data_ptr<T>(); }
+    template <class T> T *data() const { return data_ptr<T>(); }
+    template <class T, size_t N>
+    TensorAccessor<T, N> accessor() const
+    {
+        need_dim(N, "TensorAccessor");
+        return TensorAccessor<T, N>(data_ptr<T>(), sizes().data(), strides().data());
+    }
+    template <class T, size_t N, template <class U> class P = DefaultPtrTraits>
+    PackedTensorAccessor32<T, N, P> packed_accessor32() const
+    {
+        need_dim(N, "PackedTensorAccessor32");
+        return PackedTensorAccessor32<T, N, P>(data_ptr<T>(), sizes().data(), strides().data());
+    }
+    template <class T, size_t N, template <class U> class P = DefaultPtrTraits>
+    PackedTensorAccessor64<T, N, P> packed_accessor64() const
+    {
+        need_dim(N, "PackedTensorAccessor64");
+        return PackedTensorAccessor64<T, N, P>(data_ptr<T>(), sizes().data(), strides().data());
+    }
+    template <class T, size_t N, template <class U> class P = DefaultPtrTraits, class I = int64_t>
+    GenericPackedTensorAccessor<T, N, P, I> packed_accessor() const
+    {
+        need_dim(N, "PackedTensorAccessor");
+        return GenericPackedTensorAccessor<T, N, P, I>(data_ptr<T>(), sizes().data(), strides().data());
+    }
+    template <class T> T item() const { return scalar().to<T>(); }
+    Scalar item() const { return scalar(); }
+
+    /* views and copies */
+    Tensor contiguous(MemoryFormat f = MemoryFormat::Contiguous) const { return op("contiguous", "", {me(), f}); }
+    Tensor clone(std::optional<MemoryFormat> f = {}) const { return op("clone", "", {me(), f}); }
+    Tensor detach() const { return op("detach", "", {me()}); }
+    Tensor alias() const { return op("alias", "", {me()}); }
+    Tensor view(IntArrayRef s) const { return op("view", "", {me(), s}); }
+    Tensor view(ScalarType t) const { return op("view", "dtype", {me(), t}); }
+    Tensor view_as(const Tensor &o) const { return view(o.sizes()); }
+    Tensor reshape(IntArrayRef s) const { return op("reshape", "", {me(), s}); }
+    Tensor reshape_as(const Tensor &o) const { return reshape(o.sizes()); }
+    Tensor flatten(int64_t a = 0, int64_t b = -1) const { return op("flatten", "using_ints", {me(), a, b}); }
+    Tensor transpose(int64_t a, int64_t b) const { return op("transpose", "int", {me(), a, b}); }
+    Tensor swapaxes(int64_t a, int64_t b) const { return transpose(a, b); }
+    Tensor t() const { return op("t", "", {me()}); }
+    Tensor permute(IntArrayRef d) const { return op("permute", "", {me(), d}); }
+    Tensor movedim(int64_t a, int64_t b) const { return op("movedim", "int", {me(), a, b}); }
+    Tensor squeeze() const { return op("squeeze", "", {me()}); }
+    Tensor squeeze(int64_t d) const { return op("squeeze", "dim", {me(), d}); }
+    Tensor unsqueeze(int64_t d) const { return op("unsqueeze", "", {me(), d}); }
+    Tensor select(int64_t d, int64_t i) const { return op("select", "int", {me(), d, i}); }
+    Tensor operator[](int64_t i) const { return select(0, i); }
+    Tensor narrow(int64_t d, int64_t s, int64_t n) const { return op("narrow", "", {me(), d, s, n}); }
+    Tensor slice(int64_t d = 0, std::optional<int64_t> a = {}, std::optional<int64_t> b = {}, int64_t step = 1) const
+    {
+        return op("slice", "Tensor", {me(), d, a, b, step});
+    }
+    Tensor expand(IntArrayRef s, bool implicit = false) const { return op("expand", "", {me(), s, implicit}); }
+    Tensor expand_as(const Tensor &o) const { return expand(o.sizes()); }
+    Tensor broadcast_to(IntArrayRef s) const { return op("broadcast_to", "", {me(), s}); }
+    Tensor as_strided(IntArrayRef s, IntArrayRef t, std::optional<int64_t> o = {}) const
+    {
+        return op("as_strided", "", {me(), s, t, o});
+    }
+    Tensor unfold(int64_t d, int64_t n, int64_t s) const { return op("unfold", "", {me(), d, n, s}); }
+    std::vector<Tensor> unbind(int64_t d = 0) const
+    {
+        std::vector<Tensor> r;
+        for (int64_t i = 0; i < size(d); i++)
+            r.push_back(select(d, i));
+        return r;
+    }
+    std::vector<Tensor> split(int64_t n, int64_t d = 0) const
+    {
+        std::vector<Tensor> r;
+        for (int64_t i = 0; i < size(d); i += n)
+            r.push_back(narrow(d, i, std::min(n, size(d) - i)));
+        return r;
+    }
+    std::vector<Tensor> chunk(int64_t n, int64_t d = 0) const { return split((size(d) + n - 1) / n, d); }
+    Tensor to(const TensorOptions &o, bool nb = false, bool copy = false, std::optional<MemoryFormat> f = {}) const
+    {
+        return op("to", "dtype_layout", {me(), o.dtype_, {}, o.device_, {}, nb, copy, f});
+    }
+    Tensor to(ScalarType t, bool nb = false, bool copy = false) const { return to(TensorOptions(t), nb, copy); }
+    Tensor to(TypeMeta t) const { return to(t.toScalarType()); }
+    Tensor to(Device d, bool nb = false, bool copy = false) const { return to(TensorOptions(d), nb, copy); }
+    Tensor to(DeviceType d, bool nb = false) const { return to(Device(d), nb); }
+    Tensor to(const char *d, bool nb = false) const { return to(Device(d), nb); }
+    Tensor to(Device d, ScalarType t, bool nb = false) const { return to(TensorOptions(t).device(d), nb); }
+    Tensor to(const Tensor &o) const { return to(o.options()); }
+    Tensor toType(ScalarType t) const { return to(t); }
+    Tensor type_as(const Tensor &o) const { return to(o.options()); }
+    Tensor cuda() const { return to(Device(kCUDA)); }
+    Tensor cpu() const { return to(Device(kCPU)); }
+    Tensor &copy_(const Tensor &s, bool nb = false)
+    {
+        op("copy_", "", {me(), s.me(), nb});
+        return *this;
+    }
+    const Tensor &copy_(const Tensor &s, bool nb = false) const { return const_cast<Tensor *>(this)->copy_(s, nb); }
+    Tensor &fill_(const Scalar &v)
+    {
+        op("fill_", "Scalar", {me(), v});
+        return *this;
+    }
+    const Tensor &fill_(const Scalar &v) const { return const_cast<Tensor *>(this)->fill_(v); }
+    Tensor &zero_()
+    {
+        op("zero_", "", {me()});
+        return *this;
+    }
+    const Tensor &zero_() const { return const_cast<Tensor *>(this)->zero_(); }
+    Tensor &resize_(IntArrayRef s)
+    {
+        op("resize_", "", {me(), s});
+        return *this;
+    }
+    Tensor new_empty(IntArrayRef s, const TensorOptions &o = {}) const
+    {
+        return op("new_empty", "", {me(), s, o.dtype_, {}, o.device_, {}});
+    }
+    Tensor new_zeros(IntArrayRef s, const TensorOptions &o = {}) const
+    {
+        return op("new_zeros", "", {me(), s, o.dtype_, {}, o.device_, {}});
+    }
+    Tensor new_ones(IntArrayRef s, const TensorOptions &o = {}) const
+    {
+        return op("new_ones", "", {me(), s, o.dtype_, {}, o.device_, {}});
+    }
+    Tensor new_full(IntArrayRef s, const Scalar &v, const TensorOptions &o = {}) const
+    {
+        return op("new_full", "", {me(), s, v, o.dtype_, {}, o.device_, {}});
+    }
+    bool equal(const Tensor &o) const
+    {
+        struct lt_value r;
+        lt::call("equal", "", {me(), o.me()}, &r, 1);
+        return r.u.i != 0;
+    }
+    template <class F> void record_stream(F) const {}
+
+    /* arithmetic on whole tensors: refused, see the top of this file */
+#define LT_METHOD(name)                                                                                        \
+    Tensor name(lt::any a = lt::any(), lt::any = lt::any(), lt::any = lt::any(), lt::any = lt::any(),          \
+                lt::any = lt::any(), lt::any = lt::any()) const                                                \
+    {                                                                                                          \
+        lt::refuse("at::Tensor::" #name, {a.line, a.file});                                                    \
+    }
+#include "litetorch/methods.inc"
+#undef LT_METHOD
+    Tensor max(lt::here h = {}) const { lt::refuse("at::Tensor::max", h); }
+    Tensor min(lt::here h = {}) const { lt::refuse("at::Tensor::min", h); }
+    std::tuple<Tensor, Tensor> max(int64_t, bool = false, lt::here h = {}) const { lt::refuse("at::Tensor::max", h); }
+    std::tuple<Tensor, Tensor> min(int64_t, bool = false, lt::here h = {}) const { lt::refuse("at::Tensor::min", h); }
+    std::tuple<Tensor, Tensor> sort(int64_t = -1, bool = false, lt::here h = {}) const
+    {
+        lt::refuse("at::Tensor::sort", h);
+    }
+    std::tuple<Tensor, Tensor> topk(int64_t, int64_t = -1, bool = true, bool = true, lt::here h = {}) const
+    {
+        lt::refuse("at::Tensor::topk", h);
+    }
+    Tensor operator-(lt::here h = {}) const;
+    template <class... A> Tensor index(const A &...) const { lt::refuse("at::Tensor::index", {}); }
+    template <class... A> Tensor &index_put_(const A &...) { lt::refuse("at::Tensor::index_put_", {}); }
+
+    lt::arg me() const { return lt::arg::tensor(h); }
+    /* Calls an operator with one tensor result. */
+    static Tensor op(const char *name, const char *overload, std::initializer_list<lt::arg> args)
+    {
+        struct lt_value r = {LT_NONE, 0, {0}, 0};
+        lt::call(name, overload, args, &r, 1);
+        return r.tag == LT_TENSOR ? own(r.u.p) : Tensor();
+    }
+
+private:
+    struct lt_info info() const
+    {
+        struct lt_info i;
+        if (!h)
+            throw Error("Expected a proper Tensor but got None (or an undefined Tensor in C++)");
+        if (lt::api->info(h, &i) < 0)
+            lt::fail();
+        return i;
+    }
+    static int64_t wrap(int64_t d, int64_t n)
+    {
+        if (d < -n || d >= n)
+            throw IndexError(str("Dimension out of range (expected to be in range of [", n ? -n : -1, ", ",
+                                 n ? n - 1 : 0, "], but got ", d, ")"));
+        return d < 0 ? d + n : d;
+    }
+    void need_dim(size_t n, const char *what) const
+    {
+        if (dim() != int64_t(n))
+            throw Error(str(what, " expected ", n, " dims but tensor has ", dim()));
+    }
+    Scalar scalar() const
+    {
+        struct lt_value r;
+        lt::call("item", "", {me()}, &r, 1);
+        return r.tag == LT_DOUBLE ? Scalar(r.u.d) : r.tag == LT_BOOL ? Scalar(r.u.i != 0) : Scalar(r.u.i);
+    }
+    void hold() { if (h) lt::api->retain(h); }
+    void drop() { if (h) lt::api->release(h); }
+    void *h = nullptr;
+};
+
+inline Tensor Tensor::operator-(lt::here h) const { lt::refuse("at::neg", h); }
+
+#define LT_OPERATOR(OP, name)                                                                                  \
+    inline Tensor operator OP(const Tensor &, const Tensor &) { lt::refuse("at::" name, {0, nullptr}); }       \
+    inline Tensor operator OP(const Tensor &, const Scalar &) { lt::refuse("at::" name, {0, nullptr}); }       \
+    inline Tensor operator OP(const Scalar &, const Tensor &) { lt::refuse("at::" name, {0, nullptr}); }
+LT_OPERATOR(+, "add") LT_OPERATOR(-, "sub") LT_OPERATOR(*, "mul") LT_OPERATOR(/, "div") LT_OPERATOR(==, "eq")
+LT_OPERATOR(!=, "ne") LT_OPERATOR(<, "lt") LT_OPERATOR(<=, "le") LT_OPERATOR(>, "gt") LT_OPERATOR(>=, "ge")
+#undef LT_OPERATOR
+#define LT_OPERATOR(OP, name)                                                                                  \
+    inline Tensor &operator OP(Tensor &, const Tensor &) { lt::refuse("at::" name, {0, nullptr}); }            \
+    inline Tensor &operator OP(Tensor &, const Scalar &) { lt::refuse("at::" name, {0, nullptr}); }
+LT_OPERATOR(+=, "add_") LT_OPERATOR(-=, "sub_") LT_OPERATOR(*=, "mul_") LT_OPERATOR(/=, "div_")
+#undef LT_OPERATOR
+
+inline std::ostream &operator<<(std::ostream &o, const Tensor &t)
+{
+    return t.defined() ? o << "[ " << t.device() << t.scalar_type() << "Type" << t.sizes() << " ]" : o << "[ Tensor (undefined) ]";
+}
+
+using TensorList = ArrayRef<Tensor>;
+using ITensorListRef = TensorList;
+
+/* ---- factories ---- */
+
+inline Tensor empty(IntArrayRef s, const TensorOptions &o = {}, std::optional<MemoryFormat> f = {})
+{
+    return Tensor::op("empty", "memory_format", {s, o.dtype_, {}, o.device_, {}, f ? f : o.format_});
+}
+inline Tensor zeros(IntArrayRef s, const TensorOptions &o = {})
+{
+    return Tensor::op("zeros", "", {s, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor ones(IntArrayRef s, const TensorOptions &o = {})
+{
+    return Tensor::op("ones", "", {s, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor full(IntArrayRef s, const Scalar &v, const TensorOptions &o = {})
+{
+    return Tensor::op("full", "", {s, v, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor rand(IntArrayRef s, const TensorOptions &o = {})
+{
+    return Tensor::op("rand", "", {s, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor randn(IntArrayRef s, const TensorOptions &o = {})
+{
+    return Tensor::op("randn", "", {s, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor randint(int64_t hi, IntArrayRef s, const TensorOptions &o = {})
+{
+    return Tensor::op("randint", "", {hi, s, o.dtype_.value_or(kLong), {}, o.device_, {}});
+}
+inline Tensor empty_strided(IntArrayRef s, IntArrayRef t, const TensorOptions &o = {})
+{
+    return Tensor::op("empty_strided", "", {s, t, o.dtype_, {}, o.device_, {}});
+}
+#define LT_LIKE(name)                                                                                          \
+    inline Tensor name(const Tensor &t, const TensorOptions &o = {}, std::optional<MemoryFormat> f = {})       \
+    {                                                                                                          \
+        return Tensor::op(#name, "", {t.me(), o.dtype_, {}, o.device_, {}, f ? f : o.format_});                \
+    }
+LT_LIKE(empty_like) LT_LIKE(zeros_like) LT_LIKE(ones_like) LT_LIKE(rand_like) LT_LIKE(randn_like)
+#undef LT_LIKE
+inline Tensor full_like(const Tensor &t, const Scalar &v, const TensorOptions &o = {})
+{
+    return Tensor::op("full_like", "", {t.me(), v, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor arange(const Scalar &end, const TensorOptions &o = {})
+{
+    return Tensor::op("arange", "", {end, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor arange(const Scalar &a, const Scalar &b, const TensorOptions &o = {})
+{
+    return Tensor::op("arange", "start", {a, b, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor arange(const Scalar &a, const Scalar &b, const Scalar &s, const TensorOptions &o = {})
+{
+    return Tensor::op("arange", "start_step", {a, b, s, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor eye(int64_t n, const TensorOptions &o = {})
+{
+    return Tensor::op("eye", "", {n, o.dtype_, {}, o.device_, {}});
+}
+inline Tensor scalar_tensor(const Scalar &v, const TensorOptions &o = {})
+{
+    return Tensor::op("scalar_tensor", "", {v, o.dtype_, {}, o.device_, {}});
+}
+/* Host values become a tensor; the copy to the device is torch's. */
+template <class T>
+Tensor tensor(ArrayRef<T> values, const TensorOptions &o = {})
+{
+    Tensor r = empty({int64_t(values.size())}, TensorOptions(CppTypeToScalarType<T>::value));
+    std::copy(values.begin(), values.end(), static_cast<T *>(r.data_ptr()));
+    return r.to(o);
+}
+template <class T>
+Tensor tensor(std::initializer_list<T> v, const TensorOptions &o = {}) { return tensor(ArrayRef<T>(v), o); }
+template <class T>
+Tensor tensor(const std::vector<T> &v, const TensorOptions &o = {}) { return tensor(ArrayRef<T>(v), o); }
+template <class T, std::enable_if_t<std::is_arithmetic<T>::value, int> = 0>
+Tensor tensor(T v, const TensorOptions &o = {})
+{
+    return scalar_tensor(v, o.has_dtype() ? o : o.dtype(std::is_floating_point<T>::value ? kFloat
+                                                         : std::is_same<T, bool>::value   ? kBool
+                                                                                          : kLong));
+}
+namespace lt_blob {
+struct box { std::function<void(void *)> f; };
+inline void run(void *a, void *data)
+{
+    box *b = static_cast<box *>(a);
+    if (b->f)
+        b->f(data);
+    delete b;
+}
+}
+inline Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, const std::function<void(void *)> &f,
+                        const TensorOptions &o = {})
+{
+    void *r = lt::api->from_blob(data, s.data(), t.empty() ? nullptr : t.data(), int(s.size()),
+                                 int(o.dtype().toScalarType()), o.device().is_cuda(), &lt_blob::run,
+                                 new lt_blob::box{f});
+    if (!r)
+        lt::fail();
+    return Tensor::own(r);
+}
+inline Tensor from_blob(void *data, IntArrayRef s, const std::function<void(void *)> &f, const TensorOptions &o = {})
+{
+    return from_blob(data, s, IntArrayRef(), f, o);
+}
+inline Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, const TensorOptions &o = {})
+{
+    return from_blob(data, s, t, nullptr, o);
+}
+inline Tensor from_blob(void *data, IntArrayRef s, const TensorOptions &o = {})
+{
+    return from_blob(data, s, IntArrayRef(), nullptr, o);
+}
+
+/* Free forms of the plumbing. */
+inline Tensor reshape(const Tensor &t, IntArrayRef s) { return t.reshape(s); }
+inline Tensor flatten(const Tensor &t, int64_t a = 0, int64_t b = -1) { return t.flatten(a, b); }
+inline Tensor transpose(const Tensor &t, int64_t a, int64_t b) { return t.transpose(a, b); }
+inline Tensor permute(const Tensor &t, IntArrayRef d) { return t.permute(d); }
+inline Tensor squeeze(const Tensor &t) { return t.squeeze(); }
+inline Tensor squeeze(const Tensor &t, int64_t d) { return t.squeeze(d); }
+inline Tensor unsqueeze(const Tensor &t, int64_t d) { return t.unsqueeze(d); }
+inline Tensor narrow(const Tensor &t, int64_t d, int64_t s, int64_t n) { return t.narrow(d, s, n); }
+inline Tensor select(const Tensor &t, int64_t d, int64_t i) { return t.select(d, i); }
+inline Tensor clone(const Tensor &t) { return t.clone(); }
+inline bool equal(const Tensor &a, const Tensor &b) { return a.equal(b); }
+inline std::vector<Tensor> split(const Tensor &t, int64_t n, int64_t d = 0) { return t.split(n, d); }
+inline std::vector<Tensor> chunk(const Tensor &t, int64_t n, int64_t d = 0) { return t.chunk(n, d); }
+
+struct NoGradGuard { NoGradGuard() {} };
+struct AutoGradMode { explicit AutoGradMode(bool) {} };
+
+/* Refused operators as free functions. */
+#define LT_FUNCTION(name)                                                                                      \
+    inline Tensor name(lt::any a, lt::any = lt::any(), lt::any = lt::any(), lt::any = lt::any(),               \
+                       lt::any = lt::any(), lt::any = lt::any(), lt::any = lt::any(), lt::any = lt::any(),     \
+                       lt::any = lt::any(), lt::any = lt::any())                                               \
+    {                                                                                                          \
+        lt::refuse("at::" #name, {a.line, a.file});                                                            \
+    }
+#include "litetorch/functions.inc"
+#undef LT_FUNCTION
+using c10::toString;
+
+} // namespace at
+
+#endif

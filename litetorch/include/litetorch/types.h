@@ -1,0 +1,566 @@
+/* types.h - scalar types, devices, options, errors: the parts of c10 that candidates name. */
+#ifndef LITETORCH_TYPES_H
+#define LITETORCH_TYPES_H
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <complex>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "litetorch/abi.h"
+
+#define C10_HOST_DEVICE
+#define C10_DEVICE
+#define C10_HOST
+#define C10_ALWAYS_INLINE inline __attribute__((always_inline))
+#define C10_UNUSED __attribute__((unused))
+#define C10_LIKELY(e) (__builtin_expect(static_cast<bool>(e), 1))
+#define C10_UNLIKELY(e) (__builtin_expect(static_cast<bool>(e), 0))
+#define C10_RESTRICT __restrict__
+#define C10_LAUNCH_BOUNDS_0
+#define C10_LAUNCH_BOUNDS_1(a)
+#define C10_LAUNCH_BOUNDS_2(a, b)
+#define C10_WARP_SIZE 32
+#define TORCH_API
+#define TORCH_VERSION_MAJOR 2
+#define TORCH_VERSION_MINOR 11
+#define TORCH_VERSION "2.11.0"
+
+namespace c10 {
+
+/* ---- errors ---- */
+
+class Error : public std::exception {
+public:
+    explicit Error(std::string m, int k = LT_RUNTIME_ERROR) : message(std::move(m)), kind(k) {}
+    const char *what() const noexcept override { return message.c_str(); }
+    const char *what_without_backtrace() const noexcept { return message.c_str(); }
+    const std::string &msg() const { return message; }
+    std::string message;
+    int kind;
+};
+struct ValueError : Error { explicit ValueError(std::string m) : Error(std::move(m), LT_VALUE_ERROR) {} };
+struct IndexError : Error { explicit IndexError(std::string m) : Error(std::move(m), LT_INDEX_ERROR) {} };
+struct TypeError : Error { explicit TypeError(std::string m) : Error(std::move(m), LT_TYPE_ERROR) {} };
+struct NotImplementedError : Error {
+    explicit NotImplementedError(std::string m) : Error(std::move(m), LT_NOT_IMPLEMENTED) {}
+};
+
+template <class... A>
+std::string str(const A &...a)
+{
+    std::ostringstream s;
+    (void)(s << ... << a);
+    return s.str();
+}
+
+/* ---- small containers ---- */
+
+template <class T>
+class ArrayRef {
+public:
+    using value_type = T;
+    using iterator = const T *;
+    using const_iterator = const T *;
+    constexpr ArrayRef() = default;
+    constexpr ArrayRef(const T &one) : p(&one), n(1) {}
+    constexpr ArrayRef(const T *d, size_t k) : p(d), n(k) {}
+    constexpr ArrayRef(const T *b, const T *e) : p(b), n(size_t(e - b)) {}
+    ArrayRef(const std::vector<T> &v) : p(v.data()), n(v.size()) {}
+    template <size_t N>
+    constexpr ArrayRef(const std::array<T, N> &v) : p(v.data()), n(N) {}
+    template <size_t N>
+    constexpr ArrayRef(const T (&v)[N]) : p(v), n(N) {}
+    constexpr ArrayRef(const std::initializer_list<T> &v) : p(v.begin()), n(v.size()) {}
+    constexpr const T *begin() const { return p; }
+    constexpr const T *end() const { return p + n; }
+    constexpr const T *data() const { return p; }
+    constexpr size_t size() const { return n; }
+    constexpr bool empty() const { return n == 0; }
+    constexpr const T &operator[](size_t i) const { return p[i]; }
+    const T &at(size_t i) const
+    {
+        if (i >= n)
+            throw Error("ArrayRef: invalid index Index = " + std::to_string(i) + "; Length = " + std::to_string(n));
+        return p[i];
+    }
+    constexpr const T &front() const { return p[0]; }
+    constexpr const T &back() const { return p[n - 1]; }
+    constexpr ArrayRef slice(size_t from, size_t len) const { return ArrayRef(p + from, len); }
+    constexpr ArrayRef slice(size_t from) const { return ArrayRef(p + from, n - from); }
+    std::vector<T> vec() const { return std::vector<T>(p, p + n); }
+    bool equals(ArrayRef o) const { return n == o.n && std::equal(p, p + n, o.p); }
+
+private:
+    const T *p = nullptr;
+    size_t n = 0;
+};
+template <class T>
+bool operator==(ArrayRef<T> a, ArrayRef<T> b) { return a.equals(b); }
+template <class T>
+bool operator!=(ArrayRef<T> a, ArrayRef<T> b) { return !a.equals(b); }
+template <class T>
+bool operator==(ArrayRef<T> a, const std::vector<T> &b) { return a.equals(b); }
+template <class T>
+bool operator!=(ArrayRef<T> a, const std::vector<T> &b) { return !a.equals(b); }
+template <class T>
+std::ostream &operator<<(std::ostream &o, ArrayRef<T> a)
+{
+    o << '[';
+    for (size_t i = 0; i < a.size(); i++)
+        o << (i ? ", " : "") << a[i];
+    return o << ']';
+}
+using IntArrayRef = ArrayRef<int64_t>;
+using IntList = IntArrayRef;
+using SymIntArrayRef = IntArrayRef;
+using SymInt = int64_t;
+template <class T>
+using optional = std::optional<T>;
+using nullopt_t = std::nullopt_t;
+inline constexpr std::nullopt_t nullopt = std::nullopt;
+template <class T, unsigned N = 6>
+using SmallVector = std::vector<T>;
+using string_view = std::string_view;
+template <class... A>
+auto make_optional(A &&...a) { return std::make_optional(std::forward<A>(a)...); }
+using OptionalIntArrayRef = std::optional<IntArrayRef>;
+
+/* ---- half and bfloat16: 16 bits with float arithmetic, as c10 has them on the device ---- */
+
+inline float half_bits_to_float(uint16_t h)
+{
+    uint32_t sign = uint32_t(h & 0x8000) << 16, exp = (h >> 10) & 31, man = h & 1023, bits;
+    if (exp == 31)
+        bits = sign | 0x7f800000 | man << 13;
+    else if (exp)
+        bits = sign | (exp + 112) << 23 | man << 13;
+    else {
+        float f = float(man) * 0x1p-24f;
+        return sign ? -f : f;
+    }
+    float f;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+
+inline uint16_t float_to_half_bits(float f) // round to nearest even
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    uint32_t sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
+    if (a >= 0x7f800000)
+        return uint16_t(sign | 0x7c00 | (a > 0x7f800000 ? 0x200 | (a >> 13 & 0x3ff) : 0));
+    if (a >= 0x477ff000)
+        return uint16_t(sign | 0x7c00);
+    if (a < 0x38800000) { // subnormal: let the float adder round
+        float g;
+        memcpy(&g, &a, 4);
+        g += 0.5f;
+        uint32_t v;
+        memcpy(&v, &g, 4);
+        return uint16_t(sign | (v - 0x3f000000));
+    }
+    a += 0xfff + (a >> 13 & 1);
+    return uint16_t(sign | (a - 0x38000000) >> 13);
+}
+
+inline float bf16_bits_to_float(uint16_t b)
+{
+    uint32_t u = uint32_t(b) << 16;
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+inline uint16_t float_to_bf16_bits(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    if ((u & 0x7fffffff) > 0x7f800000)
+        return uint16_t(0x7fc0);
+    return uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+#define LT_DEFINE_16(NAME, NATIVE, TO_FLOAT, FROM_FLOAT)                                                       \
+    struct alignas(2) NAME {                                                                                   \
+        uint16_t x;                                                                                            \
+        struct from_bits_t {};                                                                                 \
+        static constexpr from_bits_t from_bits() { return {}; }                                                \
+        NAME() = default;                                                                                      \
+        constexpr NAME(uint16_t b, from_bits_t) : x(b) {}                                                      \
+        NAME(float f) : x(FROM_FLOAT(f)) {}                                                                    \
+        NAME(const NATIVE &v) { memcpy(&x, &v, 2); }                                                           \
+        operator float() const { return TO_FLOAT(x); }                                                         \
+        operator NATIVE() const                                                                                \
+        {                                                                                                      \
+            NATIVE v;                                                                                          \
+            memcpy(&v, &x, 2);                                                                                 \
+            return v;                                                                                          \
+        }                                                                                                      \
+        NAME &operator+=(NAME b) { return *this = NAME(float(*this) + float(b)); }                             \
+        NAME &operator-=(NAME b) { return *this = NAME(float(*this) - float(b)); }                             \
+        NAME &operator*=(NAME b) { return *this = NAME(float(*this) * float(b)); }                             \
+        NAME &operator/=(NAME b) { return *this = NAME(float(*this) / float(b)); }                             \
+    };                                                                                                         \
+    inline NAME operator-(NAME a) { return NAME(-float(a)); }                                                  \
+    LT_DEFINE_16_OP(NAME, +)                                                                                   \
+    LT_DEFINE_16_OP(NAME, -)                                                                                   \
+    LT_DEFINE_16_OP(NAME, *)                                                                                   \
+    LT_DEFINE_16_OP(NAME, /)
+#define LT_DEFINE_16_OP(NAME, OP)                                                                              \
+    inline NAME operator OP(NAME a, NAME b) { return NAME(float(a) OP float(b)); }                             \
+    inline float operator OP(NAME a, float b) { return float(a) OP b; }                                        \
+    inline float operator OP(float a, NAME b) { return a OP float(b); }                                        \
+    inline double operator OP(NAME a, double b) { return double(float(a)) OP b; }                              \
+    inline double operator OP(double a, NAME b) { return a OP double(float(b)); }                              \
+    inline NAME operator OP(NAME a, int b) { return a OP NAME(float(b)); }                                     \
+    inline NAME operator OP(int a, NAME b) { return NAME(float(a)) OP b; }                                     \
+    inline NAME operator OP(NAME a, int64_t b) { return a OP NAME(float(b)); }                                 \
+    inline NAME operator OP(int64_t a, NAME b) { return NAME(float(a)) OP b; }
+LT_DEFINE_16(Half, __half, half_bits_to_float, float_to_half_bits)
+LT_DEFINE_16(BFloat16, __nv_bfloat16, bf16_bits_to_float, float_to_bf16_bits)
+inline std::ostream &operator<<(std::ostream &o, Half h) { return o << float(h); }
+inline std::ostream &operator<<(std::ostream &o, BFloat16 h) { return o << float(h); }
+template <class T>
+using complex = std::complex<T>;
+
+/* ---- scalar types ---- */
+
+enum class ScalarType : int8_t {
+    Byte, Char, Short, Int, Long, Half, Float, Double, ComplexHalf, ComplexFloat, ComplexDouble, Bool, QInt8, QUInt8,
+    QInt32, BFloat16, QUInt4x2, QUInt2x4, Bits1x8, Bits2x4, Bits4x2, Bits8, Bits16, Float8_e5m2, Float8_e4m3fn,
+    Float8_e5m2fnuz, Float8_e4m3fnuz, UInt16, UInt32, UInt64, Undefined = 45, NumOptions
+};
+inline constexpr ScalarType kByte = ScalarType::Byte, kUInt8 = kByte, kChar = ScalarType::Char, kInt8 = kChar,
+    kShort = ScalarType::Short, kInt16 = kShort, kInt = ScalarType::Int, kInt32 = kInt, kLong = ScalarType::Long,
+    kInt64 = kLong, kHalf = ScalarType::Half, kFloat16 = kHalf, kFloat = ScalarType::Float, kFloat32 = kFloat,
+    kDouble = ScalarType::Double, kFloat64 = kDouble, kBool = ScalarType::Bool, kBFloat16 = ScalarType::BFloat16,
+    kComplexFloat = ScalarType::ComplexFloat, kComplexDouble = ScalarType::ComplexDouble,
+    kFloat8_e5m2 = ScalarType::Float8_e5m2, kFloat8_e4m3fn = ScalarType::Float8_e4m3fn;
+
+#define LT_FORALL_TYPES(_)                                                                                     \
+    _(uint8_t, Byte) _(int8_t, Char) _(int16_t, Short) _(int32_t, Int) _(int64_t, Long) _(::c10::Half, Half)   \
+    _(float, Float) _(double, Double) _(bool, Bool) _(::c10::BFloat16, BFloat16)                               \
+    _(std::complex<float>, ComplexFloat) _(std::complex<double>, ComplexDouble)                                \
+    _(uint16_t, UInt16) _(uint32_t, UInt32) _(uint64_t, UInt64)
+
+namespace impl {
+template <ScalarType S> struct ScalarTypeToCPPType;
+#define LT_CASE(T, N) template <> struct ScalarTypeToCPPType<ScalarType::N> { using type = T; };
+LT_FORALL_TYPES(LT_CASE)
+#undef LT_CASE
+template <ScalarType S> using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<S>::type;
+}
+
+template <class T> struct CppTypeToScalarType;
+#define LT_CASE(T, N)                                                                                          \
+    template <> struct CppTypeToScalarType<T> : std::integral_constant<ScalarType, ScalarType::N> {};
+LT_FORALL_TYPES(LT_CASE)
+#undef LT_CASE
+template <> struct CppTypeToScalarType<long long> : std::integral_constant<ScalarType, ScalarType::Long> {};
+template <> struct CppTypeToScalarType<__half> : std::integral_constant<ScalarType, ScalarType::Half> {};
+template <> struct CppTypeToScalarType<__nv_bfloat16> : std::integral_constant<ScalarType, ScalarType::BFloat16> {};
+
+inline const char *toString(ScalarType t)
+{
+    static const char *const names[] = {"Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double",
+        "ComplexHalf", "ComplexFloat", "ComplexDouble", "Bool", "QInt8", "QUInt8", "QInt32", "BFloat16"};
+    switch (t) {
+    case ScalarType::Float8_e5m2: return "Float8_e5m2";
+    case ScalarType::Float8_e4m3fn: return "Float8_e4m3fn";
+    case ScalarType::UInt16: return "UInt16";
+    case ScalarType::UInt32: return "UInt32";
+    case ScalarType::UInt64: return "UInt64";
+    case ScalarType::Undefined: return "Undefined";
+    default: return int(t) >= 0 && int(t) < 16 ? names[int(t)] : "UNKNOWN_SCALAR";
+    }
+}
+inline std::ostream &operator<<(std::ostream &o, ScalarType t) { return o << toString(t); }
+inline size_t elementSize(ScalarType t)
+{
+    switch (t) {
+#define LT_CASE(T, N) case ScalarType::N: return sizeof(T);
+    LT_FORALL_TYPES(LT_CASE)
+#undef LT_CASE
+    default: return 1;
+    }
+}
+inline bool isFloatingType(ScalarType t)
+{
+    return t == kHalf || t == kFloat || t == kDouble || t == kBFloat16 || t == kFloat8_e5m2 || t == kFloat8_e4m3fn;
+}
+inline bool isIntegralType(ScalarType t, bool with_bool = false)
+{
+    return (int(t) <= int(kLong)) || (t >= ScalarType::UInt16 && t <= ScalarType::UInt64) || (with_bool && t == kBool);
+}
+inline bool isComplexType(ScalarType t) { return t == kComplexFloat || t == kComplexDouble; }
+
+class TypeMeta {
+public:
+    TypeMeta(ScalarType t = ScalarType::Undefined) : type(t) {}
+    operator ScalarType() const { return type; }
+    ScalarType toScalarType() const { return type; }
+    size_t itemsize() const { return elementSize(type); }
+    std::string name() const
+    {
+        static const std::map<ScalarType, const char *> c = {{kFloat, "float"}, {kDouble, "double"}, {kInt, "int"},
+            {kLong, "long"}, {kHalf, "c10::Half"}, {kBFloat16, "c10::BFloat16"}, {kBool, "bool"},
+            {kByte, "unsigned char"}, {kChar, "signed char"}, {kShort, "short"}};
+        auto i = c.find(type);
+        return i == c.end() ? toString(type) : i->second;
+    }
+    template <class T> static TypeMeta Make() { return TypeMeta(CppTypeToScalarType<T>::value); }
+    template <class T> bool Match() const { return type == CppTypeToScalarType<T>::value; }
+    friend bool operator==(TypeMeta a, TypeMeta b) { return a.type == b.type; }
+    friend bool operator!=(TypeMeta a, TypeMeta b) { return a.type != b.type; }
+    friend bool operator==(TypeMeta a, ScalarType b) { return a.type == b; }
+    friend bool operator!=(TypeMeta a, ScalarType b) { return a.type != b; }
+    friend bool operator==(ScalarType a, TypeMeta b) { return a == b.type; }
+    friend bool operator!=(ScalarType a, TypeMeta b) { return a != b.type; }
+    friend std::ostream &operator<<(std::ostream &o, TypeMeta t) { return o << t.name(); }
+
+private:
+    ScalarType type;
+};
+inline ScalarType typeMetaToScalarType(TypeMeta t) { return t.toScalarType(); }
+inline TypeMeta scalarTypeToTypeMeta(ScalarType t) { return TypeMeta(t); }
+inline const char *toString(TypeMeta t) { return toString(t.toScalarType()); }
+
+/* ---- devices, layouts, options ---- */
+
+using DeviceIndex = int8_t;
+enum class DeviceType : int8_t { CPU = 0, CUDA = 1, Meta = 14, PrivateUse1 = 20 };
+inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA, kMeta = DeviceType::Meta,
+    kPrivateUse1 = DeviceType::PrivateUse1, kMUSA = DeviceType::CUDA;
+inline const char *DeviceTypeName(DeviceType t)
+{
+    return t == kCUDA ? "cuda" : t == kCPU ? "cpu" : t == kMeta ? "meta" : "privateuseone";
+}
+inline std::ostream &operator<<(std::ostream &o, DeviceType t) { return o << DeviceTypeName(t); }
+
+class Device {
+public:
+    Device(DeviceType t, int i = -1) : kind(t), number(DeviceIndex(i)) {}
+    Device(const std::string &s) : kind(kCPU), number(-1)
+    {
+        size_t c = s.find(':');
+        std::string name = s.substr(0, c);
+        if (name == "cuda" || name == "musa")
+            kind = kCUDA;
+        else if (name != "cpu")
+            throw Error("Expected one of cpu, cuda device type at start of device string: " + name);
+        if (c != std::string::npos)
+            number = DeviceIndex(std::atoi(s.c_str() + c + 1));
+    }
+    Device(const char *s) : Device(std::string(s)) {}
+    DeviceType type() const { return kind; }
+    DeviceIndex index() const { return number; }
+    bool has_index() const { return number >= 0; }
+    bool is_cuda() const { return kind == kCUDA; }
+    bool is_cpu() const { return kind == kCPU; }
+    bool is_privateuseone() const { return false; }
+    std::string str() const
+    {
+        return DeviceTypeName(kind) + (number >= 0 ? ":" + std::to_string(int(number)) : std::string());
+    }
+    friend bool operator==(Device a, Device b) { return a.kind == b.kind && a.number == b.number; }
+    friend bool operator!=(Device a, Device b) { return !(a == b); }
+    friend std::ostream &operator<<(std::ostream &o, Device d) { return o << d.str(); }
+
+private:
+    DeviceType kind;
+    DeviceIndex number;
+};
+
+enum class Layout : int8_t { Strided = 0, Sparse = 1 };
+inline constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse;
+enum class MemoryFormat : int8_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2, ChannelsLast3d = 3 };
+inline std::ostream &operator<<(std::ostream &o, Layout l) { return o << (l == kStrided ? "Strided" : "Sparse"); }
+
+struct TensorOptions {
+    std::optional<ScalarType> dtype_;
+    std::optional<Device> device_;
+    std::optional<bool> grad_, pin_;
+    std::optional<MemoryFormat> format_;
+
+    TensorOptions() = default;
+    TensorOptions(ScalarType t) : dtype_(t) {}
+    TensorOptions(TypeMeta t) : dtype_(t) {}
+    TensorOptions(Device d) : device_(d) {}
+    TensorOptions(DeviceType d) : device_(d) {}
+    TensorOptions(MemoryFormat f) : format_(f) {}
+    TensorOptions(Layout) {}
+    [[nodiscard]] TensorOptions dtype(std::optional<ScalarType> t) const { return with(&TensorOptions::dtype_, t); }
+    [[nodiscard]] TensorOptions dtype(ScalarType t) const { return dtype(std::optional<ScalarType>(t)); }
+    [[nodiscard]] TensorOptions dtype(TypeMeta t) const { return dtype(t.toScalarType()); }
+    template <class T> TensorOptions dtype() const { return dtype(CppTypeToScalarType<T>::value); }
+    [[nodiscard]] TensorOptions device(std::optional<Device> d) const { return with(&TensorOptions::device_, d); }
+    [[nodiscard]] TensorOptions device(Device d) const { return device(std::optional<Device>(d)); }
+    [[nodiscard]] TensorOptions device(DeviceType t, int i = -1) const { return device(Device(t, i)); }
+    [[nodiscard]] TensorOptions device(const char *s) const { return device(Device(s)); }
+    [[nodiscard]] TensorOptions device_index(int i) const { return device(Device(kCUDA, i)); }
+    [[nodiscard]] TensorOptions layout(std::optional<Layout>) const { return *this; }
+    [[nodiscard]] TensorOptions requires_grad(std::optional<bool> g = true) const
+    {
+        return with(&TensorOptions::grad_, g);
+    }
+    [[nodiscard]] TensorOptions pinned_memory(std::optional<bool> p) const { return with(&TensorOptions::pin_, p); }
+    [[nodiscard]] TensorOptions memory_format(std::optional<MemoryFormat> f) const
+    {
+        return with(&TensorOptions::format_, f);
+    }
+    Device device() const { return device_.value_or(Device(kCPU)); }
+    TypeMeta dtype() const { return dtype_.value_or(kFloat); }
+    Layout layout() const { return kStrided; }
+    bool requires_grad() const { return grad_.value_or(false); }
+    bool has_device() const { return device_.has_value(); }
+    bool has_dtype() const { return dtype_.has_value(); }
+
+private:
+    template <class T>
+    TensorOptions with(std::optional<T> TensorOptions::*m, std::optional<T> v) const
+    {
+        TensorOptions r = *this;
+        r.*m = v;
+        return r;
+    }
+};
+template <class T> TensorOptions dtype() { return TensorOptions().dtype<T>(); }
+inline TensorOptions dtype(ScalarType t) { return TensorOptions(t); }
+inline TensorOptions dtype(TypeMeta t) { return TensorOptions(t); }
+inline TensorOptions device(Device d) { return TensorOptions(d); }
+inline TensorOptions device(DeviceType d) { return TensorOptions(d); }
+inline TensorOptions layout(Layout l) { return TensorOptions(l); }
+inline TensorOptions requires_grad(bool g = true) { return TensorOptions().requires_grad(g); }
+inline TensorOptions memory_format(MemoryFormat f) { return TensorOptions(f); }
+
+/* ---- Scalar ---- */
+
+class Scalar {
+public:
+    Scalar() : Scalar(int64_t(0)) {}
+    template <class T, std::enable_if_t<std::is_integral<T>::value && !std::is_same<T, bool>::value, int> = 0>
+    Scalar(T v) : tag(LT_INT), i(int64_t(v)), d(double(v)) {}
+    Scalar(bool v) : tag(LT_BOOL), i(v), d(v) {}
+    Scalar(double v) : tag(LT_DOUBLE), i(int64_t(v)), d(v) {}
+    Scalar(float v) : Scalar(double(v)) {}
+    Scalar(Half v) : Scalar(double(float(v))) {}
+    Scalar(BFloat16 v) : Scalar(double(float(v))) {}
+    template <class T>
+    T to() const { return tag == LT_DOUBLE ? T(d) : T(i); }
+    double toDouble() const { return tag == LT_DOUBLE ? d : double(i); }
+    float toFloat() const { return float(toDouble()); }
+    int toInt() const { return int(toLong()); }
+    int64_t toLong() const { return tag == LT_DOUBLE ? int64_t(d) : i; }
+    bool toBool() const { return tag == LT_DOUBLE ? d != 0 : i != 0; }
+    bool isFloatingPoint() const { return tag == LT_DOUBLE; }
+    bool isIntegral(bool with_bool = false) const { return tag == LT_INT || (with_bool && tag == LT_BOOL); }
+    bool isBoolean() const { return tag == LT_BOOL; }
+    ScalarType type() const { return tag == LT_DOUBLE ? kDouble : tag == LT_BOOL ? kBool : kLong; }
+    Scalar operator-() const { return tag == LT_DOUBLE ? Scalar(-d) : Scalar(-i); }
+    int32_t tag;
+    int64_t i;
+    double d;
+};
+inline std::ostream &operator<<(std::ostream &o, const Scalar &s)
+{
+    return s.isFloatingPoint() ? o << s.d : o << s.i;
+}
+
+template <class T> inline T ceil_div(T a, T b) { return (a + b - 1) / b; }
+template <class T> inline T divup(T a, T b) { return (a + b - 1) / b; }
+
+} // namespace c10
+
+namespace std {
+#define LT_LIMITS(T, C, LOWEST, MAX, MIN, EPS, INF, NAN_)                                                      \
+    template <> class numeric_limits<c10::T> : public numeric_limits<float> {                                  \
+    public:                                                                                                    \
+        static constexpr c10::T lowest() { return c10::T(LOWEST, c10::T::from_bits()); }                       \
+        static constexpr c10::T max() { return c10::T(MAX, c10::T::from_bits()); }                             \
+        static constexpr c10::T min() { return c10::T(MIN, c10::T::from_bits()); }                             \
+        static constexpr c10::T epsilon() { return c10::T(EPS, c10::T::from_bits()); }                         \
+        static constexpr c10::T infinity() { return c10::T(INF, c10::T::from_bits()); }                        \
+        static constexpr c10::T quiet_NaN() { return c10::T(NAN_, c10::T::from_bits()); }                      \
+    };
+LT_LIMITS(Half, half, 0xFBFF, 0x7BFF, 0x0400, 0x1400, 0x7C00, 0x7E00)
+LT_LIMITS(BFloat16, bf16, 0xFF7F, 0x7F7F, 0x0080, 0x3C00, 0x7F80, 0x7FC0)
+#undef LT_LIMITS
+} // namespace std
+
+namespace at {
+using namespace c10;
+template <class T> struct OpMathType { using type = T; };
+template <> struct OpMathType<c10::Half> { using type = float; };
+template <> struct OpMathType<c10::BFloat16> { using type = float; };
+template <class T> using opmath_type = typename OpMathType<T>::type;
+template <class T, bool cuda> struct AccumulateType { using type = typename OpMathType<T>::type; };
+template <class T, bool cuda> using acc_type = typename AccumulateType<T, cuda>::type;
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+}
+
+/* ---- checks ---- */
+
+#define LT_FAIL(TYPE, DEFAULT, ...) throw ::c10::TYPE(::c10::str(__VA_ARGS__).empty() ? std::string(DEFAULT) : ::c10::str(__VA_ARGS__))
+#define LT_CHECK(TYPE, cond, ...)                                                                              \
+    do {                                                                                                       \
+        if (C10_UNLIKELY(!(cond)))                                                                             \
+            LT_FAIL(TYPE, "Expected " #cond " to be true, but got false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)", ##__VA_ARGS__); \
+    } while (0)
+#define TORCH_CHECK(cond, ...) LT_CHECK(Error, cond, ##__VA_ARGS__)
+#define TORCH_CHECK_VALUE(cond, ...) LT_CHECK(ValueError, cond, ##__VA_ARGS__)
+#define TORCH_CHECK_INDEX(cond, ...) LT_CHECK(IndexError, cond, ##__VA_ARGS__)
+#define TORCH_CHECK_TYPE(cond, ...) LT_CHECK(TypeError, cond, ##__VA_ARGS__)
+#define TORCH_CHECK_NOT_IMPLEMENTED(cond, ...) LT_CHECK(NotImplementedError, cond, ##__VA_ARGS__)
+#define TORCH_CHECK_WITH(type, cond, ...) LT_CHECK(type, cond, ##__VA_ARGS__)
+#define TORCH_INTERNAL_ASSERT(cond, ...)                                                                       \
+    do {                                                                                                       \
+        if (C10_UNLIKELY(!(cond)))                                                                             \
+            throw ::c10::Error(::c10::str(#cond " INTERNAL ASSERT FAILED at \"", __FILE__, "\":", __LINE__,    \
+                                          ", please report a bug to PyTorch. ", ##__VA_ARGS__));               \
+    } while (0)
+#define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(...)
+#define AT_ASSERT(cond, ...) TORCH_INTERNAL_ASSERT(cond, ##__VA_ARGS__)
+#define AT_ASSERTM(cond, ...) TORCH_CHECK(cond, ##__VA_ARGS__)
+#define AT_ERROR(...) throw ::c10::Error(::c10::str(__VA_ARGS__))
+#define TORCH_WARN(...) (void)(std::cerr << "Warning: " << ::c10::str(__VA_ARGS__) << '\n')
+#define TORCH_WARN_ONCE(...) TORCH_WARN(__VA_ARGS__)
+#define LT_CHECK_OP(a, b, OP) TORCH_CHECK((a)OP(b), "Check failed: " #a " " #OP " " #b " (", (a), " vs. ", (b), "). ")
+#define TORCH_CHECK_EQ(a, b) LT_CHECK_OP(a, b, ==)
+#define TORCH_CHECK_NE(a, b) LT_CHECK_OP(a, b, !=)
+#define TORCH_CHECK_LE(a, b) LT_CHECK_OP(a, b, <=)
+#define TORCH_CHECK_LT(a, b) LT_CHECK_OP(a, b, <)
+#define TORCH_CHECK_GE(a, b) LT_CHECK_OP(a, b, >=)
+#define TORCH_CHECK_GT(a, b) LT_CHECK_OP(a, b, >)
+
+#endif

@@ -1,0 +1,3 @@
+/* torch/csrc/autograd/variable.h as candidates include it. */
+#pragma once
+#include <torch/extension.h>

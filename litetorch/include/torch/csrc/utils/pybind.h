@@ -1,0 +1,3 @@
+/* torch/csrc/utils/pybind.h as candidates include it. */
+#pragma once
+#include "litetorch/module.h"

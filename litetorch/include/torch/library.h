@@ -1,0 +1,3 @@
+/* torch/library.h as candidates include it. */
+#pragma once
+#include <torch/extension.h>

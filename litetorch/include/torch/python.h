@@ -1,0 +1,3 @@
+/* torch/python.h as candidates include it. */
+#pragma once
+#include <torch/extension.h>
