@@ -20,7 +20,7 @@ ARCHIVES := $(foreach m,$(MODULES),$(if $(call SRC,$(m)),$(B)/lib/$(m).a))
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
 
 .PHONY: all help clean setup test test-all demo check-deps
-all: check-deps $(B)/musacoder
+all: check-deps $(B)/musacoder simtorch
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -65,6 +65,11 @@ all: $(B)/lib/libsimt.so
 
 $(B)/musacoder: $(call OBJ,cli) $(ARCHIVES)
 	$(CC) $(CFLAGS) -o $@ $(call OBJ,cli) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
+
+# The simulated CUDA device inside PyTorch; needs the Python that 'make setup' provides, and rebuilds when it changes.
+.PHONY: simtorch
+simtorch:
+	@litetorch/build.sh $(B)
 
 $(B)/tests/%: tests/%.c $(ARCHIVES)
 	@mkdir -p $(@D)

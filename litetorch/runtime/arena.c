@@ -29,8 +29,8 @@ static struct {
     struct arena_block head; /* ring of live blocks */
     struct { char *pages; size_t span; } gone[QUARANTINE];
     unsigned n_gone;
-    void (*reg_add)(void *, size_t, const char *);
-    void (*reg_drop)(void *);
+    int (*reg_add)(const void *, size_t, const char *);
+    int (*reg_drop)(const void *);
 } A = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool arena_ready(void)
@@ -206,7 +206,7 @@ void arena_close(void)
     pthread_mutex_unlock(&A.lock);
 }
 
-void arena_set_registry(void (*add)(void *, size_t, const char *), void (*drop)(void *))
+void arena_set_registry(int (*add)(const void *, size_t, const char *), int (*drop)(const void *))
 {
     pthread_mutex_lock(&A.lock);
     A.reg_add = add, A.reg_drop = drop;
@@ -247,6 +247,16 @@ int arena_check(void (*f)(void *, size_t, long, void *), void *ctx)
     }
     pthread_mutex_unlock(&A.lock);
     return n;
+}
+
+void *arena_device_base(void)
+{
+    return A.device;
+}
+
+size_t arena_bytes(void)
+{
+    return A.bytes;
 }
 
 size_t arena_in_use(void)

@@ -33,9 +33,11 @@ void arena_open(void);                             /* around launches and copies
 void arena_close(void);
 
 /* Registration of blocks with the emulator, by device address. */
-void arena_set_registry(void (*add)(void *p, size_t n, const char *name), void (*drop)(void *p));
+void arena_set_registry(int (*add)(const void *p, size_t n, const char *name), int (*drop)(const void *p));
 /* Calls f for each live block whose red zone was overwritten since the last call; repairs it. Returns how many. */
 int arena_check(void (*f)(void *device, size_t n, long offset, void *ctx), void *ctx);
+void *arena_device_base(void);
+size_t arena_bytes(void);
 size_t arena_in_use(void);
 size_t arena_peak(void);
 

@@ -14,6 +14,8 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include <dlfcn.h>
+
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -403,13 +405,95 @@ int sim_device_preload(void)
     c10::SetCPUAllocator(&host_allocator, 255);
     c10::SetAllocator(c10::DeviceType::CUDA, &device_allocator, 255);
     register_kernels();
-    at::addGlobalCallback(at::RecordFunctionCallback(&trace_op).scopes({at::RecordScope::FUNCTION}));
     return 0;
 }
 
 int sim_device_open(size_t bytes)
 {
+    if (arena_ready())
+        return 0;
+    at::addGlobalCallback(at::RecordFunctionCallback(&trace_op).scopes({at::RecordScope::FUNCTION}));
     return arena_init(bytes);
+}
+
+static void *device_malloc(size_t n)
+{
+    arena_block *b = arena_alloc(n ? n : 1);
+
+    return b ? arena_to_device(arena_block_host(b)) : nullptr;
+}
+
+static int device_release(void *p)
+{
+    arena_block *b = arena_has_device(p) ? arena_find(arena_to_host(p)) : nullptr;
+
+    if (!b || arena_block_host(b) != arena_to_host(p))
+        return -1;
+    arena_free(b);
+    return 0;
+}
+
+static void report_red_zone(void *, size_t n, long at, void *)
+{
+    sim_red_zone_finding(n, at, nullptr);
+}
+
+static void leave(void)
+{
+    arena_close();
+    arena_check(report_red_zone, nullptr);
+}
+
+namespace {
+struct Invocation {
+    int (*invoke)(void *, const void *, void *, char *, size_t);
+    void *self;
+    const void *args;
+    void *ret;
+    char *message;
+    size_t max;
+    int code;
+};
+void run_invocation(void *p)
+{
+    auto *i = static_cast<Invocation *>(p);
+
+    i->code = i->invoke(i->self, i->args, i->ret, i->message, i->max);
+}
+int (*call_guarded)(void (*)(void *), void *);
+} // namespace
+
+/* A crash of the candidate's host code comes back as -1; the finding is with the emulator. */
+int sim_invoke(void *f, void *self, const void *args, void *ret, char *message, size_t max)
+{
+    Invocation i = {reinterpret_cast<int (*)(void *, const void *, void *, char *, size_t)>(f), self, args, ret,
+                    message, max, -1};
+
+    message[0] = 0;
+    if (!call_guarded)
+        run_invocation(&i);
+    else if (call_guarded(run_invocation, &i) != 0)
+        return -1;
+    return i.code;
+}
+
+int sim_bind_simt(void)
+{
+    auto add = reinterpret_cast<int (*)(const void *, size_t, const char *)>(dlsym(RTLD_DEFAULT, "simt_mem_register"));
+    auto drop = reinterpret_cast<int (*)(const void *)>(dlsym(RTLD_DEFAULT, "simt_mem_unregister"));
+    auto hooks = reinterpret_cast<void (*)(void (*)(), void (*)())>(dlsym(RTLD_DEFAULT, "simt_set_memory_hooks"));
+    auto allocator = reinterpret_cast<void (*)(void *(*)(size_t), int (*)(void *))>(
+        dlsym(RTLD_DEFAULT, "simt_set_allocator"));
+    auto whole = reinterpret_cast<void (*)(const void *, size_t)>(dlsym(RTLD_DEFAULT, "simt_set_device_arena"));
+
+    call_guarded = reinterpret_cast<decltype(call_guarded)>(dlsym(RTLD_DEFAULT, "simt_call_guarded"));
+    if (!add || !drop || !hooks || !allocator || !whole)
+        return -1;
+    arena_set_registry(add, drop);
+    hooks(arena_open, leave);
+    allocator(device_malloc, device_release);
+    whole(arena_device_base(), arena_bytes());
+    return 0;
 }
 
 void sim_trace_start(void)
@@ -437,6 +521,11 @@ int sim_trace_pause(int on)
 
     trace_paused = on;
     return before;
+}
+
+const char *sim_torch_version(void)
+{
+    return SIM_TORCH_VERSION;
 }
 
 void sim_free(char *p)

@@ -15,6 +15,14 @@ char *sim_trace_stop(void);         /* JSON object {operator: count}; free with 
 int sim_trace_pause(int on);        /* this thread; returns the former value */
 void sim_free(char *p);
 int sim_inside(int delta);
+const char *sim_torch_version(void); /* of the PyTorch whose headers this was built against */
+const struct lt_api *sim_api(void);  /* for lt_module_open of a candidate's .so */
+char *sim_findings(void);            /* JSON list of our own findings, then forgotten; free with sim_free */
+char *sim_library_calls(void);       /* JSON object {name: count}; free with sim_free */
+void sim_red_zone_finding(size_t n, long at, const char *kernel);
+/* Links arena and emulator: registration of blocks, opening around launches, cudaMalloc, red zones. 0, or -1 if
+ * libsimt.so is not loaded. */
+int sim_bind_simt(void);
 
 #ifdef __cplusplus
 }

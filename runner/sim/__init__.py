@@ -7,12 +7,11 @@
     set_check(b)         per-access checks on or off (on after install)
     take_findings()      list of {"kind","message",...} since the last call; kinds in README.md
     stats()              {"launches": {kernel: n}, "threads": n, "library_calls": {name: n}}
-    poison()             fill free device memory with NaN again
     trace.start(phase), trace.stop() -> {"aten::op": count}: every ATen operator of every thread
 
 The candidate's tensors on "cuda" are real torch tensors of device cuda:0: the library below (runner/sim/device.cc)
 registers the CPU kernels under torch's CUDA dispatch key and keeps their memory in an arena that the host cannot touch.
 """
 from .core import (preload, install, to_device, from_device, set_ablation, set_check,  # noqa: F401
-                   take_findings, stats, poison)
+                   take_findings, stats)
 from . import trace  # noqa: F401

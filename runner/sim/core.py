@@ -1,0 +1,153 @@
+"""The device's libraries, how a candidate's process is prepared, and what the judge asks afterwards.
+
+libsimt.so runs kernels (simt/), libsimtorch.so is the device inside torch (litetorch/runtime). Both are loaded in the
+fork server's parent; memory is mapped in the child, so that no two candidates share a page.
+"""
+import ctypes
+import json
+import os
+
+ARENA_BYTES = 64 << 30  # address space, not memory
+
+_lib = None
+_simt = None
+_installed = False
+
+
+class SimError(RuntimeError):
+    """The device itself is unfit: infra, never the candidate's fault."""
+
+
+def lib_dir():
+    here = os.path.dirname(os.path.abspath(__file__))
+    return os.environ.get("MUSACODER_LIB_DIR") or os.path.join(here, "..", "..", "build", "lib")
+
+
+def lib():
+    return _lib
+
+
+def simt():
+    return _simt
+
+
+def _declare(library, name, result, *args):
+    f = getattr(library, name)
+    f.restype, f.argtypes = result, args
+
+
+def _load():
+    global _lib, _simt
+    path = os.path.join(lib_dir(), "libsimt.so")
+    if not os.path.exists(path):
+        raise SimError(f"'{path}' is missing; run 'make'")
+    _simt = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    path = os.path.join(lib_dir(), "libsimtorch.so")
+    if not os.path.exists(path):
+        raise SimError(f"'{path}' is missing; run 'make setup', then 'make'")
+    _lib = ctypes.CDLL(path)
+    c, p, i = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int
+    for name, result, *args in (
+            ("sim_torch_version", c), ("sim_device_preload", i), ("sim_device_open", i, ctypes.c_size_t),
+            ("sim_trace_start", None), ("sim_trace_stop", p), ("sim_trace_pause", i, i), ("sim_free", None, p),
+            ("sim_api", p), ("sim_findings", p), ("sim_library_calls", p), ("sim_bind_simt", i),
+            ("sim_invoke", i, p, p, p, p, c, ctypes.c_size_t)):
+        _declare(_lib, name, result, *args)
+    for name, result, *args in (("simt_set_check", None, i), ("simt_set_ablation", None, i),
+                                ("simt_findings_json", c), ("simt_stats_json", c), ("simt_reset", None)):
+        _declare(_simt, name, result, *args)
+
+
+def take_string(pointer):
+    """The text behind a char * of libsimtorch, which is then freed."""
+    text = ctypes.string_at(pointer).decode("utf-8", "replace")
+    _lib.sim_free(pointer)
+    return text
+
+
+def preload():
+    """Parent of the fork server: libraries, dispatch kernels, and our cpp_extension before anyone imports torch's."""
+    import torch
+
+    from . import extension
+    if _lib is not None:
+        return
+    _load()
+    built = _lib.sim_torch_version().decode()
+    if built != torch.__version__:
+        raise SimError(f"libsimtorch.so was built for PyTorch {built}, but {torch.__version__} is running; run 'make'")
+    extension.put_in_place()
+    _lib.sim_device_preload()
+
+
+def install(build):
+    """Candidate's child, before its code runs. build(request) -> reply blocks until the compile stage answers."""
+    global _installed
+    from . import disguise, extension
+    preload()
+    extension.set_builder(build)
+    if _installed:
+        return
+    if _lib.sim_device_open(ARENA_BYTES) != 0:
+        raise SimError("no address space for the simulated device's memory")
+    if _lib.sim_bind_simt() != 0:
+        raise SimError("libsimt.so does not fit libsimtorch.so; run 'make'")
+    disguise.put_on()
+    _installed = True
+
+
+def to_device(t):
+    from . import trace
+    with trace.pause():
+        return t.detach().to("cuda", copy=True)
+
+
+def from_device(t):
+    from . import trace
+    with trace.pause():
+        return t.detach().to("cpu", copy=True)
+
+
+def set_ablation(on):
+    _simt.simt_set_ablation(1 if on else 0)
+
+
+def set_check(on):
+    _simt.simt_set_check(1 if on else 0)
+
+
+def take_findings():
+    """Everything found since the last call: the emulator's findings, library calls, red zones."""
+    found = json.loads(_simt.simt_findings_json().decode("utf-8", "replace"))
+    found += json.loads(take_string(_lib.sim_findings()))
+    _kept["stats"] = _merge(_kept.get("stats"), _raw_stats())
+    _simt.simt_reset()
+    return found
+
+
+_kept = {}
+
+
+def _raw_stats():
+    return json.loads(_simt.simt_stats_json().decode("utf-8", "replace"))
+
+
+def _merge(a, b):
+    if not a:
+        return b
+    out = dict(b)
+    for key in ("launches", "threads", "failed"):
+        out[key] = a.get(key, 0) + b.get(key, 0)
+    out["kernels"] = {k: dict(v) for k, v in a.get("kernels", {}).items()}
+    for name, k in b.get("kernels", {}).items():
+        have = out["kernels"].setdefault(name, {"launches": 0, "threads": 0})
+        for key in ("launches", "threads"):
+            have[key] = have.get(key, 0) + k.get(key, 0)
+    return out
+
+
+def stats():
+    """Counts since install: {"launches", "threads", "failed", "kernels": {name: {..}}, "library_calls": {name: n}}."""
+    out = _merge(_kept.get("stats"), _raw_stats())
+    out["library_calls"] = json.loads(take_string(_lib.sim_library_calls()))
+    return out
