@@ -67,7 +67,10 @@ struct OptionalDeviceGuard {
 }
 
 namespace at {
-inline c10::OptionalDeviceGuard device_of(const Tensor &t) { (void)t; return c10::OptionalDeviceGuard(); }
+inline std::optional<c10::Device> device_of(const Tensor &t)
+{
+    return t.defined() ? std::optional<c10::Device>(t.device()) : std::nullopt;
+}
 namespace cuda {
 using namespace c10::cuda;
 using c10::cuda::CUDAGuard;
@@ -83,7 +86,6 @@ inline cudaDeviceProp *getCurrentDeviceProperties()
 inline cudaDeviceProp *getDeviceProperties(int) { return getCurrentDeviceProperties(); }
 inline int warp_size() { return 32; }
 inline bool is_available() { return true; }
-typedef void *cublasHandle_opaque;
 } // namespace cuda
 } // namespace at
 

@@ -411,7 +411,7 @@ public:
     {
         lt::refuse("at::Tensor::topk", h);
     }
-    Tensor operator-(lt::here h = {}) const;
+    Tensor operator-() const;
     template <class... A> Tensor index(const A &...) const { lt::refuse("at::Tensor::index", {}); }
     template <class... A> Tensor &index_put_(const A &...) { lt::refuse("at::Tensor::index_put_", {}); }
 
@@ -457,7 +457,7 @@ private:
     void *h = nullptr;
 };
 
-inline Tensor Tensor::operator-(lt::here h) const { lt::refuse("at::neg", h); }
+inline Tensor Tensor::operator-() const { lt::refuse("at::neg", {0, nullptr}); }
 
 #define LT_OPERATOR(OP, name)                                                                                  \
     inline Tensor operator OP(const Tensor &, const Tensor &) { lt::refuse("at::" name, {0, nullptr}); }       \

@@ -1,0 +1,185 @@
+/* build_log.c - reading what g++ and ld say; see build_log.h. */
+#include "eval/build_log.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+enum { MAX_DIAGNOSTICS = 8, CONTEXT = 2 };
+
+struct place {
+    char file[256];
+    int line, column;
+};
+
+/* "FILE:LINE[:COL]:" or "FILE:LINE[:COL]," at the start of s; returns what follows, or NULL. */
+static const char *parse_place(const char *s, size_t n, struct place *p)
+{
+    const char *end = s + n, *c = memchr(s, ':', n);
+    char *next;
+
+    while (c && c + 1 < end && !(c[1] >= '0' && c[1] <= '9'))
+        c = memchr(c + 1, ':', (size_t)(end - c - 1));
+    if (!c || c == s || (size_t)(c - s) >= sizeof p->file)
+        return NULL;
+    memcpy(p->file, s, (size_t)(c - s));
+    p->file[c - s] = 0;
+    p->line = (int)strtol(c + 1, &next, 10);
+    p->column = 0;
+    if (*next == ':' && next[1] >= '0' && next[1] <= '9')
+        p->column = (int)strtol(next + 1, &next, 10);
+    return *next == ':' || *next == ',' ? next + 1 : NULL;
+}
+
+/* The source text that the compiler calls 'file', or NULL if it is not the candidate's. */
+static const char *source_of(const json_t *req, const char *file)
+{
+    static const char *const kinds[] = {"cuda", "cpp"};
+
+    for (int k = 0; k < 2; k++) {
+        char key[32], name[64];
+        const json_t *list, *names;
+        snprintf(key, sizeof key, "%s_sources", kinds[k]);
+        list = json_object_get(req, key);
+        snprintf(key, sizeof key, "%s_names", kinds[k]);
+        names = json_object_get(req, key);
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            const char *given = json_string_value(json_array_get(names, i));
+            if (given && *given)
+                snprintf(name, sizeof name, "%s", given);
+            else if (json_array_size(list) == 1)
+                snprintf(name, sizeof name, "%s_source", kinds[k]);
+            else
+                snprintf(name, sizeof name, "%s_sources[%zu]", kinds[k], i);
+            if (!strcmp(name, file))
+                return json_string_value(json_array_get(list, i));
+        }
+    }
+    return NULL;
+}
+
+static json_t *excerpt(const char *source, int line)
+{
+    json_t *out = json_array();
+    int at = 1;
+
+    for (const char *s = source; s && *s; at++) {
+        size_t n = strcspn(s, "\n");
+        if (at >= line - CONTEXT && at <= line + CONTEXT)
+            json_array_append_new(out, json_pack("{s:i,s:o}", "line", at, "text", json_utf8(s, n > 300 ? 300 : n)));
+        s += n + (s[n] == '\n');
+    }
+    return out;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *s = strrchr(path, '/');
+
+    return s ? s + 1 : path;
+}
+
+static json_t *diagnostic(const json_t *req, const struct place *p, const char *message, size_t n)
+{
+    const char *source = p->line > 0 ? source_of(req, p->file) : NULL;
+
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "file", p->file[0] ? json_utf8(base_name(p->file), strlen(base_name(p->file))) : json_null(),
+                     "line", p->line > 0 ? json_integer(p->line) : json_null(), "column",
+                     p->column > 0 ? json_integer(p->column) : json_null(), "message", json_utf8(message, n > 500 ? 500 : n),
+                     "source", excerpt(source, p->line));
+}
+
+/* Does the line say "error: ..." after its place? Points at the text behind it. */
+static const char *error_text(const char *after)
+{
+    while (*after == ' ')
+        after++;
+    if (!strncmp(after, "error: ", 7))
+        return after + 7;
+    if (!strncmp(after, "fatal error: ", 13))
+        return after + 13;
+    return NULL;
+}
+
+static const char *find_in(const char *s, size_t n, const char *what)
+{
+    return memmem(s, n, what, strlen(what));
+}
+
+/* ld: "part1.o: in function `f': cuda_source:12: undefined reference to `g(...)'". */
+static const char *link_error(const char *s, size_t n)
+{
+    const char *p = find_in(s, n, "undefined reference to");
+
+    return p ? p : find_in(s, n, "multiple definition of");
+}
+
+json_t *build_log_parse(const char *log, const json_t *req)
+{
+    json_t *out = json_array();
+    struct place p, own = {"", 0, 0};
+
+    for (const char *s = log; *s && json_array_size(out) < MAX_DIAGNOSTICS;) {
+        size_t n = strcspn(s, "\n");
+        const char *after = parse_place(s, n, &p), *text = after ? error_text(after) : NULL, *ld = link_error(s, n);
+        bool ours = after && source_of(req, p.file);
+        if (text) {
+            json_array_append_new(out, diagnostic(req, ours || !own.line ? &p : &own, text, (size_t)(s + n - text)));
+            own.line = 0;
+        } else if (ld) {
+            const char *at = find_in(s, n, "cuda_source") ? find_in(s, n, "cuda_source") : find_in(s, n, "cpp_source");
+            struct place none = {"", 0, 0};
+            if (!at || !parse_place(at, (size_t)(s + n - at), &p))
+                p = none;
+            json_array_append_new(out, diagnostic(req, &p, ld, (size_t)(s + n - ld)));
+        } else if (ours) {
+            own = p; // "required from here": where an error in a header began
+        }
+        s += n + (s[n] == '\n');
+    }
+    return out;
+}
+
+/* Lines about our own headers explain nothing to the author of a kernel. */
+static bool keep_line(const char *s, size_t n)
+{
+    return !find_in(s, n, "note:") && !find_in(s, n, "In file included from") && !find_in(s, n, "                 from ") &&
+           !find_in(s, n, "collect2:");
+}
+
+/* Absolute paths are shortened to their last part. */
+static void add_short(struct buf *out, const char *s, size_t n)
+{
+    while (n && *s == '/') {
+        size_t word = strcspn(s, " :\n"), len = word < n ? word : n, cut = len;
+        while (cut && s[cut - 1] != '/')
+            cut--;
+        s += cut, n -= cut;
+    }
+    buf_add(out, s, n);
+    buf_addc(out, '\n');
+}
+
+char *build_log_trim(const char *log, size_t max)
+{
+    struct buf b;
+
+    buf_init(&b, max + 4096);
+    for (const char *s = log; *s;) {
+        size_t n = strcspn(s, "\n");
+        if (keep_line(s, n)) {
+            if (b.n + n > max) {
+                buf_adds(&b, "...\n");
+                break;
+            }
+            add_short(&b, s, n);
+        }
+        s += n + (s[n] == '\n');
+    }
+    return buf_detach(&b);
+}
