@@ -21,7 +21,7 @@
 #include "proc/proc.h"
 #include "translate/simt_rewrite.h"
 
-#define BUILD_SALT "musacoder.build/3"
+#define BUILD_SALT "musacoder.build/1"
 #define MAX_SOURCE (4u << 20)
 #define MAX_LOG (256u << 10)
 #define DEFAULT_TIMEOUT 60.0
@@ -30,10 +30,14 @@
 static const char torch_macros[] =
     "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ "
     "-D__CUDA_NO_HALF2_OPERATORS__";
-static const char common_flags[] = "-x c++ -std=c++17 -O1 -g1 -fPIC -w -fno-strict-aliasing -ffp-contract=fast "
+static const char common_flags[] = "-x c++ -std=gnu++17 -g1 -fPIC -w -fno-strict-aliasing -ffp-contract=fast "
+                                   "-fno-optimize-sibling-calls "
                                    "-fmax-errors=20 -ftemplate-depth=200 -ftemplate-backtrace-limit=6 "
                                    "-fdiagnostics-color=never -fno-diagnostics-show-caret -fvisibility=default";
-static const char check_flags[] = "-fsanitize=thread";
+/* Three ways to compile: the host's half (bindings, rarely more), kernels with and without instrumentation. */
+enum mode { MODE_HOST, MODE_FAST, MODE_CHECK, N_MODES };
+static const char *const mode_names[N_MODES] = {"host", "fast", "check"};
+static const char *const mode_opts[N_MODES] = {"-O0", "-O2", "-O1 -fsanitize=thread"};
 
 /* ---- what the request says ---- */
 
@@ -279,7 +283,8 @@ static int toolchain_make(struct toolchain *t, const char *cxx, struct err *e)
     sha256_adds(&h, cxx);
     sha256_adds(&h, version.p);
     sha256_adds(&h, common_flags);
-    sha256_adds(&h, check_flags);
+    for (int i = 0; i < N_MODES; i++)
+        sha256_adds(&h, mode_opts[i]);
     sha256_adds(&h, t->libdir);
     sha256_adds(&h, t->lite);
     hash_tree(&h, t->simt);
@@ -340,9 +345,9 @@ static int lock_take(const char *path, struct err *e)
     return fd;
 }
 
-static void mode_flags(struct buf *out, const struct toolchain *t, bool check)
+static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
 {
-    buf_addf(out, "%s %s %s ", common_flags, torch_macros, check ? check_flags : "");
+    buf_addf(out, "%s %s %s ", common_flags, mode_opts[m], torch_macros);
     buf_addf(out, "-I%s -I%s ", t->lite, t->simt);
 }
 
@@ -356,7 +361,7 @@ static int run_shell(const char *script, double timeout_s, const struct jail_spe
 }
 
 /* Our own code, compiled unjailed once per toolchain and mode: the prefix header, and module.o. */
-static int precompile(const struct toolchain *t, const char *dir, bool check, struct err *e)
+static int precompile(const struct toolchain *t, const char *dir, enum mode m, struct err *e)
 {
     struct buf s;
     struct proc_result r;
@@ -364,10 +369,10 @@ static int precompile(const struct toolchain *t, const char *dir, bool check, st
 
     buf_init(&s, 1 << 16);
     buf_addf(&s, "set -e; cd '%s'; printf '#include \"litetorch/prefix.h\"\\n' >prefix.h; %s ", dir, t->compiler);
-    mode_flags(&s, t, check);
-    buf_addf(&s, "-x c++-header prefix.h -o prefix.tmp & %s ", t->compiler);
-    mode_flags(&s, t, check);
-    buf_addf(&s, "-fno-sanitize=all -c %s/litetorch/module.cc -o module.o; wait; mv prefix.tmp prefix.h.gch; touch ready",
+    mode_flags(&s, t, m);
+    buf_addf(&s, "-c -x c++-header prefix.h -o prefix.tmp & %s ", t->compiler);
+    mode_flags(&s, t, m);
+    buf_addf(&s, "-fno-sanitize=all -O1 -c %s/litetorch/module.cc -o module.o; wait; mv prefix.tmp prefix.h.gch; touch ready",
              t->lite);
     rc = run_shell(s.p, 300, NULL, &r, e);
     if (rc == 0) {
@@ -381,19 +386,19 @@ static int precompile(const struct toolchain *t, const char *dir, bool check, st
 }
 
 /* The folder with prefix.h, prefix.h.gch and module.o; caller frees. NULL on error. */
-static char *prefix_dir(const struct toolchain *t, const char *root, bool check, struct err *e)
+static char *prefix_dir(const struct toolchain *t, const char *root, enum mode m, struct err *e)
 {
     char name[64], *dir, *ready, *lock;
     int fd, rc = 0;
 
-    snprintf(name, sizeof name, "prefix-%.24s-%s", t->hash, check ? "check" : "fast");
+    snprintf(name, sizeof name, "prefix-%.24s-%s", t->hash, mode_names[m]);
     dir = path_join(root, name);
     ready = path_join(dir, "ready");
     lock = path_join(dir, "lock");
     if (!file_exists(ready)) {
         rc = dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_take(lock, e);
-        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : precompile(t, dir, check, e);
+        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : precompile(t, dir, m, e);
         if (fd >= 0)
             close(fd);
     }
@@ -410,7 +415,7 @@ static char *prefix_dir(const struct toolchain *t, const char *root, bool check,
 
 /* Both halves at once, each with its own log, then the link: one jail for all of it. */
 static void write_script(struct buf *s, const struct toolchain *t, const struct request *r, const char *dir,
-                         const char *prefix, bool check)
+                         char *const prefix[2], enum mode kernels)
 {
     buf_addf(s, "cd '%s'\n", dir);
     for (int i = 0; i < 2; i++) {
@@ -418,15 +423,16 @@ static void write_script(struct buf *s, const struct toolchain *t, const struct 
             break;
         buf_adds(s, t->compiler);
         buf_addc(s, ' ');
-        mode_flags(s, t, check);
-        buf_addf(s, "-include %s/prefix.h -DTORCH_EXTENSION_NAME=%s -DTORCH_API_INCLUDE_EXTENSION_H %s ", prefix, r->name,
+        mode_flags(s, t, i ? kernels : MODE_HOST);
+        buf_addf(s, "-include %s/prefix.h -DTORCH_EXTENSION_NAME=%s -DTORCH_API_INCLUDE_EXTENSION_H %s ", prefix[i],
+                 r->name,
                  r->flags.p);
         buf_addf(s, "-c %s -o part%d.o >part%d.log 2>&1 & p%d=$!\n", i ? "cuda.cu" : "main.cpp", i, i, i);
     }
     buf_adds(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
                 "[ $r0 = 0 ] && [ $r1 = 0 ] || exit 10\n");
     buf_addf(s, "%s -shared -o module.so part*.o %s/module.o -L%s -lsimt -Wl,-z,defs -Wl,-Bsymbolic "
-                "-Wl,--build-id=none >link.log 2>&1 || exit 11\n", t->compiler, prefix, t->libdir);
+                "-Wl,--build-id=none >link.log 2>&1 || exit 11\n", t->compiler, prefix[0], t->libdir);
 }
 
 static int write_sources(const struct request *r, const char *dir, struct err *e)
@@ -518,18 +524,18 @@ static int compile(const json_t *req, const struct request *r, const struct buil
                    const char *root, const char *dir, struct build_result *ret, struct err *e)
 {
     double limit = o->timeout_s > 0 ? o->timeout_s : DEFAULT_TIMEOUT, start = now_s();
-    char *prefix = prefix_dir(t, root, !o->no_check, e);
-    const char *ro[] = {t->simt, t->lite, t->libdir, prefix, NULL}, *rw[] = {dir, NULL};
+    enum mode kernels = o->no_check ? MODE_FAST : MODE_CHECK;
+    char *prefix[2] = {prefix_dir(t, root, MODE_HOST, e), prefix_dir(t, root, kernels, e)};
+    const char *ro[] = {t->simt, t->lite, t->libdir, prefix[0], prefix[1], NULL}, *rw[] = {dir, NULL};
     struct jail_spec jail;
     struct proc_result p;
     struct buf script;
     int rc = -1;
 
-    if (!prefix)
-        return -1;
     buf_init(&script, 1 << 20);
-    write_script(&script, t, r, dir, prefix, !o->no_check);
-    if (dir_make(dir, e) == 0 && write_sources(r, dir, e) == 0) {
+    if (prefix[0] && prefix[1])
+        write_script(&script, t, r, dir, prefix, kernels);
+    if (script.n && dir_make(dir, e) == 0 && write_sources(r, dir, e) == 0) {
         jail = proc_jail_compiler(ro, rw);
         start = now_s();
         rc = run_shell(script.p, limit, o->no_jail ? NULL : &jail, &p, e);
@@ -540,7 +546,8 @@ static int compile(const json_t *req, const struct request *r, const struct buil
     }
     ret->ms = (now_s() - start) * 1e3;
     buf_free(&script);
-    free(prefix);
+    free(prefix[0]);
+    free(prefix[1]);
     return rc;
 }
 
