@@ -23,6 +23,7 @@ static const struct opt rows[] = {
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
     {"synth", "trials", OPT_INT, "2", "draws per input regime of a verification"},
     {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: one per core"},
+    {"synth", "values", OPT_STR, NULL, "also write inputs and fp64 results of every task here, to compare with PyTorch"},
     {0},
 };
 
@@ -91,6 +92,7 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
                          .max_ops = (int)opts_int(o, "max-ops"),
                          .max_elements = (int)opts_int(o, "max-elements")}},
         .out = opts_str(o, "out"),
+        .values = opts_str(o, "values"),
         .repairs = opts_real(o, "repairs"),
         .verify = {.jobs = (int)opts_int(o, "jobs"), .trials = (int)opts_int(o, "trials")},
         .judge = NULL,

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "synth/mutate.h"
 #include "synth/record.h"
+#include "synth/values.h"
 
 /* One thing to verify: a program of a task, or a mutant of it. */
 struct job {
@@ -375,6 +376,8 @@ int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct
 
     corpus_init(&c, o);
     rc = dir_make(o->out, e) < 0 || plan_make(&o->plan, &c.arena, &c.plan, e) < 0 ? -1 : 0;
+    if (!rc && o->values)
+        rc = values_write(&c.plan, o->values, e);
     if (!rc)
         list_jobs(&c);
     if (!rc && o->judge)

@@ -11,6 +11,7 @@
 struct corpus_options {
     struct plan_options plan;
     const char *out;
+    const char *values; /* NULL, or a path for values_write */
     double repairs; /* mutants made per training task; those that the judge convicts become repair dialogues */
     struct verify_options verify; /* journal is filled in by corpus_make */
     /* verify_all, or another judge in tests; NULL keeps everything unverified and makes no repairs */
