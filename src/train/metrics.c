@@ -38,10 +38,11 @@ int metrics_open(struct metrics *m, const char *run, const char *stage, int64_t 
 {
     struct keep_ctx k = {.stage = stage, .from = from};
     char *path = path_join(run, "metrics.jsonl");
-    int rc = 0;
+    int rc;
 
     buf_init(&k.out, BUF_MAX_TEXT);
-    if (file_exists(path))
+    rc = dir_make(run, e);
+    if (rc == 0 && file_exists(path))
         rc = jsonl_each(path, keep_line, &k, e);
     if (rc == 0 && k.dropped)
         rc = file_write(path, k.out.p, k.out.n, e);

@@ -1,0 +1,210 @@
+/* test_rl.c - the RL stage as a whole with a judge that wants the letter 'a': it learns, keeps its books, and continues
+ * bit for bit after kill -9, from the verdict log. Also RFT's selection. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "fake_verdict.h"
+#include "tiny.h"
+#include "train/rft.h"
+#include "train/rl.h"
+
+static struct rl_options options(const char *out, int turns)
+{
+    return (struct rl_options){
+        .model = tiny_path("init"), .data = tiny_path("prompts.jsonl"), .out = tiny_path(out), .stage = "rl", .steps = 12,
+        .save_every = 2, .prompts = 4, .group = 8, .turns = turns, .max_new = 12, .max_prompt = 200,
+        .micro_tokens = 256, .minibatches = 2, .epochs = 1, .temperature = 1, .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0},
+        .weight_decay = 0, .grad_clip = 1, .advantage = ADV_GRPO, .advantage_eps = 1e-6,
+        .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_NONE, .mirrorpop = true, .delta = 0.1},
+        .primeecho = true, .echo = PRIMEECHO_DEFAULT, .bdr_size = 8, .bdr_probability = 0.4, .style = PROMPT_PLAIN,
+        .seed = 3};
+}
+
+static void done(struct rl_options *o)
+{
+    free((char *)o->model);
+    free((char *)o->data);
+    free((char *)o->out);
+}
+
+static int work(const void *o)
+{
+    struct err e = ERR_INIT;
+
+    return rl_run(o, &e);
+}
+
+/* The judge here answers infra now and then, by call count: a rerun asks less often and would get other answers, were
+ * they not replayed from the log. */
+static void killed_and_continued(void **state)
+{
+    (void)state;
+    struct rl_options a = options("killed", 3), b = options("straight", 3);
+    struct err e = ERR_INIT;
+    char *ma = path_join(a.out, "model"), *mb = path_join(b.out, "model");
+    char *log_a = path_join(a.out, "verdicts.jsonl"), *log_b = path_join(b.out, "verdicts.jsonl");
+    int kills = 0;
+
+    fake_infra_every = 37;
+    for (unsigned i = 0; i < 4; i++)
+        kills += tiny_killed(work, &a, a.out, i * 1700);
+    tiny_must(rl_run(&a, &e), &e);
+    tiny_must(dir_make(b.out, &e), &e);
+    tiny_must(file_copy(log_a, log_b, &e), &e);
+    tiny_must(rl_run(&b, &e), &e);
+    fake_infra_every = 0;
+    assert_true(kills > 0);
+    assert_true(tiny_same_model(ma, mb));
+    free(ma);
+    free(mb);
+    free(log_a);
+    free(log_b);
+    done(&a);
+    done(&b);
+}
+
+struct curve {
+    double first[4], last[4]; /* reward of the first and last four steps */
+    int n;
+    bool sums, repaired, turns;
+};
+
+static int read_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    struct curve *c = ctx;
+    double r = json_f64(v, "reward", NAN), p1 = json_f64(v, "passed_turn_1", NAN), p2 = json_f64(v, "passed_turn_2", 0),
+           p3 = json_f64(v, "passed_turn_3", 0);
+
+    assert_int_equal(json_i64(v, "step", 0), c->n + 1);
+    if (c->n < 4)
+        c->first[c->n] = r;
+    memmove(c->last, c->last + 1, 3 * sizeof(double));
+    c->last[3] = r;
+    c->n++;
+    c->sums &= fabs(p1 + p2 + p3 - json_f64(v, "best_pass_rate", NAN)) < 1e-9 &&
+               fabs(p1 - json_f64(v, "pass_rate", NAN)) < 1e-9 &&
+               json_f64(v, "best_score", NAN) >= json_f64(v, "score", NAN) - 1e-9;
+    c->repaired |= json_f64(v, "repair_groups", 0) > 0;
+    c->turns |= json_f64(v, "turns_mean", 0) > 1;
+    return 0;
+}
+
+static struct curve curve_of(const struct rl_options *o)
+{
+    struct curve c = {.sums = true};
+    struct err e = ERR_INIT;
+    char *m = path_join(o->out, "metrics.jsonl");
+
+    tiny_must(jsonl_each(m, read_line, &c, &e), &e);
+    free(m);
+    return c;
+}
+
+static double mean4(const double *v)
+{
+    return (v[0] + v[1] + v[2] + v[3]) / 4;
+}
+
+static void learns(void **state)
+{
+    (void)state;
+    struct rl_options o = options("learn", 1);
+    struct err e = ERR_INIT;
+    struct curve c;
+
+    o.steps = 40;
+    tiny_must(rl_run(&o, &e), &e);
+    c = curve_of(&o);
+    assert_int_equal(c.n, 40);
+    if (mean4(c.last) < mean4(c.first) + 0.3)
+        fail_msg("reward went from %g to %g", mean4(c.first), mean4(c.last));
+    done(&o);
+}
+
+static void books(void **state)
+{
+    (void)state;
+    struct rl_options o = options("killed", 3);
+    struct curve c = curve_of(&o);
+
+    assert_int_equal(c.n, 12);
+    assert_true(c.sums && c.turns && c.repaired);
+    done(&o);
+}
+
+static void nonsense(void **state)
+{
+    (void)state;
+    struct rl_options o = options("bad", 1);
+    struct err e = ERR_INIT;
+
+    o.group = 1;
+    assert_int_equal(rl_run(&o, &e), -1);
+    o.group = 4;
+    o.temperature = 0;
+    assert_int_equal(rl_run(&o, &e), -1);
+    o.temperature = 1;
+    o.turns = 99;
+    assert_int_equal(rl_run(&o, &e), -1);
+    o.turns = 1;
+    o.max_prompt = 500;
+    assert_int_equal(rl_run(&o, &e), -1);
+    done(&o);
+}
+
+static int count_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    ++*(int *)ctx;
+    assert_string_equal(json_str(v, "kind", ""), "rft");
+    assert_int_equal(json_array_size(json_object_get(v, "messages")), 2);
+    return 0;
+}
+
+/* RFT: what passed is what is kept, at most one per cluster; a second call changes nothing. */
+static void rft(void **state)
+{
+    (void)state;
+    char *learned = tiny_path("learn/model"), *out = tiny_path("rft"), *prompts = tiny_path("prompts.jsonl");
+    char *kept = path_join(out, "rft.jsonl"), *stats = path_join(out, "rft_stats.json");
+    struct rft_options o = {.model = learned, .data = prompts, .out = out, .samples = 8, .max_new = 12, .chunk = 4,
+                            .max_keep = 3, .temperature = 1, .threshold = 0.85, .seed = 1};
+    struct err e = ERR_INIT;
+    int n = 0, again = 0;
+    json_t *s;
+
+    tiny_must(rft_collect(&o, &e), &e);
+    tiny_must(jsonl_each(kept, count_line, &n, &e), &e);
+    s = json_read(stats, &e);
+    assert_int_equal(json_f64(s, "samples", 0), 48);
+    assert_int_equal(json_f64(s, "kept", 0), n);
+    assert_true(n > 0 && n <= 18 && n <= json_f64(s, "passed", 0));
+    assert_true(json_f64(s, "effective_before", 0) >= 1);
+    assert_true(json_f64(json_object_get(json_object_get(s, "families"), "toy"), "samples", 0) == 48);
+    json_decref(s);
+    tiny_must(rft_collect(&o, &e), &e);
+    tiny_must(jsonl_each(kept, count_line, &again, &e), &e);
+    assert_int_equal(n, again);
+    free(learned);
+    free(out);
+    free(prompts);
+    free(kept);
+    free(stats);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued), cmocka_unit_test(books),
+                                       cmocka_unit_test(learns), cmocka_unit_test(rft), cmocka_unit_test(nonsense)};
+    int rc;
+
+    log_set_level(LOG_ERROR);
+    tiny_make();
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    tiny_remove();
+    return rc;
+}
