@@ -1,11 +1,15 @@
-/* sampler.c - life of one sample: wait, share a prefilled prompt, decode in a row of the batch, finish, make room.
+/* sampler.c - life of one sample: wait, share a prefilled prompt, decode in a row of a batch, finish, make room.
  *
- * Rows of one request stay neighbours, so that attention reads a shared prompt once for several of them. */
+ * Each thread is a worker with rows of its own, so that decoding needs no barrier: when other processes (compilers,
+ * candidates under test) take a core away, only that worker waits. Work is handed out in units: a few samples of one
+ * request. Rows of a unit stay neighbours, so that attention reads their prompt once for all of them. */
 #include "nn/sampler.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -13,7 +17,8 @@
 #include "nn/choose.h"
 #include "nn/kv_cache.h"
 
-#define PREFILL_TOKENS 4096 /* prompts prefilled together */
+#define PREFILL_TOKENS 1024 /* prompts prefilled together; a longer one goes alone */
+#define UNIT 8              /* samples of a request that share a prefill */
 #define MAX_STOP 16
 
 struct prefix {
@@ -22,8 +27,12 @@ struct prefix {
     int users;          // samples that still need it, waiting ones included
 };
 
+struct unit {
+    int request, from, to; // samples [from, to)
+};
+
 struct row {
-    struct kv_cache kv; // place in the slab of rows, given back when the sample ends
+    struct kv_cache kv; // place in the worker's slab of rows, given back when the sample ends
     int slot;
     struct prefix *prefix;
     struct sample *out;
@@ -32,6 +41,7 @@ struct row {
     int32_t last; // token to feed
 };
 
+/* What the workers share. Everything below 'lock' is guarded by it. */
 struct run {
     struct model *m;
     struct sampler_options o;
@@ -40,18 +50,39 @@ struct run {
     int n_reqs;
     struct sample *samples;
     int *first;             // index of the first sample of each request
-    int total, done;
-    uint64_t drawn;
-    double last_report;
+    int total, n_workers, max_batch, max_new, max_prompt;
     int32_t stop[MAX_STOP];
     int n_stop;
-    int next_req, next_index; // who is admitted next
-    struct prefix **prefixes; // of each request, NULL before prefill and after the last sample
+    float *rope;
+    struct unit *units;
+    int n_units;
+
+    pthread_mutex_t lock;
+    pthread_cond_t moved;   // a sample finished, or a worker ended
+    int next_unit, working, done;
+    int *finished, n_finished, n_told; // samples in order of finishing; the caller's thread tells about them
+    uint64_t drawn;
+    double last_report;
+    bool failed;
+    struct err err;
+};
+
+struct ready_unit {
+    struct unit u;
+    struct prefix *prefix;
+};
+
+struct worker {
+    struct run *run;
+    struct model *m;
     struct row *rows;
-    int n_rows, max_batch, max_new, max_prompt;
+    int n_rows, max_rows;
     float *kv_slab;
     size_t kv_floats;       // per slot
     int *free_slots, n_free;
+    struct ready_unit *ready; // (max_rows) prefilled, waiting for rows
+    int n_ready, at_ready;
+    uint64_t drawn;         // since it was last added to the run's
     // prefill
     int prefill_cap;
     float *prefill_slab;
@@ -59,7 +90,7 @@ struct run {
     float *px, *ph, *pact, *pattn;
     size_t pattn_per;
     int32_t *pos, *ptok, *pcu;
-    float *rope;
+    struct prefix **pseq;   // (max_rows) prefix of each packed prompt
     // decode
     float *decode_slab;
     float *x, *h, *qkv, *qk, *att, *gate_up, *act, *logits, *attn, *scratch;
@@ -139,218 +170,255 @@ static int check_options(struct run *s, struct err *e)
 
 static void make_samples(struct run *s)
 {
-    int k = 0;
+    int k = 0, size;
 
+    s->n_workers = max_int(1, min_int(omp_get_max_threads(), s->total));
+    size = min_int(UNIT, (s->total + s->n_workers - 1) / s->n_workers);
     s->samples = xcalloc((size_t)s->total + 1, sizeof *s->samples);
+    s->finished = xcalloc((size_t)s->total + 1, sizeof *s->finished);
+    s->units = xcalloc((size_t)s->total + 1, sizeof *s->units);
     s->first = xcalloc((size_t)s->n_reqs + 1, sizeof *s->first);
-    s->prefixes = xcalloc((size_t)s->n_reqs + 1, sizeof *s->prefixes);
     for (int i = 0; i < s->n_reqs; i++) {
         s->first[i] = k;
         for (int j = 0; j < s->reqs[i].n_samples; j++)
             s->samples[k++] = (struct sample){.request = i, .index = j, .finish = FINISH_CANCELLED};
+        for (int j = 0; j < s->reqs[i].n_samples; j += size)
+            s->units[s->n_units++] = (struct unit){i, j, min_int(j + size, s->reqs[i].n_samples)};
     }
+    s->n_workers = min_int(s->n_workers, s->n_units);
 }
 
-static int alloc_rows(struct run *s, struct err *e)
+/* Rows of all workers together, within the budget for keys and values. */
+static void plan_rows(struct run *s)
 {
-    size_t budget = s->o.max_bytes ? s->o.max_bytes : memory_available() / 2, per_row;
+    size_t budget = s->o.max_bytes ? s->o.max_bytes : memory_available() / 2;
+    size_t per_row = (kv_cache_floats(s->m, s->max_new) + kv_cache_floats(s->m, s->max_prompt)) * sizeof(float);
 
-    s->kv_floats = kv_cache_floats(s->m, s->max_new);
-    per_row = (s->kv_floats + kv_cache_floats(s->m, s->max_prompt)) * sizeof(float);
-    s->max_batch = min_int(s->o.max_batch ? s->o.max_batch : 64, s->total);
-    while (s->max_batch > 1 && per_row * (size_t)s->max_batch > budget)
-        s->max_batch--;
-    if (!(s->kv_slab = slab_alloc(s->kv_floats * (size_t)s->max_batch, e, "the KV cache")))
+    s->max_batch = min_int(s->o.max_batch ? s->o.max_batch : 64 * s->n_workers, s->total);
+    if (per_row * (size_t)s->max_batch > budget)
+        s->max_batch = max_int(1, (int)(budget / per_row));
+    s->n_workers = min_int(s->n_workers, s->max_batch);
+}
+
+static int alloc_rows(struct worker *w, struct err *e)
+{
+    struct run *s = w->run;
+    size_t n;
+
+    w->max_rows = (s->max_batch + s->n_workers - 1) / s->n_workers;
+    n = (size_t)w->max_rows;
+    w->kv_floats = kv_cache_floats(w->m, s->max_new);
+    if (!(w->kv_slab = slab_alloc(w->kv_floats * n, e, "the KV cache")))
         return -1;
-    s->rows = xcalloc((size_t)s->max_batch, sizeof *s->rows);
-    s->free_slots = xcalloc((size_t)s->max_batch, sizeof *s->free_slots);
-    for (int i = 0; i < s->max_batch; i++)
-        s->free_slots[s->n_free++] = s->max_batch - 1 - i;
+    w->rows = xcalloc(n, sizeof *w->rows);
+    w->ready = xcalloc(n, sizeof *w->ready);
+    w->pseq = xcalloc(n, sizeof *w->pseq);
+    w->free_slots = xcalloc(n, sizeof *w->free_slots);
+    for (int i = 0; i < w->max_rows; i++)
+        w->free_slots[w->n_free++] = w->max_rows - 1 - i;
     return 0;
 }
 
-static int alloc_prefill(struct run *s, struct err *e)
+static int alloc_prefill(struct worker *w, struct err *e)
 {
-    struct model_dims n = model_dims(s->m);
+    struct run *s = w->run;
+    struct model_dims n = model_dims(w->m);
     struct attn_shape shape = model_attn_shape(&n);
     size_t T;
 
-    s->prefill_cap = max_int(s->max_prompt, PREFILL_TOKENS);
-    T = (size_t)s->prefill_cap;
-    s->pattn_per = s->m->ops->attn_scratch(&shape, s->max_prompt);
-    s->prefill_slab = slab_alloc(layer_acts_floats(&n, s->prefill_cap) + T * (size_t)(2 * n.d + n.f) +
-                                 s->pattn_per * (size_t)omp_get_max_threads(), e, "prefill");
-    if (!s->prefill_slab)
+    w->prefill_cap = max_int(s->max_prompt, PREFILL_TOKENS);
+    T = (size_t)w->prefill_cap;
+    w->pattn_per = w->m->ops->attn_scratch(&shape, s->max_prompt);
+    w->prefill_slab = slab_alloc(layer_acts_floats(&n, w->prefill_cap) + T * (size_t)(2 * n.d + n.f) +
+                                 w->pattn_per * (size_t)omp_get_max_threads(), e, "prefill");
+    if (!w->prefill_slab)
         return -1;
-    s->px = layer_acts_place(&s->acts, &n, s->prefill_cap, s->prefill_slab);
-    s->ph = s->px + T * (size_t)n.d;
-    s->pact = s->ph + T * (size_t)n.d;
-    s->pattn = s->pact + T * (size_t)n.f;
-    s->pos = xcalloc(T, sizeof *s->pos);
-    s->ptok = xcalloc(T, sizeof *s->ptok);
-    s->pcu = xcalloc((size_t)s->max_batch + 1, sizeof *s->pcu);
-    s->rope = model_rope_table(&s->m->config, s->max_prompt + s->max_new);
+    w->px = layer_acts_place(&w->acts, &n, w->prefill_cap, w->prefill_slab);
+    w->ph = w->px + T * (size_t)n.d;
+    w->pact = w->ph + T * (size_t)n.d;
+    w->pattn = w->pact + T * (size_t)n.f;
+    w->pos = xcalloc(T, sizeof *w->pos);
+    w->ptok = xcalloc(T, sizeof *w->ptok);
+    w->pcu = xcalloc((size_t)w->max_rows + 1, sizeof *w->pcu);
     return 0;
 }
 
-static int alloc_decode(struct run *s, struct err *e)
+static int alloc_decode(struct worker *w, struct err *e)
 {
-    struct model_dims n = model_dims(s->m);
-    size_t B = (size_t)s->max_batch, V = (size_t)n.V, d = (size_t)n.d;
+    struct model_dims n = model_dims(w->m);
+    size_t B = (size_t)w->max_rows, V = (size_t)n.V, d = (size_t)n.d;
     struct { float **p; size_t width; } parts[] = {
-        {&s->x, d}, {&s->h, d}, {&s->qkv, (size_t)n.qkv}, {&s->qk, (size_t)(n.q + n.kv)}, {&s->att, (size_t)n.q},
-        {&s->gate_up, 2 * (size_t)n.f}, {&s->act, (size_t)n.f}, {&s->logits, V}, {&s->scratch, V},
+        {&w->x, d}, {&w->h, d}, {&w->qkv, (size_t)n.qkv}, {&w->qk, (size_t)(n.q + n.kv)}, {&w->att, (size_t)n.q},
+        {&w->gate_up, 2 * (size_t)n.f}, {&w->act, (size_t)n.f}, {&w->logits, V}, {&w->scratch, V},
     };
     size_t floats = 0, n_parts = sizeof parts / sizeof parts[0];
     float *at;
 
-    s->attn_per = decode_scratch(s->m, s->max_prompt, s->max_new);
+    w->attn_per = decode_scratch(w->m, w->run->max_prompt, w->run->max_new);
     for (size_t i = 0; i < n_parts; i++)
         floats += B * parts[i].width + 16;
-    at = s->decode_slab = slab_alloc(floats + s->attn_per * (size_t)omp_get_max_threads(), e, "decoding");
+    at = w->decode_slab = slab_alloc(floats + w->attn_per * (size_t)omp_get_max_threads(), e, "decoding");
     if (!at)
         return -1;
     for (size_t i = 0; i < n_parts; i++) {
         *parts[i].p = at;
         at += (B * parts[i].width + 15) / 16 * 16;
     }
-    s->attn = at;
-    s->dpos = xcalloc(B, sizeof *s->dpos);
-    s->drows = xcalloc(B, sizeof *s->drows);
-    s->cand = xcalloc(B * V, sizeof *s->cand);
-    s->chosen = xcalloc(B, sizeof *s->chosen);
-    s->chosen_logp = xcalloc(B, sizeof *s->chosen_logp);
+    w->attn = at;
+    w->dpos = xcalloc(B, sizeof *w->dpos);
+    w->drows = xcalloc(B, sizeof *w->drows);
+    w->cand = xcalloc(B * V, sizeof *w->cand);
+    w->chosen = xcalloc(B, sizeof *w->chosen);
+    w->chosen_logp = xcalloc(B, sizeof *w->chosen_logp);
     return 0;
 }
 
-static void prefix_release(struct run *s, int request)
+static void prefix_release(struct prefix *p)
 {
-    struct prefix *p = s->prefixes[request];
-
-    if (!p || --p->users > 0)
+    if (--p->users > 0)
         return;
     slab_free(p->kv.slab);
     free(p->logits);
     free(p);
-    s->prefixes[request] = NULL;
 }
 
-static void run_free(struct run *s)
+static void worker_free(struct worker *w)
 {
-    for (int i = 0; s->prefixes && i < s->n_reqs; i++)
-        if (s->prefixes[i]) {
-            s->prefixes[i]->users = 1;
-            prefix_release(s, i);
-        }
-    slab_free(s->kv_slab);
-    slab_free(s->prefill_slab);
-    slab_free(s->decode_slab);
-    free(s->prefixes);
-    free(s->first);
-    free(s->rows);
-    free(s->free_slots);
-    free(s->pos);
-    free(s->ptok);
-    free(s->pcu);
-    free(s->rope);
-    free(s->dpos);
-    free(s->drows);
-    free(s->cand);
-    free(s->chosen);
-    free(s->chosen_logp);
+    for (int i = 0; i < w->n_rows; i++) // only when stopped before the end
+        prefix_release(w->rows[i].prefix);
+    for (int i = w->at_ready; i < w->n_ready; i++)
+        for (int j = w->ready[i].u.from; j < w->ready[i].u.to; j++)
+            prefix_release(w->ready[i].prefix);
+    slab_free(w->kv_slab);
+    slab_free(w->prefill_slab);
+    slab_free(w->decode_slab);
+    void *owned[] = {w->rows, w->ready, w->pseq, w->free_slots, w->pos, w->ptok, w->pcu, w->dpos, w->drows, w->cand,
+                     w->chosen, w->chosen_logp};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        free(owned[i]);
 }
 
 /* ---- prefill ---- */
 
-/* Requests [from, to) lie packed in ptok/pcu/pos. */
-static void prefill_layers(struct run *s, int from, int to)
+/* n prompts lie packed in ptok, pcu and pos; their prefixes in pseq. */
+static void prefill_layers(struct worker *w, int n_seq)
 {
-    struct model *m = s->m;
+    struct model *m = w->m;
     struct model_dims n = model_dims(m);
-    struct pack_geometry g = {.T = s->pcu[to - from], .n_seq = to - from, .cu = s->pcu, .pos = s->pos, .rope = s->rope};
-    struct forward_scratch f = {s->ph, s->pact, s->pattn, s->pattn_per};
+    struct pack_geometry g = {.T = w->pcu[n_seq], .n_seq = n_seq, .cu = w->pcu, .pos = w->pos, .rope = w->run->rope};
+    struct forward_scratch f = {w->ph, w->pact, w->pattn, w->pattn_per};
     int ld = n.q + n.kv;
 
-    model_embed(m, g.T, s->ptok, s->acts.x);
+    model_embed(m, g.T, w->ptok, w->acts.x);
     for (int l = 0; l < m->config.num_layers; l++) {
-        float *in = s->acts.x;
-        model_layer_forward(m, l, &g, &s->acts, &f, s->px);
-#pragma omp parallel for schedule(dynamic)
-        for (int i = from; i < to; i++) {
-            size_t at = (size_t)s->pcu[i - from];
-            kv_fill(m, &s->prefixes[i]->kv, l, s->reqs[i].n_prompt, s->acts.qk + at * (size_t)ld + n.q, ld,
-                    s->acts.qkv + at * (size_t)n.qkv + n.q + n.kv, n.qkv);
+        float *in = w->acts.x;
+        model_layer_forward(m, l, &g, &w->acts, &f, w->px);
+        for (int i = 0; i < n_seq; i++) {
+            size_t at = (size_t)w->pcu[i];
+            kv_fill(m, &w->pseq[i]->kv, l, w->pseq[i]->kv.n, w->acts.qk + at * (size_t)ld + n.q, ld,
+                    w->acts.qkv + at * (size_t)n.qkv + n.q + n.kv, n.qkv);
         }
-        s->acts.x = s->px; // the output is the next input; the old input is free
-        s->px = in;
+        w->acts.x = w->px; // the output is the next input; the old input is free
+        w->px = in;
     }
 }
 
-static void prefill_logits(struct run *s, int from, int to)
+static void prefill_logits(struct worker *w, int n_seq)
 {
-    struct model *m = s->m;
+    struct model *m = w->m;
     size_t d = (size_t)m->config.hidden_size;
 
-    for (int i = from; i < to; i++) {
-        float *row = s->ph; // free by now
-        m->ops->rmsnorm_mt(1, (int)d, s->acts.x + ((size_t)s->pcu[i - from + 1] - 1) * d, m->final_norm,
+    for (int i = 0; i < n_seq; i++) {
+        float *row = w->ph; // free by now
+        m->ops->rmsnorm_mt(1, (int)d, w->acts.x + ((size_t)w->pcu[i + 1] - 1) * d, m->final_norm,
                            m->config.rms_norm_eps, row, NULL);
         m->ops->gemm_mt(1, m->config.vocab_size, (int)d, row, (int)d, false, model_packs(m, PACK_FORWARD)->head,
-                        s->prefixes[i]->logits, m->config.vocab_size, GEMM_SET);
+                        w->pseq[i]->logits, m->config.vocab_size, GEMM_SET);
     }
 }
 
-/* Prefills the requests from 'from' on that fit together, at most as many as could start now. */
-static int prefill(struct run *s, int from, struct err *e)
+static struct prefix *prefix_new(struct worker *w, const struct sample_request *q, struct err *e)
 {
-    int T = 0, to, want = s->n_free;
+    struct prefix *p;
+    float *slab = slab_alloc(kv_cache_floats(w->m, q->n_prompt), e, "the KV cache of a prompt");
 
-    for (to = from; to < s->n_reqs && want > 0 && (to == from || T + s->reqs[to].n_prompt <= s->prefill_cap); to++) {
-        const struct sample_request *q = &s->reqs[to];
-        struct prefix *p = xcalloc(1, sizeof *p);
-        float *slab = slab_alloc(kv_cache_floats(s->m, q->n_prompt), e, "the KV cache of a prompt");
-        if (!slab) {
-            free(p);
+    if (!slab)
+        return NULL;
+    p = xcalloc(1, sizeof *p);
+    kv_cache_place(&p->kv, q->n_prompt, slab);
+    p->kv.n = q->n_prompt;
+    p->logits = xmalloc((size_t)w->m->config.vocab_size * sizeof *p->logits);
+    return p;
+}
+
+/* Adds the prompt of a unit to the pack, or shares it with the unit before when that is of the same request. */
+static int pack_unit(struct worker *w, const struct unit *u, int *n_seq, struct err *e)
+{
+    const struct sample_request *q = &w->run->reqs[u->request];
+    struct ready_unit *r = &w->ready[w->n_ready];
+    int T = *n_seq ? w->pcu[*n_seq] : 0;
+
+    if (w->n_ready && w->ready[w->n_ready - 1].u.request == u->request) {
+        r->prefix = w->ready[w->n_ready - 1].prefix;
+    } else {
+        if (!(r->prefix = prefix_new(w, q, e)))
             return -1;
-        }
-        kv_cache_place(&p->kv, q->n_prompt, slab);
-        p->kv.n = q->n_prompt;
-        p->logits = xmalloc((size_t)s->m->config.vocab_size * sizeof *p->logits);
-        p->users = q->n_samples;
-        s->prefixes[to] = p;
         for (int t = 0; t < q->n_prompt; t++) {
-            s->ptok[T] = q->prompt[t];
-            s->pos[T++] = t;
+            w->ptok[T] = q->prompt[t];
+            w->pos[T++] = t;
         }
-        s->pcu[to - from + 1] = T;
-        want -= q->n_samples;
+        w->pseq[(*n_seq)++] = r->prefix;
+        w->pcu[*n_seq] = T;
     }
-    prefill_layers(s, from, to);
-    prefill_logits(s, from, to);
+    r->u = *u;
+    r->prefix->users += u->to - u->from;
+    w->n_ready++;
     return 0;
+}
+
+/* Takes units for the rows that are free, as far as their prompts fit together, and prefills them. */
+static int take_units(struct worker *w, struct err *e)
+{
+    struct run *s = w->run;
+    int n_seq = 0, want = w->n_free, T = 0, rc = 0;
+
+    w->n_ready = w->at_ready = 0;
+    while (rc == 0 && want > 0 && w->n_ready < w->max_rows) {
+        struct unit u;
+        pthread_mutex_lock(&s->lock);
+        bool got = s->next_unit < s->n_units &&
+                   (w->n_ready == 0 || T + s->reqs[s->units[s->next_unit].request].n_prompt <= w->prefill_cap);
+        if (got)
+            u = s->units[s->next_unit++];
+        pthread_mutex_unlock(&s->lock);
+        if (!got)
+            break;
+        rc = pack_unit(w, &u, &n_seq, e);
+        T = w->pcu[n_seq];
+        want -= u.to - u.from;
+    }
+    if (rc == 0 && n_seq) {
+        prefill_layers(w, n_seq);
+        prefill_logits(w, n_seq);
+    }
+    return rc;
 }
 
 /* ---- rows ---- */
 
-static void report(struct run *s, bool force)
+static void finish_row(struct worker *w, struct row *r, enum finish why)
 {
-    double now = now_s();
+    struct run *s = w->run;
 
-    if (!s->o.progress || (!force && now - s->last_report < 0.1))
-        return;
-    s->last_report = now;
-    s->o.progress(s->o.ctx, s->drawn, s->done, s->total);
-}
-
-static void finish_row(struct run *s, struct row *r, enum finish why)
-{
     r->out->finish = why;
-    s->free_slots[s->n_free++] = r->slot;
-    prefix_release(s, r->out->request);
+    w->free_slots[w->n_free++] = r->slot;
+    prefix_release(r->prefix);
     r->prefix = NULL; // marks the row as over
+    pthread_mutex_lock(&s->lock);
+    s->finished[s->n_finished++] = (int)(r->out - s->samples);
     s->done++;
-    if (s->o.on_sample)
-        s->o.on_sample(s->o.ctx, r->out);
+    pthread_cond_signal(&s->moved);
+    pthread_mutex_unlock(&s->lock);
 }
 
 static bool is_stop(const struct run *s, int32_t token)
@@ -361,7 +429,16 @@ static bool is_stop(const struct run *s, int32_t token)
     return false;
 }
 
-static void take_token(struct run *s, struct row *r, int32_t token, float logp)
+static void tell_token(struct run *s, const struct sample *o, int32_t token)
+{
+    if (!s->o.on_token)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->o.on_token(s->o.ctx, o->request, o->index, token);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void take_token(struct worker *w, struct row *r, int32_t token, float logp)
 {
     struct sample *o = r->out;
 
@@ -373,151 +450,259 @@ static void take_token(struct run *s, struct row *r, int32_t token, float logp)
     o->tokens[o->n] = token;
     o->logp[o->n++] = logp;
     r->last = token;
-    s->drawn++;
-    if (s->o.on_token)
-        s->o.on_token(s->o.ctx, o->request, o->index, token);
-    if (is_stop(s, token))
-        finish_row(s, r, FINISH_STOP);
+    w->drawn++;
+    tell_token(w->run, o, token);
+    if (is_stop(w->run, token))
+        finish_row(w, r, FINISH_STOP);
     else if (o->n == r->max_new)
-        finish_row(s, r, FINISH_LENGTH);
+        finish_row(w, r, FINISH_LENGTH);
 }
 
-static void drop_finished(struct run *s)
+static void drop_finished(struct worker *w)
 {
     int k = 0;
 
-    for (int i = 0; i < s->n_rows; i++)
-        if (s->rows[i].prefix)
-            s->rows[k++] = s->rows[i];
-    s->n_rows = k;
+    for (int i = 0; i < w->n_rows; i++)
+        if (w->rows[i].prefix)
+            w->rows[k++] = w->rows[i];
+    w->n_rows = k;
 }
 
-static int choose_for(struct run *s, int i, const float *z, struct rng *r, float *logp)
+static int32_t choose_for(struct worker *w, int i, const float *z, struct rng *r, float *logp)
 {
-    size_t V = (size_t)s->m->config.vocab_size, at = (size_t)i * V;
+    size_t V = (size_t)w->m->config.vocab_size, at = (size_t)i * V;
 
-    return choose_token(s->m->ops, (int)V, z, &s->rule, r, s->scratch + at, s->cand + at, logp);
+    return choose_token(w->m->ops, (int)V, z, &w->run->rule, r, w->scratch + at, w->cand + at, logp);
 }
 
 /* The next waiting sample gets a row and its first token. */
-static void admit_one(struct run *s)
+static void admit_one(struct worker *w)
 {
-    int i = s->next_req;
-    const struct sample_request *q = &s->reqs[i];
-    struct row *r = &s->rows[s->n_rows++];
+    struct run *s = w->run;
+    struct ready_unit *u = &w->ready[w->at_ready];
+    const struct sample_request *q = &s->reqs[u->u.request];
+    struct row *r = &w->rows[w->n_rows++];
+    int index = u->u.from++;
     float logp;
     int32_t token;
 
-    *r = (struct row){.slot = s->free_slots[--s->n_free], .prefix = s->prefixes[i],
-                      .out = &s->samples[s->first[i] + s->next_index], .max_new = request_max_new(s, q)};
-    kv_cache_place(&r->kv, s->max_new, s->kv_slab + (size_t)r->slot * s->kv_floats);
-    rng_seed(&r->rng, q->seed, (uint64_t)s->next_index);
-    if (++s->next_index == q->n_samples) {
-        s->next_index = 0;
-        s->next_req++;
-    }
-    token = choose_for(s, 0, r->prefix->logits, &r->rng, &logp);
-    take_token(s, r, token, logp);
+    *r = (struct row){.slot = w->free_slots[--w->n_free], .prefix = u->prefix,
+                      .out = &s->samples[s->first[u->u.request] + index], .max_new = request_max_new(s, q)};
+    kv_cache_place(&r->kv, s->max_new, w->kv_slab + (size_t)r->slot * w->kv_floats);
+    rng_seed(&r->rng, q->seed, (uint64_t)index);
+    if (u->u.from == u->u.to)
+        w->at_ready++;
+    token = choose_for(w, 0, r->prefix->logits, &r->rng, &logp);
+    take_token(w, r, token, logp);
 }
 
-static int admit(struct run *s, struct err *e)
+static int admit(struct worker *w, struct err *e)
 {
-    while (s->next_req < s->n_reqs && s->n_free > 0) {
-        if (!s->prefixes[s->next_req] && prefill(s, s->next_req, e) < 0)
+    while (w->n_free > 0) {
+        if (w->at_ready == w->n_ready && take_units(w, e) < 0)
             return -1;
-        while (s->next_req < s->n_reqs && s->n_free > 0 && s->n_rows < s->max_batch && s->prefixes[s->next_req])
-            admit_one(s);
-        drop_finished(s); // a first token may already be a stop
+        if (w->at_ready == w->n_ready)
+            return 0; // nothing left
+        while (w->at_ready < w->n_ready && w->n_free > 0 && w->n_rows < w->max_rows)
+            admit_one(w);
+        drop_finished(w); // a first token may already be a stop
     }
     return 0;
 }
 
 /* ---- decode ---- */
 
-static void decode_layer(struct run *s, int layer, int B)
+static void decode_layer(struct worker *w, int layer, int B)
 {
-    struct model *m = s->m;
+    struct model *m = w->m;
     const struct ops *op = m->ops;
-    const struct model_layer *w = &m->layers[layer];
+    const struct model_layer *l = &m->layers[layer];
     const struct layer_packs *p = &model_packs(m, PACK_FORWARD)->layers[layer];
     struct model_dims n = model_dims(m);
     double eps = m->config.rms_norm_eps;
+    const float *rope = w->run->rope;
     int ld = n.q + n.kv;
 
-    op->rmsnorm_mt(B, n.d, s->x, w->norm1, eps, s->h, NULL);
-    op->gemm_mt(B, n.qkv, n.d, s->h, n.d, false, p->qkv, s->qkv, n.qkv, GEMM_SET);
-    op->qk_norm_rope_mt(B, n.heads, n.dim, s->qkv, n.qkv, w->q_norm, eps, s->dpos, s->rope, s->qk, ld, NULL);
-    op->qk_norm_rope_mt(B, n.kv_heads, n.dim, s->qkv + n.q, n.qkv, w->k_norm, eps, s->dpos, s->rope, s->qk + n.q, ld, NULL);
+    op->rmsnorm_mt(B, n.d, w->x, l->norm1, eps, w->h, NULL);
+    op->gemm_mt(B, n.qkv, n.d, w->h, n.d, false, p->qkv, w->qkv, n.qkv, GEMM_SET);
+    op->qk_norm_rope_mt(B, n.heads, n.dim, w->qkv, n.qkv, l->q_norm, eps, w->dpos, rope, w->qk, ld, NULL);
+    op->qk_norm_rope_mt(B, n.kv_heads, n.dim, w->qkv + n.q, n.qkv, l->k_norm, eps, w->dpos, rope, w->qk + n.q, ld, NULL);
     for (int i = 0; i < B; i++) {
-        s->rows[i].kv.n--; // counted once per step, before the first layer
-        kv_append(m, &s->rows[i].kv, layer, s->qk + (size_t)i * (size_t)ld + n.q,
-                  s->qkv + (size_t)i * (size_t)n.qkv + n.q + n.kv);
-        s->rows[i].kv.n++;
+        w->rows[i].kv.n--; // counted once per step, before the first layer
+        kv_append(m, &w->rows[i].kv, layer, w->qk + (size_t)i * (size_t)ld + n.q,
+                  w->qkv + (size_t)i * (size_t)n.qkv + n.q + n.kv);
+        w->rows[i].kv.n++;
     }
-    decode_attention(m, layer, B, s->drows, s->qk, ld, s->att, s->attn, s->attn_per);
-    op->gemm_mt(B, n.d, n.q, s->att, n.q, false, p->o, s->x, n.d, GEMM_ADD);
-    op->rmsnorm_mt(B, n.d, s->x, w->norm2, eps, s->h, NULL);
-    op->gemm_mt(B, 2 * n.f, n.d, s->h, n.d, false, p->gate_up, s->gate_up, 2 * n.f, GEMM_SET);
-    op->swiglu_mt(B, n.f, s->gate_up, s->act);
-    op->gemm_mt(B, n.d, n.f, s->act, n.f, false, p->down, s->x, n.d, GEMM_ADD);
+    decode_attention(m, layer, B, w->drows, w->qk, ld, w->att, w->attn, w->attn_per);
+    op->gemm_mt(B, n.d, n.q, w->att, n.q, false, p->o, w->x, n.d, GEMM_ADD);
+    op->rmsnorm_mt(B, n.d, w->x, l->norm2, eps, w->h, NULL);
+    op->gemm_mt(B, 2 * n.f, n.d, w->h, n.d, false, p->gate_up, w->gate_up, 2 * n.f, GEMM_SET);
+    op->swiglu_mt(B, n.f, w->gate_up, w->act);
+    op->gemm_mt(B, n.d, n.f, w->act, n.f, false, p->down, w->x, n.d, GEMM_ADD);
 }
 
-static void decode_step(struct run *s)
+static void decode_step(struct worker *w)
 {
-    struct model *m = s->m;
-    int B = s->n_rows, d = m->config.hidden_size, V = m->config.vocab_size;
+    struct model *m = w->m;
+    int B = w->n_rows, d = m->config.hidden_size, V = m->config.vocab_size;
 
     for (int i = 0; i < B; i++) {
-        struct row *r = &s->rows[i];
-        memcpy(s->x + (size_t)i * (size_t)d, m->embed + (size_t)r->last * (size_t)d, (size_t)d * sizeof *s->x);
-        s->dpos[i] = r->prefix->kv.n + r->kv.n;
+        struct row *r = &w->rows[i];
+        memcpy(w->x + (size_t)i * (size_t)d, m->embed + (size_t)r->last * (size_t)d, (size_t)d * sizeof *w->x);
+        w->dpos[i] = r->prefix->kv.n + r->kv.n;
         r->kv.n++;
-        s->drows[i] = (struct decode_row){&r->prefix->kv, &r->kv};
+        w->drows[i] = (struct decode_row){&r->prefix->kv, &r->kv};
     }
     for (int l = 0; l < m->config.num_layers; l++)
-        decode_layer(s, l, B);
-    m->ops->rmsnorm_mt(B, d, s->x, m->final_norm, m->config.rms_norm_eps, s->h, NULL);
-    m->ops->gemm_mt(B, V, d, s->h, d, false, model_packs(m, PACK_FORWARD)->head, s->logits, V, GEMM_SET);
-#pragma omp parallel for schedule(static)
+        decode_layer(w, l, B);
+    m->ops->rmsnorm_mt(B, d, w->x, m->final_norm, m->config.rms_norm_eps, w->h, NULL);
+    m->ops->gemm_mt(B, V, d, w->h, d, false, model_packs(m, PACK_FORWARD)->head, w->logits, V, GEMM_SET);
     for (int i = 0; i < B; i++)
-        s->chosen[i] = choose_for(s, i, s->logits + (size_t)i * (size_t)V, &s->rows[i].rng, &s->chosen_logp[i]);
+        w->chosen[i] = choose_for(w, i, w->logits + (size_t)i * (size_t)V, &w->rows[i].rng, &w->chosen_logp[i]);
     for (int i = 0; i < B; i++)
-        take_token(s, &s->rows[i], s->chosen[i], s->chosen_logp[i]);
-    drop_finished(s);
+        take_token(w, &w->rows[i], w->chosen[i], w->chosen_logp[i]);
+    drop_finished(w);
 }
 
-static int run_all(struct run *s, struct err *e)
+/* ---- the run ---- */
+
+/* The caller's thread passes on what has finished, so that callbacks need no locks of their own. */
+static void tell(struct run *s, bool last)
 {
-    while (s->done < s->total) {
-        if (stop_requested())
-            return err_set(e, ERR_STOP, "stopped after %d of %d samples", s->done, s->total);
-        if (admit(s, e) < 0)
-            return -1;
-        if (s->n_rows)
-            decode_step(s);
-        report(s, false);
+    double now = now_s();
+    uint64_t drawn;
+    int done;
+
+    pthread_mutex_lock(&s->lock);
+    while (s->n_told < s->n_finished) {
+        const struct sample *o = &s->samples[s->finished[s->n_told++]];
+        pthread_mutex_unlock(&s->lock);
+        if (s->o.on_sample)
+            s->o.on_sample(s->o.ctx, o);
+        pthread_mutex_lock(&s->lock);
     }
-    report(s, true);
-    return 0;
+    drawn = s->drawn;
+    done = s->done;
+    pthread_mutex_unlock(&s->lock);
+    if (s->o.progress && (last || now - s->last_report >= 0.1)) {
+        s->last_report = now;
+        s->o.progress(s->o.ctx, drawn, done, s->total);
+    }
+}
+
+static int worker_loop(struct worker *w, bool tells, struct err *e)
+{
+    struct run *s = w->run;
+
+    if (alloc_rows(w, e) < 0 || alloc_prefill(w, e) < 0 || alloc_decode(w, e) < 0)
+        return -1;
+    for (;;) {
+        bool failed;
+        if (stop_requested())
+            return err_set(e, ERR_STOP, "stopped before all samples were drawn");
+        if (admit(w, e) < 0)
+            return -1;
+        if (w->n_rows)
+            decode_step(w);
+        pthread_mutex_lock(&s->lock);
+        s->drawn += w->drawn;
+        failed = s->failed;
+        pthread_mutex_unlock(&s->lock);
+        w->drawn = 0;
+        if (tells)
+            tell(s, false);
+        if (failed || (w->n_rows == 0 && w->at_ready == w->n_ready && s->next_unit >= s->n_units))
+            return 0;
+    }
+}
+
+static void worker_run(struct run *s, bool tells)
+{
+    struct worker w = {.run = s, .m = s->m};
+    struct err e = ERR_INIT;
+    int rc = worker_loop(&w, tells, &e);
+
+    worker_free(&w);
+    pthread_mutex_lock(&s->lock);
+    if (rc < 0 && !s->failed) {
+        s->failed = true;
+        s->err = e;
+    }
+    s->working--;
+    pthread_cond_signal(&s->moved);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Waits for the other workers and keeps telling. */
+static void wait_for_workers(struct run *s)
+{
+    bool more = true;
+
+    while (more) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_mutex_lock(&s->lock);
+        if (s->working > 0 && s->n_told == s->n_finished)
+            pthread_cond_timedwait(&s->moved, &s->lock, &until);
+        more = s->working > 0;
+        pthread_mutex_unlock(&s->lock);
+        tell(s, !more);
+    }
+}
+
+static void run_workers(struct run *s)
+{
+    s->working = s->n_workers;
+    if (s->n_workers == 1) { // alone: its operators use all threads
+        worker_run(s, true);
+        tell(s, true);
+        return;
+    }
+#pragma omp parallel num_threads(s->n_workers)
+    {
+        int n = omp_get_num_threads(), me = omp_get_thread_num();
+        if (me == 0 && n < s->n_workers) { // fewer threads than asked for: the missing workers are not waited for
+            pthread_mutex_lock(&s->lock);
+            s->working -= s->n_workers - n;
+            pthread_mutex_unlock(&s->lock);
+        }
+        worker_run(s, me == 0);
+        if (me == 0)
+            wait_for_workers(s);
+    }
 }
 
 int sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
                 struct sample **ret, size_t *ret_n, struct err *e)
 {
-    struct run s = {.m = m, .o = *o, .reqs = reqs, .n_reqs = n_reqs};
-    int rc;
+    struct run s = {.m = m, .o = *o, .reqs = reqs, .n_reqs = n_reqs, .lock = PTHREAD_MUTEX_INITIALIZER,
+                    .moved = PTHREAD_COND_INITIALIZER};
 
     if (check_options(&s, e) < 0 || check_requests(&s, e) < 0)
         return -1;
     make_samples(&s);
-    rc = s.total == 0 ? 0
-         : alloc_rows(&s, e) < 0 || alloc_prefill(&s, e) < 0 || alloc_decode(&s, e) < 0 ? -1 : run_all(&s, e);
-    run_free(&s);
-    if (rc < 0 && !stop_requested()) {
-        samples_free(s.samples, (size_t)s.total);
-        return -1;
+    if (s.total) {
+        plan_rows(&s);
+        s.rope = model_rope_table(&m->config, s.max_prompt + s.max_new);
+        model_packs(m, PACK_FORWARD); // made here, by one thread
+        run_workers(&s);
+    }
+    free(s.rope);
+    free(s.units);
+    free(s.first);
+    free(s.finished);
+    if (s.failed) {
+        if (e)
+            *e = s.err;
+        if (s.err.kind != ERR_STOP) {
+            samples_free(s.samples, (size_t)s.total);
+            return -1;
+        }
     }
     *ret = s.samples;
     *ret_n = (size_t)s.total;
-    return rc;
+    return s.failed ? -1 : 0;
 }

@@ -35,15 +35,15 @@ struct sampler_options {
     float temperature;  /* 0 means greedy */
     float top_p;        /* (0, 1]; 0 means 1. The kept set is the smallest whose mass reaches top_p */
     int top_k;          /* 0 means all */
-    int max_batch;      /* rows decoded together; 0 means 64 */
+    int max_batch;      /* rows decoded at a time, by all threads together; 0 means 64 per thread */
     int max_new;        /* tokens per sample at most */
     int max_prompt;     /* longest prompt; 0 means as the requests need */
     const int32_t *stop_ids;
     int n_stop;         /* 0 means the model's eos ids */
     size_t max_bytes;   /* KV cache budget; 0 means 50 % of the free memory. max_batch shrinks to fit, never below 1 */
-    /* All may be NULL; called on the sampler's thread. on_token streams; on_sample gets each finished sample (owned
-     * by the sampler's result, do not free), so that verification can start while others are still being drawn.
-     * progress: tokens drawn and samples done so far, about ten times a second. */
+    /* All may be NULL. on_sample gets each finished sample (owned by the sampler's result, do not free), so that
+     * verification can start while others are still being drawn; progress: tokens drawn and samples done so far, about
+     * ten times a second: both on the caller's thread. on_token streams: one call at a time, on any thread. */
     void (*on_token)(void *ctx, int request, int index, int32_t token);
     void (*on_sample)(void *ctx, const struct sample *s);
     void (*progress)(void *ctx, uint64_t tokens, int done, int total);
