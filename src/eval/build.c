@@ -196,6 +196,9 @@ static int request_read(const json_t *req, struct request *r, struct err *e)
     r->bare = json_flag(req, "no_implicit_headers", false);
     keep_flags(&r->flags, cflags);
     keep_flags(&r->flags, cuda_flags);
+    // not as flags: a macro on the command line makes the precompiled prefix useless
+    buf_addf(&r->main_cpp, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
+    buf_addf(&r->cuda_cu, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
     rc = add_sources(&r->main_cpp, req, "cpp", r->cpp, false, e);
     if (rc == 0)
         rc = add_sources(&r->cuda_cu, req, "cuda", r->cuda, true, e);
@@ -424,9 +427,7 @@ static void write_script(struct buf *s, const struct toolchain *t, const struct 
         buf_adds(s, t->compiler);
         buf_addc(s, ' ');
         mode_flags(s, t, i ? kernels : MODE_HOST);
-        buf_addf(s, "-include %s/prefix.h -DTORCH_EXTENSION_NAME=%s -DTORCH_API_INCLUDE_EXTENSION_H %s ", prefix[i],
-                 r->name,
-                 r->flags.p);
+        buf_addf(s, "-include %s/prefix.h %s ", prefix[i], r->flags.p);
         buf_addf(s, "-c %s -o part%d.o >part%d.log 2>&1 & p%d=$!\n", i ? "cuda.cu" : "main.cpp", i, i, i);
     }
     buf_adds(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
@@ -613,7 +614,6 @@ static void key_of(const struct request *r, const struct toolchain *t, const str
     sha256_adds(&h, t->hash);
     sha256_adds(&h, o->no_check ? "fast" : "check");
     sha256_adds(&h, r->flags.p);
-    sha256_adds(&h, r->name);
     sha256_add(&h, r->main_cpp.p, r->main_cpp.n + 1);
     sha256_add(&h, r->cuda_cu.p, r->cuda_cu.n + 1);
     sha256_end(&h, key);

@@ -5,7 +5,18 @@ namespace lt {
 
 const struct lt_api *api;
 
-std::vector<entry *> &entries()
+struct entry {
+    std::string name, doc, returns;
+    std::vector<std::string> types, names, strings;
+    std::vector<lt_value> defaults;
+    std::vector<bool> has_default;
+    std::vector<lt_param> params;
+    size_t n_args = 0;
+    void *self;
+    int (*invoke)(void *, const lt_value *, lt_value *, char *, size_t);
+};
+
+static std::vector<entry *> &entries()
 {
     static std::vector<entry *> all;
     return all;
@@ -20,6 +31,45 @@ static std::vector<void (*)()> &inits()
 init_row::init_row(void (*f)())
 {
     inits().push_back(f);
+}
+
+void put(char *types, const char *c)
+{
+    size_t n = strlen(types), m = strlen(c);
+
+    if (n + m + 1 > MAX_TYPES)
+        throw c10::Error("m.def: a function has too many parameters");
+    memcpy(types + n, c, m + 1);
+}
+
+entry *define(const char *name, const char *returns, const char *types, void *self,
+              int (*invoke)(void *, const lt_value *, lt_value *, char *, size_t))
+{
+    entry *e = new entry;
+
+    e->name = name, e->returns = returns, e->self = self, e->invoke = invoke;
+    for (const char *p = types; *p; p += strcspn(p, ",") + 1)
+        e->types.push_back(std::string(p, strcspn(p, ",")));
+    e->names.resize(e->types.size());
+    e->strings.resize(e->types.size());
+    e->defaults.resize(e->types.size());
+    e->has_default.resize(e->types.size());
+    entries().push_back(e);
+    return e;
+}
+
+void set_doc(entry *e, const char *doc)
+{
+    e->doc = doc;
+}
+
+void set_arg(entry *e, const char *name, bool has_default, const lt_value &v, const char *text)
+{
+    size_t i = e->n_args++;
+
+    if (i >= e->types.size())
+        throw c10::Error("m.def: more py::arg than parameters");
+    e->names[i] = name, e->has_default[i] = has_default, e->defaults[i] = v, e->strings[i] = text;
 }
 
 int caught(char *message, size_t max)

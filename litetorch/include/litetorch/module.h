@@ -9,13 +9,16 @@
 
 namespace lt {
 
-/* convert<T>: type string, from lt_value, to lt_value. */
+enum { MAX_TYPES = 2048 };
+void put(char *types, const char *c); // appends, within MAX_TYPES
+
+/* convert<T>: appends the type string, from lt_value, to lt_value. */
 template <class T, class = void>
 struct convert;
 
 template <class T>
 struct convert<T, std::enable_if_t<std::is_integral<T>::value && !std::is_same<T, bool>::value>> {
-    static std::string type() { return "i"; }
+    static void type(char *p) { put(p, "i"); }
     static T in(const lt_value &v)
     {
         if (v.u.i < int64_t(std::numeric_limits<T>::min()) ||
@@ -27,19 +30,19 @@ struct convert<T, std::enable_if_t<std::is_integral<T>::value && !std::is_same<T
 };
 template <class T>
 struct convert<T, std::enable_if_t<std::is_floating_point<T>::value>> {
-    static std::string type() { return "d"; }
+    static void type(char *p) { put(p, "d"); }
     static T in(const lt_value &v) { return T(v.tag == LT_DOUBLE ? v.u.d : double(v.u.i)); }
     static lt_value out(T x) { return arg(double(x)).v; }
 };
 template <>
 struct convert<bool> {
-    static std::string type() { return "b"; }
+    static void type(char *p) { put(p, "b"); }
     static bool in(const lt_value &v) { return v.u.i != 0; }
     static lt_value out(bool x) { return arg(x).v; }
 };
 template <>
 struct convert<std::string> {
-    static std::string type() { return "s"; }
+    static void type(char *p) { put(p, "s"); }
     static std::string in(const lt_value &v) { return std::string(static_cast<const char *>(v.u.p), size_t(v.n)); }
     static lt_value out(const std::string &s)
     {
@@ -53,13 +56,13 @@ template <> struct convert<const char *> : convert<std::string> {};
 template <> struct convert<std::string_view> : convert<std::string> {};
 template <>
 struct convert<at::Tensor> {
-    static std::string type() { return "T"; }
+    static void type(char *p) { put(p, "T"); }
     static at::Tensor in(const lt_value &v) { return at::Tensor::borrow(v.u.p); }
     static lt_value out(at::Tensor t) { return arg::tensor(t.detach_handle()).v; }
 };
 template <>
 struct convert<c10::Scalar> {
-    static std::string type() { return "S"; }
+    static void type(char *p) { put(p, "S"); }
     static c10::Scalar in(const lt_value &v)
     {
         return v.tag == LT_DOUBLE ? c10::Scalar(v.u.d) : v.tag == LT_BOOL ? c10::Scalar(v.u.i != 0) : c10::Scalar(v.u.i);
@@ -68,19 +71,19 @@ struct convert<c10::Scalar> {
 };
 template <>
 struct convert<c10::ScalarType> {
-    static std::string type() { return "y"; }
+    static void type(char *p) { put(p, "y"); }
     static c10::ScalarType in(const lt_value &v) { return c10::ScalarType(v.u.i); }
     static lt_value out(c10::ScalarType t) { return arg(t).v; }
 };
 template <>
 struct convert<c10::Device> {
-    static std::string type() { return "v"; }
+    static void type(char *p) { put(p, "v"); }
     static c10::Device in(const lt_value &v) { return v.u.i ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU); }
     static lt_value out(c10::Device d) { return arg(d).v; }
 };
 template <class T>
 struct convert<std::optional<T>> {
-    static std::string type() { return "?" + convert<T>::type(); }
+    static void type(char *p) { put(p, "?"), convert<T>::type(p); }
     static std::optional<T> in(const lt_value &v)
     {
         if (v.tag == LT_NONE)
@@ -91,7 +94,7 @@ struct convert<std::optional<T>> {
 };
 template <class L, class T>
 struct convert_list {
-    static std::string type() { return "[" + convert<T>::type(); }
+    static void type(char *p) { put(p, "["), convert<T>::type(p); }
     static L in(const lt_value &v)
     {
         L r;
@@ -114,7 +117,7 @@ template <class T> struct convert<std::vector<T>> : convert_list<std::vector<T>,
 template <class T> struct convert<c10::ArrayRef<T>> : convert_list<std::vector<T>, T> {};
 template <class... T>
 struct convert<std::tuple<T...>> {
-    static std::string type() { return "(" + (std::string() + ... + convert<std::decay_t<T>>::type()) + ")"; }
+    static void type(char *p) { put(p, "("), (convert<std::decay_t<T>>::type(p), ...), put(p, ")"); }
     template <size_t... I>
     static std::tuple<T...> in_all(const lt_value *a, std::index_sequence<I...>)
     {
@@ -140,7 +143,7 @@ struct convert<std::tuple<T...>> {
 };
 template <class A, class B>
 struct convert<std::pair<A, B>> {
-    static std::string type() { return convert<std::tuple<A, B>>::type(); }
+    static void type(char *p) { convert<std::tuple<A, B>>::type(p); }
     static lt_value out(const std::pair<A, B> &p) { return convert<std::tuple<A, B>>::out(std::tuple<A, B>(p)); }
     static std::pair<A, B> in(const lt_value &v)
     {
@@ -150,7 +153,7 @@ struct convert<std::pair<A, B>> {
 };
 template <class T, size_t N>
 struct convert<std::array<T, N>> {
-    static std::string type() { return "[" + convert<T>::type(); }
+    static void type(char *p) { put(p, "["), convert<T>::type(p); }
     static lt_value out(const std::array<T, N> &a) { return convert<std::vector<T>>::out({a.begin(), a.end()}); }
     static std::array<T, N> in(const lt_value &v)
     {
@@ -193,17 +196,13 @@ struct holder<std::string_view> {
     std::string_view get() { return v; }
 };
 
-struct entry {
-    std::string name, doc, returns;
-    std::vector<std::string> types, names;
-    std::vector<lt_value> defaults;
-    std::vector<bool> has_default;
-    std::vector<std::string> strings;
-    std::vector<lt_param> params;
-    void *self;
-    int (*invoke)(void *, const lt_value *, lt_value *, char *, size_t);
-};
-std::vector<entry *> &entries();
+struct entry; // a function of the module; module.cc
+/* types: one type string per parameter, each followed by ','. */
+entry *define(const char *name, const char *returns, const char *types, void *self,
+              int (*invoke)(void *, const lt_value *, lt_value *, char *, size_t));
+void set_doc(entry *e, const char *doc);
+/* The next py::arg of e. */
+void set_arg(entry *e, const char *name, bool has_default, const lt_value &v, const char *text);
 
 template <class F, class R, class... A>
 struct caller {
@@ -229,23 +228,28 @@ struct caller {
             return caught(message, max);
         }
     }
-    static entry *make(F f)
+    static entry *make(const char *name, F f)
     {
-        entry *e = new entry;
+        char returns[MAX_TYPES] = "", types[MAX_TYPES] = "";
         if constexpr (!std::is_void<R>::value)
-            e->returns = convert<std::decay_t<R>>::type();
-        e->types = {convert<std::decay_t<A>>::type()...};
-        e->self = new F(std::move(f));
-        e->invoke = &invoke;
-        return e;
+            convert<std::decay_t<R>>::type(returns);
+        ((convert<std::decay_t<A>>::type(types), put(types, ",")), ...);
+        return define(name, returns, types, new F(std::move(f)), &invoke);
     }
 };
+template <class F, class M>
+struct member_caller;
+template <class F, class R, class C, class... A>
+struct member_caller<F, R (C::*)(A...) const> : caller<F, R, A...> {};
+template <class F, class R, class C, class... A>
+struct member_caller<F, R (C::*)(A...)> : caller<F, R, A...> {};
 template <class R, class... A>
-entry *make_entry(R (*f)(A...)) { return caller<R (*)(A...), R, A...>::make(f); }
-template <class R, class... A>
-entry *make_entry(std::function<R(A...)> f) { return caller<std::function<R(A...)>, R, A...>::make(std::move(f)); }
+entry *make_entry(const char *name, R (*f)(A...)) { return caller<R (*)(A...), R, A...>::make(name, f); }
 template <class F>
-auto make_entry(F f) -> decltype(make_entry(std::function(f))) { return make_entry(std::function(std::move(f))); }
+auto make_entry(const char *name, F f) -> decltype(&F::operator(), static_cast<entry *>(nullptr))
+{
+    return member_caller<F, decltype(&F::operator())>::make(name, std::move(f));
+}
 
 /* Declares the module's init function to lt_module_open. */
 struct init_row {
@@ -292,46 +296,24 @@ public:
     template <class F, class... X>
     module_ &def(const char *name, F &&f, const X &...extra)
     {
-        lt::entry *e = lt::make_entry(std::decay_t<F>(f));
-        e->name = name;
-        e->names.resize(e->types.size());
-        e->defaults.resize(e->types.size());
-        e->has_default.resize(e->types.size());
-        e->strings.resize(e->types.size());
-        size_t at = 0;
-        (add(e, at, extra), ...);
-        lt::entries().push_back(e);
+        lt::entry *e = lt::make_entry(name, std::decay_t<F>(f));
+        (add(e, extra), ...);
         return *this;
     }
     const char *&doc() { return doc_; }
     template <class T> module_ &attr(const T &) { return *this; }
 
 private:
-    void add(lt::entry *e, size_t &, const char *doc) { e->doc = doc; }
-    void add(lt::entry *e, size_t &, const std::string &doc) { e->doc = doc; }
-    void add(lt::entry *e, size_t &at, const arg &a)
-    {
-        if (at >= e->types.size())
-            throw c10::Error("m.def: more py::arg than parameters");
-        e->names[at] = a.name;
-        if (a.has) {
-            e->has_default[at] = true;
-            e->strings[at] = a.text;
-            e->defaults[at] = a.value.v;
-        }
-        at++;
-    }
-    template <class T> void add(lt::entry *, size_t &, const T &) {}
+    static void add(lt::entry *e, const char *doc) { lt::set_doc(e, doc); }
+    static void add(lt::entry *e, const std::string &doc) { lt::set_doc(e, doc.c_str()); }
+    static void add(lt::entry *e, const arg &a) { lt::set_arg(e, a.name, a.has, a.value.v, a.text.c_str()); }
+    template <class T> static void add(lt::entry *, const T &) {}
     const char *doc_ = nullptr;
 };
 using module = module_;
 
 } // namespace pybind11
 namespace py = pybind11;
-
-#ifndef TORCH_EXTENSION_NAME
-#define TORCH_EXTENSION_NAME candidate
-#endif
 
 #define PYBIND11_MODULE(NAME, m)                                                                               \
     static void lt_init_module(::pybind11::module_ &);                                                         \
