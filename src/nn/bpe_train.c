@@ -41,6 +41,7 @@ struct entry {
 };
 
 struct trainer {
+    const char *split; /* regex of the pieces */
     struct word *words;
     size_t n_words, cap_words, *word_slots, word_mask; /* slot: index + 1 */
     struct pair *pairs;
@@ -108,7 +109,7 @@ static int count_texts(struct trainer *t, const char *const *texts, const size_t
 {
     struct splitter *split = splitter_new();
     struct buf clean, norm;
-    int rc = splitter_add_regex(split, qwen3_regex, e);
+    int rc = splitter_add_regex(split, t->split, e);
 
     buf_init(&clean, SIZE_MAX / 2);
     buf_init(&norm, SIZE_MAX / 2);
@@ -372,7 +373,7 @@ static json_t *tokenizer_doc(const struct trainer *t)
     return json_pack("{s:s,s:n,s:n,s:o,s:{s:s},s:{s:s,s:[{s:s,s:{s:s},s:s,s:b},o]},s:o,s:o,"
                      "s:{s:s,s:n,s:n,s:s,s:s,s:b,s:b,s:b,s:o,s:O}}",
                      "version", "1.0", "truncation", "padding", "added_tokens", added, "normalizer", "type", "NFC",
-                     "pre_tokenizer", "type", "Sequence", "pretokenizers", "type", "Split", "pattern", "Regex", qwen3_regex,
+                     "pre_tokenizer", "type", "Sequence", "pretokenizers", "type", "Split", "pattern", "Regex", t->split,
                      "behavior", "Isolated", "invert", 0, byte_level(false), "post_processor", byte_level(false), "decoder",
                      byte_level(false), "model", "type", "BPE", "dropout", "unk_token", "continuing_subword_prefix", "",
                      "end_of_word_suffix", "", "fuse_unk", 0, "byte_fallback", 0, "ignore_merges", 0, "vocab", vocab,
@@ -440,7 +441,7 @@ static void trainer_free(struct trainer *t)
 int bpe_train(const char *const *texts, const size_t *lens, size_t n_texts, const struct bpe_options *o, const char *dir,
               struct bpe_result *ret, struct err *e)
 {
-    struct trainer t = {0};
+    struct trainer t = {.split = o->split ? o->split : qwen3_regex};
     int rc;
 
     if (o->vocab_size < 256 + N_SPECIALS || o->vocab_size > 1000000)

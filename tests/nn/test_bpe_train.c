@@ -36,7 +36,7 @@ static int teardown(void **state)
 
 static json_t *train(const char *const *texts, size_t n, int vocab, int min_count, struct bpe_result *r)
 {
-    struct bpe_options o = {vocab, min_count};
+    struct bpe_options o = {.vocab_size = vocab, .min_count = min_count};
     struct err e = ERR_INIT;
     char *path = path_join(dir, "tokenizer.json");
     json_t *doc;
@@ -172,7 +172,7 @@ static void test_files(void **state)
 static void test_edges(void **state)
 {
     static const char *const once[] = {"abc"};
-    struct bpe_options o = {258, 2};
+    struct bpe_options o = {.vocab_size = 258, .min_count = 2};
     struct err e = ERR_INIT;
     struct bpe_result r;
     json_t *doc = train(NULL, 0, 400, 2, &r);
@@ -225,12 +225,34 @@ static void test_speed_and_determinism(void **state)
     free(path);
 }
 
+/* With line pieces a repeated line is one token, its indent and digits apart; the regex of the file does the same. */
+static void test_line_pieces(void **state)
+{
+    static const char *const texts[] = {"int n = x;\n    v = v * 0.5f;\n        v = v * 0.5f;\nint n = x;\n    "};
+    struct bpe_options o = {.vocab_size = 400, .split = BPE_SPLIT_LINES};
+    struct err e = ERR_INIT;
+    char *path = path_join(dir, "tokenizer.json"), *back;
+    struct tokenizer *t;
+    struct ivec ids = {0};
+
+    assert_int_equal(bpe_train(texts, NULL, 1, &o, dir, NULL, &e), 0);
+    assert_non_null(t = tokenizer_load(path, &e));
+    assert_int_equal(tokenizer_encode(t, "int n = x;\n    v = v * 0.5f;", 28, TOK_SPECIAL, &ids, &e), 0);
+    assert_int_equal(ids.n, 7); /* int n = x; | \n____ | v = v *_ | 0 | . | 5 | f; */
+    back = tokenizer_text(t, ids.v, ids.n, false);
+    assert_string_equal(back, "int n = x;\n    v = v * 0.5f;");
+    free(back), free(path);
+    ivec_free(&ids);
+    tokenizer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_brute_force),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_line_pieces),
         cmocka_unit_test(test_speed_and_determinism),
     };
 
