@@ -91,7 +91,10 @@ struct train_batch {
     float temperature;         /* logits are divided by it; 0 means 1 */
 };
 
-/* Where a target is set: logp[t] = log_softmax(z_t / T)[target], entropy[t] = -sum p log p in nats; elsewhere 0.
+/* Sequences that begin like an earlier neighbour (samples of one prompt) and have no targets there compute that beginning
+ * once, forward and backward; results are the same bits forward. Keep samples of a prompt next to each other.
+ *
+ * Where a target is set: logp[t] = log_softmax(z_t / T)[target], entropy[t] = -sum p log p in nats; elsewhere 0.
  * entropy may be NULL. Activations stay for one model_backward. ERR_INPUT: ids outside the vocabulary, batch beyond
  * the plan, broken cu_seqlens. */
 int model_forward(struct model *m, const struct train_batch *b, float *logp, float *entropy, struct err *e);

@@ -84,7 +84,7 @@ void model_layer_forward(struct model *m, int layer, const struct pack_geometry 
     op->qk_norm_rope_mt(T, n.heads, n.dim, a->qkv, n.qkv, w->q_norm, eps, g->pos, g->rope, a->qk, n.q + n.kv, a->rstd_q);
     op->qk_norm_rope_mt(T, n.kv_heads, n.dim, a->qkv + n.q, n.qkv, w->k_norm, eps, g->pos, g->rope, a->qk + n.q,
                         n.q + n.kv, a->rstd_k);
-    op->attn_forward_mt(&shape, g->n_seq, g->cu, a->qk, a->qk + n.q, a->qkv + n.q + n.kv, a->att, a->lse, s->attn,
+    op->attn_forward_mt(&shape, &g->seqs, a->qk, a->qk + n.q, a->qkv + n.q + n.kv, a->att, a->lse, s->attn,
                         s->attn_per_thread);
     copy_mt(a->x_mid, a->x, (size_t)T * (size_t)n.d);
     op->gemm_mt(T, n.d, n.q, a->att, n.q, false, p->o, a->x_mid, n.d, GEMM_ADD);

@@ -57,8 +57,8 @@ size_t layer_acts_floats(const struct model_dims *n, int T);
 float *layer_acts_place(struct layer_acts *a, const struct model_dims *n, int T, float *at); /* returns the end */
 
 struct pack_geometry {
-    int T, n_seq;
-    const int32_t *cu;   // (n_seq + 1)
+    int T;
+    struct attn_seqs seqs;
     const int32_t *pos;  // (T)
     const float *rope;   // (positions, dim)
 };

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "nn/model_private.h"
 
+#define MIN_SHARED 16 /* a shorter common beginning is not worth a task of its own */
 #define LOGITS_BYTES ((size_t)384 << 20) /* logits kept between forward and backward; beyond, they are recomputed */
 
 struct model_train {
@@ -32,13 +33,15 @@ struct model_train {
     float *logits;           // (chunk, V)
     float *rstd, *lse, *logp, *entropy, *dlogp, *dentropy; // (N)
     int32_t *pos;            // (T)
-    int32_t *at, *target;    // (N) position and id of each target
+    int32_t *at, *target;    // (N) row and id of each target
+    int32_t *from;           // (N) position of each target in the batch
+    int32_t *shared;         // (n_seq) see attn_seqs
     float *rope;
     int rope_positions;
     // state between forward and backward
     bool ready;
     struct pack_geometry geo;
-    int32_t *cu, *tokens;
+    int32_t *cu, *tokens;    // (n_seq + 1) (T) rows of the step
     int n_targets;
     float inv_temp;
 };
@@ -136,6 +139,8 @@ void model_train_free(struct model *m)
     free(t->pos);
     free(t->at);
     free(t->target);
+    free(t->from);
+    free(t->shared);
     free(t->rope);
     free(t->cu);
     free(t->tokens);
@@ -192,6 +197,8 @@ int model_train_begin(struct model *m, const struct train_limits *l, struct err 
     t->cu = xcalloc((size_t)l->max_tokens + 1, sizeof *t->cu);
     t->at = xcalloc(N, sizeof *t->at);
     t->target = xcalloc(N, sizeof *t->target);
+    t->from = xcalloc(N, sizeof *t->from);
+    t->shared = xcalloc((size_t)l->max_tokens, sizeof *t->shared);
     m->train = t;
     place(m, t, lines, k);
     return 0;
@@ -228,31 +235,59 @@ static int check_batch(const struct model *m, const struct train_batch *b, struc
     return 0;
 }
 
+/* How many leading positions sequence s need not compute, because sequence 'root' before it has the same tokens there and
+ * s predicts nothing at them. */
+static int shared_prefix(const struct train_batch *b, int root, int s)
+{
+    const int32_t *x = b->tokens + b->cu_seqlens[root], *y = b->tokens + b->cu_seqlens[s], *target = b->targets;
+    int nx = b->cu_seqlens[root + 1] - b->cu_seqlens[root], ny = b->cu_seqlens[s + 1] - b->cu_seqlens[s], n = 0;
+
+    target += b->cu_seqlens[s];
+    while (n < nx && n < ny - 1 && x[n] == y[n] && target[n] < 0)
+        n++;
+    return n >= MIN_SHARED ? n : 0;
+}
+
+/* Rows of the step: the tokens of the batch without repeated beginnings (samples of one prompt share it). */
+static void set_rows(struct model_train *t, const struct train_batch *b)
+{
+    int T = 0, n = 0, root = 0;
+
+    for (int s = 0; s < b->n_seq; s++) {
+        int first = b->cu_seqlens[s], len = b->cu_seqlens[s + 1] - first;
+        int shared = s ? shared_prefix(b, root, s) : 0;
+        root = shared ? root : s;
+        t->shared[s] = shared;
+        t->cu[s] = T;
+        for (int i = shared; i < len; i++, T++) {
+            t->tokens[T] = b->tokens[first + i];
+            t->pos[T] = i;
+            if (b->targets[first + i] >= 0) {
+                t->at[n] = T;
+                t->from[n] = first + i;
+                t->target[n++] = b->targets[first + i];
+            }
+        }
+        t->cu[s + 1] = T;
+    }
+    t->n_targets = n;
+    t->geo = (struct pack_geometry){.T = T, .seqs = {b->n_seq, t->cu, t->shared}, .pos = t->pos};
+}
+
 static void set_batch(struct model *m, const struct train_batch *b)
 {
     struct model_train *t = m->train;
-    int T = b->cu_seqlens[b->n_seq], longest = 1, n = 0;
+    int longest = 1;
 
-    for (int s = 0; s < b->n_seq; s++) {
-        int from = b->cu_seqlens[s], to = b->cu_seqlens[s + 1];
-        longest = max_int(longest, to - from);
-        for (int i = from; i < to; i++)
-            t->pos[i] = i - from;
-    }
-    for (int i = 0; i < T; i++)
-        if (b->targets[i] >= 0) {
-            t->at[n] = i;
-            t->target[n++] = b->targets[i];
-        }
+    for (int s = 0; s < b->n_seq; s++)
+        longest = max_int(longest, b->cu_seqlens[s + 1] - b->cu_seqlens[s]);
     if (longest > t->rope_positions) {
         free(t->rope);
         t->rope_positions = (longest + 255) / 256 * 256;
         t->rope = model_rope_table(&m->config, t->rope_positions);
     }
-    memcpy(t->tokens, b->tokens, (size_t)T * sizeof *t->tokens);
-    memcpy(t->cu, b->cu_seqlens, ((size_t)b->n_seq + 1) * sizeof *t->cu);
-    t->geo = (struct pack_geometry){.T = T, .n_seq = b->n_seq, .cu = t->cu, .pos = t->pos, .rope = t->rope};
-    t->n_targets = n;
+    set_rows(t, b);
+    t->geo.rope = t->rope;
     t->inv_temp = b->temperature > 0 ? 1.0f / b->temperature : 1.0f;
 }
 
@@ -289,19 +324,19 @@ int model_forward(struct model *m, const struct train_batch *b, float *logp, flo
         return -1;
     set_batch(m, b);
     struct forward_scratch s = {t->h, t->act, t->attn, t->attn_per_thread};
-    int T = t->geo.T, L = m->config.num_layers;
+    int T = t->geo.T, L = m->config.num_layers, given = b->cu_seqlens[b->n_seq];
 
     model_embed(m, T, t->tokens, t->acts[0].x);
     for (int i = 0; i < L; i++)
         model_layer_forward(m, i, &t->geo, &t->acts[i], &s, i + 1 < L ? t->acts[i + 1].x : t->x_last);
     classify(m);
-    memset(logp, 0, (size_t)T * sizeof *logp);
+    memset(logp, 0, (size_t)given * sizeof *logp);
     if (entropy)
-        memset(entropy, 0, (size_t)T * sizeof *entropy);
+        memset(entropy, 0, (size_t)given * sizeof *entropy);
     for (int i = 0; i < t->n_targets; i++) {
-        logp[t->at[i]] = t->logp[i];
+        logp[t->from[i]] = t->logp[i];
         if (entropy)
-            entropy[t->at[i]] = t->entropy[i];
+            entropy[t->from[i]] = t->entropy[i];
     }
     t->ready = true;
     return 0;
@@ -326,8 +361,8 @@ static void classify_backward(struct model *m, const float *dlogp, const float *
     size_t d = (size_t)n.d;
 
     for (int i = 0; i < t->n_targets; i++) {
-        t->dlogp[i] = dlogp[t->at[i]];
-        t->dentropy[i] = dentropy ? dentropy[t->at[i]] : 0;
+        t->dlogp[i] = dlogp[t->from[i]];
+        t->dentropy[i] = dentropy ? dentropy[t->from[i]] : 0;
     }
     for (int i = 0; i < t->n_targets; i += t->chunk) {
         int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
@@ -380,7 +415,7 @@ static void attention_backward(struct model *m, int layer)
 
     op->gemm_mt(T, n.q, n.d, t->dx, n.d, false, p->o, t->datt, n.q, GEMM_SET);
     weight_gradient(m, w->o, T, n.d, n.q, t->dx, n.d, a->att);
-    op->attn_backward_mt(&shape, g->n_seq, g->cu, a->qk, a->qk + n.q, a->qkv + n.q + n.kv, a->att, a->lse, t->datt, t->dqk,
+    op->attn_backward_mt(&shape, &g->seqs, a->qk, a->qk + n.q, a->qkv + n.q + n.kv, a->att, a->lse, t->datt, t->dqk,
                          t->dqk + n.q, t->dqkv + n.q + n.kv, t->attn, t->attn_per_thread);
     op->qk_norm_rope_backward_mt(T, n.heads, n.dim, a->qkv, n.qkv, w->q_norm, a->rstd_q, g->pos, g->rope, t->dqk, ld,
                                  t->dqkv, n.qkv, model_grad_of(m, w->q_norm));
@@ -458,7 +493,7 @@ int model_logits(struct model *m, const int32_t *tokens, int T, float *ret_logit
     for (int i = 0; i < T; i++)
         pos[i] = i;
     float *rope = model_rope_table(&m->config, T);
-    struct pack_geometry g = {.T = T, .n_seq = 1, .cu = cu, .pos = pos, .rope = rope};
+    struct pack_geometry g = {.T = T, .seqs = {1, cu, NULL}, .pos = pos, .rope = rope};
     model_embed(m, T, tokens, a.x);
     for (int i = 0; i < m->config.num_layers; i++) {
         model_layer_forward(m, i, &g, &a, &s, x);

@@ -305,7 +305,8 @@ static void prefill_layers(struct worker *w, int n_seq)
 {
     struct model *m = w->m;
     struct model_dims n = model_dims(m);
-    struct pack_geometry g = {.T = w->pcu[n_seq], .n_seq = n_seq, .cu = w->pcu, .pos = w->pos, .rope = w->run->rope};
+    struct pack_geometry g = {.T = w->pcu[n_seq], .seqs = {n_seq, w->pcu, NULL}, .pos = w->pos,
+                               .rope = w->run->rope};
     struct forward_scratch f = {w->ph, w->pact, w->pattn, w->pattn_per};
     int ld = n.q + n.kv;
 

@@ -286,6 +286,51 @@ static void test_packed_is_solo_bits(void **state)
     model_free(m);
 }
 
+/* Two groups that share a prompt, and a stranger between: the same as one at a time, log-probs bit by bit, gradients up
+ * to rounding. */
+static void test_shared_prompts(void **state)
+{
+    struct model *m = small_model(false, 14);
+    struct err e = ERR_INIT;
+    enum { N = 7, T = 7 * 90 };
+    int prompt[N] = {40, 40, 40, 0, 61, 61, 61}, len[N] = {70, 55, 41, 30, 80, 90, 75}, cu[N + 1] = {0};
+    int32_t tok[T], target[T];
+    float packed[T], solo[T], ent[T], d[T], dent[T];
+
+    random_tokens(tok, T, 15);
+    random_tokens(target, T, 16);
+    for (int s = 0; s < N; s++) {
+        cu[s + 1] = cu[s] + len[s];
+        int root = s < 3 ? 0 : s < 4 ? 3 : 4;
+        memmove(tok + cu[s], tok + cu[root], (size_t)prompt[s] * sizeof *tok);
+        for (int i = 0; i < prompt[s] - 1; i++)
+            target[cu[s] + i] = -1;
+    }
+    for (int t = 0; t < T; t++) {
+        d[t] = 0.01f * (float)(t % 11) - 0.04f;
+        dent[t] = 0.02f * (float)(t % 5) - 0.04f;
+    }
+    assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = T}, &e), 0);
+    float *ref = xcalloc(m->n_params, sizeof *ref);
+    for (int s = 0; s < N; s++) {
+        int one[2] = {0, len[s]};
+        struct train_batch b = {tok + cu[s], one, 1, target + cu[s], 0.8f};
+        assert_int_equal(model_forward(m, &b, solo + cu[s], ent + cu[s], &e), 0);
+        assert_int_equal(model_backward(m, d + cu[s], dent + cu[s], &e), 0);
+    }
+    memcpy(ref, m->grads, m->n_params * sizeof *ref);
+    model_zero_grads(m);
+    assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, N, target, 0.8f}, packed, ent, &e), 0);
+    assert_int_equal(model_backward(m, d, dent, &e), 0);
+    assert_memory_equal(packed, solo, (size_t)cu[N] * sizeof *solo);
+    for (int i = 0; i < m->n_tensors; i++) {
+        const struct model_tensor *t = &m->tensors[i];
+        assert_true(distance(m->grads + t->offset, ref + t->offset, (size_t)t->rows * (size_t)t->cols) < TOLERANCE);
+    }
+    free(ref);
+    model_free(m);
+}
+
 static void test_threads_do_not_matter(void **state)
 {
     struct model *m = small_model(true, 5);
@@ -486,6 +531,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),        cmocka_unit_test(test_golden_live),
         cmocka_unit_test(test_causal_bits),   cmocka_unit_test(test_packed_is_solo_bits),
+        cmocka_unit_test(test_shared_prompts),
         cmocka_unit_test(test_threads_do_not_matter), cmocka_unit_test(test_save_load),
         cmocka_unit_test(test_carries_unknown_tensors), cmocka_unit_test(test_resume_bits),
         cmocka_unit_test(test_bad_config),    cmocka_unit_test(test_bad_batches),

@@ -31,10 +31,4 @@ static double sumsq(size_t n, const float *x)
     }
     return total;
 }
-
-static void scale(size_t n, float *x, float s)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] *= s;
-}
 #endif

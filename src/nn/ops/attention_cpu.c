@@ -1,8 +1,8 @@
 /* attention_cpu.c - causal grouped-query attention over packed sequences. Compiled by isa_*.c, after gemm_cpu.c.
  *
- * A task is one sequence and one kv head. Keys and values are packed once per task; then blocks of BQ queries of each
- * head of the group see all keys up to their own, as two small matrix products and a softmax. The backward pass
- * recomputes the probabilities from the saved log-sum-exp (Dao et al., arXiv 2205.14135):
+ * A task is one sequence (backward: a root and those that share its beginning) and one kv head. Keys and values are
+ * packed once; then blocks of BQ queries of each head of the group see all keys up to their own, as two small matrix
+ * products and a softmax. The backward pass recomputes the probabilities from the saved log-sum-exp (Dao et al., arXiv 2205.14135):
  * dS = P (dP - rowsum(dO O)), dQ = scale dS K, dK += scale dS^T Q, dV += P^T dO. */
 #ifdef ISA_NAME
 #include "nn/ops/ops.h"
@@ -15,7 +15,7 @@ static size_t attn_scratch(const struct attn_shape *s, int max_len)
 {
     size_t len = (size_t)round_nr(max_len), dim = (size_t)round_nr(s->dim);
 
-    return 3 * len * dim + 2 * BQ * len + 2 * BQ * dim + 64;
+    return 5 * len * dim + 2 * BQ * len + 2 * BQ * dim + 64;
 }
 
 static float softmax_row(int n, float scale, float *p, float *ret_max)
@@ -49,72 +49,96 @@ static float softmax_row(int n, float scale, float *p, float *ret_max)
     return v_sum(vs);
 }
 
+/* One sequence of n positions of which the first 'shared' lie at the root's rows and the others at its own. Pointers are
+ * to row 0, head 0; root and own are first rows, so that position i is row root + i or own + i - shared. */
 struct attn_task {
     const struct attn_shape *s;
-    int n, kv;            /* length of the sequence; kv head */
-    const float *q, *k, *v; /* first token of the sequence, head 0 */
+    int n, shared, kv;
+    ptrdiff_t root, own;
     float scale;
 };
 
+static struct attn_task attn_task(const struct attn_shape *s, const struct attn_seqs *seqs, int i, int kv)
+{
+    int shared = seqs->shared ? seqs->shared[i] : 0, r = i;
+
+    while (seqs->shared && seqs->shared[r])
+        r--;
+    return (struct attn_task){s, shared + seqs->cu[i + 1] - seqs->cu[i], shared, kv, seqs->cu[r], seqs->cu[i],
+                              1.0f / sqrtf((float)s->dim)};
+}
+
+/* Rows of one kv head in order of position, (n, dim). */
+static void attn_gather(const struct attn_task *a, const float *x, int ld, float *out)
+{
+    size_t bytes = (size_t)a->s->dim * sizeof *x;
+
+    x += a->kv * a->s->dim;
+    for (int i = 0; i < a->n; i++, out += a->s->dim)
+        memcpy(out, x + (i < a->shared ? a->root + i : a->own + i - a->shared) * ld, bytes);
+}
+
 /* p (rows, ld): scores of queries [i0, i1) against keys [0, i1). */
-static void attn_scores(const struct attn_task *a, int head, int i0, int i1, const float *k_packed, float *p, int ld)
+static void attn_scores(const struct attn_task *a, int head, int i0, int i1, const float *q, const float *k_packed, float *p,
+                        int ld)
 {
     const struct attn_shape *s = a->s;
 
-    gemm_rows(i1 - i0, i1, s->dim, a->q + (ptrdiff_t)i0 * s->ld_q + head * s->dim, s->ld_q, k_packed, p, ld, GEMM_SET);
+    q += (a->own + i0 - a->shared) * s->ld_q + head * s->dim;
+    gemm_rows(i1 - i0, i1, s->dim, q, s->ld_q, k_packed, p, ld, GEMM_SET);
 }
 
-static void attn_task_forward(const struct attn_task *a, float *o, float *lse, float *scratch)
+static void attn_task_forward(const struct attn_task *a, const float *q, const float *k, const float *v, float *o, float *lse,
+                              float *scratch)
 {
     const struct attn_shape *s = a->s;
     int group = s->heads / s->kv_heads, ld = round_nr(a->n);
-    float *kp = scratch, *vp = kp + (size_t)ld * s->dim, *p = vp + (size_t)a->n * round_nr(s->dim);
+    float *kp = scratch, *vp = kp + (size_t)ld * s->dim, *x = vp + (size_t)a->n * round_nr(s->dim);
+    float *p = x + (size_t)a->n * s->dim;
 
-    pack_nt(a->k + a->kv * s->dim, s->ld_k, a->n, s->dim, kp);
-    pack_nn(a->v + a->kv * s->dim, s->ld_v, s->dim, a->n, vp);
-    for (int i0 = 0; i0 < a->n; i0 += BQ) {
+    attn_gather(a, k, s->ld_k, x);
+    pack_nt(x, s->dim, a->n, s->dim, kp);
+    attn_gather(a, v, s->ld_v, x);
+    pack_nn(x, s->dim, s->dim, a->n, vp);
+    for (int i0 = a->shared; i0 < a->n; i0 += BQ) {
         int i1 = i0 + BQ < a->n ? i0 + BQ : a->n;
+        ptrdiff_t t = a->own + i0 - a->shared;
         for (int h = a->kv * group; h < (a->kv + 1) * group; h++) {
-            attn_scores(a, h, i0, i1, kp, p, ld);
+            attn_scores(a, h, i0, i1, q, kp, p, ld);
             for (int i = i0; i < i1; i++) {
                 float *row = p + (ptrdiff_t)(i - i0) * ld, m, sum = softmax_row(i + 1, a->scale, row, &m);
-                for (int j = 0; j <= i; j++)
-                    row[j] /= sum;
+                scale((size_t)i + 1, row, 1.0f / sum);
                 memset(row + i + 1, 0, (size_t)(i1 - i - 1) * sizeof *row);
                 if (lse)
-                    lse[(ptrdiff_t)i * s->heads + h] = m + logf(sum);
+                    lse[(t + i - i0) * s->heads + h] = m + logf(sum);
             }
             // the packed V has a->n rows, of which the first i1 matter: its panels keep their stride
-            gemm_part(i1 - i0, s->dim, i1, a->n, p, ld, vp, o + (ptrdiff_t)i0 * s->ld_o + h * s->dim, s->ld_o,
-                      GEMM_SET);
+            gemm_part(i1 - i0, s->dim, i1, a->n, p, ld, vp, o + t * s->ld_o + h * s->dim, s->ld_o, GEMM_SET);
         }
     }
 }
 
-static void attn_forward_mt(const struct attn_shape *s, int n_seq, const int32_t *cu, const float *q, const float *k,
+static void attn_forward_mt(const struct attn_shape *s, const struct attn_seqs *seqs, const float *q, const float *k,
                             const float *v, float *o, float *lse, float *scratch, size_t per_thread)
 {
 #pragma omp parallel for schedule(dynamic) collapse(2)
-    for (int b = 0; b < n_seq; b++)
+    for (int b = 0; b < seqs->n; b++)
         for (int kv = 0; kv < s->kv_heads; kv++) {
-            ptrdiff_t t = cu[b];
-            struct attn_task a = {s, cu[b + 1] - cu[b], kv, q + t * s->ld_q, k + t * s->ld_k, v + t * s->ld_v,
-                                  1.0f / sqrtf((float)s->dim)};
-            attn_task_forward(&a, o + t * s->ld_o, lse ? lse + t * s->heads : NULL,
-                              scratch + per_thread * (size_t)omp_get_thread_num());
+            struct attn_task a = attn_task(s, seqs, b, kv);
+            attn_task_forward(&a, q, k, v, o, lse, scratch + per_thread * (size_t)omp_get_thread_num());
         }
 }
 
-/* p becomes P, dp becomes scale * dS; columns beyond the query are 0. */
-static void attn_score_gradient(const struct attn_task *a, int head, int i0, int i1, const float *lse, const float *o,
-                                const float *dout, float *p, float *dp, int ld)
+/* p becomes P, dp becomes scale * dS; columns beyond the query are 0. t is the row of query i0. */
+static void attn_score_gradient(const struct attn_task *a, int head, int i0, int i1, ptrdiff_t t, const float *lse,
+                                const float *o, const float *dout, float *p, float *dp, int ld)
 {
     const struct attn_shape *s = a->s;
 
-    for (int i = i0; i < i1; i++) {
-        ptrdiff_t at = (ptrdiff_t)i * s->ld_o + head * s->dim;
+    for (int i = i0; i < i1; i++, t++) {
+        ptrdiff_t at = t * s->ld_o + head * s->dim;
         float *pr = p + (ptrdiff_t)(i - i0) * ld, *dr = dp + (ptrdiff_t)(i - i0) * ld;
-        float l = lse[(ptrdiff_t)i * s->heads + head], d = dot_row(s->dim, o + at, dout + at);
+        float l = lse[t * s->heads + head], d = dot_row(s->dim, o + at, dout + at);
         for (int j = 0; j <= i; j += VL) {
             vf x = v_exp(v_load(pr + j) * a->scale - l); // rows are padded to NR, so whole registers are safe
             v_store(pr + j, x);
@@ -127,50 +151,82 @@ static void attn_score_gradient(const struct attn_task *a, int head, int i0, int
     }
 }
 
+/* out (positions, ld) += x^T b for x (m, ld_x) with a column per position below i1: the shared ones go to the root. */
+static void attn_add_keys(const struct attn_task *a, int i1, int m, const float *x, int ld_x, const float *b, float *out,
+                          int ld)
+{
+    int shared = a->shared < i1 ? a->shared : i1;
+
+    out += a->kv * a->s->dim;
+    if (shared)
+        gemm_cols(shared, a->s->dim, m, x, ld_x, b, out + a->root * ld, ld, GEMM_ADD);
+    gemm_cols(i1 - shared, a->s->dim, m, x + shared, ld_x, b, out + a->own * ld, ld, GEMM_ADD);
+}
+
+struct attn_grads {
+    const float *q, *k, *v, *o, *lse, *dout;
+    float *dq, *dk, *dv;
+};
+
 /* dk and dv of the kv head are summed over the heads of its group in a fixed order; both must be zero before. */
-static void attn_task_backward(const struct attn_task *a, const float *o, const float *lse, const float *dout, float *dq,
-                               float *dk, float *dv, float *scratch)
+static void attn_task_backward(const struct attn_task *a, const struct attn_grads *g, float *scratch)
 {
     const struct attn_shape *s = a->s;
     int group = s->heads / s->kv_heads, ld = round_nr(a->n), dim_r = round_nr(s->dim);
     float *kt = scratch, *vt = kt + (size_t)ld * s->dim, *kp = vt + (size_t)ld * s->dim;
     float *p = kp + (size_t)a->n * dim_r, *dp = p + (size_t)BQ * ld, *qb = dp + (size_t)BQ * ld, *ob = qb + BQ * dim_r;
+    float *x = ob + BQ * dim_r;
 
-    pack_nt(a->k + a->kv * s->dim, s->ld_k, a->n, s->dim, kt);
-    pack_nt(a->v + a->kv * s->dim, s->ld_v, a->n, s->dim, vt);
-    pack_nn(a->k + a->kv * s->dim, s->ld_k, s->dim, a->n, kp);
-    for (int i0 = 0; i0 < a->n; i0 += BQ) {
+    attn_gather(a, g->v, s->ld_v, x);
+    pack_nt(x, s->dim, a->n, s->dim, vt);
+    attn_gather(a, g->k, s->ld_k, x);
+    pack_nt(x, s->dim, a->n, s->dim, kt);
+    pack_nn(x, s->dim, s->dim, a->n, kp);
+    for (int i0 = a->shared; i0 < a->n; i0 += BQ) {
         int i1 = i0 + BQ < a->n ? i0 + BQ : a->n, m = i1 - i0;
+        ptrdiff_t t = a->own + i0 - a->shared;
         for (int h = a->kv * group; h < (a->kv + 1) * group; h++) {
-            ptrdiff_t at_o = (ptrdiff_t)i0 * s->ld_o + h * s->dim, at_q = (ptrdiff_t)i0 * s->ld_q + h * s->dim;
-            attn_scores(a, h, i0, i1, kt, p, ld);
-            gemm_rows(m, i1, s->dim, dout + at_o, s->ld_o, vt, dp, ld, GEMM_SET);
-            attn_score_gradient(a, h, i0, i1, lse, o, dout, p, dp, ld);
-            gemm_part(m, s->dim, i1, a->n, dp, ld, kp, dq + at_q, s->ld_q, GEMM_SET);
-            pack_nn(a->q + at_q, s->ld_q, s->dim, m, qb);
-            pack_nn(dout + at_o, s->ld_o, s->dim, m, ob);
-            gemm_cols(i1, s->dim, m, dp, ld, qb, dk + a->kv * s->dim, s->ld_k, GEMM_ADD);
-            gemm_cols(i1, s->dim, m, p, ld, ob, dv + a->kv * s->dim, s->ld_v, GEMM_ADD);
+            ptrdiff_t at_o = t * s->ld_o + h * s->dim, at_q = t * s->ld_q + h * s->dim;
+            attn_scores(a, h, i0, i1, g->q, kt, p, ld);
+            gemm_rows(m, i1, s->dim, g->dout + at_o, s->ld_o, vt, dp, ld, GEMM_SET);
+            attn_score_gradient(a, h, i0, i1, t, g->lse, g->o, g->dout, p, dp, ld);
+            gemm_part(m, s->dim, i1, a->n, dp, ld, kp, g->dq + at_q, s->ld_q, GEMM_SET);
+            pack_nn(g->q + at_q, s->ld_q, s->dim, m, qb);
+            pack_nn(g->dout + at_o, s->ld_o, s->dim, m, ob);
+            attn_add_keys(a, i1, m, dp, ld, qb, g->dk, s->ld_k);
+            attn_add_keys(a, i1, m, p, ld, ob, g->dv, s->ld_v);
         }
     }
 }
 
-static void attn_backward_mt(const struct attn_shape *s, int n_seq, const int32_t *cu, const float *q, const float *k,
+static void attn_zero(const struct attn_shape *s, int kv, int from, int to, float *dk, float *dv)
+{
+    for (ptrdiff_t t = from; t < to; t++) {
+        memset(dk + t * s->ld_k + kv * s->dim, 0, (size_t)s->dim * sizeof *dk);
+        memset(dv + t * s->ld_v + kv * s->dim, 0, (size_t)s->dim * sizeof *dv);
+    }
+}
+
+/* A root and its followers add to the same rows, so they are one task, in order. */
+static void attn_backward_mt(const struct attn_shape *s, const struct attn_seqs *seqs, const float *q, const float *k,
                              const float *v, const float *o, const float *lse, const float *dout, float *dq, float *dk,
                              float *dv, float *scratch, size_t per_thread)
 {
+    const struct attn_grads g = {q, k, v, o, lse, dout, dq, dk, dv};
+
 #pragma omp parallel for schedule(dynamic) collapse(2)
-    for (int b = 0; b < n_seq; b++)
+    for (int b = 0; b < seqs->n; b++)
         for (int kv = 0; kv < s->kv_heads; kv++) {
-            ptrdiff_t t = cu[b];
-            struct attn_task a = {s, cu[b + 1] - cu[b], kv, q + t * s->ld_q, k + t * s->ld_k, v + t * s->ld_v,
-                                  1.0f / sqrtf((float)s->dim)};
-            for (int i = 0; i < a.n; i++) {
-                memset(dk + (t + i) * s->ld_k + kv * s->dim, 0, (size_t)s->dim * sizeof *dk);
-                memset(dv + (t + i) * s->ld_v + kv * s->dim, 0, (size_t)s->dim * sizeof *dv);
+            int end = b + 1;
+            if (seqs->shared && seqs->shared[b])
+                continue;
+            while (end < seqs->n && seqs->shared && seqs->shared[end])
+                end++;
+            attn_zero(s, kv, seqs->cu[b], seqs->cu[end], dk, dv);
+            for (int i = b; i < end; i++) {
+                struct attn_task a = attn_task(s, seqs, i, kv);
+                attn_task_backward(&a, &g, scratch + per_thread * (size_t)omp_get_thread_num());
             }
-            attn_task_backward(&a, o + t * s->ld_o, lse + t * s->heads, dout + t * s->ld_o, dq + t * s->ld_q,
-                               dk + t * s->ld_k, dv + t * s->ld_v, scratch + per_thread * (size_t)omp_get_thread_num());
         }
 }
 #endif

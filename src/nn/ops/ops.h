@@ -24,6 +24,15 @@ struct attn_shape {
     int ld_q, ld_k, ld_v, ld_o; /* row strides: token to token; head h is at + h * dim */
 };
 
+/* Packed sequences. Sequence i owns rows [cu[i], cu[i+1]). With shared (NULL: none) its first shared[i] positions are not
+ * stored again: they are the first ones of the latest sequence before it that shares nothing (its root), and its own rows
+ * continue behind them. */
+struct attn_seqs {
+    int n;
+    const int32_t *cu;     // (n + 1)
+    const int32_t *shared; // (n), 0 for a root; shared[0] == 0
+};
+
 struct ops {
     const char *name;
     int nr, mr;
@@ -61,9 +70,9 @@ struct ops {
     /* attention_cpu.c: causal, per sequence; scale = dim^-0.5; kv head of h is h / (heads / kv_heads).
      * lse (T, heads): log-sum-exp of each row of scores. scratch: attn_scratch floats per thread. */
     size_t (*attn_scratch)(const struct attn_shape *s, int max_len);
-    void (*attn_forward_mt)(const struct attn_shape *s, int n_seq, const int32_t *cu, const float *q, const float *k,
+    void (*attn_forward_mt)(const struct attn_shape *s, const struct attn_seqs *seqs, const float *q, const float *k,
                             const float *v, float *o, float *lse, float *scratch, size_t per_thread);
-    void (*attn_backward_mt)(const struct attn_shape *s, int n_seq, const int32_t *cu, const float *q, const float *k,
+    void (*attn_backward_mt)(const struct attn_shape *s, const struct attn_seqs *seqs, const float *q, const float *k,
                              const float *v, const float *o, const float *lse, const float *dout, float *dq, float *dk,
                              float *dv, float *scratch, size_t per_thread);
     /* One row of probabilities: p[0..n) = exp(scale * p - m) where m is their maximum and scale applied first;

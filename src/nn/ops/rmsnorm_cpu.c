@@ -21,6 +21,12 @@ INLINE float dot_row(int d, const float *a, const float *b)
     return v_sum(s0 + s1) + rest;
 }
 
+static void scale(size_t n, float *x, float s)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] *= s;
+}
+
 INLINE float rms_scale(int d, const float *x, double eps)
 {
     return (float)(1.0 / sqrt((double)dot_row(d, x, x) / d + eps));
