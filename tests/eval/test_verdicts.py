@@ -1,0 +1,170 @@
+"""test_verdicts.py - end to end: real candidates through 'musacoder eval', every category, in one process per task."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import candidates as corpus  # noqa: E402
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+
+
+def musacoder(*args, stdin=None):
+    return subprocess.run([EXE, *args], input=stdin, capture_output=True, text=True, timeout=280)
+
+
+class Verdicts(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        os.environ["MUSACODER_CACHE_DIR"] = os.path.join(self.dir.name, "cache")
+
+    def tearDown(self):
+        self.dir.cleanup()
+
+    def write(self, name, text):
+        path = os.path.join(self.dir.name, name)
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def judge(self, task, rows, *options):
+        task = self.write("task.py", task)
+        paths = []
+        for i, (name, _, _, source) in enumerate(rows):
+            response = "```" in source or not any(w in source for w in ("class", "import", "="))
+            paths.append(self.write(f"{i}{'.txt' if response else '.py'}", source))
+        p = musacoder("eval", "--task", task, "--json", *options, *paths)
+        self.assertIn(p.returncode, (0, 1), p.stderr)
+        verdicts = [json.loads(line) for line in p.stdout.splitlines()]
+        self.assertEqual(len(verdicts), len(rows), p.stderr)
+        return verdicts, p.returncode
+
+    def expect(self, rows, verdicts):
+        wrong = []
+        for (name, category, words, _), v in zip(rows, verdicts):
+            want = category if isinstance(category, tuple) else (category,)
+            if v["category"] not in want:
+                wrong.append(f"{name}: {v['category']} instead of {category}: {v['feedback']}")
+            wrong += [f"{name}: no '{w}' in: {v['feedback']}" for w in words if w not in v["feedback"]]
+            if len(v["feedback"]) > 1500:
+                wrong.append(f"{name}: feedback of {len(v['feedback'])} characters")
+            reward = 1 if v["category"] is None else None
+            if reward is not None and v["reward"] != reward or v["category"] and not -1 <= v["reward"] < 0:
+                wrong.append(f"{name}: reward {v['reward']}")
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    def test_relu(self):
+        verdicts, code = self.judge(corpus.RELU_TASK, corpus.RELU, "--trials", "1", "--timeout", "8")
+        self.expect(corpus.RELU, verdicts)
+        self.assertEqual(code, 1)
+
+    def test_parameters(self):
+        verdicts, _ = self.judge(corpus.LINEAR_TASK, corpus.LINEAR, "--trials", "1", "--timeout", "20")
+        self.expect(corpus.LINEAR, verdicts)
+        self.assertEqual([v["correctness"]["params"] for v in verdicts[:3]], ["name", "order", "seed"])
+
+    def test_several_outputs(self):
+        verdicts, _ = self.judge(corpus.SEVERAL_TASK, corpus.SEVERAL, "--trials", "2", "--timeout", "20")
+        self.expect(corpus.SEVERAL, verdicts)
+
+    def test_record_and_cache(self):
+        rows = corpus.RELU[:1]
+        first, code = self.judge(corpus.RELU_TASK, rows, "--trials", "1")
+        self.assertEqual(code, 0)
+        again, _ = self.judge(corpus.RELU_TASK, rows, "--trials", "1")
+        self.assertTrue(again[0].pop("cached"))
+        self.assertEqual(first[0], again[0])
+        for key in ("schema", "task", "task_sha256", "candidate_sha256", "backend", "protocol", "status", "category", "stage",
+                    "extraction", "compile", "correctness", "legality", "performance", "reward", "feedback", "stage_ms",
+                    "environment"):
+            self.assertIn(key, first[0])
+        self.assertEqual(first[0]["schema"], "musacoder.verdict/1")
+        self.assertEqual(first[0]["compile"]["cache"], "miss")
+        self.assertIsNone(first[0]["performance"])
+
+    def test_kernelbench_protocol(self):
+        rows = [r for r in corpus.RELU if r[0] in ("honest", "wrong index", "torch in forward")]
+        verdicts, _ = self.judge(corpus.RELU_TASK, rows, "--protocol", "kernelbench")
+        self.expect(rows, verdicts)
+        self.assertEqual(verdicts[0]["correctness"]["trials"], 5)
+
+    def test_standard_input(self):
+        task = self.write("task.py", corpus.RELU_TASK)
+        p = musacoder("eval", "--task", task, "--trials", "1", "-", stdin="```python\n" + corpus.GOOD + "```")
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        self.assertIn("passed", p.stdout)
+
+
+class BadInput(unittest.TestCase):
+    def expect_line(self, p, code, *words):
+        self.assertEqual(p.returncode, code, p.stdout + p.stderr)
+        lines = [x for x in p.stderr.splitlines() if x.strip()]
+        self.assertEqual(len(lines), 1, p.stderr)
+        for w in words:
+            self.assertIn(w, lines[0])
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.path = lambda n: os.path.join(self.dir.name, n)
+
+    def tearDown(self):
+        self.dir.cleanup()
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def test_files(self):
+        ok = self.write("ok.py", corpus.GOOD)
+        task = self.write("t.py", corpus.RELU_TASK)
+        self.expect_line(musacoder("eval", "--task", self.path("none.py"), ok), 2, "none.py")
+        self.expect_line(musacoder("eval", "--task", task, self.path("none.py")), 2, "none.py")
+        self.expect_line(musacoder("eval", "--task", task), 2, "candidate")
+        self.expect_line(musacoder("eval", ok), 2, "--task")
+        self.expect_line(musacoder("eval", "--task", ok, ok), 2, "ok", "Model")
+        self.expect_line(musacoder("eval", "--task", task, "--protocol", "none", ok), 2, "none")
+        self.expect_line(musacoder("eval", "--task", task, "--trials", "0", ok), 2, "trials")
+        self.expect_line(musacoder("eval", "--worker"), 2, "--queue")
+
+    def test_broken_tasks(self):
+        ok = self.write("ok.py", corpus.GOOD)
+        raising = self.write("r.py", corpus.RELU_TASK.replace("torch.relu(x)", "undefined_name(x)"))
+        self.expect_line(musacoder("eval", "--task", raising, ok), 2, "undefined_name")
+        large = self.write("l.py", corpus.RELU_TASK.replace("16, 37", "1000, 1000"))
+        self.expect_line(musacoder("eval", "--task", large, "--max-elements", "1000", ok), 2, "shrink")
+
+
+class Shrink(unittest.TestCase):
+    TASK = corpus.LINEAR_TASK.replace("import torch.nn as nn\n", "import torch.nn as nn\n\nbatch, n_in, n_out = 1 << 14, 4096, "
+                                     "8192\n").replace("5, 19", "batch, n_in").replace("[19, 11]", "[n_in, n_out]")
+
+    def test_shrink(self):
+        with tempfile.TemporaryDirectory() as d:
+            path, out = os.path.join(d, "t.py"), os.path.join(d, "small.py")
+            with open(path, "w") as f:
+                f.write(self.TASK)
+            p = musacoder("shrink", path, "--max-elements", "4096", "--out", out)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            with open(out) as f:
+                text = f.read()
+            line = [x for x in text.splitlines() if x.startswith("batch")][0]
+            b, i, o = (int(x) for x in line.split("=")[1].split(","))
+            self.assertLessEqual(max(b * i, b * o, i * o), 4096)
+            self.assertGreater(min(b, i, o), 1)
+            self.assertEqual(text.replace(line, ""), self.TASK.replace("batch, n_in, n_out = 1 << 14, 4096, 8192", ""))
+            with open(path, "w") as f:
+                f.write(corpus.RELU_TASK.replace("torch.randn(rows, cols)", "torch.randn(512, 512)"))
+            p = musacoder("shrink", path, "--max-elements", "100")
+            self.assertEqual(p.returncode, 2)
+            self.assertIn("module-level", p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
