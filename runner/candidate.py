@@ -102,7 +102,6 @@ class Session:
         before = values.Packer(sim.from_device)
         before.tree(given)
         sim.set_ablation(bool(req.get("ablation")))
-        sim.poison()
         packer = values.Packer(sim.from_device)
         sim.trace.start("forward")
         try:
