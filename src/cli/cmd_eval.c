@@ -1,0 +1,223 @@
+/* cmd_eval.c - 'musacoder eval': verdicts for candidates of one task, or a worker of a verdict queue. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "eval/eval.h"
+#include "eval/feedback.h"
+
+#define CANDIDATE_MAX ((size_t)8 << 20)
+
+static const struct opt rows[] = {
+    {"eval", "task", OPT_STR, NULL, "the task: a KernelBench-format Python file"},
+    {"eval", "backend", OPT_CHOICE, "sim", "sim: where candidates run"},
+    {"eval", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: tolerance per task from an fp64 oracle on five input "
+                                               "regimes, or the published algorithm"},
+    {"eval", "trials", OPT_INT, "5", "draws per input regime (strict), trials (kernelbench)"},
+    {"eval", "timeout", OPT_REAL, "30", "seconds one candidate may run; builds have a limit of their own"},
+    {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take"},
+    {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},
+    {"eval", "max-elements", OPT_INT, "4194304", "largest tensor of a task on sim; see 'musacoder shrink'"},
+    {"eval", "jobs", OPT_INT, "0", "candidates that run at once; 0 = one per CPU"},
+    {"eval", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
+    {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer"},
+    {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},
+    {"eval", "worker", OPT_BOOL, "false", "serve a verdict queue until its owner goes away"},
+    {"eval", "queue", OPT_STR, NULL, "the queue file of --worker"},
+    {"eval", "name", OPT_STR, NULL, "the name of a --worker"},
+    {0},
+};
+
+struct texts {
+    struct eval_candidate *c;
+    struct buf *text;
+    int n;
+};
+
+static void texts_free(struct texts *t)
+{
+    for (int i = 0; i < t->n; i++)
+        buf_free(&t->text[i]);
+    free(t->c);
+    free(t->text);
+}
+
+static int read_stdin(struct buf *b, struct err *e)
+{
+    char chunk[65536];
+    ssize_t n;
+
+    while ((n = read(0, chunk, sizeof chunk)) > 0)
+        buf_add(b, chunk, (size_t)n);
+    if (n < 0)
+        return err_sys(e, "cannot read standard input");
+    return b->cut ? err_set(e, ERR_INPUT, "standard input is larger than %zu bytes", b->max) : 0;
+}
+
+static bool is_python(const char *path)
+{
+    size_t n = strlen(path);
+
+    return n > 3 && !strcmp(path + n - 3, ".py");
+}
+
+/* A .py file is a program, standard input is what it looks like, any other file is a response. */
+static int read_candidates(const struct opts *o, struct texts *t, struct err *e)
+{
+    t->c = xcalloc((size_t)o->n_args, sizeof *t->c);
+    t->text = xcalloc((size_t)o->n_args, sizeof *t->text);
+    for (int i = 0; i < o->n_args; i++) {
+        const char *path = o->args[i];
+        bool in = !strcmp(path, "-");
+
+        buf_init(&t->text[i], CANDIDATE_MAX);
+        t->n = i + 1;
+        if ((in ? read_stdin(&t->text[i], e) : file_read(path, &t->text[i], e)) < 0)
+            return -1;
+        t->c[i] = (struct eval_candidate){.name = in ? "(standard input)" : path, .text = t->text[i].p, .n = t->text[i].n,
+                                          .kind = in ? EXTRACT_AUTO : is_python(path) ? EXTRACT_FILE : EXTRACT_RESPONSE};
+    }
+    return 0;
+}
+
+struct tally {
+    bool json;
+    int n, passed, infra;
+};
+
+static void print_stages(const json_t *v)
+{
+    const char *stage;
+    json_t *ms;
+
+    printf("  ");
+    json_object_foreach(json_object_get(v, "stage_ms"), stage, ms)
+        if (strcmp(stage, "reward") && strcmp(stage, "feedback") && strcmp(stage, "performance"))
+            printf("%s %.0f ms  ", stage, json_num_value(ms));
+    printf("%s\n", json_flag(v, "cached", false) ? "(cached)" : "");
+}
+
+static void print_indented(const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+
+        printf("  | %.*s\n", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void print_human(const json_t *v)
+{
+    const char *status = json_str(v, "status", "?"), *category = json_str(v, "category", NULL);
+    const json_t *reward = json_object_get(v, "reward");
+    struct buf line;
+
+    buf_init(&line, 400);
+    feedback_line(v, &line);
+    printf("%s: %s%s%s%s", json_str(v, "candidate", "?"), status, category ? ", " : "", category ? category : "",
+           category ? " in " : "");
+    printf("%s", category ? json_str(v, "stage", "") : "");
+    if (json_is_number(reward))
+        printf(", reward %g", json_number_value(reward));
+    printf(" - %s\n", line.p);
+    print_stages(v);
+    if (category)
+        print_indented(json_str(v, "feedback", ""));
+    buf_free(&line);
+}
+
+static int report(int i, const json_t *v, void *ctx, struct err *e)
+{
+    struct tally *t = ctx;
+    char *text;
+
+    (void)i;
+    t->n++;
+    t->passed += !strcmp(json_str(v, "status", ""), "passed");
+    t->infra += !strcmp(json_str(v, "status", ""), "infra");
+    if (t->json) {
+        text = json_text(v);
+        puts(text);
+        free(text);
+    } else {
+        print_human(v);
+    }
+    if (fflush(stdout) != 0)
+        return err_sys(e, "cannot write to standard output");
+    return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
+}
+
+static int judge_all(const struct opts *o, struct eval *ev, const struct task *task, const struct texts *t,
+                     const struct eval_options *eo, struct err *e)
+{
+    struct tally tally = {.json = opts_bool(o, "json")};
+
+    if (eval_many(ev, task, t->c, t->n, eo, report, &tally, e) < 0)
+        return -1;
+    if (!tally.json && tally.n > 1)
+        printf("%d of %d passed%s\n", tally.passed, tally.n, tally.infra ? ", some could not be judged" : "");
+    return tally.infra ? EXIT_UNFIT : tally.passed == tally.n ? EXIT_OK : EXIT_FAILED;
+}
+
+static int run_worker(const struct opts *o, const struct eval_config *c, struct err *e)
+{
+    struct eval *ev;
+    int rc;
+
+    if (!opts_has(o, "queue"))
+        return err_set(e, ERR_INPUT, "--worker needs --queue FILE");
+    if (eval_open(c, &ev, e) < 0)
+        return -1;
+    rc = eval_worker(ev, opts_str(o, "queue"), opts_has(o, "name") ? opts_str(o, "name") : "worker", e);
+    eval_close(ev);
+    return rc < 0 ? -1 : EXIT_OK;
+}
+
+static int run_candidates(const struct opts *o, const struct eval_config *c, struct err *e)
+{
+    struct eval_options eo = {.backend = opts_str(o, "backend"), .protocol = opts_str(o, "protocol"),
+                              .trials = (int)opts_int(o, "trials"), .timeout_s = opts_real(o, "timeout"),
+                              .build_timeout_s = opts_real(o, "build-timeout"), .seed = opts_int(o, "seed"),
+                              .max_elements = opts_int(o, "max-elements")};
+    struct texts t = {0};
+    struct task task = {0};
+    struct eval *ev = NULL;
+    int rc = -1;
+
+    if (eval_options_check(&eo, e) == 0 && task_read(opts_str(o, "task"), &task, e) == 0 && read_candidates(o, &t, e) == 0 &&
+        eval_open(c, &ev, e) == 0)
+        rc = judge_all(o, ev, &task, &t, &eo, e);
+    eval_close(ev);
+    texts_free(&t);
+    task_free(&task);
+    return rc;
+}
+
+static int eval_run(const struct opts *o, struct err *e)
+{
+    struct eval_config c = {.jobs = (int)opts_int(o, "jobs"), .no_jail = !strcmp(opts_str(o, "jail"), "none"),
+                            .no_cache = !opts_bool(o, "cache")};
+
+    if (opts_bool(o, "worker"))
+        return run_worker(o, &c, e);
+    if (!opts_has(o, "task"))
+        return err_set(e, ERR_INPUT, "no task; give one with --task TASK.py");
+    if (o->n_args == 0)
+        return err_set(e, ERR_INPUT, "no candidate; name files, or '-' for standard input");
+    return run_candidates(o, &c, e);
+}
+
+const struct command cmd_eval = {
+    "eval", "is this kernel right and legal, and why not?", "--task TASK.py [options] CANDIDATE...",
+    "Judges candidates (Python files that define ModelNew, or model responses with one in a code fence; '-' reads\n"
+    "standard input) against a PyTorch task: extraction, compilation, correctness on fresh data, legality, reward.\n"
+    "Exit code: 0 all passed, 1 some failed, 2 usage or broken task, 3 some could not be judged.\n\n",
+    rows, eval_run};
