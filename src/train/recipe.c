@@ -11,7 +11,9 @@
 #include "base/mem.h"
 #include "base/opt.h"
 
-static const char *const top_keys[] = {"name", "seed", "stages", "bench-after", NULL};
+#define MAX_BASES 4
+
+static const char *const top_keys[] = {"name", "base", "seed", "stages", "bench-after", NULL};
 
 static bool in_list(const char *const *list, const char *word)
 {
@@ -126,16 +128,61 @@ json_t *recipe_parse(const char *text, size_t n, const char *what, const char *c
     return v;
 }
 
-json_t *recipe_read(const char *path, const char *const *sections, struct err *e)
+/* Keys of 'over' win; sections are merged key by key. */
+static void merge(json_t *base, const json_t *over)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach((json_t *)over, key, v) {
+        json_t *old = json_object_get(base, key);
+
+        if (json_is_object(old) && json_is_object(v))
+            json_object_update(old, v);
+        else if (!json_is_null(v) || !json_is_object(old))
+            json_object_set(base, key, v);
+    }
+    json_object_del(base, "base");
+}
+
+/* "recipes/control.yaml", "quickstart.yaml" -> "recipes/quickstart.yaml" */
+static char *beside(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (!slash || *name == '/')
+        return xstrdup(name);
+    return xasprintf("%.*s/%s", (int)(slash - path), path, name);
+}
+
+static json_t *read_at(const char *path, const char *const *sections, int depth, struct err *e)
 {
     struct buf b;
-    json_t *v = NULL;
+    json_t *v = NULL, *base;
+    char *base_path;
 
     buf_init(&b, 1 << 20);
     if (file_read(path, &b, e) == 0)
         v = recipe_parse(b.p, b.n, path, sections, e);
     buf_free(&b);
-    return v;
+    if (!v || !json_str(v, "base", NULL))
+        return v;
+    if (depth == MAX_BASES) {
+        err_set(e, ERR_INPUT, "%s: 'base' goes deeper than %d recipes", path, MAX_BASES);
+        json_decref(v);
+        return NULL;
+    }
+    base_path = beside(path, json_str(v, "base", ""));
+    if ((base = read_at(base_path, sections, depth + 1, e)))
+        merge(base, v);
+    free(base_path);
+    json_decref(v);
+    return base;
+}
+
+json_t *recipe_read(const char *path, const char *const *sections, struct err *e)
+{
+    return read_at(path, sections, 0, e);
 }
 
 int recipe_set(json_t *recipe, const char *assignment, const char *const *sections, struct err *e)

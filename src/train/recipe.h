@@ -6,6 +6,8 @@
  *   bench-after: sft rft rl_single rl_multi
  *   sft: {steps: 700, lr: 1e-3}
  *
+ * 'base: FILE' starts from another recipe in the same folder; what this one says wins, key by key.
+ *
  * Keys of a section are the flags of its command; they are checked where the command's rows are known (cli/cmd_run.c). */
 #ifndef MC_TRAIN_RECIPE_H
 #define MC_TRAIN_RECIPE_H

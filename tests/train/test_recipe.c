@@ -3,9 +3,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "train/recipe.h"
 
@@ -73,8 +75,38 @@ static void bad_sets(void **state)
     json_decref(r);
 }
 
+static void based(void **state)
+{
+    (void)state;
+    static const char a[] = "name: a\nseed: 1\nstages: synth sft\nsft: {steps: 10, lr: 1}\n";
+    static const char b[] = "base: a.yaml\nname: b\nstages: sft\nsft: {steps: 20}\n", c[] = "base: c.yaml\n";
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("recipe", &e), *pa = path_join(dir, "a.yaml"), *pb = path_join(dir, "b.yaml"),
+         *pc = path_join(dir, "c.yaml");
+    json_t *r;
+
+    assert_int_equal(file_write(pa, a, sizeof a - 1, &e) + file_write(pb, b, sizeof b - 1, &e) +
+                     file_write(pc, c, sizeof c - 1, &e), 0);
+    r = recipe_read(pb, sections, &e);
+    assert_non_null(r);
+    assert_string_equal(json_str(r, "name", ""), "b");
+    assert_string_equal(json_str(r, "stages", ""), "sft");
+    assert_null(json_object_get(r, "base"));
+    assert_int_equal(json_i64(json_object_get(r, "sft"), "steps", 0), 20);
+    assert_int_equal(json_i64(json_object_get(r, "sft"), "lr", 0), 1);
+    json_decref(r);
+    assert_null(recipe_read(pc, sections, &e)); // a circle
+    assert_non_null(strstr(e.msg, "deeper"));
+    dir_remove(dir, NULL);
+    free(dir);
+    free(pa);
+    free(pb);
+    free(pc);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good), cmocka_unit_test(bad), cmocka_unit_test(bad_sets)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good), cmocka_unit_test(bad), cmocka_unit_test(bad_sets),
+                                       cmocka_unit_test(based)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
