@@ -61,8 +61,24 @@ static struct pending {
     uint8_t before[16];
     const void *pc;
     char message[400];
-    struct fiber *who;
+    struct simt_dim3u block;
+    int thread;
 } pending;
+
+/* A plain read that conflicts with an atomic write may be the first half of a compare-and-swap loop, which reads
+ * without care and then lets the atomic decide. Whether the code at its address is that shows only when some thread
+ * goes on to the atomic, so such reports wait for the end of the launch. */
+#define MAX_READS 64
+static struct waiting_read {
+    const void *pc;
+    char message[400];
+    struct simt_dim3u block;
+    int thread;
+} waiting_reads[MAX_READS];
+static int n_waiting_reads;
+static struct { const void *pc; uintptr_t addr; int thread; } last_read;
+static const void *loop_reads[MAX_READS]; /* places known to be such loops */
+static int n_loop_reads;
 
 static access_t pack(int thread, uint32_t epoch, unsigned bytes, access_t flags)
 {
@@ -182,16 +198,11 @@ static void race_message(uintptr_t addr, const char *verb, access_t other, int32
 
 static void decide_pending(void)
 {
-    struct fiber *now = run.current;
-
     if (!pending.set)
         return;
     pending.set = false;
-    if (!memcmp(pending.addr, pending.before, pending.bytes))
-        return;
-    run.current = pending.who;
-    finding("race", pending.pc, true, "%s", pending.message);
-    run.current = now;
+    if (memcmp(pending.addr, pending.before, pending.bytes))
+        finding_by(pending.block, pending.thread, "race", pending.pc, pending.message);
 }
 
 void check_suspend(void)
@@ -207,8 +218,50 @@ static void defer(uintptr_t addr, size_t bytes, const void *pc, const char *mess
     pending.bytes = bytes > sizeof pending.before ? sizeof pending.before : bytes;
     memcpy(pending.before, pending.addr, pending.bytes);
     pending.pc = pc;
-    pending.who = run.current;
+    pending.block = blockIdx;
+    pending.thread = run.current->thread;
     snprintf(pending.message, sizeof pending.message, "%s", message);
+}
+
+static bool is_loop_read(const void *pc)
+{
+    for (int i = 0; i < n_loop_reads; i++)
+        if (loop_reads[i] == pc)
+            return true;
+    return false;
+}
+
+static void note_atomic_after(uintptr_t addr)
+{
+    if (last_read.pc && last_read.addr == addr && last_read.thread == run.current->thread &&
+        n_loop_reads < MAX_READS && !is_loop_read(last_read.pc))
+        loop_reads[n_loop_reads++] = last_read.pc;
+}
+
+static void wait_for_atomic(const void *pc, const char *message)
+{
+    struct waiting_read *w = &waiting_reads[n_waiting_reads];
+
+    for (int i = 0; i < n_waiting_reads; i++)
+        if (waiting_reads[i].pc == pc)
+            return;
+    if (n_waiting_reads == MAX_READS || is_loop_read(pc))
+        return;
+    w->pc = pc;
+    w->block = blockIdx;
+    w->thread = run.current->thread;
+    snprintf(w->message, sizeof w->message, "%s", message);
+    n_waiting_reads++;
+}
+
+static void decide_waiting_reads(void)
+{
+    for (int i = 0; i < n_waiting_reads; i++)
+        if (!is_loop_read(waiting_reads[i].pc))
+            finding_by(waiting_reads[i].block, waiting_reads[i].thread, "race", waiting_reads[i].pc,
+                       waiting_reads[i].message);
+    n_waiting_reads = n_loop_reads = 0;
+    last_read.pc = NULL;
 }
 
 /* ---- the race rule ---- */
@@ -269,7 +322,9 @@ static void track(struct cell *c, uint32_t first, const struct access *a, unsign
 
     if (unordered(c->write, first, me, bytes, false) && !(a->atomic && (c->write & ATOMIC_ACCESS))) {
         race_message(a->addr, a->write ? "write" : "read", c->write, c->write_pc, "write", message, sizeof message);
-        if (a->write && !a->atomic)
+        if (!a->write && (c->write & ATOMIC_ACCESS))
+            wait_for_atomic(a->pc, message);
+        else if (a->write && !a->atomic)
             defer(a->addr, a->bytes, a->pc, message);
         else
             finding("race", a->pc, true, "%s", message);
@@ -279,8 +334,12 @@ static void track(struct cell *c, uint32_t first, const struct access *a, unsign
         race_message(a->addr, "write", c->read, c->read_pc, "read", message, sizeof message);
         defer(a->addr, a->bytes, a->pc, message);
     }
-    if (a->read && !a->atomic)
+    if (a->read && !a->atomic) {
+        last_read.pc = a->pc;
+        last_read.addr = a->addr;
+        last_read.thread = me;
         note_read(c, first, now, relative(a->pc), me);
+    }
     if (a->write) {
         c->write = now;
         c->write_pc = relative(a->pc);
@@ -411,11 +470,27 @@ static void misaligned(const void *p, size_t bytes, const void *pc)
     stop_here(CUDA_MISALIGNED);
 }
 
+/* Most accesses: an aligned word of the tensor that was touched last, read before in this interval and not written in
+ * this launch, or shared memory read again. Nothing to decide, nothing to record. */
+static bool known_read(uintptr_t addr, int me)
+{
+    const struct range *r = last_range;
+    const struct cell *c;
+
+    if (!r || !r->shadow || addr - r->lo >= r->hi - r->lo)
+        return false;
+    c = &r->shadow[(addr - (r->lo & ~(uintptr_t)3)) / 4];
+    return interval_of(c->write) < launch_first && interval_of(c->read) == interval && bytes_of(c->read) == 15 &&
+           ((c->read & MULTI) || thread_of(c->read) == me);
+}
+
 static __attribute__((noinline)) void look(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
 {
     struct access a = {(uintptr_t)p, bytes, write, !write, false, pc};
 
     if (!run.current)
+        return;
+    if (!write && bytes == 4 && ((uintptr_t)p & 3) == 0 && !pending.set && known_read((uintptr_t)p, run.current->thread))
         return;
     if (aligned && bytes <= 16 && ((uintptr_t)p & (bytes - 1)))
         misaligned(p, bytes, pc);
@@ -437,6 +512,7 @@ void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read)
         return;
     if ((uintptr_t)p & (bytes - 1))
         misaligned(p, bytes, pc);
+    note_atomic_after((uintptr_t)p);
     access_memory(&a);
     if ((uintptr_t)p - (uintptr_t)simt_dynamic_shared < SHARED_OPTIN || n_blocks == 0)
         return;
@@ -487,6 +563,8 @@ void check_launch_end(void)
     if (pending.set)
         decide_pending();
     pending.set = false;
+    if (check_now)
+        decide_waiting_reads();
     check_now = false;
 }
 

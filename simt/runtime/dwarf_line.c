@@ -260,6 +260,7 @@ struct search {
     bool have_prev;
     uint64_t prev_addr, prev_file, own_file;
     int prev_line, own_line;
+    bool exact;
 };
 
 static bool is_own(const struct unit *u, struct search *q, uint64_t file)
@@ -280,6 +281,7 @@ static int row_done(const struct unit *u, struct search *q, uint64_t addr)
     }
     if (addr <= q->addr)
         return 0;
+    q->exact = q->own_line == q->prev_line && q->own_file == q->prev_file;
     if (q->own_line) {
         file_name(u, q->own_file, q->path, q->n);
         return q->own_line;
@@ -370,7 +372,7 @@ static int search_unit(const struct unit *u, struct search *q)
 }
 
 int dwarf_line_of(const struct sections *s, uint64_t addr, uint64_t lo, bool (*foreign)(const char *path), char *path,
-                  size_t n)
+                  size_t n, bool *exact)
 {
     struct reader r = {s->line, s->line + s->n_line, false};
     struct search q = {.addr = addr, .lo = lo, .foreign = foreign, .path = path, .n = n};
@@ -378,8 +380,10 @@ int dwarf_line_of(const struct sections *s, uint64_t addr, uint64_t lo, bool (*f
     int line;
 
     while (s->line && r.p < r.end && read_unit(s, &r, &u))
-        if (u.line_range && (line = search_unit(&u, &q)) > 0)
+        if (u.line_range && (line = search_unit(&u, &q)) > 0) {
+            *exact = q.exact;
             return line;
+        }
     path[0] = 0;
     return 0;
 }

@@ -13,8 +13,8 @@ struct sections {
 
 /* The row that covers address addr, looking at rows from address lo on (the start of its function). If that row's file
  * is foreign (a header of ours or the system's: inlined code), the closest row before it that is not foreign is taken.
- * Writes the file's path, and returns the line, 0 if there is none. */
+ * Writes the file's path and whether the row itself was taken, and returns the line, 0 if there is none. */
 int dwarf_line_of(const struct sections *s, uint64_t addr, uint64_t lo, bool (*foreign)(const char *path), char *path,
-                  size_t n);
+                  size_t n, bool *exact);
 
 #endif

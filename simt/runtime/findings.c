@@ -78,6 +78,18 @@ void finding(const char *kind, const void *pc, bool after_call, const char *fmt,
     fill(&records[n_records++], kind, pc, message);
 }
 
+void finding_by(struct simt_dim3u block, int thread, const char *kind, const void *pc, const char *message)
+{
+    int n = n_records;
+
+    finding(kind, pc, true, "%s", message);
+    if (n_records == n)
+        return;
+    records[n].in_kernel = true;
+    records[n].block = block;
+    records[n].thread = thread_index[thread];
+}
+
 void count_launch(const char *kernel, uint64_t threads, bool failed)
 {
     int i;
@@ -143,12 +155,12 @@ static void add_string(struct text *t, const char *s)
 
 static struct source_line place(const struct record *r)
 {
-    struct source_line l = {NULL, 0};
+    struct source_line l = {NULL, 0, false};
 
     if (r->pc)
         l = line_of(r->pc);
     if (!l.line && r->file[0])
-        l = (struct source_line){r->file, r->line};
+        l = (struct source_line){r->file, r->line, true};
     return l;
 }
 

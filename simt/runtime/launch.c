@@ -152,7 +152,7 @@ static void compare_places(const void *pc)
         return;
     a = line_of((const char *)run.block.barrier_pc - 1);
     c = line_of((const char *)pc - 1);
-    if (a.line && c.line && a.line != c.line)
+    if (a.exact && c.exact && a.line != c.line)
         finding("divergence", pc, true, "threads of one block wait at different barriers: line %d and line %d; "
                 "__syncthreads must be reached by all threads together", a.line, c.line);
 }

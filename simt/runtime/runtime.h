@@ -131,12 +131,15 @@ void shadow_free(struct range *r);
 /* pc: an address in the guilty code (after_call: a return address), or NULL: then the launch's line is used. */
 void finding(const char *kind, const void *pc, bool after_call, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same for a thread that has gone on since. */
+void finding_by(struct simt_dim3u block, int thread, const char *kind, const void *pc, const char *message);
 void count_launch(const char *kernel, uint64_t threads, bool failed);
 
 /* ---- symbols.c ---- */
 struct source_line {
     const char *file; /* valid for the process's life; NULL if unknown */
     int line;
+    bool exact; /* not the line before code inlined from a header */
 };
 struct source_line line_of(const void *pc);
 /* Bytes of static shared memory that the kernel called 'name' declares itself; 'near' is any address in its .so. */

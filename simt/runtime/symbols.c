@@ -300,16 +300,18 @@ static const char *keep(const char *path)
 
 struct source_line line_of(const void *pc)
 {
+    const struct source_line unknown = {NULL, 0, false};
     const struct module *m = module_of(pc);
     const ElfW(Sym) *f;
     char path[512];
+    bool exact = false;
     int line;
 
     if (!m || !m->lines.line)
-        return (struct source_line){NULL, 0};
+        return unknown;
     f = function_at(m, (uintptr_t)pc);
-    line = dwarf_line_of(&m->lines, (uintptr_t)pc - m->bias, f ? f->st_value : 0, foreign, path, sizeof path);
+    line = dwarf_line_of(&m->lines, (uintptr_t)pc - m->bias, f ? f->st_value : 0, foreign, path, sizeof path, &exact);
     if (!line)
-        return (struct source_line){NULL, 0};
-    return (struct source_line){keep(path), line};
+        return unknown;
+    return (struct source_line){keep(path), line, exact};
 }

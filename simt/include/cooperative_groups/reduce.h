@@ -1,0 +1,2 @@
+/* reduce.h - part of cooperative_groups.h here. */
+#include "../cooperative_groups.h"
