@@ -275,15 +275,13 @@ static void block_reset(struct block *b, int n)
 static void explain_deadlock(void)
 {
     const struct block *b = &run.block;
+    struct source_line l;
 
-    if (b->arrived > 0) {
-        struct source_line l = line_of((const char *)b->barrier_pc - 1);
-
-        finding("divergence", b->barrier_pc, true, "deadlock: %d of %d threads wait at the barrier of line %d, %d "
-                "returned, the others wait elsewhere", b->arrived, b->n, l.line, b->exited);
-    } else {
-        warp_explain_deadlock();
-    }
+    if (warp_explain_deadlock())
+        return;
+    l = line_of((const char *)b->barrier_pc - 1);
+    finding("divergence", b->barrier_pc, true, "deadlock: %d of %d threads wait at the barrier of line %d, %d returned, the "
+            "others wait elsewhere", b->arrived, b->n, l.line, b->exited);
 }
 
 static bool run_block(uint64_t index, int threads)

@@ -103,7 +103,7 @@ void abort_kernel(void) __attribute__((noreturn)); /* from kernel code: ends the
 /* ---- warp.c ---- */
 void warp_reset(void);
 void warp_lane_exited(struct warp *w); /* operations that waited for that lane only may now complete */
-void warp_explain_deadlock(void);
+bool warp_explain_deadlock(void); /* false if no warp operation waits */
 
 /* ---- host.c ---- */
 void device_error(int code);           /* of the launch: returned by cudaGetLastError once */

@@ -308,7 +308,7 @@ REDUCE(max_u32, uint32_t, a > b ? a : b)
 REDUCE(min_i32, int32_t, a < b ? a : b)
 REDUCE(max_i32, int32_t, a > b ? a : b)
 
-void warp_explain_deadlock(void)
+bool warp_explain_deadlock(void)
 {
     for (int i = 0; i < (run.block.n + WARP - 1) / WARP; i++) {
         const struct warp_op *o = run.block.warp[i].ops;
@@ -318,9 +318,10 @@ void warp_explain_deadlock(void)
             continue;
         for (int k = 0; k < WARP; k++)
             waiting += (o->arrived & LANE_BIT(k)) != 0;
-        finding("divergence", o->pc, true, "deadlock: %d lanes of warp %d wait in %s for lanes that their mask names "
-                "and that never come", waiting, i, kind_names[o->kind]);
-        return;
+        finding("divergence", o->pc, true, "deadlock: %d lanes of warp %d wait in %s for lanes that their mask names and "
+                "that never come; %d threads of the block wait at a barrier", waiting, i, kind_names[o->kind],
+                run.block.arrived);
+        return true;
     }
-    finding("divergence", NULL, false, "deadlock: no thread of the block can go on");
+    return false;
 }

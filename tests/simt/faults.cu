@@ -1,0 +1,242 @@
+/* faults.cu - one broken kernel for every kind of finding. The line that must be named is marked with a comment
+ * that says 'expect' and the kind; kernels without a mark must give no finding. */
+#include <cuda_runtime.h>
+
+static float *device(size_t n)
+{
+    float *p;
+    cudaMalloc(&p, n * sizeof(float));
+    cudaMemset(p, 0, n * sizeof(float));
+    return p;
+}
+
+/* ---- bounds ---- */
+
+__global__ void off_by_one(const float *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i <= n) {
+        float v = 2.0f;
+        y[i] = v * x[i]; /* expect: out_of_bounds */
+    }
+}
+static void run_off_by_one() { off_by_one<<<4, 256>>>(device(1000), device(1000), 1000); }
+
+__global__ void before(float *y)
+{
+    y[(int)threadIdx.x - 1] = 1; /* expect: out_of_bounds */
+}
+static void run_before() { before<<<1, 32>>>(device(32)); }
+
+__global__ void shared_overrun(float *y)
+{
+    extern __shared__ float s[];
+    s[threadIdx.x + 1] = 1; /* expect: out_of_bounds */
+    __syncthreads();
+    y[threadIdx.x] = s[threadIdx.x];
+}
+static void run_shared_overrun() { shared_overrun<<<1, 64, 64 * sizeof(float)>>>(device(64)); }
+
+__global__ void null_pointer(const float *x, float *y)
+{
+    if (threadIdx.x == 3)
+        y[threadIdx.x] = x[threadIdx.x]; /* expect: illegal_access */
+}
+static void run_null_pointer() { null_pointer<<<1, 32>>>(nullptr, device(32)); }
+
+__global__ void host_pointer(const float *x, float *y)
+{
+    y[threadIdx.x] = x[0]; /* expect: illegal_access */
+}
+static void run_host_pointer()
+{
+    static float on_host[4];
+    float local[4] = {};
+    (void)on_host;
+    host_pointer<<<1, 32>>>(local, device(32));
+}
+
+__global__ void misaligned(const float *x, float4 *y)
+{
+    y[threadIdx.x] = *(const float4 *)(x + 1); /* expect: misaligned */
+}
+static void run_misaligned() { misaligned<<<1, 4>>>(device(64), (float4 *)device(64)); }
+
+/* ---- races ---- */
+
+__global__ void no_barrier(float *y)
+{
+    __shared__ float s[64];
+    s[threadIdx.x] = threadIdx.x; /* expect: race */
+    y[threadIdx.x] = s[63 - threadIdx.x]; /* expect: race */ /* expect: uninitialised_shared */
+}
+static void run_no_barrier() { no_barrier<<<1, 64>>>(device(64)); }
+
+__global__ void one_barrier(const float *a, float *c, int n)
+{
+    __shared__ float s[16];
+    float sum = 0;
+    for (int k = 0; k < n; k += 16) {
+        s[threadIdx.x] = a[k + threadIdx.x] + k; /* expect: race */
+        __syncthreads();
+        for (int i = 0; i < 16; i++)
+            sum += s[i]; /* expect: race */
+    }
+    c[threadIdx.x] = sum;
+}
+static void run_one_barrier() { one_barrier<<<1, 16>>>(device(64), device(16), 64); }
+
+__global__ void lost_update(const float *x, float *out)
+{
+    out[0] += x[threadIdx.x] + 1; /* expect: race */
+}
+static void run_lost_update() { lost_update<<<1, 32>>>(device(32), device(1)); }
+
+__global__ void across_blocks(float *out)
+{
+    out[threadIdx.x] = (float)blockIdx.x; /* expect: race */
+}
+static void run_across_blocks() { across_blocks<<<3, 8>>>(device(8)); }
+
+__global__ void warp_synchronous(float *out)
+{
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    s[t] = t; /* expect: race */
+    if (t < 16)
+        s[t] += s[t + 16]; /* expect: uninitialised_shared */
+    out[t] = s[t];
+}
+static void run_warp_synchronous() { warp_synchronous<<<1, 32>>>(device(32)); }
+
+/* ---- uninitialised shared memory ---- */
+
+__global__ void half_filled(float *out)
+{
+    __shared__ float s[64];
+    if (threadIdx.x < 32)
+        s[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x + 64 * blockIdx.x] = s[threadIdx.x]; /* expect: uninitialised_shared */
+}
+static void run_half_filled() { half_filled<<<2, 64>>>(device(128)); }
+
+/* ---- divergence ---- */
+
+__global__ void two_barriers(float *out)
+{
+    if (threadIdx.x < 16) {
+        out[threadIdx.x] = 1;
+        __syncthreads();
+    } else {
+        out[threadIdx.x] = 2;
+        __syncthreads(); /* expect: divergence */
+    }
+}
+static void run_two_barriers() { two_barriers<<<1, 32>>>(device(32)); }
+
+__global__ void lanes_missing(float *out)
+{
+    float v = threadIdx.x;
+    if (threadIdx.x < 8)
+        v += __shfl_down_sync(0xffffffff, v, 4); /* expect: divergence */
+    else
+        __syncthreads(); /* the warp waits for these lanes, and they for the warp */
+    out[threadIdx.x] = v;
+}
+static void run_lanes_missing() { lanes_missing<<<1, 32>>>(device(32)); }
+
+__global__ void not_in_mask(int *out)
+{
+    out[threadIdx.x] = __shfl_sync(0xffff, (int)threadIdx.x, 0); /* expect: divergence */
+}
+static void run_not_in_mask() { not_in_mask<<<1, 32>>>((int *)device(32)); }
+
+/* ---- launches ---- */
+
+__global__ void nothing(float *out) { (void)out; }
+
+static void run_too_many_threads() { nothing<<<1, 2048>>>(device(1)); /* expect: launch_error */ }
+static void run_empty_grid() { nothing<<<0, 32>>>(device(1)); /* expect: launch_error */ }
+static void run_too_much_shared() { nothing<<<1, 32, 64 * 1024>>>(device(1)); /* expect: launch_error */ }
+
+__global__ void fat(float *out)
+{
+    __shared__ float s[16 * 1024];
+    s[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = s[31 - threadIdx.x];
+}
+static void run_fat() { fat<<<1, 32>>>(device(32)); /* expect: launch_error */ }
+
+static void run_copy_overrun()
+{
+    float h[8] = {};
+    cudaMemcpy(device(4), h, sizeof h, cudaMemcpyHostToDevice); /* expect: out_of_bounds */
+}
+
+/* ---- crashes ---- */
+
+__global__ void divide(int *p, int n)
+{
+    p[threadIdx.x] = n / p[threadIdx.x]; /* expect: crash */
+}
+static void run_divide() { divide<<<1, 1>>>((int *)device(1), 5); }
+
+/* clang-format off */
+__device__ int deep(int n, volatile int *k) { volatile int pad[64]; pad[n % 64] = n; return n == 0 ? pad[0] : deep(n - 1, k) + pad[n % 64]; } /* expect: crash */
+/* clang-format on */
+__global__ void recurse(int *p) { p[0] = deep(1 << 20, p); }
+static void run_recurse() { recurse<<<1, 1>>>((int *)device(1)); }
+
+__global__ void traps(int *p)
+{
+    if (p[0] == 0)
+        __trap(); /* expect: assertion */
+}
+static void run_traps() { traps<<<1, 1>>>((int *)device(1)); }
+
+__global__ void atomic_null(int *p)
+{
+    atomicAdd(p, 1); /* expect: illegal_access */
+}
+static void run_atomic_null() { atomic_null<<<1, 1>>>(nullptr); }
+
+/* ---- correct, though it looks dangerous ---- */
+
+__global__ void all_store_same(float *out, int *flag)
+{
+    __shared__ float m;
+    m = 3.0f;
+    __syncthreads();
+    out[blockIdx.x] = m;
+    *flag = 1;
+}
+static void run_all_store_same() { all_store_same<<<4, 64>>>(device(4), (int *)device(1)); }
+
+__global__ void synced_warp(float *out)
+{
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    s[t] = t;
+    __syncwarp();
+    float v = s[31 - t];
+    __syncwarp();
+    s[t] = v;
+    out[t] = s[t];
+}
+static void run_synced_warp() { synced_warp<<<1, 32>>>(device(32)); }
+
+__global__ void bytes(unsigned char *p) { p[threadIdx.x] = threadIdx.x; }
+static void run_bytes() { bytes<<<1, 64>>>((unsigned char *)device(16)); }
+
+struct fault {
+    const char *name;
+    void (*run)();
+};
+#define F(name) {#name, run_##name}
+extern "C" const fault faults[] = {
+    F(off_by_one), F(before), F(shared_overrun), F(null_pointer), F(host_pointer), F(misaligned), F(no_barrier),
+    F(one_barrier), F(lost_update), F(across_blocks), F(warp_synchronous), F(half_filled), F(two_barriers),
+    F(lanes_missing), F(not_in_mask), F(too_many_threads), F(empty_grid), F(too_much_shared), F(fat), F(copy_overrun),
+    F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes), {nullptr, nullptr}};

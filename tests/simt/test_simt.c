@@ -1,0 +1,371 @@
+/* test_simt.c - compiles the kernels of this folder through the rewriter, plain and instrumented, and runs them.
+ * Correct kernels must compute what the host computes and give no finding; broken ones must give exactly the findings
+ * that their comments announce, at those lines. */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../simt/include/simt/api.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "translate/simt_rewrite.h"
+
+struct entry { /* struct check and struct fault of the sources */
+    const char *name;
+    void *run;
+};
+
+static struct {
+    void *lib;
+    const char *(*findings)(void), *(*stats)(void);
+    void (*reset)(void), (*set_check)(int), (*set_ablation)(int), (*set_schedule)(uint64_t);
+    int (*call_guarded)(void (*)(void *), void *);
+    int (*mem_register)(const void *, size_t, const char *), (*mem_unregister)(const void *);
+    void (*set_hooks)(void (*)(void), void (*)(void));
+} simt;
+
+static char *lib_dir, *tmp;
+
+static void *symbol(void *lib, const char *name)
+{
+    void *p = dlsym(lib, name);
+
+    if (!p)
+        fail_msg("no symbol '%s'", name);
+    return p;
+}
+
+static char *find_lib_dir(void)
+{
+    char exe[4096], *up;
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+
+    assert_true(n > 0);
+    exe[n] = 0;
+    for (int i = 0; i < 3; i++) /* build/tests/simt/test_simt */
+        if ((up = strrchr(exe, '/')))
+            *up = 0;
+    return path_join(exe, "lib");
+}
+
+static int set_up(void **state)
+{
+    struct err e = ERR_INIT;
+    char *path;
+
+    (void)state;
+    lib_dir = find_lib_dir();
+    path = path_join(lib_dir, "libsimt.so");
+    simt.lib = dlopen(path, RTLD_NOW);
+    free(path);
+    if (!simt.lib)
+        fail_msg("%s", dlerror());
+    *(void **)&simt.findings = symbol(simt.lib, "simt_findings_json");
+    *(void **)&simt.stats = symbol(simt.lib, "simt_stats_json");
+    *(void **)&simt.reset = symbol(simt.lib, "simt_reset");
+    *(void **)&simt.set_check = symbol(simt.lib, "simt_set_check");
+    *(void **)&simt.set_ablation = symbol(simt.lib, "simt_set_ablation");
+    *(void **)&simt.set_schedule = symbol(simt.lib, "simt_set_schedule");
+    *(void **)&simt.call_guarded = symbol(simt.lib, "simt_call_guarded");
+    *(void **)&simt.mem_register = symbol(simt.lib, "simt_mem_register");
+    *(void **)&simt.mem_unregister = symbol(simt.lib, "simt_mem_unregister");
+    *(void **)&simt.set_hooks = symbol(simt.lib, "simt_set_memory_hooks");
+    tmp = dir_temp("test_simt", &e);
+    assert_non_null(tmp);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct err e = ERR_INIT;
+
+    (void)state;
+    dir_remove(tmp, &e);
+    free(tmp);
+    free(lib_dir);
+    return 0;
+}
+
+/* Rewrites, compiles and loads tests/simt/NAME.cu. */
+static void *build(const char *name, const char *flags)
+{
+    struct buf in, out;
+    struct err e = ERR_INIT;
+    static int serial;
+    char *source = xasprintf("tests/simt/%s.cu", name), *cc = xasprintf("%s/%s%d.cc", tmp, name, serial);
+    char *so = xasprintf("%s/%s%d.so", tmp, name, serial++), *cmd;
+    void *lib;
+
+    simt.reset();
+    buf_init(&in, BUF_MAX_TEXT);
+    buf_init(&out, BUF_MAX_TEXT);
+    if (file_read(source, &in, &e) < 0 || simt_rewrite(in.p, in.n, source, &out, &e) < 0 ||
+        file_write(cc, out.p, out.n, &e) < 0)
+        fail_msg("%s", e.msg);
+    cmd = xasprintf("g++ -std=gnu++17 -O2 -g1 -fPIC -fno-optimize-sibling-calls -fno-gnu-unique -ffp-contract=fast -Wall -Wextra "
+                    "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include %s -c %s -o %s.o && "
+                    "g++ -shared %s.o -o %s -L%s -lsimt", flags, cc, so, so, so, lib_dir);
+    if (system(cmd) != 0)
+        fail_msg("does not compile: %s", cmd);
+    if (!(lib = dlopen(so, RTLD_NOW | RTLD_LOCAL)))
+        fail_msg("%s", dlerror());
+    buf_free(&in), buf_free(&out);
+    free(source), free(cc), free(so), free(cmd);
+    return lib;
+}
+
+static void run_checks(void *lib)
+{
+    const struct entry *c = symbol(lib, "checks");
+
+    for (; c->name; c++) {
+        int wrong = ((int (*)(void))c->run)();
+
+        if (wrong || strcmp(simt.findings(), "[]"))
+            fail_msg("%s: %d wrong values, findings %s", c->name, wrong, simt.findings());
+        simt.reset();
+    }
+}
+
+static void test_correct_kernels(void **state)
+{
+    void *lib = build("kernels", "");
+
+    (void)state;
+    run_checks(lib);
+    for (uint64_t order = 1; order < 5; order++) { /* reverse and random orders of threads and blocks */
+        simt.set_schedule(order);
+        run_checks(lib);
+    }
+    simt.set_schedule(0);
+    dlclose(lib);
+}
+
+static void test_correct_kernels_checked(void **state)
+{
+    void *lib = build("kernels", "-fsanitize=thread");
+
+    (void)state;
+    run_checks(lib);
+    simt.set_check(0);
+    run_checks(lib);
+    simt.set_check(1);
+    dlclose(lib);
+}
+
+/* torch's load_inline passes these; code that needs the operators must then not compile. */
+static void test_torch_macros(void **state)
+{
+    (void)state;
+    dlclose(build("kernels", "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ "
+                             "-D__CUDA_NO_BFLOAT16_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__"));
+    assert_int_not_equal(0, system("echo '#include <cuda_fp16.h>\n__half f(__half a) { return a + a; }' | g++ -x c++ "
+                                   "-fsyntax-only -Isimt/include -D__CUDA_NO_HALF_OPERATORS__ "
+                                   "-D__CUDA_NO_HALF_CONVERSIONS__ - 2>/dev/null"));
+}
+
+/* ---- faults ---- */
+
+struct mark {
+    char kind[32];
+    int line;
+};
+
+/* The marks of the fault 'name': from the end of the fault before it to the end of its run_ function. */
+static int marks_of(const char *source, const char *name, struct mark *marks)
+{
+    int n = 0, line = 1;
+    bool mine = false, in_run = false;
+    char start[80];
+
+    snprintf(start, sizeof start, "static void run_%s()", name);
+    for (const char *p = source, *end; *p; p = end + (*end == '\n'), line++) {
+        size_t len;
+
+        end = strchr(p, '\n') ? strchr(p, '\n') : p + strlen(p);
+        len = (size_t)(end - p);
+        for (const char *m = p; (m = memmem(m, (size_t)(end - m), "expect: ", 8)); m += 8) {
+            if (sscanf(m + 8, "%31s", marks[n].kind) == 1)
+                marks[n++].line = line;
+        }
+        if (!strncmp(p, "static void run_", 16)) {
+            in_run = true;
+            mine = !strncmp(p, start, strlen(start));
+        }
+        if (in_run && len && end[-1] == '}' && (len == 1 || !strncmp(p, "static", 6))) {
+            if (mine)
+                return n;
+            in_run = false;
+            n = 0;
+        }
+    }
+    fail_msg("no fault '%s'", name);
+    return 0;
+}
+
+static bool has_mark(const struct mark *marks, int n, const char *kind, int line)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(marks[i].kind, kind) && marks[i].line == line)
+            return true;
+    return false;
+}
+
+static bool has_finding(const json_t *list, const struct mark *m)
+{
+    size_t i;
+    json_t *f;
+
+    json_array_foreach(list, i, f)
+        if (!strcmp(json_str(f, "kind", ""), m->kind) && json_i64(f, "line", 0) == m->line)
+            return true;
+    return false;
+}
+
+static void compare(const struct entry *f, const char *source)
+{
+    struct mark marks[16];
+    struct err e = ERR_INIT;
+    const char *text = simt.findings();
+    json_t *list = json_parse(text, strlen(text), f->name, &e), *item;
+    int n = marks_of(source, f->name, marks);
+    size_t i;
+
+    if (!list)
+        fail_msg("%s: %s: %s", f->name, e.msg, text);
+    json_array_foreach(list, i, item)
+        if (!has_mark(marks, n, json_str(item, "kind", ""), (int)json_i64(item, "line", 0)) ||
+            strcmp(json_str(item, "file", ""), "tests/simt/faults.cu"))
+            fail_msg("%s: not announced: %s", f->name, text);
+    for (int k = 0; k < n; k++)
+        if (!has_finding(list, &marks[k]))
+            fail_msg("%s: no %s at line %d: %s", f->name, marks[k].kind, marks[k].line, text);
+    json_decref(list);
+}
+
+static void test_faults(void **state)
+{
+    void *lib = build("faults", "-fsanitize=thread");
+    const struct entry *f = symbol(lib, "faults");
+    struct buf source;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    buf_init(&source, BUF_MAX_TEXT);
+    assert_int_equal(0, file_read("tests/simt/faults.cu", &source, &e));
+    for (; f->name; f++) {
+        ((void (*)(void))f->run)();
+        compare(f, source.p);
+        simt.reset();
+    }
+    buf_free(&source);
+    dlclose(lib);
+}
+
+/* Without instrumentation, crashes, divergence and bad launches are still findings, and the process survives them. */
+static void test_faults_unchecked(void **state)
+{
+    static const char *const names[] = {"null_pointer", "two_barriers", "lanes_missing", "not_in_mask", "too_many_threads",
+                                        "empty_grid", "too_much_shared", "fat", "copy_overrun", "divide", "recurse",
+                                        "traps", "atomic_null"};
+    void *lib = build("faults", "");
+    struct buf source;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    buf_init(&source, BUF_MAX_TEXT);
+    assert_int_equal(0, file_read("tests/simt/faults.cu", &source, &e));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (const struct entry *f = symbol(lib, "faults"); f->name; f++)
+            if (!strcmp(f->name, names[i])) {
+                ((void (*)(void))f->run)();
+                compare(f, source.p);
+                simt.reset();
+            }
+    buf_free(&source);
+    dlclose(lib);
+}
+
+/* ---- the judge's side ---- */
+
+static int opened, closed;
+static void on_open(void) { opened++; }
+static void on_close(void) { closed++; }
+
+static void test_ablation_and_stats(void **state)
+{
+    void *lib = build("kernels", "");
+    const struct entry *c = symbol(lib, "checks");
+    struct err e = ERR_INIT;
+    json_t *stats;
+
+    (void)state;
+    simt.set_hooks(on_open, on_close);
+    simt.set_ablation(1);
+    assert_true(((int (*)(void))c->run)() > 0); /* without its launches, 'scale' computes nothing */
+    simt.set_ablation(0);
+    assert_true(opened > 0 && opened == closed); /* its copies still open device memory */
+    stats = json_parse(simt.stats(), strlen(simt.stats()), "stats", &e);
+    assert_non_null(stats);
+    assert_int_equal(json_i64(stats, "launches", 0), 3);
+    assert_int_equal(json_i64(json_object_get(json_object_get(stats, "kernels"), "scale"), "launches", 0), 2);
+    assert_int_equal(json_i64(json_object_get(json_object_get(stats, "kernels"), "pointer"), "threads", 0), 1024);
+    json_decref(stats);
+    simt.reset();
+    simt.set_hooks(NULL, NULL);
+    dlclose(lib);
+}
+
+static void touch(void *p)
+{
+    *(volatile int *)p = 1;
+}
+
+static void divide_by(void *p)
+{
+    volatile int zero = *(int *)p;
+
+    zero = 1000 / zero;
+}
+
+static void test_guarded_calls(void **state)
+{
+    static char page[4096];
+    int zero = 0, ok = 7;
+
+    (void)state;
+    assert_int_equal(0, simt.call_guarded(touch, &ok));
+    assert_int_equal(1, ok);
+    assert_int_equal(-1, simt.call_guarded(touch, NULL));
+    assert_non_null(strstr(simt.findings(), "\"kind\":\"illegal_access\""));
+    simt.reset();
+    assert_int_equal(-1, simt.call_guarded(divide_by, &zero));
+    assert_non_null(strstr(simt.findings(), "division by zero"));
+    simt.reset();
+    assert_int_equal(0, simt.mem_register(page, 100, "weird \"name\"\n"));
+    assert_int_equal(-1, simt.mem_register(page + 50, 100, NULL)); /* overlaps */
+    assert_int_equal(-1, simt.mem_unregister(page + 1));
+    assert_int_equal(0, simt.mem_unregister(page));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_correct_kernels),   cmocka_unit_test(test_correct_kernels_checked),
+        cmocka_unit_test(test_torch_macros),      cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_faults_unchecked),  cmocka_unit_test(test_ablation_and_stats),
+        cmocka_unit_test(test_guarded_calls),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
