@@ -31,6 +31,7 @@ struct bench_options {
     enum prompt_style style;
     const json_t *verdict;   /* eval's flags (queue/verdict.h); NULL: defaults */
     int workers, jobs;       /* verdict_config */
+    char *const *worker_argv; /* for tests: verdict_config's; NULL */
 };
 
 /* Runs or continues. *ret: a new object, also written to out/bench.json:

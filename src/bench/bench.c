@@ -1,0 +1,446 @@
+/* bench.c - the flow of a benchmark: for each turn sample what is missing, judge while sampling goes on, wait; then sum up.
+ * Reading order: bench_run at the end, play_turn, then sampling and judging. */
+#include "bench/bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "bench/run.h"
+#include "nn/sampler.h"
+#include "queue/verdict.h"
+
+struct job { /* one attempt that is being judged */
+    int task, sample, turn;
+    struct verdict_batch *batch; /* NULL: an earlier job has the same text */
+    int same_as;
+};
+
+struct ask { /* one request to the sampler */
+    int task, sample; /* sample -1: all of the task's */
+    struct chat chat;
+};
+
+struct play {
+    struct bench_run *b;
+    struct model *model;   /* NULL with foreign samples */
+    struct tokenizer *tok;
+    struct verdict_service *service;
+    struct job *jobs;
+    int n_jobs, cap_jobs, turn;
+    struct ask *asks;
+    int n_asks;
+    struct progress bar;
+    struct err *e;         /* of a callback */
+    bool failed;
+};
+
+/* ---- judging ---- */
+
+static int same_job(const struct play *p, int task, const char *text)
+{
+    for (int i = p->n_jobs - 1; i >= 0 && p->jobs[i].task == task; i--) {
+        const struct job *j = &p->jobs[i];
+        if (j->batch && !strcmp(bench_attempt(p->b, task, j->sample, j->turn)->text, text))
+            return i;
+    }
+    return -1;
+}
+
+static int submit(struct play *p, int task, int sample, struct err *e)
+{
+    const struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
+    struct verdict_request r = {p->b->suite.tasks[task].code, p->b->suite.tasks[task].name, a->text, a->is_response,
+                                p->b->o.verdict};
+    struct verdict_config c = {.workers = p->b->o.workers, .jobs = p->b->o.jobs,
+                               .worker_argv = p->b->o.worker_argv};
+    struct job j = {.task = task, .sample = sample, .turn = p->turn, .same_as = same_job(p, task, a->text)};
+
+    if (!p->service && verdict_service_start(&c, &p->service, e) < 0)
+        return -1;
+    if (j.same_as < 0 && verdict_batch_submit(p->service, &r, 1, &j.batch, e) < 0)
+        return -1;
+    if (p->n_jobs == p->cap_jobs) {
+        p->cap_jobs = p->cap_jobs ? 2 * p->cap_jobs : 256;
+        p->jobs = xrealloc(p->jobs, (size_t)p->cap_jobs * sizeof *p->jobs);
+    }
+    p->jobs[p->n_jobs++] = j;
+    return 0;
+}
+
+static int collect(struct play *p, struct job *j, struct err *e)
+{
+    struct attempt *a = bench_attempt(p->b, j->task, j->sample, j->turn);
+    json_t *got = NULL;
+    int rc = 0;
+
+    if (j->same_as >= 0) {
+        const struct job *other = &p->jobs[j->same_as];
+        a->verdict = json_incref(bench_attempt(p->b, other->task, other->sample, other->turn)->verdict);
+    } else {
+        rc = verdict_batch_wait(p->service, j->batch, NULL, NULL, &got, e);
+        j->batch = NULL;
+        if (rc < 0)
+            return -1;
+        a->verdict = json_incref(json_array_get(got, 0));
+        json_decref(got);
+    }
+    if (!a->verdict)
+        return err_set(e, ERR_BUG, "the verdict service answered without a verdict");
+    return bench_store_verdict(p->b, j->task, j->sample, j->turn, e);
+}
+
+static int judged_by_now(struct play *p)
+{
+    int n = 0;
+
+    for (int i = 0; i < p->n_jobs; i++)
+        n += p->jobs[i].batch && verdict_batch_done(p->service, p->jobs[i].batch) > 0;
+    return n;
+}
+
+static int wait_all(struct play *p, struct err *e)
+{
+    struct progress bar;
+    int rc = 0;
+
+    progress_start(&bar, "judge", 0, (uint64_t)p->n_jobs);
+    for (int i = 0; i < p->n_jobs && rc == 0; i++) {
+        rc = collect(p, &p->jobs[i], e);
+        if (rc == 0)
+            progress_at(&bar, (uint64_t)i + 1);
+    }
+    progress_end(&bar);
+    return rc;
+}
+
+static void drop_jobs(struct play *p)
+{
+    for (int i = 0; i < p->n_jobs; i++)
+        if (p->jobs[i].batch)
+            verdict_batch_cancel(p->service, p->jobs[i].batch);
+    p->n_jobs = 0;
+}
+
+/* What an earlier run sampled but did not judge. */
+static int submit_left(struct play *p, struct err *e)
+{
+    for (int i = 0; i < p->b->suite.n; i++)
+        for (int j = 0; j < p->b->n_samples[i]; j++) {
+            const struct attempt *a = bench_attempt(p->b, i, j, p->turn);
+            if (a->text && !a->verdict && submit(p, i, j, e) < 0)
+                return -1;
+        }
+    return 0;
+}
+
+/* ---- sampling ---- */
+
+/* The dialogue up to the generation prompt of turn p->turn; responses enter as the ids that were sampled. */
+static int make_chat(struct play *p, int task, int sample, struct chat *c, struct err *e)
+{
+    const struct bench_options *o = &p->b->o;
+    char *say = prompt_task(o->style, p->b->suite.tasks[task].code, NULL, NULL);
+    int rc = chat_begin(c, p->tok, CHAT_THINK_FREE, e);
+
+    if (rc == 0)
+        rc = chat_message(c, "user", say, strlen(say), e);
+    free(say);
+    for (int k = 0; k < p->turn && rc == 0; k++) {
+        const struct attempt *a = bench_attempt(p->b, task, sample, k);
+        say = prompt_feedback(o->style, json_str(a->verdict, "feedback", ""));
+        if ((rc = chat_prompt(c, e)) == 0 && (rc = chat_response(c, a->ids, (size_t)a->n_ids, e)) == 0)
+            rc = chat_message(c, "user", say, strlen(say), e);
+        free(say);
+    }
+    return rc == 0 ? chat_prompt(c, e) : -1;
+}
+
+static bool wants(const struct bench_run *b, int task, int sample, int turn)
+{
+    return !bench_attempt(b, task, sample, turn)->text && (turn == 0 || bench_goes_on(b, task, sample, turn - 1));
+}
+
+static int add_ask(struct play *p, int task, int sample, struct err *e)
+{
+    struct ask *a = &p->asks[p->n_asks];
+
+    *a = (struct ask){.task = task, .sample = sample};
+    if (make_chat(p, task, sample < 0 ? 0 : sample, &a->chat, e) < 0) {
+        chat_free(&a->chat);
+        return -1;
+    }
+    p->n_asks++;
+    return 0;
+}
+
+/* Turn 1 asks once per task (one prefill for all samples), later turns once per dialogue. */
+static int plan_asks(struct play *p, struct err *e)
+{
+    const struct bench_run *b = p->b;
+
+    p->asks = xcalloc((size_t)b->suite.n * (size_t)b->o.samples, sizeof *p->asks);
+    p->n_asks = 0;
+    for (int i = 0; i < b->suite.n; i++)
+        for (int j = 0; j < b->n_samples[i]; j++) {
+            if (!wants(b, i, j, p->turn))
+                continue;
+            if (add_ask(p, i, p->turn ? j : -1, e) < 0)
+                return -1;
+            if (p->turn == 0)
+                break;
+        }
+    return 0;
+}
+
+static void free_asks(struct play *p)
+{
+    for (int i = 0; i < p->n_asks; i++)
+        chat_free(&p->asks[i].chat);
+    free(p->asks);
+    p->asks = NULL;
+    p->n_asks = 0;
+}
+
+static int keep_sample(struct play *p, int task, int sample, const struct sample *s, struct err *e)
+{
+    struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
+
+    if (a->text)
+        return 0; /* its siblings were missing; the same seed drew the same again */
+    a->text = s ? tokenizer_text(p->tok, s->tokens, (size_t)s->n, true) : xstrdup("");
+    a->is_response = true;
+    a->cut = !s || s->finish == FINISH_LENGTH;
+    a->n_ids = s ? s->n : 0;
+    if (a->n_ids) {
+        a->ids = xmalloc((size_t)s->n * sizeof *a->ids);
+        memcpy(a->ids, s->tokens, (size_t)s->n * sizeof *a->ids);
+    }
+    return bench_store_sample(p->b, task, sample, p->turn, e) < 0 ? -1 : submit(p, task, sample, e);
+}
+
+static void on_sample(void *ctx, const struct sample *s)
+{
+    struct play *p = ctx;
+    const struct ask *a = &p->asks[s->request];
+
+    if (p->failed || s->finish == FINISH_CANCELLED)
+        return;
+    if (keep_sample(p, a->task, a->sample < 0 ? s->index : a->sample, s, p->e) < 0)
+        p->failed = true;
+}
+
+static void on_progress(void *ctx, uint64_t tokens, int done, int total)
+{
+    struct play *p = ctx;
+    double t = now_s() - p->bar.start;
+
+    progress_note(&p->bar, "judged %d, %.0f tokens/s", judged_by_now(p), t > 0 ? (double)tokens / t : 0);
+    progress_at(&p->bar, (uint64_t)done);
+}
+
+static uint64_t seed_of(const struct play *p, const struct ask *a)
+{
+    const char *name = p->b->suite.tasks[a->task].name;
+    uint64_t key[3] = {p->b->o.seed, (uint64_t)p->turn, (uint64_t)(a->sample + 1)};
+
+    return hash64(name, strlen(name), hash64(key, sizeof key, 7));
+}
+
+/* A prompt that leaves no room for an answer is a failed sample, not an error: the suite goes on. */
+static int skip_long(struct play *p, const struct ask *a, struct err *e)
+{
+    log_warn("the prompt of '%s' has %zu tokens and leaves no room for an answer", p->b->suite.tasks[a->task].name,
+             a->chat.ids.n);
+    for (int j = 0; j < p->b->n_samples[a->task]; j++)
+        if ((a->sample < 0 || a->sample == j) && keep_sample(p, a->task, j, NULL, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* Fills reqs; asks without room are answered at once and taken out of the list. */
+static int make_requests(struct play *p, struct sample_request *reqs, uint64_t *total, struct err *e)
+{
+    int room = p->model->config.max_positions, n = 0;
+
+    if (p->b->o.max_context > 0 && p->b->o.max_context < room)
+        room = p->b->o.max_context;
+    for (int i = 0; i < p->n_asks; i++) {
+        struct ask a = p->asks[i];
+        int left = room - (int)a.chat.ids.n;
+        if (left < 1) {
+            int rc = skip_long(p, &a, e);
+            chat_free(&p->asks[i].chat);
+            memset(&p->asks[i], 0, sizeof p->asks[i]);
+            if (rc < 0)
+                return -1;
+            continue;
+        }
+        reqs[n] = (struct sample_request){.prompt = a.chat.ids.v, .n_prompt = (int)a.chat.ids.n,
+                                          .n_samples = a.sample < 0 ? p->b->o.samples : 1,
+                                          .max_new = left < p->b->o.max_new ? left : p->b->o.max_new,
+                                          .seed = seed_of(p, &a)};
+        *total += (uint64_t)reqs[n].n_samples;
+        if (n != i) {
+            p->asks[n] = a;
+            memset(&p->asks[i], 0, sizeof p->asks[i]);
+        }
+        n++;
+    }
+    p->n_asks = n;
+    return 0;
+}
+
+static int run_sampler(struct play *p, const struct sample_request *reqs, uint64_t total, struct err *e)
+{
+    const struct bench_options *o = &p->b->o;
+    struct sampler_options so = {.temperature = (float)o->temperature, .top_p = (float)o->top_p, .max_batch = o->max_batch,
+                                 .max_new = o->max_new, .on_sample = on_sample, .progress = on_progress, .ctx = p};
+    struct sample *samples = NULL;
+    size_t n = 0;
+    int rc;
+
+    progress_start(&p->bar, p->turn ? "sample again" : "sample", 0, total);
+    rc = sampler_run(p->model, &so, reqs, p->n_asks, &samples, &n, e);
+    progress_end(&p->bar);
+    samples_free(samples, n);
+    return rc == 0 && p->failed ? -1 : rc;
+}
+
+static int sample_missing(struct play *p, struct err *e)
+{
+    struct sample_request *reqs;
+    uint64_t total = 0;
+    int rc = plan_asks(p, e);
+
+    p->e = e;
+    reqs = xcalloc((size_t)p->n_asks + 1, sizeof *reqs);
+    if (rc == 0)
+        rc = make_requests(p, reqs, &total, e);
+    if (rc == 0 && p->n_asks)
+        rc = run_sampler(p, reqs, total, e);
+    free(reqs);
+    free_asks(p);
+    return rc;
+}
+
+/* ---- the whole ---- */
+
+static int play_turn(struct play *p, struct err *e)
+{
+    int rc = submit_left(p, e);
+
+    if (rc == 0 && p->model)
+        rc = sample_missing(p, e);
+    if (rc == 0 && p->n_jobs)
+        rc = wait_all(p, e);
+    drop_jobs(p);
+    return rc;
+}
+
+static int load_model(struct play *p, struct err *e)
+{
+    const struct bench_options *o = &p->b->o;
+
+    if (!o->model)
+        return 0;
+    if (!(p->tok = tokenizer_load(o->model, e)) || !(p->model = model_load(o->model, e)))
+        return -1;
+    return tokenizer_check_rows(p->tok, p->model->config.vocab_size, e);
+}
+
+static bool all_there(const struct bench_run *b)
+{
+    for (int i = 0; i < b->suite.n; i++)
+        for (int j = 0; j < b->n_samples[i]; j++)
+            for (int k = 0; k < b->o.turns; k++) {
+                if (!bench_attempt(b, i, j, k)->verdict)
+                    return false;
+                if (!bench_goes_on(b, i, j, k))
+                    break;
+            }
+    return true;
+}
+
+static int play(struct bench_run *b, struct err *e)
+{
+    struct play p = {.b = b};
+    int rc = b->o.samples_dir ? bench_read_foreign(b, e) : 0;
+
+    if (rc == 0 && !all_there(b))
+        rc = load_model(&p, e);
+    for (p.turn = 0; rc == 0 && !all_there(b) && p.turn < b->o.turns; p.turn++)
+        rc = play_turn(&p, e);
+    verdict_service_stop(p.service);
+    model_free(p.model);
+    tokenizer_free(p.tok);
+    free(p.jobs);
+    return rc;
+}
+
+static int check_options(struct bench_options *o, struct err *e)
+{
+    const char *slash = strrchr(o->out, '/');
+
+    if (!o->model == !o->samples_dir)
+        return err_set(e, ERR_INPUT, "a benchmark needs either a model or a folder of samples; give one of the two");
+    o->samples = o->samples ? o->samples : 8;
+    o->turns = o->turns ? o->turns : 1;
+    o->max_new = o->max_new ? o->max_new : 1024;
+    if (o->samples < 1 || o->samples > 1000)
+        return err_set(e, ERR_INPUT, "%d samples per task are not possible; 1 to 1000 are", o->samples);
+    if (o->turns < 1 || o->turns > BENCH_MAX_TURNS)
+        return err_set(e, ERR_INPUT, "%d turns are not possible; 1 to %d are", o->turns, BENCH_MAX_TURNS);
+    if (o->samples_dir && o->turns > 1)
+        return err_set(e, ERR_INPUT, "samples made elsewhere have one turn; drop --turns or give a model");
+    if (!(o->temperature >= 0) || !(o->top_p >= 0 && o->top_p <= 1))
+        return err_set(e, ERR_INPUT, "temperature %g with top-p %g is not possible; T >= 0 and 0 < top-p <= 1 are",
+                       o->temperature, o->top_p);
+    if (!o->name)
+        o->name = slash && slash[1] ? slash + 1 : o->out;
+    return 0;
+}
+
+/* Of a finished run that has nothing left to do; a continued one counts from its own start. */
+static double earlier_seconds(const char *path)
+{
+    json_t *old = file_exists(path) ? json_read(path, NULL) : NULL;
+    double s = json_f64(old, "seconds", 0);
+
+    json_decref(old);
+    return s;
+}
+
+int bench_run(const struct bench_options *o, json_t **ret, struct err *e)
+{
+    struct bench_run b = {.o = *o, .start = now_s(), .lock = -1};
+    json_t *v = NULL;
+    char *path;
+    bool was_done = false;
+    int rc = check_options(&b.o, e);
+
+    if (rc < 0 || suite_load(b.o.tasks, b.o.limit, &b.suite, e) < 0)
+        return -1;
+    path = path_join(b.o.out, "bench.json");
+    rc = bench_store_open(&b, e);
+    if (rc == 0) {
+        was_done = all_there(&b);
+        rc = play(&b, e);
+    }
+    if (rc == 0) {
+        v = bench_summary(&b, was_done && file_exists(path) ? earlier_seconds(path) : now_s() - b.start);
+        rc = json_write(path, v, e);
+    }
+    bench_store_close(&b);
+    suite_free(&b.suite);
+    free(path);
+    if (rc == 0)
+        *ret = v;
+    else
+        json_decref(v);
+    return rc;
+}

@@ -1,0 +1,386 @@
+/* bench_store.c - the run folder of a benchmark: settings.json says what it measures, samples.jsonl and verdicts.jsonl grow
+ * line by line. A process that died leaves at worst half a line at the end, which is cut off before we append. */
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "bench/run.h"
+
+struct attempt *bench_attempt(const struct bench_run *b, int task, int sample, int turn)
+{
+    return &b->slots[task * b->o.samples + sample].turn[turn];
+}
+
+bool bench_goes_on(const struct bench_run *b, int task, int sample, int turn)
+{
+    const struct attempt *a = bench_attempt(b, task, sample, turn);
+
+    return a->verdict && !verdict_passed(a->verdict) && !verdict_infra(a->verdict);
+}
+
+/* ---- settings ---- */
+
+/* Identifies weights without reading all of them: names, sizes, and a few pieces of each file. */
+static int fingerprint(const char *dir, char out[65], struct err *e)
+{
+    char **names;
+    size_t n;
+    struct sha256 h;
+
+    if (dir_list(dir, &names, &n, e) < 0)
+        return -1;
+    sha256_start(&h);
+    for (size_t i = 0; i < n; i++) {
+        char *path = path_join(dir, names[i]), piece[65536];
+        int fd = strstr(names[i], ".safetensors") || strstr(names[i], ".json") ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+        sha256_adds(&h, names[i]);
+        sha256_add(&h, &size, sizeof size);
+        for (int k = 0; fd >= 0 && k < 16; k++) {
+            ssize_t got = pread(fd, piece, sizeof piece, size / 16 * k);
+            sha256_add(&h, piece, got > 0 ? (size_t)got : 0);
+        }
+        if (fd >= 0)
+            close(fd);
+        free(path);
+    }
+    names_free(names, n);
+    sha256_end(&h, out);
+    return 0;
+}
+
+static json_t *settings(const struct bench_run *b, struct err *e)
+{
+    const struct bench_options *o = &b->o;
+    char model[65] = "";
+
+    if (o->model && fingerprint(o->model, model, e) < 0)
+        return NULL;
+    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:I,s:s,s:O?}", "schema", "musacoder.bench.settings/1",
+                     "suite", b->suite.sha256, "model", model, "samples_dir", o->samples_dir ? o->samples_dir : "",
+                     "samples", o->samples, "turns", o->turns, "max_new", o->max_new, "max_context", o->max_context,
+                     "temperature", o->temperature, "top_p", o->top_p, "seed", (json_int_t)o->seed, "style",
+                     prompt_style_name(o->style), "verdict", (json_t *)o->verdict);
+}
+
+static int check_settings(const struct bench_run *b, struct err *e)
+{
+    char *path = path_join(b->o.out, "settings.json");
+    json_t *mine = settings(b, e), *theirs = NULL, *v;
+    const char *key, *other = NULL;
+    int rc = mine ? 0 : -1;
+
+    if (rc == 0 && file_exists(path)) {
+        if (!(theirs = json_read(path, e)))
+            rc = -1;
+        json_object_foreach(mine, key, v)
+            if (theirs && !other && !json_equal(v, json_object_get(theirs, key)))
+                other = key;
+        if (rc == 0 && other)
+            rc = err_set(e, ERR_INPUT, "'%s' holds a benchmark with another '%s'; choose another --out or remove it",
+                         b->o.out, other);
+    } else if (rc == 0) {
+        rc = json_write(path, mine, e);
+    }
+    json_decref(mine);
+    json_decref(theirs);
+    free(path);
+    return rc;
+}
+
+static int take_lock(struct bench_run *b, struct err *e)
+{
+    char *path = path_join(b->o.out, "lock");
+
+    b->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    free(path);
+    if (b->lock < 0)
+        return err_sys(e, "cannot write into '%s'", b->o.out);
+    if (flock(b->lock, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, ERR_INPUT, "another 'musacoder bench' works in '%s'; wait for it or choose another --out", b->o.out);
+    return 0;
+}
+
+/* ---- reading back ---- */
+
+static int cut_half_line(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    off_t n;
+    char c;
+    int rc = 0;
+
+    if (fd < 0)
+        return 0; /* nothing there yet */
+    n = lseek(fd, 0, SEEK_END);
+    while (n > 0 && pread(fd, &c, 1, n - 1) == 1 && c != '\n')
+        n--;
+    if (ftruncate(fd, n) < 0)
+        rc = err_sys(e, "cannot repair '%s'", path);
+    close(fd);
+    return rc;
+}
+
+static struct attempt *attempt_of_line(struct bench_run *b, const json_t *v)
+{
+    int task = suite_find(&b->suite, json_str(v, "task", ""));
+    int64_t sample = json_i64(v, "sample", -1), turn = json_i64(v, "turn", 0);
+
+    if (task < 0 || sample < 0 || sample >= b->o.samples || turn < 1 || turn > b->o.turns)
+        return NULL;
+    return bench_attempt(b, task, (int)sample, (int)turn - 1);
+}
+
+static int read_sample(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    struct bench_run *b = ctx;
+    struct attempt *a = attempt_of_line(b, v);
+    json_t *ids = json_object_get(v, "ids");
+
+    if (!a)
+        return err_set(e, ERR_INPUT, "'%s': line %zu is about no sample of this benchmark", b->samples_path, line);
+    if (a->text)
+        return 0;
+    a->text = xstrdup(json_str(v, "text", ""));
+    a->is_response = json_flag(v, "is_response", true);
+    a->cut = json_flag(v, "cut", false);
+    a->n_ids = (int)json_array_size(ids);
+    if (a->n_ids)
+        a->ids = xcalloc((size_t)a->n_ids, sizeof *a->ids);
+    for (int i = 0; i < a->n_ids; i++)
+        a->ids[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
+    return 0;
+}
+
+static int read_verdict(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    struct bench_run *b = ctx;
+    struct attempt *a = attempt_of_line(b, v);
+    json_t *verdict = json_object_get(v, "verdict");
+
+    if (!a || !json_is_object(verdict))
+        return err_set(e, ERR_INPUT, "'%s': line %zu is about no sample of this benchmark", b->verdicts_path, line);
+    if (!a->verdict && a->text && !verdict_infra(verdict)) /* infra is tried again */
+        a->verdict = json_incref(verdict);
+    return 0;
+}
+
+static int read_back(struct bench_run *b, struct err *e)
+{
+    if (cut_half_line(b->samples_path, e) < 0 || cut_half_line(b->verdicts_path, e) < 0)
+        return -1;
+    if (file_exists(b->samples_path) && jsonl_each(b->samples_path, read_sample, b, e) < 0)
+        return -1;
+    if (file_exists(b->verdicts_path) && jsonl_each(b->verdicts_path, read_verdict, b, e) < 0)
+        return -1;
+    return 0;
+}
+
+int bench_store_open(struct bench_run *b, struct err *e)
+{
+    size_t n = (size_t)b->suite.n * (size_t)b->o.samples;
+
+    b->slots = xcalloc(n, sizeof *b->slots);
+    b->n_samples = xcalloc((size_t)b->suite.n, sizeof *b->n_samples);
+    for (int i = 0; i < b->suite.n; i++)
+        b->n_samples[i] = b->o.samples;
+    b->samples_path = path_join(b->o.out, "samples.jsonl");
+    b->verdicts_path = path_join(b->o.out, "verdicts.jsonl");
+    if (dir_make(b->o.out, e) < 0 || take_lock(b, e) < 0 || check_settings(b, e) < 0)
+        return -1;
+    return read_back(b, e);
+}
+
+void bench_store_close(struct bench_run *b)
+{
+    size_t n = b->slots ? (size_t)b->suite.n * (size_t)b->o.samples : 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < BENCH_MAX_TURNS; k++) {
+            struct attempt *a = &b->slots[i].turn[k];
+            free(a->text);
+            free(a->ids);
+            json_decref(a->verdict);
+        }
+    free(b->slots);
+    free(b->n_samples);
+    free(b->samples_path);
+    free(b->verdicts_path);
+    if (b->lock >= 0)
+        close(b->lock);
+    b->slots = NULL;
+}
+
+/* ---- writing ---- */
+
+static json_t *line_of(const struct bench_run *b, int task, int sample, int turn)
+{
+    return json_pack("{s:s,s:s,s:i,s:i}", "task", b->suite.tasks[task].name, "family", b->suite.families[task], "sample",
+                     sample, "turn", turn + 1);
+}
+
+int bench_store_sample(struct bench_run *b, int task, int sample, int turn, struct err *e)
+{
+    const struct attempt *a = bench_attempt(b, task, sample, turn);
+    json_t *v = line_of(b, task, sample, turn), *ids = json_array();
+    int rc;
+
+    for (int i = 0; i < a->n_ids; i++)
+        json_array_append_new(ids, json_integer(a->ids[i]));
+    json_object_set_new(v, "is_response", json_boolean(a->is_response));
+    json_object_set_new(v, "cut", json_boolean(a->cut));
+    json_object_set_new(v, "text", json_utf8(a->text, strlen(a->text)));
+    json_object_set_new(v, "ids", ids);
+    rc = jsonl_append(b->samples_path, v, e);
+    json_decref(v);
+    return rc;
+}
+
+int bench_store_verdict(struct bench_run *b, int task, int sample, int turn, struct err *e)
+{
+    json_t *v = line_of(b, task, sample, turn);
+    int rc;
+
+    json_object_set(v, "verdict", bench_attempt(b, task, sample, turn)->verdict);
+    rc = jsonl_append(b->verdicts_path, v, e);
+    json_decref(v);
+    return rc;
+}
+
+/* ---- samples made elsewhere ---- */
+
+static bool is_sample_file(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot && (!strcmp(dot, ".py") || !strcmp(dot, ".txt") || !strcmp(dot, ".md"));
+}
+
+/* "TASK.py", "TASK_3.py", "TASK_sample_3.txt", and KernelBench's "level_1_problem_19_sample_0_kernel.py" for 19_ReLU. */
+static bool belongs(const char *file, const char *task)
+{
+    size_t n = strlen(task);
+    int level, problem, sample, end = 0;
+
+    if (sscanf(file, "level_%d_problem_%d_sample_%d_kernel.py%n", &level, &problem, &sample, &end) == 3 && end > 0)
+        return isdigit((unsigned char)*task) && atoi(task) == problem;
+    if (strncmp(file, task, n))
+        return false;
+    file += n;
+    if (*file == '.')
+        return true;
+    if (!strncmp(file, "_sample", 7))
+        file += 7;
+    return *file == '_' && file[1 + strspn(file + 1, "0123456789")] == '.' && isdigit((unsigned char)file[1]);
+}
+
+static int take_file(struct bench_run *b, int task, const char *path, struct err *e)
+{
+    int k = b->n_samples[task];
+    struct attempt *a;
+    struct buf text;
+
+    if (k >= b->o.samples)
+        return 0;
+    a = bench_attempt(b, task, k, 0);
+    b->n_samples[task]++;
+    if (a->text)
+        return 0; /* read back from the run folder */
+    buf_init(&text, BUF_MAX_TEXT);
+    if (file_read(path, &text, e) < 0) {
+        buf_free(&text);
+        return -1;
+    }
+    a->is_response = strcmp(path + strlen(path) - 3, ".py") != 0;
+    a->text = buf_detach(&text);
+    return bench_store_sample(b, task, k, 0, e);
+}
+
+static int natural_names(const void *a, const void *b)
+{
+    return natural_compare(*(char *const *)a, *(char *const *)b);
+}
+
+static int take_folder(struct bench_run *b, int task, const char *dir, const char *only, struct err *e)
+{
+    char **names;
+    size_t n;
+    int rc = 0;
+
+    if (dir_list(dir, &names, &n, e) < 0)
+        return -1;
+    if (n)
+        qsort(names, n, sizeof *names, natural_names);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        if (is_sample_file(names[i]) && (!only || belongs(names[i], only))) {
+            char *path = path_join(dir, names[i]);
+            rc = take_file(b, task, path, e);
+            free(path);
+        }
+    names_free(names, n);
+    return rc;
+}
+
+static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    struct bench_run *b = ctx;
+    int task = suite_find(&b->suite, json_str(v, "task", ""));
+    const char *text = json_str(v, "text", NULL);
+    struct attempt *a;
+    int k;
+
+    if (task < 0 || !text || json_i64(v, "turn", 1) != 1 || (k = b->n_samples[task]) >= b->o.samples)
+        return 0; /* other tasks, later turns, more than we want */
+    a = bench_attempt(b, task, k, 0);
+    b->n_samples[task]++;
+    if (a->text)
+        return 0;
+    a->text = xstrdup(text);
+    a->is_response = json_flag(v, "is_response", true);
+    return bench_store_sample(b, task, k, 0, e);
+}
+
+static int take_all(struct bench_run *b, struct err *e)
+{
+    const char *dir = b->o.samples_dir;
+    char *lines = file_is_dir(dir) ? path_join(dir, "samples.jsonl") : xstrdup(dir);
+    int rc = 0;
+
+    if (file_exists(lines) || !file_is_dir(dir)) {
+        rc = jsonl_each(lines, take_line, b, e);
+    } else {
+        for (int i = 0; i < b->suite.n && rc == 0; i++) {
+            char *sub = path_join(dir, b->suite.tasks[i].name);
+            rc = file_is_dir(sub) ? take_folder(b, i, sub, NULL, e) : take_folder(b, i, dir, b->suite.tasks[i].name, e);
+            free(sub);
+        }
+    }
+    free(lines);
+    return rc;
+}
+
+int bench_read_foreign(struct bench_run *b, struct err *e)
+{
+    int few = 0;
+
+    memset(b->n_samples, 0, (size_t)b->suite.n * sizeof *b->n_samples);
+    if (take_all(b, e) < 0)
+        return -1;
+    for (int i = 0; i < b->suite.n; i++) {
+        if (b->n_samples[i] == 0)
+            return err_set(e, ERR_INPUT, "'%s' has no sample for task '%s'; expected %s/FILE, %s_N.py or a samples.jsonl",
+                           b->o.samples_dir, b->suite.tasks[i].name, b->suite.tasks[i].name, b->suite.tasks[i].name);
+        few += b->n_samples[i] < b->o.samples;
+    }
+    if (few)
+        log_warn("%d of %d tasks have fewer than %d samples", few, b->suite.n, b->o.samples);
+    return 0;
+}

@@ -1,0 +1,203 @@
+/* bench_sum.c - the result of a benchmark from its verdicts: counts, means over tasks, families, categories. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "bench/passk.h"
+#include "bench/run.h"
+
+bool verdict_passed(const json_t *verdict)
+{
+    return !strcmp(json_str(verdict, "status", ""), "passed");
+}
+
+bool verdict_infra(const json_t *verdict)
+{
+    return verdict && strcmp(json_str(verdict, "status", "infra"), "passed") &&
+           strcmp(json_str(verdict, "status", "infra"), "failed");
+}
+
+struct sums {
+    struct task_counts *first, *best, *compile; /* per task; 'compile' counts faster against torch.compile */
+    double score;
+    int judged, cut, infra, timed;
+    int success[BENCH_MAX_TURNS]; /* trajectories that passed in turn k */
+    json_t *categories;
+};
+
+static double speedup(const json_t *verdict, const char *key)
+{
+    const json_t *v = json_object_get(json_object_get(verdict, "performance"), key);
+
+    return v && !json_is_null(v) ? json_num_value(v) : NAN;
+}
+
+static void count_category(json_t *categories, const json_t *verdict)
+{
+    const char *name = verdict_passed(verdict) ? "passed" : json_str(verdict, "category", "infra");
+
+    json_object_set_new(categories, name, json_integer(json_i64(categories, name, 0) + 1));
+}
+
+static int passed_turn(const struct bench_run *b, int task, int sample)
+{
+    for (int k = 0; k < b->o.turns; k++) {
+        const json_t *v = bench_attempt(b, task, sample, k)->verdict;
+        if (!v)
+            break;
+        if (verdict_passed(v))
+            return k;
+    }
+    return -1;
+}
+
+static void add_sample(const struct bench_run *b, int task, int sample, struct sums *s)
+{
+    const struct attempt *a = bench_attempt(b, task, sample, 0);
+    int turn = passed_turn(b, task, sample);
+    bool passed = verdict_passed(a->verdict);
+    double eager = speedup(a->verdict, "speedup_eager");
+
+    count_category(s->categories, a->verdict);
+    if (verdict_infra(a->verdict)) {
+        s->infra++;
+        return;
+    }
+    s->judged++;
+    s->cut += a->cut;
+    s->score += json_f64(a->verdict, "reward", 0);
+    s->timed += !isnan(eager);
+    s->first[task].n++;
+    s->best[task].n++;
+    s->compile[task].n++;
+    s->first[task].passed += passed;
+    s->first[task].faster += is_faster(passed, eager);
+    s->compile[task].faster += is_faster(passed, speedup(a->verdict, "speedup_compile"));
+    s->best[task].passed += turn >= 0;
+    if (turn >= 0)
+        s->success[turn]++;
+}
+
+static json_t *per_task(const struct bench_run *b, const struct sums *s)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < b->suite.n; i++) {
+        const struct task_counts *t = &s->first[i];
+        double p = t->n ? pass_at_k(t->n, t->passed, t->n < 8 ? t->n : 8) : NAN;
+        json_array_append_new(list, json_pack("{s:s,s:s,s:i,s:i,s:i,s:o}", "task", b->suite.tasks[i].name, "family",
+                                              b->suite.families[i], "n", t->n, "passed", t->passed, "best_passed",
+                                              s->best[i].passed, "pass_at_8", json_num(p)));
+    }
+    return list;
+}
+
+/* Means over the tasks of each family, in order of first appearance. */
+static json_t *families(const struct bench_run *b, const struct sums *s)
+{
+    struct task_counts *sub = xcalloc((size_t)b->suite.n, sizeof *sub), *best = xcalloc((size_t)b->suite.n, sizeof *best);
+    json_t *out = json_object();
+
+    for (int i = 0; i < b->suite.n; i++) {
+        const char *name = b->suite.families[i];
+        int m = 0;
+        if (json_object_get(out, name))
+            continue;
+        for (int j = i; j < b->suite.n; j++)
+            if (!strcmp(b->suite.families[j], name)) {
+                sub[m] = s->first[j];
+                best[m++] = s->best[j];
+            }
+        json_object_set_new(out, name, json_pack("{s:i,s:o,s:o,s:o}", "tasks", m, "pass_at_8",
+                                                 json_num(suite_pass_at_k(sub, m, 8)), "avg_at_8",
+                                                 json_num(suite_avg(sub, m)), "best_avg_at_8", json_num(suite_avg(best, m))));
+    }
+    free(sub);
+    free(best);
+    return out;
+}
+
+static json_t *turn_counts(const struct bench_run *b, const struct sums *s)
+{
+    json_t *list = json_array();
+
+    for (int k = 0; k < b->o.turns; k++)
+        json_array_append_new(list, json_integer(s->success[k]));
+    return list;
+}
+
+static const char *backend_of(const struct bench_run *b)
+{
+    for (int i = 0; i < b->suite.n; i++)
+        for (int j = 0; j < b->n_samples[i]; j++) {
+            const char *s = json_str(bench_attempt(b, i, j, 0)->verdict, "backend", NULL);
+            if (s)
+                return s;
+        }
+    return json_str(b->o.verdict, "backend", "sim");
+}
+
+static void set(json_t *v, const char *key, json_t *x)
+{
+    json_object_set_new(v, key, x);
+}
+
+static void set_head(json_t *v, const struct bench_run *b)
+{
+    const struct bench_options *o = &b->o;
+
+    set(v, "schema", json_string("musacoder.bench/1"));
+    set(v, "name", json_utf8(o->name, strlen(o->name)));
+    set(v, "model", o->model ? json_utf8(o->model, strlen(o->model)) : json_null());
+    set(v, "suite", json_utf8(o->tasks, strlen(o->tasks)));
+    set(v, "suite_sha256", json_string(b->suite.sha256));
+    set(v, "backend", json_string(backend_of(b)));
+    set(v, "tasks", json_integer(b->suite.n));
+    set(v, "samples", json_integer(o->samples));
+    set(v, "k", json_integer(o->samples < 8 ? o->samples : 8));
+    set(v, "turns", json_integer(o->turns));
+    set(v, "temperature", json_real(o->temperature));
+    set(v, "top_p", json_real(o->top_p));
+    set(v, "seed", json_integer((json_int_t)o->seed));
+}
+
+static void set_rates(json_t *v, const struct bench_run *b, const struct sums *s)
+{
+    int n = b->suite.n;
+
+    set(v, "pass_at_1", json_num(suite_pass_at_k(s->first, n, 1)));
+    set(v, "pass_at_8", json_num(suite_pass_at_k(s->first, n, 8)));
+    set(v, "avg_at_8", json_num(suite_avg(s->first, n)));
+    set(v, "score", json_num(s->judged ? s->score / s->judged : NAN));
+    set(v, "faster_eager", s->timed ? json_num(suite_faster_rate(s->first, n)) : json_null());
+    set(v, "faster_compile", s->timed ? json_num(suite_faster_rate(s->compile, n)) : json_null());
+    set(v, "best_pass_at_8", json_num(suite_pass_at_k(s->best, n, 8)));
+    set(v, "best_avg_at_8", json_num(suite_avg(s->best, n)));
+}
+
+json_t *bench_summary(const struct bench_run *b, double seconds)
+{
+    size_t n = (size_t)b->suite.n;
+    struct sums s = {.first = xcalloc(n, sizeof *s.first), .best = xcalloc(n, sizeof *s.best),
+                     .compile = xcalloc(n, sizeof *s.compile), .categories = json_object()};
+    json_t *v = json_object();
+
+    for (int i = 0; i < b->suite.n; i++)
+        for (int j = 0; j < b->n_samples[i]; j++)
+            add_sample(b, i, j, &s);
+    set_head(v, b);
+    set_rates(v, b, &s);
+    set(v, "turns_to_success", turn_counts(b, &s));
+    set(v, "cut_share", json_num(s.judged ? (double)s.cut / s.judged : NAN));
+    set(v, "infra", json_integer(s.infra));
+    set(v, "categories", s.categories);
+    set(v, "families", families(b, &s));
+    set(v, "per_task", per_task(b, &s));
+    set(v, "seconds", json_real(seconds));
+    free(s.first);
+    free(s.best);
+    free(s.compile);
+    return v;
+}

@@ -1,0 +1,84 @@
+/* bench_table.c - results as text: one row per result, then Avg@8 by family with one column per result. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "bench/bench.h"
+
+static void percent(FILE *out, const json_t *v, const char *key)
+{
+    const json_t *x = json_object_get(v, key);
+    double p = x && !json_is_null(x) ? json_num_value(x) : NAN;
+
+    if (isnan(p))
+        fprintf(out, " %9s", "-");
+    else
+        fprintf(out, " %8.1f%%", 100 * p);
+}
+
+static void main_table(FILE *out, const json_t *const *results, int n)
+{
+    static const struct {
+        const char *title, *key;
+    } cols[] = {{"Pass@1", "pass_at_1"}, {"Pass@8", "pass_at_8"}, {"Avg@8", "avg_at_8"}, {"best P@8", "best_pass_at_8"},
+                {"best A@8", "best_avg_at_8"}, {"faster", "faster_eager"}, {"cut off", "cut_share"}};
+    const size_t n_cols = sizeof cols / sizeof *cols;
+
+    fprintf(out, "%-12s", "");
+    for (size_t k = 0; k < n_cols; k++)
+        fprintf(out, " %9s", cols[k].title);
+    fprintf(out, " %6s\n", "infra");
+    for (int i = 0; i < n; i++) {
+        fprintf(out, "%-12.12s", json_str(results[i], "name", "?"));
+        for (size_t k = 0; k < n_cols; k++)
+            percent(out, results[i], cols[k].key);
+        fprintf(out, " %6lld\n", (long long)json_i64(results[i], "infra", 0));
+    }
+}
+
+static void family_table(FILE *out, const json_t *const *results, int n)
+{
+    const json_t *families = json_object_get(results[n - 1], "families"), *v;
+    const char *name;
+
+    if (json_object_size(families) < 2)
+        return;
+    fprintf(out, "\n%-20s %5s", "Avg@8 by family", "tasks");
+    for (int i = 0; i < n; i++)
+        fprintf(out, " %9.9s", json_str(results[i], "name", "?"));
+    fputc('\n', out);
+    json_object_foreach((json_t *)families, name, v) {
+        fprintf(out, "%-20.20s %5lld", name, (long long)json_i64(v, "tasks", 0));
+        for (int i = 0; i < n; i++)
+            percent(out, json_object_get(json_object_get(results[i], "families"), name), "avg_at_8");
+        fputc('\n', out);
+    }
+}
+
+static void failures(FILE *out, const json_t *result)
+{
+    const json_t *v;
+    const char *name;
+    bool first = true;
+
+    json_object_foreach(json_object_get(result, "categories"), name, v)
+        if (strcmp(name, "passed")) {
+            fprintf(out, "%s %s %lld", first ? "\nfailures:" : ",", name, (long long)json_integer_value(v));
+            first = false;
+        }
+    if (!first)
+        fputc('\n', out);
+}
+
+void bench_table(FILE *out, const json_t *const *results, int n)
+{
+    if (n == 0)
+        return;
+    fprintf(out, "%lld tasks x %lld samples, T %g, top-p %g, backend %s\n\n", (long long)json_i64(results[0], "tasks", 0),
+            (long long)json_i64(results[0], "samples", 0), json_f64(results[0], "temperature", 0),
+            json_f64(results[0], "top_p", 0), json_str(results[0], "backend", "?"));
+    main_table(out, results, n);
+    family_table(out, results, n);
+    if (n == 1)
+        failures(out, results[0]);
+}

@@ -1,0 +1,54 @@
+/* run.h - the state of one benchmark, shared by bench*.c: tasks x samples x turns, and the run folder that mirrors it. */
+#ifndef MC_BENCH_RUN_H
+#define MC_BENCH_RUN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/bench.h"
+#include "bench/suite.h"
+#include "nn/chat.h"
+
+#define BENCH_MAX_TURNS 8
+
+struct attempt {
+    char *text;       /* NULL: not sampled yet */
+    bool is_response; /* false: a Python file */
+    bool cut;         /* hit the length limit */
+    int32_t *ids;     /* as sampled; NULL for foreign samples */
+    int n_ids;
+    json_t *verdict;  /* NULL: not judged yet */
+};
+
+struct slot { /* one sample of one task, with its later turns */
+    struct attempt turn[BENCH_MAX_TURNS];
+};
+
+struct bench_run {
+    struct bench_options o; /* defaults filled in */
+    struct suite suite;
+    struct slot *slots;     /* (tasks, samples) */
+    int *n_samples;         /* of each task: o.samples, or fewer with samples_dir */
+    char *samples_path, *verdicts_path;
+    double start;
+    int lock;
+};
+
+struct attempt *bench_attempt(const struct bench_run *b, int task, int sample, int turn);
+bool verdict_passed(const json_t *verdict);
+bool verdict_infra(const json_t *verdict);
+/* The trajectory goes on behind this turn: judged, not passed, not infra. */
+bool bench_goes_on(const struct bench_run *b, int task, int sample, int turn);
+
+/* bench_store.c: the run folder. */
+int bench_store_open(struct bench_run *b, struct err *e); /* makes or continues it; fills the attempts that are there */
+void bench_store_close(struct bench_run *b);
+int bench_store_sample(struct bench_run *b, int task, int sample, int turn, struct err *e);
+int bench_store_verdict(struct bench_run *b, int task, int sample, int turn, struct err *e);
+int bench_read_foreign(struct bench_run *b, struct err *e); /* fills turn 0 from o.samples_dir */
+
+/* bench_sum.c */
+json_t *bench_summary(const struct bench_run *b, double seconds); /* new */
+
+#endif
