@@ -214,7 +214,7 @@ static int request_read(const json_t *req, struct request *r, struct err *e)
 /* ---- the toolchain: compiler, headers, precompiled prefix ---- */
 
 struct toolchain {
-    char *compiler, *simt, *lite, *libdir;
+    char *compiler, *simt, *lite, *libdir, *system;
     char id[256];
     char hash[65];
 };
@@ -267,15 +267,39 @@ static int compiler_version(const char *cxx, struct buf *out, struct err *e)
     return out->n ? 0 : err_set(e, ERR_ENV, "'%s' does not answer as a compiler; set MUSACODER_CXX", cxx);
 }
 
+/* The compiler's own include folders without /usr/local: a CUDA toolkit installed there must not mix with simt/. */
+static int system_includes(const char *cxx, struct buf *out, struct err *e)
+{
+    char *argv[] = {(char *)cxx, "-E", "-v", "-x", "c++", "/dev/null", NULL}, *at, *line, *save;
+    struct proc_spec s = {.argv = argv, .timeout_s = 20};
+    struct proc_result r;
+
+    if (proc_run(&s, &r, e) < 0)
+        return -1;
+    at = strstr(r.err.p, "#include <...>");
+    for (line = at ? strtok_r(strchr(at, '\n'), "\n", &save) : NULL; line && *line == ' ';
+         line = strtok_r(NULL, "\n", &save))
+        if (strncmp(line, " /usr/local/", 12))
+            buf_addf(out, "-isystem%s ", line);
+    if (out->n)
+        buf_adds(out, "-nostdinc ");
+    proc_result_free(&r);
+    return 0;
+}
+
 static int toolchain_make(struct toolchain *t, const char *cxx, struct err *e)
 {
     struct sha256 h;
-    struct buf version;
+    struct buf version, system;
     char *bin;
 
     buf_init(&version, 1024);
     if (compiler_version(cxx, &version, e) < 0)
         return buf_free(&version), -1;
+    buf_init(&system, 1 << 16);
+    if (system_includes(cxx, &system, e) < 0)
+        return buf_free(&version), -1;
+    t->system = buf_detach(&system);
     t->compiler = xstrdup(cxx);
     t->simt = path_share("simt/include");
     t->lite = path_share("litetorch/include");
@@ -288,6 +312,7 @@ static int toolchain_make(struct toolchain *t, const char *cxx, struct err *e)
     sha256_adds(&h, common_flags);
     for (int i = 0; i < N_MODES; i++)
         sha256_adds(&h, mode_opts[i]);
+    sha256_adds(&h, t->system);
     sha256_adds(&h, t->libdir);
     sha256_adds(&h, t->lite);
     hash_tree(&h, t->simt);
@@ -351,7 +376,7 @@ static int lock_take(const char *path, struct err *e)
 static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
 {
     buf_addf(out, "%s %s %s ", common_flags, mode_opts[m], torch_macros);
-    buf_addf(out, "-I%s -I%s ", t->lite, t->simt);
+    buf_addf(out, "-I%s -I%s %s ", t->lite, t->simt, t->system);
 }
 
 static int run_shell(const char *script, double timeout_s, const struct jail_spec *jail, struct proc_result *r,

@@ -1,0 +1,3 @@
+/* curand.h as candidates include it. */
+#pragma once
+#include <curand_kernel.h>

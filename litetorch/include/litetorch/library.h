@@ -1,0 +1,27 @@
+/* library.h - NVIDIA's math libraries as names: handles can be made, any call that computes is reported and throws. */
+#ifndef LITETORCH_LIBRARY_H
+#define LITETORCH_LIBRARY_H
+
+#include <cuda_runtime.h>
+
+#include "litetorch/tensor.h"
+
+#ifndef __LIBRARY_TYPES_H__
+#define __LIBRARY_TYPES_H__
+typedef enum cudaDataType_t {
+    CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_8I = 3, CUDA_C_32F = 4, CUDA_C_64F = 5, CUDA_R_8U = 8,
+    CUDA_R_32I = 10, CUDA_R_16BF = 14
+} cudaDataType;
+typedef cudaDataType cudaDataType_t;
+#endif
+
+namespace lt {
+template <class S>
+[[noreturn]] inline S refuse_call(const char *name, int line, const char *file)
+{
+    refuse(name, {line, file});
+}
+}
+#define LT_LIBRARY_CALL(STATUS, name) ::lt::refuse_call<STATUS>(name, __LINE__, __FILE__)
+
+#endif
