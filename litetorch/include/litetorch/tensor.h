@@ -153,6 +153,13 @@ struct any {
     template <class T>
     any(std::initializer_list<T>, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
 };
+/* The same for a number on the left of an operator. */
+struct number {
+    int line;
+    const char *file;
+    template <class T, std::enable_if_t<std::is_arithmetic<T>::value || std::is_same<T, c10::Scalar>::value, int> = 0>
+    number(T, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
+};
 struct here {
     int line;
     const char *file;
@@ -460,15 +467,13 @@ private:
 inline Tensor Tensor::operator-() const { lt::refuse("at::neg", {0, nullptr}); }
 
 #define LT_OPERATOR(OP, name)                                                                                  \
-    inline Tensor operator OP(const Tensor &, const Tensor &) { lt::refuse("at::" name, {0, nullptr}); }       \
-    inline Tensor operator OP(const Tensor &, const Scalar &) { lt::refuse("at::" name, {0, nullptr}); }       \
-    inline Tensor operator OP(const Scalar &, const Tensor &) { lt::refuse("at::" name, {0, nullptr}); }
+    inline Tensor operator OP(const Tensor &, lt::any b) { lt::refuse("at::" name, {b.line, b.file}); }        \
+    inline Tensor operator OP(lt::number a, const Tensor &) { lt::refuse("at::" name, {a.line, a.file}); }
 LT_OPERATOR(+, "add") LT_OPERATOR(-, "sub") LT_OPERATOR(*, "mul") LT_OPERATOR(/, "div") LT_OPERATOR(==, "eq")
 LT_OPERATOR(!=, "ne") LT_OPERATOR(<, "lt") LT_OPERATOR(<=, "le") LT_OPERATOR(>, "gt") LT_OPERATOR(>=, "ge")
 #undef LT_OPERATOR
 #define LT_OPERATOR(OP, name)                                                                                  \
-    inline Tensor &operator OP(Tensor &, const Tensor &) { lt::refuse("at::" name, {0, nullptr}); }            \
-    inline Tensor &operator OP(Tensor &, const Scalar &) { lt::refuse("at::" name, {0, nullptr}); }
+    inline Tensor &operator OP(Tensor &, lt::any b) { lt::refuse("at::" name, {b.line, b.file}); }
 LT_OPERATOR(+=, "add_") LT_OPERATOR(-=, "sub_") LT_OPERATOR(*=, "mul_") LT_OPERATOR(/=, "div_")
 #undef LT_OPERATOR
 
