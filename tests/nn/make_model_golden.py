@@ -2,7 +2,9 @@
 
 Writes OUT/CASE/{config.json, model.safetensors} and OUT/CASE/golden.safetensors:
   tokens (T) i32, cu (n+1) i32, targets (T) i32 (-1: none), weight (T) f32, coef (T) f32, temperature (1) f32,
-  logits (T, V), logp (T), entropy (T), loss (1), grad.NAME for every parameter.
+  logits (T, V), logp (T), entropy (T), loss (1), grad.NAME for every parameter,
+  losses (10) of ten AdamW steps on that loss / T (lr 2e-3, betas 0.9 0.98, weight decay 0.1 on matrices, gradients clipped
+  to norm 0.5), norms (10) before clipping, and after.NAME: two tensors after the last step.
 Each sequence runs alone and unpadded through Transformers, fp32, eager attention; the loss is
   sum_t -weight_t * log_softmax(z_t / T)[target_t] + coef_t * entropy_t.
 Usage: make_model_golden.py OUT [--seed N] [--big]     (needs torch, transformers >= 4.51, safetensors)
@@ -41,6 +43,37 @@ def make_model(case, seed):
     return model
 
 
+def loss_of(model, t, s):
+    """The loss of sequence s of the pack in t."""
+    a, b = int(t["cu"][s]), int(t["cu"][s + 1])
+    z = model(t["tokens"][None, a:b].long()).logits[0]
+    lp = torch.log_softmax(z / t["temperature"], -1)
+    on = t["targets"][a:b] >= 0
+    picked = lp.gather(1, t["targets"][a:b].long().clamp(min=0)[:, None])[:, 0] * on
+    return -(t["weight"][a:b] * picked).sum() + (t["coef"][a:b] * -(lp.exp() * lp).sum(-1) * on).sum()
+
+
+AFTER = ["model.layers.1.mlp.down_proj.weight", "model.layers.0.input_layernorm.weight"]
+
+
+def train(model, t):
+    groups = [{"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.1},
+              {"params": [p for p in model.parameters() if p.dim() == 1], "weight_decay": 0.0}]
+    opt = torch.optim.AdamW(groups, lr=2e-3, betas=(0.9, 0.98), eps=1e-8)
+    losses, norms = [], []
+    for _ in range(10):
+        opt.zero_grad()
+        loss = sum(loss_of(model, t, s) for s in range(len(LENGTHS))) / len(t["tokens"])
+        loss.backward()
+        losses.append(loss.detach())
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5))
+        opt.step()
+    t["losses"], t["norms"] = torch.stack(losses), torch.stack(norms)
+    for name, p in model.named_parameters():
+        if name in AFTER:
+            t["after." + name] = p.detach().clone()
+
+
 def golden(model, case, seed):
     g = torch.Generator().manual_seed(seed + 1)
     V = model.config.vocab_size
@@ -71,7 +104,8 @@ def golden(model, case, seed):
     t["temperature"] = torch.tensor([temperature])
     t["loss"] = loss.detach().reshape(1)
     for name, p in model.named_parameters():
-        t["grad." + name] = p.grad.contiguous()
+        t["grad." + name] = p.grad.clone().contiguous()
+    train(model, t)
     return t
 
 
