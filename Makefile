@@ -57,7 +57,7 @@ WARP     ?= 32
 SIMT_OBJ := $(patsubst simt/runtime/%.c,$(B)/obj/simt/%.o,$(wildcard simt/runtime/*.c))
 $(B)/obj/simt/%.o: simt/runtime/%.c
 	@mkdir -p $(@D)
-	$(CC) -Isimt/include -D_GNU_SOURCE -DSIMT_WARP_SIZE=$(WARP) -std=c11 -O2 -g -fPIC -fno-strict-aliasing $(WARN) -Wno-missing-prototypes -MMD -MP -c $< -o $@
+	$(CC) -Isimt/include -D_GNU_SOURCE -DSIMT_WARP_SIZE=$(WARP) -std=c11 -O2 -g -fPIC -fno-strict-aliasing -fno-semantic-interposition $(WARN) -Wno-missing-prototypes -MMD -MP -c $< -o $@
 $(B)/lib/libsimt.so: $(SIMT_OBJ) simt/runtime/exports.map
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-soname,libsimt.so -Wl,--version-script=simt/runtime/exports.map -o $@ $(SIMT_OBJ) -lm -pthread

@@ -51,11 +51,11 @@ static uint8_t *shared_init[2];      /* written bytes of each word in this block
 static size_t shared_words[2];
 
 static struct range module_data;     /* variables of the candidate's .so: __device__, __constant__ */
-static struct range *last_range;     /* hit by the previous access */
+static struct range *last_range, *older_range; /* hit by the previous accesses */
 
 /* A write that conflicts is only reported once it is seen to change the value. */
+bool check_pending;
 static struct pending {
-    bool set;
     const void *addr;
     size_t bytes;
     uint8_t before[16];
@@ -135,8 +135,8 @@ void shadow_free(struct range *r)
     if (r->shadow)
         munmap(r->shadow, shadow_bytes(r));
     r->shadow = NULL;
-    if (last_range == r)
-        last_range = NULL;
+    if (last_range == r || older_range == r)
+        last_range = older_range = NULL;
 }
 
 /* ---- reports ---- */
@@ -198,22 +198,19 @@ static void race_message(uintptr_t addr, const char *verb, access_t other, int32
 
 static void decide_pending(void)
 {
-    if (!pending.set)
-        return;
-    pending.set = false;
+    check_pending = false;
     if (memcmp(pending.addr, pending.before, pending.bytes))
         finding_by(pending.block, pending.thread, "race", pending.pc, pending.message);
 }
 
-void check_suspend(void)
+void check_decide(void)
 {
-    if (pending.set)
-        decide_pending();
+    decide_pending();
 }
 
 static void defer(uintptr_t addr, size_t bytes, const void *pc, const char *message)
 {
-    pending.set = true;
+    check_pending = true;
     pending.addr = (const void *)addr;
     pending.bytes = bytes > sizeof pending.before ? sizeof pending.before : bytes;
     memcpy(pending.before, pending.addr, pending.bytes);
@@ -441,12 +438,26 @@ static void access_nowhere(const struct access *a)
     stop_here(CUDA_ILLEGAL_ADDRESS);
 }
 
+/* Kernels walk two or three tensors at once: keep the last two at hand. */
+static struct range *find_range(uintptr_t addr)
+{
+    struct range *r = older_range;
+
+    if (!r || addr - r->lo >= r->hi - r->lo)
+        r = memory_find(addr);
+    if (r) {
+        older_range = last_range;
+        last_range = r;
+    }
+    return r;
+}
+
 static void access_memory(const struct access *a)
 {
     uintptr_t shared = (uintptr_t)simt_dynamic_shared, fixed = (uintptr_t)run.shared_lo;
     struct range *r = last_range;
 
-    if (pending.set)
+    if (check_pending)
         decide_pending();
     if (r && a->addr - r->lo < r->hi - r->lo)
         access_range(r, a);
@@ -454,8 +465,8 @@ static void access_memory(const struct access *a)
         access_shared(0, shared, run.launch->shared, a);
     else if (fixed && a->addr - fixed < (uintptr_t)(run.shared_hi - run.shared_lo))
         access_shared(1, fixed, (size_t)(run.shared_hi - run.shared_lo), a);
-    else if ((r = memory_find(a->addr)))
-        access_range(last_range = r, a);
+    else if ((r = find_range(a->addr)))
+        access_range(r, a);
     else if (a->addr - module_data.lo < module_data.hi - module_data.lo)
         access_range(&module_data, a);
     else if (a->addr - (uintptr_t)run.launch->ctx >= run.launch->ctx_bytes &&
@@ -470,18 +481,38 @@ static void misaligned(const void *p, size_t bytes, const void *pc)
     stop_here(CUDA_MISALIGNED);
 }
 
-/* Most accesses: an aligned word of the tensor that was touched last, read before in this interval and not written in
- * this launch, or shared memory read again. Nothing to decide, nothing to record. */
+/* Nothing to decide and nothing to record: the word was read before in this interval, by this thread or by several,
+ * and last written at or before interval 'settled'. */
+static inline bool seen(const struct cell *c, uint32_t settled, int me)
+{
+    access_t r = c->read;
+
+    return interval_of(r) == interval && bytes_of(r) == 15 && ((r & MULTI) || thread_of(r) == me) &&
+           interval_of(c->write) <= settled;
+}
+
+static inline bool seen_shared(int which, size_t offset, int me)
+{
+    return offset / 4 < shared_words[which] && shared_init[which][offset / 4] == 15 &&
+           seen(&shared_cells[which][offset / 4], interval - 1, me);
+}
+
+static inline bool seen_range(const struct range *r, uintptr_t addr, int me)
+{
+    return r && r->shadow && addr >= r->lo && addr + 4 <= r->hi &&
+           seen(&r->shadow[(addr - (r->lo & ~(uintptr_t)3)) / 4], launch_first - 1, me);
+}
+
+/* The common case of four aligned bytes read again, decided without the rest of the machinery. */
 static bool known_read(uintptr_t addr, int me)
 {
-    const struct range *r = last_range;
-    const struct cell *c;
+    size_t dynamic = addr - (uintptr_t)simt_dynamic_shared, fixed = addr - (uintptr_t)run.shared_lo;
 
-    if (!r || !r->shadow || addr - r->lo >= r->hi - r->lo)
-        return false;
-    c = &r->shadow[(addr - (r->lo & ~(uintptr_t)3)) / 4];
-    return interval_of(c->write) < launch_first && interval_of(c->read) == interval && bytes_of(c->read) == 15 &&
-           ((c->read & MULTI) || thread_of(c->read) == me);
+    if (dynamic < run.launch->shared)
+        return seen_shared(0, dynamic, me);
+    if (run.shared_lo && fixed < (size_t)(run.shared_hi - run.shared_lo))
+        return seen_shared(1, fixed, me);
+    return seen_range(last_range, addr, me) || seen_range(older_range, addr, me);
 }
 
 static __attribute__((noinline)) void look(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
@@ -490,7 +521,7 @@ static __attribute__((noinline)) void look(const void *p, size_t bytes, bool wri
 
     if (!run.current)
         return;
-    if (!write && bytes == 4 && ((uintptr_t)p & 3) == 0 && !pending.set && known_read((uintptr_t)p, run.current->thread))
+    if (!write && bytes == 4 && ((uintptr_t)p & 3) == 0 && !check_pending && known_read((uintptr_t)p, run.current->thread))
         return;
     if (aligned && bytes <= 16 && ((uintptr_t)p & (bytes - 1)))
         misaligned(p, bytes, pc);
@@ -550,7 +581,7 @@ void check_launch_start(void)
     if (!check_now)
         return;
     find_module_data();
-    last_range = NULL;
+    last_range = older_range = NULL;
     launch_first = ++interval;
     n_blocks = 0;
     grow_shared(0, (run.launch->shared + 3) / 4);
@@ -560,9 +591,9 @@ void check_launch_start(void)
 
 void check_launch_end(void)
 {
-    if (pending.set)
+    if (check_pending)
         decide_pending();
-    pending.set = false;
+    check_pending = false;
     if (check_now)
         decide_waiting_reads();
     check_now = false;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime.h"
+#include "sched.h"
 
 struct run run;
 struct simt_dim3u threadIdx, blockIdx, blockDim, gridDim;
@@ -22,27 +22,6 @@ static struct list idle; /* fibers that finished their loop and can start it aga
 static int n_fibers;     /* fibers armed so far */
 static bool torn = true; /* the last launch ended in the middle */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-
-/* ---- lists of fibers ---- */
-
-static void list_add(struct list *l, struct fiber *f)
-{
-    f->next = NULL;
-    if (l->tail)
-        l->tail->next = f;
-    else
-        l->head = f;
-    l->tail = f;
-}
-
-static struct fiber *list_take(struct list *l)
-{
-    struct fiber *f = l->head;
-
-    if (f && !(l->head = f->next))
-        l->tail = NULL;
-    return f;
-}
 
 void wake_all(struct list *l)
 {
@@ -62,14 +41,6 @@ void wake_all(struct list *l)
 
 static void thread_loop(void);
 
-static void go_on(struct fiber *f, void **save)
-{
-    run.current = f;
-    if (f->thread >= 0)
-        threadIdx = thread_index[f->thread];
-    fiber_switch(save, f->sp);
-}
-
 static void to_host(void **save, enum launch_end end)
 {
     run.end = end;
@@ -88,38 +59,19 @@ static struct fiber *spare_fiber(void)
     return f;
 }
 
-/* Leaves the running fiber (already put into a list) for whoever can go on. */
-static void leave(struct fiber *me)
+void leave_for_new(struct fiber *me)
 {
     struct block *b = &run.block;
-    struct fiber *f = list_take(&b->ready);
+    struct fiber *f = b->next < b->n ? spare_fiber() : NULL;
 
-    if (f == me) {
-        run.current = me;
-        return;
-    }
-    if (!f && b->next < b->n && !(f = spare_fiber())) {
+    if (f) {
+        go_on(f, &me->sp);
+    } else if (b->next < b->n) {
         finding("crash", NULL, false, "out of memory for the stacks of a block of %d threads", b->n);
         to_host(&me->sp, LAUNCH_ABORTED);
-    }
-    if (f)
-        go_on(f, &me->sp);
-    else
+    } else {
         to_host(&me->sp, b->exited == b->n ? LAUNCH_DONE : LAUNCH_DEADLOCK);
-}
-
-void wait_in(struct list *l)
-{
-    struct fiber *me = run.current;
-
-    check_suspend();
-    list_add(l, me);
-    leave(me);
-}
-
-int this_thread(void)
-{
-    return run.current->thread;
+    }
 }
 
 void abort_kernel(void)
@@ -132,7 +84,7 @@ void abort_kernel(void)
 
 /* ---- the block barrier ---- */
 
-static void barrier_release(void)
+static __attribute__((noinline)) void barrier_release(void)
 {
     struct block *b = &run.block;
     unsigned next = ++b->generation & 1;
@@ -144,12 +96,10 @@ static void barrier_release(void)
     wake_all(&b->at_barrier);
 }
 
-static void compare_places(const void *pc)
+static __attribute__((noinline)) void compare_places(const void *pc)
 {
     struct source_line a, c;
 
-    if (run.block.barrier_pc == pc)
-        return;
     a = line_of((const char *)run.block.barrier_pc - 1);
     c = line_of((const char *)pc - 1);
     if (a.exact && c.exact && a.line != c.line)
@@ -157,7 +107,7 @@ static void compare_places(const void *pc)
                 "__syncthreads must be reached by all threads together", a.line, c.line);
 }
 
-static int barrier(int predicate, const void *pc, int which)
+HOT int barrier(int predicate, const void *pc, int which)
 {
     struct block *b = &run.block;
     unsigned parity = b->generation & 1;
@@ -169,7 +119,7 @@ static int barrier(int predicate, const void *pc, int which)
     b->vote[parity].any |= predicate != 0;
     if (b->arrived++ == 0)
         b->barrier_pc = pc;
-    else
+    else if (b->barrier_pc != pc)
         compare_places(pc);
     if (b->arrived == b->n - b->exited) {
         struct fiber *me = run.current;
@@ -179,7 +129,7 @@ static int barrier(int predicate, const void *pc, int which)
         barrier_release();
         leave(me);
     } else {
-        wait_in(&b->at_barrier);
+        suspend_in(&b->at_barrier);
     }
     return which == 0 ? b->vote[parity].count : which == 1 ? b->vote[parity].all : b->vote[parity].any;
 }

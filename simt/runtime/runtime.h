@@ -95,8 +95,10 @@ struct simt_dim3u { unsigned x, y, z; };
 extern struct simt_dim3u threadIdx, blockIdx, blockDim, gridDim;
 extern const struct simt_dim3u *thread_index; /* by linear index in the block */
 
-int this_thread(void);
-void wait_in(struct list *l);         /* suspends the running thread; l decides when it goes on */
+static inline int this_thread(void)
+{
+    return run.current->thread;
+}
 void wake_all(struct list *l);        /* everybody in l becomes ready, in order */
 void abort_kernel(void) __attribute__((noreturn)); /* from kernel code: ends the launch; findings say why */
 
@@ -161,7 +163,13 @@ void check_launch_start(void);
 void check_launch_end(void);
 void check_block_start(void);
 void check_barrier(void);     /* the block's threads are ordered from here on */
-void check_suspend(void);     /* the running thread stops: pending reports are decided */
+extern bool check_pending;    /* a report waits for the write that it is about */
+void check_decide(void);
+static inline void check_suspend(void) /* the running thread stops: its write has happened */
+{
+    if (check_pending)
+        check_decide();
+}
 void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read);
 void check_fence(void);
 

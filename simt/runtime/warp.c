@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime.h"
+#include "sched.h"
 
 enum warp_kind { OP_SYNC, OP_SHFL, OP_VOTE, OP_MATCH, OP_REDUCE };
 static const char *const kind_names[] = {"__syncwarp", "a shuffle", "a vote", "a match", "a reduction"};
@@ -22,7 +22,7 @@ void warp_reset(void)
     free_ops = ops;
 }
 
-static struct warp_op *op_new(struct warp *w, mask_t mask, int kind, const void *pc)
+static __attribute__((noinline)) struct warp_op *op_new(struct warp *w, mask_t mask, int kind, const void *pc)
 {
     struct warp_op *o = free_ops;
 
@@ -39,7 +39,7 @@ static struct warp_op *op_new(struct warp *w, mask_t mask, int kind, const void 
     return o;
 }
 
-static void op_complete(struct warp *w, struct warp_op *o)
+static __attribute__((noinline)) void op_complete(struct warp *w, struct warp_op *o)
 {
     struct warp_op **p = &w->ops;
 
@@ -52,7 +52,7 @@ static void op_complete(struct warp *w, struct warp_op *o)
     wake_all(&o->waiting);
 }
 
-static bool op_ready(const struct warp *w, const struct warp_op *o)
+HOT bool op_ready(const struct warp *w, const struct warp_op *o)
 {
     return o->arrived && (o->mask & w->alive & ~o->arrived) == 0;
 }
@@ -68,7 +68,7 @@ void warp_lane_exited(struct warp *w)
     }
 }
 
-static void op_leave(struct warp_op *o)
+HOT void op_leave(struct warp_op *o)
 {
     if (--o->readers == 0) {
         o->next = free_ops;
@@ -76,7 +76,12 @@ static void op_leave(struct warp_op *o)
     }
 }
 
-static void complain(const struct warp_op *o, int kind, const void *pc)
+static __attribute__((noinline)) void complain_mask(int lane, int kind, const void *pc)
+{
+    finding("divergence", pc, true, "lane %d calls %s with a mask that does not name it", lane, kind_names[kind]);
+}
+
+static __attribute__((noinline)) void complain(const struct warp_op *o, int kind, const void *pc)
 {
     struct source_line l = line_of((const char *)o->pc - 1);
 
@@ -86,14 +91,14 @@ static void complain(const struct warp_op *o, int kind, const void *pc)
 
 /* Leaves value and predicate for the other lanes of the mask and returns when all are there. The caller reads the
  * operation and then leaves it. */
-static struct warp_op *op_join(mask_t mask, int kind, uint64_t value, bool predicate, const void *pc)
+HOT struct warp_op *op_join(mask_t mask, int kind, uint64_t value, bool predicate, const void *pc)
 {
     int t = this_thread(), lane = t % WARP;
     struct warp *w = &run.block.warp[t / WARP];
     struct warp_op *o;
 
     if (!(mask & LANE_BIT(lane))) {
-        finding("divergence", pc, true, "lane %d calls %s with a mask that does not name it", lane, kind_names[kind]);
+        complain_mask(lane, kind, pc);
         mask |= LANE_BIT(lane);
     }
     for (o = w->ops; o && o->mask != mask; o = o->next)
@@ -110,21 +115,24 @@ static struct warp_op *op_join(mask_t mask, int kind, uint64_t value, bool predi
     if (op_ready(w, o))
         op_complete(w, o);
     else
-        wait_in(&o->waiting);
+        suspend_in(&o->waiting);
     return o;
 }
 
-static uint64_t op_value(const struct warp_op *o, int lane)
+HOT uint64_t op_value(const struct warp_op *o, int lane)
 {
     return lane >= 0 && lane < WARP && (o->arrived & LANE_BIT(lane)) ? o->value[lane] : ~(uint64_t)0;
 }
 
-static bool outside(const char *what, const void *pc)
+static __attribute__((noinline)) bool complain_outside(const char *what, const void *pc)
 {
-    if (run.in_kernel)
-        return false;
     finding("crash", pc, true, "%s is called by host code", what);
     return true;
+}
+
+HOT bool outside(const char *what, const void *pc)
+{
+    return !run.in_kernel && complain_outside(what, pc);
 }
 
 /* ---- shuffles ---- */
@@ -133,7 +141,7 @@ enum shuffle { SHFL_IDX, SHFL_UP, SHFL_DOWN, SHFL_XOR };
 
 /* The lane to read, by the CUDA C++ Programming Guide, "Warp Shuffle Functions": a lane outside the segment of 'width'
  * lanes means one's own value. */
-static int source_lane(enum shuffle how, int lane, int arg, int width)
+HOT int source_lane(enum shuffle how, int lane, int arg, int width)
 {
     int base = lane & ~(width - 1), end = base + width, src;
 
@@ -147,17 +155,21 @@ static int source_lane(enum shuffle how, int lane, int arg, int width)
     return src >= end ? lane : src & (WARP - 1);
 }
 
-static uint64_t shuffle(mask_t mask, uint64_t v, enum shuffle how, int arg, int width, const void *pc)
+static __attribute__((noinline)) int complain_width(int width, const void *pc)
+{
+    finding("divergence", pc, true, "shuffle of width %d; the width is a power of two up to %d", width, WARP);
+    return WARP;
+}
+
+HOT uint64_t shuffle(mask_t mask, uint64_t v, enum shuffle how, int arg, int width, const void *pc)
 {
     struct warp_op *o;
     int lane;
 
     if (outside("a shuffle", pc))
         return v;
-    if (width <= 0 || width > WARP || (width & (width - 1))) {
-        finding("divergence", pc, true, "shuffle of width %d; the width is a power of two up to %d", width, WARP);
-        width = WARP;
-    }
+    if (width <= 0 || width > WARP || (width & (width - 1)))
+        width = complain_width(width, pc);
     lane = this_thread() % WARP;
     if (how == SHFL_UP && (unsigned)arg >= WARP)
         arg = WARP;
@@ -205,7 +217,7 @@ mask_t simt_activemask(void)
     return run.block.warp[this_thread() / WARP].alive;
 }
 
-static mask_t vote(mask_t mask, int predicate, mask_t *arrived, const void *pc)
+HOT mask_t vote(mask_t mask, int predicate, mask_t *arrived, const void *pc)
 {
     struct warp_op *o;
     mask_t ballot;
@@ -242,7 +254,7 @@ int simt_all(mask_t mask, int predicate)
 
 /* ---- matches ---- */
 
-static mask_t match(mask_t mask, uint64_t v, mask_t *arrived, const void *pc)
+HOT mask_t match(mask_t mask, uint64_t v, mask_t *arrived, const void *pc)
 {
     struct warp_op *o;
     mask_t same = 0;
