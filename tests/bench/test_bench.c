@@ -1,0 +1,363 @@
+/* test_bench.c - the whole benchmark with a tiny random model and a judge of our own (the verdict service's functions are
+ * defined here, so nothing is compiled or run): counts against hand-made samples, several turns, resuming after Ctrl-C in
+ * the middle of judging gives the result of an undisturbed run, and bad input is refused with one line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "bench/bench.h"
+#include "nn/model.h"
+#include "nn/tokenizer.h"
+#include "queue/verdict.h"
+
+/* ---- the judge: "PASS" and "INFRA" in a text decide; else a hash of it ---- */
+
+struct verdict_batch {
+    json_t *verdict;
+};
+
+static int judged, stop_after;
+
+static const char *status_of(const char *text)
+{
+    if (strstr(text, "INFRA"))
+        return "infra";
+    if (strstr(text, "PASS"))
+        return "passed";
+    return !strstr(text, "FAIL") && hash64(text, strlen(text), 5) % 3 == 0 ? "passed" : "failed";
+}
+
+int verdict_service_start(const struct verdict_config *c, struct verdict_service **ret, struct err *e)
+{
+    *ret = (struct verdict_service *)(intptr_t)1;
+    return 0;
+}
+
+void verdict_service_stop(struct verdict_service *s)
+{
+}
+
+int verdict_batch_submit(struct verdict_service *s, const struct verdict_request *items, int n, struct verdict_batch **ret,
+                         struct err *e)
+{
+    const char *status = status_of(items[0].candidate);
+    bool passed = !strcmp(status, "passed");
+
+    assert_int_equal(n, 1);
+    *ret = xcalloc(1, sizeof **ret);
+    (*ret)->verdict = json_pack("{s:s,s:s?,s:s,s:s,s:b,s:n}", "status", status, "category",
+                                passed ? NULL : !strcmp(status, "infra") ? "infra" : "compile_error", "backend", "sim", "feedback",
+                                passed ? "fine" : "line 3: expected ';'", "response", items[0].is_response, "performance");
+    if (strcmp(status, "infra"))
+        json_object_set_new((*ret)->verdict, "reward", json_real(passed ? 1 : -1));
+    if (strstr(items[0].candidate, "FAST"))
+        json_object_set_new((*ret)->verdict, "performance", json_pack("{s:f,s:f}", "speedup_eager", 2.0, "speedup_compile", 1.05));
+    return 0;
+}
+
+int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b)
+{
+    return 1;
+}
+
+void verdict_batch_cancel(struct verdict_service *s, struct verdict_batch *b)
+{
+    json_decref(b->verdict);
+    free(b);
+}
+
+int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void (*on_progress)(int, int, void *), void *ctx,
+                       json_t **ret, struct err *e)
+{
+    if (stop_after && judged == stop_after) {
+        verdict_batch_cancel(s, b);
+        return err_set(e, ERR_STOP, "stopped");
+    }
+    judged++;
+    *ret = json_pack("[o]", b->verdict);
+    free(b);
+    return 0;
+}
+
+/* ---- a folder with tasks and a model ---- */
+
+static char *dir, *model_dir, *tasks_dir;
+
+static void put(const char *name, const char *text)
+{
+    struct err e = ERR_INIT;
+    char *path = path_join(dir, name), *slash = strrchr(path, '/');
+
+    *slash = 0;
+    assert_int_equal(dir_make(path, &e), 0);
+    *slash = '/';
+    assert_int_equal(file_write(path, text, strlen(text), &e), 0);
+    free(path);
+}
+
+#define TASK "class Model:\n    pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n"
+
+static int make_model(struct err *e)
+{
+    static const char config[] =
+        "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":912,\"hidden_size\":32,\"intermediate_size\":64,"
+        "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":16,\"max_position_embeddings\":400,"
+        "\"rms_norm_eps\":1e-6,\"rope_theta\":10000,\"initializer_range\":0.2,\"tie_word_embeddings\":true,\"eos_token_id\":902}";
+    json_t *json = json_parse(config, strlen(config), "config", e);
+    struct model_config c;
+    struct model *m;
+    char *to = path_join(model_dir, "tokenizer.json");
+    int rc = model_config_parse(json, &c, e);
+
+    json_decref(json);
+    if (rc < 0 || !(m = model_init(&c, 7, e)))
+        return -1;
+    rc = model_save(m, model_dir, e);
+    if (rc == 0)
+        rc = file_copy("tests/nn/data/tok_qwen3.json", to, e);
+    model_config_free(&c);
+    model_free(m);
+    free(to);
+    return rc;
+}
+
+static int setup(void **state)
+{
+    struct err e = ERR_INIT;
+
+    if (!(dir = dir_temp("bench", &e)))
+        return -1;
+    model_dir = path_join(dir, "model");
+    tasks_dir = path_join(dir, "tasks");
+    put("tasks/chain_2.py", TASK);
+    put("tasks/chain_10.py", TASK "# ten\n");
+    put("tasks/scan_1.py", TASK "# scan\n");
+    if (make_model(&e) < 0)
+        fail_msg("%s", e.msg);
+    log_set_level(LOG_ERROR);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct err e = ERR_INIT;
+    int rc = dir_remove(dir, &e);
+
+    free(dir);
+    free(model_dir);
+    free(tasks_dir);
+    return rc;
+}
+
+static struct bench_options options(const char *out)
+{
+    return (struct bench_options){.model = model_dir, .tasks = tasks_dir, .out = out, .samples = 4, .turns = 2, .max_new = 12,
+                                  .temperature = 1, .top_p = 1, .seed = 3};
+}
+
+static json_t *run(const struct bench_options *o)
+{
+    struct err e = ERR_INIT;
+    json_t *v = NULL;
+
+    if (bench_run(o, &v, &e) < 0)
+        fail_msg("%s", e.msg);
+    return v;
+}
+
+static char *samples_of(const char *out)
+{
+    struct err e = ERR_INIT;
+    char *path = path_join(out, "samples.jsonl");
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    assert_int_equal(file_read(path, &b, &e), 0);
+    free(path);
+    return buf_detach(&b);
+}
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+static void test_model(void **state)
+{
+    char *out = path_join(dir, "run"), *text;
+    struct bench_options o = options(out);
+    json_t *v = run(&o), *again;
+    double first = json_f64(v, "avg_at_8", -1), best = json_f64(v, "best_avg_at_8", -1);
+    int n = judged;
+
+    assert_int_equal(json_i64(v, "tasks", 0), 3);
+    assert_int_equal(json_i64(v, "k", 0), 4);
+    assert_true(first >= 0 && best >= first && best <= 1);
+    assert_true(json_is_null(json_object_get(v, "faster_eager")));
+    assert_string_equal(json_str(v, "backend", ""), "sim");
+    assert_string_equal(json_str(v, "name", ""), "run");
+    assert_int_equal(json_object_size(json_object_get(v, "families")), 2);
+    text = samples_of(out);
+    assert_int_equal(count(text, "\"turn\":1"), 12);
+    assert_true(count(text, "\"turn\":2") == (int)round(12 - 12 * first)); /* each failure has a second turn */
+    again = run(&o); /* all there: nothing is sampled or judged again */
+    assert_int_equal(judged, n);
+    assert_true(json_equal(v, again));
+    json_decref(v);
+    json_decref(again);
+    free(text);
+    free(out);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void check_same_lines(char *a, char *b)
+{
+    char *x[64], *y[64];
+    int n = 0, m = 0;
+
+    for (char *s = strtok(a, "\n"); s; s = strtok(NULL, "\n"))
+        x[n++] = s;
+    for (char *s = strtok(b, "\n"); s; s = strtok(NULL, "\n"))
+        y[m++] = s;
+    assert_int_equal(n, m);
+    qsort(x, (size_t)n, sizeof *x, compare_lines);
+    qsort(y, (size_t)m, sizeof *y, compare_lines);
+    for (int i = 0; i < n; i++)
+        assert_string_equal(x[i], y[i]);
+}
+
+/* Stopped again and again while judging, with half a line left behind: the same samples and the same numbers. */
+static void test_resume(void **state)
+{
+    char *whole = path_join(dir, "run"), *out = path_join(dir, "resumed"), *a, *b;
+    struct bench_options o = options(whole), p = options(out);
+    json_t *want = run(&o), *got = NULL;
+    struct err e = ERR_INIT;
+    int stops = 0;
+
+    p.name = "run";
+    for (stop_after = judged + 2; bench_run(&p, &got, &e) < 0; stop_after = judged + 2) {
+        char *path = path_join(out, "samples.jsonl");
+        assert_int_equal(e.kind, ERR_STOP);
+        assert_int_equal(file_append(path, "{\"task\":\"chain_2\",\"sam", 22, &e), 0);
+        free(path);
+        assert_true(++stops < 20);
+    }
+    stop_after = 0;
+    assert_true(stops > 2);
+    json_object_del(want, "seconds");
+    json_object_del(got, "seconds");
+    assert_true(json_equal(want, got));
+    a = samples_of(whole);
+    b = samples_of(out);
+    check_same_lines(a, b);
+    free(a);
+    free(b);
+    json_decref(want);
+    json_decref(got);
+    free(whole);
+    free(out);
+}
+
+static void test_settings(void **state)
+{
+    char *out = path_join(dir, "run");
+    struct bench_options o = options(out);
+    struct err e = ERR_INIT;
+    json_t *v;
+
+    o.seed = 4;
+    assert_int_equal(bench_run(&o, &v, &e), -1);
+    assert_int_equal(e.kind, ERR_INPUT);
+    assert_non_null(strstr(e.msg, "another 'seed'"));
+    free(out);
+}
+
+static void test_foreign(void **state)
+{
+    char *out = path_join(dir, "foreign"), *samples = path_join(dir, "samples");
+    struct bench_options o = {.samples_dir = samples, .tasks = tasks_dir, .out = out, .samples = 4, .turns = 1};
+    const json_t *t;
+    json_t *v;
+    struct err e = ERR_INIT;
+
+    put("samples/chain_2/1.py", "PASS FAST");
+    put("samples/chain_2/2.txt", "FAIL");
+    put("samples/chain_2/10.md", "INFRA");
+    put("samples/chain_10_0.py", "FAIL a");
+    put("samples/chain_10_sample_1.py", "FAIL b");
+    assert_int_equal(bench_run(&o, &v, &e), -1);
+    assert_non_null(strstr(e.msg, "no sample for task 'scan_1'"));
+    put("samples/scan_1.py", "PASS");
+    v = run(&o);
+    t = json_array_get(json_object_get(v, "per_task"), 0);
+    assert_string_equal(json_str(t, "task", ""), "chain_2"); /* natural order; the infra sample does not count */
+    assert_int_equal(json_i64(t, "n", 0), 2);
+    assert_int_equal(json_i64(t, "passed", 0), 1);
+    assert_true(fabs(json_f64(v, "avg_at_8", 0) - (0.5 + 0 + 1) / 3) < 1e-12);
+    assert_true(fabs(json_f64(v, "pass_at_8", 0) - 2.0 / 3) < 1e-12);
+    assert_int_equal(json_i64(v, "infra", 0), 1);
+    assert_true(fabs(json_f64(v, "faster_eager", 0) - 1 / 5.0) < 1e-12); /* 1 of 5 judged candidates */
+    assert_true(json_f64(v, "faster_compile", 1) == 0);
+    json_decref(v);
+    free(out);
+    free(samples);
+}
+
+static void test_bad_options(void **state)
+{
+    char *out = path_join(dir, "bad");
+    struct {
+        struct bench_options o;
+        const char *says;
+    } cases[] = {
+        {{.tasks = tasks_dir, .out = out}, "either a model or a folder of samples"},
+        {{.tasks = tasks_dir, .out = out, .model = "m", .samples_dir = "s"}, "either a model or a folder of samples"},
+        {{.tasks = "/nonexistent", .out = out, .model = model_dir}, "/nonexistent"},
+        {{.tasks = tasks_dir, .out = out, .model = "/nonexistent"}, "/nonexistent"},
+        {{.tasks = tasks_dir, .out = out, .model = model_dir, .temperature = -1}, "temperature -1"},
+        {{.tasks = tasks_dir, .out = out, .model = model_dir, .top_p = 2}, "top-p 2"},
+        {{.tasks = tasks_dir, .out = out, .model = model_dir, .turns = 99}, "99 turns"},
+        {{.tasks = tasks_dir, .out = out, .samples_dir = "s", .turns = 2}, "one turn"},
+        {{.tasks = tasks_dir, .out = out, .samples_dir = "/nonexistent"}, "/nonexistent"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct err e = ERR_INIT;
+        json_t *v;
+        assert_int_equal(bench_run(&cases[i].o, &v, &e), -1);
+        if (!strstr(e.msg, cases[i].says) || strchr(e.msg, '\n'))
+            fail_msg("case %zu: '%s' does not say '%s'", i, e.msg, cases[i].says);
+        dir_remove(out, &e);
+    }
+    free(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_foreign), cmocka_unit_test(test_bad_options),
+    };
+
+    return cmocka_run_group_tests_name("bench", tests, setup, teardown);
+}
