@@ -129,35 +129,47 @@ static int find_word(const char *source, const char *word, char *ret_text, size_
     return -1;
 }
 
+/* Tries the spellings of one operator over a text, the telling ones (torch.relu, F.relu, .relu) before the bare word,
+ * which may be the candidate's own function. */
+static int find_spelling(const char *text, const char *name, char *ret_text, size_t n_text)
+{
+    static const char *const prefixes[] = {"torch.", "F.", "functional.", "nn.", ""};
+    char word[128];
+    int line = -1;
+
+    for (size_t i = 0; line < 0 && i < sizeof prefixes / sizeof *prefixes; i++) {
+        snprintf(word, sizeof word, "%s%s", prefixes[i], name);
+        line = find_word(text, word, ret_text, n_text);
+    }
+    for (size_t i = 0; line < 0 && spelled[i][0]; i++)
+        if (!strcmp(spelled[i][0], name) && word_char((unsigned char)spelled[i][1][0]))
+            line = find_word(text, spelled[i][1], ret_text, n_text);
+    return line;
+}
+
 int legality_find_line(const char *source, const char *op, char *ret_text, size_t n_text)
 {
-    char name[96], plain[96];
-    const char *forward = strstr(source, "def forward"), *bare;
+    char name[96];
+    const char *forward = strstr(source, "def forward"), *bare = name;
     int line = -1, skip = 0;
     size_t n;
 
     if (!base_name(op, name, sizeof name))
         return -1;
-    for (bare = name; *bare == '_'; bare++)
-        ;
-    snprintf(plain, sizeof plain, "%s", bare);
-    n = strlen(plain);
-    if (n > 1 && plain[n - 1] == '_')
-        plain[n - 1] = 0;
-    if (forward)
+    while (*bare == '_')
+        bare++;
+    n = strlen(name);
+    if (forward) {
         for (const char *p = source; p < forward; p++)
             skip += *p == '\n';
-    for (int pass = forward ? 0 : 1; pass < 2 && line < 0; pass++) {
-        const char *from = pass ? source : forward;
-
-        line = find_word(from, bare, ret_text, n_text);
-        if (line < 0)
-            line = find_word(from, plain, ret_text, n_text);
-        for (size_t i = 0; line < 0 && n > 1 && spelled[i][0]; i++)
-            if (!strcmp(spelled[i][0], plain) && word_char((unsigned char)spelled[i][1][0]))
-                line = find_word(from, spelled[i][1], ret_text, n_text);
-        if (line > 0 && !pass)
-            line += skip;
+        line = find_spelling(forward, bare, ret_text, n_text);
+        if (line > 0)
+            return line + skip;
+    }
+    line = find_spelling(source, bare, ret_text, n_text);
+    if (line < 0 && n > 1 && name[n - 1] == '_') {
+        name[n - 1] = 0;
+        line = find_spelling(source, bare, ret_text, n_text);
     }
     return line;
 }

@@ -75,6 +75,7 @@ static int legality_run(struct job *j, struct err *e)
     json_t *violations, *first;
     int64_t launches;
     int still = 0;
+    bool ablated = false;
 
     if (!j->session)
         return 0;
@@ -85,8 +86,11 @@ static int legality_run(struct job *j, struct err *e)
     library_calls(j, violations);
     if (j->ran && launches == 0)
         violation(violations, "no_kernel", "forward launches no kernel of its own");
-    else if (j->all_passed && json_array_size(violations) == 0 && (still = ablate(j, e)) == 1)
-        violation(violations, "decoy_kernels", "the answer stays right when all kernel launches are removed");
+    else if (j->all_passed && json_array_size(violations) == 0) {
+        ablated = true;
+        if ((still = ablate(j, e)) == 1)
+            violation(violations, "decoy_kernels", "the answer stays right when all kernel launches are removed");
+    }
     if (still < 0) {
         json_decref(violations);
         return -1;
@@ -95,7 +99,7 @@ static int legality_run(struct job *j, struct err *e)
                json_pack("{s:b,s:O,s:{s:s,s:s,s:s},s:I,s:O,s:o}", "ok", json_array_size(violations) == 0, "violations",
                          violations, "lists", "published", LEGALITY_PUBLISHED, "plumbing", LEGALITY_PLUMBING, "init",
                          LEGALITY_INIT, "launches", (json_int_t)launches, "kernels", j->launches, "ablation",
-                         j->all_passed && launches ? json_string(still ? "still right" : "wrong, as it must be")
+                         ablated ? json_string(still ? "still right" : "wrong, as it must be")
                                                    : json_null()));
     first = json_array_get(violations, 0);
     if (first && json_object_get(first, "op"))
