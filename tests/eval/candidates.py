@@ -311,3 +311,91 @@ class ModelNew(nn.Module):
         return y, j, {"total": s}
 '''),
 ]
+
+
+# Numbers: the same task right in another way, and wrong in a way that loose tolerances let through ---------------------
+
+def row_task(expr, shape="8, 512", body=""):
+    return f'''
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+    def forward(self, x):
+        return {expr}
+
+def get_inputs():
+    return [torch.randn({shape})]
+
+def get_init_inputs():
+    return []
+'''
+
+
+def row_kernel(body, out="torch::empty_like(x)"):
+    """One thread per row; body sees const float* r, int n, float* y (row of the output or one element)."""
+    return build(f'''
+__global__ void row_kernel(const float* x, float* out, int rows, int n, int width) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= rows) return;
+    const float* r = x + (long)i * n;
+    float* y = out + (long)i * width;
+    {body}
+}}
+torch::Tensor run(torch::Tensor x) {{
+    auto y = {out};
+    int rows = x.size(0), n = x.size(1);
+    row_kernel<<<(rows + 31) / 32, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), rows, n, y.numel() / rows);
+    return y;
+}}
+''', "run", "torch::Tensor run(torch::Tensor x);") + MODEL.replace("ext.relu", "ext.run")
+
+
+SCALAR_ROW = "torch::empty({x.size(0)}, x.options())"
+SOFTMAX = "float s = 0; for (int j = 0; j < n; j++) {{ y[j] = expf(r[j]{0}); s += y[j]; }} for (int j = 0; j < n; j++) y[j] /= s;"
+FIND_MAX = "float m = r[0]; for (int j = 1; j < n; j++) m = fmaxf(m, r[j]); "
+NUMERIC = [
+    (row_task("F.gelu(x)"), [
+        ("gelu by erf", None, [], row_kernel(
+            "for (int j = 0; j < n; j++) y[j] = 0.5f * r[j] * (1.0f + erff(r[j] * 0.70710678f));")),
+        ("gelu by erfc", None, [], row_kernel("for (int j = 0; j < n; j++) y[j] = r[j] * 0.5f * erfcf(-r[j] * 0.70710678f);")),
+        ("gelu by tanh", "correctness_error", [], row_kernel(
+            "for (int j = 0; j < n; j++) { float v = r[j]; y[j] = 0.5f * v * (1.0f + tanhf(0.79788456f * (v + 0.044715f * v "
+            "* v * v))); }"))]),
+    (row_task("torch.softmax(x, dim=1)"), [
+        ("softmax", None, [], row_kernel(FIND_MAX + SOFTMAX.format(" - m"))),
+        ("softmax without maximum", "correctness_error", ["large"], row_kernel(SOFTMAX.format(""))),
+        ("softmax zeros", "correctness_error", ["all of them 0"], row_kernel("for (int j = 0; j < n; j++) y[j] = 0.0f;")),
+        ("softmax uniform", "correctness_error", [], row_kernel("for (int j = 0; j < n; j++) y[j] = 1.0f / n;"))]),
+    (row_task("x.var(dim=1)"), [
+        ("variance", None, [], row_kernel(
+            "float m = 0; for (int j = 0; j < n; j++) m += r[j]; m /= n; float s = 0; for (int j = 0; j < n; j++) s += "
+            "(r[j] - m) * (r[j] - m); *y = s / (n - 1);", SCALAR_ROW)),
+        ("variance by squares", None, [], row_kernel(
+            "float s = 0, q = 0; for (int j = 0; j < n; j++) { s += r[j]; q += r[j] * r[j]; } *y = (q - s * s / n) / (n - 1);",
+            SCALAR_ROW)),
+        ("biased variance", "correctness_error", ["expected *"], row_kernel(
+            "float m = 0; for (int j = 0; j < n; j++) m += r[j]; m /= n; float s = 0; for (int j = 0; j < n; j++) s += "
+            "(r[j] - m) * (r[j] - m); *y = s / n;", SCALAR_ROW))]),
+    (row_task("x.sum(dim=1)", "4, 8192"), [
+        ("serial sum", None, [], row_kernel("float s = 0; for (int j = 0; j < n; j++) s += r[j]; *y = s;", SCALAR_ROW)),
+        ("sum backwards in eight lanes", None, [], row_kernel(
+            "float s[8] = {0}; for (int j = n - 1; j >= 0; j--) s[j % 8] += r[j]; *y = ((s[0] + s[1]) + (s[2] + s[3])) + "
+            "((s[4] + s[5]) + (s[6] + s[7]));", SCALAR_ROW)),
+        ("one element left out", "correctness_error", [], row_kernel(
+            "float s = 0; for (int j = 1; j < n; j++) s += r[j]; *y = s;", SCALAR_ROW)),
+        ("half precision inside", "correctness_error", [], row_kernel(
+            "float s = 0; for (int j = 0; j < n; j++) s += __half2float(__float2half(r[j])); *y = s;", SCALAR_ROW))]),
+    (row_task("x.argmax(dim=1)"), [
+        ("argmax", None, [], row_kernel(
+            "int k = 0; for (int j = 1; j < n; j++) if (r[j] > r[k]) k = j; ((int64_t*)y)[0] = k;",
+            SCALAR_ROW).replace("y.numel() / rows", "2").replace("x.options());", "x.options().dtype(torch::kInt64));")
+         .replace("y.data_ptr<float>()", "(float*)y.data_ptr<int64_t>()")),
+        ("argmin", "correctness_error", [], row_kernel(
+            "int k = 0; for (int j = 1; j < n; j++) if (r[j] < r[k]) k = j; ((int64_t*)y)[0] = k;",
+            SCALAR_ROW).replace("y.numel() / rows", "2").replace("x.options());", "x.options().dtype(torch::kInt64));")
+         .replace("y.data_ptr<float>()", "(float*)y.data_ptr<int64_t>()"))]),
+]

@@ -73,6 +73,11 @@ class Verdicts(unittest.TestCase):
         verdicts, _ = self.judge(corpus.SEVERAL_TASK, corpus.SEVERAL, "--trials", "2", "--timeout", "20")
         self.expect(corpus.SEVERAL, verdicts)
 
+    def test_numbers(self):
+        for task, rows in corpus.NUMERIC:
+            verdicts, _ = self.judge(task, rows, "--trials", "2", "--timeout", "20")
+            self.expect(rows, verdicts)
+
     def test_record_and_cache(self):
         rows = corpus.RELU[:1]
         first, code = self.judge(corpus.RELU_TASK, rows, "--trials", "1")
