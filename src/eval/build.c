@@ -31,13 +31,13 @@ static const char torch_macros[] =
     "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ "
     "-D__CUDA_NO_HALF2_OPERATORS__";
 static const char common_flags[] = "-x c++ -std=gnu++17 -g1 -fPIC -w -fno-strict-aliasing -ffp-contract=fast "
-                                   "-fno-optimize-sibling-calls "
+                                   "-fno-optimize-sibling-calls -fno-gnu-unique "
                                    "-fmax-errors=20 -ftemplate-depth=200 -ftemplate-backtrace-limit=6 "
                                    "-fdiagnostics-color=never -fno-diagnostics-show-caret -fvisibility=default";
 /* Three ways to compile: the host's half (bindings, rarely more), kernels with and without instrumentation. */
 enum mode { MODE_HOST, MODE_FAST, MODE_CHECK, N_MODES };
 static const char *const mode_names[N_MODES] = {"host", "fast", "check"};
-static const char *const mode_opts[N_MODES] = {"-O0", "-O2", "-O1 -fsanitize=thread"};
+static const char *const mode_opts[N_MODES] = {"-O0", "-O2", "-O1 -fsanitize=thread --param tsan-instrument-func-entry-exit=0"};
 
 /* ---- what the request says ---- */
 
