@@ -538,6 +538,17 @@ int sim_trace_pause(int on)
     return before;
 }
 
+size_t sim_arena_in_use(void)
+{
+    return arena_in_use();
+}
+
+/* For tests: overwrites a byte of device memory behind everybody's back. */
+void sim_arena_scribble(void *device)
+{
+    *static_cast<char *>(arena_to_host(device)) = 0;
+}
+
 const char *sim_torch_version(void)
 {
     return SIM_TORCH_VERSION;

@@ -15,6 +15,8 @@ char *sim_trace_stop(void);         /* JSON object {operator: count}; free with 
 int sim_trace_pause(int on);        /* this thread; returns the former value */
 void sim_free(char *p);
 int sim_inside(int delta);
+size_t sim_arena_in_use(void);
+void sim_arena_scribble(void *device); /* tests: overwrites one byte */
 const char *sim_torch_version(void); /* of the PyTorch whose headers this was built against */
 const struct lt_api *sim_api(void);  /* for lt_module_open of a candidate's .so */
 char *sim_findings(void);            /* JSON list of our own findings, then forgotten; free with sim_free */

@@ -51,7 +51,7 @@ def _load():
             ("sim_torch_version", c), ("sim_device_preload", i), ("sim_device_open", i, ctypes.c_size_t),
             ("sim_trace_start", None), ("sim_trace_stop", p), ("sim_trace_pause", i, i), ("sim_free", None, p),
             ("sim_api", p), ("sim_findings", p), ("sim_library_calls", p), ("sim_bind_simt", i),
-            ("sim_invoke", i, p, p, p, p, c, ctypes.c_size_t)):
+            ("sim_arena_in_use", ctypes.c_size_t), ("sim_arena_scribble", None, p), ("sim_invoke", i, p, p, p, p, c, ctypes.c_size_t)):
         _declare(_lib, name, result, *args)
     for name, result, *args in (("simt_set_check", None, i), ("simt_set_ablation", None, i),
                                 ("simt_findings_json", c), ("simt_stats_json", c), ("simt_reset", None)):

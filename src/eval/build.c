@@ -414,9 +414,9 @@ static int precompile(const struct toolchain *t, const char *dir, enum mode m, s
 }
 
 /* The folder with prefix.h, prefix.h.gch and module.o; caller frees. NULL on error. */
-static char *prefix_dir(const struct toolchain *t, const char *root, enum mode m, struct err *e)
+static char *prefix_dir(const struct toolchain *t, enum mode m, struct err *e)
 {
-    char name[64], *dir, *ready, *lock;
+    char name[64], *root = path_cache("build"), *dir, *ready, *lock;
     int fd, rc = 0;
 
     snprintf(name, sizeof name, "prefix-%.24s-%s", t->hash, mode_names[m]);
@@ -430,6 +430,7 @@ static char *prefix_dir(const struct toolchain *t, const char *root, enum mode m
         if (fd >= 0)
             close(fd);
     }
+    free(root);
     free(ready);
     free(lock);
     if (rc < 0) {
@@ -547,11 +548,11 @@ static void explain(const struct proc_result *p, const json_t *req, const char *
 }
 
 static int compile(const json_t *req, const struct request *r, const struct build_opts *o, const struct toolchain *t,
-                   const char *root, const char *dir, struct build_result *ret, struct err *e)
+                   const char *dir, struct build_result *ret, struct err *e)
 {
     double limit = o->timeout_s > 0 ? o->timeout_s : DEFAULT_TIMEOUT, start = now_s();
     enum mode kernels = o->no_check ? MODE_FAST : MODE_CHECK;
-    char *prefix[2] = {prefix_dir(t, root, MODE_HOST, e), prefix_dir(t, root, kernels, e)};
+    char *prefix[2] = {prefix_dir(t, MODE_HOST, e), prefix_dir(t, kernels, e)};
     const char *ro[] = {t->simt, t->lite, t->libdir, prefix[0], prefix[1], NULL}, *rw[] = {dir, NULL};
     struct jail_spec jail;
     struct proc_result p;
@@ -669,8 +670,7 @@ static int publish(const char *work, const char *dir, struct build_result *ret, 
 }
 
 static int build_locked(const json_t *req, const struct request *r, const struct build_opts *o,
-                        const struct toolchain *t, const char *root, const char *dir, struct build_result *ret,
-                        struct err *e)
+                        const struct toolchain *t, const char *dir, struct build_result *ret, struct err *e)
 {
     struct buf work;
     int rc;
@@ -680,7 +680,7 @@ static int build_locked(const json_t *req, const struct request *r, const struct
     buf_init(&work, 8192);
     buf_addf(&work, "%s.%d", dir, (int)getpid());
     dir_remove(work.p, NULL);
-    rc = compile(req, r, o, t, root, work.p, ret, e);
+    rc = compile(req, r, o, t, work.p, ret, e);
     if (rc == 0 && !ret->timed_out)
         rc = publish(work.p, dir, ret, e);
     else
@@ -716,7 +716,7 @@ int build_sim(const json_t *request, const struct build_opts *o, struct build_re
         lock = xmalloc(strlen(dir) + 6);
         sprintf(lock, "%s.lock", dir);
         if ((fd = lock_take(lock, e)) >= 0)
-            rc = build_locked(request, &r, o, t, root, dir, &out, e);
+            rc = build_locked(request, &r, o, t, dir, &out, e);
     }
     if (fd >= 0)
         close(fd);

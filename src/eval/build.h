@@ -17,7 +17,7 @@
 
 struct build_opts {
     const char *compiler;  /* NULL: $MUSACODER_CXX, else "g++" */
-    const char *cache_dir; /* NULL: path_cache("build") */
+    const char *cache_dir; /* NULL: path_cache("build"); precompiled headers are always kept there */
     double timeout_s;      /* 0: 60 s of wall time for all compiler processes of the request together */
     bool no_jail;          /* run the compiler unjailed (eval --jail none); default is jailed */
     bool no_cache;         /* compile even if the result is known */

@@ -1,0 +1,304 @@
+/* test_build.c - the compile stage on sim. Called as 'test_build build' it reads a request from stdin and prints the
+ * reply: tests/runner/test_sim.py builds through it. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "eval/build.h"
+#include "eval/build_log.h"
+#include "proc/jail.h"
+
+#define RELU                                                                                                   \
+    "#include <torch/extension.h>\n"                                                                           \
+    "__global__ void k(const float *x, float *y, int n) {\n"                                                   \
+    "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"                                                     \
+    "    if (i < n) y[i] = x[i] > 0 ? x[i] : 0;\n"                                                             \
+    "}\n"                                                                                                      \
+    "torch::Tensor f(torch::Tensor x) {\n"                                                                     \
+    "    auto y = torch::empty_like(x);\n"                                                                     \
+    "    k<<<1, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());\n"                                 \
+    "    return y;\n"                                                                                          \
+    "}\n"
+
+static char *cache;
+static struct build_opts opts;
+
+static json_t *request(const char *cuda)
+{
+    return json_pack("{s:s,s:s,s:[s],s:[s],s:[s]}", "kind", "load_inline", "name", "ext", "cpp_sources",
+                     "torch::Tensor f(torch::Tensor x);", "cuda_sources", cuda, "functions", "f");
+}
+
+static struct build_result build(json_t *req)
+{
+    struct build_result r;
+    struct err e = ERR_INIT;
+
+    if (build_sim(req, &opts, &r, &e) < 0)
+        fail_msg("%s", e.msg);
+    json_decref(req);
+    return r;
+}
+
+static const json_t *first(const struct build_result *r)
+{
+    return json_array_get(r->diagnostics, 0);
+}
+
+static void builds_once_then_hits_the_cache(void **s)
+{
+    struct build_result r = build(request(RELU));
+
+    assert_true(r.ok);
+    assert_false(r.cached);
+    assert_true(file_exists(r.so));
+    assert_int_equal(json_array_size(r.diagnostics), 0);
+    build_result_free(&r);
+    r = build(request(RELU));
+    assert_true(r.ok && r.cached);
+    build_result_free(&r);
+}
+
+static void first_error_has_line_and_source(void **s)
+{
+    struct build_result r = build(request(RELU "int bad() { return missing_name; }\nint worse() { return 1 }\n"));
+
+    assert_false(r.ok);
+    assert_int_equal(json_i64(first(&r), "line", 0), 11);
+    assert_string_equal(json_str(first(&r), "file", ""), "cuda_source");
+    assert_non_null(strstr(json_str(first(&r), "message", ""), "missing_name"));
+    assert_int_equal(json_array_size(json_object_get(first(&r), "source")), 4);
+    assert_non_null(strstr(r.error, "missing_name"));
+    build_result_free(&r);
+    r = build(request(RELU "int bad() { return missing_name; }\nint worse() { return 1 }\n"));
+    assert_true(r.cached && !r.ok && strstr(r.error, "missing_name"));
+    build_result_free(&r);
+}
+
+static void undeclared_function_is_refused_as_torch_does(void **s)
+{
+    json_t *q = request(RELU);
+    struct build_result r;
+
+    json_object_set_new(q, "functions", json_pack("{s:s}", "g", "no such function"));
+    r = build(q);
+    assert_false(r.ok);
+    assert_non_null(strstr(json_str(first(&r), "message", ""), "was not declared"));
+    assert_string_equal(json_str(first(&r), "file", ""), "functions");
+    build_result_free(&r);
+}
+
+static void declared_but_undefined_is_a_link_error(void **s)
+{
+    json_t *q = request("#include <torch/extension.h>\n__global__ void k() {}\n");
+    struct build_result r = build(q);
+
+    assert_false(r.ok);
+    assert_non_null(strstr(json_str(first(&r), "message", ""), "undefined reference to"));
+    build_result_free(&r);
+}
+
+static void templates_that_never_end(void **s)
+{
+    struct build_result r = build(request(RELU "template <int N> struct T { static const int v = T<N + 1>::v; };\n"
+                                               "int deep() { return T<0>::v; }\n"));
+
+    assert_false(r.ok);
+    assert_true(strlen(r.log) < 8192);
+    assert_non_null(strstr(json_str(first(&r), "message", ""), "template"));
+    build_result_free(&r);
+}
+
+/* 2^30 instantiations: no compiler ends in time. */
+static void a_slow_compile_is_ended(void **s)
+{
+    struct build_result r;
+
+    opts.timeout_s = 3;
+    r = build(request(RELU "template <int N, int M> struct F { static const int v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + 1>::v; };\n"
+                           "template <int M> struct F<0, M> { static const int v = M; };\n"
+                           "int slow() { return F<26, 0>::v; }\n"));
+    opts.timeout_s = 0;
+    assert_false(r.ok);
+    assert_true(r.timed_out);
+    assert_string_equal(r.error, "compiler exceeded 3 s");
+    assert_true(r.ms < 6000);
+    build_result_free(&r);
+}
+
+static void only_macros_pass_from_the_flags(void **s)
+{
+    json_t *q = request(RELU "static_assert(FOO == 3, \"\");\n"), *flags;
+    struct build_result r;
+
+    flags = json_pack("[s,s,s,s,s,s]", "-O3", "--use_fast_math", "-DFOO=3", "-fplugin=/nowhere.so", "@/nowhere",
+                      "-include/nowhere.h");
+    json_object_set_new(q, "extra_cuda_cflags", flags);
+    r = build(q);
+    assert_true(r.ok);
+    build_result_free(&r);
+}
+
+static void no_shell_in_flags_or_names(void **s)
+{
+    json_t *q = request(RELU);
+    struct build_result r;
+    struct err e = ERR_INIT;
+
+    json_object_set_new(q, "extra_cflags", json_pack("[s]", "-DX='$(touch /tmp/mc_pwned)'; touch /tmp/mc_pwned"));
+    r = build(q);
+    assert_false(file_exists("/tmp/mc_pwned"));
+    build_result_free(&r);
+    q = request(RELU);
+    json_object_set_new(q, "name", json_string("a; touch /tmp/mc_pwned"));
+    assert_int_equal(build_sim(q, &opts, &r, &e), -1);
+    json_decref(q);
+}
+
+static void files_outside_do_not_leak(void **s)
+{
+    struct build_result r;
+
+    if (opts.no_jail)
+        skip();
+    r = build(request(RELU "#include \"/etc/shadow\"\n"));
+    assert_false(r.ok);
+    assert_null(strstr(r.log, "root"));
+    build_result_free(&r);
+    r = build(request(RELU "__asm__(\".incbin \\\"/etc/shadow\\\"\");\n"));
+    assert_false(r.ok);
+    build_result_free(&r);
+}
+
+static void malformed_requests_are_ours(void **s)
+{
+    struct build_result r;
+    struct err e = ERR_INIT;
+    json_t *q = json_pack("{s:s,s:s}", "name", "x", "cuda_sources", "not a list");
+
+    assert_int_equal(build_sim(q, &opts, &r, &e), -1);
+    json_decref(q);
+    q = json_array();
+    assert_int_equal(build_sim(q, &opts, &r, &e), -1);
+    json_decref(q);
+}
+
+static void *build_in_thread(void *p)
+{
+    *(struct build_result *)p = build(request(RELU "// two at once\n"));
+    return NULL;
+}
+
+static void two_at_once_compile_once(void **s)
+{
+    struct build_result r[2];
+    pthread_t t[2];
+
+    for (int i = 0; i < 2; i++)
+        pthread_create(&t[i], NULL, build_in_thread, &r[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    assert_true(r[0].ok && r[1].ok);
+    assert_int_equal(r[0].cached + r[1].cached, 1);
+    assert_string_equal(r[0].so, r[1].so);
+    build_result_free(&r[0]);
+    build_result_free(&r[1]);
+}
+
+static void log_errors_in_headers_point_to_the_candidate(void **s)
+{
+    const char *log = "In file included from /x/litetorch/tensor.h:3,\n"
+                      "/x/litetorch/tensor.h: In instantiation of 'T g() [with T = int]':\n"
+                      "cuda_source:2:7:   required from here\n"
+                      "/x/litetorch/tensor.h:40:9: error: static assertion failed\n"
+                      "/x/litetorch/tensor.h:40:9: note: blah\n"
+                      "cuda_source:3:1: error: expected ';'\n";
+    json_t *q = request("one\ntwo\nthree\n"), *d = build_log_parse(log, q);
+    char *trim = build_log_trim(log, 4000);
+
+    assert_int_equal(json_array_size(d), 2);
+    assert_int_equal(json_i64(json_array_get(d, 0), "line", 0), 2);
+    assert_string_equal(json_str(json_array_get(d, 0), "message", ""), "static assertion failed");
+    assert_int_equal(json_i64(json_array_get(d, 1), "line", 0), 3);
+    assert_null(strstr(trim, "note:"));
+    assert_null(strstr(trim, "/x/"));
+    free(trim);
+    json_decref(d);
+    json_decref(q);
+}
+
+static void logs_of_garbage(void **s)
+{
+    static const char *const logs[] = {"", "\n\n", ":", ":::", "a:", "a:1", "a:1:", "a:99999999999999:1: error: x",
+                                       "error: error: error:", ": error: ", "undefined reference to"};
+    json_t *q = request("x");
+
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        json_decref(build_log_parse(logs[i], q));
+        free(build_log_trim(logs[i], 10));
+    }
+    json_decref(q);
+}
+
+static int serve(void)
+{
+    json_t *q = json_loadf(stdin, 0, NULL), *reply;
+    struct build_result r;
+    struct err e = ERR_INIT;
+
+    if (!q || build_sim(q, &opts, &r, &e) < 0) {
+        fprintf(stderr, "%s\n", e.msg);
+        return 3;
+    }
+    reply = build_reply(&r);
+    json_object_set_new(reply, "ms", json_real(r.ms));
+    json_object_set_new(reply, "cached", json_boolean(r.cached));
+    json_dumpf(reply, stdout, 0);
+    return 0;
+}
+
+static int make_cache(void **s)
+{
+    cache = dir_temp("musacoder-build", NULL);
+    opts.cache_dir = cache;
+    return cache ? 0 : -1;
+}
+
+static int drop_cache(void **s)
+{
+    return dir_remove(cache, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(builds_once_then_hits_the_cache),
+        cmocka_unit_test(first_error_has_line_and_source),
+        cmocka_unit_test(undeclared_function_is_refused_as_torch_does),
+        cmocka_unit_test(declared_but_undefined_is_a_link_error),
+        cmocka_unit_test(templates_that_never_end),
+        cmocka_unit_test(a_slow_compile_is_ended),
+        cmocka_unit_test(only_macros_pass_from_the_flags),
+        cmocka_unit_test(no_shell_in_flags_or_names),
+        cmocka_unit_test(files_outside_do_not_leak),
+        cmocka_unit_test(malformed_requests_are_ours),
+        cmocka_unit_test(two_at_once_compile_once),
+        cmocka_unit_test(log_errors_in_headers_point_to_the_candidate),
+        cmocka_unit_test(logs_of_garbage),
+    };
+
+    opts.no_jail = true;
+    if (argc > 1 && !strcmp(argv[1], "build"))
+        return serve();
+    return cmocka_run_group_tests(tests, make_cache, drop_cache);
+}
