@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "bench/report.h"
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "train/recipe.h"
@@ -264,7 +265,7 @@ static int run_stage(struct run *r, struct run_stage *s, struct err *e)
 
 /* ---- the end: summary, report, table ---- */
 
-static double total_seconds(const struct run *r, double *with_report)
+static double total_seconds(const struct run *r)
 {
     double sum = 0;
 
@@ -274,10 +275,10 @@ static double total_seconds(const struct run *r, double *with_report)
         run_marker_read(r->out, r->stages[i].name, &m);
         sum += m.seconds;
     }
-    return sum + *with_report;
+    return sum;
 }
 
-static json_t *summary_of(const struct run *r, double report_s, struct err *e)
+static json_t *summary_of(const struct run *r, struct err *e)
 {
     json_t *list = json_array(), *tasks = NULL, *v;
 
@@ -306,7 +307,7 @@ static json_t *summary_of(const struct run *r, double report_s, struct err *e)
     }
     v = json_object();
     json_object_set_new(v, "held_out_tasks", tasks ? tasks : json_integer(0));
-    json_object_set_new(v, "seconds", json_real(total_seconds(r, &report_s)));
+    json_object_set_new(v, "seconds", json_real(total_seconds(r)));
     json_object_set_new(v, "stages", list);
     return v;
 }
@@ -331,12 +332,17 @@ static void print_table(const struct run *r, const json_t *sum)
 
 static int finish(struct run *r, struct err *e)
 {
-    double start = now_s();
     char *path = path_join(r->out, "summary.json");
-    json_t *sum = summary_of(r, 0, e);
+    double start = now_s();
+    json_t *sum = summary_of(r, e);
     int rc = sum ? json_write(path, sum, e) : -1;
 
-    (void)start;
+    if (rc == 0)
+        rc = report_write(r->out, e);
+    if (rc == 0) { // the report shows the summary, so the summary's time can hold the report only now
+        json_object_set_new(sum, "seconds", json_real(json_f64(sum, "seconds", 0) + now_s() - start));
+        rc = json_write(path, sum, e);
+    }
     if (rc == 0)
         print_table(r, sum);
     json_decref(sum);
@@ -357,6 +363,18 @@ static int take_lock(const char *out, struct err *e)
     return 0; // held until the process ends
 }
 
+/* Fifteen digits: 0.28 stays 0.28 and still reads back as the same number. JSON is YAML. */
+#define RECIPE_DUMP (JSON_INDENT(2) | JSON_REAL_PRECISION(15))
+
+static int write_text(const char *path, const json_t *v, struct err *e)
+{
+    char *text = json_dumps(v, RECIPE_DUMP);
+    int rc = file_write(path, text, strlen(text), e);
+
+    free(text);
+    return rc;
+}
+
 static int write_resolved(struct run *r, struct err *e)
 {
     char *path = path_join(r->out, "recipe.yaml"), *stages = path_join(r->out, "stages");
@@ -368,7 +386,7 @@ static int write_resolved(struct run *r, struct err *e)
         json_object_set(v, keys[i], json_object_get(r->recipe, keys[i]));
     json_object_update(v, r->resolved);
     if (rc == 0)
-        rc = json_write(path, v, e); // JSON is YAML
+        rc = write_text(path, v, e);
     json_decref(v);
     free(path);
     free(stages);
@@ -384,7 +402,7 @@ static int run_all(struct run *r, bool plan_only, struct err *e)
     if (r->n == 0)
         return err_set(e, ERR_INPUT, "the recipe has no stages");
     if (plan_only) {
-        json_dumpf(r->resolved, stdout, JSON_INDENT(2));
+        json_dumpf(r->resolved, stdout, RECIPE_DUMP);
         puts("");
         return 0;
     }

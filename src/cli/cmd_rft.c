@@ -1,0 +1,123 @@
+/* cmd_rft.c - 'musacoder rft': sample, verify, cluster, draw (train/rft.h), then SFT on the mixture (train/sft.h). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/train_opts.h"
+#include "train/checkpoint.h"
+#include "train/cluster.h"
+#include "train/rft.h"
+
+#define STR2(x) #x
+#define STR(x) STR2(x)
+
+static const struct opt rows[] = {
+    {"rft", "model", OPT_STR, NULL, "model folder to sample from and to continue"},
+    {"rft", "prompts", OPT_STR, NULL, "prompts.jsonl of 'musacoder synth'"},
+    {"rft", "data", OPT_STR, NULL, "JSON Lines files mixed with what is kept (default: what is kept alone)"},
+    {"rft", "out", OPT_STR, NULL, "run folder; a stopped run continues from it"},
+    {"rft", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)"},
+    {"rft", "stage", OPT_STR, "rft", "name of this stage in metrics.jsonl"},
+    {"rft", "max-prompts", OPT_INT, "0", "prompts sampled (0: all)"},
+    {"rft", "samples", OPT_INT, "8", "responses sampled for each prompt"},
+    {"rft", "temperature", OPT_REAL, "0.9", "sampling temperature"},
+    {"rft", "max-new", OPT_INT, "512", "longest response (tokens)"},
+    {"rft", "chunk", OPT_INT, "16", "prompts sampled together"},
+    {"rft", "threshold", OPT_REAL, STR(CLUSTER_THRESHOLD), "Jaccard index from which two programs are one strategy"},
+    {"rft", "max-keep", OPT_INT, "4", "programs kept of one prompt at most"},
+    {"rft", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
+    {"rft", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
+    {"rft", "workers", OPT_INT, "1", "verifier processes"},
+    {"rft", "jobs", OPT_INT, "0", "candidates judged at once by each (0: one per CPU)"},
+    {"rft", "mix", OPT_STR, NULL, "weight of each kind of record, e.g. rft=2,generate=1 (default: all 1)"},
+    {"rft", "steps", OPT_INT, "200", "optimiser steps on the mixture; 0: only collect"},
+    {"rft", "batch-tokens", OPT_INT, "4096", "tokens a step, at least"},
+    {"rft", "micro-tokens", OPT_INT, "4096", "tokens forwarded together"},
+    {"rft", "max-length", OPT_INT, "1024", "longer dialogues are left out (tokens)"},
+    {"rft", "lr", OPT_REAL, "1e-5", "peak learning rate"},
+    {"rft", "warmup", OPT_REAL, "0.03", "share of the steps with rising rate"},
+    {"rft", "schedule", OPT_CHOICE, "cosine", "constant|linear|cosine: shape after warm-up"},
+    {"rft", "lr-floor", OPT_REAL, "0.1", "final rate as a share of the peak"},
+    {"rft", "weight-decay", OPT_REAL, "0.01", "AdamW's weight decay"},
+    {"rft", "grad-clip", OPT_REAL, "1", "largest gradient norm; 0: no limit"},
+    {"rft", "val-share", OPT_REAL, "0.05", "share of the training graphs kept for the validation loss"},
+    {"rft", "val-every", OPT_INT, "50", "steps between validations"},
+    {"rft", "val-max", OPT_INT, "64", "validation examples at most"},
+    {"rft", "save-every", OPT_INT, "100", "steps between checkpoints"},
+    {"rft", "seed", OPT_INT, "1", "seed of sampling, drawing and data order"},
+    {0},
+};
+
+json_t *verdict_options_of(const struct opts *o)
+{
+    json_t *v = json_object();
+
+    if (opts_has(o, "trials"))
+        json_object_set_new(v, "trials", json_integer(opts_int(o, "trials")));
+    if (opts_has(o, "timeout"))
+        json_object_set_new(v, "timeout", json_real(opts_real(o, "timeout")));
+    return v;
+}
+
+static int collect(const struct opts *o, const json_t *verdict, struct err *e)
+{
+    struct rft_options ro = {
+        .model = opts_str(o, "model"), .data = opts_str(o, "prompts"), .out = opts_str(o, "out"),
+        .metrics = opts_str(o, "metrics"), .prompts = opts_int(o, "max-prompts"),
+        .samples = (int)opts_int(o, "samples"), .max_new = (int)opts_int(o, "max-new"),
+        .chunk = (int)opts_int(o, "chunk"), .max_keep = (int)opts_int(o, "max-keep"),
+        .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"), .verdict = verdict,
+        .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed")};
+
+    return rft_collect(&ro, e);
+}
+
+static int learn(const struct opts *o, struct err *e)
+{
+    struct sft_options so;
+    struct opts with = *o;
+    char *kept = path_join(opts_str(o, "out"), "rft.jsonl"), *data;
+    int rc;
+
+    data = opts_has(o, "data") ? xasprintf("%s,%s", opts_str(o, "data"), kept) : xstrdup(kept);
+    with.values = json_copy(o->values);
+    json_object_set_new(with.values, "data", json_string(data));
+    rc = sft_options_of(&with, &so, e);
+    if (rc == 0)
+        rc = sft_run(&so, e);
+    json_decref(with.values);
+    free(kept);
+    free(data);
+    return rc;
+}
+
+static int rft_command(const struct opts *o, struct err *e)
+{
+    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", NULL};
+    json_t *verdict = verdict_options_of(o);
+    const char *out = opts_str(o, "out");
+    int rc = 0;
+
+    if (!opts_str(o, "model") || !opts_str(o, "prompts") || !out)
+        rc = err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
+    if (rc == 0)
+        rc = run_claim(out, o->values, may_change, e);
+    if (rc == 0)
+        rc = collect(o, verdict, e);
+    if (rc == 0 && opts_int(o, "steps") > 0)
+        rc = learn(o, e);
+    json_decref(verdict);
+    if (rc < 0)
+        return -1;
+    printf("%s/%s\n", out, opts_int(o, "steps") > 0 ? "model" : "rft.jsonl");
+    return EXIT_OK;
+}
+
+const struct command cmd_rft = {
+    "rft", "rejection fine-tuning that keeps diversity", "--model DIR --prompts FILE --data FILE --out RUN [options]",
+    "Samples several responses for each prompt, keeps what MooreEval passes, clusters the correct programs of a prompt\n"
+    "and draws one of each cluster; then fine-tunes on them together with the records of --data. Writes RUN/rft.jsonl,\n"
+    "RUN/rft_stats.json and RUN/model. Ctrl-C is safe: the same command continues.\n",
+    rows, rft_command};

@@ -1,0 +1,117 @@
+/* cmd_rl.c - 'musacoder rl': options to train/rl.h. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/train_opts.h"
+#include "train/rl.h"
+
+static const struct opt rows[] = {
+    {"rl", "model", OPT_STR, NULL, "model folder to start from (with tokenizer.json)"},
+    {"rl", "prompts", OPT_STR, NULL, "prompts.jsonl of 'musacoder synth' (verl/TRL columns)"},
+    {"rl", "out", OPT_STR, NULL, "run folder; a stopped run continues from it"},
+    {"rl", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)"},
+    {"rl", "stage", OPT_STR, "rl", "name of this stage in metrics.jsonl"},
+    {"rl", "turns", OPT_INT, "1", "responses at most; after a failure MooreEval's feedback is the next request"},
+    {"rl", "steps", OPT_INT, "100", "rollout batches"},
+    {"rl", "batch-prompts", OPT_INT, "64", "prompts of a step"},
+    {"rl", "group", OPT_INT, "8", "samples of each prompt"},
+    {"rl", "temperature", OPT_REAL, "0.9", "sampling temperature; the trainer divides logits by it too"},
+    {"rl", "max-new", OPT_INT, "512", "longest response (tokens)"},
+    {"rl", "max-prompt", OPT_INT, "2048", "longest prompt, repair dialogues included (tokens)"},
+    {"rl", "micro-tokens", OPT_INT, "4096", "tokens forwarded together"},
+    {"rl", "minibatches", OPT_INT, "1", "optimiser steps that share a rollout batch"},
+    {"rl", "epochs", OPT_INT, "1", "passes over a rollout batch"},
+    {"rl", "lr", OPT_REAL, "1e-6", "peak learning rate"},
+    {"rl", "warmup", OPT_REAL, "0.1", "share of the steps with rising rate"},
+    {"rl", "schedule", OPT_CHOICE, "constant", "constant|linear|cosine: shape after warm-up"},
+    {"rl", "lr-floor", OPT_REAL, "0.1", "final rate as a share of the peak"},
+    {"rl", "weight-decay", OPT_REAL, "0.1", "AdamW's weight decay"},
+    {"rl", "grad-clip", OPT_REAL, "0.5", "largest gradient norm; 0: no limit"},
+    {"rl", "advantage", OPT_CHOICE, "grpo", "grpo|rloo|dr_grpo: group-relative estimator"},
+    {"rl", "advantage-eps", OPT_REAL, "1e-6", "added to the group's standard deviation"},
+    {"rl", "eps-low", OPT_REAL, "0.2", "lower bound of the ratio: 1 - eps-low"},
+    {"rl", "eps-high", OPT_REAL, "0.28", "upper bound of the ratio: 1 + eps-high"},
+    {"rl", "aggregate", OPT_CHOICE, "token_mean",
+     "token_mean|seq_mean_token_mean|seq_mean_token_sum|seq_mean_token_sum_norm: loss aggregation"},
+    {"rl", "after-mask", OPT_BOOL, "false", "count what is left after masking, instead of all tokens"},
+    {"rl", "kl", OPT_CHOICE, "k3", "none|k2|k3: estimator of KL to the starting model"},
+    {"rl", "kl-coef", OPT_REAL, "0", "weight of the KL term"},
+    {"rl", "entropy-coef", OPT_REAL, "0", "weight of the entropy bonus"},
+    {"rl", "primeecho", OPT_BOOL, "true", "several turns: reward first and best turn (else the first turn alone)"},
+    {"rl", "alpha", OPT_REAL, "0.75", "PrimeEcho: weight of the first turn"},
+    {"rl", "bonus-first", OPT_REAL, "0.15", "PrimeEcho: bonus for passing in turn 1"},
+    {"rl", "bonus-second", OPT_REAL, "0.08", "PrimeEcho: bonus for passing in turn 2"},
+    {"rl", "bdr", OPT_BOOL, "true", "Buffered Dynamic Retry: failed groups come back as repair tasks"},
+    {"rl", "bdr-size", OPT_INT, "256", "entries of the retry buffer"},
+    {"rl", "bdr-probability", OPT_REAL, "0.1", "chance that a prompt is taken from the retry buffer"},
+    {"rl", "mirrorpop", OPT_BOOL, "true", "leave out responses that are too far off policy"},
+    {"rl", "delta", OPT_REAL, "0.02", "MirrorPop: largest mean |log ratio|"},
+    {"rl", "style", OPT_CHOICE, "plain", "plain|full: wording of the feedback"},
+    {"rl", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
+    {"rl", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
+    {"rl", "workers", OPT_INT, "1", "verifier processes"},
+    {"rl", "jobs", OPT_INT, "0", "candidates judged at once by each (0: one per CPU)"},
+    {"rl", "save-every", OPT_INT, "10", "steps between checkpoints"},
+    {"rl", "seed", OPT_INT, "1", "seed of prompts and sampling"},
+    {0},
+};
+
+static int policy_of(const struct opts *o, struct policy_options *p, struct err *e)
+{
+    *p = (struct policy_options){.clip = {opts_real(o, "eps-low"), opts_real(o, "eps-high")},
+                                 .after_mask = opts_bool(o, "after-mask"), .kl_coef = opts_real(o, "kl-coef"),
+                                 .entropy_coef = opts_real(o, "entropy-coef"), .mirrorpop = opts_bool(o, "mirrorpop"),
+                                 .delta = opts_real(o, "delta")};
+    if (aggregate_kind_of(opts_str(o, "aggregate"), &p->aggregate, e) < 0)
+        return -1;
+    return kl_kind_of(opts_str(o, "kl"), &p->kl, e);
+}
+
+static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
+{
+    *r = (struct rl_options){
+        .model = opts_str(o, "model"), .data = opts_str(o, "prompts"), .out = opts_str(o, "out"),
+        .metrics = opts_str(o, "metrics"), .stage = opts_str(o, "stage"), .claim = o->values,
+        .steps = opts_int(o, "steps"), .save_every = opts_int(o, "save-every"),
+        .prompts = (int)opts_int(o, "batch-prompts"), .group = (int)opts_int(o, "group"),
+        .turns = (int)opts_int(o, "turns"), .max_new = (int)opts_int(o, "max-new"),
+        .max_prompt = (int)opts_int(o, "max-prompt"), .micro_tokens = (int)opts_int(o, "micro-tokens"),
+        .minibatches = (int)opts_int(o, "minibatches"), .epochs = (int)opts_int(o, "epochs"),
+        .temperature = opts_real(o, "temperature"),
+        .schedule = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"), .floor = opts_real(o, "lr-floor")},
+        .weight_decay = opts_real(o, "weight-decay"), .grad_clip = opts_real(o, "grad-clip"),
+        .advantage_eps = opts_real(o, "advantage-eps"), .primeecho = opts_bool(o, "primeecho"),
+        .echo = {opts_real(o, "alpha"), opts_real(o, "bonus-first"), opts_real(o, "bonus-second")},
+        .bdr_size = opts_bool(o, "bdr") ? (int)opts_int(o, "bdr-size") : 0,
+        .bdr_probability = opts_real(o, "bdr-probability"), .workers = (int)opts_int(o, "workers"),
+        .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed")};
+    if (!r->model || !r->data || !r->out)
+        return err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
+    if (schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 || policy_of(o, &r->policy, e) < 0 ||
+        prompt_style_parse(opts_str(o, "style"), &r->style, e) < 0)
+        return -1;
+    return advantage_kind_of(opts_str(o, "advantage"), &r->advantage, e);
+}
+
+static int rl_command(const struct opts *o, struct err *e)
+{
+    struct rl_options r;
+    json_t *verdict = verdict_options_of(o);
+    int rc = options_of(o, &r, e);
+
+    r.verdict = verdict;
+    if (rc == 0)
+        rc = rl_run(&r, e);
+    json_decref(verdict);
+    if (rc < 0)
+        return -1;
+    printf("%s/model\n", r.out);
+    return EXIT_OK;
+}
+
+const struct command cmd_rl = {
+    "rl", "reinforcement learning with MooreEval as the reward", "--model DIR --prompts FILE --out RUN [options]",
+    "GRPO on groups of sampled programs; the policy gradient covers the first response only. --turns 1 is the warm-up,\n"
+    "--turns 3 appends MooreEval's feedback after a failure and rewards with PrimeEcho. Writes RUN/model,\n"
+    "RUN/metrics.jsonl, RUN/verdicts.jsonl and checkpoints. Ctrl-C is safe: the same command continues, bit for bit.\n",
+    rows, rl_command};
