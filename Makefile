@@ -75,6 +75,11 @@ $(B)/tests/%: tests/%.c $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group -lcmocka $(LDLIBS)
 
+# Speed of the tokenizer beside Hugging Face's (needs the Python package 'tokenizers').
+.PHONY: bench-tokenizer
+bench-tokenizer: all
+	$${PYTHON:-python3} lab/bench_tokenizer.py
+
 clean:
 	rm -rf $(B)
 
