@@ -291,9 +291,9 @@ void report_examples(struct buf *out, const struct report *r)
     n += choose(&body, s, REPAIRED, 2, "Repaired after the judge's feedback");
     n += choose(&body, s, FAILED, 4, "Failed");
     if (n) {
-        buf_adds(out, "<section><h2>Kernels</h2><p class=note>Programs that the model wrote for held-out tasks after stage <b>");
+        buf_adds(out, "<section><h2>Kernels</h2><p class=note>Programs of <b>");
         html_text(out, s->name);
-        buf_adds(out, "</b>, with MooreEval's verdict. The first of each kind, not the best.</p>");
+        buf_adds(out, "</b> with MooreEval's verdict: the first of each kind, not the best.</p>");
         buf_add(out, body.p, body.n);
         buf_adds(out, "</section>\n");
     }

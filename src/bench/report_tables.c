@@ -80,9 +80,9 @@ void report_tiles(struct buf *out, const struct report *r)
     buf_adds(out, "<div class=tiles>");
     if (r->n) {
         const json_t *b = r->stages[r->n - 1].bench;
-        tile_share(out, "Avg@8, last stage", r, "avg_at_8");
-        tile_share(out, "Pass@8, last stage", r, "pass_at_8");
-        tile(out, "held-out tasks", "%lld <small>&times; %lld samples</small>", (long long)json_i64(b, "tasks", 0),
+        tile_share(out, r->n > 1 ? "Avg@8, last stage" : "Avg@8", r, "avg_at_8");
+        tile_share(out, r->n > 1 ? "Pass@8, last stage" : "Pass@8", r, "pass_at_8");
+        tile(out, r->summary ? "held-out tasks" : "tasks", "%lld <small>&times; %lld samples</small>", (long long)json_i64(b, "tasks", 0),
              (long long)json_i64(b, "samples", 0));
     }
     if (r->summary) {
@@ -151,7 +151,7 @@ static void stage_chart(struct buf *out, const struct report *r)
         bars[i] = (struct svg_bar){r->stages[i].name,
                                    {share(r->stages[i].bench, "pass_at_8"), share(r->stages[i].bench, "avg_at_8")},
                                    report_avg_error(r->stages[i].bench)};
-    svg_bars(out, "Held-out tasks solved after each stage", names, bars, r->n);
+    svg_bars(out, r->n > 1 ? "Held-out tasks solved after each stage" : "Tasks solved", names, bars, r->n);
 }
 
 void report_stage_table(struct buf *out, const struct report *r)
@@ -197,7 +197,7 @@ void report_families(struct buf *out, const struct report *r)
     families = json_object_get(r->stages[r->n - 1].bench, "families");
     if (json_object_size(families) < 2)
         return;
-    buf_adds(out, "<section><h2>By family</h2><p class=note>Avg@8 on the held-out tasks of each family.</p>"
+    buf_adds(out, "<section><h2>By family</h2><p class=note>Avg@8 on the tasks of each family.</p>"
                   "<div class=scroll><table class=heatmap><thead><tr><th>family<th>tasks");
     for (int i = 0; i < r->n; i++) {
         buf_adds(out, "<th>");
