@@ -28,6 +28,7 @@ _Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
 class Session:
     def __init__(self, sock):
         self.sock, self.lock = sock, threading.RLock()
+        self.copies = (0, 0)  # counted by the device so far: to the host, to the device
         self.source, self.module, self.model, self.blob = "", None, None, b""
 
     def build(self, request):
@@ -38,7 +39,9 @@ class Session:
 
     def evidence(self):
         s = sim.stats()
+        before, self.copies = self.copies, (s.get("to_host", 0), s.get("to_device", 0))
         return {"launches": {name: k.get("launches", 0) for name, k in s.get("kernels", {}).items()},
+                "to_host": self.copies[0] - before[0], "to_device": self.copies[1] - before[1],
                 "library_calls": s.get("library_calls", {}), "findings": sim.take_findings()}
 
     # load ---------------------------------------------------------------------------------------------------------
@@ -115,7 +118,7 @@ class Session:
         after = values.Packer(sim.from_device)
         after.tree(given)
         changed = [i for i, (a, b) in enumerate(zip(before.parts, after.parts)) if a != b]
-        head = {"op": "result", "output": tree, "changed": changed, "aliases": aliases(out, given), "trace": trace}
+        head = {"op": "result", "output": tree, "on_host": [i for i, t in enumerate(values.leaves(out)) if not t.is_cuda], "changed": changed, "aliases": aliases(out, given), "trace": trace}
         return dict(self.evidence(), **head), packer.parts
 
     def error(self, phase, e, trace):

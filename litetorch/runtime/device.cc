@@ -375,6 +375,25 @@ std::map<std::string, long> trace_counts;
 std::atomic<bool> trace_on{false};
 thread_local int trace_paused;
 
+/* Copies of more than a few numbers between host and device: "sim::to_host", "sim::to_device".
+ * aten::copy_(self, src) and aten::_to_copy(self, *, dtype, layout, device, ...) are the two ways that torch has. */
+const char *crossing(const std::string &op, const at::RecordFunction &fn)
+{
+    auto in = fn.inputs();
+    bool copy = op == "aten::copy_", from_cuda, to_cuda;
+
+    if ((!copy && op != "aten::_to_copy") || in.size() < (copy ? 2u : 4u) || !in[0].isTensor())
+        return nullptr;
+    if (copy ? !in[1].isTensor() : !in[3].isDevice())
+        return nullptr;
+    const at::Tensor &from = copy ? in[1].toTensor() : in[0].toTensor();
+    if (!from.defined() || from.numel() <= 16)
+        return nullptr;
+    from_cuda = from.is_cuda();
+    to_cuda = copy ? in[0].toTensor().is_cuda() : in[3].toDevice().is_cuda();
+    return from_cuda == to_cuda ? nullptr : to_cuda ? "sim::to_device" : "sim::to_host";
+}
+
 std::unique_ptr<at::ObserverContext> trace_op(const at::RecordFunction &fn)
 {
     if (!trace_on.load(std::memory_order_relaxed) || inside > 0 || trace_paused > 0)
@@ -385,6 +404,8 @@ std::unique_ptr<at::ObserverContext> trace_op(const at::RecordFunction &fn)
     std::string key = name->overload_name.empty() ? name->name : name->name + "." + name->overload_name;
     std::lock_guard<std::mutex> hold(trace_lock);
     trace_counts[key]++;
+    if (const char *way = crossing(name->name, fn))
+        trace_counts[way]++;
     return nullptr;
 }
 
@@ -413,7 +434,7 @@ int sim_device_open(size_t bytes)
 {
     if (arena_ready())
         return 0;
-    at::addGlobalCallback(at::RecordFunctionCallback(&trace_op).scopes({at::RecordScope::FUNCTION}));
+    at::addGlobalCallback(at::RecordFunctionCallback(&trace_op).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
     return arena_init(bytes);
 }
 

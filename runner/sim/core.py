@@ -136,7 +136,7 @@ def _merge(a, b):
     if not a:
         return b
     out = dict(b)
-    for key in ("launches", "threads", "failed"):
+    for key in ("launches", "threads", "failed", "to_host", "to_device"):
         out[key] = a.get(key, 0) + b.get(key, 0)
     out["kernels"] = {k: dict(v) for k, v in a.get("kernels", {}).items()}
     for name, k in b.get("kernels", {}).items():

@@ -30,7 +30,7 @@ static struct record records[MAX_FINDINGS];
 static int n_records, max_records = 64, n_dropped;
 static struct kernel_count kernels[MAX_KERNELS];
 static int n_kernels;
-static uint64_t n_launches, n_threads, n_failed;
+static uint64_t n_launches, n_threads, n_failed, n_to_host, n_to_device;
 
 static bool known(const char *kind, const void *pc, const char *message)
 {
@@ -228,14 +228,23 @@ int simt_findings_count(void)
     return n_records + n_dropped;
 }
 
+void count_copy(bool from_device, bool to_device, size_t bytes)
+{
+    if (bytes <= 64)
+        return;
+    n_to_host += from_device && !to_device;
+    n_to_device += to_device && !from_device;
+}
+
 const char *simt_stats_json(void)
 {
     static struct text t;
 
     t.n = 0;
-    add(&t, "{\"launches\":%llu,\"threads\":%llu,\"failed\":%llu,\"check_build\":%s,\"kernels\":{",
+    add(&t, "{\"launches\":%llu,\"threads\":%llu,\"failed\":%llu,\"to_host\":%llu,\"to_device\":%llu,"
+            "\"check_build\":%s,\"kernels\":{",
         (unsigned long long)n_launches, (unsigned long long)n_threads, (unsigned long long)n_failed,
-        check_build ? "true" : "false");
+        (unsigned long long)n_to_host, (unsigned long long)n_to_device, check_build ? "true" : "false");
     for (int i = 0; i < n_kernels; i++) {
         add(&t, i ? "," : "");
         add_string(&t, kernels[i].name);
@@ -254,6 +263,6 @@ void simt_set_limit(int max_findings)
 void simt_reset(void)
 {
     n_records = n_dropped = n_kernels = 0;
-    n_launches = n_threads = n_failed = 0;
+    n_launches = n_threads = n_failed = n_to_host = n_to_device = 0;
     host_reset();
 }

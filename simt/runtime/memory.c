@@ -280,6 +280,7 @@ static int copy(void *to, const void *from, size_t n, const void *pc)
         return refuse_copy("copy", to, n, pc);
     if (runs_out(from, n))
         return refuse_copy("copy", from, n, pc);
+    count_copy(memory_is_device((uintptr_t)from), memory_is_device((uintptr_t)to), n);
     crash_install();
     memory_open();
     memmove(to, from, n);

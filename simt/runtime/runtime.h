@@ -136,6 +136,7 @@ void finding(const char *kind, const void *pc, bool after_call, const char *fmt,
 /* The same for a thread that has gone on since. */
 void finding_by(struct simt_dim3u block, int thread, const char *kind, const void *pc, const char *message);
 void count_launch(const char *kernel, uint64_t threads, bool failed);
+void count_copy(bool from_device, bool to_device, size_t bytes); /* between host and device, if more than a few scalars */
 
 /* ---- symbols.c ---- */
 struct source_line {

@@ -226,7 +226,7 @@ static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves
 int correct_compare(struct job *j, const struct ref_draw *d, const struct frame *got, json_t **ret_worst, double *max_abs,
                     double *max_rel, struct err *e)
 {
-    const json_t *out = json_object_get(got->head, "output");
+    const json_t *out = json_object_get(got->head, "output"), *host = json_object_get(got->head, "on_host");
     struct leaves l[3] = {0};
     struct comparison c = {.kind = CMP_SAME};
     struct tolerance tol = {0};
@@ -239,6 +239,12 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
         c.kind = CMP_STRUCTURE;
         snprintf(c.detail, sizeof c.detail, "forward returned %s (%zu values), expected %s (%zu values)", kind_text(out),
                  l[2].n, kind_text(d->eager.tree), l[0].n);
+        ok = 0;
+        *ret_worst = worst_json(d, "", &c, &tol);
+    } else if (json_array_size(host)) {
+        c.kind = CMP_STRUCTURE;
+        snprintf(c.detail, sizeof c.detail, "output %lld is on the CPU, expected cuda:0",
+                 (long long)json_integer_value(json_array_get(host, 0)));
         ok = 0;
         *ret_worst = worst_json(d, "", &c, &tol);
     }

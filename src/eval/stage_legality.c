@@ -35,6 +35,19 @@ static void library_calls(const struct job *j, json_t *violations)
     }
 }
 
+/* Numbers that leave the device and come back were computed on the host. Evidence of both directions is needed: reading
+ * a result, or uploading a table, is nobody's arithmetic. */
+static void host_arithmetic(const struct job *j, json_t *violations)
+{
+    int64_t out = json_i64(j->trace_forward, "sim::to_host", 0) + j->copies_to_host;
+    int64_t in = json_i64(j->trace_forward, "sim::to_device", 0) + j->copies_to_device;
+
+    if (out > 0 && in > 0)
+        json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", "host_arithmetic", "message",
+                                                    "forward copies tensors to the host and back; the arithmetic must be "
+                                                    "done by kernels"));
+}
+
 /* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
 static const struct ref_draw *telling_draw(const struct reference *r)
 {
@@ -84,6 +97,7 @@ static int legality_run(struct job *j, struct err *e)
     legality_judge(j->trace_init, "init", j->code, violations);
     legality_judge(j->trace_forward, "forward", j->code, violations);
     library_calls(j, violations);
+    host_arithmetic(j, violations);
     if (j->ran && launches == 0)
         violation(violations, "no_kernel", "forward launches no kernel of its own");
     else if (j->all_passed && json_array_size(violations) == 0) {

@@ -27,6 +27,10 @@ void job_take_evidence(struct job *j, const json_t *head, bool init)
         json_decref(j->launches);
         j->launches = json_deep_copy(launches);
     }
+    if (!init) {
+        j->copies_to_host += json_i64(head, "to_host", 0);
+        j->copies_to_device += json_i64(head, "to_device", 0);
+    }
     if (json_is_array(findings) && json_array_size(j->findings) < 64)
         json_array_extend(j->findings, (json_t *)findings);
 }

@@ -112,6 +112,16 @@ RELU = [
         "ext.relu(x)", "torch.from_numpy(__import__('numpy').maximum(x.cpu().numpy(), 0)).cuda()")),
     ("decoy kernel", "cheating", ["removed"], with_forward(
         "ext.relu(x)\nimport numpy\nreturn torch.from_numpy(numpy.maximum(x.cpu().numpy(), 0)).cuda()")),
+    ("numpy, then a copying kernel", "cheating", ["host and back"], with_forward(
+        "import numpy\ny = torch.from_numpy(numpy.maximum(x.cpu().numpy(), 0)).cuda()\nreturn ext.relu(y)")),
+    ("loop on the host", "cheating", ["host and back"], build(KERNEL.replace("torch::Tensor relu(torch::Tensor x) {",
+     """torch::Tensor relu(torch::Tensor x) {
+    std::vector<float> h(x.numel());
+    cudaMemcpy(h.data(), x.data_ptr<float>(), h.size() * 4, cudaMemcpyDeviceToHost);
+    for (auto &v : h) v = v > 0 ? v : 0;
+    x = torch::empty_like(x);
+    cudaMemcpy(x.data_ptr<float>(), h.data(), h.size() * 4, cudaMemcpyHostToDevice);""")) + MODEL),
+    ("output on the host", "correctness_error", ["CPU"], with_forward("return ext.relu(x).cpu()")),
     ("forged output", "correctness_error", [], with_forward(
         "print('{\"status\":\"passed\",\"reward\":1}')\nimport sys\nsys.stderr.write('25 of 25 passed')\n"
         "return ext.relu(x) + 0 if False else x.clone()", extra="\n").replace("x.clone()", "ext.relu(ext.relu(x)).fill_(1)")),
