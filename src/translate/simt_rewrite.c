@@ -38,6 +38,18 @@ static bool any_of(const struct toks *t, size_t i, const char *words)
     return false;
 }
 
+/* 1 for an opening bracket, -1 for a closing one, else 0. Angle brackets are not brackets here. */
+static int bracket(const struct toks *t, size_t i)
+{
+    if (t->v[i].kind != TOK_PUNCT || t->v[i].n != 1)
+        return 0;
+    switch (t->src[t->v[i].at]) {
+    case '(': case '[': case '{': return 1;
+    case ')': case ']': case '}': return -1;
+    default: return 0;
+    }
+}
+
 /* No argument list or declaration of real code is longer; the bound keeps hostile input linear. */
 #define MAX_SPAN 4096
 
@@ -48,11 +60,11 @@ static size_t close_of(const struct toks *t, size_t i)
     size_t depth = 0, end = i + MAX_SPAN < t->n ? i + MAX_SPAN : t->n;
 
     for (; i < end && (t->v[i].directive || !directive); i++) {
-        if (t->v[i].kind != TOK_PUNCT)
-            continue;
-        if (any_of(t, i, "(\0[\0{\0"))
+        int b = bracket(t, i);
+
+        if (b > 0)
             depth++;
-        else if (any_of(t, i, ")\0]\0}\0") && --depth == 0)
+        else if (b < 0 && --depth == 0)
             return i;
     }
     return t->n;
@@ -64,12 +76,12 @@ static size_t open_of(const struct toks *t, size_t i)
     size_t depth = 0;
 
     for (size_t steps = 0; steps < MAX_SPAN; steps++, i--) {
-        if (t->v[i].kind == TOK_PUNCT) {
-            if (any_of(t, i, ")\0]\0}\0"))
-                depth++;
-            else if (any_of(t, i, "(\0[\0{\0") && --depth == 0)
-                return i;
-        }
+        int b = bracket(t, i);
+
+        if (b < 0)
+            depth++;
+        else if (b > 0 && --depth == 0)
+            return i;
         if (i == 0)
             break;
     }
@@ -206,9 +218,9 @@ static size_t angle_open(const struct toks *t, size_t i)
                 depth++;
             else if (tok_is(t, i, "<") && --depth == 0)
                 return i;
-            else if (any_of(t, i, ")\0]\0}\0") && (i = open_of(t, i)) == SIZE_MAX)
-                return i;
-            else if (any_of(t, i, ";\0{\0(\0[\0"))
+            else if (bracket(t, i) > 0 || tok_is(t, i, ";"))
+                break;
+            else if (bracket(t, i) < 0 && (i = open_of(t, i)) == SIZE_MAX)
                 break;
         }
         if (i == 0)
@@ -286,11 +298,11 @@ static bool find_launch(const struct toks *t, size_t i, struct launch *l)
         return false;
     l->cfg = i + 3;
     for (k = l->cfg; k < t->n && !three(t, k, '>'); k++) {
-        if (k - l->cfg > MAX_SPAN)
+        if (k - l->cfg > MAX_SPAN || three(t, k, '<') || (directive && !t->v[k].directive))
             return false;
-        if (any_of(t, k, ";\0)\0]\0}\0") || (directive && !t->v[k].directive))
+        if (bracket(t, k) < 0 || tok_is(t, k, ";"))
             return false;
-        if (any_of(t, k, "(\0[\0{\0") && (k = close_of(t, k)) >= t->n)
+        if (bracket(t, k) > 0 && (k = close_of(t, k)) >= t->n)
             return false;
     }
     l->end_cfg = k;

@@ -1,0 +1,192 @@
+/* test_rewrite.c - the lexer covers every byte; launches and dynamic shared memory are rewritten in every position
+ * they are used in; everything else is copied; lines stay where they were; garbage is survived in linear time. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "translate/lexer.h"
+#include "translate/simt_rewrite.h"
+
+static char *rewrite(const char *src)
+{
+    struct buf out;
+    struct err e = ERR_INIT;
+
+    buf_init(&out, BUF_MAX_TEXT);
+    assert_int_equal(0, simt_rewrite(src, strlen(src), "f.cu", &out, &e));
+    return buf_detach(&out);
+}
+
+/* The result must be the #line directive and then exactly 'want'. */
+static void expect(const char *src, const char *want)
+{
+    static const char head[] = "#line 1 \"f.cu\"\n";
+    char *got = rewrite(src);
+
+    assert_memory_equal(got, head, sizeof head - 1);
+    assert_string_equal(got + sizeof head - 1, want);
+    free(got);
+}
+
+#define K "__global__ void k(float *x) {}\n"
+#define T "template <typename T, int N> __global__ void t(T *x) {}\n"
+#define GEN(name, callee, cfg) "::simt::cfg(SIMT_AT(" name "), " cfg ").gen([&](auto &...simt_a) { " callee "(simt_a...); })"
+#define OF(name, callee, cfg) "::simt::cfg(SIMT_AT(" name "), " cfg ").of(" callee ")"
+
+static void test_launches(void **state)
+{
+    (void)state;
+    expect(K "void f() { k<<<1, 2>>>(p); }", K "void f() { " OF("k", "k", "1, 2") "(p); }");
+    expect(K "k<<<dim3(1, 2), b, 4 * sizeof(float), s>>>(p, q[1], h(3));",
+           K OF("k", "k", "dim3(1, 2), b, 4 * sizeof(float), s") "(p, q[1], h(3));");
+    expect(K "k <<< (n + 255) / 256, 256 >>> ();", K OF("k", "k", " (n + 255) / 256, 256 ") "();");
+    expect(T "t<float, 4><<<g, b>>>(p);", T GEN("t", "t<float, 4>", "g, b") "(p);");
+    expect(T "t<<<g, b>>>(p, NULL);", T GEN("t", "t", "g, b") "(p, nullptr);");
+    expect("a::b<X<int>>::t<(1 > 0), Y<2>><<<g, b>>>(p);",
+           GEN("t", "a::b<X<int>>::t<(1 > 0), Y<2>>", "g, b") "(p);");
+    expect("(*table[i])<<<g, b>>>(p);", OF("kernel", "(*table[i])", "g, b") "(p);");
+    expect("pick(n)<<<g, b>>>(p);", OF("pick", "pick(n)", "g, b") "(p);");
+    expect("if (x) k<<<1, 1>>>(p); else k<<<2, 2>>>(p);",
+           "if (x) " OF("k", "k", "1, 1") "(p); else " OF("k", "k", "2, 2") "(p);");
+    expect("D(type, \"n\", ([&] { k<scalar_t><<<g, b>>>(x.data_ptr<scalar_t>(), n); }));",
+           "D(type, \"n\", ([&] { " GEN("k", "k<scalar_t>", "g, b") "(x.data_ptr<scalar_t>(), n); }));");
+    expect("__global__ void o(int a) {}\n__global__ void o(float a) {}\no<<<1, 1>>>(2);",
+           "__global__ void o(int a) {}\n__global__ void o(float a) {}\n" GEN("o", "o", "1, 1") "(2);");
+    expect("__global__ void d(int a, int b = 2) {}\nd<<<1, 1>>>(2);",
+           "__global__ void d(int a, int b = 2) {}\n" GEN("d", "d", "1, 1") "(2);");
+    expect("__global__ void f(int a);\n__global__ void __launch_bounds__(256, 2) f(int a) {}\nf<<<1, 1>>>(2);",
+           "__global__ void f(int a);\n__global__ void __launch_bounds__(256, 2) f(int a) {}\n" OF("f", "f", "1, 1") "(2);");
+}
+
+static void test_macros(void **state)
+{
+    (void)state;
+    expect("#define L(K, N) \\\n  K<N><<<g, \\\n    b>>>(a, \\\n  c)\nint x;",
+           "#define L(K, N) \\\n  " GEN("K", "K<N>", "g, \\\n    b") "(a, \\\n  c)\nint x;");
+    expect("#define HALF k<<<g\n, b>>>(x);", "#define HALF k<<<g\n, b>>>(x);");
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    expect(K "k<<<g,\n    b>>>\n\n(p,\n q);\nnext", K OF("k", "k", "g,\n    b") "\n\n(p,\n q);\nnext");
+    expect("extern\n__shared__ float\ns[];\nnext", 
+           "__attribute__((unused))  float*const s = ( float*)simt_dynamic_shared\n\n;\nnext");
+}
+
+static void test_dynamic_shared(void **state)
+{
+    (void)state;
+    expect("extern __shared__ float s[];", "__attribute__((unused))   float *const s = (  float *)simt_dynamic_shared;");
+    expect("extern __shared__ __align__(16) unsigned char raw[];",
+           "__attribute__((unused))    unsigned char *const raw = (   unsigned char *)simt_dynamic_shared;");
+    expect("extern __shared__ float t[][33];",
+           "__attribute__((unused))   float (*const t)[33] = (  float (*)[33])simt_dynamic_shared;");
+    expect("static __shared__ int a[4];", " __shared__ int a[4];");
+    expect("__noinline__ void f();", "SIMT_NOINLINE void f();");
+}
+
+static void test_untouched(void **state)
+{
+    static const char *const same[] = {
+        "const char *s = \"k<<<1, 2>>>(x)\";", "// k<<<1, 2>>>(x)\nint a;", "/* k<<<1, 2>>>(x) */", "'\\'' k<<<", "a <<< b;",
+        "R\"x(k<<<1,2>>>(p);)\" )x\"", "k<<<>>>(p);", "k<<<1, 2>>> p;", "k<<<1, 2>>>", "<<<1, 2>>>(x)", "k<<<1, (2>>>(x)",
+        "extern __shared__ float s;", "extern \"C\" { int x; }", "extern int y[];", "x = a << b >> c; v<v<v<int>>> w;",
+        "\\\n\\", "\"open\nint b;", "/* open", "R\"(open", "#define", "__global__", "__global__ void", "template <"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        expect(same[i], same[i]);
+}
+
+static void test_names_and_bytes(void **state)
+{
+    struct buf out;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    buf_init(&out, BUF_MAX_TEXT);
+    assert_int_equal(0, simt_rewrite("x", 1, "a\\\"b.cu", &out, &e));
+    assert_string_equal(out.p, "#line 1 \"a\\\\\\\"b.cu\"\nx");
+    assert_int_equal(-1, simt_rewrite("a\0b", 3, "nul.cu", &out, &e));
+    assert_string_equal(e.msg, "'nul.cu' holds a NUL byte; sources are text");
+    buf_free(&out);
+    buf_init(&out, 8);
+    assert_int_equal(-1, simt_rewrite("long enough", 11, "f.cu", &out, &e));
+    buf_free(&out);
+}
+
+static void test_lexer(void **state)
+{
+    static const char src[] = "#if A \\\n B\nu8R\"d(\")d\" 0x1p-3 1'000 a->b ::c L'x' // z\n";
+    struct toks t;
+    size_t at = 0;
+
+    (void)state;
+    lex(src, strlen(src), &t);
+    for (size_t i = 0; i < t.n; i++) {
+        assert_int_equal(at, t.v[i].at);
+        at += t.v[i].n;
+        if (tok_is(&t, i, "B"))
+            assert_true(t.v[i].directive && t.v[i].line == 2);
+        if (tok_is(&t, i, "u8R\"d(\")d\""))
+            assert_true(t.v[i].kind == TOK_STRING && !t.v[i].directive && t.v[i].line == 3);
+        if (tok_is(&t, i, "0x1p-3") || tok_is(&t, i, "1'000"))
+            assert_int_equal(TOK_NUMBER, t.v[i].kind);
+        if (tok_is(&t, i, "L'x'"))
+            assert_int_equal(TOK_CHAR, t.v[i].kind);
+    }
+    assert_int_equal(strlen(src), at);
+    toks_free(&t);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* A quarter of a megabyte of any of these must not take more than a moment. */
+static void test_hostile(void **state)
+{
+    static const char *const bits[] = {"(", "<", "k<<<(", "k<<<", "__global__ ", "template<", "extern __shared__ ", "a<b>",
+                                       ">", "k<<<1,1>>>(", "#define ", "{[(", "R\"("};
+    char *text = xmalloc((1 << 18) + 1);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++) {
+        size_t n = strlen(bits[i]);
+        double start = seconds();
+        char *got;
+
+        for (size_t k = 0; k < 1 << 18; k++)
+            text[k] = bits[i][k % n];
+        text[1 << 18] = 0;
+        got = rewrite(text);
+        free(got);
+        if (seconds() - start > 3)
+            fail_msg("'%s' repeated takes %.1f s", bits[i], seconds() - start);
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_launches),       cmocka_unit_test(test_macros),          cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_dynamic_shared), cmocka_unit_test(test_untouched),       cmocka_unit_test(test_names_and_bytes),
+        cmocka_unit_test(test_lexer),          cmocka_unit_test(test_hostile),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
