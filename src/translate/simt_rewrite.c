@@ -368,6 +368,8 @@ static bool find_dynamic_shared(const struct toks *t, size_t i, struct dynamic_s
         return false;
     d->name = d->dims = t->n;
     for (k = tok_next(t, i + 1); k < t->n && k - i < MAX_SPAN && !any_of(t, k, ";\0{\0}\0=\0,\0\"C\"\0"); k = tok_next(t, k + 1)) {
+        if (t->v[k].directive != t->v[i].directive)
+            return false;
         shared |= tok_is(t, k, "__shared__");
         if (tok_is(t, k, "(") && (k = close_of(t, k)) >= t->n)
             return false;
@@ -378,12 +380,16 @@ static bool find_dynamic_shared(const struct toks *t, size_t i, struct dynamic_s
     }
     d->type = i + 1;
     d->semicolon = k;
+    while (k-- > i)
+        if (t->v[k].kind == TOK_STRING || t->v[k].kind == TOK_CHAR)
+            return false;
+    k = d->semicolon;
     return shared && tok_is(t, k, ";") && d->name > i && d->name < k && t->v[d->name].kind == TOK_IDENT &&
            d->dims <= k;
 }
 
-/* The type without storage class and alignment: dynamic shared memory is aligned for everything. */
-static void emit_type(struct rewriter *r, size_t from, size_t to)
+/* The tokens on one line, without storage class and alignment: dynamic shared memory is aligned for everything. */
+static void emit_flat(struct rewriter *r, size_t from, size_t to)
 {
     const struct toks *t = &r->t;
 
@@ -394,7 +400,9 @@ static void emit_type(struct rewriter *r, size_t from, size_t to)
             i = close_of(t, tok_next(t, i + 1));
             continue;
         }
-        if (!tok_blank(t, i) || t->v[i].kind == TOK_SPACE)
+        if (tok_blank(t, i))
+            buf_addc(r->out, ' ');
+        else
             buf_add(r->out, t->src + t->v[i].at, t->v[i].n);
     }
 }
@@ -405,21 +413,20 @@ static void emit_dynamic_shared(struct rewriter *r, size_t start, const struct d
     bool rows = tok_next(t, d->dims) < d->semicolon; /* T name[][N]: a pointer to rows */
 
     buf_adds(r->out, "__attribute__((unused)) ");
-    emit_type(r, d->type, d->name);
+    emit_flat(r, d->type, d->name);
     buf_adds(r->out, rows ? "(*const " : "*const ");
     buf_add(r->out, t->src + t->v[d->name].at, t->v[d->name].n);
     if (rows) {
         buf_adds(r->out, ")");
-        copy(r, d->dims, d->semicolon);
+        emit_flat(r, d->dims, d->semicolon);
     }
     buf_adds(r->out, " = (");
-    emit_type(r, d->type, d->name);
+    emit_flat(r, d->type, d->name);
     buf_adds(r->out, rows ? "(*)" : "*");
     if (rows)
-        copy(r, d->dims, d->semicolon);
+        emit_flat(r, d->dims, d->semicolon);
     buf_adds(r->out, ")simt_dynamic_shared");
-    if (!rows)
-        keep_lines(r, start, d->semicolon);
+    keep_lines(r, start, d->semicolon);
 }
 
 /* Emits the replacement of what starts at token i and returns the token behind it, or i if nothing starts here. */

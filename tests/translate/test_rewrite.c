@@ -79,7 +79,7 @@ static void test_lines(void **state)
     (void)state;
     expect(K "k<<<g,\n    b>>>\n\n(p,\n q);\nnext", K OF("k", "k", "g,\n    b") "\n\n(p,\n q);\nnext");
     expect("extern\n__shared__ float\ns[];\nnext", 
-           "__attribute__((unused))  float*const s = ( float*)simt_dynamic_shared\n\n;\nnext");
+           "__attribute__((unused))   float *const s = (  float *)simt_dynamic_shared\n\n;\nnext");
 }
 
 static void test_dynamic_shared(void **state)
