@@ -63,6 +63,13 @@ $(B)/lib/libsimt.so: $(SIMT_OBJ) simt/runtime/exports.map
 	$(CC) -shared -Wl,-soname,libsimt.so -Wl,--version-script=simt/runtime/exports.map -o $@ $(SIMT_OBJ) -lm -pthread
 all: $(B)/lib/libsimt.so
 
+## make bench-simt   the emulator: compile time and nanoseconds per thread, plain and checked
+.PHONY: bench-simt
+$(B)/bench_simt: simt/bench/bench_simt.c $(B)/lib/translate.a $(B)/lib/base.a
+	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< -Wl,--start-group $(B)/lib/translate.a $(B)/lib/base.a -Wl,--end-group $(LDLIBS)
+bench-simt: $(B)/bench_simt $(B)/lib/libsimt.so
+	@$(B)/bench_simt $(B)/lib
+
 $(B)/musacoder: $(call OBJ,cli) $(ARCHIVES)
 	$(CC) $(CFLAGS) -o $@ $(call OBJ,cli) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
 
