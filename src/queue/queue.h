@@ -41,6 +41,10 @@ int queue_fail(struct queue *q, const struct queue_job *j, const char *reason, i
 /* Hands the leases of a dead worker back at once, without waiting for them to expire. Returns how many, or -1. */
 int queue_release_worker(struct queue *q, const char *worker, struct err *e);
 
+/* Waiting jobs that had max_attempts leases end as failed with this reason: they keep killing their workers.
+ * Returns how many, or -1. */
+int queue_give_up(struct queue *q, int max_attempts, const char *reason, struct err *e);
+
 /* Fetches the result of a job. Returns 1 and *ret_result (owned; *ret_failed for a failed job), 0 if not yet, -1. */
 int queue_result(struct queue *q, int64_t id, char **ret_result, bool *ret_failed, struct err *e);
 /* Waits until something in the queue may have changed (a write by anybody), at most wait_s. */

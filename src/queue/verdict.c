@@ -1,0 +1,370 @@
+/* verdict.c - see verdict.h. One queue file, N worker processes watched while somebody waits. */
+#include "queue/verdict.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "queue/queue.h"
+
+#define DEATHS_MAX 5      /* this many deaths in a row without one finished job: the worker cannot work here */
+#define WAIT_S 0.25       /* how often workers are looked after while waiting */
+#define STOP_GRACE_S 2.0  /* from SIGTERM to SIGKILL */
+
+struct worker {
+    pid_t pid; /* 0: not running */
+    char name[32];
+    int starts;
+};
+
+struct verdict_service {
+    struct queue *q;
+    char *folder, *file;
+    bool own_folder;
+    struct worker *workers;
+    int n_workers, jobs, max_attempts;
+    char *const *argv;
+    int deaths;         /* in a row */
+    int64_t done_seen;  /* finished jobs at the last death */
+};
+
+struct verdict_batch {
+    int64_t *ids;
+    char **names; /* of the tasks, for records of our own */
+    json_t **records;
+    int n, done;
+};
+
+/* ---- workers ---- */
+
+static char **worker_argv(struct verdict_service *s, const struct worker *w)
+{
+    char **argv = xcalloc(64, sizeof *argv);
+    int n = 0;
+
+    if (s->argv) {
+        for (; s->argv[n] && n < 50; n++)
+            argv[n] = xstrdup(s->argv[n]);
+    } else {
+        argv[n++] = xstrdup("/proc/self/exe");
+        argv[n++] = xstrdup("eval");
+        argv[n++] = xstrdup("--worker");
+        argv[n++] = xstrdup("--jobs");
+        argv[n++] = xasprintf("%d", s->jobs);
+    }
+    argv[n++] = xstrdup("--queue");
+    argv[n++] = xstrdup(s->file);
+    argv[n++] = xstrdup("--name");
+    argv[n++] = xstrdup(w->name);
+    return argv;
+}
+
+static char *log_path(struct verdict_service *s)
+{
+    return path_join(s->folder, "workers.log");
+}
+
+static int worker_start(struct verdict_service *s, struct worker *w, struct err *e)
+{
+    char **argv, *log = log_path(s);
+    pid_t parent = getpid();
+    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    size_t n = 0;
+
+    snprintf(w->name, sizeof w->name, "%d.%d.%d", (int)parent, (int)(w - s->workers), ++w->starts);
+    argv = worker_argv(s, w);
+    while (argv[n])
+        n++;
+    w->pid = fork();
+    if (w->pid == 0) {
+        setpgid(0, 0); /* Ctrl-C is ours: we decide what becomes of the workers */
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        dup2(null, 0);
+        dup2(out, 1);
+        dup2(out, 2);
+        if (getppid() == parent)
+            execv(argv[0], argv);
+        _exit(127);
+    }
+    if (w->pid < 0)
+        err_sys(e, "cannot start a verdict worker");
+    names_free(argv, n);
+    free(log);
+    close(out);
+    close(null);
+    return w->pid < 0 ? (w->pid = 0, -1) : 0;
+}
+
+static void last_log_line(struct verdict_service *s, char *out, size_t n)
+{
+    char *path = log_path(s), *line;
+    struct buf b;
+
+    buf_init(&b, 1 << 20);
+    if (file_exists(path))
+        file_read(path, &b, NULL);
+    while (b.n && strchr("\r\n", b.p[b.n - 1]))
+        b.p[--b.n] = 0;
+    line = strrchr(b.p, '\n');
+    snprintf(out, n, "%s", line ? line + 1 : b.p);
+    buf_free(&b);
+    free(path);
+}
+
+static int worker_died(struct verdict_service *s, struct worker *w, int status, struct err *e)
+{
+    struct queue_stats st;
+    char why[400];
+
+    w->pid = 0;
+    last_log_line(s, why, sizeof why);
+    if (queue_release_worker(s->q, w->name, e) < 0 ||
+        queue_give_up(s->q, s->max_attempts, "the worker that judged it died each time", e) < 0 ||
+        queue_stats(s->q, &st, e) < 0)
+        return -1;
+    s->deaths = st.done > s->done_seen ? 1 : s->deaths + 1;
+    s->done_seen = st.done;
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0 && st.done == 0 && s->deaths >= 2)
+        return err_set(e, ERR_ENV, "verdict workers cannot start: %s", *why ? why : "no word from them; try 'musacoder doctor'");
+    if (s->deaths > DEATHS_MAX * s->n_workers)
+        return err_set(e, ERR_ENV, "verdict workers keep dying: %s", *why ? why : "no word from them; try 'musacoder doctor'");
+    log_debug("verdict worker %s ended (status %d): %s", w->name, status, why);
+    return worker_start(s, w, e);
+}
+
+static int look_after(struct verdict_service *s, struct err *e)
+{
+    for (int i = 0; i < s->n_workers; i++) {
+        struct worker *w = &s->workers[i];
+        int status;
+        if (!w->pid) {
+            if (worker_start(s, w, e) < 0)
+                return -1;
+        } else if (waitpid(w->pid, &status, WNOHANG) == w->pid && worker_died(s, w, status, e) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int verdict_service_start(const struct verdict_config *c, struct verdict_service **ret, struct err *e)
+{
+    struct verdict_service *s = xcalloc(1, sizeof *s);
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+    s->own_folder = !c->folder;
+    s->folder = c->folder ? xstrdup(c->folder) : dir_temp("musacoder-verdicts", e);
+    s->n_workers = c->workers > 0 ? c->workers : 1;
+    s->jobs = c->jobs > 0 ? c->jobs : (int)(cpus > 0 ? cpus : 1);
+    s->max_attempts = c->max_attempts > 0 ? c->max_attempts : 3;
+    s->argv = c->worker_argv;
+    s->workers = xcalloc((size_t)s->n_workers, sizeof *s->workers);
+    if (!s->folder || dir_make(s->folder, e) < 0)
+        goto fail;
+    s->file = path_join(s->folder, "queue.db");
+    if (queue_open(s->file, &s->q, e) < 0 || look_after(s, e) < 0)
+        goto fail;
+    *ret = s;
+    return 0;
+fail:
+    verdict_service_stop(s);
+    return -1;
+}
+
+static void stop_workers(struct verdict_service *s)
+{
+    double deadline = now_s() + STOP_GRACE_S;
+    int alive = 0;
+
+    for (int i = 0; i < s->n_workers; i++)
+        if (s->workers[i].pid)
+            kill(s->workers[i].pid, SIGTERM), alive++;
+    while (alive) {
+        for (int i = 0; i < s->n_workers; i++) {
+            struct worker *w = &s->workers[i];
+            if (!w->pid)
+                continue;
+            if (now_s() > deadline)
+                kill(w->pid, SIGKILL);
+            if (waitpid(w->pid, NULL, now_s() > deadline ? 0 : WNOHANG) != 0)
+                w->pid = 0, alive--;
+        }
+        if (alive)
+            nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
+void verdict_service_stop(struct verdict_service *s)
+{
+    if (!s)
+        return;
+    stop_workers(s);
+    queue_close(s->q);
+    if (s->own_folder && s->folder)
+        dir_remove(s->folder, NULL);
+    free(s->workers);
+    free(s->folder);
+    free(s->file);
+    free(s);
+}
+
+/* ---- batches ---- */
+
+static char *payload_of(const struct verdict_request *r)
+{
+    json_t *p = json_object();
+    char *text;
+
+    json_object_set_new(p, "task_code", json_utf8(r->task_code, strlen(r->task_code)));
+    json_object_set_new(p, "task_name", json_utf8(r->task_name, strlen(r->task_name)));
+    json_object_set_new(p, "candidate", json_utf8(r->candidate, strlen(r->candidate)));
+    json_object_set_new(p, "is_response", json_boolean(r->is_response));
+    json_object_set_new(p, "options", r->options ? json_deep_copy(r->options) : json_object());
+    text = json_text(p);
+    json_decref(p);
+    return text;
+}
+
+/* A verdict that failed for our reasons in an earlier batch is asked for again. */
+static int put(struct verdict_service *s, const char *key, const char *payload, int64_t *ret_id, struct err *e)
+{
+    char *old = NULL;
+    bool failed = false;
+    int have;
+
+    if (queue_put(s->q, key, payload, ret_id, e) < 0 || (have = queue_result(s->q, *ret_id, &old, &failed, e)) < 0)
+        return -1;
+    failed = have && (failed || strstr(old, "\"status\":\"infra\""));
+    free(old);
+    if (!failed)
+        return 0;
+    return queue_forget(s->q, *ret_id, e) < 0 ? -1 : queue_put(s->q, key, payload, ret_id, e);
+}
+
+static void batch_free(struct verdict_batch *b)
+{
+    for (int i = 0; b && i < b->n; i++) {
+        json_decref(b->records[i]);
+        free(b->names[i]);
+    }
+    if (b) {
+        free(b->records);
+        free(b->names);
+        free(b->ids);
+    }
+    free(b);
+}
+
+int verdict_batch_submit(struct verdict_service *s, const struct verdict_request *items, int n,
+                         struct verdict_batch **ret, struct err *e)
+{
+    struct verdict_batch *b = xcalloc(1, sizeof *b);
+    int rc = look_after(s, e);
+
+    b->ids = xcalloc((size_t)n, sizeof *b->ids);
+    b->names = xcalloc((size_t)n, sizeof *b->names);
+    b->records = xcalloc((size_t)n, sizeof *b->records);
+    for (b->n = 0; rc == 0 && b->n < n; b->n++) {
+        char *payload = payload_of(&items[b->n]), key[65];
+        sha256_hex(payload, strlen(payload), key);
+        b->names[b->n] = xstrdup(items[b->n].task_name);
+        rc = put(s, key, payload, &b->ids[b->n], e);
+        free(payload);
+    }
+    if (rc < 0)
+        batch_free(b);
+    else
+        *ret = b;
+    return rc;
+}
+
+static json_t *infra_record(const char *task, const char *why)
+{
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:n,s:s}", "schema", "musacoder.verdict/1", "task", task, "status", "infra",
+                     "category", "infra", "stage", "queue", "reward", "feedback", why);
+}
+
+/* Fetches what has come since; returns the count, or -1. */
+static int collect(struct verdict_service *s, struct verdict_batch *b, struct err *e)
+{
+    for (int i = 0; i < b->n; i++) {
+        struct err ignored = ERR_INIT;
+        char *text;
+        bool failed;
+        int got = b->records[i] ? 0 : queue_result(s->q, b->ids[i], &text, &failed, e);
+        if (got < 0)
+            return -1;
+        if (!got)
+            continue;
+        if (!failed && !(b->records[i] = json_parse(text, strlen(text), "verdict", &ignored)))
+            failed = true;
+        if (failed)
+            b->records[i] = infra_record(b->names[i], *ignored.msg ? ignored.msg : text);
+        b->done++;
+        free(text);
+    }
+    return b->done;
+}
+
+int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b)
+{
+    collect(s, b, NULL);
+    return b->done;
+}
+
+int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void (*on_progress)(int, int, void *),
+                       void *ctx, json_t **ret, struct err *e)
+{
+    json_t *all;
+    int before = -1;
+
+    for (;;) {
+        if (collect(s, b, e) < 0 || look_after(s, e) < 0)
+            goto fail;
+        if (on_progress && b->done != before)
+            on_progress(b->done, b->n, ctx);
+        before = b->done;
+        if (b->done == b->n)
+            break;
+        if (stop_requested()) {
+            err_set(e, ERR_STOP, "interrupted while waiting for verdicts");
+            goto fail;
+        }
+        queue_wait_change(s->q, WAIT_S);
+    }
+    all = json_array();
+    for (int i = 0; i < b->n; i++)
+        json_array_append(all, b->records[i]);
+    batch_free(b);
+    *ret = all;
+    return 0;
+fail:
+    batch_free(b);
+    return -1;
+}
+
+void verdict_batch_cancel(struct verdict_service *s, struct verdict_batch *b)
+{
+    (void)s; /* its jobs stay in the queue: their verdicts are worth having if the same work is asked for again */
+    batch_free(b);
+}
+
+int verdict_many(struct verdict_service *s, const struct verdict_request *items, int n, json_t **ret, struct err *e)
+{
+    struct verdict_batch *b;
+
+    if (verdict_batch_submit(s, items, n, &b, e) < 0)
+        return -1;
+    return verdict_batch_wait(s, b, NULL, NULL, ret, e);
+}

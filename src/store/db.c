@@ -1,0 +1,84 @@
+/* db.c - opening a SQLite file the way all of ours are opened. */
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "store/store.h"
+
+#define BUSY_MS 20000
+
+static int fail(const char *path, sqlite3 *db, struct err *e)
+{
+    int code = sqlite3_errcode(db);
+
+    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+        return err_set(e, ERR_ENV, "'%s' is damaged or not a database of ours; move it away and run again", path);
+    if (code == SQLITE_FULL)
+        return err_set(e, ERR_ENV, "cannot write '%s': the disk is full; free some space and run again", path);
+    return err_set(e, ERR_ENV, "cannot use '%s': %s", path, sqlite3_errmsg(db));
+}
+
+static int user_version(sqlite3 *db, int *ret)
+{
+    sqlite3_stmt *s = NULL;
+    int rc = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &s, NULL);
+
+    if (rc == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+        *ret = sqlite3_column_int(s, 0);
+    else
+        rc = SQLITE_ERROR;
+    sqlite3_finalize(s);
+    return rc == SQLITE_OK ? 0 : -1;
+}
+
+/* Two processes may find a new file at the same time: the second one waits for the lock and then sees the version. */
+static int make_schema(sqlite3 *db, const char *path, const char *schema, int version, struct err *e)
+{
+    char *stamp = xasprintf("PRAGMA user_version = %d", version);
+    int have = 0, rc = 0;
+
+    if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK || user_version(db, &have) < 0 ||
+        (have == 0 && (sqlite3_exec(db, schema, NULL, NULL, NULL) != SQLITE_OK ||
+                       sqlite3_exec(db, stamp, NULL, NULL, NULL) != SQLITE_OK)) ||
+        sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+        rc = fail(path, db, e);
+    free(stamp);
+    return rc;
+}
+
+int store_db_open(const char *path, const char *schema, int version, struct sqlite3 **ret, struct err *e)
+{
+    sqlite3 *db = NULL;
+    char *dir = xstrdup(path), *slash = strrchr(dir, '/');
+    int have = 0, rc = 0;
+
+    if (slash && slash > dir) {
+        *slash = 0;
+        rc = dir_make(dir, e);
+    }
+    free(dir);
+    if (rc < 0)
+        return -1;
+    if (sqlite3_open(path, &db) != SQLITE_OK) {
+        rc = fail(path, db, e);
+        sqlite3_close(db);
+        return rc;
+    }
+    sqlite3_busy_timeout(db, BUSY_MS);
+    if (sqlite3_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", NULL, NULL,
+                     NULL) != SQLITE_OK ||
+        user_version(db, &have) < 0)
+        rc = fail(path, db, e);
+    else if (have == 0)
+        rc = make_schema(db, path, schema, version, e);
+    else if (have != version)
+        rc = err_set(e, ERR_ENV, "'%s' was written by another version (%d, ours is %d); move it away and run again", path,
+                     have, version);
+    if (rc < 0)
+        sqlite3_close(db);
+    else
+        *ret = db;
+    return rc;
+}
