@@ -87,6 +87,18 @@ $(B)/tests/%: tests/%.c $(ARCHIVES)
 bench-tokenizer: all
 	$${PYTHON:-python3} lab/bench_tokenizer.py
 
+$(B)/lab/%: lab/%.c $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
+
+## make bench-nn     training and sampling against the machine's matrix product, and against PyTorch where it is found
+BENCH_PYTHON ?= $(or $(MUSACODER_PYTHON),$(wildcard $(HOME)/.local/share/musacoder/venv/bin/python),python3)
+.PHONY: bench-nn
+bench-nn: $(B)/lab/bench_nn
+	OMP_WAIT_POLICY=passive $(B)/lab/bench_nn
+	@$(BENCH_PYTHON) -c 'import torch' 2>/dev/null && $(BENCH_PYTHON) lab/bench_nn_torch.py || \
+	  echo "PyTorch is not installed: no comparison"
+
 clean:
 	rm -rf $(B)
 
