@@ -156,7 +156,7 @@ static void gemm_mt(int m, int n, int k, const float *a, int lda, bool a_cols, c
         nb = (4 * threads + mb - 1) / mb;
         nb = nb > panels ? panels : nb;
     }
-#pragma omp parallel for collapse(2) schedule(static) if ((double)m * n * k > 3e4)
+#pragma omp parallel for collapse(2) schedule(dynamic) if ((double)m * n * k > 3e4)
     for (int jb = 0; jb < nb; jb++)
         for (int ib = 0; ib < mb; ib++) {
             int i0 = (int)((int64_t)m * ib / mb), i1 = (int)((int64_t)m * (ib + 1) / mb);
@@ -204,14 +204,14 @@ static void pack_nn(const float *b, int ld, int n, int k, float *out)
 
 static void pack_nt_mt(const float *w, int ld, int n, int k, float *out)
 {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(dynamic)
     for (int j = 0; j < n; j += NR)
         pack_nt_panel(w + (ptrdiff_t)j * ld, ld, n - j < NR ? n - j : NR, k, out + (ptrdiff_t)j * k);
 }
 
 static void pack_nn_mt(const float *b, int ld, int n, int k, float *out)
 {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(dynamic)
     for (int j = 0; j < n; j += NR)
         pack_nn_panel(b + j, ld, n - j < NR ? n - j : NR, k, out + (ptrdiff_t)j * k);
 }

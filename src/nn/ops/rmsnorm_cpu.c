@@ -34,7 +34,7 @@ INLINE float rms_scale(int d, const float *x, double eps)
 
 static void rmsnorm_mt(int T, int d, const float *x, const float *w, double eps, float *y, float *rstd)
 {
-#pragma omp parallel for schedule(static) if (T * d > 20000)
+#pragma omp parallel for schedule(dynamic, 32) if (T * d > 20000)
     for (int t = 0; t < T; t++) {
         const float *xt = x + (ptrdiff_t)t * d;
         float *yt = y + (ptrdiff_t)t * d, r = rms_scale(d, xt, eps);
@@ -47,7 +47,7 @@ static void rmsnorm_mt(int T, int d, const float *x, const float *w, double eps,
 
 static void rmsnorm_apply_mt(int T, int d, const float *x, const float *w, const float *rstd, float *y)
 {
-#pragma omp parallel for schedule(static) if (T * d > 20000)
+#pragma omp parallel for schedule(dynamic, 32) if (T * d > 20000)
     for (int t = 0; t < T; t++) {
         const float *xt = x + (ptrdiff_t)t * d;
         float *yt = y + (ptrdiff_t)t * d, r = rstd[t];
@@ -83,7 +83,7 @@ static void rmsnorm_backward_mt(int T, int d, const float *x, const float *w, co
 {
     float *sum = xcalloc((size_t)NORM_CHUNKS * (size_t)d, sizeof *sum);
 
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(dynamic)
     for (int c = 0; c < NORM_CHUNKS; c++) {
         int t0 = (int)((int64_t)T * c / NORM_CHUNKS), t1 = (int)((int64_t)T * (c + 1) / NORM_CHUNKS);
         for (int t = t0; t < t1; t++) {

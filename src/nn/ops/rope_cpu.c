@@ -20,7 +20,7 @@ INLINE void rotate(int dim, const float *in, const float *cs, float sign, float 
 static void qk_norm_rope_mt(int T, int heads, int dim, const float *in, int ld_in, const float *w, double eps,
                             const int32_t *pos, const float *table, float *out, int ld_out, float *rstd)
 {
-#pragma omp parallel for schedule(static) if (T * heads * dim > 20000)
+#pragma omp parallel for schedule(dynamic, 32) if (T * heads * dim > 20000)
     for (int t = 0; t < T; t++)
         for (int h = 0; h < heads; h++) {
             const float *x = in + (ptrdiff_t)t * ld_in + h * dim;
@@ -39,7 +39,7 @@ static void qk_norm_rope_backward_mt(int T, int heads, int dim, const float *in,
 {
     float sum[NORM_CHUNKS][MAX_HEAD_DIM] = {{0}};
 
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(dynamic)
     for (int c = 0; c < NORM_CHUNKS; c++) {
         int t0 = (int)((int64_t)T * c / NORM_CHUNKS), t1 = (int)((int64_t)T * (c + 1) / NORM_CHUNKS);
         for (int t = t0; t < t1; t++)
