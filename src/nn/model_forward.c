@@ -68,8 +68,8 @@ static void copy_mt(float *to, const float *from, size_t n)
         memcpy(to + i, from + i, (n - i < 4096 ? n - i : 4096) * sizeof *to);
 }
 
-void model_layer_forward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
-                         const struct forward_scratch *s, float *x_out)
+void model_layer_attend(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
+                        const struct forward_scratch *s)
 {
     const struct ops *op = m->ops;
     const struct model_layer *w = &m->layers[layer];
@@ -86,12 +86,28 @@ void model_layer_forward(struct model *m, int layer, const struct pack_geometry 
                         n.q + n.kv, a->rstd_k);
     op->attn_forward_mt(&shape, &g->seqs, a->qk, a->qk + n.q, a->qkv + n.q + n.kv, a->att, a->lse, s->attn,
                         s->attn_per_thread);
-    copy_mt(a->x_mid, a->x, (size_t)T * (size_t)n.d);
-    op->gemm_mt(T, n.d, n.q, a->att, n.q, false, p->o, a->x_mid, n.d, GEMM_ADD);
+}
 
-    op->rmsnorm_mt(T, n.d, a->x_mid, w->norm2, eps, s->h, a->rstd2);
-    op->gemm_mt(T, 2 * n.f, n.d, s->h, n.d, false, p->gate_up, a->gate_up, 2 * n.f, GEMM_SET);
-    op->swiglu_mt(T, n.f, a->gate_up, s->act);
-    copy_mt(x_out, a->x_mid, (size_t)T * (size_t)n.d);
-    op->gemm_mt(T, n.d, n.f, s->act, n.f, false, p->down, x_out, n.d, GEMM_ADD);
+void model_layer_mlp(struct model *m, int layer, int rows, const struct layer_acts *a, const float *att,
+                     const struct forward_scratch *s, float *x_out)
+{
+    const struct ops *op = m->ops;
+    const struct model_layer *w = &m->layers[layer];
+    const struct layer_packs *p = &model_packs(m, PACK_FORWARD)->layers[layer];
+    struct model_dims n = model_dims(m);
+
+    op->gemm_mt(rows, n.d, n.q, att, n.q, false, p->o, a->x_mid, n.d, GEMM_ADD);
+    op->rmsnorm_mt(rows, n.d, a->x_mid, w->norm2, m->config.rms_norm_eps, s->h, a->rstd2);
+    op->gemm_mt(rows, 2 * n.f, n.d, s->h, n.d, false, p->gate_up, a->gate_up, 2 * n.f, GEMM_SET);
+    op->swiglu_mt(rows, n.f, a->gate_up, s->act);
+    copy_mt(x_out, a->x_mid, (size_t)rows * (size_t)n.d);
+    op->gemm_mt(rows, n.d, n.f, s->act, n.f, false, p->down, x_out, n.d, GEMM_ADD);
+}
+
+void model_layer_forward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
+                         const struct forward_scratch *s, float *x_out)
+{
+    model_layer_attend(m, layer, g, a, s);
+    copy_mt(a->x_mid, a->x, (size_t)g->T * (size_t)m->config.hidden_size);
+    model_layer_mlp(m, layer, g->T, a, a->att, s, x_out);
 }

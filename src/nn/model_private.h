@@ -68,7 +68,13 @@ struct forward_scratch {
     float *attn;  // per thread
     size_t attn_per_thread;
 };
-/* x_out (T, d) gets the residual stream after the layer; it may be a->x of the next layer, never of this one. */
+/* The two halves of a layer. The first reads a->x and ends with a->att. The second turns a->x_mid (rows, d), which holds
+ * the residual stream, and att (rows, q) into x_out (rows, d); rows need not be all of the first half's. */
+void model_layer_attend(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
+                        const struct forward_scratch *s);
+void model_layer_mlp(struct model *m, int layer, int rows, const struct layer_acts *a, const float *att,
+                     const struct forward_scratch *s, float *x_out);
+/* Both, for all rows. x_out may be a->x of the next layer, never of this one. */
 void model_layer_forward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
                          const struct forward_scratch *s, float *x_out);
 

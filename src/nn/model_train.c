@@ -1,7 +1,8 @@
 /* model_train.c - life of one training step: plan once; then embed, layers, classifier, and the same way back.
  *
  * Kept per layer: the two residual streams, q k v before and after norm and rotation, the attention output, gate and
- * up. Recomputed on the way back because they are cheap: the normed inputs, silu(gate) * up, the probabilities. */
+ * up. Recomputed on the way back because they are cheap: the normed inputs, silu(gate) * up, the probabilities. The last
+ * layer goes on behind its attention with only the rows that have a target: prompts end there. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -20,7 +21,8 @@ struct model_train {
     int chunk;               // rows of logits at a time
     float *slab;
     struct layer_acts *acts; // one per layer
-    float *x_last;           // (T, d) residual stream after the last layer
+    float *x_last;           // (N, d) residual stream after the last layer, at rows that have a target
+    float *att_last;         // (N, q) attention output of the last layer at those rows
     float *h, *act;          // (T, d) (T, f)
     float *dx, *dh;          // (T, d) each
     float *dqkv, *dqk;       // (T, qkv) (T, q + kv)
@@ -28,14 +30,13 @@ struct model_train {
     float *packed;           // (T, max(d, f, q)) activations as right-hand side of a weight gradient
     float *attn;             // per thread
     size_t attn_per_thread;
-    float *x_sel, *h_sel;    // (N, d) rows that have a target, before and after the last norm
-    float *dh_sel;           // (N, d)
+    float *h_last, *dh_last; // (N, d) x_last normed, and its gradient
     float *logits;           // (chunk, V)
     float *rstd, *lse, *logp, *entropy, *dlogp, *dentropy; // (N)
     int32_t *pos;            // (T)
     int32_t *at, *target;    // (N) row and id of each target
     int32_t *from;           // (N) position of each target in the batch
-    int32_t *shared;         // (n_seq) see attn_seqs
+    int32_t *shared, *first; // (n_seq) see attn_seqs
     float *rope;
     int rope_positions;
     // state between forward and backward
@@ -66,7 +67,7 @@ static int plan_lines(const struct model *m, const struct train_limits *l, struc
 
     t->chunk = rows < 64 ? 64 : rows > N ? (int)N : (int)rows;
     t->attn_per_thread = m->ops->attn_scratch(&shape, l->max_tokens);
-    out[k++] = (struct plan_line){"residual stream", T * (size_t)n.d, &t->x_last};
+    out[k++] = (struct plan_line){"residual stream", N * (size_t)n.d, &t->x_last};
     out[k++] = (struct plan_line){"normed input", T * (size_t)n.d, &t->h};
     out[k++] = (struct plan_line){"mlp activation", T * (size_t)n.f, &t->act};
     out[k++] = (struct plan_line){"gradient of the residual stream", T * (size_t)n.d, &t->dx};
@@ -76,9 +77,9 @@ static int plan_lines(const struct model *m, const struct train_limits *l, struc
     out[k++] = (struct plan_line){"gradient of attention", T * (size_t)n.q, &t->datt};
     out[k++] = (struct plan_line){"packed activations", (T > N ? T : N) * wide, &t->packed};
     out[k++] = (struct plan_line){"attention scratch", t->attn_per_thread * (size_t)omp_get_max_threads(), &t->attn};
-    out[k++] = (struct plan_line){"selected rows", N * (size_t)n.d, &t->x_sel};
-    out[k++] = (struct plan_line){"selected rows, normed", N * (size_t)n.d, &t->h_sel};
-    out[k++] = (struct plan_line){"selected rows, gradient", N * (size_t)n.d, &t->dh_sel};
+    out[k++] = (struct plan_line){"last attention", N * (size_t)n.q, &t->att_last};
+    out[k++] = (struct plan_line){"last norm", N * (size_t)n.d, &t->h_last};
+    out[k++] = (struct plan_line){"gradient of last norm", N * (size_t)n.d, &t->dh_last};
     out[k++] = (struct plan_line){"logits", (size_t)t->chunk * (size_t)n.V, &t->logits};
     out[k++] = (struct plan_line){"per-target numbers", N, &t->rstd};
     out[k++] = (struct plan_line){"", N, &t->lse};
@@ -141,6 +142,7 @@ void model_train_free(struct model *m)
     free(t->target);
     free(t->from);
     free(t->shared);
+    free(t->first);
     free(t->rope);
     free(t->cu);
     free(t->tokens);
@@ -199,6 +201,7 @@ int model_train_begin(struct model *m, const struct train_limits *l, struct err 
     t->target = xcalloc(N, sizeof *t->target);
     t->from = xcalloc(N, sizeof *t->from);
     t->shared = xcalloc((size_t)l->max_tokens, sizeof *t->shared);
+    t->first = xcalloc((size_t)l->max_tokens, sizeof *t->first);
     m->train = t;
     place(m, t, lines, k);
     return 0;
@@ -259,6 +262,9 @@ static void set_rows(struct model_train *t, const struct train_batch *b)
         root = shared ? root : s;
         t->shared[s] = shared;
         t->cu[s] = T;
+        t->first[s] = len;
+        for (int i = len - 1; i >= shared; i--)
+            t->first[s] = b->targets[first + i] >= 0 ? i : t->first[s];
         for (int i = shared; i < len; i++, T++) {
             t->tokens[T] = b->tokens[first + i];
             t->pos[T] = i;
@@ -271,7 +277,7 @@ static void set_rows(struct model_train *t, const struct train_batch *b)
         t->cu[s + 1] = T;
     }
     t->n_targets = n;
-    t->geo = (struct pack_geometry){.T = T, .seqs = {b->n_seq, t->cu, t->shared}, .pos = t->pos};
+    t->geo = (struct pack_geometry){.T = T, .seqs = {b->n_seq, t->cu, t->shared, NULL}, .pos = t->pos};
 }
 
 static void set_batch(struct model *m, const struct train_batch *b)
@@ -296,19 +302,51 @@ static void logits_chunk(struct model *m, int from, int rows)
     struct model_train *t = m->train;
     struct model_dims n = model_dims(m);
 
-    m->ops->gemm_mt(rows, n.V, n.d, t->h_sel + (size_t)from * (size_t)n.d, n.d, false,
+    m->ops->gemm_mt(rows, n.V, n.d, t->h_last + (size_t)from * (size_t)n.d, n.d, false,
                     model_packs(m, PACK_FORWARD)->head, t->logits, n.V, GEMM_SET);
+}
+
+/* out (N, width) = the rows of in that have a target. */
+static void select_rows(const struct model_train *t, const float *in, int width, float *out)
+{
+    for (int i = 0; i < t->n_targets; i++)
+        memcpy(out + (size_t)i * (size_t)width, in + (size_t)t->at[i] * (size_t)width, (size_t)width * sizeof *out);
+}
+
+/* The inverse in place: (N, width) becomes (T, width), other rows 0. Rows only move up, so the last goes first. */
+static void spread_rows(const struct model_train *t, float *x, int width)
+{
+    size_t bytes = (size_t)width * sizeof *x;
+
+    for (int r = t->geo.T - 1, i = t->n_targets - 1; r >= 0; r--) {
+        float *to = x + (size_t)r * (size_t)width;
+        if (i < 0 || t->at[i] != r)
+            memset(to, 0, bytes);
+        else if (i-- != r)
+            memcpy(to, x + (size_t)(i + 1) * (size_t)width, bytes);
+    }
+}
+
+static void last_layer(struct model *m, const struct forward_scratch *s)
+{
+    struct model_train *t = m->train;
+    int l = m->config.num_layers - 1;
+    const struct layer_acts *a = &t->acts[l];
+    struct pack_geometry g = t->geo;
+
+    g.seqs.first = t->first;
+    model_layer_attend(m, l, &g, a, s);
+    select_rows(t, a->x, m->config.hidden_size, a->x_mid);
+    select_rows(t, a->att, m->config.num_heads * m->config.head_dim, t->att_last);
+    model_layer_mlp(m, l, t->n_targets, a, t->att_last, s, t->x_last);
 }
 
 static void classify(struct model *m)
 {
     struct model_train *t = m->train;
     struct model_dims n = model_dims(m);
-    size_t d = (size_t)n.d;
 
-    for (int i = 0; i < t->n_targets; i++)
-        memcpy(t->x_sel + (size_t)i * d, t->x_last + (size_t)t->at[i] * d, d * sizeof *t->x_sel);
-    m->ops->rmsnorm_mt(t->n_targets, n.d, t->x_sel, m->final_norm, m->config.rms_norm_eps, t->h_sel, t->rstd);
+    m->ops->rmsnorm_mt(t->n_targets, n.d, t->x_last, m->final_norm, m->config.rms_norm_eps, t->h_last, t->rstd);
     for (int i = 0; i < t->n_targets; i += t->chunk) {
         int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
         logits_chunk(m, i, rows);
@@ -324,12 +362,15 @@ int model_forward(struct model *m, const struct train_batch *b, float *logp, flo
         return -1;
     set_batch(m, b);
     struct forward_scratch s = {t->h, t->act, t->attn, t->attn_per_thread};
-    int T = t->geo.T, L = m->config.num_layers, given = b->cu_seqlens[b->n_seq];
+    int given = b->cu_seqlens[b->n_seq];
 
-    model_embed(m, T, t->tokens, t->acts[0].x);
-    for (int i = 0; i < L; i++)
-        model_layer_forward(m, i, &t->geo, &t->acts[i], &s, i + 1 < L ? t->acts[i + 1].x : t->x_last);
-    classify(m);
+    model_embed(m, t->geo.T, t->tokens, t->acts[0].x);
+    for (int i = 0; i + 1 < m->config.num_layers; i++)
+        model_layer_forward(m, i, &t->geo, &t->acts[i], &s, t->acts[i + 1].x);
+    if (t->n_targets) {
+        last_layer(m, &s);
+        classify(m);
+    }
     memset(logp, 0, (size_t)given * sizeof *logp);
     if (entropy)
         memset(entropy, 0, (size_t)given * sizeof *entropy);
@@ -371,25 +412,22 @@ static void classify_backward(struct model *m, const float *dlogp, const float *
         m->ops->classifier_backward_mt(rows, n.V, t->logits, t->inv_temp, t->target + i, t->lse + i, t->entropy + i,
                                        t->dlogp + i, dentropy ? t->dentropy + i : NULL);
         m->ops->gemm_mt(rows, n.d, n.V, t->logits, n.V, false, model_packs(m, PACK_BACKWARD)->head,
-                        t->dh_sel + (size_t)i * d, n.d, GEMM_SET);
-        weight_gradient(m, m->lm_head, rows, n.V, n.d, t->logits, n.V, t->h_sel + (size_t)i * d);
+                        t->dh_last + (size_t)i * d, n.d, GEMM_SET);
+        weight_gradient(m, m->lm_head, rows, n.V, n.d, t->logits, n.V, t->h_last + (size_t)i * d);
     }
-    memset(t->h_sel, 0, (size_t)t->n_targets * d * sizeof *t->h_sel); // now the gradient before the norm
-    m->ops->rmsnorm_backward_mt(t->n_targets, n.d, t->x_sel, m->final_norm, t->rstd, t->dh_sel, t->h_sel,
+    memset(t->dx, 0, (size_t)t->n_targets * d * sizeof *t->dx);
+    m->ops->rmsnorm_backward_mt(t->n_targets, n.d, t->x_last, m->final_norm, t->rstd, t->dh_last, t->dx,
                                 model_grad_of(m, m->final_norm));
-    memset(t->dx, 0, (size_t)t->geo.T * d * sizeof *t->dx);
-    for (int i = 0; i < t->n_targets; i++)
-        memcpy(t->dx + (size_t)t->at[i] * d, t->h_sel + (size_t)i * d, d * sizeof *t->dx);
 }
 
-static void mlp_backward(struct model *m, int layer)
+/* dx (rows, d) goes from behind the layer to behind its attention. att (rows, q); datt (rows, q) is the gradient of it. */
+static void mlp_backward(struct model *m, int layer, int T, const float *att)
 {
     struct model_train *t = m->train;
     const struct model_layer *w = &m->layers[layer];
     const struct layer_packs *p = &model_packs(m, PACK_BACKWARD)->layers[layer];
     const struct layer_acts *a = &t->acts[layer];
     struct model_dims n = model_dims(m);
-    int T = t->geo.T;
 
     float *dact = t->act; // overwritten element by element by the activation itself
     m->ops->gemm_mt(T, n.f, n.d, t->dx, n.d, false, p->down, dact, n.f, GEMM_SET);
@@ -399,22 +437,21 @@ static void mlp_backward(struct model *m, int layer)
     weight_gradient(m, w->gate_up, T, 2 * n.f, n.d, a->gate_up, 2 * n.f, t->h);
     m->ops->gemm_mt(T, n.d, 2 * n.f, a->gate_up, 2 * n.f, false, p->gate_up, t->dh, n.d, GEMM_SET);
     m->ops->rmsnorm_backward_mt(T, n.d, a->x_mid, w->norm2, a->rstd2, t->dh, t->dx, model_grad_of(m, w->norm2));
+    m->ops->gemm_mt(T, n.q, n.d, t->dx, n.d, false, p->o, t->datt, n.q, GEMM_SET);
+    weight_gradient(m, w->o, T, n.d, n.q, t->dx, n.d, att);
 }
 
-static void attention_backward(struct model *m, int layer)
+static void attention_backward(struct model *m, int layer, const struct pack_geometry *g)
 {
     struct model_train *t = m->train;
     const struct model_layer *w = &m->layers[layer];
     const struct layer_packs *p = &model_packs(m, PACK_BACKWARD)->layers[layer];
     const struct layer_acts *a = &t->acts[layer];
     const struct ops *op = m->ops;
-    const struct pack_geometry *g = &t->geo;
     struct model_dims n = model_dims(m);
     struct attn_shape shape = model_attn_shape(&n);
     int T = g->T, ld = n.q + n.kv;
 
-    op->gemm_mt(T, n.q, n.d, t->dx, n.d, false, p->o, t->datt, n.q, GEMM_SET);
-    weight_gradient(m, w->o, T, n.d, n.q, t->dx, n.d, a->att);
     op->attn_backward_mt(&shape, &g->seqs, a->qk, a->qk + n.q, a->qkv + n.q + n.kv, a->att, a->lse, t->datt, t->dqk,
                          t->dqk + n.q, t->dqkv + n.q + n.kv, t->attn, t->attn_per_thread);
     op->qk_norm_rope_backward_mt(T, n.heads, n.dim, a->qkv, n.qkv, w->q_norm, a->rstd_q, g->pos, g->rope, t->dqk, ld,
@@ -453,10 +490,18 @@ int model_backward(struct model *m, const float *dlogp, const float *dentropy, s
     t->ready = false;
     if (!t->n_targets)
         return 0;
+    struct pack_geometry g = t->geo;
+    int last = m->config.num_layers - 1;
+
     classify_backward(m, dlogp, dentropy);
-    for (int i = m->config.num_layers - 1; i >= 0; i--) {
-        mlp_backward(m, i);
-        attention_backward(m, i);
+    mlp_backward(m, last, t->n_targets, t->att_last);
+    spread_rows(t, t->dx, m->config.hidden_size);
+    spread_rows(t, t->datt, m->config.num_heads * m->config.head_dim);
+    g.seqs.first = t->first;
+    attention_backward(m, last, &g);
+    for (int i = last - 1; i >= 0; i--) {
+        mlp_backward(m, i, g.T, t->acts[i].att);
+        attention_backward(m, i, &t->geo);
     }
     embed_backward(m);
     return 0;
@@ -493,7 +538,7 @@ int model_logits(struct model *m, const int32_t *tokens, int T, float *ret_logit
     for (int i = 0; i < T; i++)
         pos[i] = i;
     float *rope = model_rope_table(&m->config, T);
-    struct pack_geometry g = {.T = T, .seqs = {1, cu, NULL}, .pos = pos, .rope = rope};
+    struct pack_geometry g = {.T = T, .seqs = {1, cu, NULL, NULL}, .pos = pos, .rope = rope};
     model_embed(m, T, tokens, a.x);
     for (int i = 0; i < m->config.num_layers; i++) {
         model_layer_forward(m, i, &g, &a, &s, x);

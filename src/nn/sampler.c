@@ -305,7 +305,7 @@ static void prefill_layers(struct worker *w, int n_seq)
 {
     struct model *m = w->m;
     struct model_dims n = model_dims(m);
-    struct pack_geometry g = {.T = w->pcu[n_seq], .seqs = {n_seq, w->pcu, NULL}, .pos = w->pos,
+    struct pack_geometry g = {.T = w->pcu[n_seq], .seqs = {n_seq, w->pcu, NULL, NULL}, .pos = w->pos,
                                .rope = w->run->rope};
     struct forward_scratch f = {w->ph, w->pact, w->pattn, w->pattn_per};
     int ld = n.q + n.kv;

@@ -288,7 +288,8 @@ static double attn_loss(const double *x, void *p)
     double loss = 0, w[256];
 
     for (int b = 0; b < c->seqs->n; b++)
-        for (int i = c->seqs->shared[b]; i < c->seqs->shared[b] + c->seqs->cu[b + 1] - c->seqs->cu[b]; i++)
+        for (int i = c->seqs->shared[b] > c->seqs->first[b] ? c->seqs->shared[b] : c->seqs->first[b];
+             i < c->seqs->shared[b] + c->seqs->cu[b + 1] - c->seqs->cu[b]; i++)
             for (int h = 0; h < s->heads; h++) {
                 const double *q = x + attn_row(c->seqs, b, i) * ld + h * D;
                 double sum = 0;
@@ -310,8 +311,9 @@ static double attn_loss(const double *x, void *p)
 
 static void test_attention(const struct ops *op)
 {
-    const int32_t cu[] = {0, 1, 30, 47, 50, 118}, shared[] = {0, 0, 21, 29, 0};
-    const struct attn_seqs seqs = {5, cu, shared};
+    // a lone token; a root with two followers, of which the second is used from position 31; a root used from 5 on
+    const int32_t cu[] = {0, 1, 30, 47, 50, 118}, shared[] = {0, 0, 21, 29, 0}, first[] = {0, 3, 0, 31, 5};
+    const struct attn_seqs seqs = {5, cu, shared, first};
     enum { D = 6, H = 4, KV = 2, T = 118, LD = (H + 2 * KV) * D };
     const struct attn_shape s = {H, KV, D, LD, LD, LD, H * D};
     float *x = random_floats(T * LD, 1.5), *r = random_floats(T * H * D, 1), *o = xcalloc(T * H * D, sizeof *o);

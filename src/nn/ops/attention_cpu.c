@@ -53,19 +53,19 @@ static float softmax_row(int n, float scale, float *p, float *ret_max)
  * to row 0, head 0; root and own are first rows, so that position i is row root + i or own + i - shared. */
 struct attn_task {
     const struct attn_shape *s;
-    int n, shared, kv;
+    int n, shared, first, kv; // queries [first, n)
     ptrdiff_t root, own;
     float scale;
 };
 
 static struct attn_task attn_task(const struct attn_shape *s, const struct attn_seqs *seqs, int i, int kv)
 {
-    int shared = seqs->shared ? seqs->shared[i] : 0, r = i;
+    int shared = seqs->shared ? seqs->shared[i] : 0, first = seqs->first ? seqs->first[i] : 0, r = i;
 
     while (seqs->shared && seqs->shared[r])
         r--;
-    return (struct attn_task){s, shared + seqs->cu[i + 1] - seqs->cu[i], shared, kv, seqs->cu[r], seqs->cu[i],
-                              1.0f / sqrtf((float)s->dim)};
+    return (struct attn_task){s, shared + seqs->cu[i + 1] - seqs->cu[i], shared, first > shared ? first : shared, kv,
+                              seqs->cu[r], seqs->cu[i], 1.0f / sqrtf((float)s->dim)};
 }
 
 /* Rows of one kv head in order of position, (n, dim). */
@@ -100,7 +100,7 @@ static void attn_task_forward(const struct attn_task *a, const float *q, const f
     pack_nt(x, s->dim, a->n, s->dim, kp);
     attn_gather(a, v, s->ld_v, x);
     pack_nn(x, s->dim, s->dim, a->n, vp);
-    for (int i0 = a->shared; i0 < a->n; i0 += BQ) {
+    for (int i0 = a->first; i0 < a->n; i0 += BQ) {
         int i1 = i0 + BQ < a->n ? i0 + BQ : a->n;
         ptrdiff_t t = a->own + i0 - a->shared;
         for (int h = a->kv * group; h < (a->kv + 1) * group; h++) {
@@ -177,12 +177,15 @@ static void attn_task_backward(const struct attn_task *a, const struct attn_grad
     float *p = kp + (size_t)a->n * dim_r, *dp = p + (size_t)BQ * ld, *qb = dp + (size_t)BQ * ld, *ob = qb + BQ * dim_r;
     float *x = ob + BQ * dim_r;
 
+    for (int i = a->shared; i < a->first; i++)
+        memset(g->dq + (a->own + i - a->shared) * s->ld_q + a->kv * group * s->dim, 0,
+               (size_t)(group * s->dim) * sizeof *g->dq);
     attn_gather(a, g->v, s->ld_v, x);
     pack_nt(x, s->dim, a->n, s->dim, vt);
     attn_gather(a, g->k, s->ld_k, x);
     pack_nt(x, s->dim, a->n, s->dim, kt);
     pack_nn(x, s->dim, s->dim, a->n, kp);
-    for (int i0 = a->shared; i0 < a->n; i0 += BQ) {
+    for (int i0 = a->first; i0 < a->n; i0 += BQ) {
         int i1 = i0 + BQ < a->n ? i0 + BQ : a->n, m = i1 - i0;
         ptrdiff_t t = a->own + i0 - a->shared;
         for (int h = a->kv * group; h < (a->kv + 1) * group; h++) {

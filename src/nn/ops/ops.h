@@ -31,6 +31,8 @@ struct attn_seqs {
     int n;
     const int32_t *cu;     // (n + 1)
     const int32_t *shared; // (n), 0 for a root; shared[0] == 0
+    const int32_t *first;  // (n) or NULL: nobody reads the outputs of positions before first[i] of sequence i; they are
+                           // not written, and their output gradients are taken as 0
 };
 
 struct ops {
