@@ -208,7 +208,7 @@ def noise_of(eager, oracle, moved, inputs, model):
     for e, o, m in zip(outs, values.leaves(oracle), values.leaves(moved)):
         ok = o[torch.isfinite(o)] if o.is_floating_point() else o.reshape(-1)
         rows.append({"n1": max_diff(e, o), "n2": max_diff(o, m), "fan_in": biggest / smallest,
-                     "max_abs": float(ok.abs().max()) if ok.numel() and ok.dtype != torch.bool else 0.0,
+                     "max_abs": float(ok.to(torch.float64 if not ok.is_complex() else ok.dtype).abs().max()) if ok.numel() else 0.0,
                      "dtype": dtype if e.is_floating_point() or e.is_complex() else str(e.dtype)[6:]})
     return rows
 

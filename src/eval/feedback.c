@@ -218,6 +218,21 @@ static const struct {
     {"timeout", say_timeout}, {"runtime_error", say_runtime}, {"correctness_error", say_correctness}, {"infra", say_infra},
 };
 
+/* Compilers quote with typographic marks; ASCII is shorter, and one token for any tokenizer. */
+static void plain_quotes(struct buf *b)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        bool mark = i + 2 < b->n && !memcmp(b->p + i, "\xe2\x80", 2) && ((unsigned char)b->p[i + 2] & 0xfe) == 0x98;
+
+        b->p[k++] = mark ? '\'' : b->p[i];
+        i += mark ? 2 : 0;
+    }
+    b->n = k;
+    b->p[k] = 0;
+}
+
 void feedback_text(const json_t *verdict, struct buf *out)
 {
     const char *category = json_str(verdict, "category", "");
@@ -231,6 +246,7 @@ void feedback_text(const json_t *verdict, struct buf *out)
             table[i].say(verdict, out);
     while (out->n && out->p[out->n - 1] == '\n')
         out->p[--out->n] = 0;
+    plain_quotes(out);
 }
 
 void feedback_line(const json_t *verdict, struct buf *out)

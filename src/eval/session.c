@@ -2,6 +2,7 @@
 #include "eval/session.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,41 @@ static void note_build(struct session *s, const struct build_result *r)
         s->error = json_utf8(r->log && *r->log ? r->log : r->error, strlen(r->log && *r->log ? r->log : r->error));
 }
 
+/* Under the names that the compile stage gives them. */
+static void keep_sources(struct session *s, const json_t *request)
+{
+    static const char *const lists[] = {"cuda_source", "cpp_source"};
+    char key[40];
+    const json_t *list, *text;
+    size_t i;
+
+    json_decref(s->sources);
+    s->sources = json_object();
+    for (int k = 0; k < 2; k++) {
+        snprintf(key, sizeof key, "%ss", lists[k]);
+        list = json_object_get(request, key);
+        json_array_foreach(list, i, text) {
+            snprintf(key, sizeof key, json_array_size(list) == 1 ? "%s" : "%ss[%zu]", lists[k], i);
+            json_object_set(s->sources, key, (json_t *)text);
+        }
+    }
+}
+
+bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n)
+{
+    const char *text = json_string_value(json_object_get(s->sources, file));
+
+    for (int64_t i = 1; text && *text && i < line; i++) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    if (!text || line < 1)
+        return false;
+    text += strspn(text, " \t");
+    snprintf(ret, n, "%.*s", (int)strcspn(text, "\r\n"), text);
+    return *ret != 0;
+}
+
 /* One build request: the compile pool works, our run slot is free meanwhile. */
 static json_t *build_answer(struct session *s, const json_t *request, struct err *e)
 {
@@ -74,6 +110,7 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
 
     if (++s->builds > SESSION_MAX_BUILDS)
         return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
+    keep_sources(s, request);
     run_slot(s, false);
     slot_take(s, &s->ev->build_slots);
     t0 = now_s();
@@ -163,6 +200,7 @@ void session_close(struct session *s)
     child_free(s->child);
     run_slot(s, false);
     json_decref(s->diagnostics);
+    json_decref(s->sources);
     json_decref(s->error);
     free(s);
 }

@@ -5,6 +5,9 @@
 #ifndef MC_EVAL_SESSION_H
 #define MC_EVAL_SESSION_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "eval/build.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
@@ -34,6 +37,7 @@ struct session {
     int builds, builds_failed, builds_cached;
     double compile_ms;    /* sum over requests of the time that compiling takes on a cache miss */
     bool build_timed_out;
+    json_t *sources;      /* {"cuda_source": text} of the last build: findings name lines of it */
     json_t *diagnostics;  /* of failed builds */
     json_t *error;        /* text of the first failed build, or NULL */
 };
@@ -42,6 +46,8 @@ int session_open(struct eval *ev, const struct eval_options *o, struct session *
 /* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e);
+/* Line 'line' of the source that findings call 'file', without its indentation; false if there is none. */
+bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
 
 #endif

@@ -50,15 +50,20 @@ static const json_t *first_finding(const struct job *j)
 void job_blame_error(struct job *j, const json_t *head, const char *stage)
 {
     const json_t *f = first_finding(j);
-    json_t *r;
+    json_t *r, *copy;
+    char text[200];
 
     if (!f && !head)
         return;
     r = f ? record_blame(j->rec, "runtime_error", stage, "%.1500s", json_str(f, "message", ""))
           : record_blame(j->rec, "runtime_error", stage, "%.80s: %.3000s", json_str(head, "type", ""),
                          json_str(head, "message", ""));
-    if (f)
-        json_object_set_new(r, "finding", json_deep_copy(f));
+    if (f) {
+        copy = json_deep_copy(f);
+        if (session_source_line(j->session, json_str(f, "file", ""), json_i64(f, "line", 0), text, sizeof text))
+            json_object_set_new(copy, "text", json_utf8(text, strlen(text)));
+        json_object_set_new(r, "finding", copy);
+    }
     if (head && json_i64(head, "line", -1) > 0) {
         json_object_set_new(r, "line", json_integer(json_i64(head, "line", 0)));
         json_object_set_new(r, "text", json_string(json_str(head, "text", "")));

@@ -13,6 +13,10 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
 
 
+# Builds may be shared by test runs, verdicts may not: judge() passes --no-cache.
+os.environ["MUSACODER_CACHE_DIR"] = os.path.join(os.path.dirname(EXE), "test-cache")
+
+
 def musacoder(*args, stdin=None):
     return subprocess.run([EXE, *args], input=stdin, capture_output=True, text=True, timeout=280)
 
@@ -22,7 +26,6 @@ class Verdicts(unittest.TestCase):
 
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory()
-        os.environ["MUSACODER_CACHE_DIR"] = os.path.join(self.dir.name, "cache")
 
     def tearDown(self):
         self.dir.cleanup()
@@ -33,13 +36,13 @@ class Verdicts(unittest.TestCase):
             f.write(text)
         return path
 
-    def judge(self, task, rows, *options):
+    def judge(self, task, rows, *options, cache="--no-cache"):
         task = self.write("task.py", task)
         paths = []
         for i, (name, _, _, source) in enumerate(rows):
             response = "```" in source or not any(w in source for w in ("class", "import", "="))
             paths.append(self.write(f"{i}{'.txt' if response else '.py'}", source))
-        p = musacoder("eval", "--task", task, "--json", *options, *paths)
+        p = musacoder("eval", "--task", task, "--json", cache, *options, *paths)
         self.assertIn(p.returncode, (0, 1), p.stderr)
         verdicts = [json.loads(line) for line in p.stdout.splitlines()]
         self.assertEqual(len(verdicts), len(rows), p.stderr)
@@ -79,10 +82,11 @@ class Verdicts(unittest.TestCase):
             self.expect(rows, verdicts)
 
     def test_record_and_cache(self):
-        rows = corpus.RELU[:1]
-        first, code = self.judge(corpus.RELU_TASK, rows, "--trials", "1")
+        fresh = corpus.GOOD.replace("int n = x.numel();", f"int n = x.numel(); // {os.urandom(8).hex()}")
+        rows = [("fresh", None, [], fresh)]
+        first, code = self.judge(corpus.RELU_TASK, rows, "--trials", "1", cache="--cache")
         self.assertEqual(code, 0)
-        again, _ = self.judge(corpus.RELU_TASK, rows, "--trials", "1")
+        again, _ = self.judge(corpus.RELU_TASK, rows, "--trials", "1", cache="--cache")
         self.assertTrue(again[0].pop("cached"))
         self.assertEqual(first[0], again[0])
         for key in ("schema", "task", "task_sha256", "candidate_sha256", "backend", "protocol", "status", "category", "stage",
