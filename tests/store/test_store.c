@@ -1,0 +1,118 @@
+/* test_store.c - the verdict cache and artefacts: what is kept, what never is, damage, single flight. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "store/store.h"
+
+static char *dir;
+
+static int make_dir(void **state)
+{
+    return (dir = dir_temp("test-store", NULL)) ? 0 : -1;
+}
+
+static int drop_dir(void **state)
+{
+    dir_remove(dir, NULL);
+    free(dir);
+    return 0;
+}
+
+static void keeps_verdicts_but_never_timeouts_or_infra(void **state)
+{
+    char *path = path_join(dir, "deep/v.db"), key[65], other[65];
+    json_t *passed = json_pack("{s:s,s:n,s:f}", "status", "passed", "category", "reward", 1.5), *got = NULL;
+    json_t *late = json_pack("{s:s,s:s}", "status", "failed", "category", "timeout");
+    json_t *infra = json_pack("{s:s,s:s}", "status", "infra", "category", "infra");
+    struct err e = ERR_INIT;
+    struct store *s;
+
+    store_key("t", "c", "{}", "gcc", key);
+    store_key("tc", "", "{}", "gcc", other); /* fields must not run into each other */
+    assert_string_not_equal(key, other);
+    assert_int_equal(store_open(path, &s, &e), 0);
+    assert_int_equal(store_get(s, key, &got, &e), 0);
+    assert_int_equal(store_put(s, key, late, &e), 0);
+    assert_int_equal(store_put(s, key, infra, &e), 0);
+    assert_int_equal(store_get(s, key, &got, &e), 0);
+    assert_int_equal(store_put(s, key, passed, &e), 1);
+    store_close(s);
+    assert_int_equal(store_open(path, &s, &e), 0);
+    assert_int_equal(store_get(s, key, &got, &e), 1);
+    assert_true(json_equal(got, passed));
+    store_close(s);
+    json_decref(got), json_decref(passed), json_decref(late), json_decref(infra);
+    free(path);
+}
+
+static void damage_is_one_clear_error(void **state)
+{
+    char *path = path_join(dir, "bad.db");
+    struct err e = ERR_INIT;
+    struct store *s = NULL;
+
+    file_write(path, "this is not a database, but long enough to be read as one by a careless library.....", 84, &e);
+    assert_int_equal(store_open(path, &s, &e), -1);
+    assert_int_equal(e.kind, ERR_ENV);
+    assert_non_null(strstr(e.msg, path));
+    assert_non_null(strstr(e.msg, "move it away"));
+    free(path);
+}
+
+static void one_makes_while_others_wait(void **state)
+{
+    char *made = artefact_path(dir, "abcdef", ".so"), *log = path_join(dir, "made.log");
+    struct err e = ERR_INIT;
+    struct buf b;
+
+    for (int i = 0; i < 4; i++)
+        if (fork() == 0) {
+            int lock = artefact_lock(dir, "abcdef", 10, &e);
+            if (lock >= 0 && !file_exists(made)) {
+                usleep(50000);
+                file_append(log, "x", 1, &e);
+                file_write(made, "so", 2, &e);
+            }
+            artefact_unlock(lock);
+            _exit(lock < 0);
+        }
+    for (int i = 0, st; i < 4; i++) {
+        wait(&st);
+        assert_int_equal(st, 0);
+    }
+    buf_init(&b, 100);
+    assert_int_equal(file_read(log, &b, &e), 0);
+    assert_string_equal(b.p, "x");
+    buf_free(&b);
+    int held = artefact_lock(dir, "k", 1, &e);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(artefact_lock(dir, "k", 0.05, &e) >= 0);
+    int st;
+    waitpid(pid, &st, 0);
+    assert_int_equal(st, 0); /* the deadline holds */
+    artefact_unlock(held);
+    free(made), free(log);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeps_verdicts_but_never_timeouts_or_infra),
+        cmocka_unit_test(damage_is_one_clear_error),
+        cmocka_unit_test(one_makes_while_others_wait),
+    };
+
+    return cmocka_run_group_tests(tests, make_dir, drop_dir);
+}
