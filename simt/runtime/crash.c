@@ -40,27 +40,27 @@ static const uintptr_t *sp_of(const void *context)
 #endif
 }
 
-/* A kernel may fault inside a function that it called (an atomic, memcpy, abort): the first word on its stack that is
- * an address in the candidate's code with a line is the place to name. Sets *call when that is a return address. */
+#define HOST_WORDS 512 /* of a host stack that are searched */
+
+/* Code may fault inside a function that it called (an atomic, memcpy, abort): then the first return address on the
+ * stack that lies in the candidate's own code is the place to name. Sets *call when it is a return address. */
 static const void *blame(const void *context, bool kernel_code, bool *call)
 {
-    const void *pc = pc_of(context);
-    const uintptr_t *sp = sp_of(context), *end;
-    uintptr_t lo, hi;
+    const void *pc = pc_of(context), *found;
+    const uintptr_t *sp = sp_of(context), *end = sp + HOST_WORDS;
+    struct source_line l = line_of(pc);
 
     *call = false;
-    if (!kernel_code || !run.launch || !image_of((const void *)run.launch->body, &lo, &hi) ||
-        ((uintptr_t)pc >= lo && (uintptr_t)pc < hi))
+    if (!sp || (l.line && strncmp(l.file, "simt/runtime/", 13)))
         return pc;
-    if (!run.current || (uintptr_t)sp - (uintptr_t)run.current->stack >= FIBER_STACK)
-        return NULL;
-    end = (const uintptr_t *)(const void *)(run.current->stack + FIBER_STACK);
-    for (sp = (const uintptr_t *)((uintptr_t)sp & ~(uintptr_t)7); sp < end; sp++)
-        if (*sp >= lo && *sp < hi && line_of((const void *)(*sp - 1)).line) {
-            *call = true;
-            return (const void *)*sp;
-        }
-    return NULL;
+    if (kernel_code) {
+        if (!run.current || (uintptr_t)sp - (uintptr_t)run.current->stack >= FIBER_STACK)
+            return pc;
+        end = (const uintptr_t *)(const void *)(run.current->stack + FIBER_STACK);
+    }
+    found = own_return_address((const uintptr_t *)((uintptr_t)sp & ~(uintptr_t)7), end);
+    *call = found != NULL;
+    return found ? found : pc;
 }
 
 #define NEAR (1u << 20) /* a fault this close to a tensor is called an overrun of it */

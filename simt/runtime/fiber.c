@@ -10,7 +10,7 @@
 
 static struct fiber pool[MAX_FIBERS];
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(SIMT_UCONTEXT)
 
 /* Ends in a jump instead of 'ret': the return predictor knows nothing of other stacks. */
 __asm__(".text\n.p2align 4\n.globl fiber_switch\n.hidden fiber_switch\n.type fiber_switch,@function\n"
@@ -32,7 +32,7 @@ static void *initial_sp(char *top, void (*entry)(void))
     return sp;
 }
 
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(SIMT_UCONTEXT)
 
 __asm__(".text\n.p2align 4\n.globl fiber_switch\n.hidden fiber_switch\n.type fiber_switch,%function\n"
         "fiber_switch:\n"

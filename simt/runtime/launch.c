@@ -338,7 +338,7 @@ static const char *refuse(const struct simt_launch *l, char *text, size_t n, int
     return text;
 }
 
-static void run_grid(const struct simt_launch *l, uint64_t blocks, int threads)
+static void run_grid(uint64_t blocks, int threads)
 {
     uint64_t stride = schedule > 1 && blocks > 1 ? block_stride(blocks) : 1, at = 0;
 
@@ -371,7 +371,7 @@ static void run_guarded(const struct simt_launch *l, uint64_t blocks, int thread
     check_launch_start();
     if (sigsetjmp(run.escape, 1) == 0) {
         run.in_kernel = true;
-        run_grid(l, blocks, threads);
+        run_grid(blocks, threads);
     } else {
         run.end = LAUNCH_ABORTED;
     }

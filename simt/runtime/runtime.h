@@ -145,6 +145,9 @@ struct source_line {
     bool exact; /* not the line before code inlined from a header */
 };
 struct source_line line_of(const void *pc);
+/* The first word of [sp, end) that looks like a return address into code with lines that is neither ours nor the
+ * system's; NULL if there is none. */
+const void *own_return_address(const uintptr_t *sp, const uintptr_t *end);
 /* Bytes of static shared memory that the kernel called 'name' declares itself; 'near' is any address in its .so. */
 size_t static_shared_of(const void *near, const char *name);
 /* The thread-local segment of the .so that holds addr, in this thread. False if it has none. */

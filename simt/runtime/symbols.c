@@ -17,6 +17,7 @@ struct module {
     struct module *next;
     uintptr_t lo, hi, bias;
     size_t tls_module, tls_bytes;
+    bool system;                /* of the distribution or of PyTorch: not worth reading */
     unsigned long long unloads; /* dlpi_subs when it was found: older entries may be of a library that is gone */
     const uint8_t *file;        /* mapped; NULL if it could not be read */
     size_t n_file;
@@ -139,7 +140,10 @@ static int find_module(struct dl_phdr_info *info, size_t size, void *ctx)
         if (!(q->found = calloc(1, sizeof *q->found)))
             return 1;
         fill_module(q->found, info);
-        map_file(q->found, info->dlpi_name);
+        q->found->system = !strncmp(info->dlpi_name, "/usr/", 5) || !strncmp(info->dlpi_name, "/lib", 4) ||
+                           strstr(info->dlpi_name, "-packages/");
+        if (!q->found->system)
+            map_file(q->found, info->dlpi_name);
         return 1;
     }
     return 0;
@@ -277,7 +281,8 @@ size_t static_shared_of(const void *near, const char *name)
 
 static bool foreign(const char *path)
 {
-    return !strncmp(path, "/usr/", 5) || strstr(path, "simt/include/") || strstr(path, "litetorch/") ||
+    return !strncmp(path, "/usr/", 5) || strstr(path, "simt/include/") || strstr(path, "simt/runtime/") ||
+           strstr(path, "litetorch/") ||
            strstr(path, "/include/c++/");
 }
 
@@ -314,4 +319,33 @@ struct source_line line_of(const void *pc)
     if (!line)
         return unknown;
     return (struct source_line){keep(path), line, exact};
+}
+
+static int has_code(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    uintptr_t addr = *(uintptr_t *)ctx;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+        if (p->p_type == PT_LOAD && (p->p_flags & PF_X) && addr - info->dlpi_addr - p->p_vaddr < p->p_memsz)
+            return 1;
+    }
+    return 0;
+}
+
+const void *own_return_address(const uintptr_t *sp, const uintptr_t *end)
+{
+    for (; sp < end; sp++) {
+        uintptr_t word = *sp;
+        struct source_line l;
+
+        if (word < 4096 || !dl_iterate_phdr(has_code, &word))
+            continue;
+        l = line_of((const void *)(word - 1));
+        if (l.line && !foreign(l.file))
+            return (const void *)word;
+    }
+    return NULL;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -338,6 +339,36 @@ static void divide_by(void *p)
     zero = 1000 / zero;
 }
 
+static int copy_line;
+
+static void copy_from(void *p)
+{
+    char host[64];
+
+    copy_line = __LINE__ + 1;
+    memcpy(host, p, sizeof host); /* faults in libc; this line must be named */
+    __asm__ volatile("" ::"r"(host) : "memory");
+}
+
+/* Closed device memory, touched by host code. */
+static void test_host_access(void)
+{
+    void *device = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char want[64];
+
+    assert_true(device != MAP_FAILED);
+    assert_int_equal(0, simt.mem_register(device, 4096, "weights"));
+    assert_int_equal(-1, simt.call_guarded(copy_from, (char *)device + 8));
+    assert_non_null(strstr(simt.findings(), "\"kind\":\"host_access\""));
+    assert_non_null(strstr(simt.findings(), "at byte 8 of 'weights'"));
+    snprintf(want, sizeof want, "test_simt.c\",\"line\":%d", copy_line);
+    if (!strstr(simt.findings(), want))
+        fail_msg("%s does not name %s", simt.findings(), want);
+    assert_int_equal(0, simt.mem_unregister(device));
+    munmap(device, 4096);
+    simt.reset();
+}
+
 static void test_guarded_calls(void **state)
 {
     static char page[4096];
@@ -352,6 +383,7 @@ static void test_guarded_calls(void **state)
     assert_int_equal(-1, simt.call_guarded(divide_by, &zero));
     assert_non_null(strstr(simt.findings(), "division by zero"));
     simt.reset();
+    test_host_access();
     assert_int_equal(0, simt.mem_register(page, 100, "weird \"name\"\n"));
     assert_int_equal(-1, simt.mem_register(page + 50, 100, NULL)); /* overlaps */
     assert_int_equal(-1, simt.mem_unregister(page + 1));
