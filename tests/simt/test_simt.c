@@ -339,7 +339,7 @@ static void divide_by(void *p)
     zero = 1000 / zero;
 }
 
-static int copy_line;
+static volatile int copy_line;
 
 static void copy_from(void *p)
 {
