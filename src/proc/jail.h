@@ -65,6 +65,7 @@ int jail_cgroup_add(const struct jail_cgroup *g, pid_t pid); /* async-signal-saf
 bool jail_cgroup_oom(const struct jail_cgroup *g);           /* did the kernel kill for memory? */
 void jail_cgroup_kill(const struct jail_cgroup *g);          /* SIGKILL to every member */
 void jail_cgroup_remove(struct jail_cgroup *g);
+int jail_cgroup_version(void); /* 0, 1 or 2 */
 
 /* Starts mcjail as process 1 of new namespaces. It carries out the plan's outer half, then either runs argv (with the
  * inner half applied) or, argv NULL, keeps the namespaces open for jail_enter. in/out/err: descriptors to inherit

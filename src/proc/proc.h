@@ -2,7 +2,7 @@
  *
  * The program gets its own process group (without a jail) or its own pid namespace and cgroup (with one), and dies
  * with us (PDEATHSIG). Whatever ends it, every process that it left behind is killed before proc_end returns.
- * Safe to call from several threads. */
+ * Safe to call from several threads; without a jail a program also ends when the thread that started it ends. */
 #ifndef MC_PROC_H
 #define MC_PROC_H
 
@@ -57,7 +57,8 @@ int proc_start(const struct proc_spec *s, struct proc **ret, struct err *e); /* 
 /* Waits until some process of ps (NULL entries skipped) has ended, at most wait_s. Returns its index, or -1. */
 int proc_poll(struct proc *const *ps, int n, double wait_s);
 void proc_kill(struct proc *p);
-void proc_end(struct proc *p, struct proc_result *ret); /* kills if still running; frees p */
+/* Kills if still running; frees p. -1 as proc_run: its jail or the program in it could not be started. */
+int proc_end(struct proc *p, struct proc_result *ret, struct err *e);
 
 /* PATH, HOME=/tmp, LANG=C.UTF-8, TMPDIR=/tmp and nothing else of ours, then 'extra'. Caller frees with names_free. */
 char **proc_env(const char *const *extra, size_t *ret_n);

@@ -1,0 +1,131 @@
+/* mcjail.c - process 1 of a jail: carries out the plan's outer half, runs the program (or keeps the namespaces open
+ * for jail_enter), reaps orphans, and reports. Started by jail_start only, with descriptors 0-2 for the program,
+ * 3 = the plan, 4 = the status socket. When the other end of 4 closes, whoever wanted us is gone: everything ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "proc/jail_apply.h"
+
+#define PLAN_FD 3
+#define STATUS_FD 4
+
+extern char **environ;
+
+static void report_error(const struct err *e)
+{
+    dprintf(STATUS_FD, "error %s\n", e->msg);
+}
+
+static int read_plan(struct buf *plan)
+{
+    char chunk[4096];
+    ssize_t n;
+    off_t at = 0;
+
+    while ((n = pread(PLAN_FD, chunk, sizeof chunk, at)) > 0) {
+        buf_add(plan, chunk, (size_t)n);
+        at += n;
+    }
+    close(PLAN_FD);
+    return n < 0 || plan->cut ? -1 : 0;
+}
+
+/* The program's side of the fork. STATUS_FD is close-on-exec: the program cannot write reports. */
+static void run_program(const struct buf *plan, char **argv)
+{
+    struct err e = ERR_INIT;
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();
+    if (jail_inner(plan->p, plan->n, &e) == 0) {
+        execvp(argv[0], argv);
+        err_sys(&e, "cannot run '%s'", argv[0]);
+    }
+    report_error(&e);
+    _exit(127);
+}
+
+static void finish(int code)
+{
+    kill(-1, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+        ;
+    _exit(code);
+}
+
+/* Reaps until the program ends or the other end of the status socket goes away. */
+static void watch(pid_t program, int sigfd)
+{
+    struct pollfd p[2] = {{.fd = sigfd, .events = POLLIN}, {.fd = STATUS_FD, .events = POLLIN}};
+
+    for (;;) {
+        struct signalfd_siginfo si;
+        int status;
+        pid_t pid;
+
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+            if (pid == program) {
+                dprintf(STATUS_FD, "exit %d\n", status);
+                finish(0);
+            }
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            finish(1);
+        if (p[1].revents)
+            finish(1);
+        if (p[0].revents && read(sigfd, &si, sizeof si) < 0 && errno != EINTR && errno != EAGAIN)
+            finish(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = ERR_INIT;
+    struct buf plan;
+    sigset_t chld;
+    pid_t program = -1;
+    int sigfd;
+
+    fcntl(STATUS_FD, F_SETFD, FD_CLOEXEC);
+    signal(SIGPIPE, SIG_IGN);
+    buf_init(&plan, 1 << 20);
+    if (read_plan(&plan) < 0 || jail_outer(plan.p, plan.n, &e) < 0) {
+        if (!e.msg[0])
+            err_set(&e, ERR_ENV, "jail: cannot read the plan");
+        report_error(&e);
+        return 126;
+    }
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &chld, NULL);
+    sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    if (argc > 1) {
+        signal(SIGPIPE, SIG_DFL);
+        program = fork();
+        if (program == 0)
+            run_program(&plan, argv + 1);
+        signal(SIGPIPE, SIG_IGN);
+        if (program < 0) {
+            err_sys(&e, "jail: cannot fork");
+            report_error(&e);
+            return 126;
+        }
+        close(0);
+        close(1);
+        close(2);
+    }
+    dprintf(STATUS_FD, "ready\n");
+    watch(program, sigfd);
+}

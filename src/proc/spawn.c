@@ -1,0 +1,114 @@
+/* spawn.c - see spawn.h. The child shares our memory until exec (as vfork), so it is cheap however large we are, may
+ * come from a process with threads, and reports its errno by just writing it. It must not allocate. */
+#include "proc/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct child {
+    const struct spawn *s;
+    char uid_map[32], gid_map[32];
+    pid_t parent;
+    int error;
+};
+
+static int write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC), ok;
+
+    if (fd < 0)
+        return -1;
+    ok = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    close(fd);
+    return ok ? 0 : -1;
+}
+
+/* A process that maps its own user may do so without privileges; setgroups must be given up first. */
+static int map_user(const struct child *c)
+{
+    if (!(c->s->ns_flags & CLONE_NEWUSER))
+        return 0;
+    return write_text("/proc/self/setgroups", "deny") < 0 || write_text("/proc/self/uid_map", c->uid_map) < 0 ||
+                   write_text("/proc/self/gid_map", c->gid_map) < 0
+               ? -1
+               : 0;
+}
+
+static int place_fds(const struct spawn *s)
+{
+    int high[8];
+
+    for (int i = 0; i < s->n_fds; i++)
+        if ((high[i] = fcntl(s->fds[i], F_DUPFD, 16)) < 0)
+            return -1;
+    for (int i = 0; i < s->n_fds; i++)
+        if (dup2(high[i], i) < 0)
+            return -1;
+    if (syscall(SYS_close_range, (unsigned)s->n_fds, ~0u, 0u) < 0)
+        for (int i = s->n_fds; i < 1024; i++)
+            close(i);
+    return 0;
+}
+
+static int child_main(void *arg)
+{
+    struct child *c = arg;
+    const struct spawn *s = c->s;
+    sigset_t none;
+
+    for (int i = 1; i < 65; i++)
+        if (i != SIGKILL && i != SIGSTOP)
+            signal(i, SIG_DFL);
+    sigemptyset(&none);
+    if (s->die_with_us && (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != c->parent))
+        goto fail;
+    if (s->group && setpgid(0, 0) < 0)
+        goto fail;
+    if (map_user(c) < 0 || (s->cgroup && jail_cgroup_add(s->cgroup, 0) < 0))
+        goto fail;
+    if ((s->cwd && chdir(s->cwd) < 0) || place_fds(s) < 0)
+        goto fail;
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(s->path, s->argv, s->env);
+fail:
+    c->error = errno ? errno : EINVAL;
+    _exit(126);
+}
+
+int spawn(const struct spawn *s, pid_t *ret_pid, struct err *e)
+{
+    struct child c = {.s = s, .parent = getpid()};
+    size_t size = 256 << 10;
+    char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    sigset_t all, old;
+    pid_t pid;
+
+    if (stack == MAP_FAILED)
+        return err_sys(e, "cannot start '%s'", s->path);
+    snprintf(c.uid_map, sizeof c.uid_map, "0 %u 1", (unsigned)geteuid());
+    snprintf(c.gid_map, sizeof c.gid_map, "0 %u 1", (unsigned)getegid());
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* no handler of ours may run in the child */
+    pid = clone(child_main, stack + size, CLONE_VM | CLONE_VFORK | SIGCHLD | s->ns_flags, &c);
+    if (pid < 0)
+        c.error = errno;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    munmap(stack, size);
+    if (c.error) {
+        if (pid > 0)
+            waitpid(pid, NULL, 0);
+        errno = c.error;
+        return err_sys(e, "cannot start '%s'", s->path);
+    }
+    *ret_pid = pid;
+    return 0;
+}
