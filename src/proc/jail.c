@@ -172,27 +172,37 @@ int jail_plan(const struct jail_spec *s, const struct jail_layers *l, struct buf
 /* Starting ------------------------------------------------------------------------------------------------------ */
 
 /* mcjail lies beside libjail.so, or in lib/ of the build folder that holds the running binary. */
-static char *tool_path(void)
+char *jail_tool_folder(void)
 {
     Dl_info info;
-    char exe[PATH_MAX], *slash, *path;
+    char exe[PATH_MAX], *slash;
     ssize_t n;
 
-    if (dladdr((void *)(intptr_t)tool_path, &info) && info.dli_fname && strstr(info.dli_fname, "libjail.so") &&
+    if (dladdr((void *)(intptr_t)jail_tool_folder, &info) && info.dli_fname && strstr(info.dli_fname, "libjail.so") &&
         realpath(info.dli_fname, exe) && (slash = strrchr(exe, '/'))) {
         *slash = 0;
-        return path_join(exe, "mcjail");
+        return xstrdup(exe);
     }
     n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     exe[n < 0 ? 0 : n] = 0;
     while ((slash = strrchr(exe, '/'))) {
+        char *path = NULL;
         *slash = 0;
-        path = path_join(exe, "lib/mcjail");
-        if (file_exists(path))
-            return path;
+        path = xasprintf("%s/lib/mcjail", exe);
+        bool found = file_exists(path);
         free(path);
+        if (found)
+            return xasprintf("%s/lib", exe);
     }
     return NULL;
+}
+
+static char *tool_path(void)
+{
+    char *folder = jail_tool_folder(), *path = folder ? path_join(folder, "mcjail") : NULL;
+
+    free(folder);
+    return path;
 }
 
 static int ns_line(int argc, char **argv, void *ctx, struct err *e)

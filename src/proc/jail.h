@@ -67,6 +67,9 @@ void jail_cgroup_kill(const struct jail_cgroup *g);          /* SIGKILL to every
 void jail_cgroup_remove(struct jail_cgroup *g);
 int jail_cgroup_version(void); /* 0, 1 or 2 */
 
+/* The folder of mcjail and libjail.so: lib/ of the build folder that holds the running binary. Owned; NULL if absent. */
+char *jail_tool_folder(void);
+
 /* Starts mcjail as process 1 of new namespaces. It carries out the plan's outer half, then either runs argv (with the
  * inner half applied) or, argv NULL, keeps the namespaces open for jail_enter. in/out/err: descriptors to inherit
  * (-1: /dev/null). *ret_status: a pipe on which mcjail writes "ready\n", "error TEXT\n" and "exit WAITSTATUS\n". */

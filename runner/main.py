@@ -1,0 +1,272 @@
+"""main.py - the fork server: torch imported once, one jailed child per request (src/proc/forkserver.h).
+
+This process keeps one thread and never runs a tensor operation: a child would hang in its first parallel one. It
+speaks frames on descriptor 3. Requests: {"op":"spawn","id","role","args","plan","memory","pids"} with the child's
+socket and its output pipe attached; {"op":"kill","id"}. Reports: {"op":"spawned"|"failed"|"exit","id",...}.
+A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end on.
+"""
+
+import ctypes
+import gc
+import importlib
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+
+CONTROL_FD = 3
+
+ROLES = {  # role -> (module, function called with the child's socket and the spawn's args)
+    "candidate": ("candidate", "serve"),
+    "reference": ("reference", "serve"),
+    "shrink": ("shrink", "serve"),
+    "selftest": ("selftest", "serve"),
+}
+
+
+def import_everything():
+    """What children find already imported. The simulated device goes first: it replaces torch.utils.cpp_extension
+    before anything imports the real one, which asks for devices."""
+    import numpy
+    import torch
+
+    torch.set_num_threads(1)
+    torch.backends.cpu.get_cpu_capability()  # reads /proc/cpuinfo, which children do not see
+    try:
+        import sim
+    except ModuleNotFoundError as e:
+        if e.name != "sim":
+            raise
+    else:
+        sim.preload()
+    for module, _ in ROLES.values():
+        if os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), module + ".py")):
+            importlib.import_module(module)
+    return {"torch": torch.__version__, "numpy": numpy.__version__}
+
+
+def python_paths():
+    """Folders that a child must see to import what is not imported yet."""
+    paths = [sys.prefix, sys.base_prefix, sys.exec_prefix] + sys.path
+    found = []
+    for p in paths:
+        p = os.path.abspath(p)
+        if p != "/" and os.path.exists(p) and p not in found:
+            found.append(p)
+    return found
+
+
+class Child:
+    def __init__(self, ident, pid, box):
+        self.ident, self.pid, self.box, self.oom = ident, pid, box, False
+
+    def kill(self):
+        """With a jail, the end of its process 1 is the end of all inside; the process outside sees that and follows."""
+        if self.box is not None:
+            return self.box.kill()
+        for end in (os.kill, os.killpg):
+            try:
+                end(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+# In the children -----------------------------------------------------------------------------------------------------
+
+
+def close_all_but(keep):
+    low = 0
+    for fd in sorted(keep):
+        if low < fd:  # an empty range would close everything
+            os.closerange(low, fd)
+        low = fd + 1
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "close_range") or libc.close_range(ctypes.c_uint(low), ctypes.c_uint(0xFFFFFFFF), 0) != 0:
+        os.closerange(low, min(limit, 1 << 16))
+
+
+def place(sock_fd, out_fd):
+    """The child's descriptors: 0 = /dev/null, 1 and 2 = the capped output, 3 = its socket, nothing else."""
+    sock_fd, out_fd = os.dup(sock_fd), os.dup(out_fd)
+    null = os.open("/dev/null", os.O_RDONLY)
+    if min(sock_fd, out_fd, null) <= 3:
+        raise RuntimeError("descriptors 0-3 are in use by the server")
+    os.dup2(null, 0)
+    os.dup2(out_fd, 1)
+    os.dup2(out_fd, 2)
+    os.dup2(sock_fd, 3)
+    close_all_but({0, 1, 2, 3})
+
+
+def serve(role, args):
+    module, function = ROLES[role]
+    status = 1
+    try:
+        getattr(importlib.import_module(module), function)(socket.socket(fileno=3), args)
+        status = 0
+    except SystemExit as e:
+        status = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status & 255)
+
+
+def die_with(parent):
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def pass_on(pid):
+    """Ends the way the inner child ended."""
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if os.WTERMSIG(status) != signal.SIGKILL:
+            signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+        os.kill(os.getpid(), os.WTERMSIG(status))
+    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
+
+
+def child_main(request, sock_fd, out_fd, box, parent):
+    """Never returns. Until the jail is closed, failure is ours and says so on the output pipe."""
+    report_fd = out_fd
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        die_with(parent)
+        os.setsid()
+        if box is not None:
+            box.enter()
+            inner = os.fork()
+            if inner:
+                close_all_but(set())
+                pass_on(inner)
+            box.join_group()
+        place(sock_fd, out_fd)
+        report_fd = 2
+        if box is not None:
+            box.close()
+        else:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_DATA, (request["memory"] * 4,) * 2)
+    except BaseException as e:
+        try:
+            os.write(report_fd, f"jail: {e}\n".encode())
+        finally:
+            os._exit(125)
+    serve(request["role"], request.get("args"))
+
+
+# In the server ---------------------------------------------------------------------------------------------------------
+
+
+class Server:
+    def __init__(self, control):
+        self.control, self.children = control, {}
+        self.wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole terminal; the judge decides
+
+    def report(self, **head):
+        frame.send(self.control, head)
+
+    def spawn(self, request, fds):
+        box, ident = None, request["id"]
+        try:
+            if len(fds) != 2 or request["role"] not in ROLES:
+                raise ValueError(f"bad request for role '{request['role']}'")
+            if request["plan"] is not None:
+                box = jail.Box(request["plan"], request["memory"], request["pids"])
+            parent = os.getpid()
+            pid = os.fork()
+            if pid == 0:
+                child_main(request, fds[0], fds[1], box, parent)
+        except (OSError, ValueError, jail.JailError) as e:
+            if box is not None:
+                box.end()
+            self.report(op="failed", id=ident, error=str(e))
+        else:
+            self.children[ident] = Child(ident, pid, box)
+            self.report(op="spawned", id=ident, pid=pid)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def reap(self):
+        for child in list(self.children.values()):
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid == 0:
+                continue
+            if child.box is not None:
+                child.oom |= child.box.end()
+            else:
+                try:
+                    os.killpg(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            del self.children[child.ident]
+            self.report(op="exit", id=child.ident, status=status, cpu_s=usage.ru_utime + usage.ru_stime,
+                        max_rss=usage.ru_maxrss * 1024, oom=child.oom)
+
+    def watch_memory(self):
+        for child in self.children.values():
+            if child.box is not None and child.box.watched and child.box.resident() > child.box.memory:
+                child.oom = True
+                child.kill()
+
+    def handle(self):
+        request, _, fds = frame.recv_fds(self.control)
+        if request["op"] == "spawn":
+            self.spawn(request, fds)
+        elif request["op"] == "kill" and request["id"] in self.children:
+            self.children[request["id"]].kill()
+
+    def run(self):
+        while True:
+            watched = any(c.box is not None and c.box.watched for c in self.children.values())
+            ready, _, _ = select.select([self.control, self.wake], [], [], 0.05 if watched else None)
+            if self.wake in ready:
+                os.read(self.wake, 4096)
+            self.reap()
+            if watched:
+                self.watch_memory()
+            if self.control in ready:
+                self.handle()
+
+
+def main():
+    start = time.monotonic()
+    jail.load(os.environ["MUSACODER_LIB"])
+    info = import_everything()
+    info.update(op="hello", python=sys.version.split()[0], paths=python_paths(), import_s=time.monotonic() - start)
+    server = Server(socket.socket(fileno=CONTROL_FD))
+    gc.collect()
+    gc.freeze()  # children do not touch, so do not copy, the pages of what is there now
+    frame.send(server.control, info)
+    try:
+        server.run()
+    except (frame.FrameError, BrokenPipeError, ConnectionResetError):
+        pass  # the judge is gone
+    finally:
+        for child in server.children.values():
+            child.kill()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    import frame
+    import jail
+
+    sys.modules["main"] = sys.modules["__main__"]
+    main()

@@ -1,0 +1,583 @@
+/* forkserver.c - see forkserver.h. One reader thread takes the server's reports and drains the children's output;
+ * everybody else talks to the server under send_lock and waits on a condition. */
+#include "proc/forkserver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "proc/frame.h"
+#include "proc/spawn.h"
+
+#define START_S 180.0 /* importing torch from a cold disk */
+#define SPAWN_S 30.0
+#define SEND_S 30.0
+
+enum state { ASKED, RUNNING, ENDED, FAILED };
+
+struct entry {
+    struct entry *next;
+    int id;
+    enum state state;
+    pid_t pid;
+    int out; /* read end of its output pipe; -1 when drained */
+    bool killed, told, oom;
+    int status;
+    double cpu_s;
+    size_t max_rss;
+    struct buf output;
+    char error[256];
+};
+
+struct forkserver {
+    pid_t pid;
+    int fd, wake, log;
+    bool no_jail, dead, stop, reading;
+    json_t *info;
+    char **ro; /* what every child may read; NULL-terminated */
+    int next_id;
+    struct entry *entries;
+    pthread_t reader;
+    pthread_mutex_t lock, send_lock;
+    pthread_cond_t changed;
+};
+
+static struct entry *find(struct forkserver *fs, int id)
+{
+    struct entry *x = fs->entries;
+
+    while (x && x->id != id)
+        x = x->next;
+    return x;
+}
+
+/* The reader thread --------------------------------------------------------------------------------------------- */
+
+static void drain(struct entry *x)
+{
+    char chunk[16384];
+    ssize_t n;
+
+    while (x->out >= 0 && (n = read(x->out, chunk, sizeof chunk)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return;
+        buf_add(&x->output, chunk, (size_t)n);
+    }
+    if (x->out >= 0)
+        close(x->out);
+    x->out = -1;
+}
+
+static void take_report(struct forkserver *fs, const json_t *h)
+{
+    const char *op = json_str(h, "op", "");
+    struct entry *x = find(fs, (int)json_i64(h, "id", -1));
+
+    if (!x)
+        return;
+    if (!strcmp(op, "spawned")) {
+        x->pid = (pid_t)json_i64(h, "pid", 0);
+        x->state = RUNNING;
+    } else if (!strcmp(op, "failed")) {
+        snprintf(x->error, sizeof x->error, "%s", json_str(h, "error", "unknown"));
+        x->state = FAILED;
+    } else if (!strcmp(op, "exit")) {
+        drain(x);
+        x->status = (int)json_i64(h, "status", 0);
+        x->cpu_s = json_f64(h, "cpu_s", 0);
+        x->max_rss = (size_t)json_i64(h, "max_rss", 0);
+        x->oom = json_flag(h, "oom", false);
+        x->state = ENDED;
+    }
+}
+
+static nfds_t reader_polls(struct forkserver *fs, struct pollfd **v, size_t *cap)
+{
+    nfds_t n = 2;
+
+    for (struct entry *x = fs->entries; x; x = x->next)
+        n++;
+    if (n > *cap)
+        *v = xrealloc(*v, (*cap = n * 2) * sizeof **v);
+    (*v)[0] = (struct pollfd){.fd = fs->fd, .events = POLLIN};
+    (*v)[1] = (struct pollfd){.fd = fs->wake, .events = POLLIN};
+    n = 2;
+    for (struct entry *x = fs->entries; x; x = x->next)
+        if (x->out >= 0)
+            (*v)[n++] = (struct pollfd){.fd = x->out, .events = POLLIN};
+    return n;
+}
+
+static void *reader_main(void *arg)
+{
+    struct forkserver *fs = arg;
+    struct pollfd *v = NULL;
+    size_t cap = 0;
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL); /* Ctrl-C belongs to the main thread */
+    pthread_mutex_lock(&fs->lock);
+    while (!fs->stop && !fs->dead) {
+        nfds_t n = reader_polls(fs, &v, &cap);
+        struct frame f;
+        uint64_t tick;
+
+        pthread_mutex_unlock(&fs->lock);
+        poll(v, n, -1);
+        if (v[1].revents && read(fs->wake, &tick, sizeof tick) < 0 && errno != EAGAIN)
+            log_debug("the fork server's wake-up failed");
+        int rc = v[0].revents ? frame_recv(fs->fd, 0, 1 << 20, now_s() + SEND_S, &f, NULL, NULL) : 1;
+        pthread_mutex_lock(&fs->lock);
+        for (struct entry *x = fs->entries; x; x = x->next)
+            drain(x);
+        if (rc < 0)
+            fs->dead = true;
+        if (rc == 0) {
+            take_report(fs, f.head);
+            frame_free(&f);
+        }
+        pthread_cond_broadcast(&fs->changed);
+    }
+    pthread_cond_broadcast(&fs->changed);
+    pthread_mutex_unlock(&fs->lock);
+    free(v);
+    return NULL;
+}
+
+static void wake_reader(struct forkserver *fs)
+{
+    uint64_t one = 1;
+
+    if (write(fs->wake, &one, sizeof one) < 0)
+        log_debug("the fork server's wake-up failed");
+}
+
+/* Waits for a change, at most 250 ms: the slice in which Ctrl-C is seen. Under the lock. */
+static void wait_slice(struct forkserver *fs, double deadline)
+{
+    double left = deadline > 0 ? deadline - now_s() : 0.25;
+    struct timespec ts;
+    long ns;
+
+    if (left > 0.25)
+        left = 0.25;
+    if (left < 0.001)
+        left = 0.001;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    ns = ts.tv_nsec + (long)(left * 1e9);
+    ts.tv_sec += ns / 1000000000;
+    ts.tv_nsec = ns % 1000000000;
+    pthread_cond_timedwait(&fs->changed, &fs->lock, &ts);
+}
+
+/* Starting ------------------------------------------------------------------------------------------------------ */
+
+/* The last line that the server wrote to its log: a Python traceback ends with the reason. */
+static void last_words(struct forkserver *fs, char *out, size_t n)
+{
+    char text[2048];
+    off_t size = lseek(fs->log, 0, SEEK_END), from = size > (off_t)sizeof text - 1 ? size - (off_t)sizeof text + 1 : 0;
+    ssize_t k = fs->log >= 0 ? pread(fs->log, text, sizeof text - 1, from) : 0;
+    char *line;
+
+    text[k > 0 ? k : 0] = 0;
+    for (k = (ssize_t)strlen(text); k > 0 && (text[k - 1] == '\n' || text[k - 1] == ' '); k--)
+        text[k - 1] = 0;
+    line = strrchr(text, '\n');
+    snprintf(out, n, "%s", line ? line + 1 : text);
+}
+
+static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct err *e)
+{
+    char *python = s->python ? xstrdup(s->python) : path_python(e), *script = path_share("runner/main.py");
+    char *lib = jail_tool_folder(), *lib_env = xasprintf("MUSACODER_LIB=%s", lib);
+    const char *extra[70] = {lib_env, "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "PYTHONNOUSERSITE=1",
+                             "PYTHONIOENCODING=utf-8:replace"};
+    char *argv[] = {python, "-u", script, NULL}, **env;
+    size_t n = 5, n_env;
+    int sv[2] = {-1, -1}, null = open("/dev/null", O_RDWR | O_CLOEXEC), rc = -1;
+
+    for (const char *const *p = s->env; p && *p && n < 69; p++)
+        extra[n++] = *p;
+    env = proc_env(extra, &n_env);
+    if (python && !file_exists(script))
+        err_set(e, ERR_ENV, "'%s' is missing; set MUSACODER_SHARE to the checkout", script);
+    else if (python && (null < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0))
+        err_sys(e, "cannot start the fork server");
+    else if (python) {
+        struct spawn sp = {.path = python, .argv = argv, .env = env, .fds = {null, fs->log, fs->log, sv[1]}, .n_fds = 4,
+                           .group = true};
+        rc = spawn(&sp, &fs->pid, e);
+    }
+    if (sv[1] >= 0)
+        close(sv[1]);
+    if (null >= 0)
+        close(null);
+    fs->fd = sv[0];
+    names_free(env, n_env);
+    free(lib_env);
+    free(lib);
+    free(script);
+    free(python);
+    return rc;
+}
+
+/* Joins what Python needs with what the caller asks for. */
+static void set_ro(struct forkserver *fs, const char *const *extra)
+{
+    const json_t *paths = json_object_get(fs->info, "paths");
+    size_t n = json_array_size(paths), k = 0;
+
+    for (const char *const *p = extra; p && *p; p++)
+        n++;
+    fs->ro = xcalloc(n + 2, sizeof *fs->ro);
+    for (size_t i = 0; i < json_array_size(paths); i++)
+        fs->ro[k++] = xstrdup(json_string_value(json_array_get(paths, i)));
+    for (const char *const *p = extra; p && *p; p++)
+        if (file_exists(*p))
+            fs->ro[k++] = xstrdup(*p);
+}
+
+static int await_hello(struct forkserver *fs, struct err *e)
+{
+    struct frame f;
+    char why[600];
+
+    if (frame_recv(fs->fd, 0, 1 << 20, now_s() + START_S, &f, NULL, e) < 0) {
+        if (e && e->kind == ERR_STOP)
+            return -1;
+        last_words(fs, why, sizeof why);
+        return err_set(e, ERR_ENV, "the Python fork server did not start: %s; check with 'musacoder doctor'",
+                       why[0] ? why : e ? e->msg : "");
+    }
+    fs->info = json_incref(f.head);
+    frame_free(&f);
+    return 0;
+}
+
+static json_t *layer_names(bool no_jail)
+{
+    json_t *list = json_array();
+
+    for (unsigned bit = 1; !no_jail && jail_layer_name(bit); bit <<= 1)
+        if (jail_probe()->held & bit)
+            json_array_append_new(list, json_string(jail_layer_name(bit)));
+    return list;
+}
+
+int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, struct err *e)
+{
+    struct forkserver *fs;
+    pthread_condattr_t mono;
+
+    if (!s->no_jail && !jail_probe()->enough)
+        return err_set(e, ERR_ENV, "no jail for foreign code: %s; or accept the risk with --jail none", jail_probe()->missing);
+    fs = xcalloc(1, sizeof *fs);
+    fs->fd = -1;
+    fs->no_jail = s->no_jail;
+    fs->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    fs->log = memfd_create("forkserver", MFD_CLOEXEC);
+    pthread_mutex_init(&fs->lock, NULL);
+    pthread_mutex_init(&fs->send_lock, NULL);
+    pthread_condattr_init(&mono);
+    pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
+    pthread_cond_init(&fs->changed, &mono);
+    pthread_condattr_destroy(&mono);
+    if (fs->wake < 0 || fs->log < 0)
+        err_sys(e, "cannot start the fork server");
+    else if (launch(fs, s, e) == 0 && await_hello(fs, e) == 0) {
+        set_ro(fs, s->ro);
+        json_object_del(fs->info, "op");
+        json_object_set_new(fs->info, "jail", layer_names(s->no_jail));
+        fs->reading = pthread_create(&fs->reader, NULL, reader_main, fs) == 0;
+        if (fs->reading) {
+            *ret = fs;
+            return 0;
+        }
+        err_set(e, ERR_ENV, "cannot start a thread");
+    }
+    fs->dead = true;
+    fs->stop = true;
+    forkserver_stop(fs);
+    return -1;
+}
+
+static void entry_free(struct entry *x)
+{
+    if (x->out >= 0)
+        close(x->out);
+    buf_free(&x->output);
+    free(x);
+}
+
+void forkserver_stop(struct forkserver *fs)
+{
+    if (!fs)
+        return;
+    if (fs->reading) {
+        pthread_mutex_lock(&fs->lock);
+        fs->stop = true;
+        pthread_mutex_unlock(&fs->lock);
+        wake_reader(fs);
+        pthread_join(fs->reader, NULL);
+    }
+    if (fs->fd >= 0)
+        close(fs->fd); /* it sees the end, kills its children and leaves */
+    if (fs->pid > 0) {
+        for (int i = 0; i < 200 && waitpid(fs->pid, NULL, WNOHANG) == 0; i++) {
+            if (i == 150)
+                kill(fs->pid, SIGKILL);
+            nanosleep(&(struct timespec){0, 10000000}, NULL);
+        }
+    }
+    while (fs->entries) {
+        struct entry *x = fs->entries;
+        fs->entries = x->next;
+        entry_free(x);
+    }
+    if (fs->wake >= 0)
+        close(fs->wake);
+    if (fs->log >= 0)
+        close(fs->log);
+    for (char **p = fs->ro; p && *p; p++)
+        free(*p);
+    free(fs->ro);
+    json_decref(fs->info);
+    pthread_mutex_destroy(&fs->lock);
+    pthread_mutex_destroy(&fs->send_lock);
+    pthread_cond_destroy(&fs->changed);
+    free(fs);
+}
+
+bool forkserver_alive(struct forkserver *fs)
+{
+    bool alive;
+
+    pthread_mutex_lock(&fs->lock);
+    alive = !fs->dead;
+    pthread_mutex_unlock(&fs->lock);
+    return alive;
+}
+
+json_t *forkserver_info(struct forkserver *fs)
+{
+    return fs->info;
+}
+
+/* Children ------------------------------------------------------------------------------------------------------ */
+
+/* The plan's text, or JSON null when unjailed. */
+static int plan_of(struct forkserver *fs, const struct child_spec *s, json_t **ret, struct err *e)
+{
+    struct jail_spec spec = s->jail;
+    const char *ro[128];
+    struct buf plan;
+    size_t n = 0;
+    int rc;
+
+    if (fs->no_jail) {
+        *ret = json_null();
+        return 0;
+    }
+    for (char **p = fs->ro; *p && n < 100; p++)
+        ro[n++] = *p;
+    for (const char *const *p = s->jail.ro; p && *p && n < 127; p++)
+        ro[n++] = *p;
+    ro[n] = NULL;
+    spec.ro = ro;
+    spec.no_exec = true; /* no compiler, and no other program, runs on an execution worker */
+    buf_init(&plan, 1 << 20);
+    rc = jail_plan(&spec, jail_probe(), &plan, e);
+    if (rc == 0)
+        *ret = json_stringn(plan.p, plan.n);
+    buf_free(&plan);
+    return rc;
+}
+
+static int send_request(struct forkserver *fs, const json_t *head, const int *fds, int n, struct err *e)
+{
+    int rc;
+
+    pthread_mutex_lock(&fs->send_lock);
+    rc = frame_send_fds(fs->fd, head, fds, n, now_s() + SEND_S, e);
+    pthread_mutex_unlock(&fs->send_lock);
+    return rc;
+}
+
+static struct entry *entry_add(struct forkserver *fs, int out, size_t max_output)
+{
+    struct entry *x = xcalloc(1, sizeof *x);
+
+    x->out = out;
+    fcntl(out, F_SETFL, O_NONBLOCK);
+    buf_init(&x->output, max_output ? max_output : 64 << 10);
+    pthread_mutex_lock(&fs->lock);
+    x->id = ++fs->next_id;
+    x->next = fs->entries;
+    fs->entries = x;
+    pthread_mutex_unlock(&fs->lock);
+    return x;
+}
+
+static void entry_remove(struct forkserver *fs, int id)
+{
+    pthread_mutex_lock(&fs->lock);
+    for (struct entry **p = &fs->entries; *p; p = &(*p)->next)
+        if ((*p)->id == id) {
+            struct entry *x = *p;
+            *p = x->next;
+            entry_free(x);
+            break;
+        }
+    pthread_mutex_unlock(&fs->lock);
+}
+
+/* Blocks until the server says that the child runs. */
+static int await_running(struct forkserver *fs, struct entry *x, pid_t *ret_pid, struct err *e)
+{
+    double deadline = now_s() + SPAWN_S;
+    char why[300];
+    int rc = 0;
+
+    pthread_mutex_lock(&fs->lock);
+    while (x->state == ASKED && !fs->dead && now_s() < deadline && !stop_requested())
+        wait_slice(fs, deadline);
+    if (x->state == FAILED)
+        rc = err_set(e, ERR_ENV, "cannot start a jailed process: %s", x->error);
+    else if (x->state == ASKED && stop_requested())
+        rc = err_set(e, ERR_STOP, "stopped");
+    else if (x->state == ASKED) {
+        last_words(fs, why, sizeof why);
+        rc = err_set(e, ERR_ENV, "the Python fork server %s%s%s", fs->dead ? "died" : "does not answer", why[0] ? ": " : "", why);
+    }
+    *ret_pid = x->pid;
+    pthread_mutex_unlock(&fs->lock);
+    return rc;
+}
+
+int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct child **ret, struct err *e)
+{
+    int sv[2], out[2], fds[2], rc;
+    double start = now_s();
+    struct entry *x;
+    struct child *c;
+    json_t *plan, *req;
+    pid_t pid = 0;
+
+    if (plan_of(fs, s, &plan, e) < 0)
+        return -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0 || pipe2(out, O_CLOEXEC) < 0) {
+        json_decref(plan);
+        return err_sys(e, "cannot make a socket");
+    }
+    x = entry_add(fs, out[0], s->max_output);
+    req = json_pack("{s:s,s:i,s:s,s:O?,s:o,s:I,s:i}", "op", "spawn", "id", x->id, "role", s->role, "args", s->args, "plan", plan,
+                    "memory", (json_int_t)(s->jail.memory_bytes ? s->jail.memory_bytes : (size_t)2 << 30), "pids",
+                    s->jail.pids ? s->jail.pids : 64);
+    fds[0] = sv[1];
+    fds[1] = out[1];
+    rc = send_request(fs, req, fds, 2, e);
+    json_decref(req);
+    close(sv[1]);
+    close(out[1]);
+    wake_reader(fs);
+    if (rc == 0)
+        rc = await_running(fs, x, &pid, e);
+    if (rc < 0) {
+        close(sv[0]);
+        entry_remove(fs, x->id);
+        return -1;
+    }
+    c = xcalloc(1, sizeof *c);
+    *c = (struct child){.fd = sv[0], .pid = pid, .id = x->id, .spawn_s = now_s() - start, .fs = fs};
+    *ret = c;
+    return 0;
+}
+
+static void fill_end(struct entry *x, struct child_end *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    ret->why = WIFSIGNALED(x->status) ? PROC_SIGNALED : PROC_EXITED;
+    ret->signal = WIFSIGNALED(x->status) ? WTERMSIG(x->status) : 0;
+    ret->code = WIFEXITED(x->status) ? WEXITSTATUS(x->status) : 0;
+    if (x->oom && !(ret->why == PROC_EXITED && ret->code == 0))
+        ret->why = PROC_MEMORY;
+    else if (x->killed && ret->signal == SIGKILL)
+        ret->why = PROC_STOPPED;
+    ret->cpu_s = x->cpu_s;
+    ret->max_rss = x->max_rss;
+    buf_init(&ret->output, x->output.max);
+    buf_add(&ret->output, x->output.p, x->output.n);
+    ret->output.cut = x->output.cut;
+}
+
+int child_wait(struct child *c, double deadline, struct child_end *ret, struct err *e)
+{
+    struct forkserver *fs = c->fs;
+    struct entry *x;
+    int rc = 0;
+
+    pthread_mutex_lock(&fs->lock);
+    x = find(fs, c->id);
+    while (x->state != ENDED && !fs->dead && (deadline <= 0 || now_s() < deadline) && !stop_requested())
+        wait_slice(fs, deadline);
+    if (x->state == ENDED) {
+        if (ret)
+            fill_end(x, ret);
+    } else if (stop_requested()) {
+        rc = err_set(e, ERR_STOP, "stopped");
+    } else if (fs->dead) {
+        rc = err_set(e, ERR_ENV, "the Python fork server died");
+    } else {
+        rc = err_set(e, ERR_ENV, "process %d has not ended in time", (int)c->pid);
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return rc;
+}
+
+void child_kill(struct child *c)
+{
+    struct entry *x;
+    json_t *req;
+    bool send = false;
+
+    pthread_mutex_lock(&c->fs->lock);
+    x = find(c->fs, c->id);
+    if (x->state == RUNNING && !x->killed && !c->fs->dead)
+        send = x->killed = true;
+    pthread_mutex_unlock(&c->fs->lock);
+    if (!send)
+        return;
+    req = json_pack("{s:s,s:i}", "op", "kill", "id", c->id);
+    send_request(c->fs, req, NULL, 0, NULL);
+    json_decref(req);
+}
+
+void child_free(struct child *c)
+{
+    if (!c)
+        return;
+    child_kill(c);
+    if (c->fd >= 0)
+        close(c->fd);
+    entry_remove(c->fs, c->id);
+    free(c);
+}

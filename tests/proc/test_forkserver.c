@@ -1,0 +1,316 @@
+/* test_forkserver.c - children of the fork server: frames, jails seen from the inside, every kind of end, speed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "proc/forkserver.h"
+#include "proc/frame.h"
+
+static struct forkserver *fs;
+
+static int start(void **state)
+{
+    struct forkserver_spec s = {.no_jail = !jail_probe()->enough};
+    struct err e = ERR_INIT;
+    char *python = path_python(&e);
+    double t = now_s();
+    (void)state;
+
+    free(python);
+    if (!python) {
+        print_message("skipped: %s\n", e.msg);
+        exit(0);
+    }
+    if (forkserver_start(&s, &fs, &e) < 0) {
+        print_message("%s\n", e.msg);
+        return -1;
+    }
+    print_message("fork server ready after %.1f s\n", now_s() - t);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    forkserver_stop(fs);
+    return 0;
+}
+
+static struct child *spawn_child(const struct jail_spec *jail, size_t max_output)
+{
+    json_t *args = json_pack("{s:i}", "n", 42);
+    struct child_spec s = {.role = "selftest", .args = args, .max_output = max_output};
+    struct child *c;
+    struct err e = ERR_INIT;
+
+    if (jail)
+        s.jail = *jail;
+    if (forkserver_spawn(fs, &s, &c, &e) < 0)
+        fail_msg("%s", e.msg);
+    json_decref(args);
+    return c;
+}
+
+/* Sends {"do":verb, key:value} and returns the answer, or NULL when the child is gone. */
+static json_t *ask(struct child *c, json_t *req)
+{
+    struct frame f;
+    struct err e = ERR_INIT;
+    json_t *head;
+
+    assert_int_equal(frame_send(c->fd, req, NULL, 0, now_s() + 10, NULL, &e), 0);
+    json_decref(req);
+    if (frame_recv(c->fd, 0, 0, now_s() + 20, &f, NULL, &e) < 0) {
+        struct child_end end;
+        if (child_wait(c, now_s() + 5, &end, &e) == 0) {
+            print_message("  ended: %s %d %d %s\n", proc_why_name(end.why), end.code, end.signal, end.output.p);
+            buf_free(&end.output);
+        }
+        return NULL;
+    }
+    head = json_incref(f.head);
+    frame_free(&f);
+    return head;
+}
+
+static struct child_end end_of(struct child *c)
+{
+    struct child_end end;
+    struct err e = ERR_INIT;
+
+    if (child_wait(c, now_s() + 20, &end, &e) < 0)
+        fail_msg("%s", e.msg);
+    return end;
+}
+
+static void test_echo_and_exit(void **state)
+{
+    struct child *c = spawn_child(NULL, 0);
+    json_t *a = ask(c, json_pack("{s:s}", "do", "echo"));
+    struct child_end end;
+    (void)state;
+
+    assert_non_null(a);
+    assert_int_equal(json_i64(json_object_get(a, "args"), "n", 0), 42);
+    json_decref(a);
+    a = ask(c, json_pack("{s:s}", "do", "torch")); /* the parent ran no tensor operation: this must not hang */
+    assert_true(json_f64(a, "sum", 0) == 1e8);
+    json_decref(a);
+    a = ask(c, json_pack("{s:s}", "do", "fds"));
+    assert_true(json_array_size(json_object_get(a, "fds")) <= 5); /* 0-3, and the listing's own */
+    json_decref(a);
+    assert_null(ask(c, json_pack("{s:s,s:i}", "do", "exit", "code", 7)));
+    end = end_of(c);
+    assert_int_equal(end.why, PROC_EXITED);
+    assert_int_equal(end.code, 7);
+    buf_free(&end.output);
+    child_free(c);
+}
+
+static void test_ends(void **state)
+{
+    struct child *c = spawn_child(NULL, 0);
+    struct child_end end;
+    struct err e = ERR_INIT;
+    (void)state;
+
+    assert_null(ask(c, json_pack("{s:s}", "do", "abort")));
+    end = end_of(c);
+    assert_int_equal(end.why, PROC_SIGNALED);
+    assert_int_equal(end.signal, SIGABRT);
+    buf_free(&end.output);
+    child_free(c);
+
+    c = spawn_child(NULL, 0);
+    assert_int_equal(child_wait(c, now_s() + 0.05, NULL, &e), -1); /* still there */
+    child_kill(c);
+    end = end_of(c);
+    assert_int_equal(end.why, PROC_STOPPED);
+    buf_free(&end.output);
+    child_free(c);
+
+    c = spawn_child(NULL, 0); /* the judge closing its end is the normal end */
+    shutdown(c->fd, SHUT_RDWR);
+    end = end_of(c);
+    assert_int_equal(end.why, PROC_EXITED);
+    assert_int_equal(end.code, 0);
+    buf_free(&end.output);
+    child_free(c);
+}
+
+static void test_output(void **state)
+{
+    struct child *c = spawn_child(NULL, 1000);
+    struct child_end end;
+    json_t *a = ask(c, json_pack("{s:s,s:i}", "do", "print", "n", 2000000)); /* more than a pipe holds */
+    (void)state;
+
+    assert_non_null(a);
+    json_decref(a);
+    child_kill(c);
+    end = end_of(c);
+    assert_int_equal(end.output.n, 1000);
+    assert_true(end.output.cut);
+    buf_free(&end.output);
+    child_free(c);
+}
+
+/* Python in the child; true if it raised. The value of 'value' comes back as its repr. */
+static bool raises(struct child *c, const char *code, char *value, size_t n)
+{
+    json_t *a = ask(c, json_pack("{s:s,s:s}", "do", "exec", "code", code));
+    bool ok;
+
+    assert_non_null(a);
+    ok = json_flag(a, "ok", false);
+    if (value)
+        snprintf(value, n, "%s", json_str(a, "value", ""));
+    if (!ok)
+        print_message("  %s\n", json_str(a, "error", ""));
+    json_decref(a);
+    return !ok;
+}
+
+static void test_jail_from_inside(void **state)
+{
+    struct child *c;
+    char v[256];
+    (void)state;
+
+    if (!jail_probe()->enough)
+        skip();
+    c = spawn_child(NULL, 0);
+    assert_true(raises(c, "import socket; socket.socket(socket.AF_INET)", NULL, 0));
+    assert_true(raises(c, "import subprocess; subprocess.run(['/bin/true'])", NULL, 0));
+    assert_true(raises(c, "import os; os.listdir(os.path.expanduser('~root'))+os.listdir('/home')", NULL, 0));
+    assert_true(raises(c, "open('/usr/x', 'w')", NULL, 0));
+    assert_true(raises(c, "open('/etc/shadow')", NULL, 0));
+    assert_true(raises(c, "import ctypes\nif ctypes.CDLL(None, use_errno=True).ptrace(16, 1, 0, 0) < 0: raise OSError(ctypes.get_errno())", NULL, 0));
+    assert_true(raises(c, "import ctypes\nif ctypes.CDLL(None, use_errno=True).unshare(0x10000000) < 0: raise OSError(ctypes.get_errno())", NULL, 0));
+    assert_true(raises(c, "open('/tmp/big','wb').write(b'x' * (100 << 20))", NULL, 0));
+    assert_true(raises(c, "open('/proc/1/mem','rb').read(1)", NULL, 0));
+    assert_false(raises(c, "open('/tmp/a','w').write('x'); import os; value = os.listdir('/tmp')", v, sizeof v));
+    assert_false(raises(c, "import os; value = [os.getppid(), max(int(p) for p in os.listdir('/proc') if p.isdigit()) < 9]", v, sizeof v));
+    assert_string_equal(v, "[0, True]");
+    assert_false(raises(c, "import os; value = os.environ.get('HOME')", v, sizeof v));
+    assert_string_equal(v, "'/tmp'");
+    assert_false(raises(c, "import threading; t = threading.Thread(target=lambda: None); t.start(); t.join()", NULL, 0));
+    child_free(c);
+    c = spawn_child(NULL, 0); /* a private /tmp: nothing is left of the last one's */
+    assert_false(raises(c, "import os; value = os.listdir('/tmp')", v, sizeof v));
+    assert_true(strcmp(v, "['a']") != 0);
+    child_free(c);
+}
+
+static void test_bombs(void **state)
+{
+    struct jail_spec j = {.memory_bytes = 300u << 20, .pids = 32};
+    struct child *c, *other = spawn_child(NULL, 0);
+    struct child_end end;
+    json_t *a;
+    (void)state;
+
+    if (!jail_probe()->enough)
+        skip();
+    c = spawn_child(&j, 0);
+    assert_null(ask(c, json_pack("{s:s}", "do", "eat")));
+    end = end_of(c);
+    assert_int_equal(end.why, PROC_MEMORY);
+    buf_free(&end.output);
+    child_free(c);
+    c = spawn_child(&j, 0);
+    a = ask(c, json_pack("{s:s,s:s}", "do", "exec", "code", "import os\nwhile True:\n  if os.fork() == 0:\n    import time; time.sleep(1000)"));
+    if (a) /* the limit is an exception in the child that reached it */
+        json_decref(a);
+    child_kill(c);
+    end = end_of(c);
+    buf_free(&end.output);
+    child_free(c);
+    a = ask(other, json_pack("{s:s}", "do", "echo")); /* nobody else notices */
+    assert_non_null(a);
+    json_decref(a);
+    child_free(other);
+}
+
+static void *churn(void *arg)
+{
+    for (int i = 0; i < 5; i++) {
+        struct child *c = spawn_child(NULL, 0);
+        json_t *a = ask(c, json_pack("{s:s}", "do", "echo"));
+        *(int *)arg += a != NULL;
+        json_decref(a);
+        child_free(c);
+    }
+    return NULL;
+}
+
+static void test_threads_and_speed(void **state)
+{
+    pthread_t t[4];
+    int n[4] = {0};
+    double best = 1e9, sum = 0, start_s;
+    (void)state;
+
+    for (int i = 0; i < 4; i++)
+        pthread_create(&t[i], NULL, churn, &n[i]);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    assert_int_equal(n[0] + n[1] + n[2] + n[3], 20);
+    start_s = now_s();
+    for (int i = 0; i < 20; i++) {
+        struct child *c = spawn_child(NULL, 0);
+        json_t *a = ask(c, json_pack("{s:s}", "do", "echo"));
+        assert_non_null(a);
+        json_decref(a);
+        sum += c->spawn_s;
+        if (c->spawn_s < best)
+            best = c->spawn_s;
+        child_free(c);
+    }
+    print_message("spawn %.1f ms (best %.1f), spawn + echo + kill %.1f ms\n", sum / 20 * 1e3, best * 1e3, (now_s() - start_s) / 20 * 1e3);
+}
+
+static void test_bad_role(void **state)
+{
+    struct child_spec s = {.role = "nobody"};
+    struct child *c;
+    struct err e = ERR_INIT;
+    (void)state;
+
+    assert_int_equal(forkserver_spawn(fs, &s, &c, &e), -1);
+    assert_non_null(strstr(e.msg, "nobody"));
+    assert_true(forkserver_alive(fs));
+}
+
+static void test_bad_python(void **state)
+{
+    struct forkserver_spec s = {.python = "/bin/false", .no_jail = true};
+    struct forkserver *x;
+    struct err e = ERR_INIT;
+    (void)state;
+
+    assert_int_equal(forkserver_start(&s, &x, &e), -1);
+    assert_non_null(strstr(e.msg, "did not start"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_echo_and_exit), cmocka_unit_test(test_ends),  cmocka_unit_test(test_output),
+        cmocka_unit_test(test_jail_from_inside), cmocka_unit_test(test_bombs), cmocka_unit_test(test_threads_and_speed),
+        cmocka_unit_test(test_bad_role),      cmocka_unit_test(test_bad_python),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
