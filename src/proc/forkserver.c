@@ -490,7 +490,7 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
     }
     x = entry_add(fs, out[0], s->max_output);
     req = json_pack("{s:s,s:i,s:s,s:O?,s:o,s:I,s:i}", "op", "spawn", "id", x->id, "role", s->role, "args", s->args, "plan", plan,
-                    "memory", (json_int_t)(s->jail.memory_bytes ? s->jail.memory_bytes : (size_t)2 << 30), "pids",
+                    "memory", (json_int_t)(s->jail.memory_bytes ? s->jail.memory_bytes : JAIL_MEMORY), "pids",
                     s->jail.pids ? s->jail.pids : 64);
     fds[0] = sv[1];
     fds[1] = out[1];

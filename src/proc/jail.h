@@ -41,11 +41,13 @@ struct jail_layers {
 const struct jail_layers *jail_probe(void);
 const char *jail_layer_name(unsigned bit); /* "seccomp", NULL past the last; bit = 1, 2, 4 ... */
 
+#define JAIL_MEMORY ((size_t)1 << 30)
+
 struct jail_spec {
     const char *const *ro; /* extra files and folders shown read-only at their own path; NULL-terminated, may be NULL */
     const char *const *rw; /* folders shown writable; given (chown) to the jail's uid when we are root */
     const char *cwd;       /* default "/tmp" */
-    size_t memory_bytes;   /* 0 = 2 GiB; resident, all processes together */
+    size_t memory_bytes;   /* 0 = JAIL_MEMORY; resident, all processes together */
     size_t tmp_bytes;      /* 0 = 64 MiB; counts as memory too */
     size_t file_bytes;     /* 0 = 256 MiB; largest single file */
     int pids;              /* 0 = 64; processes and threads */

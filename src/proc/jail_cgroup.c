@@ -199,7 +199,7 @@ void jail_cgroup_make(struct jail_cgroup *g, size_t memory_bytes, int pids)
     pthread_once(&base_once, find_base);
     memset(g, 0, sizeof *g);
     snprintf(name, sizeof name, "mc-%d-%u", (int)getpid(), atomic_fetch_add(&count, 1));
-    snprintf(text, sizeof text, "%zu", memory_bytes ? memory_bytes : (size_t)2 << 30);
+    snprintf(text, sizeof text, "%zu", memory_bytes ? memory_bytes : JAIL_MEMORY);
     if (make_one(base.memory, name, g->memory, sizeof g->memory)) {
         put(g->memory, base.version == 2 ? "memory.max" : "memory.limit_in_bytes", text);
         if (base.version == 2)

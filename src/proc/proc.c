@@ -126,7 +126,7 @@ static int start_jailed(struct proc *p, const struct proc_spec *s, char **env, c
     if (rc == 0) {
         jail_cgroup_make(&p->cgroup, spec.memory_bytes, spec.pids);
         if (!p->cgroup.memory[0])
-            p->memory_limit = spec.memory_bytes ? spec.memory_bytes : (size_t)2 << 30;
+            p->memory_limit = spec.memory_bytes ? spec.memory_bytes : JAIL_MEMORY;
         rc = jail_start(plan.p, plan.n, s->argv, env, stdio, &p->cgroup, &p->pid, &p->status, e);
         if (rc < 0)
             jail_cgroup_remove(&p->cgroup);
