@@ -74,7 +74,10 @@ $(B)/musacoder: $(call OBJ,cli) $(ARCHIVES)
 	$(CC) $(CFLAGS) -o $@ $(call OBJ,cli) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
 
 # The simulated CUDA device inside PyTorch; needs the Python that 'make setup' provides, and rebuilds when it changes.
-.PHONY: simtorch
+.PHONY: simtorch bench-build
+bench-build: all $(B)/tests/litetorch/test_build
+	@py=$${MUSACODER_PYTHON:-$${MUSACODER_DATA_DIR:-$${XDG_DATA_HOME:-$$HOME/.local/share}/musacoder}/venv/bin/python}; \
+	  $$py lab/bench_build.py --build-dir $(B)
 simtorch:
 	@litetorch/build.sh $(B)
 

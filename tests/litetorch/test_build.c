@@ -30,6 +30,8 @@
     "    return y;\n"                                                                                          \
     "}\n"
 
+#pragma weak jail_probe
+
 static char *cache;
 static struct build_opts opts;
 
@@ -297,7 +299,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(logs_of_garbage),
     };
 
-    opts.no_jail = true;
+    opts.no_jail = !jail_probe || !jail_probe()->enough;
+    opts.no_cache = argc > 2 && !strcmp(argv[2], "--no-cache");
     if (argc > 1 && !strcmp(argv[1], "build"))
         return serve();
     return cmocka_run_group_tests(tests, make_cache, drop_cache);

@@ -240,6 +240,20 @@ public:
     bool is_same(const Tensor &o) const { return h == o.h; }
     bool requires_grad() const { return info().requires_grad != 0; }
     const Tensor &set_requires_grad(bool) const { return *this; }
+    struct DeprecatedTypeProperties {
+        ScalarType type;
+        bool cuda;
+        bool is_cuda() const { return cuda; }
+        bool is_sparse() const { return false; }
+        ScalarType scalarType() const { return type; }
+        std::string toString() const { return str(cuda ? "CUDA" : "CPU", c10::toString(type), "Type"); }
+        friend bool operator==(const DeprecatedTypeProperties &a, const DeprecatedTypeProperties &b)
+        {
+            return a.type == b.type && a.cuda == b.cuda;
+        }
+        friend bool operator!=(const DeprecatedTypeProperties &a, const DeprecatedTypeProperties &b) { return !(a == b); }
+    };
+    DeprecatedTypeProperties type() const { return {scalar_type(), is_cuda()}; }
     TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
 
     /* data: device addresses; the host may only hand them to kernels and copies */
