@@ -20,7 +20,8 @@ import values
 
 NOT_A_SIZE = re.compile(r"kernel|stride|pad|dilat|group|head|(^|_)dims?$|axis|eps|bits|scale|expon|power|seed|num_layers|"
                         r"(^|_)k$|topk|bias|momentum|iter|steps|window|shift|factor|order|level|block|mode|ratio|value|pool")
-SMALLEST = 8  # knobs below this are not halved
+SMALLEST = 8  # integers below this are not taken for sizes
+FLOOR = 2     # and no size is made smaller than this
 
 
 class Knob:
@@ -118,11 +119,11 @@ class Shrinker:
         """What has to come down: the excess of all tensors that are too large."""
         return sum(max(n - self.limit, 0) for n in all_sizes)
 
-    def attempt(self, group):
-        """Halves these knobs together; keeps it if the task still runs and got nearer. Returns success."""
+    def attempt(self, group, num=1, den=2):
+        """Scales these knobs together; keeps it if the task still runs and got nearer. Returns success."""
         old = [k.value for k in group]
         for k in group:
-            k.value = max(k.value // 2, 1)
+            k.value = max(k.value * num // den, FLOOR)
         try:
             new = self.measure()
         except Exception:
@@ -135,16 +136,18 @@ class Shrinker:
         return False
 
     def step(self):
-        movable = [k for k in self.knobs if not k.stuck and k.value >= SMALLEST]
+        movable = [k for k in self.knobs if not k.stuck and k.value > FLOOR]
         for k in sorted(movable, key=lambda k: -k.value):
             if self.attempt([k]):
                 return True
             k.stuck = True
         by_value = {}
         for k in self.knobs:
-            if k.value >= SMALLEST:
+            if k.value > FLOOR:
                 by_value.setdefault(k.value, []).append(k)
-        return any(len(g) > 1 and self.attempt(g) for _, g in sorted(by_value.items(), reverse=True))
+        if any(len(g) > 1 and self.attempt(g) for _, g in sorted(by_value.items(), reverse=True)):
+            return True
+        return any(self.attempt([k], 3, 4) for k in sorted(self.knobs, key=lambda k: -k.value) if k.value > FLOOR)
 
     def run(self):
         while max(self.now, default=0) > self.limit:

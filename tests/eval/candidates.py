@@ -111,7 +111,8 @@ RELU = [
     ("numpy", "cheating", ["no kernel"], HEAD + MODEL.replace(
         "ext.relu(x)", "torch.from_numpy(__import__('numpy').maximum(x.cpu().numpy(), 0)).cuda()")),
     ("decoy kernel", "cheating", ["removed"], with_forward(
-        "ext.relu(x)\nimport numpy\nreturn torch.from_numpy(numpy.maximum(x.cpu().numpy(), 0)).cuda()")),
+        "ext.relu(x)\nv = [max(e.item(), 0.0) for r in x.unbind() for e in r.unbind()]\n"
+        "return torch.tensor(v, device=x.device).view(x.shape)")),
     ("numpy, then a copying kernel", "cheating", ["host and back"], with_forward(
         "import numpy\ny = torch.from_numpy(numpy.maximum(x.cpu().numpy(), 0)).cuda()\nreturn ext.relu(y)")),
     ("loop on the host", "cheating", ["host and back"], build(KERNEL.replace("torch::Tensor relu(torch::Tensor x) {",

@@ -1,0 +1,173 @@
+"""test_reference.py - the reference side on its own: regimes, parameters, seeds, values in frames."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "runner"))
+import torch  # noqa: E402
+
+import reference  # noqa: E402
+import shrink  # noqa: E402
+import values  # noqa: E402
+
+HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+
+
+def task(forward, inputs="[torch.randn(4, 6)]", init="pass", sizes=""):
+    return (HEAD + sizes + "\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        " + init +
+            "\n    def forward(self, x, *rest):\n        return " + forward +
+            f"\n\ndef get_inputs():\n    return {inputs}\n\ndef get_init_inputs():\n    return []\n")
+
+
+def run(source, protocol="strict", params="random", trials=2, seed=0):
+    t = reference.Task({"source": source, "protocol": protocol, "params": params, "trials": trials, "seed": seed,
+                        "max_elements": 1 << 20})
+    head = t.answer()
+    return head, b"".join(t.parts)
+
+
+def value(section, blob):
+    return values.decode(section["tree"], blob[section["at"]:section["at"] + section["nbytes"]])
+
+
+class Draws(unittest.TestCase):
+    def test_five_regimes(self):
+        head, blob = run(task("torch.tanh(x)"))
+        self.assertEqual([(d["regime"], d["trial"]) for d in head["draws"]],
+                         [(r, t) for r in reference.REGIMES for t in range(2)])
+        x = {d["regime"]: value(d["inputs"], blob)[0] for d in head["draws"] if d["trial"] == 0}
+        self.assertTrue((x["uniform"] >= 0).all() and (x["uniform"] < 1).all())
+        self.assertTrue((x["signed"] < 0).any() and x["large"].abs().max() > 30)
+        self.assertTrue(torch.equal(x["structured"], x["structured"].round()))
+        for d in head["draws"]:
+            eager, oracle = value(d["eager"], blob), value(d["oracle"], blob)
+            self.assertEqual((eager.dtype, oracle.dtype), (torch.float32, torch.float64))
+            self.assertTrue(torch.allclose(oracle, torch.tanh(value(d["inputs"], blob)[0].double()), atol=1e-15))
+
+    def test_same_seed_same_bytes(self):
+        self.assertEqual(run(task("x * 2")), run(task("x * 2")))
+        self.assertNotEqual(run(task("x * 2"))[1], run(task("x * 2"), seed=1)[1])
+
+    def test_regime_that_does_not_apply_is_skipped(self):
+        head, _ = run(task("torch.log(x)"))
+        self.assertEqual({d["regime"] for d in head["draws"]}, {"uniform"})
+        self.assertEqual(set(head["skipped"]), {"normal", "signed", "large", "structured"})
+        head, _ = run(task("torch.exp(x)"))
+        self.assertIn("large", head["skipped"])
+
+    def test_no_regime_applies(self):
+        head, _ = run(task("torch.log(x - 5)", "[6 + torch.rand(3, 3)]"))
+        self.assertEqual({d["regime"] for d in head["draws"]}, {"task"})
+
+    def test_integers_labels_and_masks_keep_their_distribution(self):
+        src = task("F.cross_entropy(x, rest[0]) + (rest[1] * x[:, 0]).sum()",
+                   "[torch.randn(12, 5), torch.randint(0, 5, (12,)), torch.randint(0, 2, (12,)).float()]")
+        head, blob = run(src)
+        for d in head["draws"]:
+            _, labels, mask = value(d["inputs"], blob)
+            self.assertEqual(labels.dtype, torch.int64)
+            self.assertTrue(((labels >= 0) & (labels < 5)).all())
+            self.assertTrue(((mask == 0) | (mask == 1)).all())
+
+    def test_layout_is_kept(self):
+        head, blob = run(task("x + 1", "[torch.randn(6, 4).t()]"))
+        x = value(head["draws"][0]["inputs"], blob)[0]
+        self.assertEqual((tuple(x.shape), x.stride()), ((4, 6), (1, 4)))
+        head, blob = run(task("x + 1", "[torch.randn(1, 4).expand(5, 4)]"))
+        x = value(head["draws"][0]["inputs"], blob)[0]
+        self.assertEqual((tuple(x.shape), x.stride()), ((5, 4), (0, 1)))
+
+    def test_dropout_is_judged_in_eval_mode(self):
+        head, _ = run(task("F.dropout(x, 0.5, self.training)"))
+        self.assertEqual(head["mode"], "eval")
+        self.assertEqual(run(task("x + 1"))[0]["mode"], "train")
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(reference.Refused, "another result"):
+            run(task("x + torch.rand(1)"))
+        with self.assertRaisesRegex(reference.Refused, "shrink"):
+            run(task("x", "[torch.randn(2000, 2000)]"))
+        with self.assertRaisesRegex(reference.Refused, "must return a list"):
+            run(task("x", "torch.randn(2)"))
+
+
+class Parameters(unittest.TestCase):
+    INIT = ("self.bn = nn.BatchNorm1d(6); self.fc = nn.Linear(6, 6); self.register_buffer('table', torch.arange(6.0)); "
+            "self.register_buffer('step', torch.tensor(3))")
+
+    def state(self, params):
+        head, blob = run(task("self.bn(self.fc(x)) * self.table", init=self.INIT), params=params)
+        return dict(zip([s["name"] for s in head["state"]], value(head["state_values"], blob)))
+
+    def test_random(self):
+        s = self.state("random")
+        self.assertTrue((s["bn.running_var"] >= 0.5).all())
+        self.assertFalse(torch.equal(s["bn.weight"], torch.ones(6)))
+        self.assertFalse(torch.equal(s["bn.bias"], torch.zeros(6)))
+        self.assertTrue(torch.equal(s["table"], torch.arange(6.0)))
+        self.assertEqual(int(s["step"]), 3)
+
+    def test_seed(self):
+        s = self.state("seed")
+        torch.manual_seed(0)
+        fc = torch.nn.Linear(6, 6)
+        self.assertTrue(torch.equal(s["fc.weight"], fc.weight))
+        self.assertTrue(torch.equal(s["bn.weight"], torch.ones(6)))
+
+
+class KernelBench(unittest.TestCase):
+    def test_published_seeds(self):
+        head, blob = run(task("torch.relu(x)", "[torch.rand(3, 5)]"), protocol="kernelbench", params="seed", trials=3)
+        torch.manual_seed(42)
+        seeds = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(3)]
+        self.assertEqual(len(head["draws"]), 3)
+        for d, s in zip(head["draws"], seeds):
+            torch.manual_seed(s)
+            self.assertTrue(torch.equal(value(d["inputs"], blob)[0], torch.rand(3, 5)))
+
+    def test_casts(self):
+        head, blob = run(task("x * rest[0]", "[torch.rand(3), torch.randint(0, 9, (3,))]"), protocol="kernelbench",
+                         params="seed")
+        self.assertEqual(value(head["draws"][0]["inputs"], blob)[1].dtype, torch.float32)
+        head, blob = run(task("F.embedding(rest[0], x)", "[torch.rand(9, 2), torch.randint(0, 9, (3,))]"),
+                         protocol="kernelbench", params="seed")
+        self.assertEqual(value(head["draws"][0]["inputs"], blob)[1].dtype, torch.int64)
+
+
+class Values(unittest.TestCase):
+    def test_round_trip(self):
+        for v in (None, True, 3, 2.5, float("inf"), "text", (1, [2, {"a": torch.ones(2, 3).t(), 4: None}]), torch.float16,
+                  torch.tensor(7), torch.zeros(0, 3), torch.randn(3).bfloat16(), torch.tensor([True, False]),
+                  torch.randn(2, dtype=torch.complex64), torch.randn(4, 4)[::2, 1:3], 2**70):
+            p = values.Packer()
+            tree = p.tree(v)
+            self.assertEqual(str(values.decode(tree, b"".join(p.parts))), str(v))
+
+    def test_foreign_values_are_refused(self):
+        with self.assertRaises(values.NotSendable):
+            values.Packer().tree(object())
+
+
+class Shrinking(unittest.TestCase):
+    def test_relations_hold(self):
+        src = task("self.c(x)", "[torch.rand(batch, channels, size, size)]",
+                   "self.c = nn.Conv2d(channels, channels, kernel_size, groups=groups)",
+                   "batch, channels, size = 64, 128, 256\nkernel_size, groups = 9, 16\n")
+        out = shrink.Shrinker(src, 4096).run()
+        self.assertLessEqual(out["largest"], 4096)
+        new = {c["name"]: c["to"] for c in out["changes"]}
+        self.assertEqual(new.get("channels", 128) % 16, 0)
+        self.assertGreaterEqual(new["size"], 9)
+        self.assertIn("kernel_size, groups = 9, 16", out["source"])
+
+    def test_impossible(self):
+        with self.assertRaisesRegex(reference.Refused, "module-level"):
+            shrink.Shrinker(task("x", "[torch.rand(100, 100)]"), 50).run()
+
+    def test_already_small(self):
+        src = task("x")
+        self.assertEqual(shrink.Shrinker(src, 50).run()["source"], src)
+
+
+if __name__ == "__main__":
+    unittest.main()
