@@ -18,8 +18,8 @@
 struct job {
     const struct plan_task *t;
     const struct plan_program *q;
-    int bug;            /* kind, or -1 for the program itself */
-    int parent;         /* of a mutant: index of the program's job */
+    int bug;               /* kind, or -1 for the program itself */
+    int parent, round;     /* of a mutant: index of the program's job, how often that was broken before */
     const char *code;
     const json_t *verdict; /* NULL: not verified */
 };
@@ -58,7 +58,7 @@ static void list_programs(struct corpus *c)
     for (int i = 0; i < c->plan.n; i++)
         for (int k = 0; k < c->plan.task[i].n_programs; k++) {
             const struct plan_program *q = &c->plan.task[i].program[k];
-            c->job[c->n_jobs++] = (struct job){&c->plan.task[i], q, -1, -1, q->code, NULL};
+            c->job[c->n_jobs++] = (struct job){&c->plan.task[i], q, -1, -1, 0, q->code, NULL};
         }
 }
 
@@ -82,7 +82,7 @@ static void list_mutants(struct corpus *c, int n)
 
         if (bug < 0)
             continue;
-        c->job[c->n_jobs++] = (struct job){p->t, p->q, bug, order[i % n_programs],
+        c->job[c->n_jobs++] = (struct job){p->t, p->q, bug, order[i % n_programs], i / n_programs,
                                            plan_dress(&c->o->plan, p->t, p->q, b.p, &c->arena), NULL};
         made++;
     }
@@ -178,7 +178,7 @@ static void count_bug(struct corpus *c, const struct job *j, const char *outcome
 static void add_mutant(struct corpus *c, const struct job *j)
 {
     const struct job *parent = &c->job[j->parent];
-    struct repair x = {mutate_name(j->bug), j->code, j->verdict, parent->verdict};
+    struct repair x = {mutate_name(j->bug), j->code, j->round, j->verdict, parent->verdict};
 
     if (!passed(parent))
         return;

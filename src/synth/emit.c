@@ -22,47 +22,63 @@ static void expand_op(struct buf *out, const char *tmpl, const char *x, const ch
     text_expand(out, tmpl, &t);
 }
 
-static void torch_operand(const struct graph *g, const struct node *p, char out[8])
+/* Names of values: x0 is what comes in, node i makes x(i+1). An operator reads the spine's latest value. */
+static int value_before(const struct graph *g, int node)
 {
-    int i = p->operand;
+    int x = 0;
 
-    if (p->op->anchor == ANCHOR_MATMUL)
-        i = 1;
-    snprintf(out, 8, "%c", i == OPERAND_H ? 'h' : i < 0 ? '?' : graph_input_name(g, i));
+    for (int i = 0; i < node; i++)
+        if (!g->node[i].save)
+            x = i + 1;
+    return x;
 }
 
-static void torch_line(const struct graph *g, const struct node *p, struct buf *out)
+static int saved_before(const struct graph *g, int node)
 {
-    char y[8];
+    int h = 0;
 
-    torch_operand(g, p, y);
-    buf_addf(out, "        %c = ", p->save ? 'h' : 'x');
-    expand_op(out, p->op->torch, "x", y, p->c, "");
+    for (int i = 0; i < node; i++)
+        if (g->node[i].save)
+            h = i + 1;
+    return h;
+}
+
+static void torch_line(const struct graph *g, int i, struct buf *out)
+{
+    const struct node *p = &g->node[i];
+    char x[16], y[16] = "y";
+
+    snprintf(x, sizeof x, "x%d", value_before(g, i));
+    if (p->operand == OPERAND_H)
+        snprintf(y, sizeof y, "x%d", saved_before(g, i));
+    else if (p->operand >= 0)
+        snprintf(y, sizeof y, "%c", graph_input_name(g, p->operand));
+    buf_addf(out, "        x%d = ", i + 1);
+    expand_op(out, p->op->torch, x, y, p->c, "");
     buf_addc(out, '\n');
 }
 
 /* index: how a full, row or column operand is read at this place of this template. */
-static void cuda_operand(const struct graph *g, const struct node *p, const char *const index[3], char out[32])
+static void cuda_operand(const struct graph *g, int i, const char *const index[3], char out[32])
 {
-    int i = p->operand;
+    int k = g->node[i].operand;
 
-    if (i == OPERAND_H)
-        snprintf(out, 32, "h");
-    else if (i >= 0)
-        snprintf(out, 32, "%c%s", graph_input_name(g, i),
-                 index[g->input[i] == ROLE_ROW ? 1 : g->input[i] == ROLE_COL ? 2 : 0]);
+    if (k == OPERAND_H)
+        snprintf(out, 32, "x%d", saved_before(g, i));
+    else if (k >= 0)
+        snprintf(out, 32, "%c%s", graph_input_name(g, k),
+                 index[g->input[k] == ROLE_ROW ? 1 : g->input[k] == ROLE_COL ? 2 : 0]);
 }
 
 static void cuda_lines(const struct graph *g, int from, int to, const char *const index[3], struct buf *out)
 {
-    char y[32] = "";
+    char x[16], y[32] = "";
 
     for (int i = from; i < to; i++) {
-        const struct node *p = &g->node[i];
-
-        cuda_operand(g, p, index, y);
-        buf_addf(out, "%s = ", p->save ? "float h" : "v");
-        expand_op(out, p->op->cuda, "v", y, p->c, "f");
+        snprintf(x, sizeof x, "x%d", value_before(g, i));
+        cuda_operand(g, i, index, y);
+        buf_addf(out, "float x%d = ", i + 1);
+        expand_op(out, g->node[i].op->cuda, x, y, g->node[i].c, "f");
         buf_adds(out, ";\n");
     }
 }
@@ -77,11 +93,13 @@ static bool uses_functional(const struct graph *g)
     return false;
 }
 
-static void forward_arguments(const struct graph *g, const char *between, const char *before, struct buf *out)
+/* "x0, y" in the task, "x, y" in the program. */
+static void forward_arguments(const struct graph *g, const char *first, struct buf *out)
 {
-    for (int i = 0; i < g->n_in; i++)
+    buf_adds(out, first);
+    for (int i = 1; i < g->n_in; i++)
         if (g->input[i] != ROLE_WEIGHT && g->input[i] != ROLE_BIAS)
-            buf_addf(out, "%s%s%c", i ? between : "", before, graph_input_name(g, i));
+            buf_addf(out, ", %c", graph_input_name(g, i));
 }
 
 static const char *size_names(const struct graph *g, int i)
@@ -122,11 +140,11 @@ void emit_task(const struct graph *g, struct buf *out)
     buf_adds(out, "\nclass Model(nn.Module):\n");
     add_linear_init(g, out);
     buf_adds(out, "    def forward(self, ");
-    forward_arguments(g, ", ", "", out);
+    forward_arguments(g, "x0", out);
     buf_adds(out, "):\n");
     for (int i = 0; i < g->n; i++)
-        torch_line(g, &g->node[i], out);
-    buf_adds(out, "        return x\n\ndef get_inputs():\n    return [");
+        torch_line(g, i, out);
+    buf_addf(out, "        return x%d\n\ndef get_inputs():\n    return [", g->n);
     for (int i = 0; i < g->n_in; i++)
         if (g->input[i] != ROLE_WEIGHT && g->input[i] != ROLE_BIAS)
             buf_addf(out, "%storch.randn(%s)", i ? ", " : "", size_names(g, i));
@@ -138,7 +156,7 @@ void emit_task(const struct graph *g, struct buf *out)
 /* Values that bindings borrow until the expansion is done. */
 struct pieces {
     struct buf ptrs, args, inargs, pre, post, prefn, up, uload, ui, ulane[4];
-    char B[16], B1[16], H[16], G[16];
+    char B[16], B1[16], H[16], G[16], v[16], out[16], last[16];
 };
 
 static void pieces_init(struct pieces *p)
@@ -189,10 +207,10 @@ static void fill_chains(const struct graph *g, const struct tmpl *t, struct piec
 
     cuda_lines(g, 0, split, t->index, &p->pre);
     if (graph_anchor(g) == ANCHOR_LINEAR)
-        buf_adds(&p->post, "v = v + b[j];\n");
+        buf_adds(&p->post, "$out = $out + b[j];\n");
     cuda_lines(g, graph_epilogue(g), g->n, t->index, &p->post);
     if (p->pre.n)
-        buf_addf(&p->prefn, "__device__ float pre(float v) {\n    %s", "$pre\n    return v;\n}\n");
+        buf_adds(&p->prefn, "__device__ float pre(float x0) {\n    $pre\n    return $v;\n}\n");
 }
 
 static void bind_schedule(const struct schedule *s, struct pieces *p, struct bindings *b)
@@ -213,6 +231,12 @@ static void bind_pieces(const struct graph *g, struct pieces *p, struct bindings
 
     for (int i = 1; i < g->n_in; i++)
         broadcast |= g->input[i] == ROLE_ROW || g->input[i] == ROLE_COL;
+    snprintf(p->v, sizeof p->v, "x%d", g->anchor < 0 ? g->n : value_before(g, g->anchor));
+    snprintf(p->out, sizeof p->out, "x%d", g->anchor + 1);
+    snprintf(p->last, sizeof p->last, "x%d", g->n);
+    text_bind(b, "v", p->v);
+    text_bind(b, "out", p->out);
+    text_bind(b, "last", p->last);
     text_bind(b, "ptrs", p->ptrs.p);
     text_bind(b, "args", p->args.p);
     text_bind(b, "inargs", p->inargs.p);
@@ -313,8 +337,8 @@ void emit_program(const struct graph *g, const char *strategy, const char *cuda,
     buf_adds(out, ";\", src, [\"f\"])\n\nclass ModelNew(nn.Module):\n");
     add_linear_init(g, out);
     buf_adds(out, "    def forward(self, ");
-    forward_arguments(g, ", ", "", out);
+    forward_arguments(g, "x", out);
     buf_adds(out, "):\n        return m.f(");
-    forward_arguments(g, ", ", "", out);
+    forward_arguments(g, "x", out);
     buf_adds(out, linear ? ", self.fc.weight, self.fc.bias)\n" : ")\n");
 }

@@ -58,7 +58,7 @@ static double fold(const struct op *op, double a, double v)
 {
     const char *acc = op->text.acc;
 
-    if (strstr(acc, "fabsf(v)") && strstr(acc, "fmaxf"))
+    if (strstr(acc, "fabsf($v)") && strstr(acc, "fmaxf"))
         return fmax(a, fabs(v));
     if (strstr(acc, "fmaxf"))
         return fmax(a, v);
@@ -66,9 +66,9 @@ static double fold(const struct op *op, double a, double v)
         return fmin(a, v);
     if (strstr(acc, "fabsf"))
         return a + fabs(v);
-    if (strstr(acc, "v * v"))
+    if (strstr(acc, "$v * $v"))
         return a + v * v;
-    return strstr(acc, "a * v") ? a * v : a + v;
+    return strstr(acc, "a * $v") ? a * v : a + v;
 }
 
 static double identity(const struct op *op)

@@ -18,8 +18,8 @@ static bool dropped_operator(struct rng *r, const char *program, struct buf *out
 struct bug {
     const char *name;
     enum bug_class class;
-    const char *from, *to;
-    mutator apply; /* instead of from and to */
+    const char *from, *to; /* a row whose from starts with '=' only touches operator lines, "float x2 = .." */
+    mutator apply;         /* instead of from and to */
 };
 
 static const struct bug bugs[] = {
@@ -34,8 +34,8 @@ static const struct bug bugs[] = {
     {"off_by_one", BUG_RUN, "; q < K;", "; q <= K;", NULL},
     {"off_by_one", BUG_RUN, "if (i < n)", "if (i <= n)", NULL},
     {"floor_grid", BUG_VALUE, NULL, NULL, floor_grid},
-    {"wrong_identity", BUG_VALUE, "= -INFINITY", "= 0.0f", NULL},
-    {"wrong_identity", BUG_VALUE, "= INFINITY", "= 0.0f", NULL},
+    {"wrong_identity", BUG_VALUE, " = -INFINITY", " = 0.0f", NULL},
+    {"wrong_identity", BUG_VALUE, " = INFINITY", " = 0.0f", NULL},
     {"wrong_identity", BUG_VALUE, "float a = 0.0f;", "float a = 1.0f;", NULL},
     {"missing_sync", BUG_VALUE, "__syncthreads();", ";", NULL},
     {"swapped_index", BUG_VALUE, "[r * N + j]", "[j * N + r]", NULL},
@@ -50,20 +50,21 @@ static const struct bug bugs[] = {
     {"wrong_stride", BUG_VALUE, "i = r * N + j;", "i = r * (N - 1) + j;", NULL},
     {"wrong_stride", BUG_VALUE, "x[r * N + j]", "x[r * (N - 1) + j]", NULL},
     {"wrong_constant", BUG_VALUE, NULL, NULL, wrong_constant},
-    {"wrong_sign", BUG_VALUE, "v = v + ", "v = v - ", NULL},
-    {"wrong_sign", BUG_VALUE, "v = v - ", "v = v + ", NULL},
-    {"wrong_sign", BUG_VALUE, "expf(-v)", "expf(v)", NULL},
-    {"wrong_sign", BUG_VALUE, "v = -v;", "v = v;", NULL},
-    {"wrong_operator", BUG_VALUE, "fmaxf(v", "fminf(v", NULL},
-    {"wrong_operator", BUG_VALUE, "fminf(v", "fmaxf(v", NULL},
-    {"wrong_operator", BUG_VALUE, "sinf(", "cosf(", NULL},
-    {"wrong_operator", BUG_VALUE, "cosf(", "sinf(", NULL},
-    {"wrong_operator", BUG_VALUE, "tanhf(", "erff(", NULL},
-    {"wrong_operator", BUG_VALUE, "v = v * ", "v = v / ", NULL},
-    {"wrong_operator", BUG_VALUE, "v = v / ", "v = v * ", NULL},
+    {"wrong_sign", BUG_VALUE, "= + ", " - ", NULL},
+    {"wrong_sign", BUG_VALUE, "= - ", " + ", NULL},
+    {"wrong_sign", BUG_VALUE, "=expf(-x", "expf(x", NULL},
+    {"wrong_sign", BUG_VALUE, "== -x", "= x", NULL},
+    {"wrong_operator", BUG_VALUE, "=fmaxf(x", "fminf(x", NULL},
+    {"wrong_operator", BUG_VALUE, "=fminf(x", "fmaxf(x", NULL},
+    {"wrong_operator", BUG_VALUE, "=sinf(", "cosf(", NULL},
+    {"wrong_operator", BUG_VALUE, "=cosf(", "sinf(", NULL},
+    {"wrong_operator", BUG_VALUE, "=tanhf(", "erff(", NULL},
+    {"wrong_operator", BUG_VALUE, "= * ", " / ", NULL},
+    {"wrong_operator", BUG_VALUE, "= / ", " * ", NULL},
     {"dropped_operator", BUG_VALUE, NULL, NULL, dropped_operator},
     {"missing_rescale", BUG_VALUE, "s = s * expf(m - q) + ", "s = s + ", NULL},
     {"no_max_subtraction", BUG_VALUE, " - m);", ");", NULL},
+    {"no_max_subtraction", BUG_VALUE, " - m) / s", ") / s", NULL},
     {"missing_divide", BUG_VALUE, "a / N", "a", NULL},
     {"missing_divide", BUG_VALUE, "a / M", "a", NULL},
     {"missing_divide", BUG_VALUE, "a / n", "a", NULL},
@@ -71,16 +72,16 @@ static const struct bug bugs[] = {
     {"short_shuffle", BUG_VALUE, "int d = 16;", "int d = 8;", NULL},
     {"dropped_carry", BUG_VALUE, "a = a + c;", ";", NULL},
     {"dropped_carry", BUG_VALUE, "a = a * c;", ";", NULL},
-    {"inclusive_scan", BUG_VALUE, "v = a - v;", "v = a;", NULL},
-    {"inclusive_scan", BUG_VALUE, "v = a;", "v = a - v;", NULL},
-    {"missing_bias", BUG_VALUE, "v = v + b[j];", "", NULL},
+    {"inclusive_scan", BUG_VALUE, "= = a - x0;", " = a;", NULL},
+    {"inclusive_scan", BUG_VALUE, "= = a;", " = a - x0;", NULL},
+    {"missing_bias", BUG_VALUE, "x1 = x1 + b[j];", ";", NULL},
     {"huge_block", BUG_RUN, ", 256>>>", ", 2048>>>", NULL},
     {"huge_block", BUG_RUN, ", 128>>>", ", 2048>>>", NULL},
     {"huge_block", BUG_RUN, "block(32, 8)", "block(64, 32)", NULL},
     {"missing_import", BUG_RUN, "from torch.utils.cpp_extension import load_inline\n", "", NULL},
     {"wrong_attribute", BUG_RUN, "return m.f(", "return m.forward(", NULL},
     {"missing_semicolon", BUG_COMPILE, NULL, NULL, missing_semicolon},
-    {"undeclared", BUG_COMPILE, "float v = ", "float w = ", NULL},
+    {"undeclared", BUG_COMPILE, "float x0 = ", "float v = ", NULL},
     {"undeclared", BUG_COMPILE, "int i = ", "int idx = ", NULL},
     {"undeclared", BUG_COMPILE, "int n = x.numel();\n", "", NULL},
     {"undeclared", BUG_COMPILE, "float a = ", "float acc = ", NULL},
@@ -140,17 +141,27 @@ static void splice(const char *program, size_t at, size_t cut, const char *inser
     buf_adds(out, program + at + cut);
 }
 
+/* Is p on a line such as "float x2 = tanhf(x1);"? */
+static bool on_operator_line(const char *program, const char *p)
+{
+    while (p > program && p[-1] != '\n')
+        p--;
+    p += strspn(p, " ");
+    return !strncmp(p, "float x", 7) && isdigit((unsigned char)p[7]);
+}
+
 /* One occurrence, each equally likely; false if there is none. */
 static bool replace_one(struct rng *r, const char *program, const char *from, const char *to, struct buf *out)
 {
-    const char *found = NULL;
+    bool operators = *from == '=';
+    const char *found = NULL, *text = from + operators;
     uint64_t seen = 0;
 
-    for (const char *p = program; (p = strstr(p, from)); p++)
-        if (rng_below(r, ++seen) == 0)
+    for (const char *p = program; (p = strstr(p, text)); p++)
+        if ((!operators || on_operator_line(program, p)) && rng_below(r, ++seen) == 0)
             found = p;
     if (found)
-        splice(program, (size_t)(found - program), strlen(from), to, out);
+        splice(program, (size_t)(found - program), strlen(text), to, out);
     return found != NULL;
 }
 
@@ -226,18 +237,25 @@ static bool missing_semicolon(struct rng *r, const char *program, struct buf *ou
     return found != NULL;
 }
 
-/* Removes one whole "v = ...;" line that is an operator of the task. */
+/* "float x3 = tanhf(x2);" becomes "float x3 = x2;": one operator of the task is forgotten. */
 static bool dropped_operator(struct rng *r, const char *program, struct buf *out)
 {
-    const char *found = NULL;
+    const char *found = NULL, *at, *end;
+    char keep[] = "x0";
     uint64_t seen = 0;
 
-    for (const char *p = cuda_start(program); (p = strchr(p, '\n')) && p < cuda_end(program); p++)
-        if (!strncmp(p + 1 + strspn(p + 1, " "), "v = ", 4) && rng_below(r, ++seen) == 0)
-            found = p + 1;
-    if (found)
-        splice(program, (size_t)(found - program), strcspn(found, "\n") + 1, "", out);
-    return found != NULL;
+    for (const char *p = cuda_start(program); (p = strstr(p, "float x")) && p < cuda_end(program); p++)
+        if (isdigit((unsigned char)p[7]) && p[7] > '0' && !strncmp(p + 8, " = ", 3) && rng_below(r, ++seen) == 0)
+            found = p + 11;
+    if (!found)
+        return false;
+    end = found + strcspn(found, ";");
+    keep[1] = (char)(found[-4] - 1);
+    at = strstr(found, keep);
+    if (!at || at > end) /* not made from the value before: leave it alone */
+        return false;
+    splice(program, (size_t)(found - program), (size_t)(end - found), keep, out);
+    return true;
 }
 
 /* ---- choosing ---- */

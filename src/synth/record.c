@@ -78,10 +78,9 @@ static char *fenced(const char *code)
     return xasprintf("```python\n%s```", code);
 }
 
-static char *record_id(const struct plan_task *t, const struct plan_program *q, const char *mutation)
+static char *record_id(const struct plan_task *t, const struct plan_program *q)
 {
-    return xasprintf("%s-%016" PRIx64 "-%s-%s%s%s", t->g.family, t->hash, strrchr(t->name, '_') + 1, q->t->strategy,
-                     mutation ? "-" : "", mutation ? mutation : "");
+    return xasprintf("%s-%016" PRIx64 "-%s-%s", t->g.family, t->hash, strrchr(t->name, '_') + 1, q->t->strategy);
 }
 
 static json_t *kernel_view(const struct plan_program *q)
@@ -120,7 +119,7 @@ json_t *record_stable_verdict(const json_t *verdict)
 json_t *record_generate(const struct plan_task *t, const struct plan_program *q, const struct plan_options *o,
                         const json_t *verdict)
 {
-    char *prompt = record_prompt(t, o->style), *answer = fenced(q->code), *id = record_id(t, q, NULL);
+    char *prompt = record_prompt(t, o->style), *answer = fenced(q->code), *id = record_id(t, q);
     json_t *messages = prompt_start(prompt), *v;
 
     prompt_say(messages, "assistant", answer);
@@ -135,7 +134,7 @@ json_t *record_repair(const struct plan_task *t, const struct plan_program *q, c
                       const struct repair *x)
 {
     char *prompt = record_prompt(t, o->style), *broken = fenced(x->code), *answer = fenced(q->code);
-    char *id = record_id(t, q, x->mutation), *parent = record_id(t, q, NULL);
+    char *parent = record_id(t, q), *id = xasprintf("%s-%s%d", parent, x->mutation, x->round);
     json_t *messages = prompt_start(prompt), *v;
 
     prompt_turn(messages, o->style, broken, json_str(x->broken_verdict, "feedback", ""));

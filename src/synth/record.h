@@ -34,6 +34,7 @@
 /* A mutated program of a verified one, and what the judge said about both. Borrowed. */
 struct repair {
     const char *mutation, *code;
+    int round; /* how often this program was broken before */
     const json_t *broken_verdict, *verdict;
 };
 

@@ -92,12 +92,12 @@ ELEMENTWISE(FUNCTION)
 #define ADD "$a + $b"
 #define MAX "fmaxf($a, $b)"
 #define MIN "fminf($a, $b)"
-#define SUM_T {"0.0f", "a + v", ADD, "a", NULL}
-#define MEAN_T {"0.0f", "a + v", ADD, "a / $n", NULL}
-#define AMAX_T {"-INFINITY", "fmaxf(a, v)", MAX, "a", NULL}
-#define AMIN_T {"INFINITY", "fminf(a, v)", MIN, "a", NULL}
-#define L1_T {"0.0f", "a + fabsf(v)", ADD, "a", NULL}
-#define L2_T {"0.0f", "a + v * v", ADD, "sqrtf(a)", NULL}
+#define SUM_T {"0.0f", "a + $v", ADD, "a", NULL}
+#define MEAN_T {"0.0f", "a + $v", ADD, "a / $n", NULL}
+#define AMAX_T {"-INFINITY", "fmaxf(a, $v)", MAX, "a", NULL}
+#define AMIN_T {"INFINITY", "fminf(a, $v)", MIN, "a", NULL}
+#define L1_T {"0.0f", "a + fabsf($v)", ADD, "a", NULL}
+#define L2_T {"0.0f", "a + $v * $v", ADD, "sqrtf(a)", NULL}
 
 /* A reduction's family, its axis in torch text ("" for all), its template group. */
 #define REDUCTIONS(prefix, dim, anchor, family)                                                                        \
@@ -123,18 +123,18 @@ const struct op ops[] = {
     REDUCTIONS("col", ", dim=0", ANCHOR_COL_REDUCE, "colreduce"),
     REDUCTIONS("full", "", ANCHOR_FULL_REDUCE, "fullreduce"),
     {"softmax", OP_ANCHOR, "torch.softmax($x, dim=1)", NULL, NULL, FAR, OP_CORE, ANCHOR_SOFTMAX, "softmax",
-     {.apply = "expf(v - m) / s"}},
+     {.apply = "expf($v - m) / s"}},
     {"log_softmax", OP_ANCHOR, "torch.log_softmax($x, dim=1)", NULL, NULL, FAR, OP_CORE, ANCHOR_SOFTMAX, "softmax",
-     {.apply = "v - m - logf(s)"}},
-    NORM("rms_norm", "$x * torch.rsqrt(torch.mean($x * $x, dim=1, keepdim=True) + 1e-5)", OP_CORE, "0.0f", "a + v * v",
-         ADD, "rsqrtf(a / N + 1e-5f)", "v * s"),
-    NORM("l2_norm", "F.normalize($x, dim=1)", OP_CORE, "0.0f", "a + v * v", ADD, "fmaxf(sqrtf(a), 1e-12f)", "v / s"),
-    NORM("l1_norm", "F.normalize($x, p=1.0, dim=1)", 0, "0.0f", "a + fabsf(v)", ADD, "fmaxf(a, 1e-12f)", "v / s"),
-    NORM("center", "$x - torch.mean($x, dim=1, keepdim=True)", OP_CORE, "0.0f", "a + v", ADD, "a / N", "v - s"),
-    NORM("max_norm", "$x / (torch.amax(torch.abs($x), dim=1, keepdim=True) + 1.0)", 0, "0.0f", "fmaxf(a, fabsf(v))",
-         MAX, "a + 1.0f", "v / s"),
+     {.apply = "$v - m - logf(s)"}},
+    NORM("rms_norm", "$x * torch.rsqrt(torch.mean($x * $x, dim=1, keepdim=True) + 1e-5)", OP_CORE, "0.0f", "a + $v * $v",
+         ADD, "rsqrtf(a / N + 1e-5f)", "$v * s"),
+    NORM("l2_norm", "F.normalize($x, dim=1)", OP_CORE, "0.0f", "a + $v * $v", ADD, "fmaxf(sqrtf(a), 1e-12f)", "$v / s"),
+    NORM("l1_norm", "F.normalize($x, p=1.0, dim=1)", 0, "0.0f", "a + fabsf($v)", ADD, "fmaxf(a, 1e-12f)", "$v / s"),
+    NORM("center", "$x - torch.mean($x, dim=1, keepdim=True)", OP_CORE, "0.0f", "a + $v", ADD, "a / N", "$v - s"),
+    NORM("max_norm", "$x / (torch.amax(torch.abs($x), dim=1, keepdim=True) + 1.0)", 0, "0.0f", "fmaxf(a, fabsf($v))",
+         MAX, "a + 1.0f", "$v / s"),
     {"layer_norm", OP_ANCHOR, "F.layer_norm($x, (N,))", NULL, NULL, 1e6, OP_CORE, ANCHOR_NORM2, "norm",
-     {"0.0f", NULL, ADD, "rsqrtf(s / N + 1e-5f)", "(v - u) * s"}},
+     {"0.0f", NULL, ADD, "rsqrtf(s / N + 1e-5f)", "($v - u) * s"}},
     MATMUL("matmul", "$x @ $y", OP_CORE),
     MATMUL("matmul_tn", "$x.t() @ $y", OP_CORE | OP_A_T),
     MATMUL("matmul_nt", "$x @ $y.t()", OP_CORE | OP_B_T),
@@ -144,11 +144,11 @@ const struct op ops[] = {
     COPY("flip_rows", "torch.flip($x, [0])", OP_CORE, "(M - 1 - r) * N + j"),
     COPY("roll_cols", "torch.roll($x, 1, 1)", 0, "r * N + (j + N - 1) % N"),
     COPY("roll_rows", "torch.roll($x, 1, 0)", 0, "(r + M - 1) % M * N + j"),
-    SCAN("cumsum", "torch.cumsum($x, dim=1)", OP_CORE, "0.0f", "a + v", ADD, 1e5),
-    SCAN("cumsum_rev", "torch.cumsum($x.flip(1), dim=1).flip(1)", OP_CORE | OP_REVERSE, "0.0f", "a + v", ADD, 1e5),
-    SCAN("cumsum_excl", "torch.cumsum($x, dim=1) - $x", OP_CORE | OP_EXCLUSIVE, "0.0f", "a + v", ADD, 1e5),
-    SCAN("cumprod", "torch.cumprod($x, dim=1)", OP_CORE | OP_NEEDS_NEAR, "1.0f", "a * v", "$a * $b", 1.5),
-    SCAN("cummax", "torch.cummax($x, dim=1)[0]", 0, "-INFINITY", "fmaxf(a, v)", MAX, FAR),
+    SCAN("cumsum", "torch.cumsum($x, dim=1)", OP_CORE, "0.0f", "a + $v", ADD, 1e5),
+    SCAN("cumsum_rev", "torch.cumsum($x.flip(1), dim=1).flip(1)", OP_CORE | OP_REVERSE, "0.0f", "a + $v", ADD, 1e5),
+    SCAN("cumsum_excl", "torch.cumsum($x, dim=1) - $x", OP_CORE | OP_EXCLUSIVE, "0.0f", "a + $v", ADD, 1e5),
+    SCAN("cumprod", "torch.cumprod($x, dim=1)", OP_CORE | OP_NEEDS_NEAR, "1.0f", "a * $v", "$a * $b", 1.5),
+    SCAN("cummax", "torch.cummax($x, dim=1)[0]", 0, "-INFINITY", "fmaxf(a, $v)", MAX, FAR),
 };
 const size_t n_ops = sizeof ops / sizeof ops[0];
 

@@ -42,14 +42,14 @@ enum op_flag {
     OP_B_T = 256       /* matmul: y is stored (N,K) */
 };
 
-/* How an anchor's kernel is written. Text over a (accumulator), b (another accumulator), v (element), s (statistic);
+/* How an anchor's kernel is written. Text over a (accumulator), $v (the element), s u m (statistics of the row);
  * $n is the length of what is reduced. */
 struct anchor_text {
     const char *init;  /* identity, as CUDA text */
-    const char *acc;   /* new accumulator from a and v */
+    const char *acc;   /* new accumulator from a and $v */
     const char *merge; /* of $a and $b */
     const char *fin;   /* result from a */
-    const char *apply; /* softmax and norms: from v and the statistics; copies: index of the source of (r, j) */
+    const char *apply; /* softmax and norms: from $v and the statistics; copies: index of the source of (r, j) */
 };
 
 struct op {

@@ -20,7 +20,7 @@ static const struct rename renames[] = {
     {"m", {"module", "ext", "native", "lib"}},
     {"src", {"cuda_source", "source", "CUDA_SRC", "kernel_source"}},
     {"o", {"out", "output", "result", "dst"}},
-    {"v", {"v", "val", "value", "cur"}},
+    {"v", {"v", "val", "value", "cur"}}, /* also x0 x1.., which keep their digits */
     {"a", {"acc", "total", "partial", "accum"}},
     {"i", {"i", "idx", "index", "gid"}},
     {"r", {"row", "r", "row_id", "irow"}},
@@ -48,6 +48,19 @@ static const char *renamed(const char *word, size_t n, const int *choice)
 }
 
 /* Where 'm' is both the module (Python) and the row maximum (CUDA), both are renamed alike: they never meet. */
+/* x0, x1..: values in the order of the task's lines. */
+static bool is_value(const char *word, size_t n)
+{
+    return n == 2 && word[0] == 'x' && isdigit((unsigned char)word[1]);
+}
+
+static void add_value(struct buf *out, const char *word, const int *choice)
+{
+    static const char *const prefix[NAMES] = {"x", "v", "val", "t"};
+
+    buf_addf(out, "%s%c", prefix[choice[0]], word[1]);
+}
+
 static void rename_all(struct buf *out, const char *s, const int *choice)
 {
     for (const char *p = s; *p;) {
@@ -66,7 +79,10 @@ static void rename_all(struct buf *out, const char *s, const int *choice)
             to = NULL;
         else
             to = renamed(p, n, choice);
-        buf_add(out, to ? to : p, to ? strlen(to) : n);
+        if (is_value(p, n) && !member)
+            add_value(out, p, choice);
+        else
+            buf_add(out, to ? to : p, to ? strlen(to) : n);
         p += n;
     }
 }

@@ -3,13 +3,15 @@
  *
  * Keys that a template may use (text.h says how they expand):
  *   $ptrs       "const float* x, const float* y, float* o"     $args   the same as launch arguments
- *   $prefn      the prologue as "__device__ float pre(float v)", empty if there is none; $P(e) applies it
- *   $pre $post  prologue and epilogue as statements on v       $B $B1 $H  block size, minus one, half; $G grid
+ *   $prefn      the prologue as "__device__ float pre(float x0)", empty if there is none; $P(e) applies it
+ *   $pre $post  prologue and epilogue as statements       $B $B1 $H  block size, minus one, half; $G grid
+ *   $v $out $last   names of the anchor's input, its result, the graph's result (x0 is the loaded element, x1 the
+ *                   first node's value and so on, as in the task: translation is line by line)
  *   $init $acc $fin $apply, $M(a, b), $n      the anchor's columns of the registry
  *   $Np $Na     ", int N" and ", x.size(1)" where operands broadcast, else empty
  *   $R $C       rows and columns of a copy's output; $A $Y: element of the left and right matrix at (r, q), (q, j)
  *   $up $uload $ux..$uw $ui     second operand of the vectorised template
- * Names in CUDA text: x y z w b inputs, o output, k kernels, v element, h branch, i flat index, r row, j column,
+ * Names in CUDA text: x y z w b inputs, o output, k kernels, x0 x1.. values, i flat index, r row, j column,
  * t thread; the style pass renames them afterwards. */
 #ifndef MC_SYNTH_TMPL_H
 #define MC_SYNTH_TMPL_H

@@ -346,7 +346,7 @@ static int judge_backward(const struct verify_options *o, const struct verify_it
 
 static struct corpus_options small_corpus(const char *out)
 {
-    struct corpus_options c = {.out = out, .repairs = 1.5, .judge = judge_forward};
+    struct corpus_options c = {.out = out, .repairs = 3, .judge = judge_forward};
 
     c.plan = (struct plan_options){.seed = 7, .tasks = 60, .heldout = 26, .prompts = 30, .per_task = 3,
                                    .gen = {.core_only = true, .max_ops = 4, .max_elements = 4096, .nice_numbers = true}};
