@@ -16,6 +16,7 @@ static const struct opt rows[] = {
     {"synth", "families", OPT_STR, NULL, "comma-separated, in dealing order, repeats are weights; default: all"},
     {"synth", "per-task", OPT_INT, "2", "kernels per training task, each with another strategy"},
     {"synth", "repairs", OPT_REAL, "0.25", "repair dialogues per training task (bug injection with real verdicts)"},
+    {"synth", "knowledge", OPT_INT, "400", "short questions: PyTorch statements to CUDA statements, from the registry"},
     {"synth", "ops", OPT_CHOICE, "core", "core|all: the operators used; core suits tiny models"},
     {"synth", "max-ops", OPT_INT, "4", "longest chain of elementwise operators, 2 to 8"},
     {"synth", "max-elements", OPT_INT, "4096", "largest tensor, in elements"},
@@ -66,7 +67,7 @@ static int check_ranges(const struct opts *o, struct err *e)
 {
     static const struct range ranges[] = {
         {"tasks", 1, 1000000}, {"heldout", 0, 100000}, {"prompts", 0, 1000000},        {"per-task", 1, PLAN_PROGRAMS},
-        {"max-ops", 2, 8},     {"jobs", 0, 1024},      {"trials", 1, 1000}, {"max-elements", 256, 1 << 20}, {"seed", 0, INT64_MAX},
+        {"max-ops", 2, 8},     {"jobs", 0, 1024},      {"trials", 1, 1000},    {"knowledge", 0, 1000000}, {"max-elements", 256, 1 << 20}, {"seed", 0, INT64_MAX},
     };
 
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
@@ -93,12 +94,11 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
                          .max_elements = (int)opts_int(o, "max-elements")}},
         .out = opts_str(o, "out"),
         .values = opts_str(o, "values"),
+        .knowledge = (int)opts_int(o, "knowledge"),
         .repairs = opts_real(o, "repairs"),
         .verify = {.jobs = (int)opts_int(o, "jobs"), .trials = (int)opts_int(o, "trials")},
-        .judge = NULL,
+        .judge = opts_bool(o, "verify") ? verify_all : NULL,
     };
-    if (opts_bool(o, "verify"))
-        return err_set(e, ERR_ENV, "verification is not in this build; give --no-verify");
     if (prompt_style_parse(opts_str(o, "style"), &c->plan.style, e) < 0)
         return -1;
     c->plan.gen.nice_numbers = c->plan.style == PROMPT_PLAIN;
@@ -112,8 +112,8 @@ static int synth_run(const struct opts *o, struct err *e)
 
     if (check_ranges(o, e) < 0 || fill_options(o, &c, e) < 0 || corpus_make(&c, &n, e) < 0)
         return -1;
-    printf("%s: %d training records (%d repairs), %d held-out tasks, %d prompts, %d rejected\n", c.out, n.train,
-           n.repairs, n.heldout, n.prompts, n.rejected);
+    printf("%s: %d training records (%d repairs, %d knowledge), %d held-out tasks, %d prompts, %d rejected\n", c.out, n.train,
+           n.repairs, n.knowledge, n.heldout, n.prompts, n.rejected);
     return EXIT_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "synth/knowledge.h"
 #include "synth/mutate.h"
 #include "synth/record.h"
 #include "synth/values.h"
@@ -216,6 +217,31 @@ static void add_refused_tasks(struct corpus *c)
     }
 }
 
+/* Operators that occur in a training program that passed. */
+static void list_known(const struct corpus *c, bool *known)
+{
+    for (int i = 0; i < c->n_jobs; i++) {
+        const struct job *j = &c->job[i];
+        for (int k = 0; j->bug < 0 && j->t->side == PLAN_TRAIN && passed(j) && k < j->t->g.n; k++)
+            known[j->t->g.node[k].op - ops] = true;
+    }
+}
+
+static void add_knowledge(struct corpus *c)
+{
+    bool *known = xcalloc(n_ops, sizeof *known);
+
+    list_known(c, known);
+    for (int i = 0; i < c->o->knowledge; i++) {
+        json_t *v = knowledge_record(&c->o->plan, known, i);
+        if (!v)
+            break;
+        add_line(&c->train, v);
+        c->n.train++, c->n.knowledge++;
+    }
+    free(known);
+}
+
 static void add_lines(struct corpus *c)
 {
     for (int i = 0; i < c->n_jobs; i++)
@@ -232,6 +258,7 @@ static void add_lines(struct corpus *c)
         if (t->side != PLAN_HELDOUT)
             add_line(&c->prompts, record_rl_prompt(t, &c->o->plan, c->n.prompts++));
     }
+    add_knowledge(c);
     add_refused_tasks(c);
 }
 
@@ -318,7 +345,8 @@ static json_t *stats(const struct corpus *c)
     json_t *v = json_pack("{s:s, s:I, s:b, s:s}", "generator", SYNTH_GENERATOR, "seed", (json_int_t)c->o->plan.seed,
                           "verified", c->o->judge != NULL, "style", prompt_style_name(c->o->plan.style));
 
-    json_object_set_new(v, "records", json_pack("{s:i, s:i, s:i, s:i, s:i}", "train", c->n.train, "repairs", c->n.repairs,
+    json_object_set_new(v, "records", json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "train", c->n.train, "repairs", c->n.repairs,
+                                                "knowledge", c->n.knowledge,
                                                 "heldout", c->n.heldout, "prompts", c->n.prompts, "rejected",
                                                 c->n.rejected));
     json_object_set_new(v, "distinct_graphs",

@@ -12,6 +12,7 @@ struct corpus_options {
     struct plan_options plan;
     const char *out;
     const char *values; /* NULL, or a path for values_write */
+    int knowledge;  /* knowledge records wanted */
     double repairs; /* mutants made per training task; those that the judge convicts become repair dialogues */
     struct verify_options verify; /* journal is filled in by corpus_make */
     /* verify_all, or another judge in tests; NULL keeps everything unverified and makes no repairs */
@@ -19,7 +20,7 @@ struct corpus_options {
 };
 
 struct corpus_stats {
-    int train, repairs, heldout, prompts, rejected; /* train includes repairs */
+    int train, repairs, knowledge, heldout, prompts, rejected; /* train includes repairs and knowledge */
 };
 
 int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct err *e);

@@ -303,6 +303,20 @@ static void expand_prefn(struct pieces *p, const struct bindings *b)
     p->prefn = text;
 }
 
+void emit_statements(const struct graph *g, const char *const index[3], struct buf *torch, struct buf *cuda)
+{
+    struct bindings none = {0};
+    struct buf lines;
+
+    for (int i = 0; i < g->n; i++)
+        torch_line(g, i, torch);
+    buf_init(&lines, BUF_MAX_TEXT);
+    cuda_lines(g, 0, g->n, index, &lines);
+    text_bind(&none, "lines", lines.p);
+    text_expand(cuda, "        $lines\n", &none);
+    buf_free(&lines);
+}
+
 void emit_cuda(const struct graph *g, const struct tmpl *t, const struct schedule *s, struct buf *cuda)
 {
     struct bindings b = {0}, host = {0};

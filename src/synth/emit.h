@@ -13,6 +13,9 @@ struct schedule {
 
 void emit_task(const struct graph *g, struct buf *out);
 
+/* The graph's statements, one line each: torch as in a task's forward, CUDA as in a kernel. No anchor. */
+void emit_statements(const struct graph *g, const char *const index[3], struct buf *torch, struct buf *cuda);
+
 /* cuda: the CUDA source alone (kernels and the host function f); program: the Python file around it. */
 void emit_cuda(const struct graph *g, const struct tmpl *t, const struct schedule *s, struct buf *cuda);
 void emit_program(const struct graph *g, const char *strategy, const char *cuda, struct buf *program);

@@ -1,7 +1,8 @@
 /* record.h - the training record: one JSON object a line, the same bytes for the same seed.
  *
  *   {"id":"chain-3f2a90c1d2e4b567-0-thread",        unique in the corpus
- *    "kind":"generate",                             or "repair"
+ *    "kind":"generate",                             or "repair", or "knowledge" (knowledge.h: id, kind,
+ *                                                   messages, task.ops, provenance, split only)
  *    "messages":[{"role":"user","content":..},..],  ends with the assistant's answer; repair has four messages:
  *                                                   task, broken program, feedback, fixed program
  *    "task":{"name":"chain_0017","code":..,         code: KernelBench format
