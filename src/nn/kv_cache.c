@@ -137,8 +137,9 @@ void decode_attention(const struct model *m, int layer, int n_rows, const struct
 {
     struct decode_task *tasks = xmalloc((size_t)n_rows * (size_t)m->config.num_kv_heads * sizeof *tasks);
     int n = make_tasks(m, n_rows, rows, tasks);
+    double work = 2.0 * n_rows * m->config.num_heads * m->config.head_dim * (rows[0].prefix->n + rows[0].own->n);
 
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (work > 2e6)
     for (int i = 0; i < n; i++)
         decode_task_run(m, layer, &tasks[i], rows, q, ld_q, out, scratch + per_thread * (size_t)omp_get_thread_num());
     free(tasks);

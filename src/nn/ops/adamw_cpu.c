@@ -10,7 +10,7 @@ static void adamw_mt(size_t n, float *w, const float *g, float *m, float *v, flo
     float keep = 1.0f - lr * decay, size = lr / correct1, root = 1.0f / sqrtf(correct2);
     float c1 = 1.0f - beta1, c2 = 1.0f - beta2;
 
-#pragma omp parallel for simd schedule(static) if (n > 20000)
+#pragma omp parallel for simd schedule(static) if (n > 100000)
     for (size_t i = 0; i < n; i++) {
         float x = g[i], mi = m[i] + (x - m[i]) * c1, vi_ = v[i] * beta2 + x * x * c2;
         m[i] = mi;

@@ -156,7 +156,7 @@ static void gemm_mt(int m, int n, int k, const float *a, int lda, bool a_cols, c
         nb = (4 * threads + mb - 1) / mb;
         nb = nb > panels ? panels : nb;
     }
-#pragma omp parallel for collapse(2) schedule(dynamic) if ((double)m * n * k > 3e4)
+#pragma omp parallel for collapse(2) schedule(dynamic) if ((double)m * n * k > 2e6)
     for (int jb = 0; jb < nb; jb++)
         for (int ib = 0; ib < mb; ib++) {
             int i0 = (int)((int64_t)m * ib / mb), i1 = (int)((int64_t)m * (ib + 1) / mb);
