@@ -38,7 +38,7 @@ static void classifier_row(int V, const float *z, float inv_temp, int32_t target
 static void classifier_mt(int n, int V, const float *z, float inv_temp, const int32_t *target, float *lse, float *logp,
                           float *entropy)
 {
-#pragma omp parallel for schedule(dynamic, 32) if ((double)n * V > 50000)
+#pragma omp parallel for schedule(dynamic, 32) if ((double)n * V > 5e4)
     for (int t = 0; t < n; t++)
         classifier_row(V, z + (ptrdiff_t)t * V, inv_temp, target[t], lse + t, logp + t, entropy + t);
 }
@@ -46,7 +46,7 @@ static void classifier_mt(int n, int V, const float *z, float inv_temp, const in
 static void classifier_backward_mt(int n, int V, float *z, float inv_temp, const int32_t *target, const float *lse,
                                    const float *entropy, const float *dlogp, const float *dentropy)
 {
-#pragma omp parallel for schedule(dynamic, 32) if ((double)n * V > 50000)
+#pragma omp parallel for schedule(dynamic, 32) if ((double)n * V > 5e4)
     for (int t = 0; t < n; t++) {
         float *row = z + (ptrdiff_t)t * V, l = lse[t], h = entropy[t];
         float a = -dlogp[t] * inv_temp, b = dentropy ? -dentropy[t] * inv_temp : 0;

@@ -34,7 +34,7 @@ INLINE float rms_scale(int d, const float *x, double eps)
 
 static void rmsnorm_mt(int T, int d, const float *x, const float *w, double eps, float *y, float *rstd)
 {
-#pragma omp parallel for schedule(dynamic, 32) if (T * d > 100000)
+#pragma omp parallel for schedule(dynamic, 32) if ((double)T * d > 1e5)
     for (int t = 0; t < T; t++) {
         const float *xt = x + (ptrdiff_t)t * d;
         float *yt = y + (ptrdiff_t)t * d, r = rms_scale(d, xt, eps);
@@ -47,7 +47,7 @@ static void rmsnorm_mt(int T, int d, const float *x, const float *w, double eps,
 
 static void rmsnorm_apply_mt(int T, int d, const float *x, const float *w, const float *rstd, float *y)
 {
-#pragma omp parallel for schedule(dynamic, 32) if (T * d > 100000)
+#pragma omp parallel for schedule(dynamic, 32) if ((double)T * d > 1e5)
     for (int t = 0; t < T; t++) {
         const float *xt = x + (ptrdiff_t)t * d;
         float *yt = y + (ptrdiff_t)t * d, r = rstd[t];

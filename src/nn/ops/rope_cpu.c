@@ -20,7 +20,7 @@ INLINE void rotate(int dim, const float *in, const float *cs, float sign, float 
 static void qk_norm_rope_mt(int T, int heads, int dim, const float *in, int ld_in, const float *w, double eps,
                             const int32_t *pos, const float *table, float *out, int ld_out, float *rstd)
 {
-#pragma omp parallel for schedule(dynamic, 32) if (T * heads * dim > 100000)
+#pragma omp parallel for schedule(dynamic, 32) if ((double)T * heads * dim > 1e5)
     for (int t = 0; t < T; t++)
         for (int h = 0; h < heads; h++) {
             const float *x = in + (ptrdiff_t)t * ld_in + h * dim;

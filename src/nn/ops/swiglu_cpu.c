@@ -28,7 +28,7 @@ INLINE void v_store_part(float *p, vf x, int n)
 
 static void swiglu_mt(int T, int f, const float *gu, float *act)
 {
-#pragma omp parallel for schedule(dynamic, 32) if (T * f > 100000)
+#pragma omp parallel for schedule(dynamic, 32) if ((double)T * f > 1e5)
     for (int t = 0; t < T; t++) {
         const float *g = gu + (ptrdiff_t)t * 2 * f, *u = g + f;
         float *a = act + (ptrdiff_t)t * f;
@@ -41,7 +41,7 @@ static void swiglu_mt(int T, int f, const float *gu, float *act)
 
 static void swiglu_backward_mt(int T, int f, const float *gu, const float *dact, float *dgu, float *act)
 {
-#pragma omp parallel for schedule(dynamic, 32) if (T * f > 100000)
+#pragma omp parallel for schedule(dynamic, 32) if ((double)T * f > 1e5)
     for (int t = 0; t < T; t++) {
         const float *g = gu + (ptrdiff_t)t * 2 * f, *u = g + f, *da = dact + (ptrdiff_t)t * f;
         float *dg = dgu + (ptrdiff_t)t * 2 * f, *du = dg + f, *a = act + (ptrdiff_t)t * f;
