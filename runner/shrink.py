@@ -53,7 +53,7 @@ def collect(name, node, out):
             collect(f"{name}[{i}]", x, out)
         return
     v = fold(node)
-    if v is not None and v >= SMALLEST and not NOT_A_SIZE.search(name.split("[")[0].lower()):
+    if v is not None and v >= SMALLEST and (v >= SURELY_A_SIZE or not NOT_A_SIZE.search(name.split("[")[0].lower())):
         out.append(Knob(name, node, v))
 
 
