@@ -21,6 +21,7 @@ import values
 NOT_A_SIZE = re.compile(r"kernel|stride|pad|dilat|group|head|(^|_)dims?$|axis|eps|bits|scale|expon|power|seed|num_layers|"
                         r"(^|_)k$|topk|bias|momentum|iter|steps|window|shift|factor|order|level|block|mode|ratio|value|pool")
 SMALLEST = 8  # integers below this are not taken for sizes
+SURELY_A_SIZE = 256  # no kernel, axis or group count is this large: "dim = 393216" and "K = 131072" are sizes
 FLOOR = 2     # and no size is made smaller than this
 
 
