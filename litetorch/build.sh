@@ -22,7 +22,8 @@ fi
 echo "building the simulated device for PyTorch $version"
 abi=1
 grep -q 'GLIBCXX_USE_CXX11_ABI=0' "$torch/share/cmake/Torch/TorchConfig.cmake" 2>/dev/null && abi=0
-cxxflags="-std=c++17 -O1 -g1 -fPIC -D_GLIBCXX_USE_CXX11_ABI=$abi -isystem $torch/include \
+# NDEBUG: classes of torch have other members without it, and the library was built with it.
+cxxflags="-std=c++17 -O1 -g1 -fPIC -DNDEBUG -D_GLIBCXX_USE_CXX11_ABI=$abi -isystem $torch/include \
   -isystem $torch/include/torch/csrc/api/include -DSIM_TORCH_VERSION=\"$version\""
 ${CC:-cc} -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -c "$here/runtime/arena.c" -o "$B/obj/litetorch/arena.o"
 ${CXX:-g++} $cxxflags -c "$here/runtime/device.cc" -o "$B/obj/litetorch/device.o" & a=$!

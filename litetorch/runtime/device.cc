@@ -379,10 +379,12 @@ thread_local int trace_paused;
  * aten::copy_(self, src) and aten::_to_copy(self, *, dtype, layout, device, ...) are the two ways that torch has. */
 const char *crossing(const std::string &op, const at::RecordFunction &fn)
 {
-    auto in = fn.inputs();
     bool copy = op == "aten::copy_", from_cuda, to_cuda;
 
-    if ((!copy && op != "aten::_to_copy") || in.size() < (copy ? 2u : 4u) || !in[0].isTensor())
+    if (!copy && op != "aten::_to_copy")
+        return nullptr;
+    auto in = fn.inputs();
+    if (in.size() < (copy ? 2u : 4u) || !in[0].isTensor())
         return nullptr;
     if (copy ? !in[1].isTensor() : !in[3].isDevice())
         return nullptr;
@@ -490,6 +492,10 @@ int sim_invoke(void *f, void *self, const void *args, void *ret, char *message, 
 {
     Invocation i = {reinterpret_cast<int (*)(void *, const void *, void *, char *, size_t)>(f), self, args, ret,
                     message, max, -1};
+
+    // one launch at a time: the emulator keeps one set of fibers, and a candidate may call from several threads
+    static std::recursive_mutex one;
+    std::lock_guard<std::recursive_mutex> hold(one);
 
     message[0] = 0;
     if (!call_guarded)

@@ -33,6 +33,7 @@ SOURCE = r"""
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAException.h>
+#include <cub/cub.cuh>
 template <typename T>
 __global__ void scale(const T *x, T *y, double a, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -40,7 +41,7 @@ __global__ void scale(const T *x, T *y, double a, int n) {
 }
 __global__ void past(const float *x, float *y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i <= n) y[i] = x[i];                                    // line 13
+    if (i <= n) y[i] = x[i];                                    // line 14
 }
 __global__ void packed(torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> a) {
     a[threadIdx.y][threadIdx.x] = float(a.size(1) * threadIdx.y + threadIdx.x);
@@ -62,10 +63,10 @@ torch::Tensor bad(torch::Tensor x, int64_t k) {
     auto y = torch::empty_like(x);
     int n = x.numel();
     if (k == 0) past<<<(n + 64) / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
-    if (k == 1) y.data_ptr<float>()[0] = 1;                     // line 35
-    if (k == 2) return torch::matmul(x, y);                     // line 36
-    if (k == 3) return 2.0 * x;                                 // line 37
-    if (k == 4) return x.sum({0}, true);                        // line 38
+    if (k == 1) y.data_ptr<float>()[0] = 1;                     // line 36
+    if (k == 2) return torch::matmul(x, y);                     // line 37
+    if (k == 3) return 2.0 * x;                                 // line 38
+    if (k == 4) return x.sum({0}, true);                        // line 39
     if (k == 5) throw std::out_of_range("from C++");
     if (k == 6) past<<<1, 2048>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
     return y;
@@ -91,6 +92,24 @@ std::vector<torch::Tensor> many(std::vector<torch::Tensor> ts, c10::optional<tor
 std::tuple<torch::Tensor, int64_t, double, bool, std::string> mixed(torch::Tensor x, bool b, at::Scalar s) {
     return {x, x.size(-1), s.toDouble(), b, "text"};
 }
+__global__ void collectives(const float *x, float *y) {
+    using R = cub::BlockReduce<float, 96>;
+    using S = cub::BlockScan<float, 96>;
+    __shared__ typename R::TempStorage r;
+    __shared__ typename S::TempStorage s;
+    __shared__ typename cub::WarpReduce<float>::TempStorage w[3];
+    float v = x[threadIdx.x], sum = R(r).Sum(v), scan;
+    S(s).InclusiveSum(v, scan);
+    float warp = cub::WarpReduce<float>(w[threadIdx.x / 32]).Reduce(v, cub::Max());
+    y[threadIdx.x] = scan;
+    if (threadIdx.x == 0) y[96] = sum;
+    if (threadIdx.x % 32 == 0) y[97 + threadIdx.x / 32] = warp;
+}
+torch::Tensor cubs(torch::Tensor x) {
+    auto y = torch::empty({100}, x.options());
+    collectives<<<1, 96>>>(x.data_ptr<float>(), y.data_ptr<float>());
+    return y;
+}
 double item(torch::Tensor x) { return x.item<float>(); }
 void fill(torch::Tensor &x, float v) { x.fill_(v); }
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
@@ -100,6 +119,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     m.def("make", &make, py::arg("s"), py::arg("kind") = "empty");
     m.def("many", &many, py::arg("ts"), py::arg("extra") = py::none());
     m.def("mixed", &mixed);
+    m.def("cubs", &cubs);
     m.def("item", &item);
     m.def("fill", &fill);
     m.def("lambda", [](torch::Tensor x, int n) { return x.dim() + n; });
@@ -264,6 +284,25 @@ class Extension(unittest.TestCase):
         self.assertEqual(ext.make([2]).isnan().sum().item(), 2)
         self.assertEqual(ext.make([], "accessor").flatten().tolist(), list(map(float, range(12))))
 
+    def test_cub_collectives(self):
+        x = torch.randint(-9, 9, (96,)).float()
+        want = torch.cat([x.cumsum(0), x.sum()[None], x.view(3, 32).amax(1)])
+        self.assertEqual(ext.cubs(x.cuda()).tolist(), want.tolist())
+        self.assertEqual(findings(), [])
+
+    def test_two_threads_launch(self):
+        x, bad = torch.randn(1000).cuda(), []
+
+        def work(a):
+            for _ in range(20):
+                if not torch.equal(ext.run(x, a).cpu(), x.cpu() * a):
+                    bad.append(a)
+
+        ts = [threading.Thread(target=work, args=(float(a),)) for a in (2, 4)]
+        [t.start() for t in ts]
+        [t.join() for t in ts]
+        self.assertEqual(bad, [])
+
     def test_views(self):
         x = torch.arange(6.0).reshape(2, 3).cuda()
         want = x.cpu().t().contiguous().view(-1)[1:5].long().unsqueeze(0).expand(3, 4)
@@ -304,13 +343,13 @@ class Findings(unittest.TestCase):
 
     def test_out_of_bounds(self):
         f = self.one("out_of_bounds", 0)
-        self.assertEqual((f["kernel"], f["line"], f["block"], f["thread"]), ("past", 13, [1, 0, 0], [0, 0, 0]))
+        self.assertEqual((f["kernel"], f["line"], f["block"], f["thread"]), ("past", 14, [1, 0, 0], [0, 0, 0]))
 
     def test_host_access(self):
-        self.assertEqual(self.one("host_access", 1, (RuntimeError, "crashed"))["line"], 35)
+        self.assertEqual(self.one("host_access", 1, (RuntimeError, "crashed"))["line"], 36)
 
     def test_library_calls(self):
-        for k, line, name in ((2, 36, "at::matmul"), (3, 37, "at::mul"), (4, 38, "at::Tensor::sum")):
+        for k, line, name in ((2, 37, "at::matmul"), (3, 38, "at::mul"), (4, 39, "at::Tensor::sum")):
             f = self.one("library_call", k, (RuntimeError, "library operator"))
             self.assertEqual((f["line"], f["name"]), (line, name))
         self.assertGreaterEqual(sim.stats()["library_calls"]["at::matmul"], 1)

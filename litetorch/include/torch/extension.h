@@ -8,6 +8,8 @@ namespace torch {
 using namespace at;
 using at::Tensor;
 namespace indexing {}
+namespace nn { namespace functional { using namespace at; } }
+namespace autograd {}
 namespace cuda {
 inline bool is_available() { return true; }
 inline size_t device_count() { return 1; }
