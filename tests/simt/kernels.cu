@@ -441,7 +441,8 @@ __global__ void warp_ops(unsigned *out, int *pieces)
     double d = __shfl_up_sync(0xffffffff, t * 0.5, 1);
     out[384 + t] = (unsigned)(d * 2);
     int all;
-    out[448 + t] = __match_all_sync(0xffffffff, 5LL, &all) + (unsigned)all;
+    unsigned same = __match_all_sync(0xffffffff, 5LL, &all);
+    out[448 + t] = same + (unsigned)all;
 }
 
 static int check_warp()
@@ -652,7 +653,7 @@ static int check_host_api()
     void *args[] = {&db.p, &n};
     n = 100;
     wrong += cudaLaunchKernel(big_shared, dim3(1), dim3(32), args, 400, stream) != cudaSuccess || db.get()[0] != 99.0f;
-    wrong += cudaGetDevice(&dev) || dev != 0 || cudaGetDeviceProperties(&prop, 0) || prop.warpSize != warpSize ||
+    wrong += cudaGetDevice(&dev) || dev != 0 || cudaGetDeviceProperties(&prop, 0) || prop.warpSize != 32 ||
              cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0) || sms != prop.multiProcessorCount ||
              cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, big_shared, 256, 0) || blocks != 8;
     cudaStreamDestroy(stream), cudaEventDestroy(start), cudaEventDestroy(stop);
