@@ -267,7 +267,7 @@ static void bind_anchor(const struct graph *g, struct bindings *b)
     text_bind(b, "init", op->text.init ? op->text.init : "");
     text_bind(b, "acc", op->text.acc ? op->text.acc : "");
     text_bind(b, "fin", op->text.fin ? op->text.fin : "");
-    text_bind(b, "apply", op->anchor == ANCHOR_SCAN ? op->flags & OP_EXCLUSIVE ? "a - v" : "a" : op->text.apply);
+    text_bind(b, "apply", op->anchor == ANCHOR_SCAN ? op->flags & OP_EXCLUSIVE ? "a - $v" : "a" : op->text.apply);
     text_bind_call(b, "M", op->text.merge ? op->text.merge : "");
     text_bind(b, "n", reduced_length(op->anchor));
     text_bind(b, "J", op->flags & OP_REVERSE ? "N - 1 - j" : "j");
@@ -348,7 +348,7 @@ void emit_program(const struct graph *g, const char *strategy, const char *cuda,
              "src = r\"\"\"\n%s\"\"\"\nm = load_inline(\"m\", \"",
              strategy, cuda);
     host_signature(g, out);
-    buf_adds(out, ";\", src, [\"f\"])\n\nclass ModelNew(nn.Module):\n");
+    buf_adds(out, ";\", src, functions=[\"f\"])\n\nclass ModelNew(nn.Module):\n");
     add_linear_init(g, out);
     buf_adds(out, "    def forward(self, ");
     forward_arguments(g, "x", out);
