@@ -8,11 +8,12 @@ MODULES := base task proc store queue translate eval synth nn train bench
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
 
 OPT     ?= -O2 -g
+OMP     ?= -fopenmp
 SAN     ?=
 WARN    := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter
 CPPFLAGS += -Isrc -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-CFLAGS  += -std=c11 $(OPT) $(WARN) -fopenmp -pthread $(SAN)
-LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl -fopenmp -pthread $(SAN)
+CFLAGS  += -std=c11 $(OPT) $(WARN) $(OMP) -pthread $(SAN)
+LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl $(OMP) -pthread $(SAN)
 
 SRC      = $(strip $(filter-out %/mcjail.c,$(wildcard src/$(1)/*.c) $(wildcard src/$(1)/*/*.c)))
 OBJ      = $(patsubst src/%.c,$(B)/obj/%.o,$(call SRC,$(1)))
@@ -115,6 +116,57 @@ $(B)/lib/libjail.so: $(JAILSRC)
 all: $(B)/lib/mcjail $(B)/lib/libjail.so
 $(B)/lib/mcjail $(B)/lib/libjail.so: $(wildcard src/proc/*.h src/base/*.h)
 $(TESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
+
+# Installation and tests. Targets that install call make again: what pkg-config says is read when a Makefile is read.
+setup:
+	@setup/setup.sh
+
+demo: setup
+	@$(MAKE) --no-print-directory all
+	$(B)/musacoder run recipes/quickstart.yaml
+
+RECURSE = $(MAKE) --no-print-directory
+NPROC   := $(shell nproc 2>/dev/null || echo 2)
+FUZZ    := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+LONG    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/long_*.c))
+ARGS    ?=
+
+$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes -o $@ $< tests/fuzz/replay.c -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
+
+.PHONY: test-programs run-tests fuzz
+test-programs: all $(TESTS) $(FUZZ)
+test: setup
+	@echo "building"; $(RECURSE) -s -j$(NPROC) test-programs
+	@python3 tests/run.py $(B) $(ARGS)
+
+# The plain build comes first: its runtime libraries are what candidates link against in both.
+ASAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+test-all: setup
+	@echo "building"; $(RECURSE) -s -j$(NPROC) all
+	@echo "building with sanitizers"; $(RECURSE) -s -j$(NPROC) B=build-asan OPT="-O1 -g" SAN="$(ASAN)" test-programs long-programs
+	@ASAN_OPTIONS=detect_leaks=0:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 python3 tests/run.py build-asan --all $(ARGS)
+	@$(RECURSE) -s fuzz
+
+.PHONY: long-programs
+long-programs: $(LONG)
+
+## make fuzz         a short libFuzzer run of every target (needs clang; SECONDS=20 each)
+SECONDS ?= 10
+fuzz:
+	@command -v clang >/dev/null || { echo "fuzz: no clang; corpora were replayed without it (apt-get install clang)"; exit 0; }; \
+	  $(RECURSE) -s -j$(NPROC) B=build-fuzz CC=clang OMP= OPT="-O1 -g" SAN="-fsanitize=fuzzer-no-link,address" fuzz-programs && \
+	  for f in build-fuzz/libfuzzer/*; do n=$$(basename $$f | sed s/fuzz_//); c=build-fuzz/corpus/$$n; mkdir -p $$c; \
+	    set -- $$c; [ -d tests/fuzz/corpus/$$n ] && set -- $$c tests/fuzz/corpus/$$n; \
+	    echo "fuzz $$n"; $$f -max_total_time=$(SECONDS) -max_len=65536 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 \
+	      -artifact_prefix=build-fuzz/ "$$@" || exit 1; done
+
+.PHONY: fuzz-programs
+fuzz-programs: $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(B)/libfuzzer/%: tests/fuzz/%.c $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -Wno-missing-prototypes -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
 
 clean:
 	rm -rf $(B)

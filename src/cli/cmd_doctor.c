@@ -1,0 +1,197 @@
+/* cmd_doctor.c - 'musacoder doctor': what this machine has and lacks, each lack with its remedy. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "proc/jail.h"
+#include "proc/proc.h"
+
+static const struct opt rows[] = {
+    {"doctor", "json", OPT_BOOL, "false", "print one JSON object instead of a table"},
+    {0},
+};
+
+enum level { GOOD, NOTE, BAD };
+
+struct report {
+    json_t *checks;
+    bool unfit;
+};
+
+static void add(struct report *r, const char *name, enum level level, const char *text, const char *remedy)
+{
+    static const char *const words[] = {"ok", "note", "missing"};
+    json_t *v = json_pack("{s:s,s:s,s:o}", "check", name, "state", words[level], "text", json_utf8(text, strlen(text)));
+
+    if (level != GOOD && remedy)
+        json_object_set_new(v, "remedy", json_utf8(remedy, strlen(remedy)));
+    json_array_append_new(r->checks, v);
+    r->unfit |= level == BAD;
+}
+
+/* The first line that a program prints; NULL if it cannot be run or fails. Owned. */
+static char *first_line(const char *program, const char *arg, const char *arg2)
+{
+    char *argv[] = {(char *)program, (char *)arg, (char *)arg2, NULL}, *line = NULL;
+    struct proc_spec s = {.argv = argv, .timeout_s = 60};
+    struct proc_result r;
+
+    if (proc_run(&s, &r, NULL) < 0)
+        return NULL;
+    if (r.why == PROC_EXITED && r.code == 0) {
+        r.out.p[strcspn(r.out.p, "\n")] = 0;
+        line = xstrdup(r.out.p);
+    }
+    proc_result_free(&r);
+    return line;
+}
+
+static void check_compiler(struct report *r)
+{
+    const char *cxx = getenv("MUSACODER_CXX");
+    char *line = first_line(cxx && *cxx ? cxx : "g++", "--version", NULL);
+
+    add(r, "compiler", line ? GOOD : BAD, line ? line : "no C++ compiler", "run 'make setup', or set MUSACODER_CXX");
+    free(line);
+}
+
+static void check_python(struct report *r)
+{
+    static const char code[] = "import sys, torch, numpy; print('python', sys.version.split()[0] + ', torch', torch.__version__ + ', numpy', numpy.__version__)";
+    struct err e = ERR_INIT;
+    char *python = path_python(&e), *line = python ? first_line(python, "-c", code) : NULL, *text;
+
+    text = line ? xasprintf("%s (%s)", line, python) : python ? xasprintf("'%s' has no PyTorch with numpy", python) : xstrdup(e.msg);
+    add(r, "python", line ? GOOD : BAD, text, "run 'make setup', or set MUSACODER_PYTHON to a Python with PyTorch >= 2.6");
+    free(text);
+    free(line);
+    free(python);
+}
+
+/* The closest folder that exists: what is not made yet will be made there. */
+static char *existing_above(const char *path)
+{
+    char *p = xstrdup(path), *slash;
+
+    while (!file_exists(p) && (slash = strrchr(p, '/')))
+        *(slash == p ? slash + 1 : slash) = 0;
+    return p;
+}
+
+static void check_folder(struct report *r, const char *name, char *path, double need_gb)
+{
+    char *at = existing_above(path), *text;
+    struct statvfs v;
+    double gb = statvfs(at, &v) == 0 ? (double)v.f_bavail * (double)v.f_frsize / 1e9 : 0;
+    bool writable = access(at, W_OK) == 0;
+
+    text = xasprintf("%s, %.1f GB free%s", path, gb, writable ? "" : ", not writable");
+    if (!writable)
+        add(r, name, BAD, text, "change its permissions, or set MUSACODER_DATA_DIR and MUSACODER_CACHE_DIR");
+    else
+        add(r, name, gb >= need_gb ? GOOD : NOTE, text, "free some disk space");
+    free(text);
+    free(at);
+    free(path);
+}
+
+static void check_share(struct report *r)
+{
+    char *share = path_share("runner/main.py"), *lib = jail_tool_folder(), *root = path_share("");
+
+    add(r, "share", file_exists(share) && lib ? GOOD : BAD,
+        file_exists(share) ? lib ? root : "the build folder has no lib/mcjail" : "'runner/main.py' is not found",
+        "run 'make', or set MUSACODER_SHARE to the checkout");
+    free(root);
+    free(share);
+    free(lib);
+}
+
+static void check_jail(struct report *r)
+{
+    const struct jail_layers *l = jail_probe();
+    struct buf text;
+
+    buf_init(&text, 4096);
+    for (unsigned bit = 1; jail_layer_name(bit); bit <<= 1)
+        if (l->held & bit)
+            buf_addf(&text, "%s%s", text.n ? ", " : "", jail_layer_name(bit));
+    if (l->held & JAIL_LANDLOCK)
+        buf_addf(&text, "; Landlock ABI %d", l->landlock_abi);
+    if (l->cgroup)
+        buf_addf(&text, "; cgroup v%d", l->cgroup);
+    add(r, "jail", l->enough ? l->missing[0] ? NOTE : GOOD : BAD, text.n ? text.p : "none", l->missing);
+    buf_free(&text);
+}
+
+static void check_machine(struct report *r)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    double gb = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9;
+    char *text = xasprintf("%ld CPUs, %.1f GB memory", cpus, gb);
+
+    add(r, "machine", gb >= 3.5 ? GOOD : NOTE, text, "the demo wants 4 GB of memory");
+    free(text);
+}
+
+static void check_gpu(struct report *r)
+{
+    char *nvcc = first_line("nvcc", "--version", NULL), *gpu = first_line("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader");
+
+    add(r, "gpu", gpu ? GOOD : NOTE, gpu ? gpu : "no NVIDIA GPU", "none is needed: 'sim' runs candidates on the CPU");
+    add(r, "nvcc", nvcc ? GOOD : NOTE, nvcc ? nvcc : "no CUDA compiler", "none is needed for 'sim'");
+    free(nvcc);
+    free(gpu);
+}
+
+static void print_table(const json_t *checks)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (checks, i, v) {
+        printf("%-8s %-9s %s\n", json_str(v, "state", ""), json_str(v, "check", ""), json_str(v, "text", ""));
+        if (json_object_get(v, "remedy"))
+            printf("%-8s %-9s -> %s\n", "", "", json_str(v, "remedy", ""));
+    }
+}
+
+static int doctor_run(const struct opts *o, struct err *e)
+{
+    struct report r = {.checks = json_array()};
+
+    if (o->n_args)
+        return err_set(e, ERR_INPUT, "'doctor' takes no argument '%s'; see 'musacoder doctor -h'", o->args[0]);
+    check_machine(&r);
+    check_compiler(&r);
+    check_python(&r);
+    check_share(&r);
+    check_folder(&r, "data", path_data(""), 1);
+    check_folder(&r, "cache", path_cache(""), 1);
+    check_jail(&r);
+    check_gpu(&r);
+    if (opts_bool(o, "json")) {
+        json_t *v = json_pack("{s:b,s:O}", "fit", !r.unfit, "checks", r.checks);
+        char *text = json_text(v);
+        puts(text);
+        free(text);
+        json_decref(v);
+    } else {
+        print_table(r.checks);
+        puts(r.unfit ? "this machine is not ready: see 'missing' above" : "this machine is ready");
+    }
+    json_decref(r.checks);
+    return r.unfit ? EXIT_UNFIT : EXIT_OK;
+}
+
+const struct command cmd_doctor = {
+    "doctor", "what this machine has and lacks, with remedies", "[--json]",
+    "Checks the compiler, Python and PyTorch, the folders, and which layers of the jail for foreign code hold here.\n"
+    "Exit code 0: ready; 3: something that 'eval' needs is missing.\n\n",
+    rows, doctor_run};

@@ -1,0 +1,93 @@
+"""test_tree.py - the shape of the tree: which folder may include which, what may be committed, what every folder has."""
+
+import os
+import re
+import subprocess
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# ARCHITECTURE.md, "Dependencies point one way". A folder sees itself and what is listed.
+SEES = {
+    "base": [],
+    "task": ["base"],
+    "proc": ["base", "task"],
+    "store": ["base", "task"],
+    "translate": ["base", "task"],
+    "queue": ["base", "task", "proc", "store", "translate"],
+    "eval": ["base", "task", "proc", "store", "translate", "queue"],
+    "bench": ["base", "task", "proc", "store", "queue", "nn"],
+    "nn": ["base", "task"],
+    "train": ["base", "task", "store", "queue", "nn"],
+    "synth": ["base", "task", "queue", "store"],
+    "cli": ["base", "task", "proc", "store", "translate", "queue", "eval", "bench", "nn", "train", "synth"],
+}
+
+
+def tracked():
+    out = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, check=False)
+    if out.returncode != 0:  # an exported tree
+        for folder, dirs, files in os.walk(ROOT):
+            dirs[:] = [d for d in dirs if not d.startswith((".git", "build", "runs"))]
+            for f in files:
+                yield os.path.relpath(os.path.join(folder, f), ROOT)
+        return
+    for name in out.stdout.decode().split("\0"):
+        if name and os.path.isfile(os.path.join(ROOT, name)):
+            yield name
+
+
+def text_of(name):
+    with open(os.path.join(ROOT, name), "rb") as f:
+        data = f.read()
+    return None if b"\0" in data[:8192] else data.decode("utf-8", "replace")
+
+
+class Tree(unittest.TestCase):
+    def test_dependencies_point_one_way(self):
+        wrong = []
+        for name in tracked():
+            m = re.match(r"src/(\w+)/.*\.[ch]$", name)
+            if not m:
+                continue
+            here = m.group(1)
+            self.assertIn(here, SEES, f"folder src/{here} is not in ARCHITECTURE.md's order")
+            for there in re.findall(r'^\s*#\s*include\s+"(\w+)/', text_of(name), re.M):
+                if there in SEES and there != here and there not in SEES[here]:
+                    wrong.append(f"{name} includes {there}/")
+        self.assertEqual(wrong, [])
+
+    def test_every_source_folder_has_a_readme(self):
+        folders = {n.split("/")[1] for n in tracked() if re.match(r"src/\w+/.*\.c$", n)}
+        missing = [f for f in sorted(folders) if not os.path.exists(os.path.join(ROOT, "src", f, "README.md"))]
+        self.assertEqual(missing, [])
+
+    def test_every_source_opens_with_its_role(self):
+        wrong = []
+        for name in tracked():
+            if re.match(r"(src|simt|litetorch)/.*\.(c|h|cc|cpp|hpp)$", name) and not text_of(name).lstrip().startswith(("/*", "//")):
+                wrong.append(name)
+            if re.match(r"runner/.*\.py$", name) and text_of(name).strip() and not text_of(name).lstrip().startswith(('"""', "#")):
+                wrong.append(name)
+        self.assertEqual(wrong, [])
+
+    def test_no_paths_or_hosts_of_one_machine(self):
+        bad = re.compile(r"/work/(main|wt|shared)\b|/home/[a-z]|/mnt/sandbox|\b(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d+\.\d+(?:\.\d+)?\b")
+        wrong = []
+        for name in tracked():
+            text = text_of(name)
+            if name.startswith("tests/project/") or name.endswith((".json", ".jsonl", ".tsv", ".golden")) or text is None:
+                continue
+            wrong += [f"{name}: {m.group(0)}" for m in bad.finditer(text)]
+        self.assertEqual(wrong, [])
+
+    def test_nothing_big_or_built_is_tracked(self):
+        wrong = []
+        for name in tracked():
+            if os.path.getsize(os.path.join(ROOT, name)) > 1 << 20 or name.endswith((".o", ".so", ".a", ".pyc")):
+                wrong.append(name)
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

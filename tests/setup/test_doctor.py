@@ -1,0 +1,75 @@
+"""test_doctor.py - 'doctor' and 'setup.sh' where things are missing: one clear remedy each, never a crash."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build", "musacoder"))
+
+
+def run(argv, **env):
+    full = {k: v for k, v in os.environ.items() if not k.startswith("MUSACODER_")}
+    full.update(env)
+    return subprocess.run(argv, env=full, capture_output=True, text=True, timeout=120)
+
+
+class Doctor(unittest.TestCase):
+    def test_json(self):
+        p = run([EXE, "doctor", "--json"])
+        report = json.loads(p.stdout)
+        self.assertEqual(p.returncode, 0 if report["fit"] else 3)
+        names = [c["check"] for c in report["checks"]]
+        for want in ("machine", "compiler", "python", "share", "data", "cache", "jail", "gpu"):
+            self.assertIn(want, names)
+        for c in report["checks"]:
+            if c["state"] == "missing":
+                self.assertTrue(c.get("remedy"), c)
+
+    def test_missing_things(self):
+        with tempfile.TemporaryDirectory() as empty:
+            p = run([EXE, "doctor", "--json"], MUSACODER_DATA_DIR=empty, MUSACODER_CXX="/no/such/compiler")
+            self.assertEqual(p.returncode, 3)
+            state = {c["check"]: c["state"] for c in json.loads(p.stdout)["checks"]}
+            self.assertEqual(state["python"], "missing")
+            self.assertEqual(state["compiler"], "missing")
+            p = run([EXE, "doctor"], MUSACODER_PYTHON="/bin/false")
+            self.assertEqual(p.returncode, 3)
+            self.assertIn("make setup", p.stdout)
+
+
+class Setup(unittest.TestCase):
+    script = os.path.join(ROOT, "setup", "setup.sh")
+
+    def test_bad_python_is_one_line(self):
+        with tempfile.TemporaryDirectory() as data:
+            p = run(["sh", self.script], MUSACODER_PYTHON="/bin/false", MUSACODER_DATA_DIR=data)
+            self.assertEqual(p.returncode, 3)
+            self.assertIn("/bin/false", p.stderr)
+            self.assertEqual(len(p.stderr.strip().splitlines()), 1)
+
+    def test_full_disk_is_said_before_the_download(self):
+        with tempfile.TemporaryDirectory() as data:
+            fake = os.path.join(data, "bin")
+            os.makedirs(fake)
+            for name, text in (("df", "echo h; echo x 9 9 1048576 9% /"), ("python3", "exit 1"), ("python", "exit 1")):
+                with open(os.path.join(fake, name), "w") as f:
+                    f.write(f"#!/bin/sh\n{text}\n")
+                os.chmod(f.name, 0o755)
+            p = run(["sh", self.script], PATH=fake + ":" + os.environ["PATH"], MUSACODER_DATA_DIR=data, VIRTUAL_ENV="", CONDA_PREFIX="")
+            self.assertEqual(p.returncode, 3, p.stdout)
+            self.assertIn("GB free", p.stderr)
+
+    def test_idle_run_is_fast_and_silent(self):
+        with tempfile.TemporaryDirectory() as data:
+            for name, text in (("python", "/bin/sh\n"), ("setup.stamp", "torch\n")):
+                with open(os.path.join(data, name), "w") as f:
+                    f.write(text)
+            p = run(["sh", self.script], MUSACODER_DATA_DIR=data)
+            self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
