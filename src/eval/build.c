@@ -440,6 +440,21 @@ static char *prefix_dir(const struct toolchain *t, enum mode m, struct err *e)
     return dir;
 }
 
+int build_prepare(const struct build_opts *o, struct err *e)
+{
+    const enum mode modes[2] = {MODE_HOST, o && o->no_check ? MODE_FAST : MODE_CHECK};
+    struct build_opts none = {0};
+    const struct toolchain *t = toolchain_get(o ? o : &none, e);
+    char *dir;
+
+    for (int i = 0; i < 2; i++) {
+        if (!t || !(dir = prefix_dir(t, modes[i], e)))
+            return -1;
+        free(dir);
+    }
+    return 0;
+}
+
 /* ---- compiling ---- */
 
 /* Both halves at once, each with its own log, then the link: one jail for all of it. */

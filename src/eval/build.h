@@ -46,6 +46,10 @@ void build_result_free(struct build_result *r);
 /* The reply for the candidate's process: {"ok":true,"so":path} or {"ok":false,"error":text}. New reference. */
 json_t *build_reply(const struct build_result *r);
 
+/* Makes the precompiled headers (some seconds, once per installation and version), so that no candidate's build pays
+ * for them. Quick when they are there. 0, or -1: no compiler, or our own headers do not compile. */
+int build_prepare(const struct build_opts *o, struct err *e);
+
 /* A line that names compiler, header sets and flags: part of the verdict cache's key. Caller frees; NULL on error. */
 char *build_toolchain_id(const struct build_opts *o, struct err *e);
 

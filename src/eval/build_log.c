@@ -84,14 +84,27 @@ static const char *base_name(const char *path)
     return s ? s + 1 : path;
 }
 
+/* Where an error is, in the form of build.h; new reference. */
+static json_t *place_of(const json_t *req, const struct place *p)
+{
+    const char *source = p->line > 0 ? source_of(req, p->file) : NULL, *name = base_name(p->file);
+
+    return json_pack("{s:o,s:o,s:o,s:o}", "file", *name ? json_utf8(name, strlen(name)) : json_null(), "line",
+                     p->line > 0 ? json_integer(p->line) : json_null(), "column",
+                     p->column > 0 ? json_integer(p->column) : json_null(), "source", excerpt(source, p->line));
+}
+
+static bool has_source(const json_t *diagnostic)
+{
+    return json_array_size(json_object_get(diagnostic, "source")) > 0;
+}
+
 static json_t *diagnostic(const json_t *req, const struct place *p, const char *message, size_t n)
 {
-    const char *source = p->line > 0 ? source_of(req, p->file) : NULL;
+    json_t *d = place_of(req, p);
 
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "file", p->file[0] ? json_utf8(base_name(p->file), strlen(base_name(p->file))) : json_null(),
-                     "line", p->line > 0 ? json_integer(p->line) : json_null(), "column",
-                     p->column > 0 ? json_integer(p->column) : json_null(), "message", json_utf8(message, n > 500 ? 500 : n),
-                     "source", excerpt(source, p->line));
+    json_object_set_new(d, "message", json_utf8(message, n > 500 ? 500 : n));
+    return d;
 }
 
 /* Does the line say "error: ..." after its place? Points at the text behind it. */
@@ -128,6 +141,7 @@ json_t *build_log_parse(const char *log, const json_t *req)
         size_t n = strcspn(s, "\n");
         const char *after = parse_place(s, n, &p), *text = after ? error_text(after) : NULL, *ld = link_error(s, n);
         bool ours = after && source_of(req, p.file);
+        json_t *last = json_array_get(out, json_array_size(out) - 1);
         if (text) {
             json_array_append_new(out, diagnostic(req, ours || !own.line ? &p : &own, text, (size_t)(s + n - text)));
             own.line = 0;
@@ -137,6 +151,8 @@ json_t *build_log_parse(const char *log, const json_t *req)
             if (!at || !parse_place(at, (size_t)(s + n - at), &p))
                 p = none;
             json_array_append_new(out, diagnostic(req, &p, ld, (size_t)(s + n - ld)));
+        } else if (ours && last && find_in(s, n, "in expansion of macro") && !has_source(last)) {
+            json_object_update_new(last, place_of(req, &p)); // an error inside a macro of ours
         } else if (ours) {
             own = p; // "required from here": where an error in a header began
         }

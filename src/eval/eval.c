@@ -151,7 +151,7 @@ static int make_toolchain(struct eval *ev, struct err *e)
     const json_t *info = forkserver_info(ev->fs);
     char exe[65];
 
-    if (!(ev->compiler = build_toolchain_id(&o, e)))
+    if (build_prepare(&o, e) < 0 || !(ev->compiler = build_toolchain_id(&o, e)))
         return -1;
     runner_hash(ev->refs.runner_sha);
     binary_hash(exe);

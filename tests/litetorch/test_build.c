@@ -239,6 +239,23 @@ static void log_errors_in_headers_point_to_the_candidate(void **s)
     json_decref(q);
 }
 
+static void log_errors_in_macros_point_to_their_use(void **s)
+{
+    const char *log = "/x/dispatch.h:21:58: error: no matching function\n"
+                      "/x/dispatch.h:30:1: note: in expansion of macro 'AT_DISPATCH_SWITCH'\n"
+                      "cuda_source:2:5: note: in expansion of macro 'AT_DISPATCH_FLOATING_TYPES'\n"
+                      "cuda_source:3:5: error: second\n";
+    json_t *q = request("one\ntwo\nthree\n"), *d = build_log_parse(log, q), *first = json_array_get(d, 0);
+
+    assert_int_equal(json_array_size(d), 2);
+    assert_int_equal(json_i64(first, "line", 0), 2);
+    assert_string_equal(json_str(first, "file", ""), "cuda_source");
+    assert_string_equal(json_str(first, "message", ""), "no matching function");
+    assert_int_equal(json_i64(json_array_get(d, 1), "line", 0), 3);
+    json_decref(d);
+    json_decref(q);
+}
+
 static void logs_of_garbage(void **s)
 {
     static const char *const logs[] = {"", "\n\n", ":", ":::", "a:", "a:1", "a:1:", "a:99999999999999:1: error: x",
@@ -296,6 +313,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(malformed_requests_are_ours),
         cmocka_unit_test(two_at_once_compile_once),
         cmocka_unit_test(log_errors_in_headers_point_to_the_candidate),
+        cmocka_unit_test(log_errors_in_macros_point_to_their_use),
         cmocka_unit_test(logs_of_garbage),
     };
 
