@@ -94,7 +94,7 @@ static void attn_task_forward(const struct attn_task *a, const float *q, const f
     const struct attn_shape *s = a->s;
     int group = s->heads / s->kv_heads, ld = round_nr(a->n);
     float *kp = scratch, *vp = kp + (size_t)ld * s->dim, *x = vp + (size_t)a->n * round_nr(s->dim);
-    float *p = x + (size_t)a->n * s->dim;
+    float *p = x + (size_t)a->n * s->dim, inv[BQ];
 
     attn_gather(a, k, s->ld_k, x);
     pack_nt(x, s->dim, a->n, s->dim, kp);
@@ -107,13 +107,15 @@ static void attn_task_forward(const struct attn_task *a, const float *q, const f
             attn_scores(a, h, i0, i1, q, kp, p, ld);
             for (int i = i0; i < i1; i++) {
                 float *row = p + (ptrdiff_t)(i - i0) * ld, m, sum = softmax_row(i + 1, a->scale, row, &m);
-                scale((size_t)i + 1, row, 1.0f / sum);
+                inv[i - i0] = 1.0f / sum;
                 memset(row + i + 1, 0, (size_t)(i1 - i - 1) * sizeof *row);
                 if (lse)
                     lse[(t + i - i0) * s->heads + h] = m + logf(sum);
             }
             // the packed V has a->n rows, of which the first i1 matter: its panels keep their stride
             gemm_part(i1 - i0, s->dim, i1, a->n, p, ld, vp, o + t * s->ld_o + h * s->dim, s->ld_o, GEMM_SET);
+            for (int i = i0; i < i1; i++)
+                scale((size_t)s->dim, o + (t + i - i0) * s->ld_o + h * s->dim, inv[i - i0]);
         }
     }
 }

@@ -106,13 +106,30 @@ INLINE void copy_floats(float *to, const float *from, int n)
         memcpy(to, from, (size_t)n * sizeof *to);
 }
 
-/* A stored by columns (k, m): each k reads a few neighbouring floats of a far row, so a strip of tiles is first copied
- * to (tile, k, MR). */
+/* A stored by columns (k, m) against few panels: read as it lies. */
+static void gemm_cols_few(int m, int n, int k, const float *a, int lda, const float *packed, float *c, int ldc, bool add)
+{
+    for (int k0 = 0; k0 < k; k0 += KC_COLS) {
+        int kb = k - k0 < KC_COLS ? k - k0 : KC_COLS;
+        for (int i = 0; i < m; i += MR)
+            for (int j = 0; j < n; j += NR)
+                tiles[m - i < MR ? m - i : MR](true, n - j < NR ? n - j : NR, kb, a + (ptrdiff_t)k0 * lda + i, lda,
+                                               packed + (ptrdiff_t)j * k + (ptrdiff_t)k0 * NR,
+                                               c + (ptrdiff_t)i * ldc + j, ldc, k0 > 0 || add);
+    }
+}
+
+/* A stored by columns: each k reads a few neighbouring floats of a far row, so a strip of tiles is first copied to
+ * (tile, k, MR). */
 static void gemm_cols(int m, int n, int k, const float *a, int lda, const float *packed, float *c, int ldc,
                       enum gemm_mode mode)
 {
     float strip[STRIP * MR * KC_COLS] __attribute__((aligned(64)));
 
+    if (n <= 2 * NR && k <= KC_COLS) {
+        gemm_cols_few(m, n, k, a, lda, packed, c, ldc, mode == GEMM_ADD);
+        return;
+    }
     for (int k0 = 0; k0 < k; k0 += KC_COLS) {
         int kb = k - k0 < KC_COLS ? k - k0 : KC_COLS;
         for (int s0 = 0; s0 < m; s0 += STRIP * MR) {
