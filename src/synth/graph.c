@@ -109,10 +109,18 @@ bool graph_held_out(uint64_t hash)
 
 /* ---- names, shapes, text ---- */
 
+/* The name says how it broadcasts, so a reader of one line knows how to index it. */
 char graph_input_name(const struct graph *g, int i)
 {
-    if (g->input[i] == ROLE_WEIGHT || g->input[i] == ROLE_BIAS)
-        return g->input[i] == ROLE_WEIGHT ? 'w' : 'b';
+    switch (g->input[i]) {
+    case ROLE_ROW:
+    case ROLE_BIAS: return 'b';
+    case ROLE_COL: return 'c';
+    case ROLE_WEIGHT: return 'w';
+    case ROLE_FULL:
+    case ROLE_A:
+    case ROLE_B: break;
+    }
     return "xyzu"[i];
 }
 

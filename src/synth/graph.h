@@ -51,6 +51,6 @@ enum anchor graph_anchor(const struct graph *g);
 int graph_epilogue(const struct graph *g);              /* index of the first node behind the anchor */
 void graph_input_dims(const struct graph *g, int i, int dims[2], int *rank);
 void graph_output_dims(const struct graph *g, int dims[2], int *rank);
-char graph_input_name(const struct graph *g, int i); /* x y z.., w and b for parameters */
+char graph_input_name(const struct graph *g, int i); /* x y z.., b and c for rows and columns, w for a weight */
 
 #endif

@@ -11,7 +11,7 @@
  *   $Np $Na     ", int N" and ", x.size(1)" where operands broadcast, else empty
  *   $R $C       rows and columns of a copy's output; $A $Y: element of the left and right matrix at (r, q), (q, j)
  *   $up $uload $ux..$uw $ui     second operand of the vectorised template
- * Names in CUDA text: x y z w b inputs, o output, k kernels, x0 x1.. values, i flat index, r row, j column,
+ * Names in CUDA text: x y z w b c inputs, o output, k kernels, x0 x1.. values, i flat index, r row, j column,
  * t thread; the style pass renames them afterwards. */
 #ifndef MC_SYNTH_TMPL_H
 #define MC_SYNTH_TMPL_H
