@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "sched.h"
 
@@ -12,7 +13,14 @@ struct run run;
 struct simt_dim3u threadIdx, blockIdx, blockDim, gridDim;
 const int warpSize = WARP;
 const struct simt_dim3u *thread_index;
-char simt_dynamic_shared[SHARED_OPTIN + 1024] __attribute__((aligned(1024)));
+/* Behind the largest possible block's memory comes a page that nobody may touch. */
+#define SHARED_ROOM ((SHARED_OPTIN + 4095) / 4096 * 4096)
+char simt_dynamic_shared[SHARED_ROOM + 4096] __attribute__((aligned(4096)));
+
+static __attribute__((constructor)) void guard_shared(void)
+{
+    mprotect(simt_dynamic_shared + SHARED_ROOM, 4096, PROT_NONE);
+}
 
 static struct simt_dim3u index_table[MAX_THREADS], index_shape;
 static int order_table[MAX_THREADS];
