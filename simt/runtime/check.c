@@ -689,8 +689,6 @@ COMPOUND(16)
 
 void __tsan_init(void), __tsan_func_entry(void *pc), __tsan_func_exit(void), __tsan_vptr_update(void **p, void *v);
 void __tsan_vptr_read(void **p), __tsan_read_range(void *p, size_t n), __tsan_write_range(void *p, size_t n);
-void *__tsan_memcpy(void *to, const void *from, size_t n), *__tsan_memmove(void *to, const void *from, size_t n);
-void *__tsan_memset(void *p, int c, size_t n);
 
 void __tsan_init(void)
 {
@@ -728,25 +726,31 @@ void __tsan_write_range(void *p, size_t n)
         look(p, n, true, false, RET);
 }
 
-void *__tsan_memcpy(void *to, const void *from, size_t n)
-{
-    __tsan_read_range((void *)(uintptr_t)from, n);
-    __tsan_write_range(to, n);
-    return memcpy(to, from, n);
-}
-
-void *__tsan_memmove(void *to, const void *from, size_t n)
-{
-    __tsan_read_range((void *)(uintptr_t)from, n);
-    __tsan_write_range(to, n);
-    return memmove(to, from, n);
-}
-
-void *__tsan_memset(void *p, int c, size_t n)
-{
-    __tsan_write_range(p, n);
-    return memset(p, c, n);
-}
+/* memcpy and friends of candidates, by any name that compilers give them. */
+#define BLOCK_COPY(NAME, HOW)                                                                                         \
+    void *NAME(void *to, const void *from, size_t n);                                                                 \
+    void *NAME(void *to, const void *from, size_t n)                                                                  \
+    {                                                                                                                 \
+        if (n && !uninteresting(from))                                                                                \
+            look(from, n, false, false, RET);                                                                         \
+        if (n && !uninteresting(to))                                                                                  \
+            look(to, n, true, false, RET);                                                                            \
+        return HOW(to, from, n);                                                                                      \
+    }
+#define BLOCK_SET(NAME)                                                                                               \
+    void *NAME(void *p, int c, size_t n);                                                                             \
+    void *NAME(void *p, int c, size_t n)                                                                              \
+    {                                                                                                                 \
+        if (n && !uninteresting(p))                                                                                   \
+            look(p, n, true, false, RET);                                                                             \
+        return memset(p, c, n);                                                                                       \
+    }
+BLOCK_COPY(simt_memcpy, memcpy)
+BLOCK_COPY(simt_memmove, memmove)
+BLOCK_COPY(__tsan_memcpy, memcpy)
+BLOCK_COPY(__tsan_memmove, memmove)
+BLOCK_SET(simt_memset)
+BLOCK_SET(__tsan_memset)
 
 /* std::atomic and the __atomic builtins: real atomics, since host threads use them too. */
 #define ATOMIC_OPS(N, T)                                                                                              \

@@ -62,6 +62,12 @@ __global__ void misaligned(const float *x, float4 *y)
 }
 static void run_misaligned() { misaligned<<<1, 4>>>(device(64), (float4 *)device(64)); }
 
+__global__ void block_copy(float *y, const float *x, int n)
+{
+    memcpy(y, x, n * sizeof(float)); /* expect: out_of_bounds */
+}
+static void run_block_copy() { block_copy<<<1, 1>>>(device(100), device(200), 101); }
+
 /* ---- races ---- */
 
 __global__ void no_barrier(float *y)
@@ -230,6 +236,16 @@ static void run_synced_warp() { synced_warp<<<1, 32>>>(device(32)); }
 __global__ void bytes(unsigned char *p) { p[threadIdx.x] = threadIdx.x; }
 static void run_bytes() { bytes<<<1, 64>>>((unsigned char *)device(16)); }
 
+__global__ void cleared(float *out, int n)
+{
+    __shared__ float s[64];
+    if (threadIdx.x == 0)
+        memset(s, 0, n * sizeof(float));
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
+}
+static void run_cleared() { cleared<<<2, 64>>>(device(64), 64); }
+
 struct fault {
     const char *name;
     void (*run)();
@@ -237,6 +253,6 @@ struct fault {
 #define F(name) {#name, run_##name}
 extern "C" const fault faults[] = {
     F(off_by_one), F(before), F(shared_overrun), F(null_pointer), F(host_pointer), F(misaligned), F(no_barrier),
-    F(one_barrier), F(lost_update), F(across_blocks), F(warp_synchronous), F(half_filled), F(two_barriers),
+    F(one_barrier), F(block_copy), F(lost_update), F(across_blocks), F(warp_synchronous), F(half_filled), F(two_barriers),
     F(lanes_missing), F(not_in_mask), F(too_many_threads), F(empty_grid), F(too_much_shared), F(fat), F(copy_overrun),
-    F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes), {nullptr, nullptr}};
+    F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes), F(cleared), {nullptr, nullptr}};

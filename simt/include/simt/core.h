@@ -2,7 +2,24 @@
 #ifndef SIMT_CORE_H
 #define SIMT_CORE_H
 
+#include <string.h>
+
 #include "simt/abi.h"
+
+/* Kernels may call these; through the runtime, the checker sees what they touch. */
+extern "C" {
+void *memcpy(void *, const void *, size_t) noexcept __asm__("simt_memcpy");
+void *memmove(void *, const void *, size_t) noexcept __asm__("simt_memmove");
+void *memset(void *, int, size_t) noexcept __asm__("simt_memset");
+}
+
+/* As nvcc's first pass defines them; __CUDA_ARCH__ is absent there too, so code takes its portable path. */
+#ifndef __CUDACC__
+#define __CUDACC__ 1
+#define __NVCC__ 1
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 8
+#endif
 
 #define __global__
 #define __device__
