@@ -150,7 +150,7 @@ static int report(int i, const json_t *v, void *ctx, struct err *e)
     } else {
         print_human(v);
     }
-    if (fflush(stdout) != 0)
+    if (fflush(stdout) != 0 || ferror(stdout))
         return err_sys(e, "cannot write to standard output");
     return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
 }

@@ -45,7 +45,7 @@ static int shrink_run(const struct opts *o, struct err *e)
         if (opts_has(o, "out"))
             rc = file_write(opts_str(o, "out"), s.source, strlen(s.source), e);
         else
-            rc = fputs(s.source, stdout) < 0 || fflush(stdout) ? err_sys(e, "cannot write to standard output") : 0;
+            rc = fputs(s.source, stdout) < 0 || fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
     }
     shrunk_free(&s);
     task_free(&t);
