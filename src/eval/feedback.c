@@ -84,7 +84,7 @@ static void say_compile(const json_t *v, struct buf *b)
     } else if (json_array_size(list)) {
         say_diagnostic(json_array_get(list, 0), b);
         if (json_array_size(list) > 1)
-            buf_addf(b, "(%zu further errors follow from here or come after it)\n", json_array_size(list) - 1);
+            buf_addf(b, "(and %zu more; they may follow from this one)\n", json_array_size(list) - 1);
     } else {
         add_lines(b, json_str(r, "message", ""), 12, 900);
     }
@@ -187,7 +187,7 @@ static void say_values(const json_t *w, struct buf *b)
     say_spot("First wrong at", json_object_get(w, "first"), b);
     if (strcmp(json_str(json_object_get(w, "first"), "index", ""), json_str(json_object_get(w, "worst"), "index", "")))
         say_spot("Largest error at", json_object_get(w, "worst"), b);
-    if (json_i64(w, "nan", 0) > 0)
+    if (json_i64(w, "nan", 0) > 0 && !strstr(pattern, "never written"))
         buf_addf(b, "%lld of the wrong elements are nan: memory that was never written reads as nan.\n",
                  (long long)json_i64(w, "nan", 0));
 }
