@@ -65,23 +65,42 @@ static void note_build(struct session *s, const struct build_result *r)
 }
 
 /* Under the names that the compile stage gives them. */
-static void keep_sources(struct session *s, const json_t *request)
+static void keep_source(struct session *s, const json_t *names, const char *kind, const json_t *list, size_t i)
 {
-    static const char *const lists[] = {"cuda_source", "cpp_source"};
-    char key[40];
-    const json_t *list, *text;
-    size_t i;
+    const char *given = json_string_value(json_array_get(names, i));
+    char label[40];
 
-    json_decref(s->sources);
-    s->sources = json_object();
+    snprintf(label, sizeof label, json_array_size(list) == 1 ? "%s" : "%ss[%zu]", kind, i);
+    json_object_set(s->sources, given ? given : label, json_array_get(list, i));
+}
+
+/* Remembers the texts under the names that the compiler and findings will use. A second extension's sources get names
+ * of their own (build.h takes them from "cuda_names"): 'cuda_source_2'. Returns the request to build, new reference. */
+static json_t *keep_sources(struct session *s, const json_t *request)
+{
+    static const char *const kinds[] = {"cuda", "cpp"};
+    json_t *named = json_copy((json_t *)request), *names;
+    char key[40], label[64];
+    const json_t *list;
+
+    if (!s->sources)
+        s->sources = json_object();
     for (int k = 0; k < 2; k++) {
-        snprintf(key, sizeof key, "%ss", lists[k]);
-        list = json_object_get(request, key);
-        json_array_foreach(list, i, text) {
-            snprintf(key, sizeof key, json_array_size(list) == 1 ? "%s" : "%ss[%zu]", lists[k], i);
-            json_object_set(s->sources, key, (json_t *)text);
+        snprintf(key, sizeof key, "%s_sources", kinds[k]);
+        list = json_object_get(named, key);
+        snprintf(key, sizeof key, "%s_names", kinds[k]);
+        if (s->builds > 1 && !json_object_get(named, key)) {
+            json_object_set_new(named, key, names = json_array());
+            for (size_t i = 0; i < json_array_size(list); i++) {
+                snprintf(label, sizeof label, i ? "%s_source_%d_%zu" : "%s_source_%d", kinds[k], s->builds, i + 1);
+                json_array_append_new(names, json_string(label));
+            }
         }
+        snprintf(label, sizeof label, "%s_source", kinds[k]);
+        for (size_t i = 0; i < json_array_size(list); i++)
+            keep_source(s, json_object_get(named, key), label, list, i);
     }
+    return named;
 }
 
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n)
@@ -105,16 +124,17 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
     double t0, left = s->opt->build_timeout_s - s->build_s;
     struct build_opts o = {.timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail};
     struct build_result r = {0};
-    json_t *reply = NULL;
+    json_t *reply = NULL, *named;
     int rc;
 
     if (++s->builds > SESSION_MAX_BUILDS)
         return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
-    keep_sources(s, request);
+    named = keep_sources(s, request);
     run_slot(s, false);
     slot_take(s, &s->ev->build_slots);
     t0 = now_s();
-    rc = build_sim(request, &o, &r, e);
+    rc = build_sim(named, &o, &r, e);
+    json_decref(named);
     s->build_s += now_s() - t0;
     sem_post(&s->ev->build_slots);
     if (rc == 0) {
