@@ -2,8 +2,8 @@
 
     run.py BUILD [--all] [--jobs N] [WORD...]     only tests whose name contains one of the words
 
-Tests are BUILD/tests/*/test_* (cmocka), BUILD/fuzz/* (corpus replay), tests/*/test_*.py (unittest, under the Python that
-runner/ uses) and tests/*/test_*.sh; --all adds long_* of each kind. Standard library only.
+Tests are BUILD/tests/*/test_* (cmocka), BUILD/fuzz/* (corpus replay), tests/*/test_*.py (unittest or plain scripts, under the
+Python that runner/ uses) and tests/*/test_*.sh; --all adds long_* of each kind. Standard library only.
 """
 
 import argparse
@@ -43,6 +43,15 @@ def torch_python():
     return path if os.access(path, os.X_OK) else sys.executable
 
 
+def python_argv(path):
+    """unittest modules go through its discovery; a script of its own runs as it is and answers by its exit code."""
+    with open(path) as f:
+        if "unittest" not in f.read():
+            return [path]
+    folder, name = os.path.split(path)
+    return ["-m", "unittest", "discover", "-s", folder, "-p", name]
+
+
 def find(build, everything):
     kinds = ["test"] + (["long"] if everything else [])
     tests = []
@@ -53,9 +62,7 @@ def find(build, everything):
                 if os.path.exists(source):
                     tests.append((os.path.relpath(path, f"{build}/tests"), [path]))
         for path in sorted(glob.glob(f"{ROOT}/tests/*/{kind}_*.py")):
-            folder, name = os.path.split(path)
-            tests.append((os.path.relpath(path, f"{ROOT}/tests"),
-                          [torch_python(), "-B", "-m", "unittest", "discover", "-s", folder, "-p", name]))
+            tests.append((os.path.relpath(path, f"{ROOT}/tests"), [torch_python(), "-B"] + python_argv(path)))
         for path in sorted(glob.glob(f"{ROOT}/tests/*/{kind}_*.sh")):
             tests.append((os.path.relpath(path, f"{ROOT}/tests"), ["sh", path]))
     for path in sorted(glob.glob(f"{build}/fuzz/fuzz_*")):
