@@ -106,7 +106,7 @@ def main():
     a = a.parse_args()
     build = os.path.abspath(a.build)
     tests = [t for t in find(build, a.all) if not a.words or any(w in t[0] for w in a.words)]
-    times_path, cache = os.path.join(build, "test-times.json"), os.path.join(build, "test-cache")
+    times_path, cache = os.path.join(build, "test-times.json"), os.path.join(build, f"test-cache-{os.getpid()}")
     try:
         with open(times_path) as f:
             times = json.load(f)
