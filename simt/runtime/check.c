@@ -26,6 +26,7 @@ typedef uint64_t access_t;
 #define MULTI ((access_t)1 << 0)        /* several threads of one interval read it */
 #define MULTI_BLOCK ((access_t)1 << 1)  /* several blocks read it */
 #define ATOMIC_ACCESS ((access_t)1 << 2)
+#define MULTI_WARP ((access_t)1 << 29)  /* several threads, of more than one warp */
 #define BYTES_AT 3
 #define EPOCH_AT 7
 #define THREAD_AT 19
@@ -276,26 +277,46 @@ static bool unordered(access_t a, uint32_t first, int me, unsigned bytes, bool m
         return !(acquired && released[block_slot(iv)]);
     if (iv < interval || (t == me && !multi))
         return false;
-    return !(t / WARP == me / WARP && !multi && epoch_of(a) != (run.block.warp[me / WARP].epoch & EPOCH_MASK));
+    return t / WARP != me / WARP || (a & MULTI_WARP) || epoch_of(a) == (run.block.warp[me / WARP].epoch & EPOCH_MASK);
+}
+
+static access_t with_bytes(access_t a, unsigned bytes)
+{
+    return (a & ~((access_t)15 << BYTES_AT)) | (access_t)bytes << BYTES_AT;
+}
+
+/* A read joins the one on record. Where two readers share only some bytes, only those are kept: a record must never
+ * claim that a thread read what it did not. */
+static access_t joined(access_t r, access_t now, int me, bool *keep)
+{
+    unsigned overlap = bytes_of(r) & bytes_of(now);
+    bool one_warp = thread_of(r) / WARP == me / WARP && !(r & MULTI_WARP);
+
+    *keep = false;
+    if (interval_of(r) < interval)
+        return overlap && (interval_of(r) < block_first || (r & MULTI_BLOCK)) ? with_bytes(now, overlap) | MULTI_BLOCK : now;
+    if ((r & MULTI_BLOCK) && overlap)
+        now = with_bytes(now, overlap) | MULTI_BLOCK;
+    if (one_warp && epoch_of(r) != epoch_of(now)) /* a __syncwarp lies between */
+        return now;
+    if (r & MULTI) {
+        *keep = true;
+        return overlap && !one_warp ? r | MULTI_WARP : r;
+    }
+    if (thread_of(r) == me)
+        return now & MULTI_BLOCK ? now : with_bytes(now, bytes_of(r) | bytes_of(now));
+    return overlap ? with_bytes(now, overlap) | MULTI | (one_warp ? 0 : MULTI_WARP) : now;
 }
 
 static void note_read(struct cell *c, uint32_t first, access_t now, int32_t pc, int me)
 {
-    access_t r = c->read;
-    uint32_t iv = interval_of(r);
-    access_t keep = 0;
+    bool keep = false;
 
-    if (r && iv >= first) {
-        if (iv < block_first)
-            keep = MULTI_BLOCK;
-        else
-            keep = (r & MULTI_BLOCK) | (iv == interval ? r & MULTI : 0) |
-                   (iv == interval && thread_of(r) != me ? MULTI : 0);
-        if (iv == interval)
-            now |= (access_t)bytes_of(r) << BYTES_AT;
-    }
-    c->read = now | keep;
-    c->read_pc = pc;
+    if (c->read && interval_of(c->read) >= first)
+        now = joined(c->read, now, me, &keep);
+    c->read = now;
+    if (!keep)
+        c->read_pc = pc;
 }
 
 struct access {
@@ -327,7 +348,7 @@ static void track(struct cell *c, uint32_t first, const struct access *a, unsign
             finding("race", a->pc, true, "%s", message);
     } else if (a->write && !a->atomic &&
                (unordered(c->read, first, me, bytes, (c->read & MULTI) != 0) ||
-                ((c->read & MULTI_BLOCK) && interval_of(c->read) >= first && !acquired))) {
+                ((c->read & MULTI_BLOCK) && interval_of(c->read) >= first && (bytes_of(c->read) & bytes) && !acquired))) {
         race_message(a->addr, "write", c->read, c->read_pc, "read", message, sizeof message);
         defer(a->addr, a->bytes, a->pc, message);
     }
@@ -487,8 +508,9 @@ static inline bool seen(const struct cell *c, uint32_t settled, int me)
 {
     access_t r = c->read;
 
-    return interval_of(r) == interval && bytes_of(r) == 15 && ((r & MULTI) || thread_of(r) == me) &&
-           interval_of(c->write) <= settled;
+    return interval_of(r) == interval && bytes_of(r) == 15 && interval_of(c->write) <= settled &&
+           ((r & MULTI_WARP) || (((r & MULTI) || thread_of(r) == me) && thread_of(r) / WARP == me / WARP &&
+                                 epoch_of(r) == (run.block.warp[me / WARP].epoch & EPOCH_MASK)));
 }
 
 static inline bool seen_shared(int which, size_t offset, int me)

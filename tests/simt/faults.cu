@@ -246,6 +246,46 @@ __global__ void cleared(float *out, int n)
 }
 static void run_cleared() { cleared<<<2, 64>>>(device(64), 64); }
 
+/* Neighbours in one word: every thread reads and writes its own two bytes, across odd block borders too. */
+__global__ void in_place(unsigned short *p, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        p[i] = (unsigned short)(p[i] + i);
+}
+static void run_in_place() { in_place<<<3, 33>>>((unsigned short *)device(50), 99); }
+
+__global__ void broadcast(float *out)
+{
+    __shared__ float s[4];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    float v = 0;
+    for (int i = 0; i < 3; i++) {
+        if (lane == i)
+            s[warp] = (float)(i + v);
+        __syncwarp();
+        v += s[warp]; /* all lanes read it, then one writes again */
+        __syncwarp();
+    }
+    out[threadIdx.x] = v;
+}
+static void run_broadcast() { broadcast<<<1, 128>>>(device(128)); }
+
+__global__ void broadcast_unsynced(float *out)
+{
+    __shared__ float s[4];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    float v = 0;
+    for (int i = 0; i < 3; i++) {
+        if (lane == i)
+            s[warp] = (float)(i + v); /* expect: race */
+        __syncwarp();
+        v += s[warp]; /* expect: race */
+    }
+    out[threadIdx.x] = v;
+}
+static void run_broadcast_unsynced() { broadcast_unsynced<<<1, 128>>>(device(128)); }
+
 struct fault {
     const char *name;
     void (*run)();
@@ -255,4 +295,5 @@ extern "C" const fault faults[] = {
     F(off_by_one), F(before), F(shared_overrun), F(null_pointer), F(host_pointer), F(misaligned), F(no_barrier),
     F(one_barrier), F(block_copy), F(lost_update), F(across_blocks), F(warp_synchronous), F(half_filled), F(two_barriers),
     F(lanes_missing), F(not_in_mask), F(too_many_threads), F(empty_grid), F(too_much_shared), F(fat), F(copy_overrun),
-    F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes), F(cleared), {nullptr, nullptr}};
+    F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes), F(cleared),
+    F(in_place), F(broadcast), F(broadcast_unsynced), {nullptr, nullptr}};
