@@ -9,7 +9,7 @@
 
 #include "arena.h"
 
-enum { PAGE = 4096, ALIGN = 64, RED = 0xFB, QUARANTINE = 256, FRONT = 256 };
+enum { PAGE = 4096, ALIGN = 64, RED = 0xFB, QUARANTINE = 256, KEEP = 256 << 10, FRONT = 256 };
 
 struct arena_block {
     char *host;            /* first byte, host mapping */
@@ -154,11 +154,10 @@ static void retire(struct arena_block *b)
 
     if (A.gone[i].pages)
         madvise(A.gone[i].pages, A.gone[i].span, MADV_REMOVE);
-    A.gone[i].pages = b->pages, A.gone[i].span = b->span;
-    if (b->span > (1u << 20)) { // too much to keep
+    A.gone[i].pages = b->span <= KEEP ? b->pages : NULL; // the ring holds 64 MiB at most
+    A.gone[i].span = b->span;
+    if (b->span > KEEP)
         madvise(b->pages, b->span, MADV_REMOVE);
-        A.gone[i].pages = NULL;
-    }
 }
 
 void arena_free(struct arena_block *b)
@@ -170,7 +169,7 @@ void arena_free(struct arena_block *b)
         A.reg_drop(arena_to_device(b->host));
     if (A.open)
         block_protect(b, PROT_NONE);
-    if (b->span <= (1u << 20))
+    if (b->span <= KEEP)
         memset(b->pages, 0xFF, b->span);
     A.at[(b->host - A.host) / PAGE] = NULL;
     b->prev->next = b->next, b->next->prev = b->prev;

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#include <utime.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -287,12 +289,28 @@ static int system_includes(const char *cxx, struct buf *out, struct err *e)
     return 0;
 }
 
+/* build/lib of the checkout, $MUSACODER_LIB_DIR for other build folders; NULL without libsimt.so. */
+static char *lib_dir(struct err *e)
+{
+    const char *env = getenv("MUSACODER_LIB_DIR");
+    char *dir = env && *env ? xstrdup(env) : path_share("build/lib"), *so = path_join(dir, "libsimt.so");
+
+    if (!file_exists(so)) {
+        err_set(e, ERR_ENV, "'%s' is missing; run 'make'", so);
+        free(dir);
+        dir = NULL;
+    }
+    free(so);
+    return dir;
+}
+
 static int toolchain_make(struct toolchain *t, const char *cxx, struct err *e)
 {
     struct sha256 h;
     struct buf version, system;
-    char *bin;
 
+    if (!(t->libdir = lib_dir(e)))
+        return -1;
     buf_init(&version, 1024);
     if (compiler_version(cxx, &version, e) < 0)
         return buf_free(&version), -1;
@@ -303,8 +321,6 @@ static int toolchain_make(struct toolchain *t, const char *cxx, struct err *e)
     t->compiler = xstrdup(cxx);
     t->simt = path_share("simt/include");
     t->lite = path_share("litetorch/include");
-    bin = getenv("MUSACODER_LIB_DIR") ? xstrdup(getenv("MUSACODER_LIB_DIR")) : path_share("build/lib");
-    t->libdir = bin;
     sha256_start(&h);
     sha256_adds(&h, BUILD_SALT);
     sha256_adds(&h, cxx);
@@ -400,7 +416,7 @@ static int precompile(const struct toolchain *t, const char *dir, enum mode m, s
     mode_flags(&s, t, m);
     buf_addf(&s, "-c -x c++-header prefix.h -o prefix.tmp & %s ", t->compiler);
     mode_flags(&s, t, m);
-    buf_addf(&s, "-fno-sanitize=all -O1 -c %s/litetorch/module.cc -o module.o; wait; mv prefix.tmp prefix.h.gch; touch ready",
+    buf_addf(&s, "-fno-sanitize=all -O1 -g0 -c %s/litetorch/module.cc -o module.o; wait; mv prefix.tmp prefix.h.gch; touch ready",
              t->lite);
     rc = run_shell(s.p, 300, NULL, &r, e);
     if (rc == 0) {
@@ -411,6 +427,28 @@ static int precompile(const struct toolchain *t, const char *dir, enum mode m, s
     }
     buf_free(&s);
     return rc;
+}
+
+/* Each version of our headers leaves 150 MB behind: those of former days go when new ones are made. */
+static void drop_old_prefixes(const char *root)
+{
+    char **names, *ready, *dir;
+    struct stat st;
+    size_t n;
+
+    if (dir_list(root, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(names[i], "prefix-", 7))
+            continue;
+        dir = path_join(root, names[i]);
+        ready = path_join(dir, "ready");
+        if (stat(ready, &st) == 0 && time(NULL) - st.st_mtime > 3 * 86400)
+            dir_remove(dir, NULL);
+        free(ready);
+        free(dir);
+    }
+    names_free(names, n);
 }
 
 /* The folder with prefix.h, prefix.h.gch and module.o; caller frees. NULL on error. */
@@ -424,11 +462,14 @@ static char *prefix_dir(const struct toolchain *t, enum mode m, struct err *e)
     ready = path_join(dir, "ready");
     lock = path_join(dir, "lock");
     if (!file_exists(ready)) {
+        drop_old_prefixes(root);
         rc = dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_take(lock, e);
         rc = fd < 0 ? -1 : file_exists(ready) ? 0 : precompile(t, dir, m, e);
         if (fd >= 0)
             close(fd);
+    } else {
+        utime(ready, NULL); // in use
     }
     free(root);
     free(ready);
