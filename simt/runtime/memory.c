@@ -233,20 +233,26 @@ int cudaFree(void *p)
 {
     if (!p)
         return CUDA_OK;
-    if ((user_release ? user_release(p) : guarded_free(p)) < 0)
+    if (guarded_free(p) < 0 && (!user_release || user_release(p) < 0))
         return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
     return CUDA_OK;
 }
 
+/* Pinned and managed memory: open to both sides at any time. */
 int simt_malloc_host(void **p, size_t bytes)
 {
-    *p = malloc(bytes ? bytes : 1);
-    return *p ? CUDA_OK : CUDA_OUT_OF_MEMORY;
+    void *got = bytes <= (size_t)1 << 40 ? guarded_alloc(bytes ? bytes : 1) : NULL;
+
+    if (!got)
+        return device_error(CUDA_OUT_OF_MEMORY), CUDA_OUT_OF_MEMORY;
+    *p = got;
+    return CUDA_OK;
 }
 
 int cudaFreeHost(void *p)
 {
-    free(p);
+    if (p && guarded_free(p) < 0)
+        return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
     return CUDA_OK;
 }
 

@@ -656,6 +656,13 @@ static int check_host_api()
     wrong += cudaGetDevice(&dev) || dev != 0 || cudaGetDeviceProperties(&prop, 0) || prop.warpSize != 32 ||
              cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0) || sms != prop.multiProcessorCount ||
              cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, big_shared, 256, 0) || blocks != 8;
+    float *pinned, *managed;
+    wrong += cudaMallocHost(&pinned, 64 * sizeof(float)) || cudaMallocManaged(&managed, 64 * sizeof(float));
+    for (int i = 0; i < 64; i++)
+        pinned[i] = (float)i;
+    scale<<<1, 64>>>(pinned, managed, 2.0f, 64);
+    wrong += cudaDeviceSynchronize() != cudaSuccess || managed[63] != 126.0f;
+    wrong += cudaFreeHost(pinned) || cudaFree(managed);
     cudaStreamDestroy(stream), cudaEventDestroy(start), cudaEventDestroy(stop);
     return wrong + (cudaSetDevice(1) != cudaErrorInvalidDevice) + (cudaGetLastError() != cudaErrorInvalidDevice);
 }

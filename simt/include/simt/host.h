@@ -151,7 +151,7 @@ cudaError_t simt_launch_unsupported(const char *what);
 
 template <class T> static inline cudaError_t cudaMalloc(T **p, size_t bytes) { return simt_malloc((void **)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocAsync(T **p, size_t bytes, cudaStream_t) { return simt_malloc((void **)p, bytes); }
-template <class T> static inline cudaError_t cudaMallocManaged(T **p, size_t bytes, unsigned = 1) { return simt_malloc((void **)p, bytes); }
+template <class T> static inline cudaError_t cudaMallocManaged(T **p, size_t bytes, unsigned = 1) { return simt_malloc_host((void **)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes, unsigned = 0) { return simt_malloc_host((void **)p, bytes); }
 template <class T> static inline cudaError_t cudaHostAlloc(T **p, size_t bytes, unsigned) { return simt_malloc_host((void **)p, bytes); }
 static inline cudaError_t cudaFreeAsync(void *p, cudaStream_t) { return cudaFree(p); }
