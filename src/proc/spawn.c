@@ -1,5 +1,9 @@
 /* spawn.c - see spawn.h. The child shares our memory until exec (as vfork), so it is cheap however large we are, may
  * come from a process with threads, and reports its errno by just writing it. It must not allocate. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include "proc/spawn.h"
 
 #include <errno.h>
@@ -94,6 +98,9 @@ int spawn(const struct spawn *s, pid_t *ret_pid, struct err *e)
 
     if (stack == MAP_FAILED)
         return err_sys(e, "cannot start '%s'", s->path);
+#ifdef __SANITIZE_ADDRESS__ /* what an earlier child left of its frames at this address */
+    __asan_unpoison_memory_region(stack, size);
+#endif
     snprintf(c.uid_map, sizeof c.uid_map, "0 %u 1", (unsigned)geteuid());
     snprintf(c.gid_map, sizeof c.gid_map, "0 %u 1", (unsigned)getegid());
     sigfillset(&all);
