@@ -5,14 +5,18 @@
 
 #include "simt/small_float.h"
 
+#if defined(__clang__) /* before 15 it has no half type on x86-64 */
+unsigned short simt_narrow_f16(float v) SIMT_SYM("narrow_f16");
+float simt_widen_f16(unsigned short x) SIMT_SYM("widen_f16");
+#else
 #if defined(__aarch64__)
 typedef __fp16 simt_f16;
 #else
 typedef _Float16 simt_f16;
 #endif
-
 SIMT_INLINE unsigned short simt_narrow_f16(float v) { return __builtin_bit_cast(unsigned short, (simt_f16)v); }
 SIMT_INLINE float simt_widen_f16(unsigned short x) { return (float)__builtin_bit_cast(simt_f16, x); }
+#endif
 
 struct __half_raw {
     unsigned short x;

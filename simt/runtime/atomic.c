@@ -62,6 +62,23 @@ typedef __fp16 f16;
 typedef _Float16 f16;
 #endif
 
+uint16_t simt_narrow_f16(float v); /* for compilers without the type */
+float simt_widen_f16(uint16_t bits);
+
+uint16_t simt_narrow_f16(float v)
+{
+    union { f16 v; uint16_t bits; } x = {(f16)v};
+
+    return x.bits;
+}
+
+float simt_widen_f16(uint16_t bits)
+{
+    union { uint16_t bits; f16 v; } x = {bits};
+
+    return (float)x.v;
+}
+
 static uint16_t add_f16(uint16_t a, uint16_t b)
 {
     union { uint16_t bits; f16 v; } x = {a}, y = {b};

@@ -473,6 +473,14 @@ static struct range *find_range(uintptr_t addr)
     return r;
 }
 
+/* threadIdx and the like; gcc leaves constants alone, clang asks about them too. */
+static bool is_builtin_variable(uintptr_t addr)
+{
+    return addr - (uintptr_t)&threadIdx < sizeof threadIdx || addr - (uintptr_t)&blockIdx < sizeof blockIdx ||
+           addr - (uintptr_t)&blockDim < sizeof blockDim || addr - (uintptr_t)&gridDim < sizeof gridDim ||
+           addr - (uintptr_t)&warpSize < sizeof warpSize;
+}
+
 static void access_memory(const struct access *a)
 {
     uintptr_t shared = (uintptr_t)simt_dynamic_shared, fixed = (uintptr_t)run.shared_lo;
@@ -491,7 +499,7 @@ static void access_memory(const struct access *a)
     else if (a->addr - module_data.lo < module_data.hi - module_data.lo)
         access_range(&module_data, a);
     else if (a->addr - (uintptr_t)run.launch->ctx >= run.launch->ctx_bytes &&
-             a->addr - (uintptr_t)run.current->stack >= FIBER_STACK)
+             a->addr - (uintptr_t)run.current->stack >= FIBER_STACK && !is_builtin_variable(a->addr))
         access_nowhere(a);
 }
 

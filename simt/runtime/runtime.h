@@ -93,6 +93,7 @@ extern struct run run;
 
 struct simt_dim3u { unsigned x, y, z; };
 extern struct simt_dim3u threadIdx, blockIdx, blockDim, gridDim;
+extern const int warpSize;
 extern const struct simt_dim3u *thread_index; /* by linear index in the block */
 
 static inline int this_thread(void)
