@@ -14,7 +14,7 @@ EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "bu
 
 
 # Builds may be shared by test runs, verdicts may not: judge() passes --no-cache.
-os.environ["MUSACODER_CACHE_DIR"] = os.path.join(os.path.dirname(EXE), "test-cache")
+os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
 
 
 def musacoder(*args, stdin=None):
