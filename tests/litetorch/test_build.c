@@ -283,6 +283,9 @@ static int serve(void)
     json_object_set_new(reply, "ms", json_real(r.ms));
     json_object_set_new(reply, "cached", json_boolean(r.cached));
     json_dumpf(reply, stdout, 0);
+    json_decref(reply);
+    json_decref(q);
+    build_result_free(&r);
     return 0;
 }
 
@@ -295,7 +298,10 @@ static int make_cache(void **s)
 
 static int drop_cache(void **s)
 {
-    return dir_remove(cache, NULL);
+    int rc = dir_remove(cache, NULL);
+
+    free(cache);
+    return rc;
 }
 
 int main(int argc, char **argv)
