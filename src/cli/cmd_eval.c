@@ -27,7 +27,7 @@ static const struct opt rows[] = {
     {"eval", "max-elements", OPT_INT, "4194304", "largest tensor of a task on sim; see 'musacoder shrink'"},
     {"eval", "jobs", OPT_INT, "0", "candidates that run at once; 0 = one per CPU"},
     {"eval", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
-    {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer"},
+    {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges afresh"},
     {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},
     {"eval", "worker", OPT_BOOL, "false", "serve a verdict queue until its owner goes away"},
     {"eval", "queue", OPT_STR, NULL, "the queue file of --worker"},
