@@ -29,5 +29,5 @@ if [ -n "${PYTHON_FROM:-}" ]; then
 fi
 env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" no_proxy="${no_proxy:-}" \
-    PIP_INDEX_URL="${PIP_INDEX_URL:-}" \
+    PIP_INDEX_URL="${PIP_INDEX_URL:-}" PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     chroot "$root" sh -c "cd /root/musacoder && make $target"
