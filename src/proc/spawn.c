@@ -1,9 +1,5 @@
 /* spawn.c - see spawn.h. The child shares our memory until exec (as vfork), so it is cheap however large we are, may
  * come from a process with threads, and reports its errno by just writing it. It must not allocate. */
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#endif
-
 #include "proc/spawn.h"
 
 #include <errno.h>
@@ -23,6 +19,7 @@ struct child {
     char uid_map[32], gid_map[32];
     pid_t parent;
     int error;
+    int report; /* -1; in a build with AddressSanitizer a pipe for the error */
 };
 
 static int write_text(const char *path, const char *text)
@@ -47,18 +44,23 @@ static int map_user(const struct child *c)
                : 0;
 }
 
-static int place_fds(const struct spawn *s)
+static int place_fds(struct child *c)
 {
-    int high[8];
+    const struct spawn *s = c->s;
+    int high[8], first = s->n_fds;
 
     for (int i = 0; i < s->n_fds; i++)
         if ((high[i] = fcntl(s->fds[i], F_DUPFD, 16)) < 0)
             return -1;
+    if (c->report >= 0 && (c->report = fcntl(c->report, F_DUPFD, 16)) < 0)
+        return -1;
     for (int i = 0; i < s->n_fds; i++)
         if (dup2(high[i], i) < 0)
             return -1;
-    if (syscall(SYS_close_range, (unsigned)s->n_fds, ~0u, 0u) < 0)
-        for (int i = s->n_fds; i < 1024; i++)
+    if (c->report >= 0 && (c->report = dup3(c->report, first++, O_CLOEXEC)) < 0)
+        return -1;
+    if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) < 0)
+        for (int i = first; i < 1024; i++)
             close(i);
     return 0;
 }
@@ -79,37 +81,65 @@ static int child_main(void *arg)
         goto fail;
     if (map_user(c) < 0 || (s->cgroup && jail_cgroup_add(s->cgroup, 0) < 0))
         goto fail;
-    if ((s->cwd && chdir(s->cwd) < 0) || place_fds(s) < 0)
+    if ((s->cwd && chdir(s->cwd) < 0) || place_fds(c) < 0)
         goto fail;
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(s->path, s->argv, s->env);
 fail:
     c->error = errno ? errno : EINVAL;
+    if (c->report >= 0 && write(c->report, &c->error, sizeof c->error) < 0)
+        _exit(125);
     _exit(126);
 }
 
-int spawn(const struct spawn *s, pid_t *ret_pid, struct err *e)
+#ifdef __SANITIZE_ADDRESS__
+/* AddressSanitizer keeps books on stacks and memory that a child sharing them would upset: a copy, then, and a pipe. */
+static pid_t begin(struct child *c, int ns_flags)
 {
-    struct child c = {.s = s, .parent = getpid()};
+    int p[2], error;
+    pid_t pid;
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -1;
+    c->report = p[1];
+    pid = (pid_t)syscall(SYS_clone, SIGCHLD | ns_flags, NULL, NULL, NULL, NULL);
+    if (pid == 0)
+        child_main(c);
+    close(p[1]);
+    if (pid > 0 && read(p[0], &error, sizeof error) == sizeof error)
+        c->error = error;
+    close(p[0]);
+    return pid;
+}
+#else
+static pid_t begin(struct child *c, int ns_flags)
+{
     size_t size = 256 << 10;
     char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    sigset_t all, old;
     pid_t pid;
 
     if (stack == MAP_FAILED)
-        return err_sys(e, "cannot start '%s'", s->path);
-#ifdef __SANITIZE_ADDRESS__ /* what an earlier child left of its frames at this address */
-    __asan_unpoison_memory_region(stack, size);
+        return -1;
+    pid = clone(child_main, stack + size, CLONE_VM | CLONE_VFORK | SIGCHLD | ns_flags, c);
+    munmap(stack, size);
+    return pid;
+}
 #endif
+
+int spawn(const struct spawn *s, pid_t *ret_pid, struct err *e)
+{
+    struct child c = {.s = s, .parent = getpid(), .report = -1};
+    sigset_t all, old;
+    pid_t pid;
+
     snprintf(c.uid_map, sizeof c.uid_map, "0 %u 1", (unsigned)geteuid());
     snprintf(c.gid_map, sizeof c.gid_map, "0 %u 1", (unsigned)getegid());
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* no handler of ours may run in the child */
-    pid = clone(child_main, stack + size, CLONE_VM | CLONE_VFORK | SIGCHLD | s->ns_flags, &c);
+    pid = begin(&c, s->ns_flags);
     if (pid < 0)
         c.error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    munmap(stack, size);
     if (c.error) {
         if (pid > 0)
             waitpid(pid, NULL, 0);
