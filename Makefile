@@ -159,8 +159,8 @@ fuzz:
 	  $(RECURSE) -s -j$(NPROC) B=build-fuzz CC=clang OMP= OPT="-O1 -g" SAN="-fsanitize=fuzzer-no-link,address" fuzz-programs && \
 	  for f in build-fuzz/libfuzzer/*; do n=$$(basename $$f | sed s/fuzz_//); c=build-fuzz/corpus/$$n; mkdir -p $$c; \
 	    set -- $$c; [ -d tests/fuzz/corpus/$$n ] && set -- $$c tests/fuzz/corpus/$$n; \
-	    echo "fuzz $$n"; $$f -max_total_time=$(SECONDS) -max_len=65536 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 \
-	      -artifact_prefix=build-fuzz/ "$$@" || exit 1; done
+	    echo "fuzz $$n"; $$f -max_total_time=$(SECONDS) -max_len=65536 -rss_limit_mb=2048 -verbosity=0 \
+	      -artifact_prefix=build-fuzz/ "$$@" 2>build-fuzz/log || { tail -40 build-fuzz/log; exit 1; }; done
 
 .PHONY: fuzz-programs
 fuzz-programs: $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(wildcard tests/fuzz/fuzz_*.c))
