@@ -278,8 +278,11 @@ int jail_start(const char *plan, size_t n_plan, char *const *argv, char *const *
 int jail_enter(pid_t box, struct err *e)
 {
     static const char *const names[] = {"user", "mnt", "pid", "net", "ipc", "uts"};
-    int fds[6], rc = 0;
+    int fds[6], rc = 0, root;
+    char root_path[64];
 
+    snprintf(root_path, sizeof root_path, "/proc/%d/root", (int)box);
+    root = open(root_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; i < 6; i++) {
         char path[64], own[64];
         struct stat a, b;
@@ -297,6 +300,11 @@ int jail_enter(pid_t box, struct err *e)
         if (fds[i] >= 0)
             close(fds[i]);
     }
+    /* joining a mount namespace means its first root; process 1 may have moved on with chroot */
+    if (rc == 0 && (root < 0 || fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0))
+        rc = err_sys(e, "cannot enter the jail's root");
+    if (root >= 0)
+        close(root);
     return rc;
 }
 

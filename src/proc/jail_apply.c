@@ -78,8 +78,8 @@ static int run_line(int argc, char **argv, void *ctx, struct err *e)
 
 /* Outer half ---------------------------------------------------------------------------------------------------- */
 
-#define NEW "/newroot"
-#define OLD "/oldroot"
+static const char *NEW = "/newroot", *OLD = "/oldroot"; /* where the new and the old root are while we build */
+static int chrooted; /* we are in a chroot, where pivot_root is refused */
 
 static char *at(const char *root, const char *path)
 {
@@ -172,19 +172,37 @@ static int bind_path(const char *src, const char *dst, int rdonly, int nodev, st
     return rc;
 }
 
+/* Under a plain chroot (a build root, some containers) pivot_root is refused: then the new root is made under /mnt
+ * and entered with chroot, which holds because no capability, no chroot(2) and no descriptor of a folder outside is
+ * left to what runs inside. */
+static int root_in_chroot(const char *opts, struct err *e)
+{
+    umount2("/tmp" "/newroot", MNT_DETACH);
+    umount2("/tmp", MNT_DETACH);
+    if (mount("tmpfs", "/mnt", "tmpfs", MS_NOSUID | MS_NODEV, opts) < 0 || mkdir("/mnt/newroot", 0755) < 0 ||
+        mount("/mnt/newroot", "/mnt/newroot", NULL, MS_BIND | MS_REC | MS_SILENT, NULL) < 0)
+        return err_sys(e, "jail: cannot pivot to a new root, nor make one in /mnt");
+    NEW = "/mnt/newroot";
+    OLD = "";
+    chrooted = 1;
+    return 0;
+}
+
 static int op_root(char **a, struct err *e)
 {
     char opts[96];
 
-    if (mount(NULL, "/", NULL, MS_SILENT | MS_SLAVE | MS_REC, NULL) < 0)
+    if (mount(NULL, "/", NULL, MS_SILENT | MS_SLAVE | MS_REC, NULL) < 0 && errno != EINVAL) /* EINVAL: a chroot */
         return err_sys(e, "jail: cannot detach the mounts");
     snprintf(opts, sizeof opts, "mode=0755,size=%s,nr_inodes=4096", a[0]);
     if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, opts) < 0)
         return err_sys(e, "jail: cannot mount a root");
-    if (mkdir("/tmp" NEW, 0755) < 0 || mount("/tmp" NEW, "/tmp" NEW, NULL, MS_BIND | MS_REC | MS_SILENT, NULL) < 0 ||
-        mkdir("/tmp" OLD, 0755) < 0 || syscall(SYS_pivot_root, "/tmp", "/tmp" OLD) < 0 || chdir("/") < 0)
-        return err_sys(e, "jail: cannot pivot to a new root");
-    return 0;
+    if (mkdir("/tmp/newroot", 0755) < 0 || mount("/tmp/newroot", "/tmp/newroot", NULL, MS_BIND | MS_REC | MS_SILENT, NULL) < 0 ||
+        mkdir("/tmp/oldroot", 0755) < 0)
+        return err_sys(e, "jail: cannot make a new root");
+    if (syscall(SYS_pivot_root, "/tmp", "/tmp/oldroot") < 0)
+        return errno == EINVAL ? root_in_chroot(opts, e) : err_sys(e, "jail: cannot pivot to a new root");
+    return chdir("/") < 0 ? err_sys(e, "jail: cannot enter the new root") : 0;
 }
 
 static int op_tmpfs(char **a, struct err *e)
@@ -273,6 +291,12 @@ static int op_file(char **a, struct err *e)
 static int op_seal(char **a, struct err *e)
 {
     (void)a;
+    if (chrooted) {
+        if (mount(NULL, NEW, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0 || chdir(NEW) < 0 ||
+            chroot(".") < 0 || chdir("/") < 0)
+            return err_sys(e, "jail: cannot enter the new root");
+        return 0;
+    }
     if (umount2(OLD, MNT_DETACH) < 0 || chdir(NEW) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
         umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return err_sys(e, "jail: cannot leave the old root");
