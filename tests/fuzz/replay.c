@@ -14,7 +14,7 @@ static unsigned long runs;
 /* An exact allocation: reading one byte too far is then visible to the sanitizer. */
 static void one(const uint8_t *data, size_t n)
 {
-    uint8_t *p = malloc(n ? n : 1);
+    uint8_t *p = calloc(n ? n : 1, 1);
 
     memcpy(p, data, n);
     LLVMFuzzerTestOneInput(p, n);
