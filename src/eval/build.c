@@ -49,6 +49,7 @@ struct request {
     struct buf flags; /* the candidate's -D and -U, shell-quoted */
     struct buf main_cpp, cuda_cu;
     bool bare;        /* no_implicit_headers */
+    bool joined;      /* the cpp sources only declare: both halves may be one translation unit, in half the time */
 };
 
 static const char *text_at(const json_t *list, size_t i)
@@ -182,6 +183,15 @@ static json_t *function_table(const json_t *f)
     return t;
 }
 
+/* Prototypes and nothing else. Whatever could mean something different behind the kernels' text says no. */
+static bool only_declares(const json_t *sources)
+{
+    for (size_t i = 0; i < json_array_size(sources); i++)
+        if (strpbrk(text_at(sources, i), "{}=#\"'/\\") || strstr(text_at(sources, i), "static"))
+            return false;
+    return json_array_size(sources) > 0;
+}
+
 static int request_read(const json_t *req, struct request *r, struct err *e)
 {
     const json_t *cflags, *cuda_flags;
@@ -207,6 +217,7 @@ static int request_read(const json_t *req, struct request *r, struct err *e)
     table = function_table(json_object_get(req, "functions"));
     if (table)
         add_binding(&r->main_cpp, table);
+    r->joined = table && json_array_size(r->cuda) && only_declares(r->cpp);
     json_decref(table);
     if (rc == 0 && (r->main_cpp.cut || r->cuda_cu.cut))
         return err_set(e, ERR_INPUT, "the sources are larger than %u MiB", MAX_SOURCE >> 20);
@@ -498,35 +509,60 @@ int build_prepare(const struct build_opts *o, struct err *e)
 
 /* ---- compiling ---- */
 
-/* Both halves at once, each with its own log, then the link: one jail for all of it. */
+static void add_compile(struct buf *s, const struct toolchain *t, const struct request *r, const char *prefix, enum mode m,
+                        const char *source, int part)
+{
+    buf_addf(s, "%s ", t->compiler);
+    mode_flags(s, t, m);
+    buf_addf(s, "-include %s/prefix.h %s -c %s -o part%d.o >part%d.log 2>&1", prefix, r->flags.p, source, part, part);
+}
+
+/* Both halves at once, each with its own log, then the link: one jail for all of it. Where they can be one unit, that
+ * is tried first; torch compiles them apart, so only that decides what is an error. */
 static void write_script(struct buf *s, const struct toolchain *t, const struct request *r, const char *dir,
                          char *const prefix[2], enum mode kernels)
 {
     buf_addf(s, "cd '%s'\n", dir);
+    if (r->joined) {
+        buf_adds(s, "if ! ");
+        add_compile(s, t, r, prefix[1], kernels, "joined.cu", 1);
+        buf_adds(s, "; then rm -f part1.o\n");
+    }
     for (int i = 0; i < 2; i++) {
         if (i == 1 && !json_array_size(r->cuda))
             break;
-        buf_adds(s, t->compiler);
-        buf_addc(s, ' ');
-        mode_flags(s, t, i ? kernels : MODE_HOST);
-        buf_addf(s, "-include %s/prefix.h %s ", prefix[i], r->flags.p);
-        buf_addf(s, "-c %s -o part%d.o >part%d.log 2>&1 & p%d=$!\n", i ? "cuda.cu" : "main.cpp", i, i, i);
+        add_compile(s, t, r, prefix[i], i ? kernels : MODE_HOST, i ? "cuda.cu" : "main.cpp", i);
+        buf_addf(s, " & p%d=$!\n", i);
     }
-    buf_adds(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
-                "[ $r0 = 0 ] && [ $r1 = 0 ] || exit 10\n");
+    buf_addf(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
+                "[ $r0 = 0 ] && [ $r1 = 0 ] || exit 10\n%s", r->joined ? "fi\n" : "");
     buf_addf(s, "%s -shared -o module.so part*.o %s/module.o -L%s -lsimt -Wl,-z,defs -Wl,-Bsymbolic "
                 "-Wl,--build-id=none >link.log 2>&1 || exit 11\n", t->compiler, prefix[0], t->libdir);
 }
 
+static int write_source(const char *dir, const char *name, const struct buf *text, struct err *e)
+{
+    char *path = path_join(dir, name);
+    int rc = file_write(path, text->p, text->n, e);
+
+    free(path);
+    return rc;
+}
+
 static int write_sources(const struct request *r, const char *dir, struct err *e)
 {
-    char *main_cpp = path_join(dir, "main.cpp"), *cuda_cu = path_join(dir, "cuda.cu");
-    int rc = file_write(main_cpp, r->main_cpp.p, r->main_cpp.n, e);
+    struct buf joined;
+    int rc = write_source(dir, "main.cpp", &r->main_cpp, e);
 
     if (rc == 0)
-        rc = file_write(cuda_cu, r->cuda_cu.p, r->cuda_cu.n, e);
-    free(main_cpp);
-    free(cuda_cu);
+        rc = write_source(dir, "cuda.cu", &r->cuda_cu, e);
+    if (rc == 0 && r->joined) {
+        buf_init(&joined, 2 * MAX_SOURCE);
+        buf_add(&joined, r->cuda_cu.p, r->cuda_cu.n);
+        buf_add(&joined, r->main_cpp.p, r->main_cpp.n);
+        rc = write_source(dir, "joined.cu", &joined, e);
+        buf_free(&joined);
+    }
     return rc;
 }
 
