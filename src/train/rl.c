@@ -504,6 +504,7 @@ int rl_run(const struct rl_options *o, struct err *e)
     own.schedule.steps = o->steps;
     own.policy.temperature = o->temperature;
     own.policy.norm = o->max_new;
+    own.seed ^= hash64(o->stage, strlen(o->stage), 0); // two stages of one recipe see other prompts and samples
     if (check(o, e) < 0 || (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) || dir_make(o->out, e) < 0)
         return -1;
     bdr_init(&s.bdr, (size_t)(o->bdr_size > 0 ? o->bdr_size : 0));
