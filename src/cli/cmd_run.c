@@ -130,11 +130,19 @@ static json_t *meaning(const struct run_stage *s, const struct kind *k)
     return v;
 }
 
+/* How often to save and how many processes work change nothing in the result: a stage may go on with other values. */
+static const char *const no_meaning[] = {"save-every", "workers", "jobs"};
+
 static void set_key(struct run *r, struct run_stage *s, const struct kind *k, const json_t *what)
 {
-    char *text = json_text(what);
+    json_t *key = json_copy((json_t *)what);
     struct sha256 h;
+    char *text;
 
+    for (size_t i = 0; i < 3; i++)
+        json_object_del(key, no_meaning[i]);
+    text = json_text(key);
+    json_decref(key);
     sha256_start(&h);
     sha256_adds(&h, s->name);
     sha256_adds(&h, k->section);
