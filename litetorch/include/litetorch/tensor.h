@@ -487,7 +487,8 @@ LT_OPERATOR(+, "add") LT_OPERATOR(-, "sub") LT_OPERATOR(*, "mul") LT_OPERATOR(/,
 LT_OPERATOR(!=, "ne") LT_OPERATOR(<, "lt") LT_OPERATOR(<=, "le") LT_OPERATOR(>, "gt") LT_OPERATOR(>=, "ge")
 #undef LT_OPERATOR
 #define LT_OPERATOR(OP, name)                                                                                  \
-    inline Tensor &operator OP(Tensor &, lt::any b) { lt::refuse("at::" name, {b.line, b.file}); }
+    inline Tensor &operator OP(Tensor &, lt::any b) { lt::refuse("at::" name, {b.line, b.file}); }             \
+    inline Tensor &operator OP(Tensor &&, lt::any b) { lt::refuse("at::" name, {b.line, b.file}); }
 LT_OPERATOR(+=, "add_") LT_OPERATOR(-=, "sub_") LT_OPERATOR(*=, "mul_") LT_OPERATOR(/=, "div_")
 #undef LT_OPERATOR
 
