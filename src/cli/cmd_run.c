@@ -265,7 +265,8 @@ static int run_stage(struct run *r, struct run_stage *s, struct err *e)
         return err_set(e, ERR_STOP, "stopped before '%s'; run again to continue", s->name);
     log_info("== %s", s->name);
     if (run_timed(r->out, s->name, &m, call_command, s, e) < 0)
-        return err_prefix(e, "%s", s->name);
+        return e->kind == ERR_STOP ? err_set(e, ERR_STOP, "stopped in '%s'; the same command continues", s->name)
+                                   : err_prefix(e, "%s", s->name);
     format_duration(m.seconds, took, sizeof took);
     log_info("%s: done in %s", s->name, took);
     return 0;
