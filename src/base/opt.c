@@ -270,7 +270,7 @@ bool opts_has(const struct opts *o, const char *name)
 
 void opts_help(FILE *out, const struct opt *rows)
 {
-    static const char *const meta[] = {"", " N", " X", " TEXT", " WORD"};
+    static const char *const meta[] = {"", " N", " X", " TEXT", " WORD", " TEXT"};
     const char *section = NULL;
 
     for (; rows->name; rows++) {
