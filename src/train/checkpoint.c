@@ -89,6 +89,17 @@ char *checkpoint_latest(const char *run)
     return dir;
 }
 
+struct model *checkpoint_model(const char *folder, const char *start, struct err *e)
+{
+    struct model *m = model_load(folder ? folder : start, e);
+
+    if (m) {
+        free(m->dir);
+        m->dir = xstrdup(start);
+    }
+    return m;
+}
+
 int checkpoint_load(const char *folder, struct optim *o, json_t **ret_state, struct err *e)
 {
     char *optim = path_join(folder, "optim.safetensors"), *js = path_join(folder, "state.json");

@@ -20,7 +20,10 @@ int checkpoint_save(const char *run, int64_t step, const struct model *m, const 
 
 /* The folder of the latest checkpoint (caller frees), or NULL when there is none (no error). */
 char *checkpoint_latest(const char *run);
-/* Loads optimiser and state from a folder of checkpoint_latest; the model is loaded with model_load(folder). */
+/* The model of a checkpoint, or of 'start' when folder is NULL. Either way what a model folder carries besides the
+ * weights (tokenizer, unused tensors) comes from 'start' later on: checkpoints go away, the start stays. */
+struct model *checkpoint_model(const char *folder, const char *start, struct err *e);
+/* Loads optimiser and state from a folder of checkpoint_latest; see checkpoint_model for the model. */
 int checkpoint_load(const char *folder, struct optim *o, json_t **ret_state, struct err *e);
 
 /* A run folder belongs to one set of options: writes run/options.json the first time, later refuses other values

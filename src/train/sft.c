@@ -236,7 +236,7 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
     struct adamw_options ao = {.beta2 = 0.99, .weight_decay = o->weight_decay};
     struct train_limits lim = {.max_tokens = o->micro_tokens};
 
-    if (!(s->m = model_load(folder ? folder : o->model, e)))
+    if (!(s->m = checkpoint_model(folder, o->model, e)))
         return -1;
     if (tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
         return -1;

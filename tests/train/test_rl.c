@@ -60,6 +60,7 @@ static void killed_and_continued(void **state)
     fake_infra_every = 0;
     assert_true(kills > 0);
     assert_true(tiny_same_model(ma, mb));
+    assert_true(tiny_whole_model(ma));
     free(ma);
     free(mb);
     free(log_a);

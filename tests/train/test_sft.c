@@ -50,6 +50,7 @@ static void killed_and_continued(void **state)
     tiny_must(sft_run(&a, &e), &e);
     tiny_must(sft_run(&b, &e), &e);
     assert_true(tiny_same_model(ma, mb));
+    assert_true(tiny_whole_model(ma));
     assert_true(kills > 0);
     free(ma);
     free(mb);

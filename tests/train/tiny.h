@@ -13,6 +13,8 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "nn/model.h"
+#include "nn/tokenizer.h"
 #include "train/scratch.h"
 
 static char *tiny_dir;
@@ -84,6 +86,20 @@ static inline bool tiny_same_model(const char *a, const char *b)
     free(pa);
     free(pb);
     return same;
+}
+
+/* True when the folder is a whole model folder: weights and tokenizer. */
+static inline bool tiny_whole_model(const char *dir)
+{
+    struct err e = ERR_INIT;
+    struct tokenizer *t = tokenizer_load(dir, &e);
+    struct model *m = t ? model_load(dir, &e) : NULL;
+    bool ok = m != NULL;
+
+    if (m)
+        model_free(m);
+    tokenizer_free(t);
+    return ok;
 }
 
 /* Starts work(arg) in a child, waits until it has written another checkpoint into run, lets it go on for a moment and
