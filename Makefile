@@ -4,7 +4,7 @@
 B       ?= build
 CC      ?= cc
 CXX     ?= g++
-MODULES := base task proc store queue translate eval synth nn train bench
+MODULES := base task proc device store queue translate eval synth nn train bench
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
 
 OPT     ?= -O2 -g

@@ -7,42 +7,6 @@
 
 #include "base/json.h"
 
-static const struct {
-    const char *name;
-    uint8_t size, components;
-    bool is_float;
-} dtypes[DT_COUNT] = {
-    [DT_BOOL] = {"bool", 1, 1, false},      [DT_U8] = {"uint8", 1, 1, false},   [DT_I8] = {"int8", 1, 1, false},
-    [DT_I16] = {"int16", 2, 1, false},      [DT_I32] = {"int32", 4, 1, false},  [DT_I64] = {"int64", 8, 1, false},
-    [DT_F16] = {"float16", 2, 1, true},     [DT_BF16] = {"bfloat16", 2, 1, true}, [DT_F32] = {"float32", 4, 1, true},
-    [DT_F64] = {"float64", 8, 1, true},     [DT_C64] = {"complex64", 4, 2, true}, [DT_C128] = {"complex128", 8, 2, true},
-};
-
-int dt_parse(const char *name, enum dtype *ret)
-{
-    for (int d = 0; name && d < DT_COUNT; d++)
-        if (!strcmp(dtypes[d].name, name)) {
-            *ret = (enum dtype)d;
-            return 0;
-        }
-    return -1;
-}
-
-const char *dt_name(enum dtype d)
-{
-    return dtypes[d].name;
-}
-
-size_t dt_size(enum dtype d)
-{
-    return dtypes[d].size;
-}
-
-bool dt_is_float(enum dtype d)
-{
-    return dtypes[d].is_float;
-}
-
 bool tree_is_tensor(const json_t *node)
 {
     return json_is_object(node) && !strcmp(json_str(node, "t", ""), "tensor");
@@ -66,8 +30,8 @@ int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct 
         t.shape[i] = d;
         t.n *= d;
     }
-    t.n *= dtypes[t.dtype].components;
-    if (offset < 0 || nbytes != t.n * dtypes[t.dtype].size || (uint64_t)offset > blob_n ||
+    t.n *= dt_components(t.dtype);
+    if (offset < 0 || nbytes != t.n * (int64_t)dt_size(t.dtype) || (uint64_t)offset > blob_n ||
         (uint64_t)nbytes > blob_n - (uint64_t)offset)
         return err_set(e, ERR_INPUT, "tensor whose bytes do not fit its shape");
     t.data = blob ? blob + offset : (const uint8_t *)"";
@@ -94,7 +58,7 @@ static double bf16_value(uint16_t h)
 
 int64_t tensor_int_at(const struct tensor *t, int64_t i)
 {
-    const uint8_t *p = t->data + (size_t)i * dtypes[t->dtype].size;
+    const uint8_t *p = t->data + (size_t)i * dt_size(t->dtype);
     int16_t s;
     int32_t w;
     int64_t l;
@@ -112,7 +76,7 @@ int64_t tensor_int_at(const struct tensor *t, int64_t i)
 
 double tensor_at(const struct tensor *t, int64_t i)
 {
-    const uint8_t *p = t->data + (size_t)i * dtypes[t->dtype].size;
+    const uint8_t *p = t->data + (size_t)i * dt_size(t->dtype);
     uint16_t h;
     float f;
     double d;

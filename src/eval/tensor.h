@@ -8,11 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/err.h"
 
 #define TENSOR_MAX_DIMS 16
-
-enum dtype { DT_BOOL, DT_U8, DT_I8, DT_I16, DT_I32, DT_I64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128, DT_COUNT };
 
 struct tensor {
     enum dtype dtype;
@@ -21,11 +20,6 @@ struct tensor {
     int64_t n;          /* elements; a complex number counts as two */
     const uint8_t *data; /* n * dt_size bytes, any alignment */
 };
-
-int dt_parse(const char *name, enum dtype *ret); /* "float32" and so on; -1 if unknown */
-const char *dt_name(enum dtype d);
-size_t dt_size(enum dtype d); /* of one real component */
-bool dt_is_float(enum dtype d); /* complex included */
 
 /* Describes one {"t":"tensor"} node over its blob; ERR_INPUT if shape, size and offset do not fit together. */
 int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct tensor *ret, struct err *e);

@@ -12,15 +12,16 @@ SEES = {
     "base": [],
     "task": ["base"],
     "proc": ["base", "task"],
+    "device": ["base"],
     "store": ["base", "task"],
     "translate": ["base", "task"],
     "queue": ["base", "task", "proc", "store", "translate"],
-    "eval": ["base", "task", "proc", "store", "translate", "queue"],
+    "eval": ["base", "task", "proc", "device", "store", "translate", "queue"],
     "bench": ["base", "task", "proc", "store", "queue", "nn"],
     "nn": ["base", "task"],
     "train": ["base", "task", "store", "queue", "nn"],
     "synth": ["base", "task", "queue", "store"],
-    "cli": ["base", "task", "proc", "store", "translate", "queue", "eval", "bench", "nn", "train", "synth"],
+    "cli": ["base", "task", "proc", "device", "store", "translate", "queue", "eval", "bench", "nn", "train", "synth"],
 }
 
 
