@@ -233,6 +233,90 @@ static void plain_quotes(struct buf *b)
     b->p[k] = 0;
 }
 
+/* ---- speed ---- */
+
+static void add_short(struct buf *b, double x)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.3g", x);
+    buf_adds(b, text);
+}
+
+/* "1.31x of eager (95 % CI 1.27-1.34)" */
+static void say_speedup(const json_t *perf, const char *baseline, const char *name, struct buf *b)
+{
+    const json_t *ci;
+    char key[64];
+
+    snprintf(key, sizeof key, "speedup_%s", baseline);
+    add_short(b, json_num_value(json_object_get(perf, key)));
+    buf_addf(b, "x of %s", name);
+    snprintf(key, sizeof key, "speedup_%s_ci", baseline);
+    ci = json_object_get(perf, key);
+    if (json_array_size(ci) == 2)
+        buf_addf(b, " (95 %% CI %.2f-%.2f)", json_num_value(json_array_get(ci, 0)), json_num_value(json_array_get(ci, 1)));
+}
+
+static void say_roofline(const json_t *perf, struct buf *b)
+{
+    bool memory = !strcmp(json_str(perf, "bound", ""), "memory");
+    double peak = json_num_value(json_object_get(perf, memory ? "bandwidth_peak" : "flops_peak")),
+           share = json_num_value(json_object_get(perf, "roofline_share"));
+
+    if (!isfinite(share) || !isfinite(peak))
+        return;
+    buf_addf(b, "; %.0f %% of the roofline: %s-bound, ", share * 100, memory ? "memory" : "compute");
+    add_short(b, share * peak / 1e12);
+    buf_adds(b, " of ");
+    add_short(b, peak / 1e12);
+    buf_adds(b, memory ? " TB/s" : " TFLOP/s");
+}
+
+static void say_distrust(const json_t *perf, const char *why, struct buf *b)
+{
+    const json_t *clocks = json_object_get(perf, "clocks");
+
+    if (!strcmp(why, "clock_disagree"))
+        buf_addf(b, " The device events and the judge's clock differ by %.3g ms a call (margin %.3g ms): do all work on the "
+                    "current stream, inside forward.", fabs(json_num_value(json_object_get(clocks, "gap_ms"))),
+                 json_num_value(json_object_get(clocks, "margin_ms")));
+    else if (!strcmp(why, "below_roofline"))
+        buf_addf(b, " No program can read the inputs and write the outputs in less than %.3g ms.",
+                 json_num_value(json_object_get(perf, "floor_ms")));
+    else if (!strcmp(why, "output_wrong"))
+        buf_adds(b, " Outputs of timed calls are wrong or not the ones that were there when the call ended.");
+    else
+        buf_addf(b, " %s.", !strcmp(why, "throttled") ? "The device throttled" : !strcmp(why, "device_busy") ?
+                 "Someone else used the device" : "The task's inputs could not be made fresh for every call");
+}
+
+static void say_speed(const json_t *perf, struct buf *b)
+{
+    const json_t *why;
+    size_t i;
+
+    buf_adds(b, "Speed: ");
+    add_short(b, json_num_value(json_object_get(perf, "candidate_ms")));
+    buf_adds(b, " ms");
+    if (!json_flag(perf, "trusted", false)) {
+        buf_adds(b, ", not accepted.");
+        json_array_foreach(json_object_get(perf, "reasons"), i, why)
+            say_distrust(perf, json_string_value(why) ? json_string_value(why) : "", b);
+        return;
+    }
+    buf_adds(b, ", ");
+    say_speedup(perf, "eager", "eager", b);
+    if (json_is_number(json_object_get(perf, "speedup_compile"))) {
+        buf_adds(b, ", ");
+        say_speedup(perf, "compile", "torch.compile", b);
+    }
+    say_roofline(perf, b);
+    buf_addc(b, '.');
+    if (json_is_string(json_object_get(perf, "compile_error")))
+        buf_addf(b, " torch.compile fails on this task (%.80s).", json_str(perf, "compile_error", ""));
+}
+
 void feedback_text(const json_t *verdict, struct buf *out)
 {
     const char *category = json_str(verdict, "category", "");
@@ -241,12 +325,26 @@ void feedback_text(const json_t *verdict, struct buf *out)
         buf_addf(out, "Passed: %lld of %lld trials match, all arithmetic in your own kernels.\n",
                  (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
                  (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
+    if (!strcmp(json_str(verdict, "status", ""), "passed") && json_is_object(json_object_get(verdict, "performance")))
+        say_speed(json_object_get(verdict, "performance"), out);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(table[i].category, category))
             table[i].say(verdict, out);
     while (out->n && out->p[out->n - 1] == '\n')
         out->p[--out->n] = 0;
     plain_quotes(out);
+}
+
+static void line_speed(const json_t *perf, struct buf *out)
+{
+    add_short(out, json_num_value(json_object_get(perf, "candidate_ms")));
+    buf_adds(out, " ms");
+    if (json_flag(perf, "trusted", false)) {
+        buf_adds(out, ", ");
+        say_speedup(perf, "eager", "eager", out);
+    } else {
+        buf_addf(out, " not accepted (%s)", json_string_value(json_array_get(json_object_get(perf, "reasons"), 0)));
+    }
 }
 
 void feedback_line(const json_t *verdict, struct buf *out)
@@ -257,6 +355,10 @@ void feedback_line(const json_t *verdict, struct buf *out)
     if (!r) {
         buf_addf(out, "%lld of %lld trials match", (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
                  (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
+        if (json_is_object(json_object_get(verdict, "performance"))) {
+            buf_adds(out, ", ");
+            line_speed(json_object_get(verdict, "performance"), out);
+        }
         return;
     }
     add_lines(out, json_str(r, "message", ""), 1, 200);

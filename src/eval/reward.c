@@ -2,18 +2,47 @@
 #include "eval/reward.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 
-static double speed_term(const json_t *verdict, struct reward_params p)
+/* The trusted section of a passed verdict; NULL if it has none. */
+static const json_t *trusted(const json_t *verdict)
 {
     const json_t *perf = json_object_get(verdict, "performance");
+
+    return json_is_object(perf) && json_flag(perf, "trusted", false) ? perf : NULL;
+}
+
+static double speed_term(const json_t *verdict, struct reward_params p)
+{
+    const json_t *perf = trusted(verdict);
     double nu = json_num_value(json_object_get(perf, "speedup_eager"));
 
-    if (!json_is_object(perf) || !json_flag(perf, "trusted", false) || !isfinite(nu))
+    if (!perf || !isfinite(nu))
         return 0;
     return p.lambda * fmin(fmax(nu - 1, 0), p.nu_max);
+}
+
+double reward_speedup_lower(const json_t *verdict, const char *baseline)
+{
+    const json_t *perf = trusted(verdict), *low;
+    char key[64];
+    double x;
+
+    if (!perf || strcmp(json_str(verdict, "status", ""), "passed"))
+        return NAN;
+    snprintf(key, sizeof key, "speedup_%s_ci", baseline);
+    low = json_array_get(json_object_get(perf, key), 0);
+    snprintf(key, sizeof key, "speedup_%s", baseline);
+    x = json_num_value(low ? low : json_object_get(perf, key));
+    return isfinite(x) ? x : NAN;
+}
+
+bool reward_is_faster(const json_t *verdict, const char *baseline, double threshold)
+{
+    return reward_speedup_lower(verdict, baseline) > threshold; /* false for NaN */
 }
 
 bool reward_of(const json_t *verdict, struct reward_params p, double *ret)

@@ -61,6 +61,40 @@ static void test_reward(void **state)
     assert_true(isnan(reward("{\"status\":\"infra\",\"category\":\"infra\"}")));
 }
 
+/* Faster Rate looks at the lower bound of a trusted speedup of a verdict that passed, and at nothing else. */
+static void test_faster(void **state)
+{
+    static const struct {
+        const char *text;
+        bool eager, compile;
+    } rows[] = {
+        {"{'status':'passed','performance':{'trusted':true,'speedup_eager':1.2,'speedup_eager_ci':[1.11,1.3],"
+         "'speedup_compile':1.2,'speedup_compile_ci':[1.09,1.31]}}", true, false},
+        {"{'status':'passed','performance':{'trusted':false,'speedup_eager':9,'speedup_eager_ci':[8,10]}}", false, false},
+        {"{'status':'failed','performance':{'trusted':true,'speedup_eager':9,'speedup_eager_ci':[8,10]}}", false, false},
+        {"{'status':'passed','performance':{'trusted':true,'speedup_eager':1.2,'speedup_compile':1.1}}", true, false},
+        {"{'status':'passed','performance':{'trusted':true,'speedup_eager':'inf','speedup_eager_ci':null,"
+         "'speedup_compile':null,'speedup_compile_ci':null}}", false, false},
+        {"{'status':'passed','performance':null}", false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct err e = ERR_INIT;
+        char *text = strdup(rows[i].text);
+        json_t *v;
+
+        for (char *p = text; *p; p++)
+            *p = *p == '\'' ? '"' : *p;
+        v = json_parse(text, strlen(text), "test", &e);
+        assert_non_null(v);
+        if (reward_is_faster(v, "eager", 1.1) != rows[i].eager || reward_is_faster(v, "compile", 1.1) != rows[i].compile)
+            fail_msg("row %zu: %g %g", i, reward_speedup_lower(v, "eager"), reward_speedup_lower(v, "compile"));
+        json_decref(v);
+        free(text);
+    }
+}
+
 /* ---- tolerance ---- */
 
 static struct tolerance strict(double n1, double n2, double max_abs, double m)
@@ -375,15 +409,64 @@ static void test_feedback_says(void **state)
     json_decref(v);
 }
 
+/* What a passed verdict says about its speed. */
+static void test_feedback_speed(void **state)
+{
+    static const struct {
+        const char *perf;
+        const char *want[4];
+        const char *not;
+    } rows[] = {
+        {"{'trusted':true,'candidate_ms':0.121,'speedup_eager':1.312,'speedup_eager_ci':[1.27,1.34],'speedup_compile':0.82,"
+         "'speedup_compile_ci':[0.8,0.84],'roofline_share':0.44,'bound':'memory','bandwidth':2.1e12,'bandwidth_peak':4.8e12,"
+         "'reasons':[]}",
+         {"0.121 ms", "1.31x of eager (95 % CI 1.27-1.34)", "0.82x of torch.compile", "44 % of the roofline: memory-bound, 2.11 of "
+          "4.8 TB/s"}, "not accepted"},
+        {"{'trusted':true,'candidate_ms':2,'speedup_eager':1,'speedup_eager_ci':null,'speedup_compile':null,'roofline_share':null,"
+         "'bound':null,'compile_error':'Unsupported','reasons':[]}",
+         {"2 ms", "1x of eager", "torch.compile fails on this task (Unsupported)"}, "roofline"},
+        {"{'trusted':false,'candidate_ms':0.004,'speedup_eager':20,'roofline_share':4,'bound':'memory','bandwidth':9e13,"
+         "'bandwidth_peak':4.8e12,'floor_ms':0.02,'clocks':{'gap_ms':0.08,'margin_ms':0.006},"
+         "'reasons':['clock_disagree','below_roofline']}",
+         {"not accepted", "0.08 ms", "0.02 ms"}, "20x"},
+    };
+    char text[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct err e = ERR_INIT;
+        struct buf b;
+        json_t *v;
+
+        snprintf(text, sizeof text, "{'status':'passed','category':null,'correctness':{'trials':5,'passed':5},'performance':%s}",
+                 rows[i].perf);
+        for (char *p = text; *p; p++)
+            *p = *p == '\'' ? '"' : *p;
+        v = json_parse(text, strlen(text), "test", &e);
+        assert_non_null(v);
+        buf_init(&b, FEEDBACK_MAX);
+        feedback_text(v, &b);
+        for (int k = 0; k < 4 && rows[i].want[k]; k++)
+            if (!strstr(b.p, rows[i].want[k]))
+                fail_msg("row %zu: no '%s' in: %s", i, rows[i].want[k], b.p);
+        if (strstr(b.p, rows[i].not) || b.cut)
+            fail_msg("row %zu: '%s' in: %s", i, rows[i].not, b.p);
+        buf_free(&b);
+        json_decref(v);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reward), cmocka_unit_test(test_tolerance_separates), cmocka_unit_test(test_tolerance_cap),
+        cmocka_unit_test(test_reward), cmocka_unit_test(test_faster), cmocka_unit_test(test_tolerance_separates),
+        cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),
         cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_legality_lists),
         cmocka_unit_test(test_legality_line), cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_feedback_is_bounded), cmocka_unit_test(test_feedback_says),
+        cmocka_unit_test(test_feedback_speed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

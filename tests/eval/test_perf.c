@@ -1,0 +1,222 @@
+/* test_perf.c - the performance stage's arithmetic: made-up measurements whose truth is known. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "eval/perf.h"
+
+#define N 60
+#define ROUNDS 5
+
+struct made {
+    double event[N], span[N];
+    int round[N];
+    struct perf_calls c;
+};
+
+/* N calls of true_ms with noise, drift shared within a round (drift[r]), and a span that holds 'over' more. */
+static void make(struct made *m, struct rng *rng, double true_ms, double noise, const double *drift, double over)
+{
+    for (int i = 0; i < N; i++) {
+        m->round[i] = i / (N / ROUNDS);
+        m->event[i] = true_ms * exp(noise * rng_normal(rng) + (drift ? drift[m->round[i]] : 0));
+        m->span[i] = m->event[i] + over + 0.002 * rng_normal(rng);
+    }
+    m->c = (struct perf_calls){m->event, m->span, m->round, N};
+}
+
+static void test_median_and_outliers(void **state)
+{
+    double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, x[40];
+    bool out[40];
+
+    (void)state;
+    assert_true(perf_median(odd, 3) == 2 && odd[0] == 3);
+    assert_true(perf_median(even, 4) == 2.5);
+    assert_true(isnan(perf_median(odd, 0)));
+    assert_true(fabs(perf_mad((double[]){1, 2, 3, 4, 100}, 5, 3) - 1.4826) < 1e-12);
+    for (int i = 0; i < 40; i++)
+        x[i] = 1 + 0.001 * (i % 7);
+    x[3] = 2;    /* disturbed */
+    x[9] = 0.01; /* too fast is no outlier: it must stay visible */
+    assert_int_equal(perf_outliers(x, 40, out), 1);
+    assert_true(out[3] && !out[9]);
+    for (int i = 0; i < 40; i += 2)
+        x[i] = 5; /* two speeds are not outliers: at most a tenth goes */
+    assert_true(perf_outliers(x, 40, out) <= 4);
+}
+
+/* The promise of the interval: another run of the same measurement lies in it, at least 95 of 100 times. */
+static void test_interval_covers_a_repeat(void **state)
+{
+    enum { TRIES = 200 };
+    struct rng rng;
+    struct made a, b, a2, b2;
+    double drift[ROUNDS], drift2[ROUNDS];
+    int ratio_in = 0, time_in = 0, one_in = 0;
+
+    (void)state;
+    rng_seed(&rng, 7, 0);
+    for (int t = 0; t < TRIES; t++) {
+        struct perf_estimate r, r2, m, same;
+
+        for (int k = 0; k < ROUNDS; k++) {
+            drift[k] = 0.01 * rng_normal(&rng);
+            drift2[k] = 0.01 * rng_normal(&rng);
+        }
+        make(&a, &rng, 0.050, 0.02, drift, 0.2);
+        make(&b, &rng, 0.065, 0.02, drift, 0.2);
+        make(&a2, &rng, 0.050, 0.02, drift2, 0.2);
+        make(&b2, &rng, 0.065, 0.02, drift2, 0.2);
+        r = perf_ratio(&b.c, &a.c, 1);
+        r2 = perf_ratio(&b2.c, &a2.c, 2);
+        ratio_in += r.lo <= r2.value && r2.value <= r.hi;
+        m = perf_time(&a.c, 1);
+        time_in += m.lo <= perf_median(a2.event, N) && perf_median(a2.event, N) <= m.hi;
+        same = perf_ratio(&a2.c, &a.c, 3); /* drift is not shared here: this interval must be wide enough for that too */
+        one_in += same.lo <= 1 && 1 <= same.hi;
+        assert_true(r.lo < r.value && r.value < r.hi);
+        assert_true(r.hi / r.lo < 1.10); /* and it is not wide for nothing */
+    }
+    if (ratio_in < 0.95 * TRIES || time_in < 0.95 * TRIES || one_in < 0.95 * TRIES)
+        fail_msg("of %d: ratio %d, time %d, same kernel %d", TRIES, ratio_in, time_in, one_in);
+}
+
+static void test_bootstrap_is_deterministic(void **state)
+{
+    struct rng rng;
+    struct made a, b;
+    struct perf_estimate x, y;
+
+    (void)state;
+    rng_seed(&rng, 3, 0);
+    make(&a, &rng, 1, 0.05, NULL, 0);
+    make(&b, &rng, 2, 0.05, NULL, 0);
+    x = perf_ratio(&b.c, &a.c, 9);
+    y = perf_ratio(&b.c, &a.c, 9);
+    assert_true(!memcmp(&x, &y, sizeof x));
+    b.c.n = 0;
+    assert_true(isnan(perf_ratio(&b.c, &a.c, 9).value) && isnan(perf_time(&b.c, 9).hi));
+    x = perf_product((struct perf_estimate){2, 1.8, 2.2}, (struct perf_estimate){1.5, 1.5, 1.5});
+    assert_true(fabs(x.value - 3) < 1e-12 && fabs(x.lo - 2.7) < 1e-9 && fabs(x.hi - 3.3) < 1e-9);
+}
+
+static void test_two_clocks(void **state)
+{
+    struct rng rng;
+    struct made trusted, mine;
+    struct perf_overhead o;
+    struct perf_agreement a;
+
+    (void)state;
+    rng_seed(&rng, 5, 0);
+    make(&trusted, &rng, 0.100, 0.02, NULL, 0.230);
+    o = perf_calibrate(&trusted.c);
+    assert_true(fabs(o.ms - 0.230) < 0.001 && o.noise_ms > 0.001 && o.noise_ms < 0.003);
+    make(&mine, &rng, 0.030, 0.02, NULL, 0.230);
+    a = perf_agree(&o, &mine.c);
+    assert_true(a.agree && fabs(a.judge_ms - 0.030) < 0.002);
+    for (int i = 0; i < N; i++)
+        mine.event[i] *= 0.5; /* its events claim half the time */
+    assert_false(perf_agree(&o, &mine.c).agree);
+    make(&mine, &rng, 0.030, 0.02, NULL, 0.230 + 0.020); /* 20 us of work outside its events */
+    assert_false(perf_agree(&o, &mine.c).agree);
+    make(&mine, &rng, 0.030, 0.02, NULL, 0.100); /* events longer than the judge's own time: forged as well */
+    assert_false(perf_agree(&o, &mine.c).agree);
+    mine.event[0] = NAN;
+    for (int i = 0; i < N; i++)
+        mine.event[i] = NAN;
+    assert_false(perf_agree(&o, &mine.c).agree);
+}
+
+static void test_roofline(void **state)
+{
+    struct perf_device h200 = {.bandwidth = 4.8e12, .peak_flops = 67e12, .peak_any_flops = 494e12, .l2_bytes = 60e6};
+    struct perf_work relu = {.bytes_read = 256e6, .bytes_written = 256e6};
+    struct perf_work mm = {.bytes_read = 2 * 64e6, .bytes_written = 64e6, .flops = 2.0 * 4096 * 4096 * 4096, .one_library_call = true};
+    struct perf_roofline r = perf_roofline(&relu, &h200, 0.2);
+
+    (void)state;
+    assert_true(fabs(r.ms - 512e6 / 4.8e12 * 1e3) < 1e-9 && r.memory_bound);
+    assert_true(fabs(r.floor_ms - 0.9 * (256e6 + 196e6) / 4.8e12 * 1e3) < 1e-9); /* 60 MB of the writes may stay in L2 */
+    r = perf_roofline(&mm, &h200, 3);
+    assert_true(fabs(r.ms - mm.flops / 67e12 * 1e3) < 1e-9 && !r.memory_bound);
+    assert_true(fabs(r.floor_ms - 0.9 * mm.flops / 2.25 / 494e12 * 1e3) < 1e-9);
+    mm.one_library_call = false; /* sum(A @ B) needs no matrix product: flops do not bind */
+    r = perf_roofline(&mm, &h200, 3);
+    assert_true(fabs(r.floor_ms - 0.9 * (128e6 + 4e6) / 4.8e12 * 1e3) < 1e-9);
+    assert_true(perf_roofline(&relu, &h200, 0.01).floor_ms == 0); /* the reference itself is faster: no floor */
+    r = perf_roofline(&relu, &(struct perf_device){0}, 0.2);
+    assert_true(isnan(r.ms) && r.floor_ms == 0);
+}
+
+static void test_section(void **state)
+{
+    struct rng rng;
+    struct made mine, warm, eager, eager_warm;
+    struct perf_facts f = {.compile_of_eager = {0.8, 0.79, 0.81}, .checked = 3, .seed = 1,
+                           .work = {.bytes_read = 64e6, .bytes_written = 64e6}, .device = {.bandwidth = 4.8e12, .l2_bytes = 60e6}};
+    json_t *s;
+    const json_t *ci;
+
+    (void)state;
+    rng_seed(&rng, 11, 0);
+    make(&mine, &rng, 0.040, 0.01, NULL, 0.2);
+    make(&warm, &rng, 0.030, 0.01, NULL, 0.25);
+    make(&eager, &rng, 0.060, 0.01, NULL, 0.2);
+    make(&eager_warm, &rng, 0.050, 0.01, NULL, 0.25);
+    f.cold = mine.c, f.warm = warm.c, f.eager_cold = eager.c, f.eager_warm = eager_warm.c;
+    f.overhead_cold = perf_calibrate(&eager.c);
+    f.overhead_warm = perf_calibrate(&eager_warm.c);
+    s = perf_section(&f);
+    assert_true(json_flag(s, "trusted", false) && json_array_size(json_object_get(s, "reasons")) == 0);
+    assert_true(fabs(json_f64(s, "speedup_eager", 0) - 1.5) < 0.03);
+    assert_true(fabs(json_f64(s, "speedup_compile", 0) - 1.2) < 0.03);
+    assert_true(fabs(json_f64(s, "compile_ms", 0) - 0.048) < 0.001);
+    assert_true(fabs(json_f64(s, "roofline_share", 0) - 128e6 / 4.8e12 * 1e3 / 0.040) < 0.01);
+    assert_string_equal(json_str(s, "bound", ""), "memory");
+    ci = json_object_get(s, "speedup_eager_ci");
+    assert_int_equal(json_array_size(ci), 2);
+    assert_true(json_num_value(json_array_get(ci, 0)) < 1.5 && json_num_value(json_array_get(ci, 1)) > 1.5);
+    assert_true(json_is_null(json_object_get(s, "library_ms")) && json_is_null(json_object_get(s, "compile_error")));
+    json_decref(s);
+
+    f.work.one_library_call = true;
+    f.compile_of_eager.value = NAN;
+    f.compile_error = "Unsupported";
+    f.throttled = true;
+    f.checked = 0; /* nothing was looked at: that is no check */
+    for (int i = 0; i < N; i++)
+        mine.event[i] = 0.005, mine.span[i] = 0.205; /* both clocks agree, physics does not */
+    s = perf_section(&f);
+    assert_false(json_flag(s, "trusted", true));
+    assert_true(json_is_null(json_object_get(s, "speedup_compile")) && json_is_null(json_object_get(s, "speedup_compile_ci")));
+    assert_true(json_is_number(json_object_get(s, "library_ms")));
+    assert_string_equal(json_str(s, "compile_error", ""), "Unsupported");
+    {
+        char *text = json_text(json_object_get(s, "reasons"));
+
+        assert_string_equal(text, "[\"below_roofline\",\"throttled\",\"output_wrong\"]");
+        free(text);
+    }
+    json_decref(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_median_and_outliers), cmocka_unit_test(test_interval_covers_a_repeat),
+        cmocka_unit_test(test_bootstrap_is_deterministic), cmocka_unit_test(test_two_clocks),
+        cmocka_unit_test(test_roofline), cmocka_unit_test(test_section),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
