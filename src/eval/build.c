@@ -1,5 +1,5 @@
 /* build.c - the compile stage on sim: request -> sources -> jailed compiler -> cached shared object.
- * Reading order: build_sim at the end, then compile(), then explain(). */
+ * Reading order: build_run at the end, then compile(), then explain(). */
 #include "eval/build.h"
 
 #include <errno.h>
@@ -789,7 +789,7 @@ static bool valid_name(const char *s)
            !(s[0] >= '0' && s[0] <= '9');
 }
 
-int build_sim(const json_t *request, const struct build_opts *o, struct build_result *ret, struct err *e)
+int build_run(const json_t *request, const struct build_opts *o, struct build_result *ret, struct err *e)
 {
     struct build_opts none = {0};
     struct request r = {0};
@@ -799,8 +799,13 @@ int build_sim(const json_t *request, const struct build_opts *o, struct build_re
     int fd = -1, rc = -1;
 
     o = o ? o : &none;
+    if (o->target && strcmp(o->target, "sim"))
+        return err_set(e, ERR_ENV, "target '%s' is not known to the compile stage", o->target);
+    out.route = "litetorch";
+    out.findings = json_array();
+    out.dropped = json_array();
     if (!json_is_object(request) || !valid_name(json_str(request, "name", "candidate")))
-        return err_set(e, ERR_BUG, "build request: not an object, or without a usable name");
+        return build_result_free(&out), err_set(e, ERR_BUG, "build request: not an object, or without a usable name");
     root = cache_root(o);
     if (request_read(request, &r, e) == 0 && (t = toolchain_get(o, e)) && dir_make(root, e) == 0) {
         key_of(&r, t, o, out.key);
@@ -830,6 +835,8 @@ void build_result_free(struct build_result *r)
     free(r->error);
     free(r->log);
     json_decref(r->diagnostics);
+    json_decref(r->findings);
+    json_decref(r->dropped);
     memset(r, 0, sizeof *r);
 }
 

@@ -1,10 +1,13 @@
-/* build.h - the compile stage on sim: one build request of a candidate becomes one shared object.
+/* build.h - the compile stage: one build request of a candidate becomes one shared object.
  *
- * A request is what load_inline/load was called with (ARCHITECTURE.md, "Build request"). The sources are rewritten
- * for the emulator (translate/simt_rewrite), compiled against litetorch/ and simt/ headers by g++ in a jail, and
- * kept in a content-addressed folder: path_cache("build")/KEY/{module.so,result.json}. KEY covers the rewritten
- * sources, the table of functions, flags, header sets and the compiler. Two callers that want the same key at once
- * compile it once (file lock). A failed compile is cached too; one that ran out of time is not.
+ * A request is what load_inline/load was called with (ARCHITECTURE.md, "Build request"). Targets (build_target.h):
+ *   sim   the sources are rewritten for the emulator (translate/simt_rewrite) and compiled against litetorch/ and simt/
+ *         headers by g++
+ *   cuda  nvcc compiles the kernels' text against litetorch/ and the toolkit's headers, g++ the bindings; what litetorch
+ *         does not cover is compiled against PyTorch's own headers
+ * Compilers run in a jail; results are kept in a content-addressed folder: path_cache("build")/KEY/{module.so,
+ * result.json}. KEY covers the sources, the table of functions, flags, header sets and the compiler. Two callers that
+ * want the same key at once compile it once (file lock). A failed compile is cached too; one that ran out of time is not.
  *
  * Thread-safe; keeps no state. Every call may take opts.timeout_s of wall time. */
 #ifndef MC_EVAL_BUILD_H
@@ -16,19 +19,22 @@
 #include "base/err.h"
 
 struct build_opts {
-    const char *compiler;  /* NULL: $MUSACODER_CXX, else "g++" */
+    const char *target;    /* "sim" (NULL means it) or "cuda" */
+    const char *arch;      /* cuda: what the device is, "sm_90"; NULL: $MUSACODER_CUDA_ARCH, else "sm_90" */
+    const char *compiler;  /* the host's; NULL: $MUSACODER_CXX, else "g++". nvcc: $MUSACODER_NVCC, $CUDA_HOME, ... */
     const char *cache_dir; /* NULL: path_cache("build"); precompiled headers are always kept there */
     double timeout_s;      /* 0: 60 s of wall time for all compiler processes of the request together */
     bool no_jail;          /* run the compiler unjailed (eval --jail none); default is jailed */
     bool no_cache;         /* compile even if the result is known */
-    bool no_check;         /* leave out the instrumentation that finds out-of-bounds, races, uninitialised reads */
+    bool no_check;         /* sim: leave out the instrumentation that finds out-of-bounds, races, uninitialised reads */
+    bool no_fallback;      /* cuda: never try PyTorch's own headers */
 };
 
 struct build_result {
     bool ok;
     bool cached;          /* taken from the cache: ms is then the time of the compile that filled it */
     bool timed_out;       /* not ok because the compiler exceeded timeout_s */
-    bool library_call;    /* reserved: the sources name a library whose calls are refused (see findings) */
+    const char *route;    /* whose headers were used: "litetorch" or "torch"; static text */
     double ms;            /* wall time of rewriting, compiling and linking */
     char key[65];         /* content address */
     char *so;             /* path of the shared object; NULL unless ok */
@@ -36,11 +42,15 @@ struct build_result {
     char *log;            /* trimmed compiler output with the candidate's own file names; never NULL */
     json_t *diagnostics;  /* array of {"file","line","column","message","source":[{"line","text"}..]}, first root error
                              first; empty if ok. "file" is "cuda_sources[0]", "cpp_sources[0]" or the path of load() */
+    json_t *findings;     /* array of {"kind","name"}: what the library refers to and must not. "library_call": cuBLAS,
+                             cuDNN, ... (legality); "forbidden_symbol": dlopen, mmap, cudaIpcGetMemHandle, ... Filled
+                             whether or not ok; empty on sim, where the running process finds them */
+    json_t *dropped;      /* array of text: flags of the candidate that were not passed on */
 };
 
 /* Returns 0 with *ret filled, whether or not the candidate's code compiles (ret->ok says). Returns -1 only for what
  * is not the candidate's fault (no compiler, disk full, a malformed request of our own shim): category infra. */
-int build_sim(const json_t *request, const struct build_opts *o, struct build_result *ret, struct err *e);
+int build_run(const json_t *request, const struct build_opts *o, struct build_result *ret, struct err *e);
 void build_result_free(struct build_result *r);
 
 /* The reply for the candidate's process: {"ok":true,"so":path} or {"ok":false,"error":text}. New reference. */

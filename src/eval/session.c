@@ -133,7 +133,7 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
     run_slot(s, false);
     slot_take(s, &s->ev->build_slots);
     t0 = now_s();
-    rc = build_sim(named, &o, &r, e);
+    rc = build_run(named, &o, &r, e);
     json_decref(named);
     s->build_s += now_s() - t0;
     sem_post(&s->ev->build_slots);

@@ -46,7 +46,7 @@ static struct build_result build(json_t *req)
     struct build_result r;
     struct err e = ERR_INIT;
 
-    if (build_sim(req, &opts, &r, &e) < 0)
+    if (build_run(req, &opts, &r, &e) < 0)
         fail_msg("%s", e.msg);
     json_decref(req);
     return r;
@@ -163,7 +163,7 @@ static void no_shell_in_flags_or_names(void **s)
     build_result_free(&r);
     q = request(RELU);
     json_object_set_new(q, "name", json_string("a; touch /tmp/mc_pwned"));
-    assert_int_equal(build_sim(q, &opts, &r, &e), -1);
+    assert_int_equal(build_run(q, &opts, &r, &e), -1);
     json_decref(q);
 }
 
@@ -188,10 +188,10 @@ static void malformed_requests_are_ours(void **s)
     struct err e = ERR_INIT;
     json_t *q = json_pack("{s:s,s:s}", "name", "x", "cuda_sources", "not a list");
 
-    assert_int_equal(build_sim(q, &opts, &r, &e), -1);
+    assert_int_equal(build_run(q, &opts, &r, &e), -1);
     json_decref(q);
     q = json_array();
-    assert_int_equal(build_sim(q, &opts, &r, &e), -1);
+    assert_int_equal(build_run(q, &opts, &r, &e), -1);
     json_decref(q);
 }
 
@@ -275,7 +275,7 @@ static int serve(void)
     struct build_result r;
     struct err e = ERR_INIT;
 
-    if (!q || build_sim(q, &opts, &r, &e) < 0) {
+    if (!q || build_run(q, &opts, &r, &e) < 0) {
         fprintf(stderr, "%s\n", e.msg);
         return 3;
     }

@@ -60,6 +60,8 @@ struct lt_api {
     const char *(*error)(void);
     /* What the candidate did and may not: kind "library_call". Counted, and kept for the judge. */
     void (*finding)(const char *kind, const char *name, const char *file, int line);
+    /* torch's current stream on the device (a cudaStream_t), for kernels to be launched on. May be NULL: stream 0. */
+    void *(*stream)(void);
 };
 
 /* What an exception becomes in Python. */
@@ -91,6 +93,30 @@ struct lt_module {
 
 /* Exported by every candidate's .so. NULL if the versions differ. */
 const struct lt_module *lt_module_open(const struct lt_api *api);
+
+/* What a library built for a real GPU does with it, live. Its calls of cudaLaunchKernel and the like pass through
+ * wrappers that are linked into it (litetorch/device.cc): they count, and launch nothing while 'ablate' is set. */
+#define LT_DEVICE_ABI 1
+
+struct lt_kernel {
+    const char *symbol; /* mangled */
+    const char *name;   /* readable: "relu(float const*, float*, int)" */
+    uint64_t launches;
+};
+
+struct lt_device {
+    int32_t version;
+    int32_t ablate;          /* set by the process: launches do nothing and say cudaSuccess */
+    uint64_t launches;       /* kernels, graphs excluded; counted while ablated too */
+    uint64_t graph_launches; /* cudaGraphLaunch */
+    uint64_t side_launches;  /* of both, on another stream than lt_api.stream() gives */
+    uint64_t captured;       /* of 'launches', into a graph that was being captured */
+    int32_t n_kernels, spare;
+    const struct lt_kernel *kernels; /* known after loading; the library's own, never moved */
+};
+
+/* Exported by libraries built for a GPU, absent on sim. The counters are the library's: evidence against it, not for. */
+struct lt_device *lt_module_device(void);
 
 #ifdef __cplusplus
 }
