@@ -5,7 +5,8 @@ as values; it never sends the reference, an expected value or a seed that makes 
 itself (operators, launches) can convict the candidate but never acquit it: see DESIGN, invariants 1 and 4.
 
 Requests and replies, in frames; every reply has "op":
-  load    {"source","init":tree,"seed","mode"}  -> ready {"state":[{name,kind,dtype,shape}],...} | error {"phase",...}
+  load    {"source","init":tree,"seed","mode","dtype"} -> ready {"state":[{name,kind,dtype,shape}],...} | error {"phase",..}
+          "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
   params  {"values":[{"name","value":tree}]}    -> ok
   run     {"inputs":tree,"ablation":bool}       -> result {"output":tree,"changed":[i],"aliases":[i],...} | error
 In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
@@ -29,7 +30,7 @@ class Session:
     def __init__(self, sock):
         self.sock, self.lock = sock, threading.RLock()
         self.copies = (0, 0)  # counted by the device so far: to the host, to the device
-        self.source, self.module, self.model, self.blob = "", None, None, b""
+        self.source, self.module, self.cls, self.model = "", None, None, None
 
     def build(self, request):
         """Called by the shim for load_inline and load, from any thread."""
@@ -47,20 +48,21 @@ class Session:
     # load ---------------------------------------------------------------------------------------------------------
 
     def load(self, req, blob):
-        self.source = req["source"]
-        sim.install(self.build)
+        again, phase, self.model = req["source"] is None, "import", None
+        if not again:
+            self.source = req["source"]
+            sim.install(self.build)
         sim.trace.start("init")
-        phase = "import"
         try:
-            cls = self.import_source()
+            self.cls = self.cls if again else self.import_source()
             phase = "init"
             init = values.decode(req["init"], blob)
             torch.manual_seed(req["seed"])
-            self.model = cls(**init) if isinstance(init, dict) else cls(*init)
+            self.model = self.cls(**init) if isinstance(init, dict) else self.cls(*init)
         except BaseException as e:
             return self.error(phase, e, sim.trace.stop())
         trace = sim.trace.stop()
-        return self.ready(trace, req["mode"])
+        return self.ready(trace, req["mode"], req.get("dtype"))
 
     def import_source(self):
         linecache.cache[FILE] = (len(self.source), None, self.source.splitlines(True), FILE)
@@ -75,10 +77,12 @@ class Session:
             raise MissingModel("ModelNew is not a subclass of torch.nn.Module")
         return cls
 
-    def ready(self, trace, mode):
+    def ready(self, trace, mode, dtype):
         if not isinstance(self.model, torch.nn.Module):
             return self.error("init", TypeError("ModelNew(...) is not a Module"), trace)
         try:
+            if dtype:
+                self.model = self.model.to(getattr(torch, dtype))
             self.model = self.model.cuda()
             self.model.train(mode == "train")
             keep = set(self.model.state_dict().keys())

@@ -2,8 +2,9 @@
 each draw is. Runs jailed in a child of the fork server; the candidate's process never sees any of this.
 
 Request {"op":"task","source","name","protocol":"strict"|"kernelbench","params":"random"|"seed","trials","seed",
-"max_elements"}; reply {"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is
-{"tree","at","nbytes"}: a value tree whose tensors' offsets count from blob[at].
+"max_elements"} and, from a sidecar (src/task/sidecar.h), "variant":{"sizes","dtype","layout"} and "regimes":[..]; reply
+{"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is {"tree","at","nbytes"}: a value tree
+whose tensors' offsets count from blob[at].
 """
 import copy
 import hashlib
@@ -14,7 +15,9 @@ import types
 
 import torch
 
+import defects
 import frame
+import sizes
 import values
 
 FILE = "task.py"
@@ -138,13 +141,82 @@ def refill(t, regime, gen, trial):
     return base.as_strided(t.shape, t.stride())
 
 
-def draw_inputs(task, regime, trial, seed):
+def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs):
+    """form: gives the inputs their dtype and layout, before they are redrawn."""
     s = derive(seed, regime, trial)
-    inputs = task_draw(task, s)
+    inputs = form(task_draw(task, s))
     if regime == "task":
         return inputs
     gen = torch.Generator().manual_seed(s)
     return values.map_tensors(inputs, lambda t: refill(t, regime, gen, trial))
+
+
+# Variants of a sidecar ------------------------------------------------------------------------------------------------
+
+
+def laid(t, layout):
+    """t in another memory layout; None if it cannot have it."""
+    if layout == "contiguous":
+        return t.contiguous()
+    if layout == "transposed" and t.dim() >= 2:
+        return t.transpose(-1, -2).contiguous().transpose(-1, -2)
+    if layout == "strided" and t.dim() >= 1:
+        wide = torch.empty(*t.shape[:-1], 2 * t.shape[-1], dtype=t.dtype)
+        wide[..., ::2] = t
+        return wide[..., ::2]
+    if layout == "channels_last" and t.dim() in (4, 5):
+        return t.contiguous(memory_format=torch.channels_last if t.dim() == 4 else torch.channels_last_3d)
+    return None
+
+
+class Variant:
+    """What a sidecar changes about a task; without one, nothing."""
+
+    def __init__(self, spec):
+        self.sizes, self.layout = spec.get("sizes"), spec.get("layout")
+        self.dtype = getattr(torch, spec["dtype"]) if spec.get("dtype") else None
+
+    def source(self, source):
+        try:
+            return sizes.with_sizes(source, self.sizes) if self.sizes else source
+        except KeyError as e:
+            raise Refused(e.args[0]) from e
+
+    def model(self, model):
+        return model.to(self.dtype) if self.dtype else model
+
+    def form(self, inputs):
+        if self.dtype:
+            inputs = values.map_tensors(inputs, lambda t: t.to(self.dtype) if t.is_floating_point() else t)
+        if isinstance(self.layout, str):
+            return self.everywhere(inputs)
+        for i, layout in enumerate(self.layout or []):
+            if layout is not None:
+                inputs[i] = self.one(inputs, i, layout)
+        return inputs
+
+    def everywhere(self, inputs):
+        done = []
+
+        def apply(t):
+            new = laid(t, self.layout)
+            done.append(new is not None)
+            return t if new is None else new
+
+        inputs = values.map_tensors(inputs, apply)
+        if not any(done):
+            raise Refused(f"no input can have the layout '{self.layout}'")
+        return inputs
+
+    @staticmethod
+    def one(inputs, i, layout):
+        if i >= len(inputs) or not isinstance(inputs[i], torch.Tensor):
+            raise Refused(f"layout '{layout}' is for input {i}, which is " +
+                          ("no tensor" if i < len(inputs) else f"not there: get_inputs returns {len(inputs)} values"))
+        new = laid(inputs[i], layout)
+        if new is None:
+            raise Refused(f"input {i} has {inputs[i].dim()} dimensions and cannot have the layout '{layout}'")
+        return new
 
 
 # Running --------------------------------------------------------------------------------------------------------------
@@ -247,19 +319,20 @@ def one_line(e):
 class Task:
     def __init__(self, req):
         self.req, self.seed, self.limit = req, req["seed"], req["max_elements"]
-        self.task = load(req["source"])
+        self.variant, self.regimes = Variant(req.get("variant") or {}), tuple(req.get("regimes") or REGIMES)
+        self.task = load(self.variant.source(req["source"]))
         base = KERNELBENCH_SEED if req["protocol"] == "kernelbench" else self.seed
         seed_all(base)
         self.init = self.task.get_init_inputs()
         if not isinstance(self.init, (list, tuple, dict)):
             raise Refused(f"get_init_inputs returns {type(self.init).__name__}; it must return a list")
         self.init_seed = base
-        self.model = construct(self.task, self.init, base)
+        self.model = self.variant.model(construct(self.task, self.init, base))
         self.check_size("a parameter", [p for _, _, p in named_state(self.model)])
         if req["params"] == "random":
             randomise(self.model, self.seed)
         self.mode = "train"
-        self.parts, self.size = [], 0
+        self.parts, self.size, self.defects = [], 0, None
 
     def check_size(self, what, tensors):
         n = max([t.numel() for t in tensors] + [0])
@@ -310,7 +383,7 @@ class Task:
 
     def draw(self, regime, trial):
         seed = derive(self.seed, regime, trial, "noise")
-        inputs = draw_inputs(self.task, regime, trial, self.seed)
+        inputs = draw_inputs(self.task, regime, trial, self.seed, self.variant.form)
         self.check_size("an input", values.leaves(inputs))
         eager, oracle, moved, given = self.expected(regime, inputs, seed)
         return self.record(regime, trial, inputs, eager, oracle, noise_of(eager, oracle, moved, inputs, self.model), given)
@@ -324,11 +397,11 @@ class Task:
 
     def strict(self):
         draws, skipped, first = [], {}, True
-        for regime in REGIMES:
+        for regime in self.regimes:
             for trial in range(self.req["trials"]):
                 try:
                     if first:
-                        self.settle_mode(draw_inputs(self.task, "task", 0, self.seed))
+                        self.settle_mode(draw_inputs(self.task, "task", 0, self.seed, self.variant.form))
                         first = False
                     draws.append(self.draw(regime, trial))
                 except (Skip, Refused) as e:
@@ -371,7 +444,16 @@ class Task:
             noise = [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]}
                      for t in values.leaves(eager)]
             draws.append(self.record("kernelbench", trial, inputs, eager, eager, noise, given))
+            if trial == 0:
+                self.defects = defects.known(self, raw, inputs, eager, everything)
         return draws, {}
+
+    def run(self, model, inputs, seed=0):
+        return run(model, inputs, seed)[0]
+
+    def another(self, seed):
+        """The model as another seed constructs it."""
+        return construct(self.task, self.init, seed)
 
     def state_section(self):
         rows = named_state(self.model)
@@ -382,7 +464,8 @@ class Task:
         draws, skipped = self.kernelbench() if self.req["protocol"] == "kernelbench" else self.strict()
         kinds, state = self.state_section()
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
-                "init_seed": self.init_seed, "state": kinds, "state_values": state, "torch": torch.__version__}
+                "init_seed": self.init_seed, "state": kinds, "state_values": state, "torch": torch.__version__,
+                "defects": self.defects, "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}
 
 
 def shapes_agree(a, b):

@@ -1,21 +1,21 @@
 """shrink.py - makes a big task small: rewrites its module-level sizes until no tensor exceeds a number of elements.
 
-Knobs are integers of module-level assignments (N = 4096, M, K = 1 << 12, 256, shape = (8, 64, 56)), except those whose
-name says that they are not a size (kernel_size, stride, groups, heads, dim ...). The largest knob that makes the largest
-tensor smaller is halved, as long as constructor and forward still accept the sizes; relations such as "groups divide
-channels" and "the kernel fits the image" hold because the task itself refuses otherwise. Shapes are tried on the meta
-device, so that a task of terabytes can be shrunk on a laptop; the result is then run for real.
+Knobs are the module-level integers (sizes.py), except those whose name says that they are not a size (kernel_size,
+stride, groups, heads, dim ...). The largest knob that makes the largest tensor smaller is halved, as long as constructor
+and forward still accept the sizes; relations such as "groups divide channels" and "the kernel fits the image" hold
+because the task itself refuses otherwise. Shapes are tried on the meta device, so that a task of terabytes can be shrunk
+on a laptop; the result is then run for real.
 
 Request {"op":"shrink","source","max_elements"}; reply {"ok":true,"source","changes":[{"name","line","from","to"}],
 "largest","before"} or {"ok":false,"type","message","line","text"}.
 """
-import ast
 import re
 
 import torch
 
 import frame
 import reference
+import sizes
 import values
 
 NOT_A_SIZE = re.compile(r"kernel|stride|pad|dilat|group|head|(^|_)dims?$|axis|eps|bits|scale|expon|power|seed|num_layers|"
@@ -25,68 +25,11 @@ SURELY_A_SIZE = 256  # no kernel, axis or group count is this large: "dim = 3932
 FLOOR = 2     # and no size is made smaller than this
 
 
-class Knob:
-    def __init__(self, name, node, value):
-        self.name, self.value, self.original, self.line = name, value, value, node.lineno
-        self.start = (node.lineno, node.col_offset)
-        self.end = (node.end_lineno, node.end_col_offset)
-        self.stuck = False
+def is_size(k):
+    return k.value >= SMALLEST and (k.value >= SURELY_A_SIZE or not NOT_A_SIZE.search(k.name.split("[")[0].lower()))
 
 
-def fold(node):
-    """The value of an integer expression without names, else None."""
-    if isinstance(node, ast.Constant):
-        return node.value if type(node.value) is int else None
-    if isinstance(node, ast.BinOp):
-        a, b = fold(node.left), fold(node.right)
-        if a is None or b is None:
-            return None
-        ops = {ast.Add: lambda: a + b, ast.Sub: lambda: a - b, ast.Mult: lambda: a * b,
-               ast.FloorDiv: lambda: a // b if b else None, ast.LShift: lambda: a << b if 0 <= b < 63 else None,
-               ast.Pow: lambda: a ** b if 0 <= b < 63 and abs(a) < 2**31 else None}
-        return ops.get(type(node.op), lambda: None)()
-    return None
-
-
-def collect(name, node, out):
-    if isinstance(node, (ast.Tuple, ast.List)):
-        for i, x in enumerate(node.elts):
-            collect(f"{name}[{i}]", x, out)
-        return
-    v = fold(node)
-    if v is not None and v >= SMALLEST and (v >= SURELY_A_SIZE or not NOT_A_SIZE.search(name.split("[")[0].lower())):
-        out.append(Knob(name, node, v))
-
-
-def knobs_of(source):
-    out = []
-    for st in ast.parse(source).body:
-        if isinstance(st, ast.AnnAssign) and isinstance(st.target, ast.Name) and st.value:
-            collect(st.target.id, st.value, out)
-        if not isinstance(st, ast.Assign):
-            continue
-        target = st.targets[-1]
-        if isinstance(target, ast.Name):
-            collect(target.id, st.value, out)
-        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(st.value, (ast.Tuple, ast.List)):
-            for t, v in zip(target.elts, st.value.elts):
-                if isinstance(t, ast.Name):
-                    collect(t.id, v, out)
-    return out
-
-
-def rewrite(source, knobs):
-    lines = source.encode("utf-8").split(b"\n")
-    for k in sorted(knobs, key=lambda k: k.start, reverse=True):
-        if k.value == k.original:
-            continue
-        (l0, c0), (l1, c1) = k.start, k.end
-        tail = lines[l1 - 1][c1:]
-        lines[l0 - 1:l1] = [lines[l0 - 1][:c0] + str(k.value).encode() + tail]
-    return b"\n".join(lines).decode("utf-8")
-
-
-def sizes(source, device):
+def numels(source, device):
     """Elements of every tensor of the task: inputs, parameters, outputs."""
     with torch.device(device), torch.no_grad():
         task = reference.load(source)
@@ -104,7 +47,7 @@ def sizes(source, device):
 class Shrinker:
     def __init__(self, source, limit):
         self.source, self.limit = source, limit
-        self.knobs = knobs_of(source)
+        self.knobs = [k for k in sizes.knobs_of(source) if is_size(k)]
         self.device = "meta"
         try:
             self.now = self.measure()
@@ -114,7 +57,7 @@ class Shrinker:
         self.before = max(self.now, default=0)
 
     def measure(self):
-        return sizes(rewrite(self.source, self.knobs), self.device)
+        return numels(sizes.rewrite(self.source, self.knobs), self.device)
 
     def cost(self, all_sizes):
         """What has to come down: the excess of all tensors that are too large."""
@@ -156,8 +99,8 @@ class Shrinker:
                 raise reference.Refused(
                     f"the task cannot be made smaller than {max(self.now)} elements by its module-level sizes"
                     + ("" if self.knobs else ": it has none") + "; raise --max-elements or edit it by hand")
-        out = rewrite(self.source, self.knobs)
-        largest = max(sizes(out, "cpu"), default=0)
+        out = sizes.rewrite(self.source, self.knobs)
+        largest = max(numels(out, "cpu"), default=0)
         if largest > self.limit:
             raise reference.Refused(f"the shrunk task still has a tensor of {largest} elements")
         changes = [{"name": k.name, "line": k.line, "from": k.original, "to": k.value} for k in self.knobs

@@ -55,7 +55,7 @@ static int submit(struct play *p, int task, int sample, struct err *e)
 {
     const struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
     struct verdict_request r = {p->b->suite.tasks[task].code, p->b->suite.tasks[task].name, a->text, a->is_response,
-                                p->b->o.verdict};
+                                p->b->o.verdict, p->b->suite.tasks[task].sidecar};
     struct verdict_config c = {.workers = p->b->o.workers, .jobs = p->b->o.jobs,
                                .worker_argv = p->b->o.worker_argv};
     struct job j = {.task = task, .sample = sample, .turn = p->turn, .same_as = same_job(p, task, a->text)};

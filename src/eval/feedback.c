@@ -126,10 +126,21 @@ static void say_cheating(const json_t *v, struct buf *b)
     buf_adds(b, "Move this work into the kernel; PyTorch may only allocate, view and copy.\n");
 }
 
+/* x: a reason, or 'worst'. */
+static void say_variant(const json_t *x, struct buf *b)
+{
+    const char *is = json_str(x, "variant_is", "");
+
+    if (*json_str(x, "variant", ""))
+        buf_addf(b, "This is variant '%s' of the task%s%s%s; what came before it was right.\n", json_str(x, "variant", ""),
+                 *is ? " (" : "", is, *is ? ")" : "");
+}
+
 static void say_timeout(const json_t *v, struct buf *b)
 {
     buf_addf(b, "Time limit: %s.\nLook for a loop that does not end, a __syncthreads() that not all threads reach, or far "
                 "too much work per thread.\n", json_str(reason(v), "message", ""));
+    say_variant(reason(v), b);
 }
 
 static void say_finding(const json_t *f, struct buf *b)
@@ -162,6 +173,7 @@ static void say_runtime(const json_t *v, struct buf *b)
     if (f)
         say_finding(f, b);
     at_line(b, r);
+    say_variant(r, b);
 }
 
 static void say_spot(const char *word, const json_t *s, struct buf *b)
@@ -198,6 +210,7 @@ static void say_correctness(const json_t *v, struct buf *b)
 
     buf_addf(b, "Wrong result: %lld of %lld trials pass.\n", (long long)json_i64(c, "passed", 0),
              (long long)json_i64(c, "trials", 0));
+    say_variant(w, b);
     if (!strcmp(json_str(w, "kind", ""), "values"))
         say_values(w, b);
     else
@@ -364,6 +377,8 @@ void feedback_line(const json_t *verdict, struct buf *out)
     add_lines(out, json_str(r, "message", ""), 1, 200);
     if (out->n && out->p[out->n - 1] == '\n')
         out->p[--out->n] = 0;
+    if (*json_str(w, "variant", json_str(r, "variant", "")))
+        buf_addf(out, " on variant '%s'", json_str(w, "variant", json_str(r, "variant", "")));
     if (!strcmp(json_str(r, "category", ""), "correctness_error") && *pattern)
         buf_addf(out, " (%s)", pattern);
     else if (!strcmp(json_str(r, "category", ""), "correctness_error") && *json_str(w, "detail", ""))

@@ -35,6 +35,7 @@ struct job {
     struct session *session; /* NULL before stage load */
     double reference_s;     /* wall time until the expected values were there */
     const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
+    int variant;            /* of the task's sidecar that the candidate is constructed for; 0: the task as written */
     bool ready;             /* the candidate was constructed */
     bool ran;               /* forward returned at least once */
     bool all_passed;
@@ -59,6 +60,9 @@ extern const struct stage stage_extract, stage_load, stage_compile, stage_correc
 bool job_blamed(const struct job *j);
 /* reference_get into j->ref (what it held is released), on the clock of its own. */
 int job_reference(struct job *j, const char *params, struct err *e);
+/* Constructs ModelNew, again if it has been before, with the arguments of j->ref: sets ready, state and the evidence, or
+ * blames. source: the program on the first call, NULL later. -1 only for infra. */
+int job_construct(struct job *j, const char *source, struct err *e);
 /* Turns a failed session call into a blame (timeout, crash, tampering); -1 only for infra. */
 int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e);
 /* Takes over trace, launches and findings that a reply carries. */

@@ -27,7 +27,7 @@ static int section_parse(const struct frame *f, const json_t *s, struct section 
     return 0;
 }
 
-static int draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e)
+int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e)
 {
     ret->regime = json_str(d, "regime", "?");
     ret->trial = (int)json_i64(d, "trial", 0);
@@ -46,6 +46,8 @@ static int reference_parse(struct reference *r, struct err *e)
 
     r->state = json_object_get(h, "state");
     r->skipped = json_object_get(h, "skipped");
+    r->defects = json_object_get(h, "defects");
+    r->dtype = json_string_value(json_object_get(h, "dtype"));
     r->mode = json_str(h, "mode", "train");
     r->init_seed = json_i64(h, "init_seed", 0);
     r->n_draws = json_array_size(draws);
@@ -53,7 +55,7 @@ static int reference_parse(struct reference *r, struct err *e)
     if (r->n_draws == 0)
         return err_set(e, ERR_BUG, "the reference side sent no draws");
     for (size_t i = 0; i < r->n_draws; i++)
-        if (draw_parse(&r->f, json_array_get(draws, i), &r->draws[i], e) < 0)
+        if (ref_draw_parse(&r->f, json_array_get(draws, i), &r->draws[i], e) < 0)
             return -1;
     if (section_parse(&r->f, json_object_get(h, "init"), &r->init, e) < 0)
         return -1;
@@ -113,49 +115,68 @@ static void file_save(const char *path, const struct frame *f)
 
 /* ---- made by the reference side ---- */
 
-static int task_error(const struct task *t, const json_t *head, struct err *e)
+/* What is asked for: the way to make the values. */
+struct want {
+    const struct task *t;
+    const struct eval_options *o;
+    const char *params;
+    int variant;
+    char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */
+};
+
+static int task_error(const struct want *w, const json_t *head, struct err *e)
 {
     int64_t line = json_i64(head, "line", -1);
 
     if (!strcmp(json_str(head, "type", ""), "refused"))
-        return err_set(e, ERR_INPUT, "task '%s': %.700s", t->name, json_str(head, "message", ""));
+        return err_set(e, ERR_INPUT, "%s: %.700s", w->title, json_str(head, "message", ""));
     if (line > 0)
-        return err_set(e, ERR_INPUT, "task '%s' raises %s: %.500s (line %lld: %.120s)", t->name, json_str(head, "type", ""),
+        return err_set(e, ERR_INPUT, "%s raises %s: %.500s (line %lld: %.120s)", w->title, json_str(head, "type", ""),
                        json_str(head, "message", ""), (long long)line, json_str(head, "text", ""));
-    return err_set(e, ERR_INPUT, "task '%s' raises %s: %.600s", t->name, json_str(head, "type", ""),
-                   json_str(head, "message", ""));
+    return err_set(e, ERR_INPUT, "%s raises %s: %.600s", w->title, json_str(head, "type", ""), json_str(head, "message", ""));
 }
 
-static int reference_ask(struct child *c, const struct task *t, const struct eval_options *o, const char *params,
-                         struct frame *ret, struct err *e)
+static json_t *reference_request(const struct want *w)
 {
-    json_t *req = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:I,s:I}", "op", "task", "source", t->code, "name", t->name, "protocol",
-                            o->protocol, "params", params, "trials", o->trials, "seed", (json_int_t)o->seed, "max_elements",
-                            (json_int_t)o->max_elements);
+    const struct eval_options *o = w->o;
+    const json_t *variant = task_variant(w->t, w->variant);
+    json_t *req = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:I,s:I}", "op", "task", "source", w->t->code, "name", w->t->name,
+                            "protocol", o->protocol, "params", w->params, "trials", o->trials, "seed", (json_int_t)o->seed,
+                            "max_elements", (json_int_t)o->max_elements);
+
+    if (req && variant)
+        json_object_set_new(req, "variant", json_deep_copy(variant));
+    if (req && task_setting(w->t, w->variant, "regimes") && !strcmp(o->protocol, "strict"))
+        json_object_set_new(req, "regimes", json_deep_copy(task_setting(w->t, w->variant, "regimes")));
+    return req;
+}
+
+static int reference_ask(struct child *c, const struct want *w, struct frame *ret, struct err *e)
+{
+    json_t *req = reference_request(w);
     double deadline = now_s() + REFERENCE_TIMEOUT_S;
     enum frame_fault fault = FRAME_OK;
     int rc;
 
     if (!req)
-        return err_set(e, ERR_INPUT, "task '%s' is not UTF-8 text", t->name);
+        return err_set(e, ERR_INPUT, "%s is not UTF-8 text", w->title);
     rc = frame_send(c->fd, req, NULL, 0, deadline, &fault, e);
     if (rc == 0)
         rc = frame_recv(c->fd, 0, 0, deadline, ret, &fault, e);
     json_decref(req);
     if (rc == 0 && !json_flag(ret->head, "ok", false)) {
-        rc = task_error(t, ret->head, e);
+        rc = task_error(w, ret->head, e);
         frame_free(ret);
     } else if (rc < 0 && fault == FRAME_LATE) {
-        err_set(e, ERR_INPUT, "task '%s': the reference did not finish in %.0f s; make it smaller with 'musacoder shrink'",
-                t->name, REFERENCE_TIMEOUT_S);
+        err_set(e, ERR_INPUT, "%s: the reference did not finish in %.0f s; make it smaller with 'musacoder shrink'",
+                w->title, REFERENCE_TIMEOUT_S);
     } else if (rc < 0 && fault == FRAME_CLOSED) {
-        err_set(e, ERR_INPUT, "task '%s': the reference's process died; is it too large? see 'musacoder shrink'", t->name);
+        err_set(e, ERR_INPUT, "%s: the reference's process died; is it too large? see 'musacoder shrink'", w->title);
     }
     return rc;
 }
 
-static int reference_make(struct eval *ev, const struct task *t, const struct eval_options *o, const char *params,
-                          struct frame *ret, struct err *e)
+static int reference_make(struct eval *ev, const struct want *w, struct frame *ret, struct err *e)
 {
     struct child_spec spec = {.role = "reference", .jail = {.memory_bytes = (size_t)8 << 30}};
     struct child *c;
@@ -164,26 +185,25 @@ static int reference_make(struct eval *ev, const struct task *t, const struct ev
 
     if (forkserver_spawn(ev->fs, &spec, &c, e) < 0)
         return -1;
-    rc = reference_ask(c, t, o, params, ret, e);
+    rc = reference_ask(c, w, ret, e);
     child_kill(c);
     if (child_wait(c, now_s() + 5, &end, NULL) == 0) {
         if (rc < 0 && end.output.n)
-            log_debug("reference side of '%s' printed: %.2000s", t->name, end.output.p);
+            log_debug("reference side of %s printed: %.2000s", w->title, end.output.p);
         buf_free(&end.output);
     }
     child_free(c);
     return rc;
 }
 
-static int reference_find(struct eval *ev, const char *key, const struct task *t, const struct eval_options *o,
-                          const char *params, struct frame *ret, struct err *e)
+static int reference_find(struct eval *ev, const char *key, const struct want *w, struct frame *ret, struct err *e)
 {
     char *folder = path_cache("reference"), *path = artefact_path(folder, key, ".ref");
     int rc = file_load(path, ret), lock;
 
     if (rc < 0 && (lock = artefact_lock(folder, key, REFERENCE_TIMEOUT_S, e)) >= 0) {
         rc = file_load(path, ret);
-        if (rc < 0 && (rc = reference_make(ev, t, o, params, ret, e)) == 0)
+        if (rc < 0 && (rc = reference_make(ev, w, ret, e)) == 0)
             file_save(path, ret);
         artefact_unlock(lock);
     }
@@ -194,17 +214,17 @@ static int reference_find(struct eval *ev, const char *key, const struct task *t
 
 /* ---- in memory ---- */
 
-static void reference_key(const struct eval *ev, const struct task *t, const struct eval_options *o, const char *params,
-                          char ret[65])
+static void reference_key(const struct eval *ev, const struct want *w, char ret[65])
 {
+    const struct eval_options *o = w->o;
     struct sha256 h;
     char numbers[128];
 
-    snprintf(numbers, sizeof numbers, "%d %lld %lld", o->trials, (long long)o->seed, (long long)o->max_elements);
+    snprintf(numbers, sizeof numbers, "%d %lld %lld %d", o->trials, (long long)o->seed, (long long)o->max_elements, w->variant);
     sha256_start(&h);
-    sha256_adds(&h, t->sha256);
+    sha256_adds(&h, w->t->sha256);
     sha256_adds(&h, o->protocol);
-    sha256_adds(&h, params);
+    sha256_adds(&h, w->params);
     sha256_adds(&h, numbers);
     sha256_adds(&h, ev->refs.runner_sha);
     sha256_end(&h, ret);
@@ -241,13 +261,16 @@ static void list_add(struct reference_list *l, struct reference *r)
     }
 }
 
-int reference_get(struct eval *ev, const struct task *t, const struct eval_options *o, const char *params,
+int reference_get(struct eval *ev, const struct task *t, const struct eval_options *o, const char *params, int variant,
                   struct reference **ret, struct err *e)
 {
+    struct want w = {t, o, params, variant, ""};
     struct reference *r, *other;
     char key[65];
 
-    reference_key(ev, t, o, params, key);
+    snprintf(w.title, sizeof w.title, variant ? "task '%.60s', variant '%s'" : "task '%.60s'", t->name,
+             task_variant_name(t, variant));
+    reference_key(ev, &w, key);
     pthread_mutex_lock(&ev->lock);
     r = list_find(&ev->refs, key);
     pthread_mutex_unlock(&ev->lock);
@@ -258,7 +281,7 @@ int reference_get(struct eval *ev, const struct task *t, const struct eval_optio
     r = xcalloc(1, sizeof *r);
     r->users = 1;
     memcpy(r->key, key, sizeof key);
-    if (reference_find(ev, key, t, o, params, &r->f, e) < 0) {
+    if (reference_find(ev, key, &w, &r->f, e) < 0) {
         free(r);
         return -1;
     }

@@ -34,6 +34,8 @@ struct reference {
     struct section init, state_values;
     const json_t *state; /* [{"name","kind","dtype","shape"}] */
     const json_t *skipped; /* {"regime": reason} */
+    const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */
+    const char *dtype;     /* floating parameters are to have it: "float16"...; NULL: as constructed */
     const char *mode;
     int64_t init_seed;
     struct ref_draw *draws;
@@ -46,9 +48,12 @@ struct reference_list {
     char runner_sha[65];
 };
 
-/* params: "random" (floating parameters re-randomised) or "seed" (as constructed). ERR_INPUT: the task is at fault. */
-int reference_get(struct eval *ev, const struct task *t, const struct eval_options *o, const char *params,
+/* params: "random" (floating parameters re-randomised) or "seed" (as constructed). variant: of the task's sidecar, 0 is the
+ * task as written. ERR_INPUT: the task or its sidecar is at fault. */
+int reference_get(struct eval *ev, const struct task *t, const struct eval_options *o, const char *params, int variant,
                   struct reference **ret, struct err *e);
+/* One draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
+int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);
 

@@ -180,13 +180,18 @@ static json_t *worst_json(const struct ref_draw *d, const char *path, const stru
 
 static struct tolerance tolerance_for(const struct job *j, const struct ref_draw *d, size_t tensor_index)
 {
+    const json_t *own = task_setting(j->task, j->variant, "tolerance");
     const json_t *row = json_array_get(d->noise, tensor_index);
     struct noise n = {json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")),
                       json_num_value(json_object_get(row, "max_abs")), json_num_value(json_object_get(row, "fan_in"))};
     enum dtype dtype = DT_F32;
 
     dt_parse(json_str(row, "dtype", "float32"), &dtype);
-    return strcmp(j->opt->protocol, "strict") ? tolerance_kernelbench(dtype) : tolerance_strict(dtype, &n);
+    if (strcmp(j->opt->protocol, "strict"))
+        return tolerance_kernelbench(dtype);
+    if (own && dt_is_float(dtype))
+        return (struct tolerance){.abs = json_f64(own, "abs", 0), .rel = json_f64(own, "rel", 0), .usable = true};
+    return tolerance_strict(dtype, &n);
 }
 
 static int compare_scalar(const json_t *want, const json_t *got, struct comparison *c)
@@ -273,18 +278,41 @@ struct tally {
     json_t *worst, *regimes;
 };
 
-static void count(struct tally *t, const struct ref_draw *d, bool ok)
+/* "normal", or "odd/normal" for a variant. */
+static void regime_key(const struct job *j, const char *regime, char *out, size_t n)
 {
-    json_t *r = json_object_get(t->regimes, d->regime);
+    const char *variant = task_variant_name(j->task, j->variant);
 
-    if (!r) {
+    snprintf(out, n, "%s%s%s", variant ? variant : "", variant ? "/" : "", regime);
+}
+
+static void count(struct job *j, struct tally *t, const struct ref_draw *d, bool ok)
+{
+    char key[96];
+    json_t *r;
+
+    regime_key(j, d->regime, key, sizeof key);
+    if (!(r = json_object_get(t->regimes, key))) {
         r = json_pack("{s:i,s:i}", "trials", 0, "passed", 0);
-        json_object_set_new(t->regimes, d->regime, r);
+        json_object_set_new(t->regimes, key, r);
     }
     json_object_set_new(r, "trials", json_integer(json_i64(r, "trials", 0) + 1));
     json_object_set_new(r, "passed", json_integer(json_i64(r, "passed", 0) + ok));
     t->trials++;
     t->passed += ok;
+}
+
+static void count_skipped(struct job *j, struct tally *t)
+{
+    const char *regime;
+    char key[96];
+    json_t *why;
+
+    json_object_foreach((json_t *)j->ref->skipped, regime, why) {
+        regime_key(j, regime, key, sizeof key);
+        if (!json_object_get(t->regimes, key))
+            json_object_set_new(t->regimes, key, json_pack("{s:O}", "skipped", why));
+    }
 }
 
 /* An input that the reference leaves alone must come back unchanged. */
@@ -307,6 +335,18 @@ static bool inputs_kept(const struct ref_draw *d, const struct frame *f, json_t 
         return false;
     }
     return true;
+}
+
+/* Says in a reason or in 'worst' which variant it is about; nothing for the task as written. */
+static void name_variant(const struct job *j, json_t *x)
+{
+    char text[200];
+
+    if (j->variant == 0)
+        return;
+    task_variant_text(j->task, j->variant, text, sizeof text);
+    json_object_set_new(x, "variant", json_string(task_variant_name(j->task, j->variant)));
+    json_object_set_new(x, "variant_is", json_utf8(text, strlen(text)));
 }
 
 /* One draw. Returns 1 passed, 0 failed, 2 blamed (stop), -1 infra. */
@@ -334,25 +374,40 @@ static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, st
                 ok = inputs_kept(d, &f, &worst);
         }
     }
-    if (worst && !t->worst)
+    if (worst && !t->worst) {
         t->worst = json_incref(worst);
+        name_variant(j, worst);
+    }
     json_decref(worst);
     frame_free(&f);
     return ok;
 }
 
-static json_t *correct_section(struct job *j, struct tally *t)
+/* What became of the sidecar: null without one. */
+static json_t *sidecar_json(const struct job *j)
 {
-    const char *regime;
-    json_t *why;
+    bool strict = !strcmp(j->opt->protocol, "strict");
+    json_t *names;
 
-    json_object_foreach((json_t *)j->ref->skipped, regime, why)
-        if (!json_object_get(t->regimes, regime))
-            json_object_set_new(t->regimes, regime, json_pack("{s:O}", "skipped", why));
-    return json_pack("{s:i,s:i,s:o,s:o,s:o,s:o?,s:s,s:s,s:o}", "trials", t->trials, "passed", t->passed, "q",
-                     json_num(t->trials ? (double)t->passed / t->trials : 0), "max_abs_err", json_num(t->max_abs),
-                     "max_rel_err", json_num(t->max_rel), "worst", t->worst, "params", j->params, "mode", j->ref->mode,
-                     "regimes", t->regimes);
+    if (!j->task->sidecar)
+        return json_null();
+    names = json_array();
+    for (int i = 1; i <= task_variants(j->task); i++)
+        json_array_append_new(names, json_string(task_variant_name(j->task, i)));
+    return json_pack("{s:b,s:o,s:s?}", "applied", strict, "variants", names, "why", strict ? NULL
+                     : "the published protocol knows one shape, dtype, layout and tolerance");
+}
+
+static json_t *correct_section(struct job *j, struct tally *t, const char *params)
+{
+    json_t *c = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o?,s:s,s:s,s:o,s:o}", "trials", t->trials, "passed", t->passed, "q",
+                          json_num(t->trials ? (double)t->passed / t->trials : 0), "max_abs_err", json_num(t->max_abs),
+                          "max_rel_err", json_num(t->max_rel), "worst", t->worst, "params", params, "mode", j->ref->mode,
+                          "regimes", t->regimes, "sidecar", sidecar_json(j));
+
+    if (json_is_array(j->ref->defects))
+        json_object_set(c, "known_defects", (json_t *)j->ref->defects);
+    return c;
 }
 
 static int64_t total(const json_t *launches)
@@ -366,10 +421,68 @@ static int64_t total(const json_t *launches)
     return n;
 }
 
+/* Parameters and all draws of the current variant; the candidate is constructed for it. 0, or -1: infra. */
+static int run_draws(struct job *j, struct tally *t, struct err *e)
+{
+    int ok = 1;
+
+    if (equal_parameters(j, e) < 0)
+        return -1;
+    for (size_t i = 0; i < j->ref->n_draws && !job_blamed(j) && ok >= 0; i++) {
+        ok = run_draw(j, &j->ref->draws[i], t, e);
+        if (ok == 0 || ok == 1)
+            count(j, t, &j->ref->draws[i], ok == 1);
+    }
+    count_skipped(j, t);
+    return ok < 0 ? -1 : 0;
+}
+
+/* ModelNew once more, in the same process, with the arguments of another variant. What it launches there is not forward. */
+static int change_variant(struct job *j, int variant, struct err *e)
+{
+    int64_t before = total(j->launches);
+
+    j->variant = variant;
+    if (job_reference(j, "random", e) < 0 || job_construct(j, NULL, e) < 0)
+        return -1;
+    job_blame_error(j, NULL, "load");
+    j->launches_before += total(j->launches) - before;
+    return 0;
+}
+
+static int run_variant(struct job *j, int variant, struct tally *t, struct err *e)
+{
+    json_t *reasons = json_object_get(j->rec, "reasons");
+    int rc = change_variant(j, variant, e);
+
+    if (rc == 0 && j->ready && !job_blamed(j))
+        rc = run_draws(j, t, e);
+    for (size_t i = 0; rc == 0 && i < json_array_size(reasons); i++)
+        name_variant(j, json_array_get(reasons, i));
+    return rc;
+}
+
+/* All variants of the sidecar, then back to the task as written: what follows (ablation, time) is about that. */
+static int run_variants(struct job *j, struct tally *t, struct err *e)
+{
+    const char *params = j->params;
+    int rc = 0;
+
+    for (int i = 1; i <= task_variants(j->task) && rc == 0 && !job_blamed(j); i++)
+        rc = run_variant(j, i, t, e);
+    if (rc == 0 && j->variant && !job_blamed(j)) {
+        rc = change_variant(j, 0, e);
+        if (rc == 0 && j->ready && !job_blamed(j))
+            rc = equal_parameters(j, e);
+    }
+    j->params = params;
+    return rc;
+}
+
 static int correct_run(struct job *j, struct err *e)
 {
     struct tally t = {.regimes = json_object()};
-    int ok = 1;
+    int rc;
 
     if (!j->ready) {
         json_decref(t.regimes);
@@ -377,22 +490,20 @@ static int correct_run(struct job *j, struct err *e)
     }
     job_blame_error(j, NULL, "load");
     j->launches_before = total(j->launches);
-    if (equal_parameters(j, e) < 0) {
+    rc = run_draws(j, &t, e);
+    if (rc == 0 && !strcmp(j->opt->protocol, "strict"))
+        rc = run_variants(j, &t, e);
+    if (rc < 0) {
         json_decref(t.regimes);
+        json_decref(t.worst);
         return -1;
     }
-    for (size_t i = 0; i < j->ref->n_draws && !job_blamed(j) && ok >= 0; i++) {
-        ok = run_draw(j, &j->ref->draws[i], &t, e);
-        if (ok == 0 || ok == 1)
-            count(&t, &j->ref->draws[i], ok == 1);
-    }
-    j->all_passed = ok >= 0 && !job_blamed(j) && t.trials > 0 && t.passed == t.trials;
-    if (ok >= 0 && !job_blamed(j) && !j->all_passed)
+    j->all_passed = !job_blamed(j) && t.trials > 0 && t.passed == t.trials;
+    if (!job_blamed(j) && !j->all_passed)
         record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong", t.trials - t.passed, t.trials);
-    record_set(j->rec, "correctness", correct_section(j, &t));
-    if (ok >= 0)
-        compile_judge(j);
-    return ok < 0 ? -1 : 0;
+    record_set(j->rec, "correctness", correct_section(j, &t, j->params));
+    compile_judge(j);
+    return 0;
 }
 
 const struct stage stage_correct = {"correctness", correct_run, false};

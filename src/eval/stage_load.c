@@ -126,35 +126,41 @@ int job_reference(struct job *j, const char *params, struct err *e)
 
     reference_release(j->ev, j->ref);
     j->ref = NULL;
-    rc = reference_get(j->ev, j->task, j->opt, params, &j->ref, e);
+    rc = reference_get(j->ev, j->task, j->opt, params, j->variant, &j->ref, e);
     j->reference_s += now_s() - t0;
     return rc;
 }
 
-static int load_run(struct job *j, struct err *e)
+int job_construct(struct job *j, const char *source, struct err *e)
 {
-    json_t *req;
+    json_t *req = json_pack("{s:s,s:o?,s:O,s:I,s:s,s:s?}", "op", "load", "source",
+                            source ? json_utf8(source, strlen(source)) : NULL, "init", j->ref->init.tree, "seed",
+                            (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "dtype", j->ref->dtype);
     struct frame f;
-    enum call_fault fault;
+    enum call_fault fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
 
-    if (job_reference(j, strcmp(j->opt->protocol, "strict") ? "seed" : "random", e) < 0 ||
-        session_open(j->ev, j->opt, &j->session, e) < 0)
-        return -1;
-    req = json_pack("{s:s,s:o,s:O,s:I,s:s}", "op", "load", "source", json_utf8(j->code, strlen(j->code)), "init",
-                    j->ref->init.tree, "seed", (json_int_t)j->ref->init_seed, "mode", j->ref->mode);
-    fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
+    j->ready = false;
     json_decref(req);
     if (fault != CALL_OK)
         return job_blame_call(j, fault, "load", "while the program was imported and constructed", e);
     job_take_evidence(j, f.head, true);
     if (!strcmp(json_str(f.head, "op", ""), "ready")) {
         j->ready = true;
+        json_decref(j->state);
         j->state = json_incref(json_object_get(f.head, "state"));
     } else {
         blame_load_error(j, f.head);
     }
     frame_free(&f);
     return 0;
+}
+
+static int load_run(struct job *j, struct err *e)
+{
+    if (job_reference(j, strcmp(j->opt->protocol, "strict") ? "seed" : "random", e) < 0 ||
+        session_open(j->ev, j->opt, &j->session, e) < 0)
+        return -1;
+    return job_construct(j, j->code, e);
 }
 
 const struct stage stage_load = {"load", load_run, false};

@@ -73,7 +73,9 @@ static int judge(struct worker *w, const json_t *p, json_t **ret, struct err *e)
         return -1;
     c.text = json_string_value(text);
     c.n = json_string_length(text);
-    rc = eval_one(w->ev, &t, &c, &o, ret, e);
+    rc = task_attach(&t, json_object_get(p, "sidecar"), "sidecar", e);
+    if (rc == 0)
+        rc = eval_one(w->ev, &t, &c, &o, ret, e);
     task_free(&t);
     return rc;
 }

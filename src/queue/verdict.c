@@ -231,6 +231,8 @@ static char *payload_of(const struct verdict_request *r)
     json_object_set_new(p, "candidate", json_utf8(r->candidate, strlen(r->candidate)));
     json_object_set_new(p, "is_response", json_boolean(r->is_response));
     json_object_set_new(p, "options", r->options ? json_deep_copy(r->options) : json_object());
+    if (r->sidecar)
+        json_object_set_new(p, "sidecar", json_deep_copy(r->sidecar));
     text = json_text(p);
     json_decref(p);
     return text;

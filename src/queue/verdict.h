@@ -29,6 +29,7 @@ struct verdict_request {
     const char *candidate;  /* a response, or a Python file's text */
     bool is_response;       /* extract the code from it first */
     const json_t *options;  /* {"protocol","trials","timeout","backend",...}: eval's flags; NULL: defaults */
+    const json_t *sidecar;  /* struct task's: variants, tolerances; NULL: none */
 };
 
 int verdict_service_start(const struct verdict_config *c, struct verdict_service **ret, struct err *e);
@@ -48,7 +49,7 @@ void verdict_batch_cancel(struct verdict_service *s, struct verdict_batch *b);
 /* Shorthand: submit and wait. */
 int verdict_many(struct verdict_service *s, const struct verdict_request *items, int n, json_t **ret, struct err *e);
 
-/* What a job's payload is, for the worker: {"task_code","task_name","candidate","is_response","options"}. The result
+/* What a job's payload is, for the worker: {"task_code","task_name","candidate","is_response","options"[,"sidecar"]}. The result
  * is the verdict record as JSON text. Worker protocol: queue_claim, queue_heartbeat at lease/3, queue_finish. */
 #define VERDICT_LEASE_S 30.0
 

@@ -3,13 +3,16 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/mem.h"
+#include "task/sidecar.h"
 
 /* Does a line of code begin with 'word' followed by a non-identifier character? */
 static bool has_line(const char *code, const char *word)
@@ -50,11 +53,59 @@ int task_make(const char *name, const char *code, size_t n, struct task *ret, st
         free(copy);
         return -1;
     }
+    *ret = (struct task){0};
     ret->name = xstrdup(name);
     ret->code = copy;
     ret->n = n;
     sha256_hex(code, n, ret->sha256);
     return 0;
+}
+
+int task_attach(struct task *t, const json_t *sidecar, const char *what, struct err *e)
+{
+    struct sha256 h;
+    json_t *v = NULL;
+    char *text;
+
+    if (sidecar && !json_is_null(sidecar) && !(v = sidecar_check(sidecar, what, e)))
+        return -1;
+    json_decref(t->sidecar);
+    t->sidecar = v;
+    sha256_hex(t->code, t->n, t->sha256);
+    if (v) {
+        text = json_text(v);
+        sha256_start(&h);
+        sha256_adds(&h, t->sha256);
+        sha256_adds(&h, text);
+        sha256_end(&h, t->sha256);
+        free(text);
+    }
+    return 0;
+}
+
+/* "a/19_ReLU.py" -> "a/19_ReLU.yaml" */
+static char *sidecar_path(const char *path)
+{
+    size_t n = strlen(path);
+
+    if (n > 3 && !strcmp(path + n - 3, ".py"))
+        n -= 3;
+    return xasprintf("%.*s.yaml", (int)n, path);
+}
+
+static int read_sidecar(const char *path, struct task *t, struct err *e)
+{
+    char *beside = sidecar_path(path);
+    json_t *raw = NULL;
+    int rc = 0;
+
+    if (file_exists(beside)) {
+        raw = yaml_read(beside, e);
+        rc = raw ? task_attach(t, raw, beside, e) : -1;
+    }
+    json_decref(raw);
+    free(beside);
+    return rc;
 }
 
 int task_read(const char *path, struct task *ret, struct err *e)
@@ -68,6 +119,8 @@ int task_read(const char *path, struct task *ret, struct err *e)
         name = path_stem(path);
         rc = task_make(name, b.p, b.n, ret, e);
         free(name);
+        if (rc == 0 && (rc = read_sidecar(path, ret, e)) < 0)
+            task_free(ret);
     }
     buf_free(&b);
     return rc;
@@ -77,5 +130,62 @@ void task_free(struct task *t)
 {
     free(t->name);
     free(t->code);
+    json_decref(t->sidecar);
     *t = (struct task){0};
+}
+
+/* ---- variants ---- */
+
+int task_variants(const struct task *t)
+{
+    return (int)json_array_size(json_object_get(t->sidecar, "variants"));
+}
+
+const json_t *task_variant(const struct task *t, int i)
+{
+    return i > 0 ? json_array_get(json_object_get(t->sidecar, "variants"), (size_t)i - 1) : NULL;
+}
+
+const char *task_variant_name(const struct task *t, int i)
+{
+    return json_string_value(json_object_get(task_variant(t, i), "name"));
+}
+
+const json_t *task_setting(const struct task *t, int i, const char *key)
+{
+    const json_t *v = json_object_get(task_variant(t, i), key);
+
+    if (!v || json_is_null(v))
+        v = json_object_get(t->sidecar, key);
+    return json_is_null(v) ? NULL : v;
+}
+
+void task_variant_text(const struct task *t, int i, char *out, size_t n)
+{
+    const json_t *v = task_variant(t, i), *layout = json_object_get(v, "layout"), *x;
+    const char *name, *sep = "";
+    struct buf b;
+    size_t k;
+
+    buf_init(&b, n > 1 ? n - 1 : 1);
+    json_object_foreach(json_object_get(v, "sizes"), name, x) {
+        buf_addf(&b, "%s%s = %lld", sep, name, (long long)json_integer_value(x));
+        sep = ", ";
+    }
+    if (json_is_string(json_object_get(v, "dtype"))) {
+        buf_addf(&b, "%s%s", sep, json_str(v, "dtype", ""));
+        sep = ", ";
+    }
+    if (json_is_string(layout)) {
+        buf_addf(&b, "%sinputs %s", sep, json_string_value(layout));
+        sep = ", ";
+    }
+    json_array_foreach(layout, k, x) {
+        if (!json_is_string(x))
+            continue;
+        buf_addf(&b, "%sinput %zu %s", sep, k, json_string_value(x));
+        sep = ", ";
+    }
+    snprintf(out, n, "%s", b.n ? b.p : "");
+    buf_free(&b);
 }

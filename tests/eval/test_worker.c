@@ -48,12 +48,12 @@ static void test_service(void **state)
     struct verdict_config c = {.workers = 1, .jobs = 2, .worker_argv = argv};
     json_t *options = json_pack("{s:i,s:f}", "trials", 1, "timeout", 20.0), *wrong = json_pack("{s:i}", "trails", 1), *all;
     struct verdict_request r[] = {
-        {task, "relu", good, true, options},
-        {task, "relu", "no code here", true, options},
-        {task, "relu", good, true, options}, /* the same again */
-        {"import torch\n", "broken", good, true, options},
-        {task, "relu", good, true, wrong},
-        {task, "relu", "class ModelNew:\n    pass\n", false, options},
+        {task, "relu", good, true, options, NULL},
+        {task, "relu", "no code here", true, options, NULL},
+        {task, "relu", good, true, options, NULL}, /* the same again */
+        {"import torch\n", "broken", good, true, options, NULL},
+        {task, "relu", good, true, wrong, NULL},
+        {task, "relu", "class ModelNew:\n    pass\n", false, options, NULL},
     };
     struct verdict_service *s;
     struct err e = ERR_INIT;

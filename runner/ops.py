@@ -1,0 +1,133 @@
+"""ops.py - watching and changing the operators of a reference run: which ran, what if one were missing, what TF32 costs.
+
+Watching works on ATen operators (below autograd and composite functions), dropping on the calls that the task's source
+makes (F.relu, torch.add, x.mul, x + y), because those are what a program could leave out.
+"""
+import sys
+
+import torch
+from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils._python_dispatch import TorchDispatchMode
+
+CONVOLUTIONS = {"aten::convolution", "aten::_convolution", "aten::convolution_overrideable", "aten::mkldnn_convolution"}
+# Tensor arguments that a tensor core would round.
+ROUNDED = {"aten::convolution": (0, 1), "aten::_convolution": (0, 1), "aten::mm": (0, 1), "aten::bmm": (0, 1),
+           "aten::addmm": (1, 2), "aten::baddbmm": (1, 2), "aten::mv": (0, 1), "aten::addmv": (1, 2)}
+# Value-preserving by what they are: leaving them out is no saving. Dropout and friends are so in eval mode.
+PLUMBING = {"contiguous", "clone", "detach", "detach_", "to", "type", "float", "double", "half", "bfloat16", "requires_grad_",
+            "cpu", "cuda", "alias", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout",
+            "feature_dropout", "dropout_", "identity", "view", "reshape", "view_as", "expand", "expand_as", "flatten", "squeeze",
+            "unsqueeze", "__get__", "__set__", "data", "empty_like", "zeros_like", "ones_like", "full_like", "rand_like",
+            "randn_like", "new_zeros", "new_ones", "new_empty", "new_full", "permute", "transpose", "t", "movedim", "unflatten"}
+
+
+def name_of(func):
+    return func._schema.name if hasattr(func, "_schema") else str(func)
+
+
+class Watch(TorchDispatchMode):
+    """Calls see(name, result) for every ATen operator."""
+
+    def __init__(self, see):
+        super().__init__()
+        self.see = see
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.see(name_of(func), out)
+        return out
+
+
+def record(f):
+    """{operator: calls} of what f() runs."""
+    seen = {}
+
+    def see(name, out):
+        seen[name] = seen.get(name, 0) + 1
+
+    with Watch(see):
+        f()
+    return seen
+
+
+# TF32 -----------------------------------------------------------------------------------------------------------------
+
+
+def tf32_round(t):
+    """To a mantissa of 10 bits, to nearest; exponents as in fp32."""
+    bits = t.contiguous().view(torch.int32)
+    special = ~torch.isfinite(t)
+    out = ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+    return torch.where(special, t, out)
+
+
+class Tf32(TorchDispatchMode):
+    """Rounds what a tensor core would round: inputs of convolutions, and of matrix products if asked."""
+
+    def __init__(self, matmul):
+        super().__init__()
+        self.matmul, self.hits = matmul, {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = name_of(func)
+        which = ROUNDED.get(name, ()) if self.matmul or name in CONVOLUTIONS else ()
+        args = list(args)
+        for i in which:
+            if args[i].dtype == torch.float32:
+                args[i] = tf32_round(args[i])
+                self.hits[name] = self.hits.get(name, 0) + 1
+        return func(*args, **(kwargs or {}))
+
+
+# A missing operator ---------------------------------------------------------------------------------------------------
+
+
+def call_name(func):
+    name = getattr(func, "__name__", "")
+    if name in ("__get__", "wrapped"):
+        return name
+    return name or resolve_name(func) or str(func)
+
+
+def task_line(filename):
+    f = sys._getframe(1)
+    line = None
+    while f is not None:
+        if f.f_code.co_filename == filename:
+            line = f.f_lineno  # innermost frame of the task
+            break
+        f = f.f_back
+    return line
+
+
+def stand_in(args, kwargs, out):
+    """What the result would be without the operator: its first tensor argument of the same shape and dtype."""
+    if not isinstance(out, torch.Tensor):
+        return None
+    for a in list(args) + list((kwargs or {}).values()):
+        if isinstance(a, torch.Tensor) and a.shape == out.shape and a.dtype == out.dtype:
+            return a
+        if isinstance(a, torch.Tensor):
+            return None
+    return None
+
+
+class Calls(TorchFunctionMode):
+    """Numbers the calls of one run; 'drop' names the one whose result is replaced by its input. list: [(k, name, line)]
+    of those that could be dropped."""
+
+    def __init__(self, filename, drop=None):
+        super().__init__()
+        self.filename, self.drop, self.k, self.list, self.done = filename, drop, -1, [], False
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.k += 1
+        k, name = self.k, call_name(func)
+        if k == self.drop:
+            self.done = True
+            return next(a for a in args if isinstance(a, torch.Tensor))
+        out = func(*args, **(kwargs or {}))
+        if self.drop is None and name.rstrip("_") not in PLUMBING and name not in PLUMBING:
+            if stand_in(args, kwargs, out) is not None and isinstance(args[0] if args else None, torch.Tensor):
+                self.list.append((k, name, task_line(self.filename)))
+        return out

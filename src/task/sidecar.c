@@ -1,0 +1,305 @@
+/* sidecar.c - see sidecar.h. One table of keys per level; each key knows how to check and normalise its value. */
+#include "task/sidecar.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/opt.h"
+
+#define NAME_MAX_CHARS 40
+#define INPUTS_MAX 64
+#define SIZE_MAX_VALUE ((int64_t)1 << 40)
+
+static const char *const regimes[] = {"normal", "uniform", "signed", "large", "structured", "task", NULL};
+static const char *const dtypes[] = {"float16", "bfloat16", "float32", "float64", NULL};
+static const char *const layouts[] = {"contiguous", "transposed", "strided", "channels_last", NULL};
+
+struct where { /* for messages */
+    const char *file;
+    char place[64]; /* "", or "variant 'odd': " */
+};
+
+struct key {
+    const char *name;
+    json_t *(*check)(const json_t *v, const struct where *w, struct err *e); /* v is not null; new reference */
+};
+
+static const char *word_at(const void *ctx, int i)
+{
+    return ((const char *const *)ctx)[i];
+}
+
+static const char *key_at(const void *ctx, int i)
+{
+    return ((const struct key *)ctx)[i].name;
+}
+
+static json_t *refuse(const struct where *w, struct err *e, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static json_t *refuse(const struct where *w, struct err *e, const char *fmt, ...)
+{
+    char msg[600];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(msg, sizeof msg, fmt, ap);
+    va_end(ap);
+    err_set(e, ERR_INPUT, "'%s': %s%s", w->file, w->place, msg);
+    return NULL;
+}
+
+/* "no layout 'transpose'; did you mean 'transposed'?", else the list of known words */
+static json_t *unknown(const struct where *w, const char *what, const char *word,
+                       const char *(*get)(const void *, int), const void *words, struct err *e)
+{
+    const char *near = nearest_word(word, get, words);
+    char all[300] = "";
+
+    if (near)
+        return refuse(w, e, "no %s '%.60s'; did you mean '%s'?", what, word, near);
+    for (int i = 0; get(words, i); i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", get(words, i));
+    return refuse(w, e, "no %s '%.60s'; known: %s", what, word, all);
+}
+
+static json_t *known_word(const json_t *v, const struct where *w, const char *what, const char *const *words, struct err *e)
+{
+    if (!json_is_string(v))
+        return refuse(w, e, "a %s is a word", what);
+    for (int i = 0; words[i]; i++)
+        if (!strcmp(words[i], json_string_value(v)))
+            return json_incref((json_t *)v);
+    return unknown(w, what, json_string_value(v), word_at, words, e);
+}
+
+/* ---- values ---- */
+
+static json_t *check_tolerance(const json_t *v, const struct where *w, struct err *e)
+{
+    static const char *const halves[] = {"abs", "rel", NULL};
+    double x[2] = {0, 0};
+    const char *key;
+    json_t *half;
+
+    if (!json_is_object(v) || json_object_size(v) == 0)
+        return refuse(w, e, "tolerance is {abs: NUMBER, rel: NUMBER}, or one of the two");
+    json_object_foreach((json_t *)v, key, half) {
+        int i = !strcmp(key, "abs") ? 0 : !strcmp(key, "rel") ? 1 : -1;
+
+        if (i < 0)
+            return unknown(w, "half of a tolerance", key, word_at, halves, e);
+        x[i] = json_is_number(half) ? json_number_value(half) : -1;
+        if (!(x[i] >= 0) || !isfinite(x[i]))
+            return refuse(w, e, "tolerance %s must be a number of at least 0", key);
+    }
+    return json_pack("{s:f,s:f}", "abs", x[0], "rel", x[1]);
+}
+
+static json_t *check_regimes(const json_t *v, const struct where *w, struct err *e)
+{
+    json_t *out, *word;
+
+    if (!json_is_array(v) || json_array_size(v) == 0)
+        return refuse(w, e, "regimes is a list such as [normal, large]");
+    out = json_array();
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        if (!(word = known_word(json_array_get(v, i), w, "regime", regimes, e))) {
+            json_decref(out);
+            return NULL;
+        }
+        for (size_t k = 0; word && k < i; k++)
+            if (json_equal(json_array_get(out, k), word)) {
+                refuse(w, e, "regime '%s' is listed twice", json_string_value(word));
+                json_decref(word);
+                json_decref(out);
+                return NULL;
+            }
+        json_array_append_new(out, word);
+    }
+    return out;
+}
+
+static json_t *check_sizes(const json_t *v, const struct where *w, struct err *e)
+{
+    const char *name;
+    json_t *n;
+
+    if (!json_is_object(v) || json_object_size(v) == 0)
+        return refuse(w, e, "sizes is {NAME: INTEGER, ...} with names of module-level assignments of the task");
+    json_object_foreach((json_t *)v, name, n) {
+        if (!json_is_integer(n))
+            return refuse(w, e, "size '%.60s' must be a whole number", name);
+        if (json_integer_value(n) < 0 || json_integer_value(n) > SIZE_MAX_VALUE)
+            return refuse(w, e, "size '%.60s' is %lld; it must be 0 to 2^40", name, (long long)json_integer_value(n));
+    }
+    return json_incref((json_t *)v);
+}
+
+static json_t *check_dtype(const json_t *v, const struct where *w, struct err *e)
+{
+    return known_word(v, w, "dtype", dtypes, e);
+}
+
+/* {0: transposed, 2: strided} becomes [transposed, null, strided]. */
+static json_t *layout_list(const json_t *v, const struct where *w, struct err *e)
+{
+    json_t *out = json_array(), *word;
+    const char *key;
+    char *end;
+
+    json_object_foreach((json_t *)v, key, word) {
+        long i = strtol(key, &end, 10);
+
+        if (!*key || *end || i < 0 || i >= INPUTS_MAX) {
+            json_decref(out);
+            return refuse(w, e, "layout '%.60s' is no index of an input (0 to %d)", key, INPUTS_MAX - 1);
+        }
+        while ((long)json_array_size(out) <= i)
+            json_array_append_new(out, json_null());
+        json_array_set(out, (size_t)i, word);
+    }
+    return out;
+}
+
+static json_t *check_layout(const json_t *v, const struct where *w, struct err *e)
+{
+    json_t *list, *word;
+    size_t i;
+
+    if (json_is_string(v))
+        return known_word(v, w, "layout", layouts, e);
+    if (!json_is_object(v) && !json_is_array(v))
+        return refuse(w, e, "layout is a word, a list with one per input, or {INDEX: WORD}");
+    list = json_is_object(v) ? layout_list(v, w, e) : json_incref((json_t *)v);
+    if (list && (json_array_size(list) == 0 || json_array_size(list) > INPUTS_MAX)) {
+        json_decref(list);
+        return refuse(w, e, "layout names no input, or more than %d", INPUTS_MAX);
+    }
+    json_array_foreach(list, i, word) {
+        if (json_is_null(word))
+            continue;
+        if (!known_word(word, w, "layout", layouts, e)) {
+            json_decref(list);
+            return NULL;
+        }
+        json_decref(word); /* known_word gave a reference of its own */
+    }
+    return list;
+}
+
+static json_t *check_name(const json_t *v, const struct where *w, struct err *e)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    const char *s = json_string_value(v);
+
+    if (!s || !*s || strlen(s) > NAME_MAX_CHARS || strspn(s, letters) != strlen(s))
+        return refuse(w, e, "a name is 1 to %d letters, digits, '_', '-' or '.'", NAME_MAX_CHARS);
+    return json_incref((json_t *)v);
+}
+
+/* ---- levels ---- */
+
+static const struct key variant_keys[] = {{"name", check_name},     {"sizes", check_sizes},         {"dtype", check_dtype},
+                                          {"layout", check_layout}, {"tolerance", check_tolerance}, {"regimes", check_regimes},
+                                          {NULL, NULL}};
+
+/* All keys of the table, null where absent. */
+static json_t *check_level(const json_t *v, const struct key *keys, const struct where *w, struct err *e)
+{
+    json_t *out, *got, *value;
+    const char *key;
+
+    if (!json_is_object(v))
+        return refuse(w, e, "expected keys with values, such as '%s: ...'", keys->name);
+    json_object_foreach((json_t *)v, key, got) {
+        int i = 0;
+
+        while (keys[i].name && strcmp(keys[i].name, key))
+            i++;
+        if (!keys[i].name)
+            return unknown(w, "key", key, key_at, keys, e);
+    }
+    out = json_object();
+    for (; keys->name; keys++) {
+        got = json_object_get(v, keys->name);
+        value = !got || json_is_null(got) ? json_null() : keys->check(got, w, e);
+        if (!value) {
+            json_decref(out);
+            return NULL;
+        }
+        json_object_set_new(out, keys->name, value);
+    }
+    return out;
+}
+
+static bool name_taken(const json_t *variants, const json_t *name)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach((json_t *)variants, i, v)
+        if (json_equal(json_object_get(v, "name"), name))
+            return true;
+    return false;
+}
+
+static json_t *check_variant(const json_t *raw, size_t i, const json_t *before, const struct where *file, struct err *e)
+{
+    const char *name = json_string_value(json_object_get(raw, "name"));
+    struct where w = *file;
+    json_t *v;
+
+    if (name)
+        snprintf(w.place, sizeof w.place, "variant '%.40s': ", name);
+    else
+        snprintf(w.place, sizeof w.place, "variant %zu: ", i + 1);
+    if (!(v = check_level(raw, variant_keys, &w, e)))
+        return NULL;
+    if (!name)
+        refuse(&w, e, "it needs a name");
+    else if (name_taken(before, json_object_get(v, "name")))
+        refuse(&w, e, "the name is given twice");
+    else if (json_is_null(json_object_get(v, "sizes")) && json_is_null(json_object_get(v, "dtype")) &&
+             json_is_null(json_object_get(v, "layout")) && json_is_null(json_object_get(v, "regimes")))
+        refuse(&w, e, "it changes nothing; give it sizes, dtype, layout or regimes");
+    else
+        return v;
+    json_decref(v);
+    return NULL;
+}
+
+static json_t *check_variants(const json_t *v, const struct where *w, struct err *e)
+{
+    json_t *out, *one;
+
+    if (!json_is_array(v))
+        return refuse(w, e, "variants is a list; each begins with '- name: ...'");
+    if (json_array_size(v) > SIDECAR_VARIANTS_MAX)
+        return refuse(w, e, "%zu variants, at most %d are allowed", json_array_size(v), SIDECAR_VARIANTS_MAX);
+    out = json_array();
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        if (!(one = check_variant(json_array_get(v, i), i, out, w, e))) {
+            json_decref(out);
+            return NULL;
+        }
+        json_array_append_new(out, one);
+    }
+    return out;
+}
+
+static const struct key top_keys[] = {{"tolerance", check_tolerance}, {"regimes", check_regimes}, {"variants", check_variants},
+                                      {NULL, NULL}};
+
+json_t *sidecar_check(const json_t *raw, const char *what, struct err *e)
+{
+    struct where w = {.file = what};
+    json_t *v = check_level(raw, top_keys, &w, e);
+
+    if (v && json_is_null(json_object_get(v, "variants")))
+        json_object_set_new(v, "variants", json_array());
+    return v;
+}

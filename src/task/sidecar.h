@@ -1,0 +1,31 @@
+/* sidecar.h - what may stand beside a task: NAME.yaml next to NAME.py adds shapes, dtypes, layouts and tolerances.
+ *
+ *     tolerance: {abs: 1e-3, rel: 1e-3}    # replaces the derived one, for floating outputs; a missing half is 0
+ *     regimes: [normal, task]              # of normal uniform signed large structured, and task: get_inputs as it is
+ *     variants:                            # run besides the task as written, in this order; up to 32
+ *       - name: odd                        # letters, digits, '_' '-' '.'; at most 40, unique
+ *         sizes: {batch_size: 3, "shape[1]": 17}   # integers of module-level assignments of the task file
+ *         dtype: float16                   # float16|bfloat16|float32|float64: floating inputs and parameters
+ *         layout: transposed               # every input that can; or a list, one per input (null: as it is);
+ *                                          # or {0: transposed, 2: strided}
+ *         tolerance: {abs: 0.01}           # for this variant; else the one above, else derived
+ *         regimes: [uniform]               # likewise
+ *
+ * Layouts: contiguous; transposed (the last two dimensions swapped in memory); strided (every second element of a row);
+ * channels_last (of 4 or 5 dimensions). Protocol strict runs everything; kernelbench ignores the file and says so.
+ * Whether the names in 'sizes' exist and the inputs can have the layouts is the reference side's business. */
+#ifndef MC_TASK_SIDECAR_H
+#define MC_TASK_SIDECAR_H
+
+#include <jansson.h>
+
+#include "base/err.h"
+
+#define SIDECAR_VARIANTS_MAX 32
+
+/* Checks raw and returns it with every key present: {"tolerance","regimes","variants":[{"name","sizes","dtype","layout",
+ * "tolerance","regimes"}]}; absent things are null, layout is null, a word or a list. New reference, or NULL: ERR_INPUT
+ * that begins with 'what' (a path), names the key and, for an unknown one, the nearest known. */
+json_t *sidecar_check(const json_t *raw, const char *what, struct err *e);
+
+#endif
