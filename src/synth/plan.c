@@ -37,10 +37,11 @@ static bool seen_add(struct seen *s, uint64_t key)
     }
 }
 
-/* Training tasks may share a graph (other sizes, other constants); held-out tasks may not. */
+/* Training tasks may share a graph (other sizes, other constants). Held-out tasks may not, nor may prompts for
+ * reinforcement learning, which show none that a training task has shown: they ask for what was never answered. */
 static uint64_t task_key(const struct plan_task *t)
 {
-    return t->side == PLAN_HELDOUT ? t->hash : hash64(t->code, strlen(t->code), 5);
+    return t->side == PLAN_TRAIN ? hash64(t->code, strlen(t->code), 5) : t->hash;
 }
 
 static char *task_text(const struct graph *g, struct arena *a)
@@ -193,17 +194,21 @@ static int deal(const struct plan_options *o, enum plan_side side, int n, struct
 
 int plan_make(const struct plan_options *o, struct arena *a, struct plan *ret, struct err *e)
 {
-    struct seen train = {0}, held = {0};
+    struct seen train = {0}, held = {0}, asked = {0};
     struct plan p = {.rejected = json_array()};
     int rc;
 
     p.task = arena_alloc(a, sizeof *p.task * (size_t)(o->tasks + o->heldout + o->prompts + 1));
-    rc = deal(o, PLAN_TRAIN, o->tasks, &train, a, &p, e) < 0 || deal(o, PLAN_HELDOUT, o->heldout, &held, a, &p, e) < 0 ||
-                 deal(o, PLAN_PROMPT, o->prompts, &train, a, &p, e) < 0
-             ? -1
-             : 0;
+    rc = deal(o, PLAN_TRAIN, o->tasks, &train, a, &p, e);
+    for (int i = 0; rc == 0 && i < p.n; i++)
+        seen_add(&asked, p.task[i].hash);
+    if (rc == 0)
+        rc = deal(o, PLAN_HELDOUT, o->heldout, &held, a, &p, e);
+    if (rc == 0)
+        rc = deal(o, PLAN_PROMPT, o->prompts, &asked, a, &p, e);
     free(train.key);
     free(held.key);
+    free(asked.key);
     if (!rc)
         *ret = p;
     else
