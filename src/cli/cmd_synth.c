@@ -11,7 +11,7 @@ static const struct opt rows[] = {
     {"synth", "out", OPT_STR, NULL, "folder to write; needed"},
     {"synth", "tasks", OPT_INT, "200", "training tasks with verified kernels"},
     {"synth", "heldout", OPT_INT, "40", "held-out tasks, one per operator graph, none of them on the training side"},
-    {"synth", "prompts", OPT_INT, "100", "further training-side tasks without kernels, for reinforcement learning"},
+    {"synth", "prompts", OPT_INT, "100", "new training-side graphs without kernels, for RL; 0: RL asks for the training tasks"},
     {"synth", "seed", OPT_INT, "1", "same seed, same bytes"},
     {"synth", "families", OPT_STR, NULL, "comma-separated, in dealing order, repeats are weights; default: all"},
     {"synth", "per-task", OPT_INT, "2", "kernels per training task, each with another strategy"},

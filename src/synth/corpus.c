@@ -242,8 +242,11 @@ static void add_knowledge(struct corpus *c)
     free(known);
 }
 
+/* What reinforcement learning asks for was never answered in training; without such tasks, the training tasks do. */
 static void add_lines(struct corpus *c)
 {
+    enum plan_side asked = c->o->plan.prompts ? PLAN_PROMPT : PLAN_TRAIN;
+
     for (int i = 0; i < c->n_jobs; i++)
         if (c->job[i].bug < 0)
             add_program(c, &c->job[i]);
@@ -255,7 +258,7 @@ static void add_lines(struct corpus *c)
         if (!task_stays(c, t))
             continue;
         count(c->families, t->g.family);
-        if (t->side != PLAN_HELDOUT)
+        if (t->side == asked)
             add_line(&c->prompts, record_rl_prompt(t, &c->o->plan, c->n.prompts++));
     }
     add_knowledge(c);

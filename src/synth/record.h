@@ -15,7 +15,8 @@
  *    "provenance":{"generator":"musacoder-synth/1","version":..,"seed":1,"parent":null,"mutations":[]},
  *    "split":"train"}                               or "heldout"
  *
- * prompts.jsonl holds RL prompts with verl's and TRL's columns, training side only:
+ * prompts.jsonl holds RL prompts with verl's and TRL's columns, training side only, of graphs that train.jsonl does not
+ * answer (with --prompts 0: the training tasks themselves):
  *   {"data_source":"musacoder-synth/1","prompt":[{"role":"user","content":..}],"ability":"cuda-kernel",
  *    "reward_model":{"style":"rule","ground_truth":"tasks/train/chain_0017.py"},
  *    "extra_info":{"split":"train","index":17,"name":"chain_0017","task_code":..,"families":[..],"graph_hash":..}}

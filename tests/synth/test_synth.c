@@ -447,7 +447,7 @@ static void sides_never_meet(void **state)
     static const char *const train_side[] = {"train.jsonl", "prompts.jsonl"};
     char *dir = dir_temp("synth", NULL);
     struct corpus_options c = small_corpus(dir);
-    json_t *held = json_object(), *ids = json_object(), *of_family = json_object(), *lines, *v;
+    json_t *held = json_object(), *ids = json_object(), *trained = json_object(), *lines, *v;
     struct corpus_stats n;
     size_t k;
 
@@ -465,12 +465,14 @@ static void sides_never_meet(void **state)
         json_array_foreach(lines, k, v) {
             assert_null(json_object_get(held, graph_hash_of(v)));
             if (i == 0)
-                check_record(v, ids);
+                check_record(v, ids), json_object_set_new(trained, graph_hash_of(v), json_true());
+            else
+                assert_null(json_object_get(trained, graph_hash_of(v))); /* RL asks for what was never answered */
         }
         json_decref(lines);
     }
     assert_true(n.repairs > 10 && n.rejected > 10);
-    json_decref(held), json_decref(ids), json_decref(of_family);
+    json_decref(held), json_decref(ids), json_decref(trained);
     dir_remove(dir, NULL);
     free(dir);
 }
