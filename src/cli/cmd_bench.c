@@ -30,7 +30,7 @@ static const struct opt rows[] = {
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"bench", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"bench", "workers", OPT_INT, "1", "verifier processes"},
-    {"bench", "jobs", OPT_INT, "0", "candidates judged at once by each (0: one per CPU)"},
+    {"bench", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
     {"bench", "json", OPT_BOOL, "false", "print bench.json instead of the table"},
     {0},
 };

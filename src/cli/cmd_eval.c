@@ -25,7 +25,7 @@ static const struct opt rows[] = {
     {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take"},
     {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},
     {"eval", "max-elements", OPT_INT, "4194304", "largest tensor of a task on sim; see 'musacoder shrink'"},
-    {"eval", "jobs", OPT_INT, "0", "candidates that run at once; 0 = one per CPU"},
+    {"eval", "jobs", OPT_INT, "0", "candidates that run at once; 0 = 1.5 for each CPU"},
     {"eval", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
     {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges afresh"},
     {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},

@@ -30,7 +30,7 @@ static const struct opt rows[] = {
     {"rft", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"rft", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"rft", "workers", OPT_INT, "1", "verifier processes"},
-    {"rft", "jobs", OPT_INT, "0", "candidates judged at once by each (0: one per CPU)"},
+    {"rft", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
     {"rft", "mix", OPT_STR, NULL, "weight of each kind of record, e.g. rft=2,generate=1 (default: all 1)"},
     {"rft", "steps", OPT_INT, "200", "optimiser steps on the mixture; 0: only collect"},
     {"rft", "batch-tokens", OPT_INT, "4096", "tokens a step, at least"},

@@ -50,7 +50,7 @@ static const struct opt rows[] = {
     {"rl", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"rl", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"rl", "workers", OPT_INT, "1", "verifier processes"},
-    {"rl", "jobs", OPT_INT, "0", "candidates judged at once by each (0: one per CPU)"},
+    {"rl", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
     {"rl", "save-every", OPT_INT, "10", "steps between checkpoints"},
     {"rl", "seed", OPT_INT, "1", "seed of prompts and sampling"},
     {0},

@@ -23,7 +23,7 @@ static const struct opt rows[] = {
     {"synth", "style", OPT_CHOICE, "plain", "plain|full: terse and canonical, or varied names, comments and schedules"},
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
     {"synth", "trials", OPT_INT, "2", "draws per input regime of a verification"},
-    {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: one per core"},
+    {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: 1.5 for each CPU"},
     {"synth", "values", OPT_STR, NULL, "also write inputs and fp64 results of every task here, to compare with PyTorch"},
     {0},
 };

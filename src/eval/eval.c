@@ -183,7 +183,7 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
 
     ev->config = *c;
     if (ev->config.jobs <= 0)
-        ev->config.jobs = cpus > 0 ? (int)cpus : 1;
+        ev->config.jobs = cpus > 0 ? (int)(cpus + (cpus + 1) / 2) : 2;
     pthread_mutex_init(&ev->lock, NULL);
     sem_init(&ev->run_slots, 0, (unsigned)ev->config.jobs);
     sem_init(&ev->build_slots, 0, cpus > 0 ? (unsigned)cpus : 1);

@@ -166,7 +166,7 @@ int verdict_service_start(const struct verdict_config *c, struct verdict_service
     s->own_folder = !c->folder;
     s->folder = c->folder ? xstrdup(c->folder) : dir_temp("musacoder-verdicts", e);
     s->n_workers = c->workers > 0 ? c->workers : 1;
-    s->jobs = c->jobs > 0 ? c->jobs : (int)(cpus > 0 ? cpus : 1);
+    s->jobs = c->jobs > 0 ? c->jobs : (int)(cpus > 0 ? cpus + (cpus + 1) / 2 : 2);
     s->max_attempts = c->max_attempts > 0 ? c->max_attempts : 3;
     s->argv = c->worker_argv;
     s->workers = xcalloc((size_t)s->n_workers, sizeof *s->workers);

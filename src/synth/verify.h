@@ -14,7 +14,7 @@ struct verify_item {
 };
 
 struct verify_options {
-    int jobs;            /* candidates at once; 0: one per core */
+    int jobs;            /* candidates at once; 0: 1.5 for each CPU */
     int trials;          /* draws per regime */
     const char *journal; /* path */
 };
