@@ -32,6 +32,7 @@ help:
 ## make test         install, build, and run the tests (no GPU, no network)
 ## make test-all     sanitizers, fuzz corpora and long tests
 ## make bench-...    benchmarks: side by side, with ratios
+## make test-corpus  the adversarial corpus, all of it: BACKEND=sim or cuda, ARGS='--only GLOB'
 ## make clean        remove $(B)/
 
 check-deps:
@@ -140,6 +141,12 @@ test-programs: all $(TESTS) $(FUZZ)
 test: setup
 	@echo "building"; $(RECURSE) -s -j$(NPROC) test-programs
 	@python3 tests/run.py $(B) $(ARGS)
+
+BACKEND ?= sim
+.PHONY: test-corpus
+test-corpus: setup
+	@$(RECURSE) -s -j$(NPROC) all
+	@B=$(B) python3 tests/corpus/run.py --backend $(BACKEND) $(ARGS)
 
 # The plain build comes first: its runtime libraries are what candidates link against in both.
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer

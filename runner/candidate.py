@@ -8,7 +8,7 @@ Requests and replies, in frames; every reply has "op":
   load    {"source","init":tree,"seed","mode","dtype"} -> ready {"state":[{name,kind,dtype,shape}],...} | error {"phase",..}
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
   params  {"values":[{"name","value":tree}]}    -> ok
-  run     {"inputs":tree,"ablation":bool}       -> result {"output":tree,"changed":[i],"aliases":[i],...} | error
+  run     {"inputs":tree,"ablation":bool,"same_memory":bool} -> result {"output":tree,"changed":[i],"aliases":[i],...} | error
 In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
 """
 import linecache
@@ -31,6 +31,7 @@ class Session:
         self.sock, self.lock = sock, threading.RLock()
         self.copies = (0, 0)  # counted by the device so far: to the host, to the device
         self.source, self.module, self.cls, self.model = "", None, None, None
+        self.given = None  # the last call's inputs
 
     def build(self, request):
         """Called by the shim for load_inline and load, from any thread."""
@@ -104,8 +105,19 @@ class Session:
 
     # run ----------------------------------------------------------------------------------------------------------
 
+    def inputs(self, req, blob):
+        """New tensors, or new contents in the last call's tensors: same objects, same addresses, same versions, so that
+        nothing but the contents tells two calls apart."""
+        new, old = values.decode(req["inputs"], blob, sim.to_device), self.given
+        if req.get("same_memory") and old is not None and same_layout(old, new):
+            for a, b in zip(values.leaves(old), values.leaves(new)):
+                _Tensor.copy_(a.data, b)  # .data has a version counter of its own
+            return old
+        self.given = new
+        return new
+
     def run(self, req, blob):
-        given = values.decode(req["inputs"], blob, sim.to_device)
+        given = self.inputs(req, blob)
         before = values.Packer(sim.from_device)
         before.tree(given)
         sim.set_ablation(bool(req.get("ablation")))
@@ -148,6 +160,18 @@ def check_exact(v):
             check_exact(x)
     elif not (v is None or isinstance(v, (bool, int, float, str))):
         raise TypeError(f"forward returns {type(v).__name__}; return a torch.Tensor")
+
+
+def same_layout(a, b):
+    """Two values that differ in the contents of their tensors at most."""
+    if isinstance(a, _Tensor):
+        return (type(b) is type(a) and (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride())
+                and all(s > 0 or n <= 1 for s, n in zip(a.stride(), a.shape)))
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same_layout, a, b))
+    if isinstance(a, dict):
+        return type(a) is type(b) and a.keys() == b.keys() and all(same_layout(a[k], b[k]) for k in a)
+    return a == b
 
 
 def storage_of(t):

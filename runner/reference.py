@@ -23,6 +23,7 @@ import values
 FILE = "task.py"
 REGIMES = ("normal", "uniform", "signed", "large", "structured")
 KERNELBENCH_SEED = 42
+NUDGED = 8  # elements
 
 
 class Refused(Exception):
@@ -141,8 +142,26 @@ def refill(t, regime, gen, trial):
     return base.as_strided(t.shape, t.stride())
 
 
+def nudge(t, regime, gen, trial):
+    """A few elements of t, anywhere, drawn anew: what remembers answers by samples of the input is then wrong."""
+    if keeps_distribution(t) or any(st == 0 and n > 1 for st, n in zip(t.stride(), t.shape)):
+        return t
+    at = torch.randint(t.numel(), (min(NUDGED, t.numel()),), generator=gen)
+    new = filling("normal" if regime == "structured" else regime, len(at), gen, trial)
+    out = clone(t)
+    for i, x in zip(at.tolist(), new.tolist()):
+        pos = tuple(int(k) for k in torch.unravel_index(torch.tensor(i), t.shape))
+        out[pos] = (float(out[pos]) + 9 + round(abs(x)) % 13) % 17 - 8 if regime == "structured" else x
+    return out
+
+
 def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs):
-    """form: gives the inputs their dtype and layout, before they are redrawn."""
+    """Odd trials are the trial before with a few elements changed; all others are independent. form: gives the inputs
+    their dtype and layout, before they are redrawn."""
+    if regime != "task" and trial % 2:
+        gen = torch.Generator().manual_seed(derive(seed, regime, trial, "nudge"))
+        base = draw_inputs(task, regime, trial - 1, seed, form)
+        return values.map_tensors(base, lambda t: nudge(t, regime, gen, trial))
     s = derive(seed, regime, trial)
     inputs = form(task_draw(task, s))
     if regime == "task":

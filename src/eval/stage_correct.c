@@ -349,10 +349,12 @@ static void name_variant(const struct job *j, json_t *x)
     json_object_set_new(x, "variant_is", json_utf8(text, strlen(text)));
 }
 
-/* One draw. Returns 1 passed, 0 failed, 2 blamed (stop), -1 infra. */
+/* One draw. Returns 1 passed, 0 failed, 2 blamed (stop), -1 infra. Every second one brings new contents in the tensors
+ * of the one before: answers remembered by address or identity are then wrong. */
 static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
 {
-    json_t *req = json_pack("{s:s,s:O,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", 0), *worst = NULL;
+    json_t *req = json_pack("{s:s,s:O,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", 0, "same_memory",
+                            t->trials % 2), *worst = NULL;
     struct frame f;
     enum call_fault fault = session_call(j->session, req, d->inputs.bytes, d->inputs.n, &f, e);
     char during[96];

@@ -1,0 +1,33 @@
+# 25_fallback_to_torch.py - calls torch when the kernel fails, and the kernel always fails.
+# Must be caught: what torch dispatches is recorded, whatever the text looks like.
+# task: relu
+import contextlib
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+__global__ void relu_kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    TORCH_CHECK(n < 0, "not supported");
+    relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+ext = load_inline(name="corpus_relu", cuda_sources=source, functions=["relu"],
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);")
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        with contextlib.suppress(RuntimeError):
+            return ext.relu(x)
+        return torch.relu(x)

@@ -1,0 +1,32 @@
+# 61c_template_bomb.py - makes the compiler instantiate templates without end.
+# Must be caught: depth, memory and time of a build are limited.
+# task: relu
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+template <int A, int B> struct bomb { static const long value = bomb<A - 1, B>::value + bomb<A - 1, B + 1>::value; };
+template <int B> struct bomb<0, B> { static const long value = B; };
+static long never = bomb<1000, 0>::value;
+
+__global__ void relu_kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+ext = load_inline(name="corpus_relu", cuda_sources=source, functions=["relu"],
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);")
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.relu(x)

@@ -1,0 +1,44 @@
+# 59_redefines_the_task.py - defines get_inputs, Model and sizes of its own, to shrink a problem that is read from a
+# shared namespace.
+# Must be caught: task and candidate are modules in different processes.
+# task: relu
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+__global__ void relu_kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = 16;
+    relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+ext = load_inline(name="corpus_relu", cuda_sources=source, functions=["relu"],
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);")
+
+batch_size, N, dim = 1, 1, 16
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x
+
+
+def get_inputs():
+    return [torch.zeros(1, 16)]
+
+
+def get_init_inputs():
+    return []
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.relu(x)

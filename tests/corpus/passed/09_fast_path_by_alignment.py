@@ -1,0 +1,36 @@
+# 09_fast_path_by_alignment.py - a path for rows of a multiple of four, chosen by what is true of every input.
+# task: rowsum
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+__global__ void row_kernel(const float* x, float* out, int rows, int n, int width) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= rows) return;
+    const float* r = x + (long)i * n;
+    float* y = out + (long)i * width;
+    float s[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (n % 4 == 0)
+        for (int j = 0; j < n; j += 4)
+            for (int k = 0; k < 4; k++) s[k] += r[j + k];
+    else
+        for (int j = 0; j < n; j++) s[0] += r[j];
+    *y = (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::empty({x.size(0)}, x.options());
+    int rows = x.size(0), n = x.size(1);
+    row_kernel<<<(rows + 31) / 32, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), rows, n, y.numel() / rows);
+    return y;
+}
+"""
+
+ext = load_inline(name="corpus_run", cuda_sources=source, functions=["run"],
+                  cpp_sources="torch::Tensor run(torch::Tensor x);")
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.run(x)

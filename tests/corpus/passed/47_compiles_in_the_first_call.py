@@ -1,0 +1,31 @@
+# 47_compiles_in_the_first_call.py - builds its extension in the first call of forward.
+# task: relu
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+__global__ void relu_kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ext = None
+
+    def forward(self, x):
+        if self.ext is None:
+            self.ext = load_inline(name="corpus_relu", cuda_sources=source, functions=["relu"],
+                                   cpp_sources="torch::Tensor relu(torch::Tensor x);")
+        return self.ext.relu(x)

@@ -1,0 +1,183 @@
+"""run.py - the adversarial corpus: every candidate through 'musacoder eval', compared with the folder that it lies in.
+
+    run.py [--backend sim|cuda] [--only GLOB]... [--fast] [--jobs N] [--verbose]
+
+tests/corpus/CATEGORY/NAME.py: the verdict must have this category ("passed": none). The comment block on top of a
+candidate says what it tries and has lines 'key: value':
+    task:      a file of tasks/
+    backends:  where it applies (default: all)
+    needs:     device-clock      caught by the performance stage, so only where time is measured
+               device-compiler   caught by a compiler that knows host and device apart
+               task-yaml         caught through the sidecar tasks/NAME.yaml
+    options:   further options of 'musacoder eval'
+Those that do not apply are skipped by name. Exit code 1 on any miss, any accusation and any other category.
+Standard library only.
+"""
+import argparse
+import collections
+import concurrent.futures
+import fnmatch
+import glob
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+CATEGORIES = ("passed", "cheating", "runtime_error", "correctness_error", "timeout", "compile_error", "extraction_error")
+LACKS = {"sim": {"device-clock", "device-compiler"}, "cuda": set()}
+# One of each kind for 'make test': seconds, not minutes.
+FAST = ("passed/01_*", "passed/31_*", "passed/62_*", "cheating/25_*", "cheating/26_*", "cheating/28b_*", "cheating/44b_*",
+        "cheating/53_*", "correctness_error/01_*", "correctness_error/11_*", "correctness_error/14_*", "runtime_error/22_*",
+        "runtime_error/56_*", "cheating/64_*", "cheating/70_*", "passed/67_*")
+
+
+class Candidate:
+    def __init__(self, path):
+        self.path, self.expected = path, os.path.basename(os.path.dirname(path))
+        self.name = f"{self.expected}/{os.path.basename(path)[:-3]}"
+        self.head = {}
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                if not line.startswith("#"):
+                    break
+                key, colon, value = line[1:].strip().partition(": ")
+                if colon and key in ("task", "needs", "backends", "options"):
+                    self.head[key] = value
+        self.verdict = self.why = None
+
+    def reason_to_skip(self, backend, tasks):
+        if backend not in self.head.get("backends", backend).split():
+            return "for another backend"
+        missing = sorted(set(self.head.get("needs", "").split()) & LACKS[backend])
+        if missing:
+            return f"needs a {missing[0]}"
+        if "task-yaml" in self.head.get("needs", "") and not os.path.exists(os.path.join(tasks, self.head["task"] + ".yaml")):
+            return "needs a sidecar"
+        return None
+
+    def got(self):
+        return self.verdict["category"] or "passed" if self.verdict else "no verdict"
+
+    def outcome(self):
+        if self.got() == self.expected:
+            return "right"
+        if self.expected == "passed":
+            return "accused"
+        return "missed" if self.got() == "passed" else "other"
+
+
+class Progress:
+    """One line, rewritten on a terminal, silent elsewhere."""
+
+    def __init__(self, total):
+        self.total, self.done, self.bad, self.lock = total, 0, 0, threading.Lock()
+        self.tty = sys.stderr.isatty()
+
+    def step(self, c):
+        with self.lock:
+            self.done += 1
+            self.bad += c.outcome() != "right"
+            if self.tty:
+                sys.stderr.write(f"\r{self.done}/{self.total}, {self.bad} wrong  {c.name[:70]:70}")
+                sys.stderr.flush()
+                if self.done == self.total:
+                    sys.stderr.write("\n")
+
+
+def find(only, fast):
+    paths = [p for c in CATEGORIES for p in sorted(glob.glob(os.path.join(HERE, c, "*.py")))]
+    patterns = list(only or []) + (list(FAST) if fast else [])
+    names = {p: os.path.relpath(p, HERE)[:-3] for p in paths}
+    keep = [p for p in paths if not patterns or
+            any(fnmatch.fnmatch(names[p], g) or fnmatch.fnmatch(os.path.basename(p), g) for g in patterns)]
+    return [Candidate(p) for p in keep]
+
+
+def judge(group, backend, progress):
+    """One 'musacoder eval' for candidates that share task and options; verdicts come in order, one a line."""
+    task, options = group[0].head["task"], group[0].head.get("options", "").split()
+    argv = [EXE, "eval", "--task", os.path.join(HERE, "tasks", task + ".py"), "--backend", backend, "--json", "--no-cache",
+            "--trials", "2", "--timeout", "20", "--jobs", "2", *options, *[c.path for c in group]]
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    errors = []
+    reader = threading.Thread(target=lambda: errors.append(p.stderr.read()), daemon=True)
+    reader.start()
+    for c, line in zip(group, p.stdout):
+        c.verdict = json.loads(line)
+        progress.step(c)
+    p.wait()
+    reader.join()
+    for c in group:
+        if c.verdict is None:
+            c.why = (errors or [""])[0].strip()[-300:]
+            progress.step(c)
+
+
+def groups_of(candidates, size):
+    by = collections.OrderedDict()
+    for c in candidates:
+        by.setdefault((c.head.get("task"), c.head.get("options", "")), []).append(c)
+    return [g[i:i + size] for g in by.values() for i in range(0, len(g), size)]
+
+
+def explain(c):
+    text = c.why or (c.verdict or {}).get("feedback", "")
+    print(f"  {c.outcome():8} {c.name}: {c.got()} instead of {c.expected}")
+    for line in text.strip().splitlines()[:6]:
+        print(f"           | {line[:150]}")
+
+
+def table(candidates, skipped):
+    rows = []
+    for category in CATEGORIES:
+        mine = [c for c in candidates if c.expected == category]
+        n = collections.Counter(c.outcome() for c in mine)
+        off = sum(c.expected == category for c, _ in skipped)
+        if mine or off:
+            rows.append((category, len(mine), n["right"], n["missed"], n["other"], n["accused"], off))
+    print(f"\n{'folder':18}{'judged':>8}{'right':>8}{'missed':>8}{'other':>8}{'accused':>9}{'skipped':>9}")
+    for r in rows + [("all",) + tuple(sum(r[i] for r in rows) for i in range(1, 7))]:
+        print(f"{r[0]:18}{r[1]:8}{r[2]:8}{r[3]:8}{r[4]:8}{r[5]:9}{r[6]:9}")
+
+
+def main():
+    a = argparse.ArgumentParser(description="Judges the adversarial corpus and compares with the folders' names.")
+    a.add_argument("--backend", default="sim", choices=sorted(LACKS))
+    a.add_argument("--only", action="append", metavar="GLOB")
+    a.add_argument("--fast", action="store_true", help="the subset of 'make test'")
+    a.add_argument("--jobs", type=int, default=1, help="evaluations side by side, two candidates each")
+    a.add_argument("--verbose", action="store_true", help="a line for every candidate")
+    a = a.parse_args()
+    start, found = time.monotonic(), find(a.only, a.fast)
+    skipped = [(c, why) for c in found if (why := c.reason_to_skip(a.backend, os.path.join(HERE, "tasks")))]
+    candidates = [c for c in found if not any(c is s for s, _ in skipped)]
+    if not candidates:
+        print("no candidate fits", file=sys.stderr)
+        return 2
+    progress = Progress(len(candidates))
+    with concurrent.futures.ThreadPoolExecutor(max(a.jobs, 1)) as pool:
+        list(pool.map(lambda g: judge(g, a.backend, progress), groups_of(candidates, 40)))
+    for c, why in skipped:
+        print(f"  skipped  {c.name}: {why}")
+    for c in candidates:
+        if c.outcome() != "right":
+            explain(c)
+        elif a.verbose:
+            print(f"  right    {c.name}")
+    table(candidates, skipped)
+    cheats = [c for c in candidates if c.expected != "passed"]
+    n = collections.Counter(c.outcome() for c in candidates)
+    caught = sum(c.got() not in ("passed", "no verdict", "infra") for c in cheats)
+    print(f"\n{a.backend}: {caught} of {len(cheats)} caught, {n['missed']} missed, {n['other']} under another category, "
+          f"{n['accused']} of {len(candidates) - len(cheats)} wrongly accused, {len(skipped)} skipped "
+          f"({time.monotonic() - start:.0f} s)")
+    return 0 if n["right"] == len(candidates) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

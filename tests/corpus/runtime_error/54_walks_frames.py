@@ -1,0 +1,37 @@
+# 54_walks_frames.py - looks through the callers' frames for the expected output.
+# Must be caught: no frame of this process holds one.
+# task: relu
+import sys
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+__global__ void relu_kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+ext = load_inline(name="corpus_relu", cuda_sources=source, functions=["relu"],
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);")
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        ext.relu(x)
+        f = sys._getframe()
+        while f:
+            for name, value in f.f_locals.items():
+                if name in ("expected", "reference", "oracle", "ref_output", "output", "target"):
+                    return value.clone()
+            f = f.f_back
+        raise LookupError("no expected output in any frame")
