@@ -1,5 +1,5 @@
 # 03_shape_read_at_run_time.py - grid and bounds follow the input.
-# task: relu
+# task: relu_shapes
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
