@@ -18,9 +18,10 @@ LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl $(OMP) -pthre
 SRC      = $(strip $(filter-out %/mcjail.c,$(wildcard src/$(1)/*.c) $(wildcard src/$(1)/*/*.c)))
 OBJ      = $(patsubst src/%.c,$(B)/obj/%.o,$(call SRC,$(1)))
 ARCHIVES := $(foreach m,$(MODULES),$(if $(call SRC,$(m)),$(B)/lib/$(m).a))
-TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
+TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(filter-out tests/gpu/%,$(wildcard tests/*/test_*.c)))
+GPUTESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/gpu/test_*.c))
 
-.PHONY: all help clean setup test test-all demo check-deps
+.PHONY: all help clean setup test test-gpu test-all demo check-deps
 all: check-deps $(B)/musacoder simtorch
 
 help:
@@ -30,6 +31,7 @@ help:
 ## make setup        install what is missing: Debian packages, Python environment with PyTorch (several GB)
 ## make demo         install, build, and run the whole loop: a small model learns to write verified CUDA kernels
 ## make test         install, build, and run the tests (no GPU, no network)
+## make test-gpu     the tests that need a GPU (tests/gpu): nothing is installed, no network
 ## make test-all     sanitizers, fuzz corpora and long tests
 ## make bench-...    benchmarks: side by side, with ratios
 ## make test-corpus  the adversarial corpus, all of it: BACKEND=sim or cuda, ARGS='--only GLOB'
@@ -75,6 +77,17 @@ bench-simt: $(B)/bench_simt $(B)/lib/libsimt.so
 $(B)/musacoder: $(call OBJ,cli) $(ARCHIVES)
 	$(CC) $(CFLAGS) -o $@ $(call OBJ,cli) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
 
+# The judge's GPU kernels, where there is an nvcc: machine code for A100 and H100, PTX for what comes after. Without one the
+# build is complete all the same, and 'cuda' says what is missing. --fmad=false: the host's arithmetic, bit for bit.
+NVCC     ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+NVCCARCH ?= $(foreach a,80 90,-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_90,code=compute_90
+ifneq ($(NVCC),)
+all: $(B)/lib/judge.fatbin
+$(B)/lib/judge.fatbin: src/device/kernels.cu src/device/kernels.h src/device/element.h
+	@mkdir -p $(@D)
+	$(NVCC) -Isrc -std=c++17 -O3 --fmad=false $(NVCCARCH) -fatbin -o $@ $<
+endif
+
 # The simulated CUDA device inside PyTorch; needs the Python that 'make setup' provides, and rebuilds when it changes.
 .PHONY: simtorch bench-build
 bench-build: all $(B)/tests/litetorch/test_build
@@ -116,7 +129,7 @@ $(B)/lib/libjail.so: $(JAILSRC)
 	$(JAILCC) -fPIC -shared -o $@ $(filter %.c,$^) -lseccomp -ldl
 all: $(B)/lib/mcjail $(B)/lib/libjail.so
 $(B)/lib/mcjail $(B)/lib/libjail.so: $(wildcard src/proc/*.h src/base/*.h)
-$(TESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
+$(TESTS) $(GPUTESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
 
 # Installation and tests. Targets that install call make again: what pkg-config says is read when a Makefile is read.
 setup:
@@ -147,6 +160,10 @@ BACKEND ?= sim
 test-corpus: setup
 	@$(RECURSE) -s -j$(NPROC) all
 	@B=$(B) python3 tests/corpus/run.py --backend $(BACKEND) $(ARGS)
+
+test-gpu:
+	@$(RECURSE) -s -j$(NPROC) all $(GPUTESTS)
+	@python3 tests/run.py --gpu --jobs 1 $(B) $(ARGS)
 
 # The plain build comes first: its runtime libraries are what candidates link against in both.
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer

@@ -15,6 +15,7 @@ MAGIC = b"MCF1"
 PREFIX = struct.Struct("<4sIQ")
 MAX_HEAD = 64 << 20
 MAX_BLOB = 4 << 30
+MAX_FDS = 64
 
 
 class FrameError(Exception):
@@ -87,7 +88,7 @@ def recv(sock, max_head=MAX_HEAD, max_blob=MAX_BLOB, timeout=None):
     return _rest(sock, prefix, max_head, max_blob, deadline)
 
 
-def recv_fds(sock, max_fds=4):
+def recv_fds(sock, max_fds=MAX_FDS):
     """As recv, for frames that carry file descriptors: -> (header, blob, [fd])."""
     fds = array.array("i")
     data, anc, _, _ = sock.recvmsg(PREFIX.size, socket.CMSG_SPACE(max_fds * fds.itemsize), socket.MSG_CMSG_CLOEXEC)

@@ -1,9 +1,9 @@
 """run.py - runs the test programs, two at a time: one line each, the output of failures, and 'N passed, M failed'.
 
-    run.py BUILD [--all] [--jobs N] [WORD...]     only tests whose name contains one of the words
+    run.py BUILD [--all | --gpu] [--jobs N] [WORD...]     only tests whose name contains one of the words
 
 Tests are BUILD/tests/*/test_* (cmocka), BUILD/fuzz/* (corpus replay), tests/*/test_*.py (unittest or plain scripts, under the
-Python that runner/ uses) and tests/*/test_*.sh; --all adds long_* of each kind. Standard library only.
+Python that runner/ uses) and tests/*/test_*.sh; --all adds long_* of each kind; --gpu runs those of tests/gpu and no others. Standard library only.
 """
 
 import argparse
@@ -101,11 +101,13 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("build")
     a.add_argument("--all", action="store_true")
+    a.add_argument("--gpu", action="store_true")
     a.add_argument("--jobs", type=int, default=2)
     a.add_argument("words", nargs="*")
     a = a.parse_args()
     build = os.path.abspath(a.build)
-    tests = [t for t in find(build, a.all) if not a.words or any(w in t[0] for w in a.words)]
+    tests = [t for t in find(build, a.all) if t[0].startswith("gpu/") == a.gpu]
+    tests = [t for t in tests if not a.words or any(w in t[0] for w in a.words)]
     times_path, cache = os.path.join(build, "test-times.json"), os.path.join(build, f"test-cache-{os.getpid()}")
     try:
         with open(times_path) as f:

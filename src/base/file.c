@@ -265,6 +265,24 @@ char *path_share(const char *name)
     return path_join(*exe ? exe : ".", name);
 }
 
+char *path_lib(const char *name)
+{
+    char exe[PATH_MAX], *slash;
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+
+    exe[n < 0 ? 0 : n] = 0;
+    while ((slash = strrchr(exe, '/'))) {
+        char *path;
+
+        *slash = 0;
+        path = xasprintf("%s/lib/%s", exe, name);
+        if (file_exists(path))
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
 static char *user_dir(const char *own, const char *xdg, const char *home_tail, const char *name)
 {
     const char *v;

@@ -29,6 +29,9 @@ char *path_stem(const char *path); /* "a/b/19_ReLU.py" -> "19_ReLU" */
 /* Where simt/, litetorch/, runner/, recipes/ are: $MUSACODER_SHARE, else the folder above the one that holds the
  * running binary, i.e. the checkout. */
 char *path_share(const char *name);
+/* What 'make' put into lib/ of the build folder: climbs from the running binary to the first folder with lib/NAME.
+ * NULL if there is none. */
+char *path_lib(const char *name);
 /* $MUSACODER_DATA_DIR, else $XDG_DATA_HOME/musacoder, else ~/.local/share/musacoder: the virtual environment. */
 char *path_data(const char *name);
 /* $MUSACODER_CACHE_DIR, else $XDG_CACHE_HOME/musacoder, else ~/.cache/musacoder: builds and verdicts. */

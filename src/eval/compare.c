@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "eval/compare_parts.h"
 
 static void index_text(const struct tensor *t, int64_t flat, char *out, size_t n)
 {
@@ -27,21 +28,17 @@ static void index_text(const struct tensor *t, int64_t flat, char *out, size_t n
 
 /* ---- patterns ---- */
 
+/* The CPU's own answers to compare_source's question. */
 struct marks {
     const uint8_t *bad;
-    int64_t n, n_bad, first, last;
+    int64_t n;
 };
 
 /* Wrong exactly inside the range of groups? A group is wrong if most of it is. */
-struct groups {
-    int64_t n, n_bad, first, last, stray; /* groups; mostly wrong ones; wrong elements outside wrong groups */
-    int64_t step;                         /* constant distance between wrong groups, 0 if none */
-};
-
-/* Group of element i = (i / inner) % n_groups. */
-static struct groups group_by(const struct marks *m, int64_t inner, int64_t n_groups)
+static void group_marks(void *ctx, int64_t inner, int64_t n_groups, struct compare_groups *ret)
 {
-    struct groups g = {.n = n_groups, .first = -1, .last = -1};
+    const struct marks *m = ctx;
+    struct compare_groups g = {.n = n_groups, .first = -1, .last = -1};
     int64_t *wrong = xcalloc((size_t)n_groups, sizeof *wrong), per = m->n / n_groups, prev = -1, gap;
     bool even = true;
 
@@ -64,10 +61,18 @@ static struct groups group_by(const struct marks *m, int64_t inner, int64_t n_gr
     if (!even)
         g.step = 0;
     free(wrong);
+    *ret = g;
+}
+
+static struct compare_groups group_by(const struct compare_source *s, int64_t inner, int64_t n_groups)
+{
+    struct compare_groups g = {.n = n_groups, .first = -1, .last = -1};
+
+    s->group(s->ctx, inner, n_groups, &g);
     return g;
 }
 
-static bool group_text(const struct groups *g, const char *what, char *out, size_t n)
+static bool group_text(const struct compare_groups *g, const char *what, char *out, size_t n)
 {
     long long first = g->first, last = g->last, bad = g->n_bad, all = g->n;
 
@@ -93,7 +98,7 @@ static bool group_text(const struct groups *g, const char *what, char *out, size
 }
 
 /* All elements from some flat index on: a grid that is too small, or a tail that is not handled. */
-static bool flat_text(const struct marks *m, char *out, size_t n)
+static bool flat_text(const struct compare_source *m, char *out, size_t n)
 {
     int64_t span = m->last - m->first + 1;
     const char *block = "";
@@ -115,10 +120,10 @@ static bool flat_text(const struct marks *m, char *out, size_t n)
     return true;
 }
 
-static bool periodic_text(const struct marks *m, char *out, size_t n)
+static bool periodic_text(const struct compare_source *m, char *out, size_t n)
 {
     static const int periods[] = {2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
-    struct groups g;
+    struct compare_groups g;
 
     for (size_t i = 0; i < sizeof periods / sizeof *periods && periods[i] * 2 <= m->n; i++) {
         g = group_by(m, 1, periods[i]);
@@ -130,34 +135,25 @@ static bool periodic_text(const struct marks *m, char *out, size_t n)
     return false;
 }
 
-void compare_pattern(const uint8_t *bad, const int64_t *shape, int ndim, char *out, size_t n)
+void compare_pattern_of(const struct compare_source *m, const int64_t *shape, int ndim, char *out, size_t n)
 {
-    struct marks m = {.bad = bad, .n = 1, .first = -1, .last = -1};
-    struct groups g;
+    struct compare_groups g;
     int64_t inner = 1;
 
     *out = 0;
-    for (int d = 0; d < ndim; d++)
-        m.n *= shape[d];
-    for (int64_t i = 0; i < m.n; i++)
-        if (bad[i]) {
-            m.first = m.first < 0 ? i : m.first;
-            m.last = i;
-            m.n_bad++;
-        }
-    if (m.n_bad == 0)
+    if (m->n_bad == 0)
         return;
-    if (m.n_bad == m.n) {
+    if (m->n_bad == m->n) {
         snprintf(out, n, "all elements");
         return;
     }
     if (ndim >= 2) {
-        int64_t cols = shape[ndim - 1], rows = m.n / cols;
+        int64_t cols = shape[ndim - 1], rows = m->n / cols;
 
-        g = group_by(&m, cols, rows);
+        g = group_by(m, cols, rows);
         if (group_text(&g, "row", out, n))
             return;
-        g = group_by(&m, 1, cols);
+        g = group_by(m, 1, cols);
         if (group_text(&g, "column", out, n))
             return;
         inner = cols;
@@ -165,7 +161,7 @@ void compare_pattern(const uint8_t *bad, const int64_t *shape, int ndim, char *o
             char what[32];
 
             snprintf(what, sizeof what, "index of dim %d", d);
-            g = group_by(&m, inner, shape[d]);
+            g = group_by(m, inner, shape[d]);
             if (ndim > 2 && g.n_bad && g.n_bad < g.n && g.stray == 0 && g.last - g.first + 1 == g.n_bad) {
                 snprintf(out, n, "indices %lld to %lld of dim %d (size %lld)", (long long)g.first, (long long)g.last, d,
                          (long long)g.n);
@@ -173,10 +169,27 @@ void compare_pattern(const uint8_t *bad, const int64_t *shape, int ndim, char *o
             }
         }
     }
-    if (flat_text(&m, out, n) || periodic_text(&m, out, n))
+    if (flat_text(m, out, n) || periodic_text(m, out, n))
         return;
-    if (m.n_bad * 10 >= m.n * 9)
+    if (m->n_bad * 10 >= m->n * 9)
         snprintf(out, n, "nearly all elements");
+}
+
+void compare_pattern(const uint8_t *bad, const int64_t *shape, int ndim, char *out, size_t n)
+{
+    struct marks marks = {.bad = bad, .n = 1};
+    struct compare_source s = {.first = -1, .last = -1, .group = group_marks, .ctx = &marks};
+
+    for (int d = 0; d < ndim; d++)
+        marks.n *= shape[d];
+    s.n = marks.n;
+    for (int64_t i = 0; i < marks.n; i++)
+        if (bad[i]) {
+            s.first = s.first < 0 ? i : s.first;
+            s.last = i;
+            s.n_bad++;
+        }
+    compare_pattern_of(&s, shape, ndim, out, n);
 }
 
 /* ---- values ---- */
@@ -203,40 +216,42 @@ static bool accept(const struct tensor *eager, const struct tensor *oracle, cons
     return element_ok(tensor_at(oracle, i), tensor_at(got, i), tol);
 }
 
-/* "scaled by 2", "shifted by 0.5", "all zero", "all nan", "a permutation of ..." - what the wrong values have in common. */
-static const char *relation(const struct tensor *oracle, const struct tensor *got, const uint8_t *bad, char *out, size_t n)
+void compare_relation_text(const struct comparison *c, bool constant, bool scaled, bool shifted, char *out, size_t n)
 {
-    double shift = NAN, scale = NAN, o, g, c = NAN;
-    bool shifted = true, scaled = true, constant = true, negated = true;
-    int64_t seen = 0;
+    double got = c->first_got, scale = got / c->first_expected, shift = got - c->first_expected;
 
-    for (int64_t i = 0; i < oracle->n; i++) {
-        if (!bad[i])
-            continue;
-        o = tensor_at(oracle, i), g = tensor_at(got, i);
-        if (isnan(g) || isnan(o) || isinf(g) || isinf(o))
-            shifted = scaled = negated = false;
-        if (seen++ == 0)
-            shift = g - o, scale = o != 0 ? g / o : NAN, c = g;
-        constant = constant && (g == c || (isnan(g) && isnan(c)));
-        shifted = shifted && fabs(g - o - shift) <= 1e-4 * (fabs(shift) + 1e-6 * fabs(o));
-        if (isnan(scale) && o != 0)
-            scale = g / o;
-        scaled = scaled && fabs(g - o * scale) <= 1e-4 * fabs(g);
-    }
-    negated = negated && scaled && fabs(scale + 1) < 1e-4;
     *out = 0;
-    if (seen < 2)
-        return out;
+    if (c->n_bad < 2)
+        return;
     if (constant)
-        snprintf(out, n, isnan(c) ? "all of them nan (never written?)" : "all of them %.6g", c);
-    else if (negated)
+        snprintf(out, n, isnan(got) ? "all of them nan (never written?)" : "all of them %.6g", got);
+    else if (scaled && fabs(scale + 1) < 1e-4)
         snprintf(out, n, "the sign is inverted");
     else if (scaled && isfinite(scale))
         snprintf(out, n, "got = expected * %.6g", scale);
     else if (shifted && isfinite(shift))
         snprintf(out, n, "got = expected %+.6g", shift);
-    return out;
+}
+
+/* What the wrong values have in common with the first of them. */
+static void relation(const struct comparison *c, const struct tensor *oracle, const struct tensor *got, const uint8_t *bad,
+                     char *out, size_t n)
+{
+    double first = c->first_expected, value = c->first_got, scale = first != 0 ? value / first : NAN;
+    double shift = value - first, o, g;
+    bool constant = true, scaled = true, shifted = true;
+
+    for (int64_t i = 0; i < oracle->n; i++) {
+        if (!bad[i])
+            continue;
+        o = tensor_at(oracle, i), g = tensor_at(got, i);
+        if (!isfinite(g) || !isfinite(o))
+            shifted = scaled = false;
+        constant = constant && (g == value || (isnan(g) && isnan(value)));
+        shifted = shifted && fabs(g - o - shift) <= 1e-4 * (fabs(shift) + 1e-6 * fabs(o));
+        scaled = scaled && fabs(g - o * scale) <= 1e-4 * fabs(g);
+    }
+    compare_relation_text(c, constant, scaled, shifted, out, n);
 }
 
 static void note_bad(struct comparison *c, int64_t i, double expected, double value, double *worst)
@@ -253,20 +268,30 @@ static void note_bad(struct comparison *c, int64_t i, double expected, double va
         c->worst = i, c->worst_expected = expected, c->worst_got = value, *worst = diff;
 }
 
+int compare_real_shape(const int64_t *shape, int ndim, enum dtype dtype, int64_t *ret)
+{
+    memcpy(ret, shape, (size_t)ndim * sizeof *shape);
+    if (dt_components(dtype) == 2)
+        ret[ndim++] = 2;
+    return ndim;
+}
+
+void compare_describe(struct comparison *c, const struct tensor *t, const char *where, const char *what)
+{
+    snprintf(c->pattern, sizeof c->pattern, "%.78s%s%.78s", where, *where && *what ? "; " : "", what);
+    index_text(t, c->first, c->first_at, sizeof c->first_at);
+    index_text(t, c->worst, c->worst_at, sizeof c->worst_at);
+}
+
 static void describe(struct comparison *c, const struct tensor *oracle, const struct tensor *got, const uint8_t *bad)
 {
     int64_t shape[TENSOR_MAX_DIMS + 1];
-    char rel[80], where[80];
-    int nd = got->ndim;
+    char what[80], where[80];
+    int nd = compare_real_shape(got->shape, got->ndim, got->dtype, shape);
 
-    memcpy(shape, got->shape, sizeof got->shape);
-    if (got->dtype == DT_C64 || got->dtype == DT_C128)
-        shape[nd++] = 2;
     compare_pattern(bad, shape, nd, where, sizeof where);
-    relation(oracle, got, bad, rel, sizeof rel);
-    snprintf(c->pattern, sizeof c->pattern, "%s%s%s", where, *where && *rel ? "; " : "", rel);
-    index_text(got, c->first, c->first_at, sizeof c->first_at);
-    index_text(got, c->worst, c->worst_at, sizeof c->worst_at);
+    relation(c, oracle, got, bad, what, sizeof what);
+    compare_describe(c, got, where, what);
 }
 
 static void compare_values(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
@@ -293,8 +318,7 @@ static void compare_values(const struct tensor *eager, const struct tensor *orac
     free(bad);
 }
 
-void compare_tensors(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
-                     const struct tolerance *tol, struct comparison *ret)
+bool compare_kinds(const struct tensor *eager, const struct tensor *got, struct comparison *ret)
 {
     struct comparison c = {.kind = CMP_SAME, .n = got->n, .first = -1, .worst = -1};
     char want[80], have[80];
@@ -307,8 +331,14 @@ void compare_tensors(const struct tensor *eager, const struct tensor *oracle, co
     } else if (eager->dtype != got->dtype) {
         c.kind = CMP_DTYPE;
         snprintf(c.detail, sizeof c.detail, "dtype: expected %s, got %s", dt_name(eager->dtype), dt_name(got->dtype));
-    } else {
-        compare_values(eager, oracle, got, tol, &c);
     }
     *ret = c;
+    return c.kind == CMP_SAME;
+}
+
+void compare_tensors(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
+                     const struct tolerance *tol, struct comparison *ret)
+{
+    if (compare_kinds(eager, got, ret))
+        compare_values(eager, oracle, got, tol, ret);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,6 @@
 #include "base/mem.h"
 
 #define PREFIX 16 /* magic 4, header length 4, blob length 8 */
-#define MAX_FDS 4
 
 static const char magic[4] = {'M', 'C', 'F', '1'};
 
@@ -92,7 +92,7 @@ static int io_read(struct io *io, void *to, size_t n)
 static int io_write(struct io *io, struct iovec *v, int n_v, const int *fds, int n_fds)
 {
     union {
-        char b[CMSG_SPACE(MAX_FDS * sizeof(int))];
+        char b[CMSG_SPACE(FRAME_MAX_FDS * sizeof(int))];
         struct cmsghdr align;
     } control;
 
@@ -181,7 +181,7 @@ int frame_send_fds(int fd, const json_t *head, const int *fds, int n_fds, double
 {
     struct io io = {fd, deadline, FRAME_OK, e};
 
-    if (n_fds < 0 || n_fds > MAX_FDS)
+    if (n_fds < 0 || n_fds > FRAME_MAX_FDS)
         return err_set(e, ERR_BUG, "%d descriptors in one frame", n_fds);
     return send_all(&io, head, NULL, 0, fds, n_fds);
 }
@@ -235,15 +235,13 @@ static int recv_blob(struct io *io, size_t n, char **ret)
     return 0;
 }
 
-static int recv_all(struct io *io, size_t max_head, size_t max_blob, struct frame *ret)
+/* What follows the prefix. */
+static int recv_rest(struct io *io, const unsigned char *prefix, size_t max_head, size_t max_blob, struct frame *ret)
 {
-    unsigned char prefix[PREFIX];
     uint64_t n_head, n_blob;
     json_t *head;
     char *blob = NULL;
 
-    if (io_read(io, prefix, PREFIX) < 0)
-        return -1;
     n_head = get_le(prefix + 4, 4);
     n_blob = get_le(prefix + 8, 8);
     if (memcmp(prefix, magic, 4) != 0)
@@ -262,12 +260,87 @@ static int recv_all(struct io *io, size_t max_head, size_t max_blob, struct fram
     return 0;
 }
 
+static int recv_all(struct io *io, size_t max_head, size_t max_blob, struct frame *ret)
+{
+    unsigned char prefix[PREFIX];
+
+    return io_read(io, prefix, PREFIX) < 0 ? -1 : recv_rest(io, prefix, max_head, max_blob, ret);
+}
+
 int frame_recv(int fd, size_t max_head, size_t max_blob, double deadline, struct frame *ret,
                enum frame_fault *ret_fault, struct err *e)
 {
     struct io io = {fd, deadline, FRAME_OK, e};
     int rc = recv_all(&io, max_head, max_blob, ret);
 
+    if (ret_fault)
+        *ret_fault = io.fault;
+    return rc;
+}
+
+static void close_fds(int *fds, int *n)
+{
+    while (*n > 0)
+        close(fds[--*n]);
+}
+
+/* Keeps at most max_fds; the peer decides how many arrive. */
+static int take_fds(struct io *io, struct msghdr *m, int *fds, int max_fds, int *n)
+{
+    bool many = m->msg_flags & MSG_CTRUNC;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        size_t k = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+
+        for (size_t i = 0; i < k; i++) {
+            int got;
+
+            memcpy(&got, CMSG_DATA(c) + i * sizeof got, sizeof got);
+            if (*n < max_fds)
+                fds[(*n)++] = got;
+            else
+                close(got), many = true;
+        }
+    }
+    return many ? io_fail(io, FRAME_BAD, "a frame carries more descriptors than allowed") : 0;
+}
+
+/* Descriptors come with whichever bytes their sender tied them to: the first of the prefix, or it is no frame of ours. */
+static int recv_prefix(struct io *io, unsigned char *prefix, int *fds, int max_fds, int *n_fds)
+{
+    union {
+        char b[CMSG_SPACE(FRAME_MAX_FDS * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec v = {prefix, PREFIX};
+    ssize_t k;
+
+    for (;;) {
+        struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.b, .msg_controllen = sizeof control.b};
+
+        k = recvmsg(io->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (k == 0)
+            return io_fail(io, FRAME_CLOSED, "the peer closed the connection");
+        if (k > 0)
+            return take_fds(io, &m, fds, max_fds, n_fds) < 0 ? -1 : io_read(io, prefix + k, PREFIX - (size_t)k);
+        if (io_errno(io, POLLIN) < 0)
+            return -1;
+    }
+}
+
+int frame_recv_fds(int fd, size_t max_head, size_t max_blob, double deadline, struct frame *ret, int *fds, int max_fds,
+                   int *ret_n_fds, enum frame_fault *ret_fault, struct err *e)
+{
+    struct io io = {fd, deadline, FRAME_OK, e};
+    unsigned char prefix[PREFIX];
+    int n = 0, rc = recv_prefix(&io, prefix, fds, max_fds, &n);
+
+    if (rc == 0)
+        rc = recv_rest(&io, prefix, max_head, max_blob, ret);
+    if (rc < 0)
+        close_fds(fds, &n);
+    else
+        *ret_n_fds = n;
     if (ret_fault)
         *ret_fault = io.fault;
     return rc;

@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -159,6 +161,66 @@ static void test_tensor_check(void **state)
     assert_int_equal(check("{\"dtype\":\"int8\",\"shape\":[1.5],\"offset\":0,\"nbytes\":1}", 32), -1);
 }
 
+/* How many descriptors this process has open. */
+static int open_fds(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static void test_descriptors(void **state)
+{
+    json_t *head = json_pack("{s:s}", "op", "buffers");
+    int sv[2], fds[FRAME_MAX_FDS], got[FRAME_MAX_FDS], n = -1, before;
+    struct err e = ERR_INIT;
+    enum frame_fault fault;
+    struct frame f;
+    char c;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+    for (int i = 0; i < FRAME_MAX_FDS; i++) {
+        fds[i] = memfd_create("test", 0);
+        assert_int_equal(write(fds[i], &(char){(char)i}, 1), 1);
+    }
+    before = open_fds();
+    assert_int_equal(frame_send_fds(sv[0], head, fds, FRAME_MAX_FDS, now_s() + 10, &e), 0);
+    assert_int_equal(frame_send_fds(sv[0], head, fds, 0, now_s() + 10, &e), 0);
+    assert_int_equal(frame_recv_fds(sv[1], 0, 0, now_s() + 10, &f, got, FRAME_MAX_FDS, &n, &fault, &e), 0);
+    assert_int_equal(n, FRAME_MAX_FDS);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(pread(got[i], &c, 1, 0), 1);
+        assert_true(c == i && (fcntl(got[i], F_GETFD) & FD_CLOEXEC));
+        close(got[i]);
+    }
+    frame_free(&f);
+    assert_int_equal(frame_recv_fds(sv[1], 0, 0, now_s() + 10, &f, got, 4, &n, &fault, &e), 0);
+    assert_int_equal(n, 0);
+    frame_free(&f);
+    /* more than the receiver takes, and a receiver that wants none: nothing stays open */
+    assert_int_equal(frame_send_fds(sv[0], head, fds, 5, now_s() + 10, &e), 0);
+    assert_int_equal(frame_recv_fds(sv[1], 0, 0, now_s() + 10, &f, got, 4, &n, &fault, &e), -1);
+    assert_int_equal(fault, FRAME_BAD);
+    close(sv[0]);
+    close(sv[1]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+    assert_int_equal(frame_send_fds(sv[0], head, fds, 5, now_s() + 10, &e), 0);
+    assert_int_equal(frame_recv(sv[1], 0, 0, now_s() + 10, &f, NULL, &e), 0);
+    frame_free(&f);
+    assert_int_equal(frame_send_fds(sv[0], head, fds, FRAME_MAX_FDS + 1, 0, &e), -1);
+    assert_int_equal(frame_recv_fds(sv[1], 0, 0, now_s() + 0.05, &f, got, 4, &n, &fault, &e), -1);
+    assert_int_equal(fault, FRAME_LATE);
+    assert_int_equal(open_fds(), before);
+    for (int i = 0; i < FRAME_MAX_FDS; i++)
+        close(fds[i]);
+    close(sv[0]);
+    close(sv[1]);
+    json_decref(head);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_bad_peers),
         cmocka_unit_test(test_send_faults),
         cmocka_unit_test(test_tensor_check),
+        cmocka_unit_test(test_descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,219 @@
+/* host_kernels.c - the kernels of kernels.cu in plain C, one thread, same arguments and same answers: what the host
+ * backend launches, and a second opinion for tests of the GPU's. */
+#include "device/host_kernels.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define PTR(type, address) ((type *)(uintptr_t)(address))
+
+static void host_empty(const void *args)
+{
+    (void)args;
+}
+
+static void host_spin(const void *args)
+{
+    const struct k_spin *a = args;
+    struct timespec from, now;
+
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - from.tv_sec) * 1000000000ll + (now.tv_nsec - from.tv_nsec) < (long long)a->ns);
+}
+
+static int64_t offset_of(const struct k_diff *a, const struct k_operand *o, int64_t i)
+{
+    int64_t at = 0;
+
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        at += i % a->shape[d] * o->stride[d];
+        i /= a->shape[d];
+    }
+    return at;
+}
+
+struct element {
+    double oracle, got;
+};
+
+static struct element read_element(const struct k_diff *a, int64_t i)
+{
+    return (struct element){el_value(PTR(void, a->oracle.ptr), a->oracle.dtype, offset_of(a, &a->oracle, i)),
+                            el_value(PTR(void, a->got.ptr), a->got.dtype, offset_of(a, &a->got, i))};
+}
+
+static int64_t read_int(const struct k_diff *a, const struct k_operand *o, int64_t i)
+{
+    return el_int(PTR(void, o->ptr), o->dtype, offset_of(a, o, i));
+}
+
+static bool check_element(const struct k_diff *a, struct el_tally *t, int64_t i)
+{
+    struct element x = read_element(a, i);
+    int64_t got;
+
+    if (a->is_float)
+        return el_float(t, i, x.oracle, x.got, &a->tol);
+    got = read_int(a, &a->got, i);
+    return el_exact(t, i, x.oracle, x.got,
+                    got == read_int(a, &a->eager, i) || (a->oracle_counts && got == read_int(a, &a->oracle, i)));
+}
+
+static void host_diff(const void *args)
+{
+    const struct k_diff *a = args;
+    struct k_diff_result r = {.first_oracle = 0};
+    struct element x;
+
+    el_tally_init(&r.tally);
+    for (int64_t i = 0; i < a->n; i++)
+        check_element(a, &r.tally, i);
+    if (r.tally.n_bad) {
+        x = read_element(a, r.tally.first);
+        r.first_oracle = x.oracle, r.first_got = x.got;
+        x = read_element(a, r.tally.worst);
+        r.worst_oracle = x.oracle, r.worst_got = x.got;
+    }
+    *PTR(struct k_diff_result, a->result) = r;
+}
+
+static void host_mark(const void *args)
+{
+    const struct k_mark *a = args;
+    uint32_t *mask = PTR(uint32_t, a->mask), *relations = PTR(uint32_t, a->relations);
+    struct el_tally t;
+    struct element x;
+
+    el_tally_init(&t);
+    for (int64_t i = 0; i < a->diff.n; i++) {
+        if (i % 32 == 0)
+            mask[i / 32] = 0;
+        if (check_element(&a->diff, &t, i))
+            continue;
+        x = read_element(&a->diff, i);
+        *relations &= (uint32_t)el_relation(x.oracle, x.got, a->first_oracle, a->first_got);
+        mask[i / 32] |= 1u << (i % 32);
+    }
+}
+
+static bool bit(const uint32_t *mask, int64_t i)
+{
+    return mask[i / 32] >> (i % 32) & 1;
+}
+
+static void host_group_count(const void *args)
+{
+    const struct k_group_count *a = args;
+    uint64_t *counts = PTR(uint64_t, a->counts);
+
+    for (int64_t i = 0; i < a->n; i++) {
+        int64_t k = i / a->inner % a->n_groups - a->from;
+
+        if (k >= 0 && k < a->width)
+            counts[k] += bit(PTR(uint32_t, a->mask), i);
+    }
+}
+
+static void host_group_sum(const void *args)
+{
+    const struct k_group_sum *a = args;
+    struct k_group_result *r = PTR(struct k_group_result, a->result);
+    uint32_t *wrong = PTR(uint32_t, a->wrong);
+
+    for (int64_t k = 0; k < a->width; k++) {
+        int64_t n = PTR(int64_t, a->counts)[k], at = a->from + k;
+
+        if (at % 32 == 0)
+            wrong[at / 32] = 0;
+        if (n * 10 < a->per * 8) {
+            r->stray += n;
+            continue;
+        }
+        wrong[at / 32] |= 1u << (at % 32);
+        r->n_bad++;
+        r->first = at < r->first ? at : r->first;
+        r->last = at > r->last ? at : r->last;
+    }
+}
+
+static void host_group_step(const void *args)
+{
+    const struct k_group_step *a = args;
+
+    for (int64_t k = 0; k < a->n_groups; k++)
+        if (bit(PTR(uint32_t, a->wrong), k) && (k - a->first) % a->step)
+            PTR(struct k_group_result, a->result)->uneven = 1;
+}
+
+static void host_bytes(const void *args)
+{
+    const struct k_bytes *a = args;
+    const uint8_t *x = PTR(uint8_t, a->a), *y = PTR(uint8_t, a->b);
+    struct k_bytes_result *r = PTR(struct k_bytes_result, a->result);
+
+    for (int64_t i = 0; i < a->n; i++)
+        if (x[i] != y[i]) {
+            r->n++;
+            r->first = i < r->first ? i : r->first;
+        }
+}
+
+static void host_checksum(const void *args)
+{
+    const struct k_checksum *a = args;
+    const uint8_t *p = PTR(uint8_t, a->p);
+
+    for (int64_t i = 0; i < a->n; i += 8) {
+        uint64_t word = 0;
+
+        memcpy(&word, p + i, (size_t)(a->n - i < 8 ? a->n - i : 8));
+        *PTR(uint64_t, a->result) += el_mix(word, (uint64_t)i / 8);
+    }
+}
+
+static float fill_f32(const struct k_fill *a, int64_t i)
+{
+    if (a->regime == EL_STRUCTURED)
+        return (float)el_structured((int)(i % 221), a->step, a->shift);
+    return el_fill_f32(a->regime, el_philox((uint64_t)i / 4, a->seed).v[i % 4]);
+}
+
+static double fill_f64(const struct k_fill *a, int64_t i)
+{
+    struct el_u4 x;
+
+    if (a->regime == EL_STRUCTURED)
+        return el_structured((int)(i % 221), a->step, a->shift);
+    x = el_philox((uint64_t)i / 2, a->seed);
+    return el_fill_f64(a->regime, x.v[i % 2 * 2], x.v[i % 2 * 2 + 1]);
+}
+
+static void host_fill(const void *args)
+{
+    const struct k_fill *a = args;
+
+    for (int64_t i = 0; i < a->n; i++)
+        switch (a->dtype) {
+        case EL_F16: PTR(uint16_t, a->to)[i] = el_to_half(fill_f32(a, i)); break;
+        case EL_BF16: PTR(uint16_t, a->to)[i] = el_to_bf16(fill_f32(a, i)); break;
+        case EL_F32:
+        case EL_C64: PTR(float, a->to)[i] = fill_f32(a, i); break;
+        default: PTR(double, a->to)[i] = fill_f64(a, i); break;
+        }
+}
+
+void host_kernel(enum kernel_id k, const void *args)
+{
+    static void (*const kernels[K_COUNT])(const void *) = {
+        [K_EMPTY] = host_empty, [K_SPIN] = host_spin, [K_MARK] = host_mark, [K_GROUP_COUNT] = host_group_count,
+        [K_GROUP_SUM] = host_group_sum, [K_GROUP_STEP] = host_group_step, [K_BYTES] = host_bytes,
+        [K_CHECKSUM] = host_checksum, [K_FILL] = host_fill,
+    };
+
+    if (kernels[k])
+        kernels[k](args);
+    else
+        host_diff(args); /* all variants mean the same */
+}
