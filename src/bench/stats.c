@@ -1,0 +1,148 @@
+/* stats.c - see stats.h. */
+#include "bench/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+double stats_sign_p(int wins, int losses)
+{
+    int n = wins + losses, least = wins < losses ? wins : losses;
+    double p = 0;
+
+    if (wins < 0 || losses < 0)
+        return NAN;
+    for (int i = 0; i <= least; i++)
+        p += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0) - n * M_LN2);
+    return fmin(1, 2 * p);
+}
+
+/* ---- Wilcoxon ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+
+    return (x > y) - (x < y);
+}
+
+/* Twice the mean rank of each of the sorted differences: whole numbers even with ties. */
+static void double_ranks(const double *d, int n, int64_t *rank)
+{
+    for (int i = 0, j; i < n; i = j) {
+        for (j = i; j < n && fabs(d[j]) == fabs(d[i]); j++)
+            ;
+        for (int k = i; k < j; k++)
+            rank[k] = i + 1 + j; /* ranks i+1 .. j */
+    }
+}
+
+/* P(W <= w) when each rank is positive with chance 1/2. prob[s]: of sum s among the ranks so far. */
+static double exact_below(const int64_t *rank, int n, int64_t total, int64_t w)
+{
+    double *prob = xcalloc((size_t)total + 1, sizeof *prob), p = 0;
+    int64_t reach = 0;
+
+    prob[0] = 1;
+    for (int i = 0; i < n; i++) {
+        reach += rank[i];
+        for (int64_t s = reach; s >= 0; s--)
+            prob[s] = 0.5 * (prob[s] + (s >= rank[i] ? prob[s - rank[i]] : 0));
+    }
+    for (int64_t s = 0; s <= w; s++)
+        p += prob[s];
+    free(prob);
+    return p;
+}
+
+static double normal_p(const int64_t *rank, int n, int64_t total, int64_t w)
+{
+    double var = 0, z;
+
+    for (int i = 0; i < n; i++)
+        var += 0.25 * (double)rank[i] * (double)rank[i];
+    z = (fabs((double)w - 0.5 * (double)total) - 1) / sqrt(var); /* 1: half a rank, doubled */
+    return z <= 0 ? 1 : erfc(z / M_SQRT2);
+}
+
+struct wilcoxon stats_wilcoxon(const double *d, int n)
+{
+    struct wilcoxon r = {.p = 1, .exact = true};
+    double *x = xcalloc((size_t)n + 1, sizeof *x);
+    int64_t *rank = xcalloc((size_t)n + 1, sizeof *rank), total, plus = 0;
+
+    for (int i = 0; i < n; i++)
+        if (isfinite(d[i]) && d[i] != 0)
+            x[r.n++] = d[i];
+    qsort(x, (size_t)r.n, sizeof *x, by_size);
+    double_ranks(x, r.n, rank);
+    total = (int64_t)r.n * (r.n + 1);
+    for (int i = 0; i < r.n; i++)
+        plus += x[i] > 0 ? rank[i] : 0;
+    r.w_plus = 0.5 * (double)plus;
+    r.exact = r.n <= WILCOXON_EXACT_MAX;
+    if (r.n)
+        r.p = r.exact ? fmin(1, 2 * exact_below(rank, r.n, total, plus < total - plus ? plus : total - plus))
+                      : normal_p(rank, r.n, total, plus);
+    free(x);
+    free(rank);
+    return r;
+}
+
+/* ---- intervals ---- */
+
+double stats_mean(const double *x, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += x[i];
+    return n > 0 ? sum / n : NAN;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+void stats_sort(double *x, int n)
+{
+    if (n > 1)
+        qsort(x, (size_t)n, sizeof *x, ascending);
+}
+
+double stats_quantile(const double *sorted, int n, double q)
+{
+    double at = q * (n - 1);
+    int i = (int)at;
+
+    if (n < 1)
+        return NAN;
+    return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
+}
+
+struct interval stats_bootstrap_mean(const double *x, int n, uint64_t seed)
+{
+    double *means;
+    struct interval r = {NAN, NAN};
+    struct rng g;
+
+    if (n < 2)
+        return r;
+    means = xcalloc(BOOTSTRAP_ROUNDS, sizeof *means);
+    rng_seed(&g, seed, (uint64_t)n);
+    for (int k = 0; k < BOOTSTRAP_ROUNDS; k++) {
+        double sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += x[rng_below(&g, (uint64_t)n)];
+        means[k] = sum / n;
+    }
+    stats_sort(means, BOOTSTRAP_ROUNDS);
+    r = (struct interval){stats_quantile(means, BOOTSTRAP_ROUNDS, 0.025), stats_quantile(means, BOOTSTRAP_ROUNDS, 0.975)};
+    free(means);
+    return r;
+}
