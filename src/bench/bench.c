@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "bench/passk.h"
 #include "bench/run.h"
 #include "nn/sampler.h"
 #include "queue/verdict.h"
@@ -54,8 +55,8 @@ static int same_job(const struct play *p, int task, const char *text)
 static int submit(struct play *p, int task, int sample, struct err *e)
 {
     const struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
-    struct verdict_request r = {p->b->suite.tasks[task].code, p->b->suite.tasks[task].name, a->text, a->is_response,
-                                p->b->o.verdict, p->b->suite.tasks[task].sidecar};
+    const struct task *t = &p->b->suite.tasks[task];
+    struct verdict_request r = {t->code, task_base(t->name), a->text, a->is_response, p->b->o.verdict, t->sidecar};
     struct verdict_config c = {.workers = p->b->o.workers, .jobs = p->b->o.jobs,
                                .worker_argv = p->b->o.worker_argv};
     struct job j = {.task = task, .sample = sample, .turn = p->turn, .same_as = same_job(p, task, a->text)};
@@ -369,7 +370,7 @@ static bool all_there(const struct bench_run *b)
 static int play(struct bench_run *b, struct err *e)
 {
     struct play p = {.b = b};
-    int rc = b->o.samples_dir ? bench_read_foreign(b, e) : 0;
+    int rc = bench_prepare(b, e);
 
     if (rc == 0 && !all_there(b))
         rc = load_model(&p, e);
@@ -382,26 +383,67 @@ static int play(struct bench_run *b, struct err *e)
     return rc;
 }
 
+static int check_source(const struct bench_options *o, struct err *e)
+{
+    if (!o->model == !o->samples_dir)
+        return err_set(e, ERR_INPUT, "a benchmark needs either a model or a folder of samples; give one of the two");
+    if (!o->tasks == !o->suite)
+        return err_set(e, ERR_INPUT, "a benchmark needs either a folder of tasks or a suite; give one of the two");
+    if (o->samples_dir && o->turns > 1)
+        return err_set(e, ERR_INPUT, "samples made elsewhere have one turn; drop --turns or give a model");
+    if (!o->suite && (o->levels || o->shrink_to || o->missing_fail))
+        return err_set(e, ERR_INPUT, "levels, shrink-to and missing are about a suite; say --suite kernelbench:DIR");
+    if (o->shrink_to < 0 || (o->shrink_to && !o->shrink))
+        return err_set(e, ERR_INPUT, "a largest tensor of %lld elements is not possible", (long long)o->shrink_to);
+    return 0;
+}
+
+/* samples: 0 with a suite and a folder means as many as there are, known once the folder is read. */
 static int check_options(struct bench_options *o, struct err *e)
 {
     const char *slash = strrchr(o->out, '/');
+    bool as_many = o->suite && o->samples_dir;
 
-    if (!o->model == !o->samples_dir)
-        return err_set(e, ERR_INPUT, "a benchmark needs either a model or a folder of samples; give one of the two");
-    o->samples = o->samples ? o->samples : 8;
+    o->samples = o->samples || as_many ? o->samples : 8;
     o->turns = o->turns ? o->turns : 1;
     o->max_new = o->max_new ? o->max_new : 1024;
-    if (o->samples < 1 || o->samples > 1000)
-        return err_set(e, ERR_INPUT, "%d samples per task are not possible; 1 to 1000 are", o->samples);
+    o->faster_than = o->faster_than > 0 ? o->faster_than : FASTER_MIN;
+    if (check_source(o, e) < 0)
+        return -1;
+    if (o->samples < !as_many || o->samples > BENCH_MAX_SAMPLES)
+        return err_set(e, ERR_INPUT, "%d samples per task are not possible; 1 to %d are", o->samples, BENCH_MAX_SAMPLES);
     if (o->turns < 1 || o->turns > BENCH_MAX_TURNS)
         return err_set(e, ERR_INPUT, "%d turns are not possible; 1 to %d are", o->turns, BENCH_MAX_TURNS);
-    if (o->samples_dir && o->turns > 1)
-        return err_set(e, ERR_INPUT, "samples made elsewhere have one turn; drop --turns or give a model");
     if (!(o->temperature >= 0) || !(o->top_p >= 0 && o->top_p <= 1))
         return err_set(e, ERR_INPUT, "temperature %g with top-p %g is not possible; T >= 0 and 0 < top-p <= 1 are",
                        o->temperature, o->top_p);
     if (!o->name)
         o->name = slash && slash[1] ? slash + 1 : o->out;
+    return 0;
+}
+
+static int load_suite(struct bench_run *b, struct err *e)
+{
+    const struct bench_options *o = &b->o;
+
+    return o->suite ? suite_load_spec(o->suite, o->levels, o->limit, &b->suite, e)
+                    : suite_load(o->tasks, o->limit, &b->suite, e);
+}
+
+/* What the folder of samples holds decides how many there are per task. */
+static int scan_samples(struct bench_run *b, struct err *e)
+{
+    struct bench_options *o = &b->o;
+
+    if (!o->samples_dir)
+        return 0;
+    if (foreign_scan(o->samples_dir, &b->suite, &b->foreign, e) < 0)
+        return -1;
+    if (o->suite && b->foreign.most == 0)
+        return err_set(e, ERR_INPUT, "'%s' has no sample of a task of the suite; expected level_L_problem_P_sample_S_kernel.py",
+                       o->samples_dir);
+    if (!o->samples)
+        o->samples = b->foreign.most < BENCH_MAX_SAMPLES ? b->foreign.most : BENCH_MAX_SAMPLES;
     return 0;
 }
 
@@ -415,32 +457,41 @@ static double earlier_seconds(const char *path)
     return s;
 }
 
+static int write_result(const struct bench_run *b, const char *path, double seconds, json_t **ret, struct err *e)
+{
+    json_t *v = bench_summary(b, seconds);
+
+    if (json_write(path, v, e) < 0 || (b->suite.levels && bench_write_csv(b, v, e) < 0)) {
+        json_decref(v);
+        return -1;
+    }
+    *ret = v;
+    return 0;
+}
+
 int bench_run(const struct bench_options *o, json_t **ret, struct err *e)
 {
     struct bench_run b = {.o = *o, .start = now_s(), .lock = -1};
-    json_t *v = NULL;
-    char *path;
+    char *path = path_join(b.o.out, "bench.json");
     bool was_done = false;
     int rc = check_options(&b.o, e);
 
-    if (rc < 0 || suite_load(b.o.tasks, b.o.limit, &b.suite, e) < 0)
-        return -1;
-    path = path_join(b.o.out, "bench.json");
-    rc = bench_store_open(&b, e);
+    if (rc == 0)
+        rc = load_suite(&b, e);
+    if (rc == 0)
+        rc = scan_samples(&b, e);
+    if (rc == 0)
+        rc = bench_store_open(&b, e);
+    if (rc == 0 && b.o.samples_dir)
+        rc = bench_take_foreign(&b, e);
     if (rc == 0) {
-        was_done = all_there(&b);
+        was_done = file_exists(path) && all_there(&b);
         rc = play(&b, e);
     }
-    if (rc == 0) {
-        v = bench_summary(&b, was_done && file_exists(path) ? earlier_seconds(path) : now_s() - b.start);
-        rc = json_write(path, v, e);
-    }
+    if (rc == 0)
+        rc = write_result(&b, path, was_done ? earlier_seconds(path) : now_s() - b.start, ret, e);
     bench_store_close(&b);
     suite_free(&b.suite);
     free(path);
-    if (rc == 0)
-        *ret = v;
-    else
-        json_decref(v);
     return rc;
 }

@@ -1,6 +1,5 @@
 /* bench_store.c - the run folder of a benchmark: settings.json says what it measures, samples.jsonl and verdicts.jsonl grow
  * line by line. A process that died leaves at worst half a line at the end, which is cut off before we append. */
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/run.h"
+#include "bench/speed.h"
 
 struct attempt *bench_attempt(const struct bench_run *b, int task, int sample, int turn)
 {
@@ -61,14 +61,18 @@ static json_t *settings(const struct bench_run *b, struct err *e)
 {
     const struct bench_options *o = &b->o;
     char model[65] = "";
+    json_t *v;
 
     if (o->model && fingerprint(o->model, model, e) < 0)
         return NULL;
-    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:I,s:s,s:O?}", "schema", "musacoder.bench.settings/1",
-                     "suite", b->suite.sha256, "model", model, "samples_dir", o->samples_dir ? o->samples_dir : "",
-                     "samples", o->samples, "turns", o->turns, "max_new", o->max_new, "max_context", o->max_context,
-                     "temperature", o->temperature, "top_p", o->top_p, "seed", (json_int_t)o->seed, "style",
-                     prompt_style_name(o->style), "verdict", (json_t *)o->verdict);
+    v = json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:I,s:s,s:O?}", "schema", "musacoder.bench.settings/1", "suite",
+                  b->suite.sha256, "model", model, "samples_dir", o->samples_dir ? o->samples_dir : "", "samples", o->samples,
+                  "turns", o->turns, "max_new", o->max_new, "max_context", o->max_context, "temperature", o->temperature,
+                  "top_p", o->top_p, "seed", (json_int_t)o->seed, "style", prompt_style_name(o->style), "verdict",
+                  (json_t *)o->verdict);
+    if (o->suite) /* not in older folders, which have no suite */
+        json_object_set_new(v, "shrink_to", json_integer(o->shrink_to));
+    return v;
 }
 
 static int check_settings(const struct bench_run *b, struct err *e)
@@ -152,6 +156,8 @@ static int read_sample(json_t *v, size_t line, void *ctx, struct err *e)
     a->text = xstrdup(json_str(v, "text", ""));
     a->is_response = json_flag(v, "is_response", true);
     a->cut = json_flag(v, "cut", false);
+    if (json_str(v, "file", NULL))
+        a->file = xstrdup(json_str(v, "file", ""));
     a->n_ids = (int)json_array_size(ids);
     if (a->n_ids)
         a->ids = xcalloc((size_t)a->n_ids, sizeof *a->ids);
@@ -168,7 +174,7 @@ static int read_verdict(json_t *v, size_t line, void *ctx, struct err *e)
 
     if (!a || !json_is_object(verdict))
         return err_set(e, ERR_INPUT, "'%s': line %zu is about no sample of this benchmark", b->verdicts_path, line);
-    if (!a->verdict && a->text && !verdict_infra(verdict)) /* infra is tried again */
+    if (!a->verdict && a->text && (!verdict_infra(verdict) || verdict_is_skip(verdict))) /* other infra is tried again */
         a->verdict = json_incref(verdict);
     return 0;
 }
@@ -208,10 +214,12 @@ void bench_store_close(struct bench_run *b)
             struct attempt *a = &b->slots[i].turn[k];
             free(a->text);
             free(a->ids);
+            free(a->file);
             json_decref(a->verdict);
         }
     free(b->slots);
     free(b->n_samples);
+    foreign_free(&b->foreign);
     free(b->samples_path);
     free(b->verdicts_path);
     if (b->lock >= 0)
@@ -237,6 +245,8 @@ int bench_store_sample(struct bench_run *b, int task, int sample, int turn, stru
         json_array_append_new(ids, json_integer(a->ids[i]));
     json_object_set_new(v, "is_response", json_boolean(a->is_response));
     json_object_set_new(v, "cut", json_boolean(a->cut));
+    if (a->file)
+        json_object_set_new(v, "file", json_utf8(a->file, strlen(a->file)));
     json_object_set_new(v, "text", json_utf8(a->text, strlen(a->text)));
     json_object_set_new(v, "ids", ids);
     rc = jsonl_append(b->samples_path, v, e);
@@ -257,130 +267,43 @@ int bench_store_verdict(struct bench_run *b, int task, int sample, int turn, str
 
 /* ---- samples made elsewhere ---- */
 
-static bool is_sample_file(const char *name)
+static int take_item(struct bench_run *b, const struct foreign_item *it, struct err *e)
 {
-    const char *dot = strrchr(name, '.');
-
-    return dot && (!strcmp(dot, ".py") || !strcmp(dot, ".txt") || !strcmp(dot, ".md"));
-}
-
-/* "TASK.py", "TASK_3.py", "TASK_sample_3.txt", and KernelBench's "level_1_problem_19_sample_0_kernel.py" for 19_ReLU. */
-static bool belongs(const char *file, const char *task)
-{
-    size_t n = strlen(task);
-    int level, problem, sample, end = 0;
-
-    if (sscanf(file, "level_%d_problem_%d_sample_%d_kernel.py%n", &level, &problem, &sample, &end) == 3 && end > 0)
-        return isdigit((unsigned char)*task) && atoi(task) == problem;
-    if (strncmp(file, task, n))
-        return false;
-    file += n;
-    if (*file == '.')
-        return true;
-    if (!strncmp(file, "_sample", 7))
-        file += 7;
-    return *file == '_' && file[1 + strspn(file + 1, "0123456789")] == '.' && isdigit((unsigned char)file[1]);
-}
-
-static int take_file(struct bench_run *b, int task, const char *path, struct err *e)
-{
-    int k = b->n_samples[task];
+    int k = b->n_samples[it->task];
     struct attempt *a;
-    struct buf text;
 
     if (k >= b->o.samples)
-        return 0;
-    a = bench_attempt(b, task, k, 0);
-    b->n_samples[task]++;
+        return 0; /* more than we want */
+    a = bench_attempt(b, it->task, k, 0);
+    b->n_samples[it->task]++;
     if (a->text)
         return 0; /* read back from the run folder */
-    buf_init(&text, BUF_MAX_TEXT);
-    if (file_read(path, &text, e) < 0) {
-        buf_free(&text);
+    if (foreign_text(it, &a->text, e) < 0)
         return -1;
-    }
-    a->is_response = strcmp(path + strlen(path) - 3, ".py") != 0;
-    a->text = buf_detach(&text);
-    return bench_store_sample(b, task, k, 0, e);
+    a->is_response = it->is_response;
+    a->file = xstrdup(it->file);
+    return bench_store_sample(b, it->task, k, 0, e);
 }
 
-static int natural_names(const void *a, const void *b)
-{
-    return natural_compare(*(char *const *)a, *(char *const *)b);
-}
-
-static int take_folder(struct bench_run *b, int task, const char *dir, const char *only, struct err *e)
-{
-    char **names;
-    size_t n;
-    int rc = 0;
-
-    if (dir_list(dir, &names, &n, e) < 0)
-        return -1;
-    if (n)
-        qsort(names, n, sizeof *names, natural_names);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        if (is_sample_file(names[i]) && (!only || belongs(names[i], only))) {
-            char *path = path_join(dir, names[i]);
-            rc = take_file(b, task, path, e);
-            free(path);
-        }
-    names_free(names, n);
-    return rc;
-}
-
-static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
-{
-    struct bench_run *b = ctx;
-    int task = suite_find(&b->suite, json_str(v, "task", ""));
-    const char *text = json_str(v, "text", NULL);
-    struct attempt *a;
-    int k;
-
-    if (task < 0 || !text || json_i64(v, "turn", 1) != 1 || (k = b->n_samples[task]) >= b->o.samples)
-        return 0; /* other tasks, later turns, more than we want */
-    a = bench_attempt(b, task, k, 0);
-    b->n_samples[task]++;
-    if (a->text)
-        return 0;
-    a->text = xstrdup(text);
-    a->is_response = json_flag(v, "is_response", true);
-    return bench_store_sample(b, task, k, 0, e);
-}
-
-static int take_all(struct bench_run *b, struct err *e)
+int bench_take_foreign(struct bench_run *b, struct err *e)
 {
     const char *dir = b->o.samples_dir;
-    char *lines = file_is_dir(dir) ? path_join(dir, "samples.jsonl") : xstrdup(dir);
-    int rc = 0;
-
-    if (file_exists(lines) || !file_is_dir(dir)) {
-        rc = jsonl_each(lines, take_line, b, e);
-    } else {
-        for (int i = 0; i < b->suite.n && rc == 0; i++) {
-            char *sub = path_join(dir, b->suite.tasks[i].name);
-            rc = file_is_dir(sub) ? take_folder(b, i, sub, NULL, e) : take_folder(b, i, dir, b->suite.tasks[i].name, e);
-            free(sub);
-        }
-    }
-    free(lines);
-    return rc;
-}
-
-int bench_read_foreign(struct bench_run *b, struct err *e)
-{
     int few = 0;
 
     memset(b->n_samples, 0, (size_t)b->suite.n * sizeof *b->n_samples);
-    if (take_all(b, e) < 0)
-        return -1;
+    for (int i = 0; i < b->foreign.n; i++)
+        if (take_item(b, &b->foreign.items[i], e) < 0)
+            return -1;
     for (int i = 0; i < b->suite.n; i++) {
-        if (b->n_samples[i] == 0)
-            return err_set(e, ERR_INPUT, "'%s' has no sample for task '%s'; expected %s/FILE, %s_N.py or a samples.jsonl",
-                           b->o.samples_dir, b->suite.tasks[i].name, b->suite.tasks[i].name, b->suite.tasks[i].name);
+        const char *name = b->suite.tasks[i].name;
+        if (b->n_samples[i] == 0 && !b->o.suite)
+            return err_set(e, ERR_INPUT, "'%s' has no sample for task '%s'; expected %s/FILE, %s_N.py or a samples.jsonl", dir,
+                           name, name, name);
         few += b->n_samples[i] < b->o.samples;
     }
     if (few)
         log_warn("%d of %d tasks have fewer than %d samples", few, b->suite.n, b->o.samples);
+    if (b->foreign.n_strays && b->o.suite)
+        log_warn("%d samples belong to no task of the suite, the first is '%s'", b->foreign.n_strays, b->foreign.strays[0]);
     return 0;
 }

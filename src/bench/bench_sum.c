@@ -5,8 +5,10 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "bench/levels.h"
 #include "bench/passk.h"
 #include "bench/run.h"
+#include "bench/speed.h"
 
 bool verdict_passed(const json_t *verdict)
 {
@@ -27,11 +29,12 @@ struct sums {
     json_t *categories;
 };
 
-static double speedup(const json_t *verdict, const char *key)
+/* What Faster Rate compares, NaN without a trusted measurement. */
+static double claim(const json_t *verdict, enum baseline k)
 {
-    const json_t *v = json_object_get(json_object_get(verdict, "performance"), key);
+    struct speed s = verdict_speed(verdict, k);
 
-    return v && !json_is_null(v) ? json_num_value(v) : NAN;
+    return speed_claim(&s);
 }
 
 static void count_category(json_t *categories, const json_t *verdict)
@@ -58,7 +61,7 @@ static void add_sample(const struct bench_run *b, int task, int sample, struct s
     const struct attempt *a = bench_attempt(b, task, sample, 0);
     int turn = passed_turn(b, task, sample);
     bool passed = verdict_passed(a->verdict);
-    double eager = speedup(a->verdict, "speedup_eager");
+    double eager = claim(a->verdict, BASE_EAGER), min = b->o.faster_than;
 
     count_category(s->categories, a->verdict);
     if (verdict_infra(a->verdict)) {
@@ -73,11 +76,24 @@ static void add_sample(const struct bench_run *b, int task, int sample, struct s
     s->best[task].n++;
     s->compile[task].n++;
     s->first[task].passed += passed;
-    s->first[task].faster += is_faster(passed, eager);
-    s->compile[task].faster += is_faster(passed, speedup(a->verdict, "speedup_compile"));
+    s->first[task].faster += is_faster_than(passed, eager, min);
+    s->compile[task].faster += is_faster_than(passed, claim(a->verdict, BASE_COMPILE), min);
     s->best[task].passed += turn >= 0;
     if (turn >= 0)
         s->success[turn]++;
+}
+
+/* A sample that is not there is a judged failure, unless its task cannot be judged. */
+static void add_missing(const struct bench_run *b, struct sums *s)
+{
+    for (int i = 0; i < b->suite.n; i++) {
+        int n = b->o.samples_dir && !b->suite.skips[i] ? b->o.samples - b->n_samples[i] : 0;
+        if (b->n_samples[i] && verdict_is_skip(bench_attempt(b, i, 0, 0)->verdict))
+            continue;
+        s->first[i].n += n;
+        s->best[i].n += n;
+        s->compile[i].n += n;
+    }
 }
 
 static json_t *per_task(const struct bench_run *b, const struct sums *s)
@@ -151,7 +167,7 @@ static void set_head(json_t *v, const struct bench_run *b)
     set(v, "schema", json_string("musacoder.bench/1"));
     set(v, "name", json_utf8(o->name, strlen(o->name)));
     set(v, "model", o->model ? json_utf8(o->model, strlen(o->model)) : json_null());
-    set(v, "suite", json_utf8(o->tasks, strlen(o->tasks)));
+    set(v, "suite", json_utf8(o->suite ? o->suite : o->tasks, strlen(o->suite ? o->suite : o->tasks)));
     set(v, "suite_sha256", json_string(b->suite.sha256));
     set(v, "backend", json_string(backend_of(b)));
     set(v, "tasks", json_integer(b->suite.n));
@@ -161,6 +177,7 @@ static void set_head(json_t *v, const struct bench_run *b)
     set(v, "temperature", json_real(o->temperature));
     set(v, "top_p", json_real(o->top_p));
     set(v, "seed", json_integer((json_int_t)o->seed));
+    set(v, "faster_than", json_real(o->faster_than));
 }
 
 static void set_rates(json_t *v, const struct bench_run *b, const struct sums *s)
@@ -187,6 +204,8 @@ json_t *bench_summary(const struct bench_run *b, double seconds)
     for (int i = 0; i < b->suite.n; i++)
         for (int j = 0; j < b->n_samples[i]; j++)
             add_sample(b, i, j, &s);
+    if (b->o.missing_fail)
+        add_missing(b, &s);
     set_head(v, b);
     set_rates(v, b, &s);
     set(v, "turns_to_success", turn_counts(b, &s));
@@ -195,6 +214,8 @@ json_t *bench_summary(const struct bench_run *b, double seconds)
     set(v, "categories", s.categories);
     set(v, "families", families(b, &s));
     set(v, "per_task", per_task(b, &s));
+    if (b->suite.levels)
+        levels_summary(b, v);
     set(v, "seconds", json_real(seconds));
     free(s.first);
     free(s.best);

@@ -23,7 +23,12 @@ double avg_at_n(int n, int c)
 
 bool is_faster(bool passed, double speedup)
 {
-    return passed && speedup > FASTER_MIN; /* NaN is not faster */
+    return is_faster_than(passed, speedup, FASTER_MIN);
+}
+
+bool is_faster_than(bool passed, double speedup, double min)
+{
+    return passed && speedup > min;
 }
 
 double suite_pass_at_k(const struct task_counts *t, int n_tasks, int k)

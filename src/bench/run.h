@@ -7,15 +7,18 @@
 #include <stdint.h>
 
 #include "bench/bench.h"
+#include "bench/foreign.h"
 #include "bench/suite.h"
 #include "nn/chat.h"
 
 #define BENCH_MAX_TURNS 8
+#define BENCH_MAX_SAMPLES 1000
 
 struct attempt {
     char *text;       /* NULL: not sampled yet */
     bool is_response; /* false: a Python file */
     bool cut;         /* hit the length limit */
+    char *file;       /* where a foreign sample came from, or NULL */
     int32_t *ids;     /* as sampled; NULL for foreign samples */
     int n_ids;
     json_t *verdict;  /* NULL: not judged yet */
@@ -30,6 +33,7 @@ struct bench_run {
     struct suite suite;
     struct slot *slots;     /* (tasks, samples) */
     int *n_samples;         /* of each task: o.samples, or fewer with samples_dir */
+    struct foreign foreign; /* what samples_dir holds */
     char *samples_path, *verdicts_path;
     double start;
     int lock;
@@ -46,9 +50,15 @@ int bench_store_open(struct bench_run *b, struct err *e); /* makes or continues 
 void bench_store_close(struct bench_run *b);
 int bench_store_sample(struct bench_run *b, int task, int sample, int turn, struct err *e);
 int bench_store_verdict(struct bench_run *b, int task, int sample, int turn, struct err *e);
-int bench_read_foreign(struct bench_run *b, struct err *e); /* fills turn 0 from o.samples_dir */
+int bench_take_foreign(struct bench_run *b, struct err *e); /* fills turn 0 from b->foreign */
+
+/* prepare.c: makes tasks small where that is asked for, and gives the samples of tasks that cannot be judged their verdict. */
+int bench_prepare(struct bench_run *b, struct err *e);
 
 /* bench_sum.c */
 json_t *bench_summary(const struct bench_run *b, double seconds); /* new */
+
+/* bench_csv.c: samples.csv (a row per sample, missing ones too) and levels.csv (a row per level, and one of all). */
+int bench_write_csv(const struct bench_run *b, const json_t *result, struct err *e);
 
 #endif

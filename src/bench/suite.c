@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 static int compare_numbers(const char **a, const char **b)
@@ -56,21 +57,92 @@ static char *family_of(const char *name)
     return k < n && k > 1 && name[k - 1] == '_' ? xstrndup(name, k - 1) : xstrdup("all");
 }
 
-static int by_name(const void *a, const void *b)
+const char *task_base(const char *name)
 {
-    return natural_compare(((const struct task *)a)->name, ((const struct task *)b)->name);
+    const char *slash = strrchr(name, '/');
+
+    return slash ? slash + 1 : name;
 }
 
-static int add_task(struct suite *s, const char *path, struct err *e)
+/* ---- collecting: one row per file, sorted at the end ---- */
+
+struct row {
+    struct task task;
+    int level;
+    char *skip;
+};
+
+struct rows {
+    struct row *v;
+    int n;
+};
+
+static int by_name(const void *a, const void *b)
 {
-    s->tasks = xrealloc(s->tasks, (size_t)(s->n + 1) * sizeof *s->tasks);
-    if (task_read(path, &s->tasks[s->n], e) < 0)
+    return natural_compare(((const struct row *)a)->task.name, ((const struct row *)b)->task.name);
+}
+
+static void rows_free(struct rows *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        task_free(&r->v[i].task);
+        free(r->v[i].skip);
+    }
+    free(r->v);
+    *r = (struct rows){0};
+}
+
+static struct row *add_row(struct rows *r)
+{
+    r->v = xrealloc(r->v, (size_t)(r->n + 1) * sizeof *r->v);
+    memset(&r->v[r->n], 0, sizeof *r->v);
+    return &r->v[r->n++];
+}
+
+static int add_task(struct rows *r, const char *path, struct err *e)
+{
+    struct task t;
+
+    if (task_read(path, &t, e) < 0)
         return -1;
-    s->n++;
+    add_row(r)->task = t;
     return 0;
 }
 
-static int add_folder(struct suite *s, const char *path, struct err *e)
+/* A broken task of a published suite is a named skip: it must not keep the others from being judged. */
+static int add_level_task(struct rows *r, const char *path, int level, struct err *e)
+{
+    struct err why = ERR_INIT;
+    char *base = path_stem(path);
+    struct row *row;
+    struct task t = {0};
+    bool good = task_read(path, &t, &why) == 0;
+
+    if (!good && why.kind != ERR_INPUT) {
+        free(base);
+        *e = why;
+        return -1;
+    }
+    row = add_row(r);
+    row->task = t;
+    row->level = level;
+    free(row->task.name);
+    row->task.name = xasprintf("level%d/%s", level, base);
+    if (!good) {
+        row->skip = xstrdup(why.msg);
+        row->task.code = xstrdup("");
+    }
+    free(base);
+    return 0;
+}
+
+static bool is_level_task(const char *name)
+{
+    return isdigit((unsigned char)*name) && name[strspn(name, "0123456789")] == '_';
+}
+
+/* level 0: a plain folder, every *.py is a task. */
+static int add_folder(struct rows *r, const char *path, int level, struct err *e)
 {
     char **names;
     size_t n;
@@ -81,56 +153,128 @@ static int add_folder(struct suite *s, const char *path, struct err *e)
     for (size_t i = 0; i < n && rc == 0; i++) {
         size_t k = strlen(names[i]);
         char *file = path_join(path, names[i]);
-        if (k > 3 && !strcmp(names[i] + k - 3, ".py") && !file_is_dir(file))
-            rc = add_task(s, file, e);
+        if (k > 3 && !strcmp(names[i] + k - 3, ".py") && !file_is_dir(file)) {
+            if (!level)
+                rc = add_task(r, file, e);
+            else if (is_level_task(names[i]))
+                rc = add_level_task(r, file, level, e);
+            else
+                log_warn("'%s' is not named ID_NAME.py and is no task of the suite", file);
+        }
         free(file);
     }
     names_free(names, n);
     return rc;
 }
 
-static void finish(struct suite *s, int limit)
+/* Takes the rows: the first 'limit' of each level. */
+static void finish(struct rows *r, int limit, bool leveled, struct suite *ret)
 {
+    struct suite s = {.tasks = xcalloc((size_t)r->n, sizeof *s.tasks), .families = xcalloc((size_t)r->n, sizeof *s.families),
+                      .skips = xcalloc((size_t)r->n, sizeof *s.skips),
+                      .levels = leveled ? xcalloc((size_t)r->n, sizeof *s.levels) : NULL};
+    int of_level[SUITE_MAX_LEVEL + 1] = {0};
     struct sha256 h;
 
-    qsort(s->tasks, (size_t)s->n, sizeof *s->tasks, by_name);
-    while (limit > 0 && s->n > limit)
-        task_free(&s->tasks[--s->n]);
-    s->families = xcalloc((size_t)s->n, sizeof *s->families);
+    qsort(r->v, (size_t)r->n, sizeof *r->v, by_name);
     sha256_start(&h);
-    for (int i = 0; i < s->n; i++) {
-        s->families[i] = family_of(s->tasks[i].name);
-        sha256_adds(&h, s->tasks[i].name);
-        sha256_adds(&h, s->tasks[i].sha256);
+    for (int i = 0; i < r->n; i++) {
+        struct row *row = &r->v[i];
+        if (limit > 0 && of_level[row->level]++ >= limit)
+            continue;
+        sha256_adds(&h, row->task.name);
+        sha256_adds(&h, row->task.sha256);
+        s.families[s.n] = leveled ? xasprintf("level %d", row->level) : family_of(row->task.name);
+        if (leveled)
+            s.levels[s.n] = row->level;
+        s.tasks[s.n] = row->task;
+        s.skips[s.n++] = row->skip;
+        memset(row, 0, sizeof *row);
     }
-    sha256_end(&h, s->sha256);
+    sha256_end(&h, s.sha256);
+    *ret = s;
 }
 
 int suite_load(const char *path, int limit, struct suite *ret, struct err *e)
 {
-    struct suite s = {0};
-    int rc = file_is_dir(path) ? add_folder(&s, path, e) : add_task(&s, path, e);
+    struct rows r = {0};
+    int rc = file_is_dir(path) ? add_folder(&r, path, 0, e) : add_task(&r, path, e);
 
-    if (rc == 0 && s.n == 0)
+    if (rc == 0 && r.n == 0)
         rc = err_set(e, ERR_INPUT, "'%s' has no task files; a suite is a folder of NAME.py", path);
-    if (rc < 0) {
-        suite_free(&s);
-        return -1;
+    if (rc == 0)
+        finish(&r, limit, false, ret);
+    rows_free(&r);
+    return rc;
+}
+
+/* ---- KernelBench ---- */
+
+/* "1,3": which levels; all of them when only is NULL. */
+static int parse_levels(const char *only, bool want[SUITE_MAX_LEVEL + 1], struct err *e)
+{
+    for (int k = 0; k <= SUITE_MAX_LEVEL; k++)
+        want[k] = !only;
+    for (const char *s = only; s && *s; s += strspn(s, ", ")) {
+        if (*s < '1' || *s > '0' + SUITE_MAX_LEVEL || (s[1] && !strchr(", ", s[1])))
+            return err_set(e, ERR_INPUT, "'%s' names no levels; write them as 1,3", only);
+        want[*s++ - '0'] = true;
     }
-    finish(&s, limit);
-    *ret = s;
     return 0;
+}
+
+static int add_levels(struct rows *r, const char *root, const bool *want, struct err *e)
+{
+    int rc = 0;
+
+    for (int k = 1; k <= SUITE_MAX_LEVEL && rc == 0; k++) {
+        char *dir = xasprintf("%s/level%d", root, k);
+        if (want[k] && file_is_dir(dir))
+            rc = add_folder(r, dir, k, e);
+        free(dir);
+    }
+    return rc;
+}
+
+int suite_load_spec(const char *spec, const char *only, int limit, struct suite *ret, struct err *e)
+{
+    static const char prefix[] = "kernelbench:";
+    bool want[SUITE_MAX_LEVEL + 1];
+    struct rows r = {0};
+    char *inner;
+    const char *dir;
+    int rc;
+
+    if (strncmp(spec, prefix, sizeof prefix - 1))
+        return err_set(e, ERR_INPUT, "no suite '%s'; say kernelbench:DIR with a checkout of KernelBench", spec);
+    dir = spec + sizeof prefix - 1;
+    if (!file_is_dir(dir))
+        return err_set(e, ERR_INPUT, "'%s' is not a folder; the suite needs a checkout of KernelBench", dir);
+    if (parse_levels(only, want, e) < 0)
+        return -1;
+    inner = path_join(dir, "KernelBench");
+    rc = add_levels(&r, file_is_dir(inner) ? inner : dir, want, e);
+    free(inner);
+    if (rc == 0 && r.n == 0)
+        rc = err_set(e, ERR_INPUT, "'%s' has no task%s; expected %s/KernelBench/level1/ID_NAME.py", dir,
+                     only ? " of these levels" : "", dir);
+    if (rc == 0)
+        finish(&r, limit, true, ret);
+    rows_free(&r);
+    return rc;
 }
 
 void suite_free(struct suite *s)
 {
     for (int i = 0; i < s->n; i++) {
         task_free(&s->tasks[i]);
-        if (s->families)
-            free(s->families[i]);
+        free(s->families[i]);
+        free(s->skips[i]);
     }
     free(s->tasks);
     free(s->families);
+    free(s->skips);
+    free(s->levels);
     memset(s, 0, sizeof *s);
 }
 

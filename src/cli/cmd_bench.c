@@ -1,37 +1,46 @@
 /* cmd_bench.c - 'musacoder bench': options to bench/bench.h; the table to stdout, the report beside the result. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "bench/bench.h"
+#include "bench/compare.h"
 #include "bench/report.h"
 #include "cli/cli.h"
+#include "eval/shrink.h"
 
 static const struct opt rows[] = {
     {"bench", "model", OPT_STR, NULL, "model folder (with tokenizer.json)"},
-    {"bench", "samples-dir", OPT_STR, NULL, "judge these instead: TASK/FILE or TASK_N.py (.txt, .md: responses), or a samples.jsonl"},
+    {"bench", "samples-dir", OPT_STR, NULL, "judge these instead: TASK/FILE or TASK_N.py (.txt, .md: responses), "
+                                            "level_L_problem_P_sample_S_kernel.py, or a samples.jsonl"},
     {"bench", "tasks", OPT_STR, NULL, "folder of KernelBench-format task files"},
+    {"bench", "suite", OPT_STR, NULL, "kernelbench:DIR: the tasks of a KernelBench checkout, with results by level"},
+    {"bench", "levels", OPT_STR, NULL, "of the suite: 1,3 (default: all)"},
     {"bench", "out", OPT_STR, NULL, "run folder; a stopped benchmark continues from it"},
     {"bench", "name", OPT_STR, NULL, "name in tables (default: the run folder's)"},
-    {"bench", "samples", OPT_INT, "8", "samples of each task"},
+    {"bench", "samples", OPT_STR, NULL, "how many of each task (default: 8; of a suite's folder: all), or a folder as --samples-dir"},
     {"bench", "turns", OPT_INT, "1", "responses at most; after a failure MooreEval's feedback is the next request"},
     {"bench", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
     {"bench", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
     {"bench", "max-new", OPT_INT, "1024", "longest response (tokens)"},
     {"bench", "max-context", OPT_INT, "0", "longest dialogue (tokens); 0: what the model has"},
     {"bench", "max-batch", OPT_INT, "0", "rows decoded together; 0: the sampler's choice"},
-    {"bench", "limit", OPT_INT, "0", "first so many tasks only; 0: all"},
+    {"bench", "limit", OPT_INT, "0", "first so many tasks only (of a suite: of each level); 0: all"},
     {"bench", "seed", OPT_INT, "1", "seed of sampling"},
     {"bench", "style", OPT_CHOICE, "plain", "plain|full: wording of the request, as in training"},
+    {"bench", "missing", OPT_CHOICE, "skip", "skip|fail: samples that a suite's folder lacks are left out, or count as failures"},
+    {"bench", "shrink-to", OPT_INT, "0", "make the suite's tasks small first: no tensor has more elements ('musacoder shrink'); 0: as they are"},
+    {"bench", "faster-than", OPT_REAL, "1.1", "Faster Rate counts speedups above this"},
     {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
     {"bench", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"bench", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"bench", "workers", OPT_INT, "1", "verifier processes"},
     {"bench", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
-    {"bench", "json", OPT_BOOL, "false", "print bench.json instead of the table"},
+    {"bench", "json", OPT_BOOL, "false", "print the result as JSON instead of the table"},
+    {"bench", "html", OPT_STR, NULL, "compare: also write a page to this file"},
     {0},
 };
 
@@ -50,49 +59,129 @@ static json_t *verdict_options(const struct opts *o)
     return v;
 }
 
+/* --samples is a number, or a folder where --samples-dir is not given. */
+static int take_samples(const struct opts *o, struct bench_options *b, struct err *e)
+{
+    const char *text = opts_str(o, "samples");
+    char *end;
+    long n;
+
+    if (!text)
+        return 0;
+    n = strtol(text, &end, 10);
+    if (*end || end == text) {
+        if (b->samples_dir)
+            return err_set(e, ERR_INPUT, "--samples '%s' is no number, and --samples-dir names the folder already", text);
+        b->samples_dir = text;
+        return 0;
+    }
+    if (n < 1 || n > 1000)
+        return err_set(e, ERR_INPUT, "%ld samples per task are not possible; 1 to 1000 are", n);
+    b->samples = (int)n;
+    return 0;
+}
+
 static int options_of(const struct opts *o, struct bench_options *b, struct err *e)
 {
     *b = (struct bench_options){
         .name = opts_str(o, "name"), .model = opts_str(o, "model"), .samples_dir = opts_str(o, "samples-dir"),
-        .tasks = opts_str(o, "tasks"), .out = opts_str(o, "out"), .samples = (int)opts_int(o, "samples"),
+        .tasks = opts_str(o, "tasks"), .suite = opts_str(o, "suite"), .levels = opts_str(o, "levels"),
+        .out = opts_str(o, "out"), .missing_fail = !strcmp(opts_str(o, "missing"), "fail"),
+        .shrink_to = opts_int(o, "shrink-to"), .faster_than = opts_real(o, "faster-than"),
         .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"), .max_new = (int)opts_int(o, "max-new"),
         .max_context = (int)opts_int(o, "max-context"), .max_batch = (int)opts_int(o, "max-batch"),
         .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"), .seed = (uint64_t)opts_int(o, "seed"),
         .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs")};
     if (o->n_args)
-        return err_set(e, ERR_INPUT, "unexpected argument '%s'", o->args[0]);
-    if (!b->tasks)
-        return err_set(e, ERR_INPUT, "no tasks; say --tasks FOLDER");
+        return err_set(e, ERR_INPUT, "unexpected argument '%s'; 'bench compare A B' compares two run folders", o->args[0]);
+    if (!b->tasks && !b->suite)
+        return err_set(e, ERR_INPUT, "no tasks; say --tasks FOLDER or --suite kernelbench:DIR");
     if (!b->out)
         return err_set(e, ERR_INPUT, "no run folder; say --out RUN");
-    if (b->samples < 1 || b->turns < 1 || b->max_new < 1)
-        return err_set(e, ERR_INPUT, "--samples, --turns and --max-new start at 1");
+    if (b->turns < 1 || b->max_new < 1)
+        return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
+    if (!(b->faster_than > 0))
+        return err_set(e, ERR_INPUT, "--faster-than %g is not possible; 1.1 means ten percent faster", b->faster_than);
+    if (take_samples(o, b, e) < 0)
+        return -1;
     return prompt_style_parse(opts_str(o, "style"), &b->style, e);
+}
+
+/* The judge's own way to make a task small, in one process for all of a suite's; ctx: struct shrinker *, started when the
+ * first task asks. */
+static int shrink(const struct task *t, int64_t max, json_t **ret, void *ctx, struct err *e)
+{
+    struct shrinker **s = ctx;
+    struct shrunk out = {0};
+    int rc = *s ? 0 : shrinker_open(false, s, e);
+
+    if (rc == 0)
+        rc = shrinker_task(*s, t, max, &out, e);
+    if (rc == 0)
+        *ret = json_pack("{s:o,s:I,s:I,s:O}", "source", json_utf8(out.source, strlen(out.source)), "before",
+                         (json_int_t)out.before, "after", (json_int_t)out.after, "changes", out.changes);
+    shrunk_free(&out);
+    return rc;
+}
+
+static void print_json(const json_t *v)
+{
+    char *text = json_text(v);
+
+    puts(text);
+    free(text);
 }
 
 static void print_result(const struct bench_options *b, json_t *result, bool json)
 {
     const json_t *list[] = {result};
-    char *text;
 
     if (json) {
-        text = json_text(result);
-        puts(text);
-        free(text);
+        print_json(result);
         return;
     }
-    bench_table(stdout, list, 1);
+    if (b->suite)
+        bench_level_table(stdout, result);
+    else
+        bench_table(stdout, list, 1);
     printf("\nreport: %s/report.html\n", b->out);
+}
+
+static int compare(const struct opts *o, struct err *e)
+{
+    const char *html = opts_str(o, "html");
+    json_t *v = NULL;
+    int rc;
+
+    if (o->n_args != 3)
+        return err_set(e, ERR_INPUT, "compare needs two run folders: musacoder bench compare A B");
+    rc = bench_compare(o->args[1], o->args[2], opts_real(o, "faster-than"), &v, e);
+    if (rc == 0 && html)
+        rc = report_compare_write(v, html, e);
+    if (rc == 0 && opts_bool(o, "json"))
+        print_json(v);
+    else if (rc == 0)
+        bench_compare_table(stdout, v);
+    if (rc == 0 && html && !opts_bool(o, "json"))
+        printf("\nreport: %s\n", html);
+    json_decref(v);
+    return rc < 0 ? -1 : EXIT_OK;
 }
 
 static int run(const struct opts *o, struct err *e)
 {
+    struct shrinker *shrinker = NULL;
     struct bench_options b;
     json_t *result = NULL, *verdict = NULL;
-    int rc = options_of(o, &b, e);
+    int rc;
 
+    if (o->n_args && !strcmp(o->args[0], "compare"))
+        return compare(o, e);
+    rc = options_of(o, &b, e);
     if (rc == 0) {
         b.verdict = verdict = verdict_options(o);
+        b.shrink = shrink;
+        b.shrink_ctx = &shrinker;
         rc = bench_run(&b, &result, e);
     }
     if (rc == 0)
@@ -101,16 +190,25 @@ static int run(const struct opts *o, struct err *e)
         print_result(&b, result, opts_bool(o, "json"));
     else if (e->kind == ERR_STOP)
         log_info("stopped; the same command continues in '%s'", b.out);
+    shrinker_close(shrinker);
     json_decref(result);
     json_decref(verdict);
     return rc < 0 ? -1 : EXIT_OK;
 }
 
 const struct command cmd_bench = {
-    "bench", "Pass@8, Avg@8 and Faster Rate of a model on a folder of tasks",
-    "--model DIR --tasks FOLDER --out RUN",
+    "bench", "Pass@k, Avg@k and Faster Rate of a model, or of samples, on tasks or KernelBench",
+    "--model DIR --tasks FOLDER --out RUN\n"
+    "       musacoder bench --suite kernelbench:DIR --samples FOLDER --out RUN [--shrink-to N]\n"
+    "       musacoder bench compare RUN_A RUN_B [--html FILE]",
     "Samples programs for every task, has MooreEval judge them, and prints Pass@k (unbiased), Avg@k and the Faster Rate\n"
-    "(more than 1.1x; only where speed is measured). The numbers are of first turns; with --turns 2 or more, a failed\n"
-    "program is sent back with the judge's feedback, and 'best' columns count any turn. A task's family is its name\n"
-    "without _NUMBER. RUN gets samples.jsonl, verdicts.jsonl, bench.json and report.html.\n\n",
+    "(the lower bound of the speedup is more than 1.1x; only where speed is measured). The numbers are of first turns; with\n"
+    "--turns 2 or more, a failed program is sent back with the judge's feedback, and 'best' columns count any turn. A task's\n"
+    "family is its name without _NUMBER. RUN gets samples.jsonl, verdicts.jsonl, bench.json and report.html.\n\n"
+    "--suite kernelbench:DIR takes the tasks of DIR/KernelBench/level1..4 and reports by level, fast_p too, also as levels.csv\n"
+    "and samples.csv. It needs no model: --samples FOLDER judges files named as KernelBench names them, such as\n"
+    "runs/NAME/level_1_problem_19_sample_0_kernel.py. A task whose reference cannot run here (level 4 without its models) is\n"
+    "skipped by name, apart from the failures. On the emulator give --shrink-to 65536 or so: the suite's sizes are a GPU's.\n\n"
+    "compare tests two finished run folders on their common tasks: McNemar's exact test on first samples, a bootstrap\n"
+    "interval of the difference of Avg@k, and of speed the ratio with its interval and Wilcoxon's signed-rank test.\n\n",
     rows, run};

@@ -48,23 +48,55 @@ static int ask(struct child *c, const struct task *t, int64_t max, struct shrunk
     return rc;
 }
 
-int shrink_task(const struct task *t, int64_t max_elements, bool no_jail, struct shrunk *ret, struct err *e)
+struct shrinker {
+    struct forkserver *fs;
+};
+
+int shrinker_open(bool no_jail, struct shrinker **ret, struct err *e)
 {
     struct forkserver_spec server = {.no_jail = no_jail};
-    struct child_spec spec = {.role = "shrink", .jail = {.memory_bytes = (size_t)8 << 30}};
     struct forkserver *fs;
+
+    if (forkserver_start(&server, &fs, e) < 0)
+        return -1;
+    *ret = xcalloc(1, sizeof **ret);
+    (*ret)->fs = fs;
+    return 0;
+}
+
+void shrinker_close(struct shrinker *s)
+{
+    if (s)
+        forkserver_stop(s->fs);
+    free(s);
+}
+
+int shrinker_task(struct shrinker *s, const struct task *t, int64_t max_elements, struct shrunk *ret, struct err *e)
+{
+    struct child_spec spec = {.role = "shrink", .jail = {.memory_bytes = (size_t)8 << 30}};
     struct child *c;
-    int rc = -1;
+    int rc;
 
     if (max_elements < 1)
         return err_set(e, ERR_INPUT, "max-elements must be at least 1");
-    if (forkserver_start(&server, &fs, e) < 0)
+    if (forkserver_spawn(s->fs, &spec, &c, e) < 0)
         return -1;
-    if (forkserver_spawn(fs, &spec, &c, e) == 0) {
-        rc = ask(c, t, max_elements, ret, e);
-        child_free(c);
-    }
-    forkserver_stop(fs);
+    rc = ask(c, t, max_elements, ret, e);
+    child_free(c);
+    return rc;
+}
+
+int shrink_task(const struct task *t, int64_t max_elements, bool no_jail, struct shrunk *ret, struct err *e)
+{
+    struct shrinker *s;
+    int rc;
+
+    if (max_elements < 1)
+        return err_set(e, ERR_INPUT, "max-elements must be at least 1");
+    if (shrinker_open(no_jail, &s, e) < 0)
+        return -1;
+    rc = shrinker_task(s, t, max_elements, ret, e);
+    shrinker_close(s);
     return rc;
 }
 

@@ -15,7 +15,13 @@ struct shrunk {
     int64_t before, after; /* elements of the largest tensor */
 };
 
-/* ERR_INPUT when the task is broken or its module-level sizes cannot do it. */
+/* For many tasks: one Python process that starts once. Not thread-safe. */
+struct shrinker;
+int shrinker_open(bool no_jail, struct shrinker **ret, struct err *e);
+int shrinker_task(struct shrinker *s, const struct task *t, int64_t max_elements, struct shrunk *ret, struct err *e);
+void shrinker_close(struct shrinker *s); /* NULL is fine */
+
+/* For one. ERR_INPUT when the task is broken or its module-level sizes cannot do it. */
 int shrink_task(const struct task *t, int64_t max_elements, bool no_jail, struct shrunk *ret, struct err *e);
 void shrunk_free(struct shrunk *s);
 

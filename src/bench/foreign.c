@@ -1,0 +1,254 @@
+/* foreign.c - see foreign.h. */
+#include "bench/foreign.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+/* ---- names ---- */
+
+static bool is_sample_file(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot && (!strcmp(dot, ".py") || !strcmp(dot, ".txt") || !strcmp(dot, ".md"));
+}
+
+static bool is_response(const char *file)
+{
+    const char *dot = strrchr(file, '.');
+
+    return !dot || strcmp(dot, ".py");
+}
+
+/* task: its name without level; level 0: a plain folder, where a file's own level says nothing. */
+static bool belongs(const char *file, const char *task, int in_level)
+{
+    size_t n = strlen(task);
+    int level, problem, sample, end = 0;
+
+    if (sscanf(file, "level_%d_problem_%d_sample_%d_kernel.py%n", &level, &problem, &sample, &end) == 3 && end > 0)
+        return isdigit((unsigned char)*task) && atoi(task) == problem && (!in_level || in_level == level);
+    if (strncmp(file, task, n))
+        return false;
+    file += n;
+    if (*file == '.')
+        return true;
+    if (!strncmp(file, "_sample", 7))
+        file += 7;
+    return *file == '_' && file[1 + strspn(file + 1, "0123456789")] == '.' && isdigit((unsigned char)file[1]);
+}
+
+/* ---- folders ---- */
+
+struct listing { /* the sample files of one folder, in natural order */
+    char *dir, **names;
+    bool *used;
+    size_t n;
+};
+
+static int natural_names(const void *a, const void *b)
+{
+    return natural_compare(*(char *const *)a, *(char *const *)b);
+}
+
+static int list(const char *dir, struct listing *ret, struct err *e)
+{
+    struct listing l = {0};
+
+    if (dir_list(dir, &l.names, &l.n, e) < 0)
+        return -1;
+    l.dir = xstrdup(dir);
+    l.used = xcalloc(l.n + 1, sizeof *l.used);
+    if (l.n)
+        qsort(l.names, l.n, sizeof *l.names, natural_names);
+    *ret = l;
+    return 0;
+}
+
+static void listing_free(struct listing *l)
+{
+    names_free(l->names, l->n);
+    free(l->dir);
+    free(l->used);
+    *l = (struct listing){0};
+}
+
+static struct foreign_item *add_item(struct foreign *f, int task)
+{
+    f->items = xrealloc(f->items, (size_t)(f->n + 1) * sizeof *f->items);
+    f->items[f->n] = (struct foreign_item){.task = task};
+    if (++f->counts[task] > f->most)
+        f->most = f->counts[task];
+    return &f->items[f->n++];
+}
+
+/* base NULL: every sample file of the folder is the task's. */
+static void take(struct foreign *f, struct listing *l, int task, const char *base, int level)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct foreign_item *it;
+        if (!is_sample_file(l->names[i]) || (base && !belongs(l->names[i], base, level)))
+            continue;
+        l->used[i] = true;
+        it = add_item(f, task);
+        it->file = path_join(l->dir, l->names[i]);
+        it->is_response = is_response(l->names[i]);
+    }
+}
+
+static void add_strays(struct foreign *f, const struct listing *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!l->used[i] && is_sample_file(l->names[i])) {
+            f->strays = xrealloc(f->strays, (size_t)(f->n_strays + 1) * sizeof *f->strays);
+            f->strays[f->n_strays++] = path_join(l->dir, l->names[i]);
+        }
+}
+
+/* Of one task in one folder: its own subfolder, or the files named after it. */
+static int take_in(struct foreign *f, struct listing *l, int task, const char *base, int level, struct err *e)
+{
+    char *sub = path_join(l->dir, base);
+    struct listing own;
+    int rc = 0;
+
+    if (!file_is_dir(sub))
+        take(f, l, task, base, level);
+    else if ((rc = list(sub, &own, e)) == 0) {
+        take(f, &own, task, NULL, level);
+        listing_free(&own);
+    }
+    free(sub);
+    return rc;
+}
+
+static int open_level(const char *path, int level, struct listing *ret, struct err *e)
+{
+    char *dir = xasprintf("%s/level%d", path, level);
+    int rc = file_is_dir(dir) ? list(dir, ret, e) : 0;
+
+    free(dir);
+    return rc;
+}
+
+static int scan_folder(struct foreign *f, const char *path, const struct suite *s, struct err *e)
+{
+    struct listing root, sub = {0};
+    int rc = list(path, &root, e), level = 0;
+
+    if (rc < 0)
+        return -1;
+    for (int i = 0; i < s->n && rc == 0; i++) {
+        int here = s->levels ? s->levels[i] : 0;
+        const char *base = here ? task_base(s->tasks[i].name) : s->tasks[i].name;
+        if (here != level) { /* tasks come level by level */
+            add_strays(f, &sub);
+            listing_free(&sub);
+            rc = open_level(path, level = here, &sub, e);
+        }
+        if (rc == 0 && sub.dir)
+            rc = take_in(f, &sub, i, base, here, e);
+        if (rc == 0)
+            rc = take_in(f, &root, i, base, here, e);
+    }
+    add_strays(f, &sub);
+    add_strays(f, &root);
+    listing_free(&sub);
+    listing_free(&root);
+    return rc;
+}
+
+/* ---- lines ---- */
+
+struct lines {
+    struct foreign *f;
+    const struct suite *s;
+    const char *path;
+};
+
+static int find_line(const struct suite *s, const json_t *v)
+{
+    const char *name = json_str(v, "task", "");
+    int64_t level = json_i64(v, "level", 0);
+    int i = suite_find(s, name);
+
+    for (int k = 0; i < 0 && s->levels && k < s->n; k++)
+        if ((!level || level == s->levels[k]) && !strcmp(task_base(s->tasks[k].name), name))
+            i = k;
+    return i;
+}
+
+static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    struct lines *l = ctx;
+    const char *text = json_str(v, "text", NULL);
+    int task = find_line(l->s, v);
+    struct foreign_item *it;
+
+    (void)e;
+    if (!text || json_i64(v, "turn", 1) != 1)
+        return 0; /* later turns are no samples of their own */
+    if (task < 0) {
+        l->f->strays = xrealloc(l->f->strays, (size_t)(l->f->n_strays + 1) * sizeof *l->f->strays);
+        l->f->strays[l->f->n_strays++] = xasprintf("%s:%zu", l->path, line);
+        return 0;
+    }
+    it = add_item(l->f, task);
+    it->file = xasprintf("%s:%zu", l->path, line);
+    it->text = xstrdup(text);
+    it->is_response = json_flag(v, "is_response", true);
+    return 0;
+}
+
+int foreign_scan(const char *path, const struct suite *s, struct foreign *ret, struct err *e)
+{
+    char *lines = file_is_dir(path) ? path_join(path, "samples.jsonl") : xstrdup(path);
+    struct foreign f = {.counts = xcalloc((size_t)s->n + 1, sizeof *f.counts)};
+    struct lines l = {&f, s, lines};
+    int rc = file_exists(lines) || !file_is_dir(path) ? jsonl_each(lines, take_line, &l, e) : scan_folder(&f, path, s, e);
+
+    free(lines);
+    if (rc < 0)
+        foreign_free(&f);
+    else
+        *ret = f;
+    return rc;
+}
+
+void foreign_free(struct foreign *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        free(f->items[i].file);
+        free(f->items[i].text);
+    }
+    for (int i = 0; i < f->n_strays; i++)
+        free(f->strays[i]);
+    free(f->items);
+    free(f->strays);
+    free(f->counts);
+    *f = (struct foreign){0};
+}
+
+int foreign_text(const struct foreign_item *it, char **ret, struct err *e)
+{
+    struct buf text;
+
+    if (it->text) {
+        *ret = xstrdup(it->text);
+        return 0;
+    }
+    buf_init(&text, BUF_MAX_TEXT);
+    if (file_read(it->file, &text, e) < 0) {
+        buf_free(&text);
+        return -1;
+    }
+    *ret = buf_detach(&text);
+    return 0;
+}
