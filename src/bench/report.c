@@ -1,4 +1,5 @@
-/* report.c - puts the sections together. See report.h; reading order of the page is that of report_build. */
+/* report.c - puts the sections together. See report.h; reading order of the page is that of model_sections or
+ * suite_sections. */
 #include "bench/report.h"
 
 #include <stdlib.h>
@@ -10,31 +11,37 @@
 #include "bench/report_parts.h"
 #include "bench/svg.h"
 
-static void head(struct buf *out, const struct report *r)
-{
-    buf_adds(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,"
-                  "initial-scale=1\"><title>");
-    html_text(out, r->title);
-    buf_adds(out, " - musacoder</title><style>\n");
-    buf_adds(out, report_css);
-    buf_adds(out, "</style></head><body><main>\n");
-}
-
-static void title(struct buf *out, const struct report *r)
+void report_open(struct buf *out, const char *title, const char *sub)
 {
     char day[32];
     time_t now = time(NULL);
     struct tm tm;
 
     strftime(day, sizeof day, "%Y-%m-%d", localtime_r(&now, &tm));
-    buf_adds(out, "<h1>");
-    html_text(out, r->title);
-    buf_adds(out, "</h1><p class=sub>");
-    if (r->n > 1)
-        buf_adds(out, "A model learns to write GPU kernels; MooreEval judges every program.");
-    else
-        buf_adds(out, "Programs that a model wrote, judged by MooreEval.");
-    buf_addf(out, " <span class=dim>%s</span></p>\n", day);
+    buf_adds(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,"
+                  "initial-scale=1\"><title>");
+    html_text(out, title);
+    buf_adds(out, " - musacoder</title><style>\n");
+    buf_adds(out, report_css);
+    buf_adds(out, "</style></head><body><main>\n<h1>");
+    html_text(out, title);
+    buf_addf(out, "</h1><p class=sub>%s <span class=dim>%s</span></p>\n", sub, day);
+}
+
+void report_close(struct buf *out, const char *made_from)
+{
+    buf_addf(out, "<footer>Made by <code>musacoder</code> from %s. The page is one file and loads nothing.</footer>\n"
+                  "<div id=tip></div></main><script>\n", made_from);
+    buf_adds(out, report_js);
+    buf_adds(out, "</script></body></html>\n");
+}
+
+static const char *sub_title(const struct report *r)
+{
+    if (report_is_suite(r))
+        return "Programs for KernelBench, judged by MooreEval.";
+    return r->n > 1 ? "A model learns to write GPU kernels; MooreEval judges every program."
+                    : "Programs that a model wrote, judged by MooreEval.";
 }
 
 static void recipe(struct buf *out, const struct report *r)
@@ -63,6 +70,29 @@ static void notes(struct buf *out, const struct report *r)
     buf_adds(out, "</ul></section>\n");
 }
 
+static void model_sections(struct buf *out, const struct report *r)
+{
+    report_tiles(out, r);
+    report_stage_table(out, r);
+    report_families(out, r);
+    report_failures(out, r);
+    report_curves(out, r);
+    report_examples(out, r);
+    report_tasks(out, r);
+}
+
+static void suite_sections(struct buf *out, const struct report *r)
+{
+    report_suite_tiles(out, r);
+    report_suite_results(out, r);
+    report_suite_verdicts(out, r);
+    report_suite_speed(out, r);
+    report_suite_time(out, r);
+    report_suite_left_out(out, r);
+    report_examples(out, r);
+    report_tasks(out, r);
+}
+
 int report_build(const char *run, struct buf *out, struct err *e)
 {
     struct report r;
@@ -70,21 +100,14 @@ int report_build(const char *run, struct buf *out, struct err *e)
     if (!file_is_dir(run))
         return err_set(e, ERR_INPUT, "'%s' is not a run folder", run);
     report_load(run, &r);
-    head(out, &r);
-    title(out, &r);
-    report_tiles(out, &r);
-    report_stage_table(out, &r);
-    report_families(out, &r);
-    report_failures(out, &r);
-    report_curves(out, &r);
-    report_examples(out, &r);
-    report_tasks(out, &r);
+    report_open(out, report_is_suite(&r) ? r.stages[0].name : r.title, sub_title(&r));
+    if (report_is_suite(&r))
+        suite_sections(out, &r);
+    else
+        model_sections(out, &r);
     recipe(out, &r);
     notes(out, &r);
-    buf_adds(out, "<footer>Made by <code>musacoder</code> from bench.json, verdicts.jsonl and metrics.jsonl of this run. "
-                  "The page is one file and loads nothing.</footer>\n<div id=tip></div></main><script>\n");
-    buf_adds(out, report_js);
-    buf_adds(out, "</script></body></html>\n");
+    report_close(out, "bench.json, verdicts.jsonl and metrics.jsonl of this run");
     report_unload(&r);
     return out->cut ? err_set(e, ERR_BUG, "the report of '%s' is larger than %zu bytes", run, out->max) : 0;
 }

@@ -3,6 +3,7 @@
 #define MC_BENCH_REPORT_PARTS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -36,6 +37,19 @@ void report_tasks(struct buf *out, const struct report *r);
 void report_failures(struct buf *out, const struct report *r);
 void report_curves(struct buf *out, const struct report *r);
 void report_examples(struct buf *out, const struct report *r);
+
+/* Of a suite with levels (report_suite.c), in place of the tables above. */
+bool report_is_suite(const struct report *r);
+void report_suite_tiles(struct buf *out, const struct report *r);
+void report_suite_results(struct buf *out, const struct report *r);
+void report_suite_verdicts(struct buf *out, const struct report *r);
+void report_suite_speed(struct buf *out, const struct report *r);
+void report_suite_time(struct buf *out, const struct report *r);
+void report_suite_left_out(struct buf *out, const struct report *r);
+
+/* The page around the sections; sub is HTML. */
+void report_open(struct buf *out, const char *title, const char *sub);
+void report_close(struct buf *out, const char *made_from);
 
 /* Half width of the 95 % interval of a mean over tasks (normal approximation over per_task's shares); NaN under 2 tasks. */
 double report_avg_error(const json_t *bench);

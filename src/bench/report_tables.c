@@ -150,7 +150,7 @@ static void stage_chart(struct buf *out, const struct report *r)
     for (int i = 0; i < r->n; i++)
         bars[i] = (struct svg_bar){r->stages[i].name,
                                    {share(r->stages[i].bench, "pass_at_8"), share(r->stages[i].bench, "avg_at_8")},
-                                   report_avg_error(r->stages[i].bench)};
+                                   report_avg_error(r->stages[i].bench), {0}};
     svg_bars(out, r->n > 1 ? "Held-out tasks solved after each stage" : "Tasks solved", names, bars, r->n);
 }
 

@@ -288,9 +288,17 @@ static void one_bar(struct buf *out, double v, double y, double h, int k)
     buf_addf(out, "<rect class=\"bar s%d\" x=%d y=%.1f width=%.1f height=%.1f rx=3 />", k, BLEFT, y, bx(v) - BLEFT, h);
 }
 
+static bool bar_interval(const struct svg_bar *b, double *lo, double *hi)
+{
+    *lo = b->ends[1] > 0 ? b->ends[0] : b->value[1] - b->error;
+    *hi = b->ends[1] > 0 ? b->ends[1] : b->value[1] + b->error;
+    return isfinite(*lo) && isfinite(*hi) && *hi > *lo;
+}
+
 static void bar_row(struct buf *out, const struct svg_bar *b, const char *const names[2], int i)
 {
-    double y = 30 + i * ROW;
+    double y = 30 + i * ROW, lo, hi;
+    bool whisker = bar_interval(b, &lo, &hi);
 
     buf_addf(out, "<g><title>%s %.1f%%, %s %.1f%%</title><text class=label text-anchor=end x=%d y=%.1f>", names[0],
              100 * b->value[0], names[1], 100 * b->value[1], BLEFT - 12, y + 23);
@@ -299,12 +307,12 @@ static void bar_row(struct buf *out, const struct svg_bar *b, const char *const 
     for (int k = 0; k < 2; k++) {
         one_bar(out, b->value[k], y + 2 + 18 * k, 15, k);
         if (isfinite(b->value[k]))
-            buf_addf(out, "<text class=value x=%.1f y=%.1f>%.1f%%</text>",
-                     (k && isfinite(b->error) ? bx(b->value[k] + b->error) : bx(b->value[k])) + 7, y + 14 + 18 * k, 100 * b->value[k]);
+            buf_addf(out, "<text class=value x=%.1f y=%.1f>%.1f%%</text>", bx(k && whisker ? fmax(hi, b->value[k]) : b->value[k]) + 7,
+                     y + 14 + 18 * k, 100 * b->value[k]);
     }
-    if (isfinite(b->error) && b->error > 0 && isfinite(b->value[1]))
-        buf_addf(out, "<path class=whisker d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>", bx(b->value[1] - b->error), y + 27.5,
-                 bx(b->value[1] + b->error), bx(b->value[1] - b->error), y + 23.5, bx(b->value[1] + b->error), y + 23.5);
+    if (whisker)
+        buf_addf(out, "<path class=whisker d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>", bx(lo), y + 27.5, bx(hi), bx(lo),
+                 y + 23.5, bx(hi), y + 23.5);
     buf_adds(out, "</g>");
 }
 

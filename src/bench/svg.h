@@ -40,6 +40,7 @@ struct svg_bar {
     const char *label;
     double value[2];    /* shares */
     double error;       /* half width of an interval around value[1]; NaN: none */
+    double ends[2];     /* the interval itself, where it is not symmetric; ends[1] > 0: used in place of error */
 };
 void svg_bars(struct buf *out, const char *title, const char *const names[2], const struct svg_bar *bars, int n);
 
