@@ -61,6 +61,10 @@ static int apply(struct bench_run *b, int task, const json_t *line, struct err *
     }
     if (task_make(t->name, source ? source : "", source ? strlen(source) : 0, &small, e) < 0)
         return err_prefix(e, "task '%s' made small", t->name);
+    if (task_attach(&small, t->sidecar, t->name, e) < 0) {
+        task_free(&small);
+        return -1;
+    }
     task_free(t);
     *t = small;
     return 0;

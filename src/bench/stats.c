@@ -142,7 +142,10 @@ struct interval stats_bootstrap_mean(const double *x, int n, uint64_t seed)
         means[k] = sum / n;
     }
     stats_sort(means, BOOTSTRAP_ROUNDS);
-    r = (struct interval){stats_quantile(means, BOOTSTRAP_ROUNDS, 0.025), stats_quantile(means, BOOTSTRAP_ROUNDS, 0.975)};
+    if (means[0] < means[BOOTSTRAP_ROUNDS - 1]) {
+        r.lo = stats_quantile(means, BOOTSTRAP_ROUNDS, 0.025);
+        r.hi = stats_quantile(means, BOOTSTRAP_ROUNDS, 0.975);
+    }
     free(means);
     return r;
 }

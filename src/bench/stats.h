@@ -33,7 +33,7 @@ struct interval {
 
 /* 95 % percentile bootstrap interval of the mean of x (n), x drawn with replacement (Efron 1979). x are tasks, or paired
  * differences of tasks: samples of one task are not independent of each other, tasks are. The same seed gives the same
- * interval. NaN when n < 2: one task says nothing about the spread. */
+ * interval. NaN when n < 2 or all x are equal: such data say nothing about the spread, and 0 to 0 would claim too much. */
 struct interval stats_bootstrap_mean(const double *x, int n, uint64_t seed);
 
 double stats_mean(const double *x, int n); /* NaN when n is 0 */

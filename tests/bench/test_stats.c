@@ -104,7 +104,7 @@ static void test_wilcoxon_edges(void **state)
 /* Every resample of four values, equally likely; the interval is that distribution's quantiles. */
 static void test_bootstrap(void **state)
 {
-    const double x[] = {0.1, 0.2, 0.7, 1.5};
+    const double x[] = {0.1, 0.2, 0.7, 1.5}, equal[] = {0, 0, 0};
     double means[256];
     struct interval got = stats_bootstrap_mean(x, 4, 1), again = stats_bootstrap_mean(x, 4, 1);
 
@@ -116,6 +116,7 @@ static void test_bootstrap(void **state)
     assert_true(got.lo == again.lo && got.hi == again.hi);
     assert_true(isnan(stats_bootstrap_mean(x, 1, 1).lo));
     assert_true(isnan(stats_bootstrap_mean(x, 0, 1).hi));
+    assert_true(isnan(stats_bootstrap_mean(equal, 3, 1).lo));
 }
 
 /* Many normal values: the interval is that of the textbook, mean +- 1.96 s / sqrt(n). */
