@@ -5,6 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Messages quote foreign bytes (paths, keys, a parser's context): line breaks and terminal controls become spaces, so
+ * that an error stays one line whatever it quotes. */
+static int one_line(struct err *e)
+{
+    for (char *p = e->msg; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = ' ';
+    return -1;
+}
+
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
 {
     va_list ap;
@@ -15,7 +25,7 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(e->msg, sizeof e->msg, fmt, ap);
     va_end(ap);
-    return -1;
+    return one_line(e);
 }
 
 int err_sys(struct err *e, const char *fmt, ...)
@@ -33,7 +43,7 @@ int err_sys(struct err *e, const char *fmt, ...)
     n = strlen(e->msg);
     snprintf(e->msg + n, sizeof e->msg - n, ": %s%s", strerror(saved),
              saved == ENOSPC ? "; free some disk space and run again" : "");
-    return -1;
+    return one_line(e);
 }
 
 int err_prefix(struct err *e, const char *fmt, ...)
@@ -50,5 +60,5 @@ int err_prefix(struct err *e, const char *fmt, ...)
     va_end(ap);
     n = strlen(e->msg);
     snprintf(e->msg + n, sizeof e->msg - n, ": %s", old);
-    return -1;
+    return one_line(e);
 }

@@ -2,7 +2,8 @@
  *
  * Convention: int f(..., struct err *e) returns 0, or -1 after filling *e. Outputs named ret_x are untouched
  * on failure. Only cli/ turns an error into an exit code; libraries never exit and never print.
- * Messages: lower case, no full stop, the thing in single quotes, the remedy after a semicolon. */
+ * Messages: lower case, no full stop, the thing in single quotes, the remedy after a semicolon. One line: control bytes
+ * of what is quoted become spaces. */
 #ifndef MC_ERR_H
 #define MC_ERR_H
 

@@ -1,6 +1,7 @@
 /* json.c - see json.h. */
 #include "base/json.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,10 +222,31 @@ int jsonl_each(const char *path, int (*f)(json_t *, size_t, void *, struct err *
 
 /* ---- YAML: the subset that maps onto JSON; anchors and tags are refused so that a recipe reads as it looks ---- */
 
-static json_t *yaml_scalar(const yaml_node_t *node)
+static json_t *yaml_number(const yaml_node_t *node, const char *what, struct err *e)
 {
     const char *s = (const char *)node->data.scalar.value;
+    bool whole = strspn(s, "+-0123456789") == strlen(s);
     char *end;
+
+    errno = 0;
+    if (whole) {
+        long long v = strtoll(s, &end, 10);
+        if (!*end && !errno)
+            return json_integer(v);
+    } else {
+        double d = strtod(s, &end);
+        if (!*end && isfinite(d)) // a number too small to hold is 0, one too large is nothing
+            return json_real(d);
+    }
+    if (*end)
+        return json_utf8(s, node->data.scalar.length);
+    err_set(e, ERR_INPUT, "'%s': line %zu: the number '%.40s' is too large", what, node->start_mark.line + 1, s);
+    return NULL;
+}
+
+static json_t *yaml_scalar(const yaml_node_t *node, const char *what, struct err *e)
+{
+    const char *s = (const char *)node->data.scalar.value;
 
     if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
         return json_utf8(s, node->data.scalar.length);
@@ -232,16 +254,8 @@ static json_t *yaml_scalar(const yaml_node_t *node)
         return json_null();
     if (!strcmp(s, "true") || !strcmp(s, "false"))
         return json_boolean(*s == 't');
-    if (strspn(s, "+-0123456789") == strlen(s) && strpbrk(s, "0123456789")) {
-        long long v = strtoll(s, &end, 10);
-        if (!*end)
-            return json_integer(v);
-    }
-    if (strpbrk(s, "0123456789") && strspn(s, "+-.0123456789eE") == strlen(s)) {
-        double d = strtod(s, &end);
-        if (!*end)
-            return json_real(d);
-    }
+    if (strpbrk(s, "0123456789") && strspn(s, "+-.0123456789eE") == strlen(s))
+        return yaml_number(node, what, e);
     return json_utf8(s, node->data.scalar.length);
 }
 
@@ -255,7 +269,7 @@ static json_t *yaml_convert(yaml_document_t *doc, int index, int depth, const ch
         return NULL;
     }
     if (node->type == YAML_SCALAR_NODE)
-        return yaml_scalar(node);
+        return yaml_scalar(node, what, e);
     if (node->type == YAML_SEQUENCE_NODE) {
         out = json_array();
         for (yaml_node_item_t *it = node->data.sequence.items.start; it < node->data.sequence.items.top; it++) {
@@ -292,12 +306,53 @@ fail:
     return NULL;
 }
 
+/* libyaml's documents no longer show what was an alias, and a few lines of aliases can stand for 2^100 values; so the
+ * text is first read as events. */
+static int yaml_event_plain(const yaml_event_t *ev, int *documents, const char *what, struct err *e)
+{
+    const char *odd = NULL;
+
+    if (ev->type == YAML_ALIAS_EVENT)
+        odd = "an alias (*)";
+    else if (ev->type == YAML_SCALAR_EVENT)
+        odd = ev->data.scalar.anchor ? "an anchor (&)" : ev->data.scalar.tag ? "a tag (!)" : NULL;
+    else if (ev->type == YAML_SEQUENCE_START_EVENT)
+        odd = ev->data.sequence_start.anchor ? "an anchor (&)" : ev->data.sequence_start.tag ? "a tag (!)" : NULL;
+    else if (ev->type == YAML_MAPPING_START_EVENT)
+        odd = ev->data.mapping_start.anchor ? "an anchor (&)" : ev->data.mapping_start.tag ? "a tag (!)" : NULL;
+    else if (ev->type == YAML_DOCUMENT_START_EVENT && ++*documents > 1)
+        odd = "a second document (---)";
+    return !odd ? 0 : err_set(e, ERR_INPUT, "'%s': line %zu: %s is not supported; write the value out", what,
+                              ev->start_mark.line + 1, odd);
+}
+
+static int yaml_check_plain(const char *text, size_t n, const char *what, struct err *e)
+{
+    yaml_parser_t parser;
+    yaml_event_t ev;
+    bool more = true;
+    int documents = 0, rc = 0;
+
+    if (!yaml_parser_initialize(&parser))
+        return err_set(e, ERR_ENV, "cannot start the YAML parser");
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
+    while (more && rc == 0 && yaml_parser_parse(&parser, &ev)) { // a syntax error is told by yaml_parse
+        rc = yaml_event_plain(&ev, &documents, what, e);
+        more = ev.type != YAML_STREAM_END_EVENT;
+        yaml_event_delete(&ev);
+    }
+    yaml_parser_delete(&parser);
+    return rc;
+}
+
 json_t *yaml_parse(const char *text, size_t n, const char *what, struct err *e)
 {
     yaml_parser_t parser;
     yaml_document_t doc;
     json_t *v = NULL;
 
+    if (yaml_check_plain(text, n, what, e) < 0)
+        return NULL;
     if (!yaml_parser_initialize(&parser)) {
         err_set(e, ERR_ENV, "cannot start the YAML parser");
         return NULL;

@@ -11,6 +11,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* Refused with one line: duplicate keys, invalid UTF-8, numbers too large for 64 bits or a double, and in YAML also
+ * anchors, aliases, tags and further documents. */
 json_t *json_parse(const char *text, size_t n, const char *what, struct err *e); /* new; NULL on error */
 json_t *json_read(const char *path, struct err *e);                              /* new; NULL on error */
 json_t *yaml_read(const char *path, struct err *e);                              /* new; one document, NULL on error */

@@ -1,4 +1,5 @@
 /* model_config.c - config.json of Qwen3 models, as Transformers 4 and 5 write it. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ static void parse_eos(const json_t *v, struct model_config *c)
 int model_config_parse(const json_t *o, struct model_config *ret, struct err *e)
 {
     struct model_config c = {0};
+    int64_t positions;
 
     if (!json_is_object(o))
         return err_set(e, ERR_INPUT, "config.json: not a JSON object");
@@ -98,10 +100,12 @@ int model_config_parse(const json_t *o, struct model_config *ret, struct err *e)
         return err_set(e, ERR_INPUT, "config.json: head_dim %d is odd; rotary positions need pairs", c.head_dim);
     c.rms_norm_eps = json_f64(o, "rms_norm_eps", 1e-6);
     c.initializer_range = json_f64(o, "initializer_range", 0.02);
-    c.max_positions = (int)json_i64(o, "max_position_embeddings", 32768);
+    positions = json_i64(o, "max_position_embeddings", 32768);
     c.tied = json_flag(o, "tie_word_embeddings", false);
-    if (!(c.rms_norm_eps >= 0) || !(c.initializer_range > 0) || c.max_positions < 1)
+    if (!(c.rms_norm_eps >= 0) || !isfinite(c.rms_norm_eps) || !(c.initializer_range > 0) ||
+        !isfinite(c.initializer_range) || positions < 1 || positions > INT_MAX)
         return err_set(e, ERR_INPUT, "config.json: rms_norm_eps, initializer_range or max_position_embeddings is out of range");
+    c.max_positions = (int)positions;
     parse_eos(json_object_get(o, "eos_token_id"), &c);
     c.source = json_deep_copy(o);
     *ret = c;

@@ -96,6 +96,67 @@ static void yaml_maps_onto_json(void **state)
     assert_null(yaml("a: &x [*x]\n", &e)); /* a cycle ends in an error, not in a hang */
 }
 
+/* What a foreign file must not get away with: one line that names the file and says what is wrong. */
+static void refused(json_t *v, struct err *e, const char *want)
+{
+    assert_null(v);
+    assert_int_equal(e->kind, ERR_INPUT);
+    if (!strstr(e->msg, want))
+        fail_msg("'%s' does not say '%s'", e->msg, want);
+    assert_null(strpbrk(e->msg, "\n\r\t\x1b"));
+    *e = (struct err)ERR_INIT;
+}
+
+static void foreign_text_is_refused_in_one_line(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } json[] = {{"{\"a\":{\"k\":1,\"k\":2}}", "duplicate"}, {"[\"\xff\"]", "0xff"},   {"[\"\xed\xa0\x80\"]", "0xed"},
+                {"[99999999999999999999]", "too big"},           {"[1e999]", "overflow"},  {"[\"a\nb\"]", "control"},
+                {"[NaN]", "f.json"},                             {"[1]\n\x1b[2J", "f.json"}, {"", "f.json"}},
+      yaml_[] = {{"a: 99999999999999999999\n", "line 1: the number '99999999999999999999' is too large"},
+                 {"b: 1\na: -9e999\n", "line 2: the number"},
+                 {"a: &x 1\n", "anchor"},
+                 {"a: !!str 1\n", "tag"},
+                 {"a: 1\n---\nb: 1\n", "second document"},
+                 {"a: \"\xff\"\n", "YAML"},
+                 {"a: {k: 1, k: 2}\n", "given twice"}};
+    struct err e = ERR_INIT;
+
+    for (size_t i = 0; i < sizeof json / sizeof *json; i++)
+        refused(json_parse(json[i].text, strlen(json[i].text), "f.json", &e), &e, json[i].want);
+    for (size_t i = 0; i < sizeof yaml_ / sizeof *yaml_; i++)
+        refused(yaml(yaml_[i].text, &e), &e, yaml_[i].want);
+}
+
+/* Ten lines that stand for 9^10 values: refused at once, not expanded. */
+static void yaml_aliases_do_not_multiply(void **state)
+{
+    struct err e = ERR_INIT;
+    struct buf b;
+
+    buf_init(&b, 1 << 16);
+    buf_adds(&b, "a0: &a0 [x]\n");
+    for (int i = 1; i <= 10; i++) {
+        buf_addf(&b, "a%d: &a%d [", i, i);
+        for (int k = 0; k < 9; k++)
+            buf_addf(&b, "%s*a%d", k ? ", " : "", i - 1);
+        buf_adds(&b, "]\n");
+    }
+    refused(yaml_parse(b.p, b.n, "r.yaml", &e), &e, "not supported");
+    buf_free(&b);
+}
+
+static void errors_are_one_line(void **state)
+{
+    struct err e = ERR_INIT;
+
+    err_set(&e, ERR_INPUT, "'%s' is odd", "a\nb\x1b[31m");
+    assert_string_equal(e.msg, "'a b [31m' is odd");
+    err_prefix(&e, "in '%s'", "x\ty");
+    assert_string_equal(e.msg, "in 'x y': 'a b [31m' is odd");
+}
+
 static const struct opt rows[] = {
     {"main", "steps", OPT_INT, "10", "number of steps"},
     {"main", "rate", OPT_REAL, NULL, "learning rate"},
@@ -215,6 +276,9 @@ int main(void)
         cmocka_unit_test(utf8_replaces_maximal_subparts),
         cmocka_unit_test(json_refuses_duplicates_and_keeps_non_finite),
         cmocka_unit_test(yaml_maps_onto_json),
+        cmocka_unit_test(foreign_text_is_refused_in_one_line),
+        cmocka_unit_test(yaml_aliases_do_not_multiply),
+        cmocka_unit_test(errors_are_one_line),
         cmocka_unit_test(options_take_flag_over_recipe_over_environment),
         cmocka_unit_test(options_refuse_with_a_remedy),
         cmocka_unit_test(rng_is_uniform_and_reproducible),
