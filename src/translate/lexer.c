@@ -205,7 +205,7 @@ static struct tok *push(struct toks *t, size_t *cap)
 void lex(const char *src, size_t n, struct toks *ret)
 {
     struct scan c = {src, n};
-    struct toks t = {src, n, NULL, 0};
+    struct toks t = {src, n, NULL, 0, NULL};
     size_t cap = 0, i = 0;
     uint32_t line = 1;
     bool fresh = true, directive = false; /* fresh: only blanks so far on this line */
@@ -243,11 +243,15 @@ bool tok_is(const struct toks *t, size_t i, const char *text)
 {
     size_t n = strlen(text);
 
+    if (t->looks)
+        ++*t->looks;
     return i < t->n && t->v[i].n == n && !memcmp(t->src + t->v[i].at, text, n);
 }
 
 bool tok_blank(const struct toks *t, size_t i)
 {
+    if (t->looks)
+        ++*t->looks;
     return i < t->n && t->v[i].kind <= TOK_NEWLINE;
 }
 

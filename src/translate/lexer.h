@@ -32,9 +32,10 @@ struct toks {
     size_t n_src;
     struct tok *v;   /* ends with TOK_END */
     size_t n;        /* TOK_END not counted */
+    uint64_t *looks; /* NULL, or counts each look at a token: what tests hold against the size of the source */
 };
 
-void lex(const char *src, size_t n, struct toks *ret); /* ret is freed with toks_free */
+void lex(const char *src, size_t n, struct toks *ret); /* ret is freed with toks_free; looks is NULL */
 void toks_free(struct toks *t);
 
 bool tok_is(const struct toks *t, size_t i, const char *text); /* same bytes? false past the end */

@@ -18,15 +18,29 @@ struct kernel {
     bool generic;
 };
 
+/* What pairs with each bracket, and how many tokens of some kinds come before each: looked up, so that no search from
+ * a token runs over the same text as the search from another. */
+struct links {
+    uint32_t *mate;    /* by token: the other bracket of ( [ { or < >, or NONE */
+    uint32_t *strings; /* strings and characters before this token */
+    uint32_t *equals;  /* '=' before this token */
+};
+#define NONE UINT32_MAX
+
 struct rewriter {
     struct toks t;
+    struct links l;
     struct kernel *kernels;
     size_t n_kernels, cap_kernels;
+    uint32_t *slots; /* hash table: index into kernels + 1, or 0; n_slots is a power of two above 2 n_kernels */
+    size_t n_slots;
     struct buf *out;
 };
 
 static bool same_text(const struct toks *t, size_t a, size_t b)
 {
+    if (t->looks)
+        ++*t->looks;
     return t->v[a].n == t->v[b].n && !memcmp(t->src + t->v[a].at, t->src + t->v[b].at, t->v[a].n);
 }
 
@@ -50,133 +64,205 @@ static int bracket(const struct toks *t, size_t i)
     }
 }
 
-/* No argument list or declaration of real code is longer; the bound keeps hostile input linear. */
-#define MAX_SPAN 4096
+/* ---- links ---- */
 
-/* Index of the bracket that closes the one at i (any of ( [ {), or t->n. A launch never crosses a directive's end. */
-static size_t close_of(const struct toks *t, size_t i)
+/* Open brackets and '<' that wait for their partner. A '<' is given up where its list cannot go on: at ';' and where
+ * the bracket around it closes. */
+struct stack {
+    uint32_t *v;
+    size_t n, base; /* base: what a directive may not reach below */
+};
+
+static void give_up_angles(const struct toks *t, struct stack *s)
 {
-    bool directive = t->v[i].directive;
-    size_t depth = 0, end = i + MAX_SPAN < t->n ? i + MAX_SPAN : t->n;
-
-    for (; i < end && (t->v[i].directive || !directive); i++) {
-        int b = bracket(t, i);
-
-        if (b > 0)
-            depth++;
-        else if (b < 0 && --depth == 0)
-            return i;
-    }
-    return t->n;
+    while (s->n > s->base && t->src[t->v[s->v[s->n - 1]].at] == '<')
+        s->n--;
 }
 
-/* The bracket that opens the one at i, or SIZE_MAX. */
-static size_t open_of(const struct toks *t, size_t i)
+static void pair(struct links *l, struct stack *s, size_t i)
 {
-    size_t depth = 0;
+    l->mate[i] = s->v[--s->n];
+    l->mate[s->v[s->n]] = (uint32_t)i;
+}
 
-    for (size_t steps = 0; steps < MAX_SPAN; steps++, i--) {
-        int b = bracket(t, i);
+static void link_punct(const struct toks *t, struct links *l, struct stack *s, size_t i)
+{
+    char ch = t->src[t->v[i].at];
 
-        if (b < 0)
-            depth++;
-        else if (b > 0 && --depth == 0)
-            return i;
-        if (i == 0)
-            break;
+    if (bracket(t, i) > 0 || ch == '<')
+        s->v[s->n++] = (uint32_t)i;
+    else if (ch == '>' && s->n > s->base && t->src[t->v[s->v[s->n - 1]].at] == '<')
+        pair(l, s, i);
+    else if (ch == ';')
+        give_up_angles(t, s);
+    else if (bracket(t, i) < 0) {
+        give_up_angles(t, s);
+        if (s->n > s->base)
+            pair(l, s, i);
     }
-    return SIZE_MAX;
+}
+
+/* A directive's brackets pair among themselves: '#define BEGIN {' opens nothing around it. */
+static void links_make(const struct toks *t, struct links *l)
+{
+    struct stack s = {xcalloc(t->n + 1, sizeof *s.v), 0, 0};
+    uint32_t strings = 0, equals = 0;
+    bool directive = false;
+
+    l->mate = xcalloc(t->n + 1, sizeof *l->mate);
+    l->strings = xcalloc(t->n + 1, sizeof *l->strings);
+    l->equals = xcalloc(t->n + 1, sizeof *l->equals);
+    for (size_t i = 0; i <= t->n; i++) {
+        l->mate[i] = NONE;
+        l->strings[i] = strings;
+        l->equals[i] = equals;
+        if (i == t->n)
+            break;
+        if (t->v[i].directive != directive) {
+            if (directive)
+                s.n = s.base;
+            s.base = directive ? 0 : s.n;
+            directive = !directive;
+        }
+        strings += t->v[i].kind == TOK_STRING || t->v[i].kind == TOK_CHAR;
+        equals += tok_is(t, i, "=");
+        if (t->v[i].kind == TOK_PUNCT && t->v[i].n == 1)
+            link_punct(t, l, &s, i);
+    }
+    free(s.v);
+}
+
+static void links_free(struct links *l)
+{
+    free(l->mate);
+    free(l->strings);
+    free(l->equals);
+}
+
+/* Index of the bracket that closes the one at i (any of ( [ {), or t->n. */
+static size_t close_of(const struct rewriter *r, size_t i)
+{
+    return r->l.mate[i] == NONE ? r->t.n : r->l.mate[i];
+}
+
+/* The bracket that opens the one at i (any of ) ] } >), or SIZE_MAX. */
+static size_t open_of(const struct rewriter *r, size_t i)
+{
+    return r->l.mate[i] == NONE ? SIZE_MAX : r->l.mate[i];
 }
 
 /* ---- pass 1: kernels ---- */
 
-/* Is the declaration that holds token i a template? Looks back to the end of the one before it. */
-static bool is_template(const struct toks *t, size_t i)
+/* Is the declaration that holds token i a template? Looks back to the end of the one before it, to the bracket around
+ * it, or to another kernel's. */
+static bool is_template(const struct rewriter *r, size_t i)
 {
-    for (size_t steps = 0; i > 0 && steps < 400; steps++) {
+    const struct toks *t = &r->t;
+
+    while (i > 0) {
         i--;
         if (tok_is(t, i, "template"))
             return true;
-        if (any_of(t, i, ";\0}\0{\0") || t->v[i].directive)
+        if (any_of(t, i, ";\0}\0{\0(\0[\0__global__\0") || t->v[i].directive)
             return false;
-        if (tok_is(t, i, ")") && (i = open_of(t, i)) == SIZE_MAX)
+        if (tok_is(t, i, ")") && (i = open_of(r, i)) == SIZE_MAX)
             return false;
     }
     return false;
 }
 
-/* From a __global__ token: the token of the kernel's name, or t->n. */
-static size_t kernel_name(const struct toks *t, size_t i)
+/* From a __global__ token: the token of the kernel's name, or t->n. The next __global__ and the end of the bracket
+ * around this one end the search, so that searches never overlap. */
+static size_t kernel_name(const struct rewriter *r, size_t i)
 {
-    size_t end = i + MAX_SPAN;
+    const struct toks *t = &r->t;
 
-    for (i = tok_next(t, i + 1); i < t->n && i < end; i = tok_next(t, i + 1)) {
+    for (i = tok_next(t, i + 1); i < t->n; i = tok_next(t, i + 1)) {
         size_t next = tok_next(t, i + 1);
 
-        if (any_of(t, i, ";\0{\0}\0"))
+        if (any_of(t, i, ";\0{\0}\0)\0]\0__global__\0"))
             break;
         if (t->v[i].kind != TOK_IDENT || !tok_is(t, next, "("))
             continue;
         if (!any_of(t, i, "__launch_bounds__\0__attribute__\0__align__\0alignas\0__cluster_dims__\0__maxnreg__\0"
                           "__block_size__\0decltype\0"))
             return i;
-        if ((i = close_of(t, next)) == t->n)
+        if ((i = close_of(r, next)) == t->n)
             break;
     }
     return t->n;
 }
 
-static bool has_default_argument(const struct toks *t, size_t open, size_t close)
+/* The hash table's slot of a name: of the kernel called so, or the free one where it belongs. */
+static uint32_t *slot_of(const struct rewriter *r, size_t name)
 {
-    for (size_t i = open; i < close; i++)
-        if (tok_is(t, i, "="))
-            return true;
-    return false;
+    const struct tok *k = &r->t.v[name];
+    uint64_t h = 14695981039346656037u; // FNV-1a
+
+    for (size_t i = 0; i < k->n; i++)
+        h = (h ^ (unsigned char)r->t.src[k->at + i]) * 1099511628211u;
+    for (size_t i = (size_t)(h ^ h >> 32);; i++) {
+        uint32_t *s = &r->slots[i & (r->n_slots - 1)];
+
+        if (!*s || same_text(&r->t, r->kernels[*s - 1].name, name))
+            return s;
+    }
 }
 
 static struct kernel *find_kernel(const struct rewriter *r, size_t name)
 {
-    for (size_t i = 0; i < r->n_kernels; i++)
-        if (same_text(&r->t, r->kernels[i].name, name))
-            return &r->kernels[i];
-    return NULL;
+    uint32_t k = r->n_slots ? *slot_of(r, name) : 0;
+
+    return k ? &r->kernels[k - 1] : NULL;
 }
 
-static void note_kernel(struct rewriter *r, size_t global)
+static void add_kernel(struct rewriter *r, struct kernel k)
 {
-    const struct toks *t = &r->t;
-    size_t name = kernel_name(t, global), open = tok_next(t, name + 1), close;
-    struct kernel *k;
-    bool body, generic;
-
-    if (name >= t->n || (close = close_of(t, open)) >= t->n)
-        return;
-    body = tok_is(t, tok_next(t, close + 1), "{");
-    generic = is_template(t, global) || has_default_argument(t, open, close);
-    if ((k = find_kernel(r, name))) {
-        k->generic |= generic || body; /* a second body is an overload */
-        return;
-    }
     if (r->n_kernels == r->cap_kernels) {
         r->cap_kernels = r->cap_kernels ? r->cap_kernels * 2 : 16;
         r->kernels = xrealloc(r->kernels, r->cap_kernels * sizeof *r->kernels);
     }
-    r->kernels[r->n_kernels++] = (struct kernel){name, generic};
+    if (2 * (r->n_kernels + 1) > r->n_slots) {
+        free(r->slots);
+        r->n_slots = 4 * r->cap_kernels;
+        r->slots = xcalloc(r->n_slots, sizeof *r->slots);
+        for (size_t i = 0; i < r->n_kernels; i++)
+            *slot_of(r, r->kernels[i].name) = (uint32_t)i + 1;
+    }
+    *slot_of(r, k.name) = (uint32_t)r->n_kernels + 1;
+    r->kernels[r->n_kernels++] = k;
+}
+
+static void note_kernel(struct rewriter *r, size_t global, size_t name, size_t open, size_t close, bool body)
+{
+    bool generic = is_template(r, global) || r->l.equals[close] > r->l.equals[open]; /* a default argument */
+    struct kernel *k = find_kernel(r, name);
+
+    if (k)
+        k->generic |= generic || body; /* a second body is an overload */
+    else
+        add_kernel(r, (struct kernel){name, generic});
 }
 
 /* A forward declaration followed by its definition is one kernel, so only bodies count towards overloading: pass over
  * declarations first would be wrong for generic(), hence the two loops. */
 static void note_kernels(struct rewriter *r)
 {
-    for (int bodies = 1; bodies >= 0; bodies--)
-        for (size_t i = 0; i < r->t.n; i++) {
-            size_t name, close;
+    const struct toks *t = &r->t;
 
-            if (!tok_is(&r->t, i, "__global__") || (name = kernel_name(&r->t, i)) >= r->t.n)
+    for (int bodies = 1; bodies >= 0; bodies--)
+        for (size_t i = 0; i < t->n; i++) {
+            size_t name, open, close;
+            bool body;
+
+            if (!tok_is(t, i, "__global__") || (name = kernel_name(r, i)) >= t->n)
                 continue;
-            close = close_of(&r->t, tok_next(&r->t, name + 1));
-            if (close < r->t.n && tok_is(&r->t, tok_next(&r->t, close + 1), "{") == (bodies == 1))
-                note_kernel(r, i);
+            open = tok_next(t, name + 1);
+            if ((close = close_of(r, open)) >= t->n)
+                continue;
+            body = tok_is(t, tok_next(t, close + 1), "{");
+            if (body == (bodies == 1))
+                note_kernel(r, i, name, open, close, body);
         }
 }
 
@@ -201,32 +287,12 @@ static void keep_lines(struct rewriter *r, size_t from, size_t to)
 
 static bool three(const struct toks *t, size_t i, char ch)
 {
+    if (t->looks)
+        ++*t->looks;
     for (size_t k = i; k < i + 3; k++)
         if (k >= t->n || t->v[k].kind != TOK_PUNCT || t->v[k].n != 1 || t->src[t->v[k].at] != ch)
             return false;
     return true;
-}
-
-/* Walks back from the '>' at i to its '<'; SIZE_MAX if this cannot be a template argument list. */
-static size_t angle_open(const struct toks *t, size_t i)
-{
-    size_t depth = 0;
-
-    for (size_t steps = 0; steps < MAX_SPAN; steps++, i--) {
-        if (t->v[i].kind == TOK_PUNCT) {
-            if (tok_is(t, i, ">"))
-                depth++;
-            else if (tok_is(t, i, "<") && --depth == 0)
-                return i;
-            else if (bracket(t, i) > 0 || tok_is(t, i, ";"))
-                break;
-            else if (bracket(t, i) < 0 && (i = open_of(t, i)) == SIZE_MAX)
-                break;
-        }
-        if (i == 0)
-            break;
-    }
-    return SIZE_MAX;
 }
 
 struct launch {
@@ -243,12 +309,14 @@ static size_t before(const struct toks *t, size_t i)
 }
 
 /* One name of a possibly qualified callee, with its template arguments, walking back from i. Sets *ret_start. */
-static bool back_over_name(const struct toks *t, size_t i, size_t *ret_start, size_t *ret_name, bool *ret_targs)
+static bool back_over_name(const struct rewriter *r, size_t i, size_t *ret_start, size_t *ret_name, bool *ret_targs)
 {
+    const struct toks *t = &r->t;
+
     if (i == SIZE_MAX)
         return false;
     *ret_targs = tok_is(t, i, ">");
-    if (*ret_targs && ((i = angle_open(t, i)) == SIZE_MAX || (i = before(t, i)) == SIZE_MAX))
+    if (*ret_targs && ((i = open_of(r, i)) == SIZE_MAX || (i = before(t, i)) == SIZE_MAX))
         return false;
     if (t->v[i].kind != TOK_IDENT || any_of(t, i, "return\0else\0do\0case\0throw\0"))
         return false;
@@ -256,8 +324,9 @@ static bool back_over_name(const struct toks *t, size_t i, size_t *ret_start, si
     return true;
 }
 
-static bool find_callee(const struct toks *t, size_t chevrons, struct launch *l)
+static bool find_callee(const struct rewriter *r, size_t chevrons, struct launch *l)
 {
+    const struct toks *t = &r->t;
     size_t i = before(t, chevrons), start, name, p;
     bool targs;
 
@@ -266,14 +335,14 @@ static bool find_callee(const struct toks *t, size_t chevrons, struct launch *l)
     l->end_callee = i + 1;
     l->targs = false;
     if (any_of(t, i, ")\0]\0")) { /* (*table[k])<<<...>>>, pick(n)<<<...>>>, table[k]<<<...>>> */
-        if ((start = open_of(t, i)) == SIZE_MAX)
+        if ((start = open_of(r, i)) == SIZE_MAX)
             return false;
         l->name = l->callee = start;
         if ((p = before(t, start)) != SIZE_MAX && t->v[p].kind == TOK_IDENT && !any_of(t, p, "return\0else\0do\0"))
             l->name = l->callee = p;
         return true;
     }
-    if (!back_over_name(t, i, &start, &l->name, &l->targs))
+    if (!back_over_name(r, i, &start, &l->name, &l->targs))
         return false;
     for (;;) {
         p = before(t, start);
@@ -282,34 +351,35 @@ static bool find_callee(const struct toks *t, size_t chevrons, struct launch *l)
         if (p == SIZE_MAX || !any_of(t, p, "::\0.\0->\0"))
             break;
         start = p;
-        if (!back_over_name(t, before(t, p), &start, &name, &targs))
+        if (!back_over_name(r, before(t, p), &start, &name, &targs))
             break;
     }
     l->callee = start;
     return true;
 }
 
-static bool find_launch(const struct toks *t, size_t i, struct launch *l)
+static bool find_launch(const struct rewriter *r, size_t i, struct launch *l)
 {
+    const struct toks *t = &r->t;
     bool directive = t->v[i].directive;
     size_t k;
 
-    if (!three(t, i, '<') || !find_callee(t, i, l))
+    if (!three(t, i, '<') || !find_callee(r, i, l))
         return false;
     l->cfg = i + 3;
     for (k = l->cfg; k < t->n && !three(t, k, '>'); k++) {
-        if (k - l->cfg > MAX_SPAN || three(t, k, '<') || (directive && !t->v[k].directive))
+        if (three(t, k, '<') || (directive && !t->v[k].directive))
             return false;
         if (bracket(t, k) < 0 || tok_is(t, k, ";"))
             return false;
-        if (bracket(t, k) > 0 && (k = close_of(t, k)) >= t->n)
+        if (bracket(t, k) > 0 && (k = close_of(r, k)) >= t->n)
             return false;
     }
     l->end_cfg = k;
     l->open = k < t->n ? tok_next(t, k + 3) : t->n;
     if (!tok_is(t, l->open, "(") || t->v[l->open].directive != directive)
         return false;
-    l->close = close_of(t, l->open);
+    l->close = close_of(r, l->open);
     return l->close < t->n && tok_next(t, l->cfg) < l->end_cfg;
 }
 
@@ -359,31 +429,31 @@ struct dynamic_shared {
     size_t type, name, dims, semicolon; /* dims: first token behind the empty brackets */
 };
 
-static bool find_dynamic_shared(const struct toks *t, size_t i, struct dynamic_shared *d)
+/* As kernel_name(), the search ends at the next of its kind and where the bracket around it closes. */
+static bool find_dynamic_shared(const struct rewriter *r, size_t i, struct dynamic_shared *d)
 {
+    const struct toks *t = &r->t;
     bool shared = false;
     size_t k;
 
     if (!tok_is(t, i, "extern"))
         return false;
     d->name = d->dims = t->n;
-    for (k = tok_next(t, i + 1); k < t->n && k - i < MAX_SPAN && !any_of(t, k, ";\0{\0}\0=\0,\0\"C\"\0"); k = tok_next(t, k + 1)) {
+    for (k = tok_next(t, i + 1); k < t->n && !any_of(t, k, ";\0{\0}\0)\0=\0,\0\"C\"\0extern\0"); k = tok_next(t, k + 1)) {
         if (t->v[k].directive != t->v[i].directive)
             return false;
         shared |= tok_is(t, k, "__shared__");
-        if (tok_is(t, k, "(") && (k = close_of(t, k)) >= t->n)
+        if (tok_is(t, k, "(") && (k = close_of(r, k)) >= t->n)
             return false;
         if (tok_is(t, k, "[") && d->name == t->n) {
             d->name = before(t, k);
-            d->dims = close_of(t, k) + 1;
+            d->dims = close_of(r, k) + 1;
         }
     }
     d->type = i + 1;
     d->semicolon = k;
-    while (k-- > i)
-        if (t->v[k].kind == TOK_STRING || t->v[k].kind == TOK_CHAR)
-            return false;
-    k = d->semicolon;
+    if (r->l.strings[k] > r->l.strings[i])
+        return false;
     return shared && tok_is(t, k, ";") && d->name > i && d->name < k && t->v[d->name].kind == TOK_IDENT &&
            d->dims <= k;
 }
@@ -397,7 +467,7 @@ static void emit_flat(struct rewriter *r, size_t from, size_t to)
         if (any_of(t, i, "__shared__\0static\0"))
             continue;
         if (any_of(t, i, "__align__\0alignas\0__attribute__\0") && tok_is(t, tok_next(t, i + 1), "(")) {
-            i = close_of(t, tok_next(t, i + 1));
+            i = close_of(r, tok_next(t, i + 1));
             continue;
         }
         if (tok_blank(t, i))
@@ -443,7 +513,7 @@ static size_t replace(struct rewriter *r, size_t i)
     }
     if (tok_is(t, i, "static") && tok_is(t, tok_next(t, i + 1), "__shared__"))
         return i + 1; /* __shared__ is static already */
-    if (find_dynamic_shared(t, i, &d)) {
+    if (find_dynamic_shared(r, i, &d)) {
         emit_dynamic_shared(r, i, &d);
         return d.semicolon;
     }
@@ -451,10 +521,10 @@ static size_t replace(struct rewriter *r, size_t i)
 }
 
 /* The first launch whose callee starts at or behind token i; false if there is none. */
-static bool next_launch(const struct toks *t, size_t i, size_t *scan, struct launch *l)
+static bool next_launch(const struct rewriter *r, size_t i, size_t *scan, struct launch *l)
 {
-    for (; *scan < t->n; ++*scan)
-        if (find_launch(t, *scan, l) && l->callee >= i) {
+    for (; *scan < r->t.n; ++*scan)
+        if (find_launch(r, *scan, l) && l->callee >= i) {
             *scan = l->cfg;
             return true;
         }
@@ -466,17 +536,17 @@ static void rewrite(struct rewriter *r)
     const struct toks *t = &r->t;
     struct launch l;
     size_t scan = 0, next;
-    bool more = next_launch(t, 0, &scan, &l);
+    bool more = next_launch(r, 0, &scan, &l);
 
     for (size_t i = 0; i < t->n;) {
         if (more && i == l.callee) {
             emit_launch(r, &l);
             i = l.close + 1;
-            more = next_launch(t, i, &scan, &l);
+            more = next_launch(r, i, &scan, &l);
         } else if ((next = replace(r, i)) > i) {
             i = next;
             while (more && l.callee < i)
-                more = next_launch(t, i, &scan, &l);
+                more = next_launch(r, i, &scan, &l);
         } else {
             copy(r, i, i + 1);
             i++;
@@ -495,19 +565,31 @@ static void emit_line_directive(struct buf *out, const char *filename)
     buf_adds(out, "\"\n");
 }
 
-int simt_rewrite(const char *src, size_t n, const char *filename, struct buf *out, struct err *e)
+int simt_rewrite_counted(const char *src, size_t n, const char *filename, struct buf *out, uint64_t *looks,
+                         struct err *e)
 {
     struct rewriter r = {.out = out};
 
     if (memchr(src, 0, n))
         return err_set(e, ERR_INPUT, "'%s' holds a NUL byte; sources are text", filename);
+    if (n >= NONE)
+        return err_set(e, ERR_INPUT, "'%s' is too long to rewrite", filename);
     lex(src, n, &r.t);
+    r.t.looks = looks;
+    links_make(&r.t, &r.l);
     note_kernels(&r);
     emit_line_directive(out, filename);
     rewrite(&r);
     free(r.kernels);
+    free(r.slots);
+    links_free(&r.l);
     toks_free(&r.t);
     if (out->cut)
         return err_set(e, ERR_INPUT, "'%s' is too long after rewriting", filename);
     return 0;
+}
+
+int simt_rewrite(const char *src, size_t n, const char *filename, struct buf *out, struct err *e)
+{
+    return simt_rewrite_counted(src, n, filename, out, NULL, e);
 }

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -148,42 +147,81 @@ static void test_lexer(void **state)
     toks_free(&t);
 }
 
-static double seconds(void)
+/* Looks at tokens that rewriting n bytes takes: middle repeated, between n / 8 bytes of head and of tail repeated. */
+static uint64_t looks(const char *const part[3], size_t n)
 {
-    struct timespec t;
+    struct err e = ERR_INIT;
+    uint64_t count = 0;
+    struct buf text, out;
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    buf_init(&text, n + 64);
+    for (int i = 0; i < 3; i++)
+        for (size_t end = text.n + (i == 1 ? n - n / 4 : n / 8); *part[i] && text.n < end;)
+            buf_adds(&text, part[i]);
+    buf_init(&out, BUF_MAX_TEXT);
+    assert_int_equal(0, simt_rewrite_counted(text.p, text.n, "f.cu", &out, &count, &e));
+    buf_free(&text);
+    buf_free(&out);
+    return count;
 }
 
-#ifdef __SANITIZE_ADDRESS__
-#define MAX_S 30.0
-#else
-#define MAX_S 3.0
-#endif
-
-/* A quarter of a megabyte of any of these must not take more than a moment. */
+/* Hostile text costs no more a byte than other text does, and no more a byte when there is more of it. */
 static void test_hostile(void **state)
 {
-    static const char *const bits[] = {"(", "<", "k<<<(", "k<<<", "__global__ ", "template<", "extern __shared__ ", "a<b>",
-                                       ">", "k<<<1,1>>>(", "#define ", "{[(", "R\"("};
-    char *text = xmalloc((1 << 18) + 1);
+    static const char *const bits[][3] = {
+        {"", "(", ""}, {"", "<", ""}, {"", ">", ""}, {"", "k<<<(", ""}, {"", "k<<<", ""}, {"", "__global__ ", ""},
+        {"", "template<", ""}, {"", "extern __shared__ ", ""}, {"", "a<b>", ""}, {"", "k<<<1,1>>>(", ""},
+        {"", "#define ", ""}, {"", "{[(", ""}, {"", "R\"(", ""}, {"", "\n", "<<<"}, {"", "> > > > <<<", ""},
+        {"", "a::b::", "k<<<"}, {"", ") > <<<", ""}, {"__global__ f(", "a b ", ")"}, {"k<<<(", "x ", ") x"},
+        {"extern __shared__ float x[(", "\"s\" ", ")];"}, {"( ", "( __global__ ) ", ")"},
+        {"extern ( ", "x ", ") ; "}, {"__global__ void f(int a = ", "1 ", ") {} "}, {"", "/**/ \n", ""},
+        {"", "static ", ""}, {"template <class T ", ", class U", "> __global__ void f() "}};
+    enum { SMALL = 1 << 14, LARGE = 1 << 18 };
 
     (void)state;
-    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++) {
-        size_t n = strlen(bits[i]);
-        double start = seconds();
-        char *got;
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
+        double small = (double)looks(bits[i], SMALL) / SMALL, large = (double)looks(bits[i], LARGE) / LARGE;
 
-        for (size_t k = 0; k < 1 << 18; k++)
-            text[k] = bits[i][k % n];
-        text[1 << 18] = 0;
-        got = rewrite(text);
-        free(got);
-        if (seconds() - start > MAX_S)
-            fail_msg("'%s' repeated takes %.1f s", bits[i], seconds() - start);
+        if (large > 64 || large > 1.05 * small + 0.01)
+            fail_msg("'%s' '%s' '%s' repeated: %.2f looks a byte at %d bytes, %.2f at %d", bits[i][0], bits[i][1],
+                     bits[i][2], small, SMALL, large, LARGE);
     }
-    free(text);
+}
+
+/* Many kernels, each with a name of its own, each launched. */
+static uint64_t looks_of_kernels(int n)
+{
+    struct err e = ERR_INIT;
+    uint64_t count = 0;
+    struct buf text, out;
+
+    buf_init(&text, BUF_MAX_TEXT);
+    for (int i = 0; i < n; i++)
+        buf_addf(&text, "template <int N> __global__ void k%d(int *p);\n__global__ void k%d(int *p, int n = 1) {}\n", i, i);
+    for (int i = 0; i < n; i++)
+        buf_addf(&text, "k%d<<<1, 1>>>(p);\n", i);
+    buf_init(&out, BUF_MAX_TEXT);
+    assert_int_equal(0, simt_rewrite_counted(text.p, text.n, "f.cu", &out, &count, &e));
+    assert_non_null(strstr(out.p, ".gen(["));
+    buf_free(&text);
+    buf_free(&out);
+    return count;
+}
+
+static void test_many_kernels(void **state)
+{
+    uint64_t few = looks_of_kernels(250), many = looks_of_kernels(4000);
+
+    (void)state;
+    if (many > 18 * few)
+        fail_msg("16 times the kernels: %.1f times the work", (double)many / (double)few);
+}
+
+/* A macro that opens a bracket opens nothing around it. */
+static void test_unbalanced_macro(void **state)
+{
+    (void)state;
+    expect("#define BEGIN { (\n" K "void g() { k<<<1, 2>>>(a); }", "#define BEGIN { (\n" K "void g() { " OF("k", "k", "1, 2") "(a); }");
 }
 
 int main(void)
@@ -191,7 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launches),       cmocka_unit_test(test_macros),          cmocka_unit_test(test_lines),
         cmocka_unit_test(test_dynamic_shared), cmocka_unit_test(test_untouched),       cmocka_unit_test(test_names_and_bytes),
-        cmocka_unit_test(test_lexer),          cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_lexer),          cmocka_unit_test(test_hostile),         cmocka_unit_test(test_many_kernels),   cmocka_unit_test(test_unbalanced_macro),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
