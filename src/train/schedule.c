@@ -41,11 +41,12 @@ static double lowest(const double *v, size_t n)
 
 bool plateau_reached(const double *loss, size_t n, size_t patience, double tol)
 {
-    double before, after;
+    double before, after, scale;
 
     if (n < patience + 1)
         return false;
     before = lowest(loss, n - patience);
     after = lowest(loss + n - patience, patience);
-    return after >= before * (1 - tol);
+    scale = fmax(before, loss[0] - fmin(before, after));
+    return before - after <= tol * scale;
 }

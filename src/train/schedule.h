@@ -23,8 +23,11 @@ int schedule_kind_of(const char *name, enum schedule_kind *ret, struct err *e); 
 /* Step counts from 0; warm-up step s of w has rate peak (s + 1) / w, so no step has rate 0. w = ceil(warmup steps). */
 double schedule_lr(const struct schedule *s, int64_t step);
 
-/* The curve is flat when the best of the last 'patience' values is not below the best of those before them by more
- * than the share tol. Fewer than patience + 1 values are never flat. */
+/* The curve is flat when the last 'patience' values (at least 1) have lowered its best by no more than the share tol of
+ * what there is to compare with: the larger of the best before them and of the whole fall since loss[0]. A share of the
+ * level alone never ends for losses that go towards 0, where each step is a small share of the way and a large one of
+ * what is left; a share of the fall alone never ends for a run that starts at its floor. Fewer than patience + 1 values
+ * are never flat, nor are values that are not finite. */
 bool plateau_reached(const double *loss, size_t n, size_t patience, double tol);
 
 #endif

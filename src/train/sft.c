@@ -17,6 +17,7 @@
 #include "train/mixture.h"
 #include "train/pack.h"
 
+/* metrics.jsonl's "plateau" is 1 where three validations together gained less than 1 % of the way; see schedule.h. */
 #define PLATEAU_PATIENCE 3
 #define PLATEAU_TOL 0.01
 
@@ -134,7 +135,7 @@ static int run_list(struct sft *s, const uint32_t *list, size_t n, bool train, d
 
 static int validate(struct sft *s, json_t *line, struct err *e)
 {
-    double loss, curve[1024];
+    double loss, *curve;
     size_t n;
 
     if (s->n_val == 0)
@@ -143,10 +144,12 @@ static int validate(struct sft *s, json_t *line, struct err *e)
         return -1;
     json_array_append_new(s->val_curve, json_num(loss));
     n = json_array_size(s->val_curve);
-    for (size_t i = 0; i < n && i < 1024; i++)
+    curve = xcalloc(n, sizeof *curve);
+    for (size_t i = 0; i < n; i++)
         curve[i] = json_num_value(json_array_get(s->val_curve, i));
     metrics_set(line, "val_loss", loss);
-    metrics_set(line, "plateau", plateau_reached(curve, n < 1024 ? n : 1024, PLATEAU_PATIENCE, PLATEAU_TOL));
+    metrics_set(line, "plateau", plateau_reached(curve, n, PLATEAU_PATIENCE, PLATEAU_TOL));
+    free(curve);
     return 0;
 }
 
