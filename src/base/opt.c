@@ -286,3 +286,29 @@ void opts_help(FILE *out, const struct opt *rows)
         fputc('\n', out);
     }
 }
+
+int size_parse(const char *name, const char *text, uint64_t *ret, struct err *e)
+{
+    static const char letters[] = "KMGT";
+    const char *letter = NULL;
+    char *end;
+    double v = strtod(text, &end), base = 1024;
+
+    if (end == text || !(v >= 0) || strspn(text, "0123456789.") != (size_t)(end - text))
+        return err_set(e, ERR_INPUT, "'%s' wants a size such as 10GiB, not '%s'", name, text);
+    end += strspn(end, " ");
+    if (*end && (letter = strchr(letters, toupper((unsigned char)*end)))) {
+        end++;
+        if (*end == 'i')
+            end++;
+        else if (*end == 'B')
+            base = 1000;
+    }
+    end += *end == 'B';
+    for (long i = letter ? letter - letters + 1 : 0; i > 0; i--)
+        v *= base;
+    if (*end || v >= 9e18)
+        return err_set(e, ERR_INPUT, "'%s' wants a size such as 10GiB, not '%s'", name, text);
+    *ret = (uint64_t)v;
+    return 0;
+}

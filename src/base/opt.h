@@ -43,6 +43,10 @@ double opts_real(const struct opts *o, const char *name);
 bool opts_bool(const struct opts *o, const char *name);
 bool opts_has(const struct opts *o, const char *name);
 
+/* "10GiB" "500 MB" "1.5G" "4096": a number and a unit of bytes; K M G T alone are powers of 1024 as KiB is, KB of 1000.
+ * name is for the message. */
+int size_parse(const char *name, const char *text, uint64_t *ret, struct err *e);
+
 void opts_help(FILE *out, const struct opt *rows);
 
 /* The known word closest to 'word' (edit distance at most 1/3 of its length, or a shared prefix), else NULL. */

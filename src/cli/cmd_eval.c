@@ -28,6 +28,8 @@ static const struct opt rows[] = {
     {"eval", "jobs", OPT_INT, "0", "candidates that run at once; 0 = 1.5 for each CPU"},
     {"eval", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
     {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges afresh"},
+    {"eval", "cache-limit", OPT_STR, "10GiB", "size of the cache folder (builds, expected values, verdicts); what was used "
+                                              "longest ago goes first, but nothing of the last hour; 0 = no limit"},
     {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},
     {"eval", "worker", OPT_BOOL, "false", "serve a verdict queue until its owner goes away"},
     {"eval", "queue", OPT_STR, NULL, "the queue file of --worker"},
@@ -206,6 +208,8 @@ static int eval_run(const struct opts *o, struct err *e)
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"), .no_jail = !strcmp(opts_str(o, "jail"), "none"),
                             .no_cache = !opts_bool(o, "cache")};
 
+    if (size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
+        return -1;
     if (opts_bool(o, "worker"))
         return run_worker(o, &c, e);
     if (!opts_has(o, "task"))

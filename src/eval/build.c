@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,12 +20,15 @@
 #include "base/mem.h"
 #include "eval/build_log.h"
 #include "proc/proc.h"
+#include "store/limit.h"
+#include "store/store.h"
 #include "translate/simt_rewrite.h"
 
 #define BUILD_SALT "musacoder.build/1"
 #define MAX_SOURCE (4u << 20)
 #define MAX_LOG (256u << 10)
 #define DEFAULT_TIMEOUT 60.0
+#define LOCK_WAIT_S 900.0 /* for another process that compiles the same */
 
 /* What torch passes to nvcc by itself: half operators are absent unless the candidate undoes it. */
 static const char torch_macros[] =
@@ -385,21 +387,6 @@ static char *cache_root(const struct build_opts *o)
     return o->cache_dir ? xstrdup(o->cache_dir) : path_cache("build");
 }
 
-/* Holds an exclusive lock on path until closed; -1 on error. */
-static int lock_take(const char *path, struct err *e)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-
-    if (fd < 0)
-        return err_sys(e, "cannot write '%s'", path);
-    while (flock(fd, LOCK_EX) < 0)
-        if (errno != EINTR) {
-            close(fd);
-            return err_sys(e, "cannot lock '%s'", path);
-        }
-    return fd;
-}
-
 static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
 {
     buf_addf(out, "%s %s %s ", common_flags, mode_opts[m], torch_macros);
@@ -475,7 +462,7 @@ static char *prefix_dir(const struct toolchain *t, enum mode m, struct err *e)
     if (!file_exists(ready)) {
         drop_old_prefixes(root);
         rc = dir_make(dir, e);
-        fd = rc < 0 ? -1 : lock_take(lock, e);
+        fd = rc < 0 ? -1 : lock_file(lock, LOCK_WAIT_S, e);
         rc = fd < 0 ? -1 : file_exists(ready) ? 0 : precompile(t, dir, m, e);
         if (fd >= 0)
             close(fd);
@@ -691,8 +678,10 @@ static bool cache_get(const char *dir, struct build_result *ret)
     json_t *j = file_exists(path) ? json_read(path, NULL) : NULL;
     bool hit = j && (!json_flag(j, "ok", false) || file_exists(so));
 
-    if (hit)
+    if (hit) {
+        cache_touch(dir);
         result_read(ret, j, dir);
+    }
     json_decref(j);
     free(path);
     free(so);
@@ -812,7 +801,7 @@ int build_run(const json_t *request, const struct build_opts *o, struct build_re
         dir = path_join(root, out.key);
         lock = xmalloc(strlen(dir) + 6);
         sprintf(lock, "%s.lock", dir);
-        if ((fd = lock_take(lock, e)) >= 0)
+        if ((fd = lock_file(lock, LOCK_WAIT_S, e)) >= 0)
             rc = build_locked(request, &r, o, t, dir, &out, e);
     }
     if (fd >= 0)

@@ -15,6 +15,7 @@
 #include "eval/job.h"
 #include "eval/pipeline.h"
 #include "eval/record.h"
+#include "store/limit.h"
 
 #define INFRA_TRIES 3
 
@@ -261,6 +262,38 @@ static void cache_put(struct eval *ev, const char *key, const json_t *rec)
     pthread_mutex_unlock(&ev->lock);
 }
 
+/* Holds the cache folder under its limit, now and then; problems are said in the log and are no error. Verdicts, the
+ * smallest and dearest of what is kept, may take an eighth. */
+static void cache_tend(struct eval *ev)
+{
+    static const char *const folders[] = {"build", "reference", NULL};
+    struct cache_limit l = {ev->config.cache_limit, CACHE_GRACE_S, CACHE_EVERY_S};
+    struct cache_trimmed done = {0};
+    struct err e = ERR_INIT;
+    uint64_t verdicts = 0;
+    bool due;
+    char *root;
+    int rc;
+
+    pthread_mutex_lock(&ev->lock);
+    due = l.bytes && now_s() >= ev->trim_at;
+    if (due)
+        ev->trim_at = now_s() + CACHE_EVERY_S;
+    pthread_mutex_unlock(&ev->lock);
+    if (!due)
+        return;
+    root = path_cache("");
+    rc = store_trim(ev->store, l.bytes / 8, &verdicts, &e);
+    if (rc == 0)
+        rc = cache_trim(root, folders, &l, verdicts, &done, &e);
+    if (rc < 0)
+        log_warn("the cache's limit: %s", e.msg);
+    else if (done.removed)
+        log_info("cache: %zu entries removed, %.1f of %.1f GiB left", done.removed, (double)(done.after + verdicts) / 0x1p30,
+                 (double)l.bytes / 0x1p30);
+    free(root);
+}
+
 /* ---- one ---- */
 
 /* A fork server that died (out of memory, killed) is started again, once per failed candidate. */
@@ -307,6 +340,7 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
             revive(ev, NULL);
     }
     cache_put(ev, key, rec);
+    cache_tend(ev);
     *ret = rec;
     return 0;
 }

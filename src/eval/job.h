@@ -21,6 +21,7 @@ struct eval {
     char *compiler;       /* build_toolchain_id */
     struct reference_list refs;
     bool stopping;
+    double trim_at; /* now_s() from when on the cache's size is looked at again; under lock */
 };
 
 struct job {

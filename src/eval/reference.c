@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/job.h"
+#include "store/limit.h"
 
 #define MAGIC "MCREF1\n"
 #define REFERENCE_TIMEOUT_S 120.0
@@ -81,6 +82,7 @@ static int file_load(const char *path, struct frame *ret)
     if (!file_exists(path))
         return -1;
     buf_init(&b, REFERENCE_MAX_FILE);
+    cache_touch(path);
     if (file_read(path, &b, &e) == 0 && b.n >= 16 && !memcmp(b.p, MAGIC, 8)) {
         memcpy(&n_head, b.p + 8, 8);
         if (n_head <= b.n - 16 && (ret->head = json_parse(b.p + 16, n_head, path, &e))) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,31 +25,53 @@ char *artefact_path(const char *folder, const char *key, const char *suffix)
     return path;
 }
 
+static bool same_file(int fd, const char *path)
+{
+    struct stat a, b;
+
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+/* One try: 1 and the descriptor, 0 if it is held, -1. */
+static int try_lock(const char *path, int *ret_fd, struct err *e)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 1;
+
+    if (fd < 0)
+        return err_sys(e, "cannot create lock '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        rc = errno == EWOULDBLOCK || errno == EINTR ? 0 : err_sys(e, "cannot lock '%s'", path);
+    else if (!same_file(fd, path)) // its last holder removed it
+        rc = 0;
+    if (rc == 1)
+        *ret_fd = fd;
+    else
+        close(fd);
+    return rc;
+}
+
+int lock_file(const char *path, double wait_s, struct err *e)
+{
+    double deadline = now_s() + wait_s;
+    int fd = -1, rc;
+
+    while ((rc = try_lock(path, &fd, e)) == 0) {
+        if (stop_requested())
+            return err_set(e, ERR_STOP, "interrupted");
+        if (now_s() >= deadline)
+            return err_set(e, ERR_ENV, "'%s' is still being made by another process after %.0f s", path, wait_s);
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_POLL_MS * 1000000L}, NULL);
+    }
+    return rc < 0 ? -1 : fd;
+}
+
 int artefact_lock(const char *folder, const char *key, double wait_s, struct err *e)
 {
     char *path = artefact_path(folder, key, ".lock");
-    double deadline = now_s() + wait_s;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 0;
+    int fd = lock_file(path, wait_s, e);
 
-    if (fd < 0) {
-        err_sys(e, "cannot create lock '%s'", path);
-        free(path);
-        return -1;
-    }
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0 && rc == 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            rc = err_sys(e, "cannot lock '%s'", path);
-        else if (stop_requested())
-            rc = err_set(e, ERR_STOP, "interrupted");
-        else if (now_s() > deadline)
-            rc = err_set(e, ERR_ENV, "'%s' is still being made by another process after %.0f s", path, wait_s);
-        else
-            nanosleep(&(struct timespec){.tv_nsec = LOCK_POLL_MS * 1000000L}, NULL);
-    }
     free(path);
-    if (rc < 0)
-        close(fd);
-    return rc < 0 ? -1 : fd;
+    return fd;
 }
 
 void artefact_unlock(int lock)

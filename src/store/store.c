@@ -13,6 +13,7 @@
 #include "base/mem.h"
 
 #define STORE_VERSION 1
+#define TOUCH_S 86400 /* a record that is used is marked so once a day, not at every use */
 
 static const char schema[] = "CREATE TABLE verdict(key TEXT PRIMARY KEY, record TEXT NOT NULL, made INTEGER NOT NULL)"
                              " WITHOUT ROWID;";
@@ -65,24 +66,43 @@ static int broken(struct store *s, struct err *e)
     return err_set(e, ERR_ENV, "verdict cache: %s", sqlite3_errmsg(s->db));
 }
 
+/* 'made' is the day of the last use: what store_trim goes by. Failing to write it costs nothing. */
+static void touch(struct store *s, const char *key, int64_t made)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t now = time(NULL);
+
+    if (now - made < TOUCH_S ||
+        sqlite3_prepare_v2(s->db, "UPDATE verdict SET made = ? WHERE key = ?", -1, &st, NULL) != SQLITE_OK)
+        return;
+    sqlite3_bind_int64(st, 1, now);
+    sqlite3_bind_text(st, 2, key, -1, SQLITE_STATIC);
+    sqlite3_step(st);
+    sqlite3_finalize(st);
+}
+
 int store_get(struct store *s, const char *key, json_t **ret, struct err *e)
 {
     sqlite3_stmt *st = NULL;
     json_t *v = NULL;
+    int64_t made = 0;
     int rc = -1;
 
     pthread_mutex_lock(&s->lock);
-    if (sqlite3_prepare_v2(s->db, "SELECT record FROM verdict WHERE key = ?", -1, &st, NULL) == SQLITE_OK) {
+    if (sqlite3_prepare_v2(s->db, "SELECT record, made FROM verdict WHERE key = ?", -1, &st, NULL) == SQLITE_OK) {
         sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
         rc = sqlite3_step(st);
         if (rc == SQLITE_ROW)
             v = json_parse((const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0), "verdict cache",
                            e);
+        made = sqlite3_column_int64(st, 1);
         rc = rc == SQLITE_ROW ? (v ? 1 : -1) : rc == SQLITE_DONE ? 0 : broken(s, e);
     } else {
         broken(s, e);
     }
     sqlite3_finalize(st);
+    if (rc == 1)
+        touch(s, key, made);
     pthread_mutex_unlock(&s->lock);
     if (rc == 1)
         *ret = v;
@@ -115,5 +135,60 @@ int store_put(struct store *s, const char *key, const json_t *verdict, struct er
     sqlite3_finalize(st);
     pthread_mutex_unlock(&s->lock);
     free(text);
+    return rc;
+}
+
+/* ---- trimming ---- */
+
+static int64_t number(struct store *s, const char *sql)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t v = 0;
+
+    if (sqlite3_prepare_v2(s->db, sql, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
+        v = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    return v;
+}
+
+static int64_t used_bytes(struct store *s)
+{
+    return (number(s, "PRAGMA page_count") - number(s, "PRAGMA freelist_count")) * number(s, "PRAGMA page_size");
+}
+
+/* Deletes the oldest share of the records; records are of like size, so that is the share of the bytes too. */
+static int drop_oldest(struct store *s, double share, struct err *e)
+{
+    int64_t n = (int64_t)((double)number(s, "SELECT count(*) FROM verdict") * share) + 1;
+    sqlite3_stmt *st = NULL;
+    int rc = 0;
+
+    if (sqlite3_prepare_v2(s->db, "DELETE FROM verdict WHERE key IN (SELECT key FROM verdict ORDER BY made, key LIMIT ?)",
+                           -1, &st, NULL) != SQLITE_OK ||
+        sqlite3_bind_int64(st, 1, n) != SQLITE_OK || sqlite3_step(st) != SQLITE_DONE)
+        rc = broken(s, e);
+    sqlite3_finalize(st);
+    return rc;
+}
+
+int store_trim(struct store *s, uint64_t max_bytes, uint64_t *ret_bytes, struct err *e)
+{
+    int64_t have, want = (int64_t)(max_bytes - max_bytes / 10);
+    bool dropped = false;
+    int rc = 0;
+
+    pthread_mutex_lock(&s->lock);
+    have = used_bytes(s);
+    if (have > (int64_t)max_bytes)
+        while (rc == 0 && have > want && number(s, "SELECT EXISTS(SELECT 1 FROM verdict)")) {
+            rc = drop_oldest(s, 1 - (double)want / (double)have, e);
+            have = used_bytes(s);
+            dropped = true;
+        }
+    if (rc == 0 && dropped) // a reader or writer of another process may stand in the way: then the pages are reused
+        sqlite3_exec(s->db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+    if (rc == 0 && ret_bytes)
+        *ret_bytes = (uint64_t)(number(s, "PRAGMA page_count") * number(s, "PRAGMA page_size"));
+    pthread_mutex_unlock(&s->lock);
     return rc;
 }

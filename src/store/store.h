@@ -30,12 +30,19 @@ int store_get(struct store *s, const char *key, json_t **ret, struct err *e);
 /* Returns 1 if stored, 0 if the record must not be kept: category "timeout" or "infra", or status "infra". */
 int store_put(struct store *s, const char *key, const json_t *verdict, struct err *e);
 
+/* Once the records take more than max_bytes, those used longest ago go until they take 9/10 of it. *ret_bytes: what the
+ * database takes afterwards; free pages are given back to the disk when nobody else is writing. */
+int store_trim(struct store *s, uint64_t max_bytes, uint64_t *ret_bytes, struct err *e);
+
 /* Content-addressed artefacts: folder/ab/cdef..., complete or absent. */
 char *artefact_path(const char *folder, const char *key, const char *suffix); /* owned; parents are made */
 /* Single flight: returns holding the lock of this key (over processes and threads), so that one builds and the others
  * then find the file. Waits at most wait_s. The returned descriptor goes to artefact_unlock. -1 on error. */
 int artefact_lock(const char *folder, const char *key, double wait_s, struct err *e);
 void artefact_unlock(int lock);
+/* The same for any path: an exclusive lock, held until the descriptor is closed. Lock files may be removed by whoever
+ * holds them (see limit.h): a lock on a file that is no longer at its path is not returned. wait_s 0 tries once. */
+int lock_file(const char *path, double wait_s, struct err *e);
 /* Moves a finished file to its place (rename, or copy + rename over file systems). */
 int artefact_publish(const char *from, const char *to, struct err *e);
 

@@ -112,7 +112,7 @@ static void foreign_text_is_refused_in_one_line(void **state)
     static const struct {
         const char *text, *want;
     } json[] = {{"{\"a\":{\"k\":1,\"k\":2}}", "duplicate"}, {"[\"\xff\"]", "0xff"},   {"[\"\xed\xa0\x80\"]", "0xed"},
-                {"[99999999999999999999]", "too big"},           {"[1e999]", "overflow"},  {"[\"a\nb\"]", "control"},
+                {"[99999999999999999999]", "too big"},           {"[1e999]", "overflow"},  {"[\"a\nb\"]", "newline"},
                 {"[NaN]", "f.json"},                             {"[1]\n\x1b[2J", "f.json"}, {"", "f.json"}},
       yaml_[] = {{"a: 99999999999999999999\n", "line 1: the number '99999999999999999999' is too large"},
                  {"b: 1\na: -9e999\n", "line 2: the number"},
@@ -209,6 +209,27 @@ static void options_refuse_with_a_remedy(void **state)
     refuses("-x", NULL, "unknown option");
 }
 
+static void sizes_have_units(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t want;
+    } good[] = {{"0", 0}, {"4096", 4096}, {"10GiB", 10ull << 30}, {"1.5G", 3ull << 29}, {"500 MB", 500000000}, {"2k", 2048},
+                {"7B", 7}, {"1TiB", 1ull << 40}};
+    static const char *const bad[] = {"", "x", "-1", "1e9", "nan", "inf", "0x10", "5 Gib", "5GiBs", "5 5", "99999999T", "G"};
+    struct err e = ERR_INIT;
+    uint64_t v;
+
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(size_parse("cache-limit", good[i].text, &v, &e), 0);
+        assert_int_equal(v, good[i].want);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (size_parse("cache-limit", bad[i], &v, &e) == 0)
+            fail_msg("'%s' is taken for a size", bad[i]);
+    assert_non_null(strstr(e.msg, "cache-limit"));
+}
+
 static void rng_is_uniform_and_reproducible(void **state)
 {
     struct rng a, b;
@@ -281,6 +302,7 @@ int main(void)
         cmocka_unit_test(errors_are_one_line),
         cmocka_unit_test(options_take_flag_over_recipe_over_environment),
         cmocka_unit_test(options_refuse_with_a_remedy),
+        cmocka_unit_test(sizes_have_units),
         cmocka_unit_test(rng_is_uniform_and_reproducible),
         cmocka_unit_test(sha256_matches_the_standard),
         cmocka_unit_test(files_are_replaced_whole),
