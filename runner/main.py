@@ -23,6 +23,7 @@ CONTROL_FD = 3
 ROLES = {  # role -> (module, function called with the child's socket and the spawn's args)
     "candidate": ("candidate", "serve"),
     "reference": ("reference", "serve"),
+    "baseline": ("baseline", "serve"),
     "shrink": ("shrink", "serve"),
     "selftest": ("selftest", "serve"),
 }

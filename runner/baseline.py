@@ -1,0 +1,242 @@
+"""baseline.py - what a candidate is compared with: the task's own Model on the device, eager and compiled.
+
+Runs jailed in a child of the fork server, one per task while its candidates are timed. It times its calls with the very
+loop that times candidates (timing.py), draws the same data from the same seeds, and so knows the expected output of any
+call. The candidate's process never sees it.
+
+Requests and replies, in frames; every reply has "op", "error" when something raised:
+  load     {"source","init":tree,"seed","mode","device","tf32":bool}   -> ok
+  params   {"values":[{"name","value":tree}]}                          -> ok
+  put      {"inputs":tree}                -> ok {"fresh":[leaf index],"facts":{...}}
+  arm      {"slots":n}                    -> ok
+  time     {"n","which":"eager"|"compile"} -> the block (timing.py), then timed
+  compile  {"mode":"default"|"max-autotune"} -> ok {"seconds"} | error
+  reveal   {"slot"}                        -> result {"output":tree,...}
+  expect   {"seed","oracle":bool}         -> ok {"eager":section,"oracle":section,"noise":[...]}  as reference.py's draws
+"""
+import copy
+import os
+import sys
+import time
+
+import torch
+
+import frame
+import reference
+import timing
+import values
+
+# One call into a vendor's library, or torch's own single kernel, does all of it.
+LIBRARY = frozenset("""mm addmm bmm baddbmm mv addmv dot convolution _convolution _softmax _log_softmax native_layer_norm
+native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training cudnn_batch_norm native_group_norm
+max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d _adaptive_avg_pool2d sum mean amax amin cumsum cumprod
+sort topk _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention
+_scaled_dot_product_cudnn_attention _scaled_dot_product_fused_attention_overrideable""".split())
+# Moves or describes data; does no arithmetic.
+PLUMBING = frozenset("""view _unsafe_view reshape _reshape_alias alias as_strided expand permute transpose t select slice squeeze
+unsqueeze split split_with_sizes unbind unfold detach clone copy_ _to_copy contiguous empty empty_like empty_strided new_empty
+zeros zeros_like ones ones_like full full_like fill_ zero_ arange lift_fresh _local_scalar_dense""".split())
+
+
+class Trace(torch.utils._python_dispatch.TorchDispatchMode):
+    """Counts the ATen operators of one forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.ops = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func._schema.name.split("::")[-1]
+        self.ops[name] = self.ops.get(name, 0) + 1
+        return func(*args, **(kwargs or {}))
+
+
+def compute_ops(ops):
+    return {k: n for k, n in ops.items() if k not in PLUMBING}
+
+
+def one_library_call(ops):
+    heavy = compute_ops(ops)
+    return sum(heavy.values()) == 1 and next(iter(heavy)) in LIBRARY
+
+
+def storage_bytes(tensors):
+    """Bytes that the tensors' layouts span, each storage once: what must be read at least, or written."""
+    seen = {}
+    for t in tensors:
+        key = t.untyped_storage()._cdata
+        span = (1 + sum((s - 1) * st for s, st in zip(t.shape, t.stride()))) * t.element_size() if t.numel() else 0
+        seen[key] = max(seen.get(key, 0), min(span, t.numel() * t.element_size()))
+    return sum(seen.values())
+
+
+def clone(t):
+    """A copy with the same layout."""
+    if not t.numel():
+        return t.clone()
+    extent = 1 + sum((s - 1) * st for s, st in zip(t.shape, t.stride()))
+    return torch.as_strided(t, (extent,), (1,)).clone().as_strided(t.shape, t.stride())
+
+
+def run(model, inputs):
+    m = copy.deepcopy(model)
+    with torch.no_grad():
+        return m(*values.map_tensors(inputs, clone))
+
+
+def shaken(t, u, gen):
+    if not t.is_floating_point():
+        return t
+    return t * (1 + u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64, device=t.device) - 1))
+
+
+def set_tf32(on):
+    torch.backends.cuda.matmul.allow_tf32 = on
+    torch.backends.cudnn.allow_tf32 = on
+
+
+class Baseline:
+    def __init__(self, sock):
+        self.sock, self.compiled = sock, None
+
+    def load(self, req, blob):
+        self.device, self.tf32 = req["device"], bool(req["tf32"])
+        if self.device.startswith("cuda"):
+            set_tf32(self.tf32)
+        task = reference.load(req["source"])
+        self.model = reference.construct(task, values.decode(req["init"], blob), req["seed"]).to(self.device)
+        self.model.train(req["mode"] == "train")
+        self.timer = timing.Timer(self.device, lambda t: t.to(self.device), lambda t: t.cpu())
+        self.pristine = copy.deepcopy(self.model)
+        return {}, []
+
+    def params(self, req, blob):
+        here = dict(self.model.named_parameters())
+        here.update(self.model.named_buffers())
+        with torch.no_grad():
+            for row in req["values"]:
+                here[row["name"]].copy_(values.decode(row["value"], blob))
+        self.pristine = copy.deepcopy(self.model)
+        return {}, []
+
+    # facts ------------------------------------------------------------------------------------------------------------
+
+    def put(self, req, blob):
+        base = values.leaves(values.decode(req["inputs"], blob))
+        fresh = [k for k, t in enumerate(base) if (t.is_floating_point() or t.is_complex()) and t.numel() and
+                 not (t.is_floating_point() and reference.keeps_distribution(t))]
+        self.timer.put_inputs({"inputs": req["inputs"], "fresh": fresh}, blob)
+        return {"fresh": fresh, "facts": self.facts()}, []
+
+    def facts(self):
+        from torch.utils.flop_counter import FlopCounterMode
+
+        inputs, state = values.map_tensors(self.timer.given, clone), list(self.model.parameters()) + list(self.model.buffers())
+        m, flops = copy.deepcopy(self.pristine), FlopCounterMode(display=False)
+        with torch.no_grad(), flops, Trace() as trace:
+            out = m(*inputs)
+        outs = values.leaves(out)
+        _, dtype = reference.unit(values.leaves(inputs) + list(self.model.parameters()) + outs)
+        return {"ops": trace.ops, "one_library_call": one_library_call(trace.ops), "flops": flops.get_total_flops(),
+                "dtype": dtype, "bytes_read": storage_bytes(values.leaves(inputs) + state), "bytes_written": storage_bytes(outs),
+                "output_bytes": sum(t.numel() * t.element_size() for t in outs)}
+
+    # time -------------------------------------------------------------------------------------------------------------
+
+    def arm(self, req, blob):
+        self.timer.arm(req["slots"], list(self.model.parameters()) + list(self.model.buffers()))
+        return {}, []
+
+    def time(self, req, blob):
+        model = self.compiled if req["which"] == "compile" else self.model
+        self.timer.serve(self.sock, model, req["n"])
+        return {"op": "timed"}, []
+
+    def reveal(self, req, blob):
+        return self.timer.reveal(req["slot"])
+
+    def compile(self, req, blob):
+        """In this process: compile workers would outlive a block, and the jail counts processes."""
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+        for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+            os.environ.setdefault(name, "/tmp/" + name.lower())
+        shim = sys.modules.get("torch.utils.cpp_extension")
+        if shim is not None and not getattr(shim, "__file__", "").endswith("torch/utils/cpp_extension.py"):
+            del sys.modules["torch.utils.cpp_extension"]
+        start = time.monotonic()
+        mode = req["mode"]
+        f = torch.compile(self.model, **({} if mode == "default" else {"mode": mode}))
+        with torch.no_grad():
+            for _ in range(3):
+                f(*self.timer.given)
+        self.timer.device.sync()
+        self.compiled = f
+        return {"seconds": time.monotonic() - start}, []
+
+    # expect -----------------------------------------------------------------------------------------------------------
+
+    def expected(self, inputs, oracle, seed):
+        eager = run(self.pristine, inputs)
+        if not oracle:
+            return eager, eager, eager
+        try:
+            u, _ = reference.unit(values.leaves(inputs) + list(self.pristine.parameters()))
+            m64, x64 = copy.deepcopy(self.pristine).double(), values.map_tensors(inputs, reference.to_double)
+            exact = run(m64, x64)
+            gen = torch.Generator(device=self.device).manual_seed(seed & (1 << 62) - 1)
+            with torch.no_grad():
+                for p in m64.parameters():
+                    p.copy_(shaken(p, u, gen))
+            moved = run(m64, values.map_tensors(x64, lambda t: shaken(t, u, gen)))
+            if reference.shapes_agree(eager, exact):
+                return eager, exact, moved
+        except Exception:  # no double for this operator: the reference's own precision must do, as in reference.py
+            pass
+        return eager, eager, eager
+
+    def expect(self, req, blob):
+        with torch.no_grad():
+            self.timer.draw(req["seed"])
+        if self.device.startswith("cuda"):
+            set_tf32(False)
+        try:
+            inputs = values.map_tensors(self.timer.given, clone)
+            eager, exact, moved = self.expected(inputs, req["oracle"], req["seed"])
+            noise = (reference.noise_of(eager, exact, moved, inputs, self.pristine) if req["oracle"] else
+                     [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]}
+                      for t in values.leaves(eager)])
+        finally:
+            if self.device.startswith("cuda"):
+                set_tf32(self.tf32)
+        parts, sections = [], {}
+        size = 0
+        for name, v in (("eager", eager), ("oracle", exact)):
+            p = values.Packer(lambda t: t.cpu())
+            sections[name] = {"tree": p.tree(v), "at": size, "nbytes": p.size}
+            parts, size = parts + p.parts, size + p.size
+        return dict(sections, noise=noise), parts
+
+
+def one_line(e):
+    text = str(e).strip().splitlines()
+    return {"op": "error", "type": type(e).__name__, "message": text[0][:300] if text else ""}
+
+
+def serve(sock, args):
+    torch.set_num_threads(1)
+    b = Baseline(sock)
+    steps = {"load": b.load, "params": b.params, "put": b.put, "arm": b.arm, "time": b.time, "compile": b.compile,
+             "reveal": b.reveal, "expect": b.expect}
+    while True:
+        try:
+            req, blob = frame.recv(sock)
+        except frame.Closed:
+            return
+        try:
+            head, parts = steps[req["op"]](req, blob)
+            head = dict({"op": "ok"}, **head)
+        except frame.FrameError:
+            raise
+        except Exception as e:
+            head, parts = one_line(e), []
+        frame.send(sock, reference.scrub(head), parts)

@@ -1,0 +1,318 @@
+"""timing.py - the timed side of a performance measurement, the same for a candidate and for the baselines.
+
+The judge asks for n calls, then steps through them by itself over the same socket, 24 bytes each way:
+
+  judge -> here   "MCGO", u32 mode, u64 seed, u32 slot, u32 index     mode: COLD, WARM or NULL
+  here -> judge   "MCTD", u32 index, u64 commitment, f64 event_ms     or "MCTE": the call raised, a frame says how
+
+Nobody on this side knows a call's data before the judge's clock runs: the inputs are drawn from the seed, inside the
+judge's span. The span ends when the judge holds the commitment, a checksum over every byte of the output: what is
+computed after that comes too late. Later the judge asks for some of the outputs (reveal), chosen when all are
+committed, and compares them, and their checksums, by itself. event_ms is this side's own claim: two device events
+around forward. Forging it, or hiding work from it, makes it disagree with the span.
+
+Inputs of a call: every floating leaf that may change is base * s * u, s in [0.5, 1) per leaf and u in [0.5, 1) per
+element, both from the seed: zeros, signs and ranges stay, and every element differs between calls. base is what the
+judge put. Between the draw and forward: COLD overwrites the L2 cache, WARM leaves the drawn data in it; both keep the
+device busy until forward's launches are queued, so that short kernels are timed and not the host that launches them.
+
+What this loop uses of torch is bound when this module is imported, which is before foreign code runs.
+"""
+import math
+import select
+import struct
+import time
+
+import torch
+
+import frame
+import values
+
+GO, DONE = struct.Struct("<4sIQII"), struct.Struct("<4sIQd")
+COLD, WARM, NULL = 0, 1, 2
+FLUSH_BYTES = 256 << 20  # what triton.testing.do_bench and KernelBench write
+PAD_CYCLES = 160_000     # about the time that the flush takes
+SPIN_S = 0.2             # the judge answers within microseconds; then it is worth not to sleep
+MASK = (1 << 64) - 1
+C1, C2, C3 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+_clock, _select = time.perf_counter, select.select
+_T = torch.Tensor
+_copy, _fill, _uniform, _mul, _item, _view, _as_strided, _reshape = (
+    _T.copy_, _T.fill_, _T.uniform_, _T.mul_, _T.item, _T.view, _T.as_strided, _T.reshape)
+_xor, _and, _shift, _sum = _T.bitwise_xor_, _T.bitwise_and_, _T.bitwise_right_shift, _T.sum
+_empty, _zeros, _arange, _no_grad, _Generator = torch.empty, torch.zeros, torch.arange, torch.no_grad, torch.Generator
+
+
+def signed(x):
+    return x - (1 << 64) if x >> 63 else x
+
+
+class HostDevice:
+    """No device: host memory and the host's clock. For tests, and to see the loop without a GPU."""
+
+    name = "cpu"
+
+    def start(self):
+        pass
+
+    def prepare(self, mode):
+        pass
+
+    def record(self):
+        return _clock()
+
+    def elapsed_ms(self, a, b):
+        return (b - a) * 1e3
+
+    def sync(self):
+        pass
+
+    def empty_kernel(self):
+        pass
+
+
+class CudaDevice:
+    """cuda:0 through torch's C classes: static types, whose methods Python cannot replace."""
+
+    name = "cuda:0"
+    _Event, _Stream = getattr(torch._C, "_CudaEventBase", None), getattr(torch._C, "_CudaStreamBase", None)
+    _record, _elapsed = getattr(_Event, "record", None), getattr(_Event, "elapsed_time", None)
+    _sync, _sleep = getattr(torch._C, "_cuda_synchronize", None), getattr(torch._C, "_cuda_sleep", None)
+    PERSISTING_L2 = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+
+    def start(self):
+        import ctypes
+
+        self.stream = self._Stream(stream_id=0, device_index=0, device_type=1)
+        self.flush = _empty(FLUSH_BYTES // 4, dtype=torch.int32, device=self.name)
+        self.driver = ctypes.CDLL("libcuda.so.1")
+        self.reset_l2, self.limit = self.driver.cuCtxResetPersistingL2Cache, self.driver.cuCtxSetLimit
+        self.limit.argtypes = [ctypes.c_int, ctypes.c_size_t]
+
+    def begin(self):
+        self.limit(self.PERSISTING_L2, 0)
+        self.reset_l2()
+
+    def prepare(self, mode):
+        if mode == COLD:
+            _fill(self.flush, 0)
+        else:
+            CudaDevice._sleep(PAD_CYCLES)
+
+    def record(self):
+        ev = CudaDevice._Event(enable_timing=True, blocking=False, interprocess=False)
+        CudaDevice._record(ev, self.stream)
+        return ev
+
+    def elapsed_ms(self, a, b):
+        return CudaDevice._elapsed(a, b)
+
+    def sync(self):
+        CudaDevice._sync()
+
+    def empty_kernel(self):
+        CudaDevice._sleep(1)
+
+
+HostDevice.begin = HostDevice.start
+
+
+def device_of(name):
+    return CudaDevice() if name.startswith("cuda") else HostDevice()
+
+
+# Commitments ----------------------------------------------------------------------------------------------------------
+
+
+def mix(words, index):
+    """Sum over i of mix(words[i] ^ (i + 1) * C1) modulo 2**64, mix as in src/eval/timing.c. Both are 1-D int64."""
+    h = _mul(_xor(_mul(_copy(_empty(index.shape, dtype=torch.int64, device=index.device), index), signed(C1)), words), signed(C2))
+    h = _mul(_xor(h, _and(_shift(h, 32), 0xFFFFFFFF)), signed(C3))
+    return int(_item(_sum(h))) & MASK
+
+
+def mix_int(x, k):
+    h = (x ^ (k + 1) * C1) & MASK
+    h = h * C2 & MASK
+    h ^= h >> 32
+    return h * C3 & MASK
+
+
+def number_bits(x):
+    return struct.unpack("<Q", struct.pack("<d", float(x)))[0]
+
+
+class Leaf:
+    """Where an output tensor lies in its slot."""
+
+    def __init__(self, t, at):
+        self.dtype, self.shape, self.at = t.dtype, list(t.shape), at
+        self.nbytes = t.numel() * t.element_size()
+        self.words, self.on_host = (self.nbytes + 7) // 8, t.device.type == "cpu"
+
+    def within(self, words):
+        """This leaf's part of a slot, as a contiguous tensor."""
+        raw = _view(words, torch.uint8)[self.at * 8:self.at * 8 + self.nbytes]
+        return _reshape(_view(raw, self.dtype), self.shape)
+
+
+class Skeleton:
+    """An output's structure: tensors become Leaf, everything else stays."""
+
+    def __init__(self, out):
+        self.leaves, self.numbers, self.words = [], [], 0
+        self.tree = self.walk(out)
+
+    def walk(self, v):
+        if isinstance(v, _T):
+            leaf = Leaf(v, self.words)
+            self.words += leaf.words
+            self.leaves.append((leaf, v))
+            return leaf
+        if isinstance(v, (list, tuple)):
+            return tuple(self.walk(x) for x in v) if isinstance(v, tuple) else [self.walk(x) for x in v]
+        if isinstance(v, dict):
+            return {k: self.walk(x) for k, x in v.items()}
+        if isinstance(v, (int, float)):
+            self.numbers.append(v)
+        return v
+
+    def drop(self):
+        """Lets go of the tensors, keeps the places."""
+        tensors = [t for _, t in self.leaves]
+        self.leaves = [leaf for leaf, _ in self.leaves]
+        return tensors
+
+    def filled(self, words, v=None):
+        v = self.tree if v is None else v
+        if isinstance(v, Leaf):
+            return v.within(words)
+        if isinstance(v, (list, tuple)):
+            return type(v)(self.filled(words, x) if x is not None else None for x in v)
+        if isinstance(v, dict):
+            return {k: self.filled(words, x) if x is not None else None for k, x in v.items()}
+        return v
+
+
+# One side -------------------------------------------------------------------------------------------------------------
+
+
+class Timer:
+    """The calls of one model. device: "cuda:0" or "cpu"; put: host tensor -> tensor there (a copy), fetch: back."""
+
+    def __init__(self, device, put, fetch, check=None):
+        self.device, self.put, self.fetch, self.check = device_of(device), put, fetch, check
+        self.where, self.given, self.fresh, self.kept = self.device.name, [], [], {}
+        self.area, self.index, self.scratch = None, None, None
+        self.device.start()
+
+    def put_inputs(self, req, blob):
+        """{"inputs":tree,"fresh":[leaf index]}: the base of every call's data."""
+        self.given = values.decode(req["inputs"], blob, self.put)
+        leaves = values.leaves(self.given)
+        self.fresh = []
+        for k in req["fresh"]:
+            flat = self.flat(leaves[k])
+            self.fresh.append((k, flat, flat.clone()))
+
+    @staticmethod
+    def flat(t):
+        """Everything that t's layout spans, as one row; real and imaginary parts apart."""
+        extent = 1 + sum((s - 1) * st for s, st in zip(t.shape, t.stride())) if t.numel() else 0
+        row = _as_strided(t, (extent,), (1,))
+        return torch.view_as_real(row).reshape(-1) if t.is_complex() else row
+
+    def draw(self, seed):
+        gen = _Generator(device=self.where)
+        for k, flat, base in self.fresh:
+            s = 0.5 + 0.5 * ((mix_int(seed, k) >> 40) / (1 << 24))
+            gen.manual_seed((seed + k * C1) & (MASK >> 1))
+            _mul(_uniform(flat, 0.5 * s, s, generator=gen), base)
+
+    def arm(self, slots, protected):
+        """Room for that many outputs, made at the next call. protected: memory that is never poisoned, as it stays."""
+        self.slots, self.area, self.scratch, self.kept = slots, None, None, {}
+        self.protected = {t.untyped_storage()._cdata for t in protected}
+        self.protected |= {t.untyped_storage()._cdata for t in values.leaves(self.given)}
+
+    def room(self, words, slot):
+        if self.scratch is None or self.scratch.numel() != words:
+            self.scratch = _zeros(words, dtype=torch.int64, device=self.where)
+            self.index = _arange(1, words + 1, dtype=torch.int64, device=self.where)
+            self.area = _zeros((self.slots, words), dtype=torch.int64, device=self.where) if self.slots else None
+        return self.area[slot] if slot < self.slots else self.scratch
+
+    def commit(self, out, slot):
+        """Copies the output aside and returns its commitment."""
+        sk = Skeleton(out)
+        words = self.room(sk.words, slot)
+        for leaf, t in sk.leaves:
+            if leaf.nbytes:
+                _copy(leaf.within(words), t)
+        h = mix(words, self.index) if sk.words else 0
+        for k, x in enumerate(sk.numbers):
+            h += mix_int(number_bits(x), k)
+        for t in sk.drop():
+            self.poison(t)
+        if slot < self.slots:
+            self.kept[slot] = sk
+        return h & MASK
+
+    def poison(self, t):
+        """The next call's allocations must not find this call's answer."""
+        if t.numel() and t.device.type != "cpu" and t.untyped_storage()._cdata not in self.protected:
+            _fill(t, float("nan") if t.is_floating_point() or t.is_complex() else t.dtype != torch.bool and 0x5A)
+
+    def call(self, model, mode, seed, slot):
+        dev = self.device
+        self.draw(seed)
+        dev.prepare(mode)
+        a = dev.record()
+        if mode == NULL:
+            out = dev.empty_kernel()
+        else:
+            out = model(*self.given)
+        b = dev.record()
+        dev.sync()
+        if self.check and mode != NULL:
+            self.check(out)
+        h = self.commit(out, slot)
+        return h, dev.elapsed_ms(a, b)
+
+    def serve(self, sock, model, n):
+        """The n calls of one block. Raises what a call raised, after telling the judge that one did."""
+        self.device.begin()
+        with _no_grad():
+            for _ in range(n):
+                mode, seed, slot, index = self.go(sock)
+                try:
+                    h, ms = self.call(model, mode, seed, slot)
+                except BaseException:
+                    sock.sendall(DONE.pack(b"MCTE", index, 0, 0.0))
+                    raise
+                sock.sendall(DONE.pack(b"MCTD", index, h, ms if math.isfinite(ms) else 0.0))
+
+    @staticmethod
+    def go(sock):
+        """Waits for the judge without sleeping, for a while."""
+        got, until, flags = b"", _clock() + SPIN_S, 0x40  # MSG_DONTWAIT
+        while len(got) < GO.size:
+            try:
+                part = sock.recv(GO.size - len(got), flags)
+                if not part:
+                    raise frame.Closed("closed")
+                got += part
+            except BlockingIOError:
+                if _clock() > until:
+                    _select([sock], [], [])
+        magic, mode, seed, slot, index = GO.unpack(got)
+        if magic != b"MCGO" or mode > NULL:
+            raise frame.FrameError("the peer does not speak our protocol")
+        return mode, seed, slot, index
+
+    def reveal(self, slot):
+        """(head, parts) of one kept output, for frame.send."""
+        sk, packer = self.kept[slot], values.Packer(self.fetch)
+        tree = packer.tree(sk.filled(self.area[slot]) if sk.words else sk.tree)
+        return {"op": "result", "output": tree, "on_host": [i for i, f in enumerate(sk.leaves) if f.on_host]}, packer.parts

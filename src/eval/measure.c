@@ -1,0 +1,155 @@
+/* measure.c - see measure.h. */
+#include "eval/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define WARM_UP 3
+#define REPLY_MAX ((size_t)2 << 30)
+
+int measure_ask(int fd, json_t *req, const void *blob, size_t n_blob, double deadline, struct frame *ret,
+                enum frame_fault *ret_fault, struct err *e)
+{
+    int rc = frame_send(fd, req, blob, n_blob, deadline, ret_fault, e);
+
+    json_decref(req);
+    return rc < 0 ? -1 : frame_recv(fd, (size_t)16 << 20, REPLY_MAX, deadline, ret, ret_fault, e);
+}
+
+static int failed(struct measure_fault *fault, const struct measure_side *s, enum frame_fault frame, struct frame *reply,
+                  struct err *e)
+{
+    fault->side = s;
+    fault->frame = frame;
+    if (!reply)
+        return -1;
+    fault->error = json_incref(reply->head);
+    frame_free(reply);
+    return err_set(e, ERR_ENV, "a timed call raised %s: %.300s", json_str(fault->error, "type", "?"),
+                   json_str(fault->error, "message", ""));
+}
+
+/* One block of a side into 'calls'. */
+static int block(struct measure_side *s, struct timing_block b, struct timed_calls *calls, struct measure_fault *fault,
+                 struct err *e)
+{
+    enum frame_fault frame = FRAME_OK;
+    struct frame reply;
+
+    b.which = s->which;
+    if (timing_block(s->fd, &b, now_s() + s->timeout_s, calls, &reply, &frame, e) < 0)
+        return failed(fault, s, frame, NULL, e);
+    if (strcmp(json_str(reply.head, "op", ""), "timed"))
+        return failed(fault, s, FRAME_OK, &reply, e);
+    frame_free(&reply);
+    return 0;
+}
+
+static int arm(struct measure_side *s, int slots, struct measure_fault *fault, struct err *e)
+{
+    enum frame_fault frame = FRAME_OK;
+    struct frame reply;
+
+    if (measure_ask(s->fd, json_pack("{s:s,s:i}", "op", "arm", "slots", slots), NULL, 0, now_s() + s->timeout_s, &reply,
+                    &frame, e) < 0)
+        return failed(fault, s, frame, NULL, e);
+    if (strcmp(json_str(reply.head, "op", ""), "ok"))
+        return failed(fault, s, FRAME_OK, &reply, e);
+    frame_free(&reply);
+    return 0;
+}
+
+/* Calls that nobody counts: allocations, autotuning and lazy loading happen here. The last one's span in seconds. */
+static int warm_up(struct measure_side *s, double *ret_s, struct measure_fault *fault, struct err *e)
+{
+    struct timed_calls calls = {0};
+    int rc = block(s, (struct timing_block){.mode = TIMING_COLD, .n = WARM_UP, .slot = -1}, &calls, fault, e);
+
+    if (rc == 0)
+        rc = block(s, (struct timing_block){.mode = TIMING_WARM, .n = 1, .slot = -1}, &calls, fault, e);
+    if (rc == 0 && ret_s)
+        *ret_s = fmin(calls.v[WARM_UP - 1].span_ms, calls.v[WARM_UP].span_ms) / 1e3;
+    timed_calls_free(&calls);
+    return rc;
+}
+
+static int clamp(double x, int lo, int hi)
+{
+    return x < lo ? lo : x > hi ? hi : (int)x;
+}
+
+/* Cold calls of one side, a multiple of the rounds. */
+static int how_many(const struct measure_plan *p, const struct measure_side *s, double call_s)
+{
+    int n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, 200);
+
+    n = clamp(fmin(n, MEASURE_MAX_S / call_s), MEASURE_ROUNDS, n);
+    if (s->keep && p->output_bytes)
+        n = clamp(fmin(n, (double)MEASURE_KEEP / (double)p->output_bytes * 0.75), MEASURE_ROUNDS, n);
+    return (n + MEASURE_ROUNDS - 1) / MEASURE_ROUNDS;
+}
+
+static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, struct measure_fault *fault, struct err *e)
+{
+    double call_s = 0;
+
+    if (arm(s, 0, fault, e) < 0 || warm_up(s, &call_s, fault, e) < 0)
+        return -1;
+    *ret_n = how_many(p, s, call_s);
+    if (!s->keep)
+        return 0;
+    if (arm(s, MEASURE_ROUNDS * (*ret_n + (*ret_n + 2) / 3), fault, e) < 0)
+        return -1;
+    return warm_up(s, NULL, fault, e);
+}
+
+static int one_round(struct measure_side *s, enum timing_mode mode, int n, int round, struct measure_fault *fault, struct err *e)
+{
+    struct timing_block b = {.mode = mode, .n = n, .round = round, .slot = s->keep ? s->calls.n : -1};
+
+    return block(s, b, &s->calls, fault, e);
+}
+
+int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,
+                 struct err *e)
+{
+    int n_a, n_b, rc = 0;
+
+    *fault = (struct measure_fault){0};
+    if (prepare(a, p, &n_a, fault, e) < 0 || prepare(b, p, &n_b, fault, e) < 0)
+        return -1;
+    for (int r = 0; r < MEASURE_ROUNDS && rc == 0; r++) {
+        if ((rc = one_round(a, TIMING_COLD, n_a, r, fault, e)) == 0)
+            rc = one_round(b, TIMING_COLD, n_b, r, fault, e);
+        if (rc == 0 && (rc = one_round(a, TIMING_WARM, (n_a + 2) / 3, r, fault, e)) == 0)
+            rc = one_round(b, TIMING_WARM, (n_b + 2) / 3, r, fault, e);
+    }
+    return rc;
+}
+
+void measure_calls(const struct timed_calls *from, enum timing_mode mode, struct measure_calls *ret)
+{
+    int n = 0;
+
+    ret->numbers = xcalloc((size_t)from->n * 2 + 1, sizeof(double));
+    ret->rounds = xcalloc((size_t)from->n + 1, sizeof(int));
+    for (int i = 0; i < from->n; i++) {
+        if (from->v[i].mode != mode)
+            continue;
+        ret->numbers[n] = from->v[i].event_ms;
+        ret->numbers[from->n + n] = from->v[i].span_ms;
+        ret->rounds[n++] = from->v[i].round;
+    }
+    ret->c = (struct perf_calls){ret->numbers, ret->numbers + from->n, ret->rounds, n};
+}
+
+void measure_calls_free(struct measure_calls *m)
+{
+    free(m->numbers);
+    free(m->rounds);
+}

@@ -1,0 +1,53 @@
+/* measure.h - two sides timed against each other, block by block: A B A B. Both are children that speak runner/timing.py
+ * ("put" is done); the device must be held alone (hold.h). */
+#ifndef MC_EVAL_MEASURE_H
+#define MC_EVAL_MEASURE_H
+
+#include "eval/perf.h"
+#include "eval/timing.h"
+
+struct measure_side {
+    int fd;
+    const char *which; /* timing_block's */
+    bool keep;         /* keep the outputs of its calls, in slots 0, 1, ... */
+    double timeout_s;  /* of one block */
+    struct timed_calls calls; /* the measured ones, warm-up excluded; owned: timed_calls_free */
+};
+
+struct measure_plan {
+    int calls;           /* cold calls of each side; 0: as many as fit, below */
+    double seconds;      /* device time aimed at for each side; 30 to 200 calls, at least 5, at most MEASURE_MAX_S */
+    size_t output_bytes; /* of one call: kept outputs together stay under MEASURE_KEEP */
+};
+
+#define MEASURE_ROUNDS 5
+#define MEASURE_MAX_S 2.0
+#define MEASURE_KEEP ((size_t)2 << 30)
+#define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2})
+
+struct measure_fault {
+    const struct measure_side *side; /* who failed */
+    enum frame_fault frame;          /* FRAME_OK: a call raised */
+    json_t *error;                   /* then: {"type","message",...}; owned */
+};
+
+/* Warm-up calls, then MEASURE_ROUNDS rounds of cold blocks and warm blocks (a third as many calls) of a and b in turn.
+ * -1 with *fault and *e. Ten milliseconds to a few seconds. */
+int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,
+                 struct err *e);
+
+/* The calls of one mode as perf.h wants them: arrays owned by *ret, freed by measure_calls_free. */
+struct measure_calls {
+    struct perf_calls c;
+    double *numbers;
+    int *rounds;
+};
+void measure_calls(const struct timed_calls *from, enum timing_mode mode, struct measure_calls *ret);
+void measure_calls_free(struct measure_calls *m);
+
+/* One request and its reply outside of blocks ("arm", "compile", "expect", ...); an "error" reply is FRAME_OK and
+ * returned as a frame. */
+int measure_ask(int fd, json_t *req, const void *blob, size_t n_blob, double deadline, struct frame *ret,
+                enum frame_fault *ret_fault, struct err *e); /* req: reference taken */
+
+#endif

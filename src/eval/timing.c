@@ -1,0 +1,191 @@
+/* timing.c - see timing.h. */
+#include "eval/timing.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "eval/tensor.h"
+
+#define MESSAGE 24
+#define SPIN_S 0.05 /* after that a wake-up's latency is small beside the call */
+
+static double precise_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int fail(enum frame_fault *ret, enum frame_fault fault, struct err *e, const char *what)
+{
+    if (ret)
+        *ret = fault;
+    return err_set(e, fault == FRAME_STOPPED ? ERR_STOP : ERR_ENV, "%s", what);
+}
+
+/* Reads one message, without sleeping at first: a sleeper's wake-up would be measured too. */
+static int read_message(int fd, unsigned char *to, double deadline, enum frame_fault *ret_fault, struct err *e)
+{
+    double start = precise_s();
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    for (size_t got = 0; got < MESSAGE;) {
+        ssize_t k = recv(fd, to + got, MESSAGE - got, MSG_DONTWAIT);
+
+        if (k > 0) {
+            got += (size_t)k;
+            continue;
+        }
+        if (k == 0 || errno == ECONNRESET || errno == EPIPE)
+            return fail(ret_fault, FRAME_CLOSED, e, "the peer closed the connection");
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+            return fail(ret_fault, FRAME_BROKEN, e, strerror(errno));
+        if (stop_requested())
+            return fail(ret_fault, FRAME_STOPPED, e, "stopped");
+        if (now_s() > deadline)
+            return fail(ret_fault, FRAME_LATE, e, "the peer did not answer in time");
+        if (precise_s() - start > SPIN_S)
+            poll(&p, 1, 20);
+    }
+    return 0;
+}
+
+static void put_u32(unsigned char *p, uint32_t x)
+{
+    memcpy(p, &x, 4);
+}
+
+/* One call: reveal the seed, wait for the commitment. Returns 1 when the other side says that the call raised. */
+static int one_call(int fd, struct timed_call *c, uint32_t index, double deadline, enum frame_fault *ret_fault,
+                    struct err *e)
+{
+    unsigned char go[MESSAGE], done[MESSAGE];
+    uint32_t answered;
+    double start;
+
+    memcpy(go, "MCGO", 4);
+    put_u32(go + 4, (uint32_t)c->mode);
+    memcpy(go + 8, &c->seed, 8);
+    put_u32(go + 16, c->slot);
+    put_u32(go + 20, index);
+    start = precise_s();
+    if (send(fd, go, MESSAGE, MSG_NOSIGNAL) != MESSAGE)
+        return fail(ret_fault, errno == EPIPE || errno == ECONNRESET ? FRAME_CLOSED : FRAME_BROKEN, e, "cannot start a call");
+    if (read_message(fd, done, deadline, ret_fault, e) < 0)
+        return -1;
+    c->span_ms = (precise_s() - start) * 1e3;
+    memcpy(&answered, done + 4, 4);
+    memcpy(&c->commitment, done + 8, 8);
+    memcpy(&c->event_ms, done + 16, 8);
+    if (!memcmp(done, "MCTE", 4))
+        return 1;
+    if (memcmp(done, "MCTD", 4) || answered != index)
+        return fail(ret_fault, FRAME_BAD, e, "the peer does not speak our protocol");
+    return 0;
+}
+
+static struct timed_call *append(struct timed_calls *calls)
+{
+    if (calls->n == calls->capacity) {
+        calls->capacity = calls->capacity ? calls->capacity * 2 : 64;
+        calls->v = xrealloc(calls->v, (size_t)calls->capacity * sizeof *calls->v);
+    }
+    return &calls->v[calls->n];
+}
+
+int timing_block(int fd, const struct timing_block *b, double deadline, struct timed_calls *calls, struct frame *ret,
+                 enum frame_fault *ret_fault, struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:i,s:s}", "op", "time", "n", b->n, "which", b->which);
+    int rc = frame_send(fd, req, NULL, 0, deadline, ret_fault, e);
+
+    json_decref(req);
+    for (int i = 0; i < b->n && rc == 0; i++) {
+        struct timed_call *c = append(calls);
+
+        *c = (struct timed_call){.mode = b->mode, .round = b->round,
+                                 .slot = b->slot < 0 ? TIMING_NO_SLOT : (uint32_t)b->slot + (uint32_t)i};
+        if (getrandom(&c->seed, sizeof c->seed, 0) != sizeof c->seed)
+            rc = fail(ret_fault, FRAME_BROKEN, e, "no random numbers from the system");
+        else
+            rc = one_call(fd, c, (uint32_t)i, deadline, ret_fault, e);
+        calls->n += rc == 0;
+    }
+    return rc < 0 ? -1 : frame_recv(fd, (size_t)1 << 20, (size_t)1 << 20, deadline, ret, ret_fault, e);
+}
+
+void timed_calls_free(struct timed_calls *c)
+{
+    free(c->v);
+    *c = (struct timed_calls){0};
+}
+
+/* ---- commitments ---- */
+
+static uint64_t mix(uint64_t h)
+{
+    h *= UINT64_C(0xBF58476D1CE4E5B9);
+    h ^= h >> 32;
+    return h * UINT64_C(0x94D049BB133111EB);
+}
+
+struct commitment {
+    const char *blob;
+    size_t n_blob;
+    uint64_t sum, words, numbers;
+};
+
+static void add_bytes(struct commitment *c, const uint8_t *p, size_t n)
+{
+    for (size_t at = 0; at < n; at += 8) {
+        uint64_t word = 0;
+
+        memcpy(&word, p + at, n - at < 8 ? n - at : 8);
+        c->sum += mix(word ^ ++c->words * UINT64_C(0x9E3779B97F4A7C15));
+    }
+}
+
+static int add_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct commitment *c = ctx;
+    const char *t = json_str(leaf, "t", "");
+    struct tensor x;
+    double number;
+    uint64_t bits;
+
+    (void)path;
+    if (tree_is_tensor(leaf)) {
+        if (tensor_parse(leaf, (const uint8_t *)c->blob, c->n_blob, &x, e) < 0)
+            return -1;
+        add_bytes(c, x.data, (size_t)x.n * dt_size(x.dtype));
+        return 0;
+    }
+    if (json_is_number(leaf) || json_is_boolean(leaf))
+        number = json_is_boolean(leaf) ? json_is_true(leaf) : json_number_value(leaf);
+    else if (!strcmp(t, "float") || !strcmp(t, "int"))
+        number = strtod(json_str(leaf, "v", "nan"), NULL);
+    else
+        return 0; /* None, text */
+    memcpy(&bits, &number, 8);
+    c->sum += mix(bits ^ ++c->numbers * UINT64_C(0x9E3779B97F4A7C15));
+    return 0;
+}
+
+int timing_commitment(const json_t *tree, const char *blob, size_t n, uint64_t *ret, struct err *e)
+{
+    struct commitment c = {.blob = blob, .n_blob = n};
+
+    if (tree_each(tree, add_leaf, &c, e) < 0)
+        return -1;
+    *ret = c.sum;
+    return 0;
+}
