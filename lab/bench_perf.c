@@ -60,7 +60,7 @@ int main(int argc, char **argv)
         return 2;
     }
     struct measure_side a = {.fd = atoi(argv[1]), .which = argv[2], .timeout_s = 60};
-    struct measure_side b = {.fd = atoi(argv[3]), .which = argv[4], .keep = true, .timeout_s = 60};
+    struct measure_side b = {.fd = atoi(argv[3]), .which = argv[4], .timeout_s = 60};
 
     plan.output_bytes = (size_t)atoll(argv[5]);
     plan.calls = atoi(argv[7]);

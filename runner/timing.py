@@ -18,7 +18,9 @@ device busy until forward's launches are queued, so that short kernels are timed
 
 What this loop uses of torch is bound when this module is imported, which is before foreign code runs.
 """
+import ctypes
 import math
+import os
 import select
 import struct
 import time
@@ -38,6 +40,7 @@ C1, C2, C3 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 _clock, _select = time.perf_counter, select.select
 _T = torch.Tensor
+_data_ptr, _is_contiguous = _T.data_ptr, _T.is_contiguous
 _copy, _fill, _uniform, _mul, _item, _view, _as_strided, _reshape = (
     _T.copy_, _T.fill_, _T.uniform_, _T.mul_, _T.item, _T.view, _T.as_strided, _T.reshape)
 _xor, _and, _shift, _sum = _T.bitwise_xor_, _T.bitwise_and_, _T.bitwise_right_shift, _T.sum
@@ -48,10 +51,21 @@ def signed(x):
     return x - (1 << 64) if x >> 63 else x
 
 
+def image():
+    """src/eval/timing.cu, built; None if there is none. Read at import: the jail need not show it."""
+    folder = os.environ.get("MUSACODER_LIB_DIR") or os.environ.get("MUSACODER_LIB") or os.path.join(
+        os.path.dirname(os.path.abspath(__file__)), "..", "build", "lib")
+    try:
+        with open(os.path.join(folder, "timing.fatbin"), "rb") as f:
+            return f.read()
+    except OSError:
+        return None
+
+
 class HostDevice:
     """No device: host memory and the host's clock. For tests, and to see the loop without a GPU."""
 
-    name = "cpu"
+    name, kernels = "cpu", None
 
     def start(self):
         pass
@@ -82,13 +96,12 @@ class CudaDevice:
     PERSISTING_L2 = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 
     def start(self):
-        import ctypes
-
         self.stream = self._Stream(stream_id=0, device_index=0, device_type=1)
         self.flush = _empty(FLUSH_BYTES // 4, dtype=torch.int32, device=self.name)
-        self.driver = ctypes.CDLL("libcuda.so.1")
-        self.reset_l2, self.limit = self.driver.cuCtxResetPersistingL2Cache, self.driver.cuCtxSetLimit
+        driver = ctypes.CDLL("libcuda.so.1")
+        self.reset_l2, self.limit = driver.cuCtxResetPersistingL2Cache, driver.cuCtxSetLimit
         self.limit.argtypes = [ctypes.c_int, ctypes.c_size_t]
+        self.kernels = Kernels(driver, _IMAGE, self.name) if _IMAGE else None
 
     def begin(self):
         self.limit(self.PERSISTING_L2, 0)
@@ -116,6 +129,55 @@ class CudaDevice:
 
 
 HostDevice.begin = HostDevice.start
+_IMAGE = image()
+
+
+class Kernels:
+    """The kernels of timing.cu, launched on the legacy default stream."""
+
+    BLOCK, GRID = 256, 2048
+    DRAW = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
+
+    def __init__(self, driver, text, device):
+        module = ctypes.c_void_p()
+        self.text, self.launch_kernel = text, driver.cuLaunchKernel
+        self.launch_kernel.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
+        self.sum = _zeros(1, dtype=torch.int64, device=device)
+        self.ok(driver.cuModuleLoadData(ctypes.byref(module), text))
+        self.draws, self.commits = {}, ctypes.c_void_p()
+        for dtype, name in self.DRAW.items():
+            self.draws[dtype] = ctypes.c_void_p()
+            self.ok(driver.cuModuleGetFunction(ctypes.byref(self.draws[dtype]), module, b"timing_draw_" + name.encode()))
+        self.ok(driver.cuModuleGetFunction(ctypes.byref(self.commits), module, b"timing_commit"))
+
+    @staticmethod
+    def ok(rc):
+        if rc:
+            raise RuntimeError(f"the driver refused the timing kernels (error {rc})")
+
+    def launch(self, f, n, *values):
+        grid = min((n + self.BLOCK - 1) // self.BLOCK, self.GRID)
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+        self.ok(self.launch_kernel(f, grid, 1, 1, self.BLOCK, 1, 1, 0, None, pointers, None))
+
+    def draw(self, flat, base, seed, s):
+        n = flat.numel()
+        self.launch(self.draws[flat.dtype], n, ctypes.c_uint64(_data_ptr(flat)), ctypes.c_uint64(_data_ptr(base)),
+                    ctypes.c_uint64(n), ctypes.c_uint64(seed & MASK), ctypes.c_float(s))
+
+    def commit(self, words, leaves):
+        """Copies the leaves to their places in words; the sum of mix over them."""
+        _fill(self.sum, 0)
+        to, total = _data_ptr(words), ctypes.c_uint64(_data_ptr(self.sum))
+        for leaf, t in leaves:
+            source = _data_ptr(t) if leaf.nbytes and not leaf.on_host and _is_contiguous(t) else 1
+            if source % 8 or leaf.nbytes % 8 or t.is_conj() or t.is_neg():
+                _copy(leaf.within(words), t)
+                source = to + leaf.at * 8
+            if leaf.words:
+                self.launch(self.commits, leaf.words, ctypes.c_uint64(to + leaf.at * 8), ctypes.c_uint64(source),
+                            ctypes.c_uint64(leaf.words), ctypes.c_uint64(leaf.at + 1), total)
+        return int(_item(self.sum)) & MASK
 
 
 def device_of(name):
@@ -224,11 +286,13 @@ class Timer:
         return torch.view_as_real(row).reshape(-1) if t.is_complex() else row
 
     def draw(self, seed):
-        gen = _Generator(device=self.where)
         for k, flat, base in self.fresh:
             s = 0.5 + 0.5 * ((mix_int(seed, k) >> 40) / (1 << 24))
-            gen.manual_seed((seed + k * C1) & (MASK >> 1))
-            _mul(_uniform(flat, 0.5 * s, s, generator=gen), base)
+            if self.device.kernels:
+                self.device.kernels.draw(flat, base, seed + k * C1, s)
+            else:
+                gen = _Generator(device=self.where).manual_seed((seed + k * C1) & (MASK >> 1))
+                _mul(_uniform(flat, 0.5 * s, s, generator=gen), base)
 
     def arm(self, slots, protected):
         """Room for that many outputs, made at the next call. protected: memory that is never poisoned, as it stays."""
@@ -239,7 +303,8 @@ class Timer:
     def room(self, words, slot):
         if self.scratch is None or self.scratch.numel() != words:
             self.scratch = _zeros(words, dtype=torch.int64, device=self.where)
-            self.index = _arange(1, words + 1, dtype=torch.int64, device=self.where)
+            if not self.device.kernels:
+                self.index = _arange(1, words + 1, dtype=torch.int64, device=self.where)
             self.area = _zeros((self.slots, words), dtype=torch.int64, device=self.where) if self.slots else None
         return self.area[slot] if slot < self.slots else self.scratch
 
@@ -247,10 +312,13 @@ class Timer:
         """Copies the output aside and returns its commitment."""
         sk = Skeleton(out)
         words = self.room(sk.words, slot)
-        for leaf, t in sk.leaves:
-            if leaf.nbytes:
-                _copy(leaf.within(words), t)
-        h = mix(words, self.index) if sk.words else 0
+        if self.device.kernels:
+            h = self.device.kernels.commit(words, sk.leaves) if sk.words else 0
+        else:
+            for leaf, t in sk.leaves:
+                if leaf.nbytes:
+                    _copy(leaf.within(words), t)
+            h = mix(words, self.index) if sk.words else 0
         for k, x in enumerate(sk.numbers):
             h += mix_int(number_bits(x), k)
         for t in sk.drop():

@@ -83,14 +83,14 @@ static int clamp(double x, int lo, int hi)
     return x < lo ? lo : x > hi ? hi : (int)x;
 }
 
-/* Cold calls of one side, a multiple of the rounds. */
-static int how_many(const struct measure_plan *p, const struct measure_side *s, double call_s)
+/* Cold calls of one side in one round. */
+static int how_many(const struct measure_plan *p, double call_s)
 {
     int n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, 200);
 
     n = clamp(fmin(n, MEASURE_MAX_S / call_s), MEASURE_ROUNDS, n);
-    if (s->keep && p->output_bytes)
-        n = clamp(fmin(n, (double)MEASURE_KEEP / (double)p->output_bytes * 0.75), MEASURE_ROUNDS, n);
+    if (p->output_bytes) /* warm calls are kept too */
+        n = clamp(fmin(n, (double)p->keep_bytes / (double)p->output_bytes * 0.75), MEASURE_ROUNDS, n);
     return (n + MEASURE_ROUNDS - 1) / MEASURE_ROUNDS;
 }
 
@@ -100,9 +100,7 @@ static int prepare(struct measure_side *s, const struct measure_plan *p, int *re
 
     if (arm(s, 0, fault, e) < 0 || warm_up(s, &call_s, fault, e) < 0)
         return -1;
-    *ret_n = how_many(p, s, call_s);
-    if (!s->keep)
-        return 0;
+    *ret_n = how_many(p, call_s);
     if (arm(s, MEASURE_ROUNDS * (*ret_n + (*ret_n + 2) / 3), fault, e) < 0)
         return -1;
     return warm_up(s, NULL, fault, e);
@@ -110,7 +108,7 @@ static int prepare(struct measure_side *s, const struct measure_plan *p, int *re
 
 static int one_round(struct measure_side *s, enum timing_mode mode, int n, int round, struct measure_fault *fault, struct err *e)
 {
-    struct timing_block b = {.mode = mode, .n = n, .round = round, .slot = s->keep ? s->calls.n : -1};
+    struct timing_block b = {.mode = mode, .n = n, .round = round, .slot = s->calls.n};
 
     return block(s, b, &s->calls, fault, e);
 }

@@ -9,21 +9,19 @@
 struct measure_side {
     int fd;
     const char *which; /* timing_block's */
-    bool keep;         /* keep the outputs of its calls, in slots 0, 1, ... */
     double timeout_s;  /* of one block */
-    struct timed_calls calls; /* the measured ones, warm-up excluded; owned: timed_calls_free */
+    struct timed_calls calls; /* the measured ones, warm-up excluded; owned: timed_calls_free. All outputs are kept. */
 };
 
 struct measure_plan {
     int calls;           /* cold calls of each side; 0: as many as fit, below */
     double seconds;      /* device time aimed at for each side; 30 to 200 calls, at least 5, at most MEASURE_MAX_S */
-    size_t output_bytes; /* of one call: kept outputs together stay under MEASURE_KEEP */
+    size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls rather than more memory */
 };
 
 #define MEASURE_ROUNDS 5
 #define MEASURE_MAX_S 2.0
-#define MEASURE_KEEP ((size_t)2 << 30)
-#define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2})
+#define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2, .keep_bytes = (size_t)4 << 30})
 
 struct measure_fault {
     const struct measure_side *side; /* who failed */

@@ -1,0 +1,80 @@
+/* timing.cu - what runner/timing.py does to memory around a timed call, in one pass each: drawing a call's data and
+ * committing to its output. Both lie inside the judge's span, so they must be short and take the same time on both sides.
+ * Built to build/lib/timing.fatbin; where that is missing, timing.py does the same with torch's operators (other
+ * random numbers: both sides of a measurement must then do without). */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+typedef unsigned long long u64; /* what atomicAdd takes */
+
+#define C1 0x9E3779B97F4A7C15ull
+#define C2 0xBF58476D1CE4E5B9ull
+#define C3 0x94D049BB133111EBull
+
+static __device__ __forceinline__ u64 mix(u64 h)
+{
+    h *= C2;
+    h ^= h >> 32;
+    return h * C3;
+}
+
+/* x[i] = base[i] * s * u, u uniform in [0.5, 1): 24 bits of a counter's hash keyed by seed. */
+template <typename T, typename F>
+static __device__ void draw(T *x, const T *base, u64 n, u64 seed, float s)
+{
+    u64 step = (u64)gridDim.x * blockDim.x;
+
+    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < n; i += step) {
+        u64 h = mix((seed + i) * C1 ^ seed >> 7);
+        F u = (F)0.5 + (F)(uint32_t)(h >> 40) * (F)2.98023223876953125e-8; /* 2^-25 */
+
+        x[i] = (T)((F)base[i] * ((F)s * u));
+    }
+}
+
+extern "C" __global__ void timing_draw_f32(float *x, const float *base, u64 n, u64 seed, float s)
+{
+    draw<float, float>(x, base, n, seed, s);
+}
+
+extern "C" __global__ void timing_draw_f64(double *x, const double *base, u64 n, u64 seed, float s)
+{
+    draw<double, double>(x, base, n, seed, s);
+}
+
+extern "C" __global__ void timing_draw_f16(__half *x, const __half *base, u64 n, u64 seed, float s)
+{
+    draw<__half, float>(x, base, n, seed, s);
+}
+
+extern "C" __global__ void timing_draw_bf16(__nv_bfloat16 *x, const __nv_bfloat16 *base, u64 n, u64 seed, float s)
+{
+    draw<__nv_bfloat16, float>(x, base, n, seed, s);
+}
+
+/* to[i] = from[i], and *sum += the sum of mix(from[i] ^ (first + i) * C1): whole 8-byte words. from may be to. */
+extern "C" __global__ void timing_commit(u64 *to, const u64 *from, u64 n, u64 first, u64 *sum)
+{
+    __shared__ u64 part[32];
+    u64 step = (u64)gridDim.x * blockDim.x, total = 0;
+
+    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < n; i += step) {
+        u64 w = from[i];
+
+        to[i] = w;
+        total += mix(w ^ (first + i) * C1);
+    }
+    for (int k = 16; k; k /= 2)
+        total += __shfl_down_sync(0xffffffff, total, k);
+    if (threadIdx.x % 32 == 0)
+        part[threadIdx.x / 32] = total;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        total = threadIdx.x < blockDim.x / 32 ? part[threadIdx.x] : 0;
+        for (int k = 16; k; k /= 2)
+            total += __shfl_down_sync(0xffffffff, total, k);
+        if (threadIdx.x == 0)
+            atomicAdd(sum, total);
+    }
+}
