@@ -50,10 +50,9 @@ KERNELS = {
     "20 small ops": ("y = x[0]\n        for i in range(20):\n            y = y * 1.01 + 0.1\n        return y", "pass", [(256, 256)]),
 }
 
-SIDE = "self.s = torch.cuda.Stream()"
 CHEATS = {  # on softmax: name -> (forward, init, code at import)
-    "side stream": ("self.s.wait_stream(torch.cuda.current_stream())\n        with torch.cuda.stream(self.s):\n"
-                    "            return torch.softmax(x[0], -1)", SIDE, ""),
+    "side stream": ("S or S.append(torch.cuda.Stream())\n        S[0].wait_stream(torch.cuda.current_stream())\n"
+                    "        with torch.cuda.stream(S[0]):\n            return torch.softmax(x[0], -1)", "pass", "S = []"),
     "forged events": ("return torch.softmax(x[0], -1)", "pass",
                       "import timing\ntiming.CudaDevice.elapsed_ms = lambda self, a, b: 0.045\n"),
     "cached by shape": ("self.y = torch.softmax(x[0], -1) if self.y is None else self.y\n        return self.y.clone()",
@@ -145,7 +144,7 @@ def check(a, b, calls, n=3):
         s = want["oracle"]
         w = values.leaves(values.decode(s["tree"], raw[s["at"]:s["at"] + s["nbytes"]]))
         g = values.leaves(values.decode(head["output"], blob))
-        if not all(torch.allclose(x, y.double(), atol=1e-5, rtol=1e-4) for x, y in zip(w, g)):
+        if not all(bool(((x - y).abs().max() <= 1e-4 * x.abs().max())) for x, y in zip(w, g)):
             bad.append("wrong")
     return bad
 

@@ -166,7 +166,7 @@ class Kernels:
                     ctypes.c_uint64(n), ctypes.c_uint64(seed & MASK), ctypes.c_float(s))
 
     def commit(self, words, leaves):
-        """Copies the leaves to their places in words; the sum of mix over them."""
+        """Copies the leaves to their places in words; the sum of mix over them, on the device."""
         _fill(self.sum, 0)
         to, total = _data_ptr(words), ctypes.c_uint64(_data_ptr(self.sum))
         for leaf, t in leaves:
@@ -177,7 +177,7 @@ class Kernels:
             if leaf.words:
                 self.launch(self.commits, leaf.words, ctypes.c_uint64(to + leaf.at * 8), ctypes.c_uint64(source),
                             ctypes.c_uint64(leaf.words), ctypes.c_uint64(leaf.at + 1), total)
-        return int(_item(self.sum)) & MASK
+        return self.sum
 
 
 def device_of(name):
@@ -190,8 +190,7 @@ def device_of(name):
 def mix(words, index):
     """Sum over i of mix(words[i] ^ (i + 1) * C1) modulo 2**64, mix as in src/eval/timing.c. Both are 1-D int64."""
     h = _mul(_xor(_mul(_copy(_empty(index.shape, dtype=torch.int64, device=index.device), index), signed(C1)), words), signed(C2))
-    h = _mul(_xor(h, _and(_shift(h, 32), 0xFFFFFFFF)), signed(C3))
-    return int(_item(_sum(h))) & MASK
+    return _sum(_mul(_xor(h, _and(_shift(h, 32), 0xFFFFFFFF)), signed(C3)))
 
 
 def mix_int(x, k):
@@ -313,16 +312,17 @@ class Timer:
         sk = Skeleton(out)
         words = self.room(sk.words, slot)
         if self.device.kernels:
-            h = self.device.kernels.commit(words, sk.leaves) if sk.words else 0
+            total = self.device.kernels.commit(words, sk.leaves)
         else:
             for leaf, t in sk.leaves:
                 if leaf.nbytes:
                     _copy(leaf.within(words), t)
-            h = mix(words, self.index) if sk.words else 0
-        for k, x in enumerate(sk.numbers):
-            h += mix_int(number_bits(x), k)
+            total = mix(words, self.index)
         for t in sk.drop():
             self.poison(t)
+        h = int(_item(total))  # waits for all of it: nothing of this call is left for the next one's span
+        for k, x in enumerate(sk.numbers):
+            h += mix_int(number_bits(x), k)
         if slot < self.slots:
             self.kept[slot] = sk
         return h & MASK
