@@ -12,7 +12,7 @@ Requests and replies, in frames; every reply has "op", "error" when something ra
   time     {"n","which":"eager"|"compile"} -> the block (timing.py), then timed
   compile  {"mode":"default"|"max-autotune"} -> ok {"seconds"} | error
   reveal   {"slot"}                        -> result {"output":tree,...}
-  expect   {"seed","oracle":bool}         -> ok {"eager":section,"oracle":section,"noise":[...]}  as reference.py's draws
+  expect   {"seed":text,"oracle":bool}    -> ok {"draw":{"eager":section,"oracle":section,"noise":[...]}}  as reference.py's
 """
 import copy
 import os
@@ -104,7 +104,8 @@ class Baseline:
         if self.device.startswith("cuda"):
             set_tf32(self.tf32)
         task = reference.load(req["source"])
-        self.model = reference.construct(task, values.decode(req["init"], blob), req["seed"]).to(self.device)
+        model = reference.construct(task, values.decode(req["init"], blob), req["seed"])
+        self.model = (model.to(getattr(torch, req["dtype"])) if req.get("dtype") else model).to(self.device)
         self.model.train(req["mode"] == "train")
         self.timer = timing.Timer(self.device, lambda t: t.to(self.device), lambda t: t.cpu())
         self.pristine = copy.deepcopy(self.model)
@@ -195,26 +196,27 @@ class Baseline:
         return eager, eager, eager
 
     def expect(self, req, blob):
+        seed = int(req["seed"])
         with torch.no_grad():
-            self.timer.draw(req["seed"])
+            self.timer.draw(seed)
         if self.device.startswith("cuda"):
             set_tf32(False)
         try:
             inputs = values.map_tensors(self.timer.given, clone)
-            eager, exact, moved = self.expected(inputs, req["oracle"], req["seed"])
+            eager, exact, moved = self.expected(inputs, req["oracle"], seed)
             noise = (reference.noise_of(eager, exact, moved, inputs, self.pristine) if req["oracle"] else
                      [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]}
                       for t in values.leaves(eager)])
         finally:
             if self.device.startswith("cuda"):
                 set_tf32(self.tf32)
-        parts, sections = [], {}
-        size = 0
+        parts, size = [], 0
+        draw = {"regime": "timed", "trial": 0, "noise": noise, "inputs": {"tree": {"t": "list", "v": []}, "at": 0, "nbytes": 0}}
         for name, v in (("eager", eager), ("oracle", exact)):
             p = values.Packer(lambda t: t.cpu())
-            sections[name] = {"tree": p.tree(v), "at": size, "nbytes": p.size}
+            draw[name] = {"tree": p.tree(v), "at": size, "nbytes": p.size}
             parts, size = parts + p.parts, size + p.size
-        return dict(sections, noise=noise), parts
+        return {"draw": draw}, parts
 
 
 def one_line(e):

@@ -9,6 +9,10 @@ Requests and replies, in frames; every reply has "op":
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
   params  {"values":[{"name","value":tree}]}    -> ok
   run     {"inputs":tree,"ablation":bool,"same_memory":bool} -> result {"output":tree,"changed":[i],"aliases":[i],...} | error
+  put     {"inputs":tree,"fresh":[leaf]}        -> ok       timing.py says what put, arm, time and reveal are
+  arm     {"slots"}                             -> ok
+  time    {"n"}                                 -> timed {evidence} | error
+  reveal  {"slot"}                              -> result {"output":tree,"on_host":[i]}
 In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
 """
 import linecache
@@ -20,6 +24,7 @@ import torch
 
 import frame
 import sim
+import timing
 import values
 
 FILE = "candidate.py"
@@ -32,6 +37,8 @@ class Session:
         self.copies = (0, 0)  # counted by the device so far: to the host, to the device
         self.source, self.module, self.cls, self.model = "", None, None, None
         self.given = None  # the last call's inputs
+        place = getattr(sim, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
+        self.timer = timing.Timer(place, sim.to_device, sim.from_device, check_exact) if place else None
 
     def build(self, request):
         """Called by the shim for load_inline and load, from any thread."""
@@ -137,6 +144,29 @@ class Session:
         head = {"op": "result", "output": tree, "on_host": [i for i, t in enumerate(values.leaves(out)) if not t.is_cuda], "changed": changed, "aliases": aliases(out, given), "trace": trace}
         return dict(self.evidence(), **head), packer.parts
 
+    # time ---------------------------------------------------------------------------------------------------------
+
+    def put(self, req, blob):
+        self.timer.put_inputs(req, blob)
+        return {"op": "ok"}, []
+
+    def arm(self, req, blob):
+        self.timer.arm(req["slots"], list(self.model.parameters()) + list(self.model.buffers()))
+        return {"op": "ok"}, []
+
+    def time(self, req, blob):
+        sim.set_ablation(False)
+        try:
+            self.timer.serve(self.sock, self.model, req["n"])
+        except frame.FrameError:
+            raise
+        except BaseException as e:
+            return self.error("forward", e, {})
+        return dict(self.evidence(), op="timed"), []
+
+    def reveal(self, req, blob):
+        return self.timer.reveal(req["slot"])
+
     def error(self, phase, e, trace):
         head = {"op": "error", "phase": phase, "trace": trace, "missing_model": isinstance(e, MissingModel)}
         head.update(values.describe_error(e, FILE, self.source))
@@ -186,7 +216,7 @@ def aliases(out, given):
 def serve(sock, args):
     torch.set_num_threads(1)
     s = Session(sock)
-    steps = {"load": s.load, "params": s.params, "run": s.run}
+    steps = {"load": s.load, "params": s.params, "run": s.run, "put": s.put, "arm": s.arm, "time": s.time, "reveal": s.reveal}
     while True:
         try:
             req, blob = frame.recv(sock)

@@ -97,13 +97,15 @@ class CudaDevice:
 
     def start(self):
         self.stream = self._Stream(stream_id=0, device_index=0, device_type=1)
-        self.flush = _empty(FLUSH_BYTES // 4, dtype=torch.int32, device=self.name)
+        self.flush = None
         driver = ctypes.CDLL("libcuda.so.1")
         self.reset_l2, self.limit = driver.cuCtxResetPersistingL2Cache, driver.cuCtxSetLimit
         self.limit.argtypes = [ctypes.c_int, ctypes.c_size_t]
         self.kernels = Kernels(driver, _IMAGE, self.name) if _IMAGE else None
 
     def begin(self):
+        if self.flush is None:
+            self.flush = _empty(FLUSH_BYTES // 4, dtype=torch.int32, device=self.name)
         self.limit(self.PERSISTING_L2, 0)
         self.reset_l2()
 
@@ -260,7 +262,8 @@ class Skeleton:
 
 
 class Timer:
-    """The calls of one model. device: "cuda:0" or "cpu"; put: host tensor -> tensor there (a copy), fetch: back."""
+    """The calls of one model. device: "cuda:0" or "cpu"; put: host tensor -> tensor there (a copy), fetch: back; check
+    raises on outputs that are none."""
 
     def __init__(self, device, put, fetch, check=None):
         self.device, self.put, self.fetch, self.check = device_of(device), put, fetch, check

@@ -25,6 +25,10 @@ static const struct opt rows[] = {
     {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take"},
     {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},
     {"eval", "max-elements", OPT_INT, "4194304", "largest tensor of a task on sim; see 'musacoder shrink'"},
+    {"eval", "perf", OPT_BOOL, "true", "time what passed, where the backend has a clock (not sim); --no-perf leaves it out"},
+    {"eval", "calls", OPT_INT, "0", "timed calls of each side; 0 = as many as 0.2 s hold, 30 to 200"},
+    {"eval", "compile-baseline", OPT_BOOL, "true", "compare with torch.compile too; --no-compile-baseline saves its compiling"},
+    {"eval", "compile-mode", OPT_CHOICE, "default", "default|max-autotune: torch.compile's mode"},
     {"eval", "jobs", OPT_INT, "0", "candidates that run at once; 0 = 1.5 for each CPU"},
     {"eval", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
     {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges afresh"},
@@ -101,7 +105,7 @@ static void print_stages(const json_t *v)
 
     printf("  ");
     json_object_foreach(json_object_get(v, "stage_ms"), stage, ms)
-        if (strcmp(stage, "reward") && strcmp(stage, "feedback") && strcmp(stage, "performance"))
+        if (strcmp(stage, "reward") && strcmp(stage, "feedback") && json_num_value(ms) >= 0.05)
             printf("%s %.0f ms  ", stage, json_num_value(ms));
     printf("%s\n", json_flag(v, "cached", false) ? "(cached)" : "");
 }
@@ -188,7 +192,9 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
     struct eval_options eo = {.backend = opts_str(o, "backend"), .protocol = opts_str(o, "protocol"),
                               .trials = (int)opts_int(o, "trials"), .timeout_s = opts_real(o, "timeout"),
                               .build_timeout_s = opts_real(o, "build-timeout"), .seed = opts_int(o, "seed"),
-                              .max_elements = opts_int(o, "max-elements")};
+                              .max_elements = opts_int(o, "max-elements"), .perf = opts_bool(o, "perf"),
+                              .calls = (int)opts_int(o, "calls"), .compile_baseline = opts_bool(o, "compile-baseline"),
+                              .compile_mode = opts_str(o, "compile-mode")};
     struct texts t = {0};
     struct task task = {0};
     struct eval *ev = NULL;

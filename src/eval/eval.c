@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/opt.h"
+#include "device/device.h"
 #include "eval/build.h"
 #include "eval/job.h"
 #include "eval/pipeline.h"
@@ -33,12 +34,17 @@ int eval_options_check(const struct eval_options *o, struct err *e)
         return err_set(e, ERR_INPUT, "a timeout must be more than 0 seconds and at most a day");
     if (o->max_elements < 1)
         return err_set(e, ERR_INPUT, "max-elements must be at least 1");
+    if (o->calls < 0 || o->calls > 10000)
+        return err_set(e, ERR_INPUT, "calls must be 0 (automatic) to 10000");
+    if (strcmp(o->compile_mode, "default") && strcmp(o->compile_mode, "max-autotune"))
+        return err_set(e, ERR_INPUT, "no compile-mode '%s'; use default or max-autotune", o->compile_mode);
     return 0;
 }
 
 static const char *option_name(const void *ctx, int i)
 {
-    static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed", "max-elements"};
+    static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed", "max-elements",
+                                        "perf", "calls", "compile-baseline", "compile-mode"};
 
     (void)ctx;
     return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
@@ -74,6 +80,10 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
     x.build_timeout_s = json_f64(o, "build-timeout", x.build_timeout_s);
     x.seed = json_i64(o, "seed", x.seed);
     x.max_elements = json_i64(o, "max-elements", x.max_elements);
+    x.perf = json_flag(o, "perf", x.perf);
+    x.calls = (int)json_i64(o, "calls", x.calls);
+    x.compile_baseline = json_flag(o, "compile-baseline", x.compile_baseline);
+    x.compile_mode = json_str(o, "compile-mode", x.compile_mode);
     if (eval_options_check(&x, e) < 0)
         return -1;
     *ret = x;
@@ -200,7 +210,10 @@ void eval_close(struct eval *ev)
 {
     if (!ev)
         return;
+    baseline_list_free(ev);
     forkserver_stop(ev->fs);
+    if (ev->timer)
+        device_close(ev->timer);
     if (ev->store)
         store_close(ev->store);
     reference_list_free(ev);
@@ -225,9 +238,10 @@ static void cache_key(const struct eval *ev, const struct task *t, const struct 
     char sha[65], options[512];
 
     sha256_hex(c->text, c->n, sha);
-    snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld",
+    snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld "
+             "perf=%d calls=%d compile=%s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s, (long long)o->seed,
-             (long long)o->max_elements);
+             (long long)o->max_elements, o->perf, o->calls, o->compile_baseline ? o->compile_mode : "none");
     store_key(t->sha256, sha, options, ev->toolchain, ret);
 }
 

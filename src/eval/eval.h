@@ -32,11 +32,16 @@ struct eval_options {
     double build_timeout_s; /* all its builds together */
     int64_t seed;
     int64_t max_elements;   /* of any one tensor of the task */
+    bool perf;              /* time what passed, where the backend has a clock */
+    int calls;              /* timed calls of each side; 0: as many as 0.2 s hold, at least 30 */
+    bool compile_baseline;  /* time torch.compile too */
+    const char *compile_mode; /* "default" or "max-autotune" */
 };
 
 #define EVAL_OPTIONS_DEFAULT \
     ((struct eval_options){.backend = "sim", .protocol = "strict", .trials = 5, .timeout_s = 30, .build_timeout_s = 60, \
-                           .seed = 0, .max_elements = 1 << 22})
+                           .seed = 0, .max_elements = 1 << 22, .perf = true, .compile_baseline = true, \
+                           .compile_mode = "default"})
 
 struct eval_candidate {
     const char *name;
@@ -49,7 +54,8 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e); /*
 void eval_close(struct eval *ev); /* NULL is fine */
 int eval_jobs(const struct eval *ev);
 
-/* Checks an options record from outside ({"protocol","trials","timeout","build-timeout","seed","max-elements","backend"});
+/* Checks an options record from outside ({"protocol","trials","timeout","build-timeout","seed","max-elements","backend",
+ * "perf","calls","compile-baseline","compile-mode"});
  * strings stay borrowed from o. Unknown keys and bad values are ERR_INPUT. o may be NULL. */
 int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e);
 int eval_options_check(const struct eval_options *o, struct err *e);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "eval/baseline.h"
 #include "eval/eval.h"
 #include "eval/reference.h"
 #include "eval/session.h"
@@ -20,6 +21,8 @@ struct eval {
     char *toolchain;      /* everything outside task, candidate and options that a verdict depends on */
     char *compiler;       /* build_toolchain_id */
     struct reference_list refs;
+    struct baseline_list baselines;
+    struct device *timer; /* opened by who first times, used while holding the device alone; NULL: not yet */
     bool stopping;
     double trim_at; /* now_s() from when on the cache's size is looked at again; under lock */
 };

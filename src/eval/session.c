@@ -146,7 +146,7 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
     return reply;
 }
 
-static enum call_fault fault_of(struct session *s, enum frame_fault f, struct err *e)
+enum call_fault session_fault(struct session *s, enum frame_fault f, struct err *e)
 {
     switch (f) {
     case FRAME_OK: return CALL_OK;
@@ -169,7 +169,7 @@ static enum call_fault send_timed(struct session *s, const json_t *head, const c
     int rc = frame_send(s->child->fd, head, blob, n, t0 + s->opt->timeout_s - s->used_s, &f, e);
 
     s->used_s += now_s() - t0;
-    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
+    return rc < 0 ? session_fault(s, f, e) : CALL_OK;
 }
 
 static enum call_fault recv_timed(struct session *s, struct frame *ret, struct err *e)
@@ -179,7 +179,7 @@ static enum call_fault recv_timed(struct session *s, struct frame *ret, struct e
     int rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, t0 + s->opt->timeout_s - s->used_s, ret, &f, e);
 
     s->used_s += now_s() - t0;
-    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
+    return rc < 0 ? session_fault(s, f, e) : CALL_OK;
 }
 
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,

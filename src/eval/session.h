@@ -46,6 +46,8 @@ int session_open(struct eval *ev, const struct eval_options *o, struct session *
 /* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e);
+/* What a broken frame means, for who speaks with the child itself (measure.h): fills end after a death. */
+enum call_fault session_fault(struct session *s, enum frame_fault f, struct err *e);
 /* Line 'line' of the source that findings call 'file', without its indentation; false if there is none. */
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */

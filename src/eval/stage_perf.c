@@ -1,13 +1,305 @@
-/* stage_perf.c - performance. On sim nothing is timed: the section is null and the reward has no speed term. */
+/* stage_perf.c - performance: the candidate and its baselines timed in turn, on a device that nobody else uses.
+ *
+ * Every output of a timed call is committed to while the judge's clock runs (timing.h); a few, chosen afterwards, are
+ * looked at. A backend without a clock of its own (sim) has no such section: null, and the reward no speed term. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "device/device.h"
+#include "eval/hold.h"
 #include "eval/job.h"
+#include "eval/measure.h"
 #include "eval/record.h"
+
+#define CHECKED 4                        /* outputs of timed calls that are looked at, at least */
+#define CHECKED_BYTES ((size_t)64 << 20) /* more of them, up to CHECKED_MOST, while they fit into this */
+#define CHECKED_MOST 16
+/* NVML's clock event reasons that mean a device in trouble: hardware slowdown, software thermal, hardware thermal, power
+ * brake. A power cap is no trouble: it is how a device runs at full load. */
+#define TROUBLE (0x8u | 0x20u | 0x40u | 0x80u)
+
+struct perf {
+    struct job *j;
+    struct baseline *base;
+    struct baseline_place place;
+    struct hold hold;
+    struct measure_side eager, mine;
+    struct measure_fault fault;
+    struct device_health before, after;
+    int checked, wrong;
+    bool tampered;
+};
+
+/* ---- the device ---- */
+
+static int open_device(struct eval *ev, struct err *e)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&ev->lock);
+    if (!ev->timer)
+        rc = device_open("cuda", 0, &ev->timer, e);
+    pthread_mutex_unlock(&ev->lock);
+    return rc;
+}
+
+static struct perf_device limits(const struct device_info *d, const char *dtype, bool tf32)
+{
+    double own = d->fp32_tflops, any = fmax(d->tf32_tflops, d->fp32_tflops);
+
+    if (!strcmp(dtype, "float16") || !strcmp(dtype, "bfloat16"))
+        own = any = d->bf16_tflops;
+    else if (!strcmp(dtype, "float64"))
+        own = any = d->fp64_tflops;
+    else if (tf32)
+        own = d->tf32_tflops;
+    return (struct perf_device){d->memory_gbs * 1e9, own * 1e12, any * 1e12, (double)d->l2};
+}
+
+/* ---- what is done alone ---- */
+
+/* An answer of the candidate outside of blocks. Blames and returns -1 when there is none. */
+static int tell(struct perf *p, json_t *req, const struct section *blob, struct frame *ret, struct err *e)
+{
+    struct job *j = p->j;
+    enum call_fault fault = session_call(j->session, req, blob ? blob->bytes : NULL, blob ? blob->n : 0, ret, e);
+
+    json_decref(req);
+    if (fault != CALL_OK)
+        return job_blame_call(j, fault, "performance", "when it was to be timed", e), -1;
+    if (strcmp(json_str(ret->head, "op", ""), "error"))
+        return 0;
+    job_blame_error(j, ret->head, "performance");
+    frame_free(ret);
+    return -1;
+}
+
+static int put_candidate(struct perf *p, struct err *e)
+{
+    const struct ref_draw *d = baseline_base(p->j->ref);
+    struct frame f;
+
+    if (tell(p, json_pack("{s:s,s:O,s:O}", "op", "put", "inputs", d->inputs.tree, "fresh", p->base->fresh), &d->inputs, &f, e) < 0)
+        return -1;
+    frame_free(&f);
+    return 0;
+}
+
+/* Who failed: the candidate is blamed, a baseline is given up. */
+static int blame_measure(struct perf *p, struct err *e)
+{
+    struct job *j = p->j;
+    enum call_fault fault;
+
+    if (p->fault.side != &p->mine) {
+        baseline_give_up(p->base);
+        return -1;
+    }
+    if (p->fault.error) {
+        job_blame_error(j, p->fault.error, "performance");
+        return -1;
+    }
+    fault = session_fault(j->session, p->fault.frame, e);
+    job_blame_call(j, fault, "performance", "in a timed call", e);
+    return -1;
+}
+
+static int time_alone(struct perf *p, struct err *e)
+{
+    const struct eval_options *o = p->j->opt;
+    struct measure_plan plan = MEASURE_PLAN_DEFAULT;
+    int rc;
+
+    plan.calls = o->calls;
+    plan.output_bytes = p->base->output_bytes;
+    plan.keep_bytes = device_info(p->j->ev->timer)->memory / 16;
+    p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
+    p->mine = (struct measure_side){.fd = p->j->session->child->fd, .which = "candidate", .timeout_s = o->timeout_s};
+    device_health(p->j->ev->timer, &p->before, NULL);
+    rc = measure_pair(&p->eager, &p->mine, &plan, &p->fault, e);
+    device_health(p->j->ev->timer, &p->after, NULL);
+    if (rc == 0 && o->compile_baseline)
+        baseline_time_compiled(p->base, o->compile_mode, &plan);
+    return rc < 0 ? blame_measure(p, e) : 0;
+}
+
+/* ---- what was timed, looked at ---- */
+
+/* One output: as committed, and right? Blames for a broken commitment. -1: no answer. */
+static int check_output(struct perf *p, const struct timed_call *c, struct err *e)
+{
+    struct job *j = p->j;
+    struct frame got, want;
+    struct ref_draw d;
+    uint64_t h = 0;
+    double abs = 0, rel = 0;
+    json_t *worst = NULL, *r;
+    int ok;
+
+    if (tell(p, json_pack("{s:s,s:i}", "op", "reveal", "slot", (int)c->slot), NULL, &got, e) < 0)
+        return -1;
+    if (timing_commitment(json_object_get(got.head, "output"), got.blob, got.n_blob, &h, NULL) < 0 || h != c->commitment) {
+        r = record_blame(j->rec, "cheating", "performance", "the output of a timed call is not the one that was there when the "
+                         "call ended");
+        json_object_set_new(r, "rule", json_string("late_output"));
+        p->tampered = true;
+        frame_free(&got);
+        return -1;
+    }
+    if (baseline_expect(p->base, c->seed, !strcmp(j->opt->protocol, "strict"), &d, &want, e) < 0) {
+        frame_free(&got);
+        return -1;
+    }
+    ok = correct_compare(j, &d, &got, &worst, &abs, &rel, e);
+    p->checked += ok >= 0;
+    p->wrong += ok == 0;
+    if (ok == 0 && p->wrong == 1) {
+        r = record_blame(j->rec, "correctness_error", "performance", "the output of a timed call is wrong");
+        json_object_set(r, "worst", worst);
+        json_object_set(json_object_get(j->rec, "correctness"), "worst", worst);
+    }
+    json_decref(worst);
+    frame_free(&got);
+    frame_free(&want);
+    return ok < 0 ? -1 : 0;
+}
+
+static int how_many(const struct perf *p)
+{
+    size_t bytes = p->base->output_bytes ? p->base->output_bytes : 1;
+    int n = CHECKED_BYTES / bytes > CHECKED_MOST ? CHECKED_MOST : (int)(CHECKED_BYTES / bytes);
+
+    n = n < CHECKED ? CHECKED : n;
+    return n < p->mine.calls.n ? n : p->mine.calls.n;
+}
+
+/* Calls are picked after the last one ended, with the system's randomness: nobody could have known. */
+static int check_outputs(struct perf *p, struct err *e)
+{
+    struct timed_calls *c = &p->mine.calls;
+    struct rng rng;
+    uint64_t seed = 0;
+    int rc = 0, n = how_many(p);
+
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+        return err_set(e, ERR_ENV, "no random numbers from the system");
+    rng_seed(&rng, seed, 0);
+    for (int i = 0; i < n && rc == 0; i++) {
+        int k = i + (int)rng_below(&rng, (uint64_t)(c->n - i));
+        struct timed_call t = c->v[k];
+
+        c->v[k] = c->v[i];
+        c->v[i] = t;
+        rc = check_output(p, &t, e);
+    }
+    return rc;
+}
+
+/* ---- the section ---- */
+
+static json_t *health_json(const struct device_health *h)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:s}", "sm_mhz", json_num(h->sm_mhz), "memory_mhz", json_num(h->mem_mhz), "temperature_c",
+                     json_num(h->temperature_c), "power_w", json_num(h->power_w), "reasons", h->reasons_text);
+}
+
+static json_t *section(struct perf *p)
+{
+    const struct device_info *d = device_info(p->j->ev->timer);
+    struct measure_calls c[4];
+    struct perf_facts f = {.compile_of_eager = {NAN, NAN, NAN}, .work = p->base->work, .checked = p->checked,
+                           .output_wrong = p->wrong > 0 || p->tampered, .inputs_repeat = json_array_size(p->base->fresh) == 0};
+    json_t *s;
+
+    measure_calls(&p->mine.calls, TIMING_COLD, &c[0]);
+    measure_calls(&p->mine.calls, TIMING_WARM, &c[1]);
+    measure_calls(&p->eager.calls, TIMING_COLD, &c[2]);
+    measure_calls(&p->eager.calls, TIMING_WARM, &c[3]);
+    f.cold = c[0].c, f.warm = c[1].c, f.eager_cold = c[2].c, f.eager_warm = c[3].c;
+    f.overhead_cold = perf_calibrate(&f.eager_cold);
+    f.overhead_warm = perf_calibrate(&f.eager_warm);
+    f.device = limits(d, json_str(p->base->facts, "dtype", "float32"), p->place.tf32);
+    f.throttled = (p->before.reasons | p->after.reasons) & TROUBLE;
+    f.device_busy = p->after.processes > p->before.processes; /* who was there before holds the device as we do, or is idle */
+    f.seed = hash64(p->base->key, strlen(p->base->key), 1);
+    if (p->base->compile_known && p->j->opt->compile_baseline) {
+        f.compile_of_eager = p->base->compile_of_eager;
+        f.compile_error = p->base->compile_error;
+    }
+    s = perf_section(&f);
+    json_object_set_new(s, "device", json_pack("{s:s,s:s,s:o,s:o}", "name", d->name, "driver", d->driver_version, "before",
+                                               health_json(&p->before), "after", health_json(&p->after)));
+    json_object_set_new(s, "tf32", json_boolean(p->place.tf32));
+    for (int i = 0; i < 4; i++)
+        measure_calls_free(&c[i]);
+    return s;
+}
+
+/* Why there are no times although there should be: not the candidate's fault, and no reward for speed. */
+static json_t *untimed(const struct err *why)
+{
+    return json_pack("{s:b,s:[s],s:o}", "trusted", 0, "reasons", "not_measured", "error", json_utf8(why->msg, strlen(why->msg)));
+}
+
+/* ---- the stage ---- */
+
+static int measure_job(struct perf *p, struct err *e)
+{
+    struct job *j = p->j;
+    const struct device_info *d;
+    char machine[256];
+    int rc;
+
+    if (open_device(j->ev, e) < 0)
+        return -1;
+    d = device_info(j->ev->timer);
+    snprintf(machine, sizeof machine, "%s %s torch %s", d->name, d->driver_version,
+             json_str(forkserver_info(j->ev->fs), "torch", "?"));
+    p->place = (struct baseline_place){.role = "baseline", .device = "cuda:0", .machine = machine,
+                                       .tf32 = strcmp(j->opt->protocol, "strict") != 0};
+    if (hold_take(d->uuid, false, &p->hold, e) < 0 || baseline_hold(j, &p->place, &p->base, e) < 0)
+        return -1;
+    if (j->opt->compile_baseline)
+        baseline_compile(p->base, j->opt->compile_mode);
+    hold_drop(&p->hold);
+    if (!p->base->child)
+        return err_set(e, ERR_ENV, "the baseline's process ended");
+    if (hold_take(d->uuid, true, &p->hold, e) < 0)
+        return -1;
+    j->session->used_s = 0; /* timing has the whole limit for itself */
+    rc = put_candidate(p, e) < 0 || time_alone(p, e) < 0 ? -1 : 0;
+    hold_drop(&p->hold);
+    return rc < 0 ? -1 : check_outputs(p, e);
+}
 
 static int perf_run(struct job *j, struct err *e)
 {
-    (void)e;
+    struct perf p = {.j = j};
+    struct err why = ERR_INIT;
+    int rc;
+
     record_set(j->rec, "performance", json_null());
     record_set(j->rec, "stage", json_string("performance"));
-    return 0;
+    if (!j->opt->perf || strcmp(j->opt->backend, "cuda"))
+        return 0;
+    rc = measure_job(&p, &why);
+    hold_drop(&p.hold);
+    if (p.mine.calls.n && p.base && p.base->child && (rc == 0 || job_blamed(j)))
+        record_set(j->rec, "performance", section(&p));
+    else if (rc < 0 && !job_blamed(j) && why.kind != ERR_STOP)
+        record_set(j->rec, "performance", untimed(&why));
+    baseline_release(j->ev, p.base);
+    timed_calls_free(&p.eager.calls);
+    timed_calls_free(&p.mine.calls);
+    json_decref(p.fault.error);
+    return why.kind == ERR_STOP ? err_set(e, ERR_STOP, "interrupted") : 0;
 }
 
 const struct stage stage_perf = {"performance", perf_run, false};

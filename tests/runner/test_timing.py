@@ -95,7 +95,8 @@ class Judge:
         return got, head
 
     def expect(self, seed, oracle=True):
-        head, blob = self.ask({"op": "expect", "seed": seed, "oracle": oracle})
+        head, blob = self.ask({"op": "expect", "seed": str(seed), "oracle": oracle})
+        head = head["draw"]
         return [values.decode(s["tree"], blob[s["at"]:s["at"] + s["nbytes"]]) for s in (head["eager"], head["oracle"])], head
 
     def close(self):

@@ -1,0 +1,352 @@
+/* baseline.c - see baseline.h. */
+#include "eval/baseline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "eval/job.h"
+
+#define START_S 120.0
+#define COMPILE_S 180.0
+#define BLOCK_S 60.0
+
+/* ---- the conversation ---- */
+
+/* One request that must be answered "ok". -1: refused or broken (then *ret_fault is not FRAME_OK). */
+static int ask(struct baseline *b, json_t *req, const struct section *blob, double timeout_s, struct frame *ret,
+               enum frame_fault *ret_fault, struct err *e)
+{
+    enum frame_fault fault = FRAME_OK;
+    struct frame f;
+    int rc;
+
+    rc = measure_ask(b->child->fd, req, blob ? blob->bytes : NULL, blob ? blob->n : 0, now_s() + timeout_s, &f, &fault, e);
+    if (ret_fault)
+        *ret_fault = fault;
+    if (rc < 0)
+        return -1;
+    if (strcmp(json_str(f.head, "op", ""), "ok")) {
+        err_set(e, ERR_ENV, "%.80s: %.300s", json_str(f.head, "type", "?"), json_str(f.head, "message", ""));
+        frame_free(&f);
+        return -1;
+    }
+    if (ret)
+        *ret = f;
+    else
+        frame_free(&f);
+    return 0;
+}
+
+static int load(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:s,s:O,s:I,s:s,s:s,s:b,s:s?}", "op", "load", "source", j->task->code, "init",
+                            j->ref->init.tree, "seed", (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "device", p->device,
+                            "tf32", p->tf32, "dtype", j->ref->dtype);
+
+    return ask(b, req, &j->ref->init, START_S, NULL, NULL, e);
+}
+
+static int params(struct baseline *b, struct job *j, struct err *e)
+{
+    const json_t *list = json_object_get(j->ref->state_values.tree, "v"), *row;
+    json_t *rows = json_array();
+    size_t i;
+
+    json_array_foreach(j->ref->state, i, row)
+        json_array_append_new(rows, json_pack("{s:s,s:O}", "name", json_str(row, "name", ""), "value", json_array_get(list, i)));
+    return ask(b, json_pack("{s:s,s:o}", "op", "params", "values", rows), &j->ref->state_values, START_S, NULL, NULL, e);
+}
+
+/* Draws as the task's authors made them, or the regime that is most like torch.rand. */
+const struct ref_draw *baseline_base(const struct reference *r)
+{
+    static const char *const wish[] = {"task", "kernelbench", "uniform", "normal"};
+
+    for (size_t k = 0; k < sizeof wish / sizeof *wish; k++)
+        for (size_t i = 0; i < r->n_draws; i++)
+            if (!strcmp(r->draws[i].regime, wish[k]))
+                return &r->draws[i];
+    return &r->draws[0];
+}
+
+static int put(struct baseline *b, const struct reference *r, struct err *e)
+{
+    const struct ref_draw *base = baseline_base(r);
+    struct frame f;
+
+    if (ask(b, json_pack("{s:s,s:O}", "op", "put", "inputs", base->inputs.tree), &base->inputs, START_S, &f, NULL, e) < 0)
+        return -1;
+    b->fresh = json_incref(json_object_get(f.head, "fresh"));
+    b->facts = json_incref(json_object_get(f.head, "facts"));
+    b->work = (struct perf_work){json_f64(b->facts, "bytes_read", 0), json_f64(b->facts, "bytes_written", 0),
+                                 json_f64(b->facts, "flops", 0), json_flag(b->facts, "one_library_call", false)};
+    b->output_bytes = (size_t)json_i64(b->facts, "output_bytes", 0);
+    frame_free(&f);
+    return 0;
+}
+
+static int start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
+{
+    /* compiling starts assemblers and linkers, and keeps what they make */
+    struct child_spec spec = {.role = p->role, .args = (json_t *)p->args,
+                              .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
+    struct err why = ERR_INIT;
+
+    if (forkserver_spawn(j->ev->fs, &spec, &b->child, e) < 0) {
+        b->child = NULL;
+        return -1;
+    }
+    if (load(b, j, p, &why) == 0 && params(b, j, &why) == 0 && put(b, j->ref, &why) == 0)
+        return 0;
+    baseline_give_up(b);
+    return err_set(e, why.kind, "no baseline of task '%.100s': %.600s", j->task->name, why.msg);
+}
+
+void baseline_give_up(struct baseline *b)
+{
+    struct child_end end = {0};
+
+    if (!b->child)
+        return;
+    child_kill(b->child);
+    if (child_wait(b->child, now_s() + 10, &end, NULL) == 0) {
+        if (end.output.n)
+            log_debug("baseline printed: %.2000s", end.output.p);
+        buf_free(&end.output);
+    }
+    child_free(b->child);
+    b->child = NULL;
+    json_decref(b->fresh);
+    json_decref(b->facts);
+    b->fresh = b->facts = NULL;
+}
+
+/* ---- the list ---- */
+
+static void baseline_free(struct baseline *b)
+{
+    baseline_give_up(b);
+    pthread_mutex_destroy(&b->lock);
+    free(b->compile_error);
+    free(b);
+}
+
+/* Everything that a baseline's times depend on. */
+static void baseline_key(const struct job *j, const struct baseline_place *p, char ret[65])
+{
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, j->ref->key); /* task, sizes, seed, protocol, our own code */
+    sha256_adds(&h, p->machine);
+    sha256_adds(&h, p->device);
+    sha256_adds(&h, p->tf32 ? "tf32" : "ieee");
+    sha256_end(&h, ret);
+}
+
+/* Under the lock: the item, moved to the front; made if absent. An idle one falls off the end into *ret_old. */
+static struct baseline *list_take(struct baseline_list *l, const char *key, struct baseline **ret_old)
+{
+    struct baseline *b = NULL;
+    int at = 0;
+
+    *ret_old = NULL;
+    while (at < BASELINE_LIST && l->items[at] && strcmp(l->items[at]->key, key))
+        at++;
+    if (at < BASELINE_LIST)
+        b = l->items[at];
+    for (int i = BASELINE_LIST - 1; at == BASELINE_LIST && i >= 0; i--)
+        if (l->items[i]->users == 0) {
+            *ret_old = l->items[i];
+            at = i;
+        }
+    if (!b) {
+        b = xcalloc(1, sizeof *b);
+        snprintf(b->key, sizeof b->key, "%s", key);
+        pthread_mutex_init(&b->lock, NULL);
+        b->compile_of_eager.value = NAN;
+    }
+    if (at == BASELINE_LIST) /* all in use: this one is not listed, and freed by its last user */
+        return b->users++, b;
+    memmove(&l->items[1], &l->items[0], (size_t)at * sizeof *l->items);
+    l->items[0] = b;
+    b->users++;
+    return b;
+}
+
+static bool listed(const struct baseline_list *l, const struct baseline *b)
+{
+    for (int i = 0; i < BASELINE_LIST; i++)
+        if (l->items[i] == b)
+            return true;
+    return false;
+}
+
+int baseline_hold(struct job *j, const struct baseline_place *p, struct baseline **ret, struct err *e)
+{
+    struct eval *ev = j->ev;
+    struct baseline *b, *old;
+    char key[65];
+
+    baseline_key(j, p, key);
+    pthread_mutex_lock(&ev->lock);
+    b = list_take(&ev->baselines, key, &old);
+    pthread_mutex_unlock(&ev->lock);
+    if (old)
+        baseline_free(old);
+    pthread_mutex_lock(&b->lock);
+    if (!b->child && start(b, j, p, e) < 0) {
+        baseline_release(ev, b);
+        return -1;
+    }
+    *ret = b;
+    return 0;
+}
+
+void baseline_release(struct eval *ev, struct baseline *b)
+{
+    bool last;
+
+    if (!b)
+        return;
+    pthread_mutex_unlock(&b->lock);
+    pthread_mutex_lock(&ev->lock);
+    last = --b->users == 0 && !listed(&ev->baselines, b);
+    pthread_mutex_unlock(&ev->lock);
+    if (last)
+        baseline_free(b);
+}
+
+void baseline_list_free(struct eval *ev)
+{
+    for (int i = 0; i < BASELINE_LIST; i++)
+        if (ev->baselines.items[i])
+            baseline_free(ev->baselines.items[i]);
+    memset(&ev->baselines, 0, sizeof ev->baselines);
+}
+
+/* ---- torch.compile ---- */
+
+static char *cache_path(const struct baseline *b, const char *mode)
+{
+    char *folder = path_cache("baseline"), key[65], *path;
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, b->key);
+    sha256_adds(&h, mode);
+    sha256_end(&h, key);
+    path = artefact_path(folder, key, ".json");
+    free(folder);
+    return path;
+}
+
+static bool cache_load(struct baseline *b, const char *mode)
+{
+    char *path = cache_path(b, mode);
+    json_t *v = file_exists(path) ? json_read(path, NULL) : NULL;
+    const json_t *r = json_object_get(v, "compile_of_eager");
+
+    if (v) {
+        b->compile_of_eager = (struct perf_estimate){json_num_value(json_array_get(r, 0)), json_num_value(json_array_get(r, 1)),
+                                                     json_num_value(json_array_get(r, 2))};
+        free(b->compile_error);
+        b->compile_error = *json_str(v, "error", "") ? xstrdup(json_str(v, "error", "")) : NULL;
+        b->compile_known = true;
+    }
+    json_decref(v);
+    free(path);
+    return b->compile_known;
+}
+
+static void cache_save(const struct baseline *b, const char *mode)
+{
+    char *path = cache_path(b, mode);
+    json_t *v = json_pack("{s:[o,o,o],s:s?}", "compile_of_eager", json_num(b->compile_of_eager.value),
+                          json_num(b->compile_of_eager.lo), json_num(b->compile_of_eager.hi), "error", b->compile_error);
+    struct err e = ERR_INIT;
+
+    if (json_write(path, v, &e) < 0)
+        log_debug("baseline cache: %s", e.msg);
+    json_decref(v);
+    free(path);
+}
+
+static void no_compile(struct baseline *b, const char *why)
+{
+    free(b->compile_error);
+    b->compile_error = xstrdup(why);
+    b->compile_known = true;
+}
+
+void baseline_compile(struct baseline *b, const char *mode)
+{
+    struct err e = ERR_INIT;
+    enum frame_fault fault = FRAME_OK;
+    struct frame f;
+
+    if (b->compile_known || cache_load(b, mode))
+        return;
+    if (ask(b, json_pack("{s:s,s:s}", "op", "compile", "mode", mode), NULL, COMPILE_S, &f, &fault, &e) == 0) {
+        frame_free(&f);
+        return;
+    }
+    if (fault == FRAME_OK) { /* it said why: that is how the task is, and worth keeping */
+        no_compile(b, e.msg);
+        cache_save(b, mode);
+        return;
+    }
+    no_compile(b, fault == FRAME_LATE ? "Timeout: torch.compile did not finish" : "Crash: torch.compile ended its process");
+    baseline_give_up(b);
+}
+
+void baseline_time_compiled(struct baseline *b, const char *mode, const struct measure_plan *p)
+{
+    struct measure_side eager = {.fd = b->child->fd, .which = "eager", .timeout_s = BLOCK_S};
+    struct measure_side compiled = {.fd = b->child->fd, .which = "compile", .timeout_s = BLOCK_S};
+    struct measure_fault fault = {0};
+    struct measure_calls num, den;
+    struct err e = ERR_INIT;
+
+    if (b->compile_known)
+        return;
+    if (measure_pair(&eager, &compiled, p, &fault, &e) < 0) {
+        no_compile(b, e.msg);
+        if (!fault.error)
+            baseline_give_up(b);
+        json_decref(fault.error);
+    } else {
+        measure_calls(&compiled.calls, TIMING_COLD, &num);
+        measure_calls(&eager.calls, TIMING_COLD, &den);
+        b->compile_of_eager = perf_ratio(&num.c, &den.c, hash64(b->key, strlen(b->key), 0));
+        b->compile_known = true;
+        cache_save(b, mode);
+        measure_calls_free(&num);
+        measure_calls_free(&den);
+    }
+    timed_calls_free(&eager.calls);
+    timed_calls_free(&compiled.calls);
+}
+
+/* ---- expected outputs ---- */
+
+int baseline_expect(struct baseline *b, uint64_t seed, bool oracle, struct ref_draw *ret, struct frame *ret_frame, struct err *e)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)seed); /* a JSON number ends at 2^63 */
+    if (ask(b, json_pack("{s:s,s:s,s:b}", "op", "expect", "seed", text, "oracle", oracle), NULL, START_S, ret_frame, NULL, e) < 0)
+        return -1;
+    if (ref_draw_parse(ret_frame, json_object_get(ret_frame->head, "draw"), ret, e) < 0) {
+        frame_free(ret_frame);
+        return -1;
+    }
+    return 0;
+}

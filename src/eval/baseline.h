@@ -1,0 +1,61 @@
+/* baseline.h - what candidates of a task are compared with: its reference in a process of its own (runner/baseline.py),
+ * kept while candidates of the task are judged. Times are taken with each candidate anew, interleaved; what is slow to
+ * make, torch.compile's time as a multiple of eager's, is kept under path_cache("baseline"), keyed by task, sizes, device,
+ * driver, versions and TF32 policy. */
+#ifndef MC_EVAL_BASELINE_H
+#define MC_EVAL_BASELINE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "eval/measure.h"
+#include "eval/reference.h"
+#include "proc/forkserver.h"
+
+struct eval;
+struct job;
+
+struct baseline {
+    char key[65];
+    struct child *child;       /* NULL: not started, or given up */
+    pthread_mutex_t lock;      /* one conversation at a time */
+    int users;
+    json_t *fresh;             /* which input leaves change with every call */
+    json_t *facts;             /* runner/baseline.py, put */
+    struct perf_work work;
+    size_t output_bytes;
+    bool compile_known;        /* the next two are settled */
+    struct perf_estimate compile_of_eager; /* value NaN: none */
+    char *compile_error;       /* "Name: message", or NULL */
+};
+
+#define BASELINE_LIST 4
+struct baseline_list {
+    struct baseline *items[BASELINE_LIST]; /* most recent first */
+};
+
+struct baseline_place {
+    const char *role, *device; /* of the fork server's table; "cuda:0", "cpu" */
+    const char *machine;       /* device name, driver, torch version: what a time depends on */
+    const json_t *args;        /* of the spawn, may be NULL */
+    bool tf32;
+};
+
+/* The baseline of j's task, started if it is not there, locked for the caller. ERR_ENV: it cannot be had. */
+int baseline_hold(struct job *j, const struct baseline_place *p, struct baseline **ret, struct err *e);
+void baseline_release(struct eval *ev, struct baseline *b); /* NULL is fine */
+void baseline_give_up(struct baseline *b); /* its process is not to be used again: the next holder starts another */
+
+/* The draw of a reference whose inputs are the base of every call's data. */
+const struct ref_draw *baseline_base(const struct reference *r);
+
+/* Compiles, if nobody has: seconds of CPU, some launches. mode: "default", "max-autotune". Never an error: what fails
+ * is in compile_error. Then, holding the device alone, baseline_time_compiled measures compile / eager, once. */
+void baseline_compile(struct baseline *b, const char *mode);
+void baseline_time_compiled(struct baseline *b, const char *mode, const struct measure_plan *p);
+
+/* The expected output for the data of one call. *ret is filled over *ret_frame (frame_free it). */
+int baseline_expect(struct baseline *b, uint64_t seed, bool oracle, struct ref_draw *ret, struct frame *ret_frame, struct err *e);
+void baseline_list_free(struct eval *ev);
+
+#endif

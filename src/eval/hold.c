@@ -1,0 +1,59 @@
+/* hold.c - see hold.h. A taker passes the gate first, one at a time; who will be alone keeps the gate closed behind it
+ * until the sharers inside have left. */
+#include "eval/hold.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+
+static int open_file(const char *folder, const char *device, const char *suffix, struct err *e)
+{
+    char path[4096];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s.%s", folder, *device ? device : "device", suffix);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    return fd < 0 ? err_sys(e, "cannot open '%s'", path) : fd;
+}
+
+static int lock_file(int fd, int how, struct err *e)
+{
+    while (flock(fd, how) < 0) {
+        if (errno != EINTR)
+            return err_sys(e, "cannot lock a device");
+        if (stop_requested())
+            return err_set(e, ERR_STOP, "interrupted");
+    }
+    return 0;
+}
+
+int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
+{
+    char *folder = path_cache("device");
+    int gate = -1, fd = -1, rc = dir_make(folder, e);
+
+    if (rc == 0 && (gate = open_file(folder, device, "gate", e)) >= 0 && (fd = open_file(folder, device, "lock", e)) >= 0 &&
+        lock_file(gate, LOCK_EX, e) == 0 && lock_file(fd, alone ? LOCK_EX : LOCK_SH, e) == 0)
+        h->fd = fd + 1;
+    else
+        rc = -1;
+    if (gate >= 0)
+        close(gate);
+    if (rc < 0 && fd >= 0)
+        close(fd);
+    free(folder);
+    return rc;
+}
+
+void hold_drop(struct hold *h)
+{
+    if (h->fd)
+        close(h->fd - 1);
+    h->fd = 0;
+}

@@ -1,0 +1,18 @@
+/* hold.h - who may use a device: many that share it, or one alone. Over threads and processes (two flock'ed files under
+ * path_cache("device")). Who waits to be alone is served before later sharers. */
+#ifndef MC_EVAL_HOLD_H
+#define MC_EVAL_HOLD_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct hold { /* zeroed: holds nothing */
+    int fd;   /* file descriptor + 1 */
+};
+
+/* Waits. device: its uuid, or any name. ERR_STOP on Ctrl-C. *h must hold nothing. */
+int hold_take(const char *device, bool alone, struct hold *h, struct err *e);
+void hold_drop(struct hold *h); /* holding nothing is fine */
+
+#endif

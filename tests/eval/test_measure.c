@@ -1,0 +1,233 @@
+/* test_measure.c - two sides timed against each other for real, on the host: the baseline role of the fork server with the
+ * CPU as its device. What a GPU adds is in lab/bench_timing.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "eval/hold.h"
+#include "eval/measure.h"
+#include "proc/forkserver.h"
+
+static struct forkserver *fs;
+
+static int start(void **state)
+{
+    struct forkserver_spec s = {.no_jail = !jail_probe()->enough};
+    struct err e = ERR_INIT;
+    char *python = path_python(&e);
+
+    (void)state;
+    free(python);
+    if (!python) {
+        print_message("skipped: %s\n", e.msg);
+        exit(0);
+    }
+    if (forkserver_start(&s, &fs, &e) < 0) {
+        print_message("%s\n", e.msg);
+        return -1;
+    }
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    forkserver_stop(fs);
+    return 0;
+}
+
+#define TASK(forward) \
+    "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        " forward "\n" \
+    "def get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n"
+
+static json_t *must_ask(struct child *c, json_t *req, const void *blob, size_t n)
+{
+    struct err e = ERR_INIT;
+    struct frame f;
+    json_t *head;
+
+    if (measure_ask(c->fd, req, blob, n, now_s() + 60, &f, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    if (!strcmp(json_str(f.head, "op", ""), "error"))
+        fail_msg("%s: %s", json_str(f.head, "type", ""), json_str(f.head, "message", ""));
+    head = json_incref(f.head);
+    frame_free(&f);
+    return head;
+}
+
+/* A side whose input is n floats 1, 2, 3, ... */
+static struct child *side(const char *source, int n)
+{
+    struct child_spec s = {.role = "baseline"};
+    struct child *c;
+    struct err e = ERR_INIT;
+    float *x = calloc((size_t)n, sizeof *x);
+    json_t *tree;
+
+    if (forkserver_spawn(fs, &s, &c, &e) < 0)
+        fail_msg("%s", e.msg);
+    for (int i = 0; i < n; i++)
+        x[i] = (float)(i + 1);
+    json_decref(must_ask(c, json_pack("{s:s,s:s,s:{s:s,s:[]},s:i,s:s,s:s,s:b}", "op", "load", "source", source, "init", "t", "list",
+                                      "v", "seed", 0, "mode", "eval", "device", "cpu", "tf32", 0), NULL, 0));
+    tree = json_pack("{s:s,s:[{s:s,s:s,s:[i],s:[i],s:i,s:i}]}", "t", "list", "v", "t", "tensor", "dtype", "float32", "shape", n,
+                     "strides", 1, "offset", 0, "nbytes", n * 4);
+    json_decref(must_ask(c, json_pack("{s:s,s:o}", "op", "put", "inputs", tree), x, (size_t)n * 4));
+    free(x);
+    return c;
+}
+
+static void test_a_slower_side_is_slower_and_outputs_are_committed(void **state)
+{
+    struct child *a = side(TASK("return x + 1"), 4099);
+    struct child *b = side(TASK("y = x\n        for _ in range(200): y = y * 1.001\n        return y[:4097], 7"), 4099);
+    struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60};
+    struct measure_side two = {.fd = b->fd, .which = "eager", .timeout_s = 60};
+    struct measure_plan plan = {.calls = 15, .output_bytes = 4099 * 4, .keep_bytes = 1 << 20};
+    struct measure_fault fault;
+    struct measure_calls cold, warm;
+    struct perf_estimate r;
+    struct err e = ERR_INIT;
+    int distinct = 0;
+
+    (void)state;
+    if (measure_pair(&one, &two, &plan, &fault, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(two.calls.n, 15 + 5);
+    measure_calls(&one.calls, TIMING_COLD, &cold);
+    measure_calls(&two.calls, TIMING_COLD, &warm);
+    assert_int_equal(cold.c.n, 15);
+    r = perf_ratio(&warm.c, &cold.c, 1);
+    if (!(r.value > 5))
+        fail_msg("200 operations against one: %g", r.value);
+    for (int i = 0; i < 15; i++)
+        assert_true(cold.c.event_ms[i] > 0 && cold.c.span_ms[i] >= cold.c.event_ms[i] && cold.c.round[i] == i / 3);
+    for (int i = 0; i < two.calls.n; i++) {
+        struct frame f;
+        uint64_t h = 0;
+
+        distinct += i > 0 && two.calls.v[i].commitment != two.calls.v[i - 1].commitment;
+        assert_int_equal(measure_ask(b->fd, json_pack("{s:s,s:i}", "op", "reveal", "slot", (int)two.calls.v[i].slot), NULL, 0,
+                                     now_s() + 60, &f, NULL, &e), 0);
+        assert_int_equal(timing_commitment(json_object_get(f.head, "output"), f.blob, f.n_blob, &h, &e), 0);
+        assert_true(h == two.calls.v[i].commitment);
+        f.blob[16387 < f.n_blob ? 16387 : 0] ^= 1; /* the last byte of the tensor */
+        assert_int_equal(timing_commitment(json_object_get(f.head, "output"), f.blob, f.n_blob, &h, &e), 0);
+        assert_true(h != two.calls.v[i].commitment);
+        frame_free(&f);
+    }
+    assert_int_equal(distinct, two.calls.n - 1);
+    measure_calls_free(&cold);
+    measure_calls_free(&warm);
+    timed_calls_free(&one.calls);
+    timed_calls_free(&two.calls);
+    child_kill(a);
+    child_kill(b);
+    child_free(a);
+    child_free(b);
+}
+
+static void test_who_failed_is_said(void **state)
+{
+    struct child *a = side(TASK("return x + 1"), 8);
+    struct child *b = side(TASK("return x if x[0] == 1 else x.missing"), 8);
+    struct child *c = side(TASK("import os; return x if x[0] == 1 else os._exit(3)"), 8);
+    struct child *d = side(TASK("import os; return x if x[0] == 1 else (os.write(3, b'MCTD' * 12), x)[1]"), 8);
+    struct child *bad[] = {b, c, d};
+    static const enum frame_fault want[] = {FRAME_OK, FRAME_CLOSED, FRAME_BAD};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60};
+        struct measure_side two = {.fd = bad[i]->fd, .which = "eager", .timeout_s = 60};
+        struct measure_plan plan = {.calls = 5};
+        struct measure_fault fault;
+        struct err e = ERR_INIT;
+
+        assert_int_equal(measure_pair(&one, &two, &plan, &fault, &e), -1);
+        assert_ptr_equal(fault.side, &two);
+        if (fault.frame != want[i])
+            fail_msg("%d: %s, %s", i, frame_fault_name(fault.frame), e.msg);
+        assert_true(!!fault.error == (i == 0));
+        if (fault.error)
+            assert_string_equal(json_str(fault.error, "type", ""), "AttributeError");
+        json_decref(fault.error);
+        timed_calls_free(&one.calls);
+        timed_calls_free(&two.calls);
+        child_kill(bad[i]);
+        child_free(bad[i]);
+    }
+    child_kill(a);
+    child_free(a);
+}
+
+/* ---- who holds the device ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    int sharing, most_sharing, alone;
+    bool broken;
+} seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *holder(void *arg)
+{
+    bool alone = arg != NULL;
+
+    for (int i = 0; i < 20; i++) {
+        struct hold h = {0};
+        struct err e = ERR_INIT;
+
+        if (hold_take("test", alone, &h, &e) < 0)
+            return (void *)1;
+        pthread_mutex_lock(&seen.lock);
+        seen.alone += alone;
+        seen.sharing += !alone;
+        seen.most_sharing = seen.sharing > seen.most_sharing ? seen.sharing : seen.most_sharing;
+        seen.broken |= seen.alone > 1 || (seen.alone && seen.sharing);
+        pthread_mutex_unlock(&seen.lock);
+        usleep(1000);
+        pthread_mutex_lock(&seen.lock);
+        seen.alone -= alone;
+        seen.sharing -= !alone;
+        pthread_mutex_unlock(&seen.lock);
+        hold_drop(&h);
+    }
+    return NULL;
+}
+
+static void test_hold(void **state)
+{
+    pthread_t t[6];
+    void *failed;
+
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, holder, i < 2 ? &seen : NULL), 0);
+    for (int i = 0; i < 6; i++) {
+        pthread_join(t[i], &failed);
+        assert_null(failed);
+    }
+    assert_false(seen.broken);
+    assert_true(seen.most_sharing > 1); /* sharers do share */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
+        cmocka_unit_test(test_who_failed_is_said),
+    };
+
+    return cmocka_run_group_tests(tests, start, stop);
+}
