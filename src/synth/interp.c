@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "task/trivial.h"
 
 const char *const regime_names[N_REGIMES] = {"normal", "uniform", "signed", "large", "structured"};
 
@@ -331,34 +332,35 @@ static bool well_conditioned(const struct graph *g, struct tensor *in, const str
     return ok;
 }
 
-static void fill(struct tensor *t, double value)
+#define BATTERY_TOLERANCE 1e-2
+
+static bool judge(enum trivial k, const double *got, void *ctx)
 {
-    for (size_t i = 0; i < t->n; i++)
-        t->v[i] = value;
+    const struct tensor *want = ctx;
+    struct tensor t = *want;
+
+    (void)k;
+    t.v = (double *)got;
+    return passes(want, &t, BATTERY_TOLERANCE);
 }
 
-struct battery {
-    bool zeros, ones, constant, input, dropped[GRAPH_NODES]; /* still passing in every regime so far */
+struct null_run {
+    struct battery trivial;
+    bool dropped[GRAPH_NODES]; /* still passing without this node in every regime so far */
 };
 
-static void run_battery(const struct graph *g, const struct tensor *in, const struct tensor *want, struct battery *b)
+static void run_battery(const struct graph *g, const struct tensor *in, struct tensor *want, struct null_run *b)
 {
-    const double tolerance = 1e-2;
-    struct tensor t = tensor_new(want->dims[0], want->dims[1], want->rank);
+    struct trivial_case c = {want->v, want->n, in[0].n == want->n ? in[0].v : NULL, NULL};
+    struct tensor t;
 
-    b->zeros &= passes(want, &t, tolerance);
-    fill(&t, want->v[0]);
-    b->constant &= want->n > 1 && passes(want, &t, tolerance);
-    fill(&t, 1);
-    b->ones &= passes(want, &t, tolerance);
-    b->input &= passes(want, &in[0], tolerance);
-    interp_free(&t, 1);
+    battery_run(&b->trivial, &c, judge, want);
     for (int i = 0; i < g->n; i++) {
         if (!b->dropped[i] || interp_run(g, in, i, &t) < 0) {
             b->dropped[i] = false;
             continue;
         }
-        b->dropped[i] = passes(want, &t, tolerance);
+        b->dropped[i] = passes(want, &t, BATTERY_TOLERANCE);
         interp_free(&t, 1);
     }
 }
@@ -370,10 +372,12 @@ static bool refuse(char why[64], const char *reason, const char *name)
     return false;
 }
 
-static bool battery_verdict(const struct graph *g, const struct battery *b, char why[64])
+static bool battery_verdict(const struct graph *g, const struct null_run *b, char why[64])
 {
-    if (b->zeros || b->ones || b->constant || b->input)
-        return refuse(why, b->zeros ? "zeros pass" : b->input ? "the input passes" : "a constant passes", "");
+    bool zeros = battery_passed(&b->trivial, TRIVIAL_ZEROS), input = battery_passed(&b->trivial, TRIVIAL_INPUT);
+
+    if (zeros || input || battery_passed(&b->trivial, TRIVIAL_ONES) || battery_passed(&b->trivial, TRIVIAL_CONSTANT))
+        return refuse(why, zeros ? "zeros pass" : input ? "the input passes" : "a constant passes", "");
     for (int i = 0; i < g->n; i++)
         if (b->dropped[i])
             return refuse(why, "passes without ", g->node[i].op->name);
@@ -382,7 +386,7 @@ static bool battery_verdict(const struct graph *g, const struct battery *b, char
 
 bool interp_worthwhile(const struct graph *g, char why[64])
 {
-    struct battery b = {true, true, true, true, {0}};
+    struct null_run b = {0};
     struct tensor in[GRAPH_INPUTS], want;
     bool finite = true, stable = true;
     struct rng r;
