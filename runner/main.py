@@ -25,6 +25,7 @@ ROLES = {  # role -> (module, function called with the child's socket and the sp
     "reference": ("reference", "serve"),
     "baseline": ("baseline", "serve"),
     "shrink": ("shrink", "serve"),
+    "lint": ("lint", "serve"),
     "selftest": ("selftest", "serve"),
 }
 

@@ -6,6 +6,7 @@ Request {"op":"task","source","name","protocol":"strict"|"kernelbench","params":
 {"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is {"tree","at","nbytes"}: a value tree
 whose tensors' offsets count from blob[at].
 """
+import contextlib
 import copy
 import hashlib
 import linecache
@@ -241,12 +242,12 @@ class Variant:
 # Running --------------------------------------------------------------------------------------------------------------
 
 
-def run(model, inputs, seed=0):
-    """forward on copies of the inputs, on a copy of the model: no state survives."""
+def run(model, inputs, seed=0, around=None):
+    """forward on copies of the inputs, on a copy of the model: no state survives. around: a context for forward alone."""
     m = copy.deepcopy(model)
     given = values.map_tensors(inputs, clone)
     seed_all(seed)
-    with torch.no_grad():
+    with torch.no_grad(), around or contextlib.nullcontext():
         return m(*given), given
 
 

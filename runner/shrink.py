@@ -44,9 +44,13 @@ def numels(source, device):
     return [t.numel() for t in tensors]
 
 
+BATCH = re.compile(r"batch|^b$|^bs$|^n_?samples$")  # what a reduction rarely runs over
+
+
 class Shrinker:
-    def __init__(self, source, limit):
-        self.source, self.limit = source, limit
+    def __init__(self, source, limit, first=None):
+        """first: a pattern; sizes whose name has it are made small before any other is touched."""
+        self.source, self.limit, self.first = source, limit, first
         self.knobs = [k for k in sizes.knobs_of(source) if is_size(k)]
         self.device = "meta"
         try:
@@ -81,7 +85,7 @@ class Shrinker:
 
     def step(self):
         movable = [k for k in self.knobs if not k.stuck and k.value > FLOOR]
-        for k in sorted(movable, key=lambda k: -k.value):
+        for k in sorted(movable, key=lambda k: (not (self.first and self.first.search(k.name.lower())), -k.value)):
             if self.attempt([k]):
                 return True
             k.stuck = True

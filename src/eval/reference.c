@@ -18,7 +18,7 @@
 
 /* ---- a frame becomes a reference ---- */
 
-static int section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e)
+int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e)
 {
     int64_t at = json_i64(s, "at", -1), n = json_i64(s, "nbytes", -1);
 
@@ -35,10 +35,25 @@ int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret,
     ret->noise = json_object_get(d, "noise");
     ret->mutates = json_object_get(d, "mutates");
     ret->aliases = json_object_get(d, "aliases");
-    if (section_parse(f, json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
-        section_parse(f, json_object_get(d, "eager"), &ret->eager, e) < 0)
+    if (ref_section_parse(f, json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
+        ref_section_parse(f, json_object_get(d, "eager"), &ret->eager, e) < 0)
         return -1;
-    return section_parse(f, json_object_get(d, "oracle"), &ret->oracle, e);
+    return ref_section_parse(f, json_object_get(d, "oracle"), &ret->oracle, e);
+}
+
+struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own)
+{
+    const json_t *row = json_array_get(d->noise, tensor);
+    struct noise n = {json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")),
+                      json_num_value(json_object_get(row, "max_abs")), json_num_value(json_object_get(row, "fan_in"))};
+    enum dtype dtype = DT_F32;
+
+    dt_parse(json_str(row, "dtype", "float32"), &dtype);
+    if (strcmp(protocol, "strict"))
+        return tolerance_kernelbench(dtype);
+    if (own && dt_is_float(dtype))
+        return (struct tolerance){.abs = json_f64(own, "abs", 0), .rel = json_f64(own, "rel", 0), .usable = true};
+    return tolerance_strict(dtype, &n);
 }
 
 static int reference_parse(struct reference *r, struct err *e)
@@ -58,9 +73,9 @@ static int reference_parse(struct reference *r, struct err *e)
     for (size_t i = 0; i < r->n_draws; i++)
         if (ref_draw_parse(&r->f, json_array_get(draws, i), &r->draws[i], e) < 0)
             return -1;
-    if (section_parse(&r->f, json_object_get(h, "init"), &r->init, e) < 0)
+    if (ref_section_parse(&r->f, json_object_get(h, "init"), &r->init, e) < 0)
         return -1;
-    return section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e);
+    return ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e);
 }
 
 static void reference_free(struct reference *r)

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "eval/tensor.h"
+#include "eval/tolerance.h"
 #include "proc/frame.h"
 #include "task/task.h"
 
@@ -52,8 +53,11 @@ struct reference_list {
  * task as written. ERR_INPUT: the task or its sidecar is at fault. */
 int reference_get(struct eval *ev, const struct task *t, const struct eval_options *o, const char *params, int variant,
                   struct reference **ret, struct err *e);
-/* One draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
+/* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
+int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);
+/* How far output 'tensor' of a draw may be from expected. own: a sidecar's {"abs","rel"} for floating outputs, or NULL. */
+struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);
 

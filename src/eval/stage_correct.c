@@ -178,22 +178,6 @@ static json_t *worst_json(const struct ref_draw *d, const char *path, const stru
     return w;
 }
 
-static struct tolerance tolerance_for(const struct job *j, const struct ref_draw *d, size_t tensor_index)
-{
-    const json_t *own = task_setting(j->task, j->variant, "tolerance");
-    const json_t *row = json_array_get(d->noise, tensor_index);
-    struct noise n = {json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")),
-                      json_num_value(json_object_get(row, "max_abs")), json_num_value(json_object_get(row, "fan_in"))};
-    enum dtype dtype = DT_F32;
-
-    dt_parse(json_str(row, "dtype", "float32"), &dtype);
-    if (strcmp(j->opt->protocol, "strict"))
-        return tolerance_kernelbench(dtype);
-    if (own && dt_is_float(dtype))
-        return (struct tolerance){.abs = json_f64(own, "abs", 0), .rel = json_f64(own, "rel", 0), .usable = true};
-    return tolerance_strict(dtype, &n);
-}
-
 static int compare_scalar(const json_t *want, const json_t *got, struct comparison *c)
 {
     double a = json_is_number(want) ? json_number_value(want) : NAN, b = json_is_number(got) ? json_number_value(got) : NAN;
@@ -212,7 +196,7 @@ static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves
 
     if (!tree_is_tensor(l[0].v[i].node))
         return compare_scalar(l[0].v[i].node, l[2].v[i].node, c);
-    *tol = tolerance_for(j, d, tensor_index);
+    *tol = ref_tolerance(d, tensor_index, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
     if (tensor_parse(l[0].v[i].node, (const uint8_t *)d->eager.bytes, d->eager.n, &eager, e) < 0 ||
         tensor_parse(l[1].v[i].node, (const uint8_t *)d->oracle.bytes, d->oracle.n, &oracle, e) < 0)
         return false;

@@ -92,6 +92,67 @@ double tensor_at(const struct tensor *t, int64_t i)
     }
 }
 
+static uint16_t half_bits(double v)
+{
+    uint16_t sign = signbit(v) ? 0x8000 : 0;
+    double a = fabs(v), m;
+    int e;
+
+    if (isnan(v))
+        return 0x7e00;
+    if (a >= 65520)
+        return (uint16_t)(sign | 0x7c00);
+    if (a < 0x1p-14)
+        return (uint16_t)(sign | (uint16_t)nearbyint(ldexp(a, 24)));
+    e = ilogb(a);
+    m = nearbyint(ldexp(a, 10 - e)); /* 1024..2048; 2048 carries into the exponent by itself */
+    return (uint16_t)(sign | (uint16_t)(((e + 15) << 10) + (int)m - 1024));
+}
+
+static uint16_t bf16_bits(double v)
+{
+    float f = (float)v;
+    uint32_t bits;
+
+    memcpy(&bits, &f, sizeof bits);
+    if (isnan(v))
+        return 0x7fc0;
+    return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+static int64_t int_value(enum dtype d, double v)
+{
+    static const double low[] = {0, 0, -0x1p7, -0x1p15, -0x1p31, -0x1p63}, high[] = {1, 255, 0x1p7, 0x1p15, 0x1p31, 0x1p63};
+    bool bits = d == DT_BOOL || d == DT_U8;
+
+    if (isnan(v))
+        return 0;
+    v = nearbyint(v);
+    if (v <= low[d])
+        return d == DT_I64 ? INT64_MIN : (int64_t)low[d];
+    if (v >= high[d])
+        return bits ? (int64_t)high[d] : d == DT_I64 ? INT64_MAX : (int64_t)high[d] - 1;
+    return (int64_t)v;
+}
+
+void tensor_put(enum dtype dtype, uint8_t *data, int64_t i, double v)
+{
+    uint8_t *p = data + (size_t)i * dt_size(dtype);
+    uint16_t h;
+    float f = (float)v;
+    int64_t w;
+
+    switch (dtype) {
+    case DT_F16: h = half_bits(v), memcpy(p, &h, 2); break;
+    case DT_BF16: h = bf16_bits(v), memcpy(p, &h, 2); break;
+    case DT_C64:
+    case DT_F32: memcpy(p, &f, 4); break;
+    case DT_C128:
+    case DT_F64: memcpy(p, &v, 8); break;
+    default: w = int_value(dtype, v), memcpy(p, &w, dt_size(dtype)); break; /* little endian */
+    }
+}
+
 void tensor_shape_text(const struct tensor *t, char *out, size_t n)
 {
     size_t k = (size_t)snprintf(out, n, "(");

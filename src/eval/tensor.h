@@ -24,6 +24,8 @@ struct tensor {
 /* Describes one {"t":"tensor"} node over its blob; ERR_INPUT if shape, size and offset do not fit together. */
 int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct tensor *ret, struct err *e);
 double tensor_at(const struct tensor *t, int64_t i); /* element i as a double; i64 beyond 2^53 rounds */
+/* Writes element i of contiguous data of this dtype: floats to nearest even, integers rounded and clamped. */
+void tensor_put(enum dtype dtype, uint8_t *data, int64_t i, double v);
 int64_t tensor_int_at(const struct tensor *t, int64_t i); /* integer and boolean dtypes only */
 void tensor_shape_text(const struct tensor *t, char *out, size_t n); /* "(16, 37)" */
 
