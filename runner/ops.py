@@ -21,6 +21,13 @@ PLUMBING = {"contiguous", "clone", "detach", "detach_", "to", "type", "float", "
             "randn_like", "new_zeros", "new_ones", "new_empty", "new_full", "permute", "transpose", "t", "movedim", "unflatten"}
 
 
+def uncompiled(f):
+    """torch wraps __torch_dispatch__ so that its compiler stays out, and imports the compiler for that (0.9 s of every
+    process); nothing is compiled here, so f may stand for its own wrapping."""
+    setattr(f, "__dynamo_disable", f)
+    return f
+
+
 def name_of(func):
     return func._schema.name if hasattr(func, "_schema") else str(func)
 
@@ -32,6 +39,7 @@ class Watch(TorchDispatchMode):
         super().__init__()
         self.see = see
 
+    @uncompiled
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         self.see(name_of(func), out)
@@ -68,6 +76,7 @@ class Tf32(TorchDispatchMode):
         super().__init__()
         self.matmul, self.hits = matmul, {}
 
+    @uncompiled
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = name_of(func)
         which = ROUNDED.get(name, ()) if self.matmul or name in CONVOLUTIONS else ()

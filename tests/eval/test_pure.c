@@ -282,6 +282,39 @@ static void test_half_values(void **state)
     assert_true(tensor_at(&t, 0) == 1 && tensor_at(&t, 1) == -5);
 }
 
+/* Every half and bfloat16 survives the way to a double and back; values between go to the nearer, ties to even. */
+static void test_tensor_put(void **state)
+{
+    static const enum dtype kinds[] = {DT_F16, DT_BF16};
+    uint8_t bytes[16];
+
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        for (uint32_t h = 0; h < 65536; h++) {
+            uint16_t in = (uint16_t)h, out;
+            struct tensor t = {.dtype = kinds[k], .n = 1, .data = (const uint8_t *)&in};
+            double v = tensor_at(&t, 0);
+
+            tensor_put(kinds[k], (uint8_t *)&out, 0, v);
+            if (isnan(v) ? (t.data = (const uint8_t *)&out, !isnan(tensor_at(&t, 0))) : in != out)
+                fail_msg("%s %04x became %04x", dt_name(kinds[k]), in, out);
+        }
+    struct {
+        enum dtype dtype;
+        double v, want;
+    } rows[] = {{DT_F16, 1 + 0x1p-11, 1},          {DT_F16, 1 + 3 * 0x1p-11, 1 + 0x1p-9}, {DT_F16, 65519, 65504},
+                {DT_F16, 65520, INFINITY},         {DT_F16, 0x1p-26, 0},                  {DT_F16, 2047.7, 2048},
+                {DT_BF16, 1 + 0x1p-8, 1},          {DT_BF16, 1 + 3 * 0x1p-8, 1 + 0x1p-6}, {DT_I8, 300, 127},
+                {DT_I8, -300, -128},               {DT_U8, -3, 0},                        {DT_BOOL, 0.6, 1},
+                {DT_I32, 2.5, 2},                  {DT_I64, -7, -7},                      {DT_F32, 0.1, 0.1f}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tensor t = {.dtype = rows[i].dtype, .n = 1, .data = bytes};
+        tensor_put(rows[i].dtype, bytes, 0, rows[i].v);
+        if (tensor_at(&t, 0) != rows[i].want)
+            fail_msg("%s %.17g became %.17g", dt_name(rows[i].dtype), rows[i].v, tensor_at(&t, 0));
+    }
+}
+
 static void test_tensor_parse_hostile(void **state)
 {
     static const char *const bad[] = {
@@ -463,7 +496,7 @@ int main(void)
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),
-        cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_legality_lists),
+        cmocka_unit_test(test_tensor_put), cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_legality_lists),
         cmocka_unit_test(test_legality_line), cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_feedback_is_bounded), cmocka_unit_test(test_feedback_says),
         cmocka_unit_test(test_feedback_speed),
