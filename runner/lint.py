@@ -287,7 +287,8 @@ def serve(sock, args):
         try:
             head = {"op": "done", "facts": Lint(req, sock).run()}
         except reference.Refused as e:
-            head = {"op": "failed", "type": "refused", "message": str(e), "line": None, "text": ""}
+            kind = "too_large" if isinstance(e, reference.TooLarge) else "refused"
+            head = {"op": "failed", "type": kind, "message": str(e), "line": None, "text": ""}
         except Exception as e:
             head = dict(values.describe_error(e, reference.FILE, req["source"]), op="failed")
         frame.send(sock, reference.scrub(head))

@@ -31,6 +31,10 @@ class Refused(Exception):
     """The task cannot be judged; the message says why and what to do."""
 
 
+class TooLarge(Refused):
+    """The task is larger than asked for, and that is all."""
+
+
 class Skip(Exception):
     """This regime does not apply to this task; the message is recorded."""
 
@@ -357,7 +361,7 @@ class Task:
     def check_size(self, what, tensors):
         n = max([t.numel() for t in tensors] + [0])
         if n > self.limit:
-            raise Refused(f"{what} has {n} elements, the limit is {self.limit}; make the task smaller with "
+            raise TooLarge(f"{what} has {n} elements, the limit is {self.limit}; make the task smaller with "
                           f"'musacoder shrink TASK --max-elements N', or raise --max-elements")
 
     def section(self, tree):

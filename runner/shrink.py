@@ -29,13 +29,20 @@ def is_size(k):
     return k.value >= SMALLEST and (k.value >= SURELY_A_SIZE or not NOT_A_SIZE.search(k.name.split("[")[0].lower()))
 
 
-def numels(source, device):
-    """Elements of every tensor of the task: inputs, parameters, outputs."""
+def lonely_groups(model):
+    """Group norms whose groups are single channels: on vectors they compute nothing but their bias."""
+    return sum(isinstance(m, torch.nn.GroupNorm) and m.num_groups == m.num_channels for m in model.modules())
+
+
+def numels(source, device, lonely=None):
+    """Elements of every tensor of the task: inputs, parameters, outputs. lonely: as many lonely groups are fine."""
     with torch.device(device), torch.no_grad():
         task = reference.load(source)
         reference.seed_all(0)
         init = task.get_init_inputs()
         model = reference.construct(task, init, 0)
+        if lonely is not None and lonely_groups(model) > lonely:
+            raise RuntimeError("a group norm would be left with one channel per group")
         inputs = reference.task_draw(task, 0)
         out = model(*inputs)
     tensors = values.leaves(inputs) + list(model.parameters()) + list(model.buffers()) + values.leaves(out)
@@ -52,16 +59,19 @@ class Shrinker:
         """first: a pattern; sizes whose name has it are made small before any other is touched."""
         self.source, self.limit, self.first = source, limit, first
         self.knobs = [k for k in sizes.knobs_of(source) if is_size(k)]
-        self.device = "meta"
+        self.device, self.lonely = "meta", None
         try:
             self.now = self.measure()
         except Exception:
             self.device = "cpu"
             self.now = self.measure()
+        with torch.device(self.device):
+            task = reference.load(source)
+            self.lonely = lonely_groups(reference.construct(task, task.get_init_inputs(), 0))
         self.before = max(self.now, default=0)
 
     def measure(self):
-        return numels(sizes.rewrite(self.source, self.knobs), self.device)
+        return numels(sizes.rewrite(self.source, self.knobs), self.device, self.lonely)
 
     def cost(self, all_sizes):
         """What has to come down: the excess of all tensors that are too large."""
@@ -95,18 +105,21 @@ class Shrinker:
                 by_value.setdefault(k.value, []).append(k)
         if any(len(g) > 1 and self.attempt(g) for _, g in sorted(by_value.items(), reverse=True)):
             return True
+        pairs = [(a, b) for i, a in enumerate(self.knobs) for b in self.knobs[i + 1:] if a.value > FLOOR and b.value > FLOOR]
+        if any(self.attempt([a, b]) for a, b in sorted(pairs, key=lambda p: -p[0].value - p[1].value)):
+            return True
         return any(self.attempt([k], 3, 4) for k in sorted(self.knobs, key=lambda k: -k.value) if k.value > FLOOR)
 
     def run(self):
         while max(self.now, default=0) > self.limit:
             if not self.step():
-                raise reference.Refused(
+                raise reference.TooLarge(
                     f"the task cannot be made smaller than {max(self.now)} elements by its module-level sizes"
                     + ("" if self.knobs else ": it has none") + "; raise --max-elements or edit it by hand")
         out = sizes.rewrite(self.source, self.knobs)
         largest = max(numels(out, "cpu"), default=0)
         if largest > self.limit:
-            raise reference.Refused(f"the shrunk task still has a tensor of {largest} elements")
+            raise reference.TooLarge(f"the shrunk task still has a tensor of {largest} elements")
         changes = [{"name": k.name, "line": k.line, "from": k.original, "to": k.value} for k in self.knobs
                    if k.value != k.original]
         return {"ok": True, "source": out, "changes": changes, "largest": largest, "before": self.before}

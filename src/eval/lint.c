@@ -278,7 +278,9 @@ static void broken(const struct lint_state *s, const json_t *head, json_t *findi
 
     if (line > 0)
         json_object_set_new(evidence, "line", json_integer(line));
-    if (!strcmp(type, "refused"))
+    if (!strcmp(type, "too_large"))
+        lint_add(s, findings, "not_judged", evidence, "%.600s", json_str(head, "message", ""));
+    else if (!strcmp(type, "refused"))
         lint_add(s, findings, "broken", evidence, "%.600s", json_str(head, "message", ""));
     else
         lint_add(s, findings, "broken", evidence, "it raises %s: %.500s", type, json_str(head, "message", ""));
@@ -314,7 +316,7 @@ static int talk(struct lint_state *s, struct child *c, json_t *findings, struct 
             return rc;
     }
     if (fault == FRAME_LATE || fault == FRAME_CLOSED) {
-        lint_add(s, findings, "broken", NULL, fault == FRAME_LATE ? "it does not finish in %.0f s with --max-elements %lld"
+        lint_add(s, findings, "not_judged", NULL, fault == FRAME_LATE ? "it does not finish in %.0f s with --max-elements %lld"
                  : "its process died within %.0f s with --max-elements %lld (out of memory?)", s->o->timeout_s,
                  (long long)s->o->max_elements);
         return 0;

@@ -15,6 +15,7 @@
 
 const struct lint_rule lint_rules[] = {
     {"broken", "the task does not run", "repair it; 'musacoder eval' refuses it too"},
+    {"not_judged", "the task could not be judged within the limits", "raise --max-elements or --timeout"},
     {"zero_output", "the output is 0 on all inputs, by construction",
      "change the task: whoever returns zeros solves it, at any speed"},
     {"constant_output", "the output is one value everywhere", "change the task so that elements differ"},

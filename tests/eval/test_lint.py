@@ -60,13 +60,14 @@ TASKS = {
     "bytes": (task("return x + 1", "[torch.rand(batch_size, 65536)]", sizes="batch_size = 10000\n"),
               [("byte_offset_overflow", "2621440000 bytes")], ["index_overflow", "too_large"]),
     "broken": (task("return x @ x"), [("broken", "RuntimeError")], []),
+    "rigid": (task("return x.cumsum(1)", "[torch.rand(500, 500)]"), [("not_judged", "cannot be made smaller than 250000")], []),
     "loose": (task("return torch.tanh(x)", "[torch.randn(16, 24)]"), [("trivial_output", "zeros would pass (strict)")], []),
 }
 SIDECARS = {"loose": "tolerance: {abs: 2}\nvariants: [{name: half, dtype: float16, tolerance: {abs: 0.001, rel: 0.01}}]\n"}
 
 
 def run(*args):
-    return subprocess.run([EXE, "lint", *args], capture_output=True, text=True, timeout=280)
+    return subprocess.run([EXE, "lint", *args], capture_output=True, text=True, timeout=900)
 
 
 class Rules(unittest.TestCase):
@@ -176,6 +177,14 @@ class Parts(unittest.TestCase):
         self.assertEqual((f["elements"], f["elements_of"]), (300000000, "input 0"))
         self.assertEqual(f["total_bytes"], 4 * (300000000 + 2100 + 7000000))
         self.assertIsNone(lint.full_size(task("return x.numpy()")))
+
+    def test_groups_keep_two_channels(self):
+        """A group norm over single values is its bias: making a task smaller must not make it trivial."""
+        src = task("return self.n(self.fc(x))", "[torch.rand(4, width)]",
+                   "self.fc = nn.Linear(width, width); self.n = nn.GroupNorm(groups, width)", "width = 4096\ngroups = 256\n")
+        new = {c["name"]: c["to"] for c in shrink.Shrinker(src, 4096).run()["changes"]}
+        self.assertLess(new["groups"], new["width"])
+        self.assertEqual(new["width"] % new["groups"], 0)
 
     def test_batch_goes_first(self):
         src = task("return x.sum(1)", "[torch.rand(batch, width)]", sizes="batch = 512\nwidth = 1024\n")
