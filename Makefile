@@ -113,6 +113,11 @@ $(B)/lab/%: lab/%.c $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
 
+## make bench-device the judge's GPU kernels against the device's copy bandwidth (needs a GPU)
+.PHONY: bench-device
+bench-device: all $(B)/lab/bench_device
+	$(B)/lab/bench_device
+
 ## make bench-nn     training and sampling against the machine's matrix product, and against PyTorch where it is found
 BENCH_PYTHON ?= $(or $(MUSACODER_PYTHON),$(wildcard $(HOME)/.local/share/musacoder/venv/bin/python),python3)
 .PHONY: bench-nn
@@ -133,6 +138,7 @@ $(B)/lib/libjail.so: $(JAILSRC)
 	$(JAILCC) -fPIC -shared -o $@ $(filter %.c,$^) -lseccomp -ldl
 all: $(B)/lib/mcjail $(B)/lib/libjail.so
 $(B)/lib/mcjail $(B)/lib/libjail.so: $(wildcard src/proc/*.h src/base/*.h)
+$(GPUTESTS): CPPFLAGS += $(addprefix -I,$(wildcard $(patsubst %/bin/nvcc,%/include,$(NVCC))))
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
 
 # Installation and tests. Targets that install call make again: what pkg-config says is read when a Makefile is read.

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "device/device.h"
 #include "proc/jail.h"
 #include "proc/proc.h"
 
@@ -140,14 +141,72 @@ static void check_machine(struct report *r)
     free(text);
 }
 
+/* Hands a buffer to itself through a descriptor, as the judge and a candidate's process do. */
+static int try_shared(struct device *d, struct err *e)
+{
+    struct device_buf a, b;
+    int fd, rc;
+
+    if (device_alloc(d, 1 << 20, DEVICE_SHARED, &a, e) < 0)
+        return -1;
+    rc = device_export(&a, &fd, e);
+    if (rc == 0) {
+        rc = device_import(d, fd, DEVICE_SHARED, a.size, a.capacity, &b, e);
+        close(fd);
+        if (rc == 0)
+            device_free(&b);
+    }
+    device_free(&a);
+    return rc;
+}
+
+static void check_kernels(struct report *r, const struct device_info *i, struct device *d)
+{
+    char *text = device_has_kernels(d) ? xasprintf("judge.fatbin loads on device %d", i->index)
+                                       : xasprintf("no judge.fatbin in the build folder");
+
+    add(r, "kernels", device_has_kernels(d) ? GOOD : NOTE, text, "'cuda' needs them: install the CUDA toolkit (nvcc), then run 'make'");
+    free(text);
+}
+
+/* What 'cuda' stands on, tried on one device: context, the judge's kernels, memory as file descriptors. */
+static void check_device(struct report *r, const struct device_info *i)
+{
+    struct err e = ERR_INIT;
+    struct device *d;
+    char *text;
+
+    text = xasprintf("%d: %s, cc %d.%d, %.1f GB, %d multiprocessors, %.0f GB/s; driver %s (CUDA %d.%d)", i->index, i->name,
+                     i->cc / 10, i->cc % 10, (double)i->memory / 1e9, i->sm_count, i->memory_gbs,
+                     i->driver_version[0] ? i->driver_version : "of unknown version", i->driver / 1000, i->driver % 1000 / 10);
+    add(r, "gpu", GOOD, text, NULL);
+    free(text);
+    if (device_open("cuda", i->index, &d, &e) < 0) {
+        add(r, "context", NOTE, e.msg, "'cuda' cannot use this device; 'sim' needs none");
+        return;
+    }
+    check_kernels(r, i, d);
+    if (try_shared(d, &e) == 0)
+        add(r, "shared", GOOD, "device memory travels between processes as file descriptors", NULL);
+    else
+        add(r, "shared", NOTE, e.msg, "buffers of candidates go through pinned host memory instead: slower, no less safe");
+    device_close(d);
+}
+
 static void check_gpu(struct report *r)
 {
-    char *nvcc = first_line("nvcc", "--version", NULL), *gpu = first_line("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader");
+    char *nvcc = first_line("nvcc", "--version", NULL);
+    struct device_info *all = NULL;
+    struct err e = ERR_INIT;
+    int n = 0;
 
-    add(r, "gpu", gpu ? GOOD : NOTE, gpu ? gpu : "no NVIDIA GPU", "none is needed: 'sim' runs candidates on the CPU");
     add(r, "nvcc", nvcc ? GOOD : NOTE, nvcc ? nvcc : "no CUDA compiler", "none is needed for 'sim'");
+    if (device_list("cuda", &all, &n, &e) < 0)
+        add(r, "gpu", NOTE, e.msg, "none is needed: 'sim' runs candidates on the CPU");
+    for (int i = 0; i < n; i++)
+        check_device(r, &all[i]);
+    free(all);
     free(nvcc);
-    free(gpu);
 }
 
 static void print_table(const json_t *checks)

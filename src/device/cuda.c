@@ -21,15 +21,17 @@ struct cuda {
     drv_function kernels[K_COUNT];
 };
 
-/* Errors after which the context answers nothing else: faults of kernels, and a device that is gone. */
-static bool sticky(int code)
+/* Errors after which the context answers nothing else: faults of kernels, and a device that is gone. "Unknown" is either:
+ * then the stream knows. */
+static void note_lost(struct device *d, int code)
 {
-    static const int codes[] = {4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999};
+    static const int sticky[] = {4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721};
+    struct cuda *g = d->self;
 
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (codes[i] == code)
-            return true;
-    return false;
+    for (size_t i = 0; i < sizeof sticky / sizeof sticky[0]; i++)
+        d->lost |= sticky[i] == code;
+    if (code == DRV_UNKNOWN)
+        d->lost |= !g->stream || g->c->StreamSync(g->stream) != 0;
 }
 
 /* Checks one driver call; 'what' is printf-like. */
@@ -39,7 +41,7 @@ static bool sticky(int code)
         if (code_)                                                                                                     \
             return fail((d), code_, e, __VA_ARGS__);                                                                   \
     } while (0)
-#define fail(d, code, e, ...) ((d)->lost |= sticky(code), drv_fail(((struct cuda *)(d)->self)->c, code, e, __VA_ARGS__))
+#define fail(d, code, e, ...) (note_lost(d, code), drv_fail(((struct cuda *)(d)->self)->c, code, e, __VA_ARGS__))
 
 static struct cuda *enter(struct device *d, struct err *e)
 {

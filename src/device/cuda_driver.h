@@ -35,7 +35,7 @@ struct drv_access {
 };
 
 enum {
-    DRV_OUT_OF_MEMORY = 2,
+    DRV_UNKNOWN = 999,
     DRV_ATTR_WARP_SIZE = 10,
     DRV_ATTR_CLOCK_KHZ = 13,
     DRV_ATTR_SM_COUNT = 16,

@@ -1,6 +1,6 @@
 /* element.h - the arithmetic of one element, the same text for the GPU's kernels and for the host backend, so that both
  * give the same bits: how an element is read, when it is right, what a wrong one adds to the tally, what a fill writes.
- * Compiled without fused multiply-add on both sides. Plain C11 and CUDA C++. */
+ * Compiled without contraction to fused multiply-add on both sides. Plain C11 and CUDA C++. */
 #ifndef MC_DEVICE_ELEMENT_H
 #define MC_DEVICE_ELEMENT_H
 
@@ -297,17 +297,18 @@ EL_FN double el_uniform_f64(uint32_t hi, uint32_t lo)
 }
 
 /* -log(y) for 0 < y <= 1 and normal: y = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), log(1 + f) = f p(f), p our own
- * Chebyshev fit of degree 8 (error 1e-8). Only operations that IEEE 754 rounds: every device gives the same bits. */
-#define EL_LOG1P_OVER_F(real)                                                                                          \
+ * Chebyshev fit of degree 8 (error 1e-8). Only operations that IEEE 754 rounds, fused where it says fma and nowhere else:
+ * every device gives the same bits. */
+#define EL_LOG1P_OVER_F(real, fma_)                                                                                    \
     p = (real)0.0874394535;                                                                                            \
-    p = (real)-0.143773306 + p * f;                                                                                    \
-    p = (real)0.149490955 + p * f;                                                                                     \
-    p = (real)-0.16560696 + p * f;                                                                                     \
-    p = (real)0.199569775 + p * f;                                                                                     \
-    p = (real)-0.250021535 + p * f;                                                                                    \
-    p = (real)0.333341833 + p * f;                                                                                     \
-    p = (real)-0.49999987 + p * f;                                                                                     \
-    p = (real)0.999999974 + p * f;
+    p = fma_(p, f, (real)-0.143773306);                                                                                \
+    p = fma_(p, f, (real)0.149490955);                                                                                 \
+    p = fma_(p, f, (real)-0.16560696);                                                                                 \
+    p = fma_(p, f, (real)0.199569775);                                                                                 \
+    p = fma_(p, f, (real)-0.250021535);                                                                                \
+    p = fma_(p, f, (real)0.333341833);                                                                                 \
+    p = fma_(p, f, (real)-0.49999987);                                                                                 \
+    p = fma_(p, f, (real)0.999999974);
 
 EL_FN float el_minus_log_f32(float y)
 {
@@ -315,8 +316,8 @@ EL_FN float el_minus_log_f32(float y)
     int e = (int32_t)(b - 0x3f3504f3u) >> 23;
     float f = el_bits_f32(b - ((uint32_t)e << 23)) - 1.0f, p;
 
-    EL_LOG1P_OVER_F(float)
-    return -((float)e * 0.693147181f + f * p);
+    EL_LOG1P_OVER_F(float, fmaf)
+    return -fmaf((float)e, 0.693147181f, f * p);
 }
 
 EL_FN double el_minus_log_f64(double y)
@@ -325,35 +326,35 @@ EL_FN double el_minus_log_f64(double y)
     int e = (int)((int64_t)(b - 0x3fe6a09e667f3bcdull) >> 52);
     double f = el_bits_f64(b - ((uint64_t)(int64_t)e << 52)) - 1.0, p;
 
-    EL_LOG1P_OVER_F(double)
-    return -((double)e * 0.6931471805599453 + f * p);
+    EL_LOG1P_OVER_F(double, fma)
+    return -fma((double)e, 0.6931471805599453, f * p);
 }
 
 /* The inverse of erf(x) / x as a polynomial in w = -log(1 - x^2): M. Giles, "Approximating the erfinv function", GPU
  * Computing Gems Jade, 2011, single precision (relative error about 3e-7, also where it is evaluated in double). */
-#define EL_ERFINV(real, w, tail_root)                                                                                  \
+#define EL_ERFINV(real, w, root_, fma_)                                                                                \
     if (w < (real)5) {                                                                                                 \
         w = w - (real)2.5;                                                                                             \
         p = (real)2.81022636e-08;                                                                                      \
-        p = (real)3.43273939e-07 + p * w;                                                                              \
-        p = (real)-3.5233877e-06 + p * w;                                                                              \
-        p = (real)-4.39150654e-06 + p * w;                                                                             \
-        p = (real)0.00021858087 + p * w;                                                                               \
-        p = (real)-0.00125372503 + p * w;                                                                              \
-        p = (real)-0.00417768164 + p * w;                                                                              \
-        p = (real)0.246640727 + p * w;                                                                                 \
-        p = (real)1.50140941 + p * w;                                                                                  \
+        p = fma_(p, w, (real)3.43273939e-07);                                                                          \
+        p = fma_(p, w, (real)-3.5233877e-06);                                                                          \
+        p = fma_(p, w, (real)-4.39150654e-06);                                                                         \
+        p = fma_(p, w, (real)0.00021858087);                                                                           \
+        p = fma_(p, w, (real)-0.00125372503);                                                                          \
+        p = fma_(p, w, (real)-0.00417768164);                                                                          \
+        p = fma_(p, w, (real)0.246640727);                                                                             \
+        p = fma_(p, w, (real)1.50140941);                                                                              \
     } else {                                                                                                           \
-        w = tail_root(w) - (real)3;                                                                                    \
+        w = root_(w) - (real)3;                                                                                        \
         p = (real)-0.000200214257;                                                                                     \
-        p = (real)0.000100950558 + p * w;                                                                              \
-        p = (real)0.00134934322 + p * w;                                                                               \
-        p = (real)-0.00367342844 + p * w;                                                                              \
-        p = (real)0.00573950773 + p * w;                                                                               \
-        p = (real)-0.0076224613 + p * w;                                                                               \
-        p = (real)0.00943887047 + p * w;                                                                               \
-        p = (real)1.00167406 + p * w;                                                                                  \
-        p = (real)2.83297682 + p * w;                                                                                  \
+        p = fma_(p, w, (real)0.000100950558);                                                                          \
+        p = fma_(p, w, (real)0.00134934322);                                                                           \
+        p = fma_(p, w, (real)-0.00367342844);                                                                          \
+        p = fma_(p, w, (real)0.00573950773);                                                                           \
+        p = fma_(p, w, (real)-0.0076224613);                                                                           \
+        p = fma_(p, w, (real)0.00943887047);                                                                           \
+        p = fma_(p, w, (real)1.00167406);                                                                              \
+        p = fma_(p, w, (real)2.83297682);                                                                              \
     }
 
 /* N(0,1) by inversion: the top bit is the sign, the rest q in (0, 1] the probability of a larger magnitude. */
@@ -361,7 +362,7 @@ EL_FN float el_normal_f32(uint32_t x)
 {
     float q = ((float)(x & 0x7fffffff) + 0.5f) * 0x1p-31f, w = el_minus_log_f32(q * (2.0f - q)), p, z;
 
-    EL_ERFINV(float, w, sqrtf)
+    EL_ERFINV(float, w, sqrtf, fmaf)
     z = 1.41421356f * (p * (1.0f - q));
     return x >> 31 ? -z : z;
 }
@@ -371,7 +372,7 @@ EL_FN double el_normal_f64(uint32_t hi, uint32_t lo)
     double q = ((double)((uint64_t)(hi & 0x7fffffff) << 21 | lo >> 11) + 0.5) * 0x1p-52;
     double w = el_minus_log_f64(q * (2.0 - q)), p, z;
 
-    EL_ERFINV(double, w, sqrt)
+    EL_ERFINV(double, w, sqrt, fma)
     z = 1.4142135623730951 * (p * (1.0 - q));
     return hi >> 31 ? -z : z;
 }
