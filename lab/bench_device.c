@@ -133,8 +133,8 @@ static void put(uint8_t *p, enum dtype t, int64_t i, double x)
         p[i] = (uint8_t)(x * 100);
 }
 
-/* Values in [1, 2) with relative noise 'wrong' times now and then; got is the oracle at its own precision. */
-static void draw(struct device_buf *b, enum dtype t, int64_t n, double wrong)
+/* Values in [1, 2), the same every time, with relative noise; a share 'wrong' of them is half as large again. */
+static void draw(struct device_buf *b, enum dtype t, int64_t n, double noise, double wrong)
 {
     uint8_t *raw = xcalloc((size_t)BLOCK, dt_size(t));
     size_t bytes = (size_t)n * dt_size(t), have = (size_t)BLOCK * dt_size(t);
@@ -143,7 +143,7 @@ static void draw(struct device_buf *b, enum dtype t, int64_t n, double wrong)
     rng_seed(&values, 5, 0);
     rng_seed(&errors, 6, 0);
     for (int64_t i = 0; i < BLOCK; i++) {
-        double x = 1 + rng_f64(&values);
+        double x = (1 + rng_f64(&values)) * (1 + noise * (rng_f64(&errors) - 0.5));
 
         put(raw, t, i, wrong > 0 && rng_f64(&errors) < wrong ? x * 1.5 : x);
     }
@@ -161,8 +161,8 @@ static void bench_diff(const char *what, enum dtype type, enum dtype oracle, int
 
     OK(device_alloc(dev, (size_t)n * dt_size(oracle), DEVICE_PLAIN, &bo, &err));
     OK(device_alloc(dev, (size_t)n * dt_size(type), DEVICE_SHARED, &bg, &err));
-    draw(&bo, oracle, n, 0);
-    draw(&bg, type, n, wrong);
+    draw(&bo, oracle, n, 0, 0);
+    draw(&bg, type, n, dt_is_float(type) ? type == DT_F32 || type == DT_F64 ? 1e-6 : 0x1p-8 : 0, wrong);
     if (strided) /* other values than expected, but the cost does not depend on them being right: one constant */
         for (int k = 0; k < 2; k++)
             OK(device_memset(k ? &bg : &bo, 0, 0, k ? bg.size : bo.size, &err));
@@ -262,8 +262,8 @@ static void bench_small(void)
            o.event_us, o.empty_us, o.launch_us, o.round_us);
     OK(device_alloc(dev, (size_t)n * 8, DEVICE_PLAIN, &a, &err));
     OK(device_alloc(dev, (size_t)n * 4, DEVICE_PLAIN, &b, &err));
-    draw(&a, DT_F64, n, 0);
-    draw(&b, DT_F32, n, 0);
+    draw(&a, DT_F64, n, 0, 0);
+    draw(&b, DT_F32, n, 1e-6, 0);
     OK(device_view_make(&a, 0, DT_F64, 1, &n, NULL, &w.oracle, &err));
     OK(device_view_make(&b, 0, DT_F32, 1, &n, NULL, &w.got, &err));
     w.eager = w.got;

@@ -228,6 +228,32 @@ EL_FN bool el_float(struct el_tally *t, int64_t i, double o, double g, const str
     return right;
 }
 
+/* What an element may be without changing a tally: bounds that a tally (any tally that will be merged) already reached. */
+struct el_bounds {
+    double max_abs, max_rel;
+};
+
+/* For operands of one type of at most 24 bits. d / |o| is compared through d <= fl(R |o|), with R = fl(d0 / |o0|) the largest
+ * so far. That d / |o| then rounds to no more than R needs two ratios to be equal or apart by more than 2^-51: where R < 1/2,
+ * |g| > |o| / 2, so d has at most 26 bits and |o| 24, and the cross products that tell ratios apart are below 2^50. Where
+ * R is larger the bound is lowered instead. (Ties are common: errors of one last place, around powers of two.) */
+EL_FN struct el_bounds el_bounds_of(double max_abs, double max_rel)
+{
+    struct el_bounds b;
+
+    b.max_abs = max_abs;
+    b.max_rel = max_rel < 0.5 ? max_rel : max_rel * (1 - 0x1p-50);
+    return b;
+}
+
+/* Right, and no larger an error than the bounds: el_float would change nothing but what b knows already. No branches. */
+EL_FN bool el_dull(double o, double g, const struct el_bounds *b, const struct el_tolerance *tol)
+{
+    double err = fabs(g - o), size = fabs(o);
+
+    return (err <= b->max_abs) & (err <= b->max_rel * size) & (err <= tol->abs + tol->rel * (tol->allclose ? fabs(g) : size));
+}
+
 /* One element of an integer dtype: 'agrees' says whether it equals what it may equal. */
 EL_FN bool el_exact(struct el_tally *t, int64_t i, double o, double g, bool agrees)
 {

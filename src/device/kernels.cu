@@ -226,80 +226,101 @@ template <class G, class O, int V, int U> static __device__ __forceinline__ void
     }
 }
 
-// Where both operands have one short type, doubles cost more than memory. A filter in floats finds the dull elements: right,
-// and no larger an error than one that this warp has already seen. Its bounds are lowered by more than the roundings of the
-// filter itself (2^-20 against 2^-23; 2^-120 against subnormal results), so that what it lets go changes nothing.
-struct filter {
-    float abs, rel;         // bounds of a right element
-    float max_abs, max_rel; // errors that were seen
-    bool allclose;
+// Where both operands have one short type, arithmetic costs more than memory. Most elements are dull (el_dull): a pack of them
+// is passed over without a branch. Bounds are shared within the warp whenever one of its threads raised its own.
+static __device__ double warp_max(double x) // x >= 0: its bits order as integers
+{
+    uint64_t bits = el_f64_bits(x);
+    uint32_t high = static_cast<uint32_t>(bits >> 32), top = __reduce_max_sync(0xffffffffu, high);
+    uint32_t low = __reduce_max_sync(0xffffffffu, high == top ? static_cast<uint32_t>(bits) : 0);
+
+    return el_bits_f64(static_cast<uint64_t>(top) << 32 | low);
+}
+
+// The elements of four bytes, in order.
+template <class T> struct word_of;
+template <> struct word_of<float> {
+    static constexpr int n = 1;
+    static __device__ __forceinline__ float at(uint32_t w, int) { return __uint_as_float(w); }
+};
+template <> struct word_of<__half> {
+    static constexpr int n = 2;
+    static __device__ __forceinline__ float at(uint32_t w, int k)
+    {
+        float2 v = __half22float2(*reinterpret_cast<__half2 *>(&w));
+        return k ? v.y : v.x;
+    }
+};
+template <> struct word_of<__nv_bfloat16> {
+    static constexpr int n = 2;
+    static __device__ __forceinline__ float at(uint32_t w, int k) { return __uint_as_float(k ? w & 0xffff0000u : w << 16); }
 };
 
-static constexpr double LOWER = 1 - 0x1p-20;
+struct words {
+    uint32_t v[4];
+};
 
-static __device__ __forceinline__ bool dull(float o, float g, const filter &f)
+template <class T>
+static __device__ __forceinline__ bool dull_pack(const words &o, const words &g, const el_bounds &b, const el_tolerance &tol)
 {
-    float err = fabsf(g - o);
+    bool dull = true;
 
-    return err == 0 || (err <= f.max_abs && err <= __fmaf_rn(f.max_rel, fabsf(o), -0x1p-120f) &&
-                        err <= __fmaf_rn(f.rel, fabsf(f.allclose ? g : o), f.abs));
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+#pragma unroll
+        for (int k = 0; k < word_of<T>::n; k++)
+            dull = dull & el_dull(word_of<T>::at(o.v[w], k), word_of<T>::at(g.v[w], k), &b, &tol);
+    return dull;
 }
-
-// A bound below x; 0 where floats get coarse. Finite, so that an overflowed error stays above it.
-static __device__ float below(double x)
-{
-    return x < 0x1p-100 ? 0 : fminf(static_cast<float>(x * LOWER), 0x1.fffffep127f);
-}
-
-static __device__ __forceinline__ float narrow(float x) { return x; }
-static __device__ __forceinline__ float narrow(__half x) { return __half2float(x); }
-static __device__ __forceinline__ float narrow(__nv_bfloat16 x) { return __bfloat162float(x); }
 
 template <class T, int U> static __device__ __forceinline__ void diff_filtered(const k_diff &a, el_tally &t)
 {
     constexpr int V = 16 / sizeof(T);
-    using tp = pack<T, V>;
-    unsigned seen_abs = 0, seen_rel = 0; // bits of non-negative floats, which order as integers
-    const tp *got = reinterpret_cast<const tp *>(a.got.ptr), *oracle = reinterpret_cast<const tp *>(a.oracle.ptr);
+    const words *gots = reinterpret_cast<const words *>(a.got.ptr), *oracles = reinterpret_cast<const words *>(a.oracle.ptr);
     const el_tolerance tol = a.tol;
     const int64_t packs = a.n / V, step = static_cast<int64_t>(gridDim.x) * K_THREADS * U;
-    filter f = {static_cast<float>(tol.abs * LOWER) - 0x1p-120f, static_cast<float>(tol.rel * LOWER), 0, 0, tol.allclose != 0};
+    el_bounds bounds = {0, 0};
 
     for (int64_t from = static_cast<int64_t>(blockIdx.x) * K_THREADS * U; from < packs; from += step) { // whole warps
         int64_t base = from + threadIdx.x;
-        tp g[U] = {}, o[U] = {};
+        words g[U], o[U];
+        unsigned odd = 0;
 
+#pragma unroll
+        for (int u = 0; u < U; u++) { // beyond the end: zeros, which el_float would find right; left out below
+            bool inside = base + u * K_THREADS < packs;
+
+            g[u] = inside ? load_once(gots + base + u * K_THREADS) : words{};
+            o[u] = inside ? load_once(oracles + base + u * K_THREADS) : words{};
+        }
 #pragma unroll
         for (int u = 0; u < U; u++)
-            if (base + u * K_THREADS < packs) {
-                g[u] = load_once(got + base + u * K_THREADS);
-                o[u] = load_once(oracle + base + u * K_THREADS);
-            }
-        f.max_abs = __uint_as_float(__reduce_max_sync(0xffffffffu, seen_abs));
-        f.max_rel = __uint_as_float(__reduce_max_sync(0xffffffffu, seen_rel));
+            odd |= (dull_pack<T>(o[u], g[u], bounds, tol) ? 0u : 1u) << u;
 #pragma unroll
-        for (int u = 0; u < U; u++) { // packs beyond the end are zeros: dull
-            bool all = true;
-
-#pragma unroll
-            for (int v = 0; v < V; v++)
-                all = all && dull(narrow(o[u].v[v]), narrow(g[u].v[v]), f);
-            if (all)
+        for (int u = 0; u < U; u++) {
+            if (!(odd >> u & 1) || base + u * K_THREADS >= packs)
                 continue;
 #pragma unroll 1
-            for (int v = 0; v < V; v++)
-                el_float(&t, (base + u * K_THREADS) * V + v, value(oracle[base + u * K_THREADS].v[v]),
-                         value(got[base + u * K_THREADS].v[v]), &tol);
-            seen_abs = __float_as_uint(below(t.max_abs));
-            seen_rel = __float_as_uint(below(t.max_rel));
+            for (int w = 0; w < 4; w++) {
+                uint32_t ow = w == 0 ? o[u].v[0] : w == 1 ? o[u].v[1] : w == 2 ? o[u].v[2] : o[u].v[3];
+                uint32_t gw = w == 0 ? g[u].v[0] : w == 1 ? g[u].v[1] : w == 2 ? g[u].v[2] : g[u].v[3];
+
+#pragma unroll
+                for (int k = 0; k < word_of<T>::n; k++)
+                    el_float(&t, (base + u * K_THREADS) * V + w * word_of<T>::n + k, word_of<T>::at(ow, k),
+                             word_of<T>::at(gw, k), &tol);
+            }
         }
+        if (__any_sync(0xffffffffu, odd != 0))
+            bounds = el_bounds_of(warp_max(t.max_abs), warp_max(t.max_rel));
     }
     if (packs * V < a.n && thread_index() == 0) {
+        const T *got = reinterpret_cast<const T *>(gots), *oracle = reinterpret_cast<const T *>(oracles);
         el_tally rest;
 
         el_tally_init(&rest);
         for (int64_t i = packs * V; i < a.n; i++)
-            el_float(&rest, i, value(reinterpret_cast<const T *>(oracle)[i]), value(reinterpret_cast<const T *>(got)[i]), &tol);
+            el_float(&rest, i, value(oracle[i]), value(got[i]), &tol);
         el_tally_merge(&t, &rest);
     }
 }
@@ -317,7 +338,7 @@ template <class G, class O> static __device__ __forceinline__ void diff_contiguo
 
     el_tally_init(&t);
     if constexpr (same_short<G, O>::yes) {
-        if (a.filter)
+        if (a.wide)
             diff_filtered<G, 2>(a, t);
         else
             diff_float<G, O, 1, 4>(a, t);

@@ -60,7 +60,7 @@ struct k_diff {
     struct el_tolerance tol;
     int32_t ndim, contiguous, is_float, oracle_counts; /* oracle_counts: an integer may also equal oracle */
     int32_t vector; /* got and oracle are aligned for two elements at once */
-    int32_t filter; /* got and oracle are 16-byte aligned, the tolerance is finite and not negative */
+    int32_t wide;   /* ... for 16 bytes at once */
     uint64_t partial;  /* struct el_tally, one per block */
     uint64_t result;   /* struct k_diff_result */
     uint64_t arrivals; /* uint32_t: blocks that are done; zero before and after */
