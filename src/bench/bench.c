@@ -104,17 +104,43 @@ static int judged_by_now(struct play *p)
     return n;
 }
 
+/* Takes what is there already, in whatever order it came: a stopped run loses nothing that was finished. */
+static int sweep(struct play *p, int *done, struct err *e)
+{
+    for (int i = 0; i < p->n_jobs; i++) {
+        struct job *j = &p->jobs[i];
+        const struct job *other = j->same_as >= 0 ? &p->jobs[j->same_as] : NULL;
+        bool ready = other ? bench_attempt(p->b, other->task, other->sample, other->turn)->verdict != NULL
+                           : j->batch && verdict_batch_done(p->service, j->batch) > 0;
+        if (bench_attempt(p->b, j->task, j->sample, j->turn)->verdict || !ready)
+            continue;
+        if (collect(p, j, e) < 0)
+            return -1;
+        (*done)++;
+    }
+    return 0;
+}
+
 static int wait_all(struct play *p, struct err *e)
 {
+    struct err ignored = ERR_INIT;
     struct progress bar;
-    int rc = 0;
+    double swept = 0;
+    int rc = 0, done = 0;
 
     progress_start(&bar, "judge", 0, (uint64_t)p->n_jobs);
     for (int i = 0; i < p->n_jobs && rc == 0; i++) {
-        rc = collect(p, &p->jobs[i], e);
-        if (rc == 0)
-            progress_at(&bar, (uint64_t)i + 1);
+        const struct job *j = &p->jobs[i];
+        if (!bench_attempt(p->b, j->task, j->sample, j->turn)->verdict && (rc = collect(p, &p->jobs[i], e)) == 0)
+            done++;
+        if (rc == 0 && now_s() - swept > 1) {
+            rc = sweep(p, &done, e);
+            swept = now_s();
+        }
+        progress_at(&bar, (uint64_t)done);
     }
+    if (rc < 0 && e->kind == ERR_STOP)
+        sweep(p, &done, &ignored);
     progress_end(&bar);
     return rc;
 }
