@@ -309,6 +309,21 @@ char *path_cache(const char *name)
     return user_dir("MUSACODER_CACHE_DIR", "XDG_CACHE_HOME", ".cache", name);
 }
 
+char *path_models(void)
+{
+    const char *hub = getenv("HF_HUB_CACHE"), *hf = getenv("HF_HOME"), *home = getenv("HOME");
+    char *path = hub && *hub     ? xstrdup(hub)
+                 : hf && *hf     ? path_join(hf, "hub")
+                 : home && *home ? path_join(home, ".cache/huggingface/hub")
+                                 : NULL;
+
+    if (path && !file_is_dir(path)) {
+        free(path);
+        path = NULL;
+    }
+    return path;
+}
+
 char *path_python(struct err *e)
 {
     const char *env = getenv("MUSACODER_PYTHON");

@@ -36,6 +36,9 @@ char *path_lib(const char *name);
 char *path_data(const char *name);
 /* $MUSACODER_CACHE_DIR, else $XDG_CACHE_HOME/musacoder, else ~/.cache/musacoder: builds and verdicts. */
 char *path_cache(const char *name);
+/* The local cache of Hugging Face models, where there is one: $HF_HUB_CACHE, else $HF_HOME/hub, else
+ * ~/.cache/huggingface/hub. NULL when that is no folder. It holds models only, no token. */
+char *path_models(void);
 /* The Python to run runner/ with: $MUSACODER_PYTHON, else the virtual environment's, else NULL with a remedy. */
 char *path_python(struct err *e);
 

@@ -209,10 +209,11 @@ static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct
 {
     char *python = s->python ? xstrdup(s->python) : path_python(e), *script = path_share("runner/main.py");
     char *lib = jail_tool_folder(), *lib_env = xasprintf("MUSACODER_LIB=%s", lib);
-    const char *extra[70] = {lib_env, "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "PYTHONNOUSERSITE=1",
-                             "PYTHONIOENCODING=utf-8:replace"};
+    char *models = path_models(), *models_env = xasprintf("HF_HUB_CACHE=%s", models ? models : "/tmp/hub");
+    const char *extra[70] = {lib_env, models_env, "HF_HUB_OFFLINE=1", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1",
+                             "PYTHONNOUSERSITE=1", "PYTHONIOENCODING=utf-8:replace"};
     char *argv[] = {python, "-u", script, NULL}, **env;
-    size_t n = 5, n_env;
+    size_t n = 7, n_env;
     int sv[2] = {-1, -1}, null = open("/dev/null", O_RDWR | O_CLOEXEC), rc = -1;
 
     for (const char *const *p = s->env; p && *p && n < 69; p++)
@@ -234,13 +235,15 @@ static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct
     fs->fd = sv[0];
     names_free(env, n_env);
     free(lib_env);
+    free(models_env);
+    free(models);
     free(lib);
     free(script);
     free(python);
     return rc;
 }
 
-/* Joins what Python needs with what the caller asks for. */
+/* Joins what Python needs with what the caller asks for, and the models that tasks may build on. */
 static void set_ro(struct forkserver *fs, const char *const *extra)
 {
     const json_t *paths = json_object_get(fs->info, "paths");
@@ -248,12 +251,14 @@ static void set_ro(struct forkserver *fs, const char *const *extra)
 
     for (const char *const *p = extra; p && *p; p++)
         n++;
-    fs->ro = xcalloc(n + 2, sizeof *fs->ro);
+    fs->ro = xcalloc(n + 3, sizeof *fs->ro);
     for (size_t i = 0; i < json_array_size(paths); i++)
         fs->ro[k++] = xstrdup(json_string_value(json_array_get(paths, i)));
     for (const char *const *p = extra; p && *p; p++)
         if (file_exists(*p))
             fs->ro[k++] = xstrdup(*p);
+    if ((fs->ro[k] = path_models()))
+        k++;
 }
 
 static int await_hello(struct forkserver *fs, struct err *e)

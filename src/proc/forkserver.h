@@ -2,7 +2,8 @@
  *
  * The server (runner/main.py) keeps one thread and never runs a tensor operation. A spawned child serves one socket:
  * the judge's end is child->fd, spoken in frames (proc/frame.h). The child holds that socket, /dev/null and a capped
- * output pipe, nothing else. Roles are rows of a table in runner/main.py: role -> module and function, called with
+ * output pipe, nothing else; a local cache of Hugging Face models may be read, for tasks that build their models from it,
+ * without network. Roles are rows of a table in runner/main.py: role -> module and function, called with
  * the socket and the spawn's args. Thread-safe: any thread may spawn, wait and kill. */
 #ifndef MC_FORKSERVER_H
 #define MC_FORKSERVER_H
