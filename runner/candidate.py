@@ -92,7 +92,8 @@ class Session:
             if dtype:
                 self.model = self.model.to(getattr(torch, dtype))
             self.model = self.model.cuda()
-            self.model.train(mode == "train")
+            if mode == "eval":  # else as constructed, like the reference: parts that from_pretrained made stay in eval mode
+                self.model.eval()
             keep = set(self.model.state_dict().keys())
         except BaseException as e:
             return self.error("init", e, trace)

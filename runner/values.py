@@ -1,11 +1,13 @@
 """values.py - Python values as trees in frames: what get_inputs returns, what forward returns.
 
 Scalars are JSON scalars; non-finite floats {"t":"float","v":"inf"}; {"t":"list"|"tuple","v":[..]};
-{"t":"dict","v":[[key, value]..]}; {"t":"dtype","v":"float32"}; tensors
+{"t":"dict","v":[[key, value]..]}; {"t":"dtype","v":"float32"}; a configuration of the transformers library, which tasks hand
+to their models, {"t":"config","v":its dict}; tensors
 {"t":"tensor","dtype","shape","strides","offset","nbytes"} with their values in C order in the blob. 'strides' says how
 they lie in memory; decode() restores that layout. Nothing is ever pickled.
 """
 import math
+import sys
 
 import torch
 
@@ -16,6 +18,17 @@ _numpy, _resolve_conj, _resolve_neg = torch.Tensor.numpy, torch.Tensor.resolve_c
 
 class NotSendable(TypeError):
     """A value that has no place in a tree."""
+
+
+def _is_config(v):
+    hub = sys.modules.get("transformers")  # never imported for the sake of the question
+    return hub is not None and isinstance(v, getattr(hub, "PretrainedConfig", ()))
+
+
+def _config(fields):
+    from transformers import AutoConfig
+    fields = dict(fields)
+    return AutoConfig.for_model(fields.pop("model_type"), **fields)
 
 
 class Packer:
@@ -58,6 +71,8 @@ class Packer:
             return {"t": "dtype", "v": str(v)[6:]}
         if isinstance(v, torch.device):
             return {"t": "device", "v": str(v)}
+        if _is_config(v):
+            return {"t": "config", "v": self.tree(v.to_dict(), depth + 1)}
         raise NotSendable(f"a value of type {type(v).__name__}")
 
 
@@ -98,6 +113,8 @@ def decode(tree, blob, put=None):
         return getattr(torch, v)
     if t == "device":
         return torch.device(v)
+    if t == "config":
+        return _config(decode(v, blob, put))
     return float(v) if t == "float" else int(v)
 
 

@@ -147,10 +147,17 @@ def _table():
     }
 
 
+def _own(f):
+    """A function of its own for each name: torch._dynamo, which some libraries import, keeps its rules by object."""
+    if not isinstance(f, types.FunctionType):
+        return f
+    return types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+
+
 def put_on():
     """Answers for torch.cuda; call once, in the candidate's process."""
     for name, value in _table().items():
-        setattr(torch.cuda, name, value)
+        setattr(torch.cuda, name, _own(value))
     for name in ("range_push", "range_pop", "mark"):
         setattr(torch.cuda.nvtx, name, lambda *a, **k: None)
     torch.cuda.nvtx.range = lambda *a, **k: contextlib.nullcontext()
