@@ -124,9 +124,9 @@ static int largest(const struct groups *g)
 }
 
 /* Widens an interval about value, in the logarithm: by sqrt 2 and, in quadrature, by the error between processes. */
-static struct perf_estimate widen(double value, double lo, double hi)
+static struct perf_estimate widen(double value, double lo, double hi, double sd)
 {
-    double repeat = 1.96 * M_SQRT2 * PERF_REPEAT, down = M_SQRT2 * fmax(log(value / lo), 0),
+    double repeat = 1.96 * M_SQRT2 * sd, down = M_SQRT2 * fmax(log(value / lo), 0),
            up = M_SQRT2 * fmax(log(hi / value), 0);
 
     return (struct perf_estimate){value, value * exp(-hypot(down, repeat)), value * exp(hypot(up, repeat))};
@@ -137,7 +137,7 @@ static struct perf_estimate estimate(const struct groups *num, const struct grou
 {
     int rounds = den && den->n_rounds > num->n_rounds ? den->n_rounds : num->n_rounds;
     int *pick = xcalloc((size_t)rounds + 1, sizeof *pick);
-    double *ratio = xcalloc(PERF_RESAMPLES, sizeof *ratio), value;
+    double *ratio = xcalloc(PERF_RESAMPLES, sizeof *ratio), value, sd;
     double *scratch = xcalloc((size_t)rounds * (size_t)(largest(num) + (den ? largest(den) : 0)) + 1, sizeof *scratch);
     struct rng rng;
     struct perf_estimate est;
@@ -152,7 +152,10 @@ static struct perf_estimate estimate(const struct groups *num, const struct grou
     }
     value = perf_median(num->x, num->n) / (den ? perf_median(den->x, den->n) : 1);
     qsort(ratio, PERF_RESAMPLES, sizeof *ratio, by_value);
-    est = widen(value, ratio[(int)(0.025 * PERF_RESAMPLES)], ratio[(int)(0.975 * PERF_RESAMPLES) - 1]);
+    sd = hypot(PERF_REPEAT, PERF_REPEAT_MS / perf_median(num->x, num->n));
+    if (den)
+        sd = hypot(sd, PERF_REPEAT_MS / perf_median(den->x, den->n));
+    est = widen(value, ratio[(int)(0.025 * PERF_RESAMPLES)], ratio[(int)(0.975 * PERF_RESAMPLES) - 1], sd);
     free(pick);
     free(ratio);
     free(scratch);

@@ -121,13 +121,13 @@ static void test_two_clocks(void **state)
     make(&trusted, &rng, 0.100, 0.02, NULL, 0.230);
     o = perf_calibrate(&trusted.c);
     assert_true(fabs(o.ms - 0.230) < 0.001 && o.noise_ms > 0.001 && o.noise_ms < 0.003);
-    make(&mine, &rng, 0.030, 0.02, NULL, 0.230);
+    make(&mine, &rng, 0.060, 0.02, NULL, 0.230);
     a = perf_agree(&o, &mine.c);
-    assert_true(a.agree && fabs(a.judge_ms - 0.030) < 0.002);
+    assert_true(a.agree && fabs(a.judge_ms - 0.060) < 0.002);
     for (int i = 0; i < N; i++)
         mine.event[i] *= 0.5; /* its events claim half the time */
     assert_false(perf_agree(&o, &mine.c).agree);
-    make(&mine, &rng, 0.030, 0.02, NULL, 0.230 + 0.020); /* 20 us of work outside its events */
+    make(&mine, &rng, 0.030, 0.02, NULL, 0.230 + 0.025); /* 25 us of work outside its events */
     assert_false(perf_agree(&o, &mine.c).agree);
     make(&mine, &rng, 0.030, 0.02, NULL, 0.100); /* events longer than the judge's own time: forged as well */
     assert_false(perf_agree(&o, &mine.c).agree);
