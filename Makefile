@@ -138,6 +138,11 @@ $(B)/lib/libjail.so: $(JAILSRC)
 	$(JAILCC) -fPIC -shared -o $@ $(filter %.c,$^) -lseccomp -ldl
 all: $(B)/lib/mcjail $(B)/lib/libjail.so
 $(B)/lib/mcjail $(B)/lib/libjail.so: $(wildcard src/proc/*.h src/base/*.h)
+# A CUDA driver without a GPU, for tests of the cuda backend. Its own allocator and memory errors are not under test.
+$(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c $(wildcard src/device/*.h)
+	@mkdir -p $(@D)
+	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -Wno-missing-prototypes -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -lm
+$(B)/tests/device/test_cuda_fake: | $(B)/lib/libfakecuda.so
 $(GPUTESTS): CPPFLAGS += $(addprefix -I,$(wildcard $(patsubst %/bin/nvcc,%/include,$(NVCC))))
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
 
