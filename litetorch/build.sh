@@ -1,5 +1,6 @@
 #!/bin/sh
-# build.sh BUILD_DIR - compiles the simulated device (litetorch/runtime) against the PyTorch that runner/ will use.
+# build.sh BUILD_DIR - compiles what a candidate's process needs inside PyTorch (litetorch/runtime), against the PyTorch that
+# runner/ will use: libsimtorch.so with the simulated device, libcudatorch.so with the real one.
 # Without PyTorch it says so and succeeds: 'make' works before 'make setup'.
 set -e
 B=$1
@@ -9,26 +10,36 @@ py=$MUSACODER_PYTHON
 here=$(dirname "$0")
 # Asking torch itself would import it (seconds): its folder is enough.
 torch=$("$py" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])' 2>/dev/null) || {
-    echo "simulated device not built: no PyTorch yet; run 'make setup'" >&2
+    echo "devices inside PyTorch not built: no PyTorch yet; run 'make setup'" >&2
     exit 0
 }
 version=$(sed -n "s/^__version__ = '\(.*\)'/\1/p" "$torch/version.py")
-out=$B/lib/libsimtorch.so
-mkdir -p "$B/obj/litetorch" "$B/lib"
-if [ -f "$out" ] && [ "$(cat "$B/obj/litetorch/version" 2>/dev/null)" = "$version" ] &&
-   [ -z "$(find "$here/runtime" "$here/include/litetorch/abi.h" "$0" -newer "$out")" ]; then
+sim=$B/lib/libsimtorch.so cuda=$B/lib/libcudatorch.so obj=$B/obj/litetorch
+mkdir -p "$obj" "$B/lib"
+if [ -f "$sim" ] && [ -f "$cuda" ] && [ "$(cat "$obj/version" 2>/dev/null)" = "$version" ] &&
+   [ -z "$(find "$here/runtime" "$here/include/litetorch/abi.h" "$0" -newer "$sim")" ]; then
     exit 0
 fi
-echo "building the simulated device for PyTorch $version"
+echo "building the devices inside PyTorch $version"
 abi=1
 grep -q 'GLIBCXX_USE_CXX11_ABI=0' "$torch/share/cmake/Torch/TorchConfig.cmake" 2>/dev/null && abi=0
 # NDEBUG: classes of torch have other members without it, and the library was built with it.
 cxxflags="-std=c++17 -O1 -g1 -fPIC -DNDEBUG -D_GLIBCXX_USE_CXX11_ABI=$abi -isystem $torch/include \
-  -isystem $torch/include/torch/csrc/api/include -DSIM_TORCH_VERSION=\"$version\""
-${CC:-cc} -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -c "$here/runtime/arena.c" -o "$B/obj/litetorch/arena.o"
-${CXX:-g++} $cxxflags -c "$here/runtime/device.cc" -o "$B/obj/litetorch/device.o" & a=$!
-${CXX:-g++} $cxxflags -c "$here/runtime/api.cc" -o "$B/obj/litetorch/api.o" & b=$!
+  -isystem $torch/include/torch/csrc/api/include -DLT_TORCH_VERSION=\"$version\""
+compile() { ${CXX:-g++} $cxxflags -c "$here/runtime/$1.cc" -o "$obj/$1.o"; }
+link() { # OUT OBJECT...
+    out=$1
+    shift
+    ${CXX:-g++} -shared -Wl,-soname,"$(basename "$out")" -o "$out.tmp" "$@" -L"$torch/lib" -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib" -ldl
+    mv "$out.tmp" "$out"
+}
+${CC:-cc} -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -c "$here/runtime/arena.c" -o "$obj/arena.o"
+compile device & a=$!
+compile api & b=$!
 wait $a && wait $b
-${CXX:-g++} -shared -o "$out.tmp" "$B/obj/litetorch/"*.o -L"$torch/lib" -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib" -ldl
-mv "$out.tmp" "$out"
-echo "$version" >"$B/obj/litetorch/version"
+compile trace & a=$!
+compile cuda & b=$!
+wait $a && wait $b
+link "$cuda" "$obj/api.o" "$obj/trace.o" "$obj/cuda.o"
+link "$sim" "$obj/arena.o" "$obj/device.o" "$obj/api.o" "$obj/trace.o"
+echo "$version" >"$obj/version"

@@ -15,7 +15,9 @@ Requests and replies, in frames; every reply has "op":
   reveal  {"slot"}                              -> result {"output":tree,"on_host":[i]}
 In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
 """
+import importlib
 import linecache
+import os
 import sys
 import threading
 import types
@@ -23,22 +25,24 @@ import types
 import torch
 
 import frame
-import sim
 import timing
 import values
 
 FILE = "candidate.py"
+DEVICE = os.environ.get("MUSACODER_DEVICE") or "sim"
+device = importlib.import_module(DEVICE)  # runner/sim or runner/cuda: one interface
 _Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
 
 
 class Session:
     def __init__(self, sock):
         self.sock, self.lock = sock, threading.RLock()
+        self.launched = {}    # by kernel, before the call that is under way
         self.copies = (0, 0)  # counted by the device so far: to the host, to the device
         self.source, self.module, self.cls, self.model = "", None, None, None
         self.given = None  # the last call's inputs
-        place = getattr(sim, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
-        self.timer = timing.Timer(place, sim.to_device, sim.from_device, check_exact) if place else None
+        place = getattr(device, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
+        self.timer = timing.Timer(place, device.to_device, device.from_device, check_exact) if place else None
 
     def build(self, request):
         """Called by the shim for load_inline and load, from any thread."""
@@ -46,12 +50,16 @@ class Session:
             frame.send(self.sock, {"op": "build", "request": request})
             return frame.recv(self.sock)[0]
 
+    @staticmethod
+    def launches():
+        return {name: k.get("launches", 0) for name, k in device.stats().get("kernels", {}).items()}
+
     def evidence(self):
-        s = sim.stats()
+        s = device.stats()
         before, self.copies = self.copies, (s.get("to_host", 0), s.get("to_device", 0))
         return {"launches": {name: k.get("launches", 0) for name, k in s.get("kernels", {}).items()},
                 "to_host": self.copies[0] - before[0], "to_device": self.copies[1] - before[1],
-                "library_calls": s.get("library_calls", {}), "findings": sim.take_findings()}
+                "library_calls": s.get("library_calls", {}), "findings": device.take_findings()}
 
     # load ---------------------------------------------------------------------------------------------------------
 
@@ -59,8 +67,8 @@ class Session:
         again, phase, self.model = req["source"] is None, "import", None
         if not again:
             self.source = req["source"]
-            sim.install(self.build)
-        sim.trace.start("init")
+            device.install(self.build)
+        device.trace.start("init")
         try:
             self.cls = self.cls if again else self.import_source()
             phase = "init"
@@ -68,8 +76,8 @@ class Session:
             torch.manual_seed(req["seed"])
             self.model = self.cls(**init) if isinstance(init, dict) else self.cls(*init)
         except BaseException as e:
-            return self.error(phase, e, sim.trace.stop())
-        trace = sim.trace.stop()
+            return self.error(phase, e, device.trace.stop())
+        trace = device.trace.stop()
         return self.ready(trace, req["mode"], req.get("dtype"))
 
     def import_source(self):
@@ -95,6 +103,7 @@ class Session:
             if mode == "eval":  # else as constructed, like the reference: parts that from_pretrained made stay in eval mode
                 self.model.eval()
             keep = set(self.model.state_dict().keys())
+            device.finish()
         except BaseException as e:
             return self.error("init", e, trace)
         rows = [(n, "param", p) for n, p in self.model.named_parameters()]
@@ -108,7 +117,7 @@ class Session:
         here.update(self.model.named_buffers())
         with torch.no_grad():
             for row in req["values"]:
-                _Tensor.copy_(here[row["name"]].data, sim.to_device(values.decode(row["value"], blob)))
+                _Tensor.copy_(here[row["name"]].data, device.to_device(values.decode(row["value"], blob)))
         return {"op": "ok"}, []
 
     # run ----------------------------------------------------------------------------------------------------------
@@ -116,7 +125,7 @@ class Session:
     def inputs(self, req, blob):
         """New tensors, or new contents in the last call's tensors: same objects, same addresses, same versions, so that
         nothing but the contents tells two calls apart."""
-        new, old = values.decode(req["inputs"], blob, sim.to_device), self.given
+        new, old = values.decode(req["inputs"], blob, device.to_device), self.given
         if req.get("same_memory") and old is not None and same_layout(old, new):
             for a, b in zip(values.leaves(old), values.leaves(new)):
                 _Tensor.copy_(a.data, b)  # .data has a version counter of its own
@@ -126,20 +135,21 @@ class Session:
 
     def run(self, req, blob):
         given = self.inputs(req, blob)
-        before = values.Packer(sim.from_device)
+        before = values.Packer(device.from_device)
         before.tree(given)
-        sim.set_ablation(bool(req.get("ablation")))
-        packer = values.Packer(sim.from_device)
-        sim.trace.start("forward")
+        device.set_ablation(bool(req.get("ablation")))
+        packer = values.Packer(device.from_device)
+        device.trace.start("forward")
         try:
             with torch.no_grad():
                 out = self.model(*given)
             check_exact(out)
+            device.finish()
             tree = packer.tree(out)
         except BaseException as e:
-            return self.error("forward", e, sim.trace.stop())
-        trace = sim.trace.stop()
-        after = values.Packer(sim.from_device)
+            return self.error("forward", e, device.trace.stop())
+        trace = device.trace.stop()
+        after = values.Packer(device.from_device)
         after.tree(given)
         changed = [i for i, (a, b) in enumerate(zip(before.parts, after.parts)) if a != b]
         head = {"op": "result", "output": tree, "on_host": [i for i, t in enumerate(values.leaves(out)) if not t.is_cuda], "changed": changed, "aliases": aliases(out, given), "trace": trace}
@@ -156,7 +166,7 @@ class Session:
         return {"op": "ok"}, []
 
     def time(self, req, blob):
-        sim.set_ablation(False)
+        device.set_ablation(False)
         try:
             self.timer.serve(self.sock, self.model, req["n"])
         except frame.FrameError:
@@ -171,7 +181,18 @@ class Session:
     def error(self, phase, e, trace):
         head = {"op": "error", "phase": phase, "trace": trace, "missing_model": isinstance(e, MissingModel)}
         head.update(values.describe_error(e, FILE, self.source))
-        return dict(self.evidence(), **head), []
+        head = dict(self.evidence(), **head)
+        found = device.explain(e)
+        if found:
+            head["findings"] = head["findings"] + [self.with_kernels(found, head["launches"])]
+        return head, []
+
+    def with_kernels(self, found, launches):
+        """A fault is seen when the device is waited for: any kernel since the last call may be the one."""
+        new = [name for name, n in launches.items() if n > self.launched.get(name, 0)]
+        if new:
+            found = dict(found, message=found["message"] + "; launched in this call: " + ", ".join(new[:4])[:300])
+        return found
 
 
 class MissingModel(Exception):

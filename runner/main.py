@@ -4,6 +4,7 @@ This process keeps one thread and never runs a tensor operation: a child would h
 speaks frames on descriptor 3. Requests: {"op":"spawn","id","role","args","plan","memory","pids"} with the child's
 socket and its output pipe attached; {"op":"kill","id"}. Reports: {"op":"spawned"|"failed"|"exit","id",...}.
 A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end on.
+$MUSACODER_DEVICE names the device package ("sim", "cuda") of all children: two of them do not fit into one process.
 """
 
 import ctypes
@@ -20,13 +21,17 @@ import traceback
 
 CONTROL_FD = 3
 
-ROLES = {  # role -> (module, function called with the child's socket and the spawn's args)
-    "candidate": ("candidate", "serve"),
-    "reference": ("reference", "serve"),
-    "baseline": ("baseline", "serve"),
-    "shrink": ("shrink", "serve"),
-    "lint": ("lint", "serve"),
-    "selftest": ("selftest", "serve"),
+DEVICE = os.environ.get("MUSACODER_DEVICE") or "sim"
+ROLES = {  # role -> (module, function called with the child's socket and the spawn's args, device or None)
+    "candidate": ("candidate", "serve", None),
+    "candidate_cuda": ("candidate", "serve", "cuda"),
+    "reference": ("reference", "serve", None),
+    "reference_cuda": ("reference", "serve", "cuda"),
+    "baseline": ("baseline", "serve", None),
+    "baseline_cuda": ("baseline", "serve", "cuda"),
+    "shrink": ("shrink", "serve", None),
+    "lint": ("lint", "serve", None),
+    "selftest": ("selftest", "serve", None),
 }
 
 
@@ -38,14 +43,8 @@ def import_everything():
 
     torch.set_num_threads(1)
     torch.backends.cpu.get_cpu_capability()  # reads /proc/cpuinfo, which children do not see
-    try:
-        import sim
-    except ModuleNotFoundError as e:
-        if e.name != "sim":
-            raise
-    else:
-        sim.preload()
-    for module, _ in ROLES.values():
+    importlib.import_module(DEVICE).preload()
+    for module, _, _ in ROLES.values():
         if os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), module + ".py")):
             importlib.import_module(module)
     return {"torch": torch.__version__, "numpy": numpy.__version__}
@@ -105,8 +104,19 @@ def place(sock_fd, out_fd):
     close_all_but({0, 1, 2, 3})
 
 
+def begin(role, args):
+    """After the jail is closed: the device's context, its first launch, its threads. Failure is ours."""
+    device = ROLES[role][2]
+    if device:
+        if device != DEVICE:
+            raise RuntimeError(f"role '{role}' is for a fork server of device '{device}', this one is for '{DEVICE}'")
+        importlib.import_module(device).begin(dict(args or {}).get("device"))
+        with socket.socket(fileno=os.dup(3)) as judge:
+            frame.send(judge, {"op": "begun"})
+
+
 def serve(role, args):
-    module, function = ROLES[role]
+    module, function, _ = ROLES[role]
     status = 1
     try:
         getattr(importlib.import_module(module), function)(socket.socket(fileno=3), args)
@@ -160,10 +170,12 @@ def child_main(request, sock_fd, out_fd, box, parent):
             box.close()
         else:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_DATA, (request["memory"] * 4,) * 2)
+            if ROLES[request["role"]][2] is None:  # CUDA reserves more address space than any limit allows
+                resource.setrlimit(resource.RLIMIT_DATA, (request["memory"] * 4,) * 2)
+        begin(request["role"], request.get("args"))
     except BaseException as e:
         try:
-            os.write(report_fd, f"jail: {e}\n".encode())
+            os.write(report_fd, f"jail: {e}\n".encode("utf-8", "replace"))
         finally:
             os._exit(125)
     serve(request["role"], request.get("args"))
@@ -251,7 +263,7 @@ def main():
     start = time.monotonic()
     jail.load(os.environ["MUSACODER_LIB"])
     info = import_everything()
-    info.update(op="hello", python=sys.version.split()[0], paths=python_paths(), import_s=time.monotonic() - start)
+    info.update(op="hello", device=DEVICE, python=sys.version.split()[0], paths=python_paths(), import_s=time.monotonic() - start)
     server = Server(socket.socket(fileno=CONTROL_FD))
     gc.collect()
     gc.freeze()  # children do not touch, so do not copy, the pages of what is there now

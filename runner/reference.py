@@ -24,6 +24,7 @@ import values
 FILE = "task.py"
 REGIMES = ("normal", "uniform", "signed", "large", "structured")
 KERNELBENCH_SEED = 42
+PLACE = torch.device("cpu")  # where inputs are drawn and Model runs: serve's "place". Models are constructed on the CPU
 NUDGED = 8  # elements
 
 
@@ -108,12 +109,30 @@ def named_state(model):
 # Inputs ---------------------------------------------------------------------------------------------------------------
 
 
-def task_draw(task, seed):
+def task_draw(task, seed, place=None):
+    place = place or PLACE
     seed_all(seed)
-    inputs = task.get_inputs()
+    inputs = call_there(task.get_inputs, place)
     if not isinstance(inputs, (list, tuple)):
         raise Refused(f"get_inputs returns {type(inputs).__name__}; it must return a list")
-    return list(inputs)
+    return list(placed(inputs))
+
+
+def call_there(f, place):
+    """f, whose torch.rand and the like draw at place; on the CPU where f does not stand that."""
+    if place.type == "cpu":
+        return f()
+    state = random.getstate()
+    try:
+        with place:
+            return f()
+    except Exception:
+        random.setstate(state)
+        return f()
+
+
+def placed(v):
+    return values.map_tensors(v, lambda t: t if t.device.type == PLACE.type else t.to(PLACE))
 
 
 def keeps_distribution(t):
@@ -126,15 +145,15 @@ def keeps_distribution(t):
 
 def filling(regime, n, gen, trial):
     if regime == "normal":
-        return torch.randn(n, generator=gen, dtype=torch.float64)
+        return torch.randn(n, generator=gen, dtype=torch.float64, device=gen.device)
     if regime == "uniform":
-        return torch.rand(n, generator=gen, dtype=torch.float64)
+        return torch.rand(n, generator=gen, dtype=torch.float64, device=gen.device)
     if regime == "signed":
-        return torch.rand(n, generator=gen, dtype=torch.float64) * 6 - 3
+        return torch.rand(n, generator=gen, dtype=torch.float64, device=gen.device) * 6 - 3
     if regime == "large":
-        return torch.randn(n, generator=gen, dtype=torch.float64) * 100
-    i = torch.arange(n, dtype=torch.float64)  # structured: small whole numbers, so that sums are exact
-    step, shift = 3 + 2 * (trial % 4), int(torch.randint(17, (1,), generator=gen))
+        return torch.randn(n, generator=gen, dtype=torch.float64, device=gen.device) * 100
+    i = torch.arange(n, dtype=torch.float64, device=gen.device)  # structured: small whole numbers, so that sums are exact
+    step, shift = 3 + 2 * (trial % 4), int(torch.randint(17, (1,), generator=gen, device=gen.device))
     return (i * step + (i / 13).floor() * 5 + shift) % 17 - 8
 
 
@@ -171,7 +190,7 @@ def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs):
     inputs = form(task_draw(task, s))
     if regime == "task":
         return inputs
-    gen = torch.Generator().manual_seed(s)
+    gen = torch.Generator(PLACE).manual_seed(s)
     return values.map_tensors(inputs, lambda t: refill(t, regime, gen, trial))
 
 
@@ -185,7 +204,7 @@ def laid(t, layout):
     if layout == "transposed" and t.dim() >= 2:
         return t.transpose(-1, -2).contiguous().transpose(-1, -2)
     if layout == "strided" and t.dim() >= 1:
-        wide = torch.empty(*t.shape[:-1], 2 * t.shape[-1], dtype=t.dtype)
+        wide = torch.empty(*t.shape[:-1], 2 * t.shape[-1], dtype=t.dtype, device=t.device)
         wide[..., ::2] = t
         return wide[..., ::2]
     if layout == "channels_last" and t.dim() in (4, 5):
@@ -274,6 +293,16 @@ def same(a, b):
                                       for x, y in zip(la, lb))
 
 
+def alike(a, b):
+    """Equal; on a GPU up to the order of atomic sums, which is far less than what random numbers do."""
+    la, lb = values.leaves(a), values.leaves(b)
+    if PLACE.type == "cpu" or same(a, b):
+        return same(a, b)
+    return shapes_agree(a, b) and all(
+        x.is_floating_point() and torch.allclose(x, y, rtol=1e-3, atol=1e-4 * float(x.abs().max()), equal_nan=True)
+        for x, y in zip(la, lb) if x.numel())
+
+
 def unit(tensors):
     """Rounding unit and dtype of the lowest precision among the floating tensors."""
     worst, name = 2.0**-53, "float64"
@@ -310,12 +339,12 @@ def noise_of(eager, oracle, moved, inputs, model):
 
 
 def perturbed(model, inputs, u, seed):
-    gen = torch.Generator().manual_seed(seed)
+    gen = torch.Generator(PLACE).manual_seed(seed)
 
     def shake(t):
         if not t.is_floating_point():
             return t
-        return t * (1 + u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64) - 1))
+        return t * (1 + u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64, device=t.device) - 1))
 
     m = copy.deepcopy(model)
     with torch.no_grad():
@@ -355,6 +384,7 @@ class Task:
         self.check_size("a parameter", [p for _, _, p in named_state(self.model)])
         if req["params"] == "random":
             randomise(self.model, self.seed)
+        self.model = self.model.to(PLACE)
         self.mode = "train"
         self.parts, self.size, self.defects = [], 0, None
 
@@ -365,7 +395,7 @@ class Task:
                           f"'musacoder shrink TASK --max-elements N', or raise --max-elements")
 
     def section(self, tree):
-        p = values.Packer()
+        p = values.Packer(None if PLACE.type == "cpu" else torch.Tensor.cpu)
         try:
             out = {"tree": p.tree(tree), "at": self.size, "nbytes": p.size}
         except values.NotSendable as e:
@@ -378,12 +408,12 @@ class Task:
         """Dropout and friends make train mode random: then both sides are put into eval mode."""
         a, _ = run(self.model, inputs, seed=1)
         b, _ = run(self.model, inputs, seed=2)
-        if not same(a, b):
+        if not alike(a, b):
             self.model.eval()
             self.mode = "eval"
             a, _ = run(self.model, inputs, seed=1)
             b, _ = run(self.model, inputs, seed=2)
-            if not same(a, b):
+            if not alike(a, b):
                 raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
 
     def expected(self, regime, inputs, seed):
@@ -453,7 +483,7 @@ class Task:
         torch.manual_seed(KERNELBENCH_SEED)
         seeds = [int(torch.randint(0, 2**32 - 1, (1,))) for _ in range(self.req["trials"])]
         for trial, s in enumerate(seeds):
-            raw = task_draw(self.task, s)
+            raw = task_draw(self.task, s, torch.device("cpu"))
             self.check_size("an input", values.leaves(raw))
             inputs = self.cast(raw, everything)
             try:
@@ -477,7 +507,7 @@ class Task:
 
     def another(self, seed):
         """The model as another seed constructs it."""
-        return construct(self.task, self.init, seed)
+        return construct(self.task, self.init, seed).to(PLACE)
 
     def state_section(self):
         rows = named_state(self.model)
@@ -506,8 +536,18 @@ def scrub(v):
     return [scrub(x) for x in v] if isinstance(v, list) else v
 
 
+def policy():
+    """What this side's arithmetic was allowed to be, for the record."""
+    if PLACE.type == "cpu":
+        return {}
+    return {"tf32": {"matmul": torch.backends.cuda.matmul.allow_tf32, "cudnn": torch.backends.cudnn.allow_tf32}}
+
+
 def serve(sock, args):
+    """args: {"place": "cuda"} runs on the GPU; the device's own part of args is in runner/cuda."""
+    global PLACE
     torch.set_num_threads(1)
+    PLACE = torch.device((args or {}).get("place") or "cpu")
     while True:
         try:
             req, _ = frame.recv(sock)
@@ -515,7 +555,7 @@ def serve(sock, args):
             return
         try:
             t = Task(req)
-            head, parts = t.answer(), t.parts
+            head, parts = dict(t.answer(), **policy()), t.parts
         except Refused as e:
             head, parts = {"ok": False, "type": "refused", "message": str(e), "line": None, "text": ""}, []
         except Exception as e:

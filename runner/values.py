@@ -79,7 +79,7 @@ class Packer:
 def _laid_out(flat, shape, strides):
     """A tensor of this layout with the values of flat; also for layouts that overlap (expand)."""
     extent = 1 + sum((s - 1) * st for s, st in zip(shape, strides)) if all(shape) else 0
-    out = torch.empty(max(extent, 0), dtype=flat.dtype).as_strided(shape, strides)
+    out = torch.empty(max(extent, 0), dtype=flat.dtype, device=flat.device).as_strided(shape, strides)
     if any(st == 0 and s > 1 for s, st in zip(shape, strides)):
         pick = tuple(slice(0, 1) if st == 0 else slice(None) for st in strides)
         out[pick].copy_(flat.reshape(shape)[pick])

@@ -1,5 +1,6 @@
 /* api.cc - the table of abi.h over ATen: what a candidate's .so may do with tensors. Handles are TensorImpl pointers.
- * Operators go through torch's dispatcher by name, so they are traced and judged like the Python side's. */
+ * Operators go through torch's dispatcher by name, so they are traced and judged like the Python side's. The device is
+ * behind process.h: device.cc (simulated) or cuda.cc (real). */
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
@@ -9,9 +10,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "arena.h"
-#include "device.h"
-#include "../include/litetorch/abi.h"
+#include "process.h"
 
 namespace {
 
@@ -179,7 +178,7 @@ void *from_blob(void *data, const int64_t *sizes, const int64_t *strides, int di
         size_t last = 1;
         for (int i = 0; i < dim; i++)
             last = size[size_t(i)] ? last + size_t((size[size_t(i)] - 1) * stride[size_t(i)]) : 0;
-        TORCH_CHECK(!cuda || arena_has_device(data), "The specified pointer resides on host memory and is not "
+        TORCH_CHECK(!cuda || process_has_device(data), "The specified pointer resides on host memory and is not "
                                                      "registered with any CUDA device.");
         struct Owner {
             void (*f)(void *, void *);
@@ -256,19 +255,19 @@ std::string json_quoted(const std::string &s)
     return r + "\"";
 }
 
-const lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding};
+const lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, process_stream};
 
 } // namespace
 
 extern "C" {
 
-const struct lt_api *sim_api(void)
+const struct lt_api *lt_process_api(void)
 {
     return &table;
 }
 
-/* JSON list of {"kind","message","name","file","line","count"}, then forgets them. Freed with sim_free. */
-char *sim_findings(void)
+/* JSON list of {"kind","message","name","file","line","count"}, then forgets them. Freed with lt_free. */
+char *lt_findings(void)
 {
     std::lock_guard<std::mutex> hold(lock);
     std::string out = "[";
@@ -282,7 +281,7 @@ char *sim_findings(void)
     return strdup((out + "]").c_str());
 }
 
-char *sim_library_calls(void)
+char *lt_library_calls(void)
 {
     std::lock_guard<std::mutex> hold(lock);
     std::string out = "{";
@@ -292,12 +291,27 @@ char *sim_library_calls(void)
     return strdup((out + "}").c_str());
 }
 
-void sim_red_zone_finding(size_t n, long at, const char *kernel)
+void lt_red_zone_finding(size_t n, long at, const char *kernel)
 {
     add({"out_of_bounds", at < 0 ? std::to_string(-at) + " bytes before the start of a tensor were overwritten"
                                  : std::to_string(at - long(n)) + " bytes past the end of a tensor of " +
                                        std::to_string(n) + " bytes were overwritten",
          kernel ? kernel : "", "", 0, 1});
+}
+
+void lt_add_finding(const char *kind, const char *name, const char *message)
+{
+    add({kind, message, name, "", 0, 1});
+}
+
+const char *lt_torch_version(void)
+{
+    return LT_TORCH_VERSION;
+}
+
+void lt_free(char *p)
+{
+    free(p);
 }
 
 } // extern "C"

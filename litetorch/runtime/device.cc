@@ -8,7 +8,6 @@
  * The library is built on the user's machine against the torch headers of the Python that loads it. */
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/record_function.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
@@ -18,12 +17,12 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <string>
 
 #include "arena.h"
 #include "device.h"
+#include "process.h"
 
 namespace {
 
@@ -368,49 +367,6 @@ void register_kernels()
     }
 }
 
-/* ---- dispatch trace ---- */
-
-std::mutex trace_lock;
-std::map<std::string, long> trace_counts;
-std::atomic<bool> trace_on{false};
-thread_local int trace_paused;
-
-/* Copies of more than a few numbers between host and device: "sim::to_host", "sim::to_device".
- * aten::copy_(self, src) and aten::_to_copy(self, *, dtype, layout, device, ...) are the two ways that torch has. */
-const char *crossing(const std::string &op, const at::RecordFunction &fn)
-{
-    bool copy = op == "aten::copy_", from_cuda, to_cuda;
-
-    if (!copy && op != "aten::_to_copy")
-        return nullptr;
-    auto in = fn.inputs();
-    if (in.size() < (copy ? 2u : 4u) || !in[0].isTensor())
-        return nullptr;
-    if (copy ? !in[1].isTensor() : !in[3].isDevice())
-        return nullptr;
-    const at::Tensor &from = copy ? in[1].toTensor() : in[0].toTensor();
-    if (!from.defined() || from.numel() <= 16)
-        return nullptr;
-    from_cuda = from.is_cuda();
-    to_cuda = copy ? in[0].toTensor().is_cuda() : in[3].toDevice().is_cuda();
-    return from_cuda == to_cuda ? nullptr : to_cuda ? "sim::to_device" : "sim::to_host";
-}
-
-std::unique_ptr<at::ObserverContext> trace_op(const at::RecordFunction &fn)
-{
-    if (!trace_on.load(std::memory_order_relaxed) || inside > 0 || trace_paused > 0)
-        return nullptr;
-    auto name = fn.operator_name();
-    if (!name)
-        return nullptr;
-    std::string key = name->overload_name.empty() ? name->name : name->name + "." + name->overload_name;
-    std::lock_guard<std::mutex> hold(trace_lock);
-    trace_counts[key]++;
-    if (const char *way = crossing(name->name, fn))
-        trace_counts[way]++;
-    return nullptr;
-}
-
 } // namespace
 
 extern "C" {
@@ -436,7 +392,7 @@ int sim_device_open(size_t bytes)
 {
     if (arena_ready())
         return 0;
-    at::addGlobalCallback(at::RecordFunctionCallback(&trace_op).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+    lt_trace_open();
     return arena_init(bytes);
 }
 
@@ -459,7 +415,7 @@ static int device_release(void *p)
 
 static void report_red_zone(void *, size_t n, long at, void *)
 {
-    sim_red_zone_finding(n, at, nullptr);
+    lt_red_zone_finding(n, at, nullptr);
 }
 
 static void leave(void)
@@ -488,7 +444,7 @@ int (*call_guarded)(void (*)(void *), void *);
 } // namespace
 
 /* A crash of the candidate's host code comes back as -1; the finding is with the emulator. */
-int sim_invoke(void *f, void *self, const void *args, void *ret, char *message, size_t max)
+int lt_invoke(void *f, void *self, const void *args, void *ret, char *message, size_t max)
 {
     Invocation i = {reinterpret_cast<int (*)(void *, const void *, void *, char *, size_t)>(f), self, args, ret,
                     message, max, -1};
@@ -505,7 +461,7 @@ int sim_invoke(void *f, void *self, const void *args, void *ret, char *message, 
     return i.code;
 }
 
-/* Host code outside of sim_invoke crashed (ctypes, a destructor): the process ends, its findings must not. */
+/* Host code outside of lt_invoke crashed (ctypes, a destructor): the process ends, its findings must not. */
 static void last_words(void)
 {
     static const char mark[] = "musacoder-findings: ";
@@ -538,33 +494,6 @@ int sim_bind_simt(void)
     return 0;
 }
 
-void sim_trace_start(void)
-{
-    std::lock_guard<std::mutex> hold(trace_lock);
-    trace_counts.clear();
-    trace_on = true;
-}
-
-/* JSON object of counts; the caller frees it with sim_free. Operator names need no escapes. */
-char *sim_trace_stop(void)
-{
-    std::lock_guard<std::mutex> hold(trace_lock);
-    std::string out = "{";
-
-    trace_on = false;
-    for (auto &c : trace_counts)
-        out += (out.size() > 1 ? ",\"" : "\"") + c.first + "\":" + std::to_string(c.second);
-    return strdup((out + "}").c_str());
-}
-
-int sim_trace_pause(int on)
-{
-    int before = trace_paused;
-
-    trace_paused = on;
-    return before;
-}
-
 size_t sim_arena_in_use(void)
 {
     return arena_in_use();
@@ -576,19 +505,24 @@ void sim_arena_scribble(void *device)
     *static_cast<char *>(arena_to_host(device)) = 0;
 }
 
-const char *sim_torch_version(void)
-{
-    return SIM_TORCH_VERSION;
-}
-
-void sim_free(char *p)
-{
-    free(p);
-}
-
 int sim_inside(int delta)
 {
     return inside += delta;
+}
+
+bool process_has_device(const void *p)
+{
+    return arena_has_device(p);
+}
+
+bool process_is_inside(void)
+{
+    return inside > 0;
+}
+
+void *process_stream(void)
+{
+    return nullptr;
 }
 
 } // extern "C"

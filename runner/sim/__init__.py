@@ -1,10 +1,13 @@
 """The simulated CUDA device, as a candidate's process sees it.
 
     preload()            fork server's parent, once, before anything imports torch.utils.cpp_extension
+    begin(args)          child, after the jail is closed and before anything else of this package
     install(build)       candidate's child, before its code runs; build(request) -> reply blocks until compiled
     to_device(t)         host tensor -> tensor on cuda:0 (a copy);  from_device(t): back (a copy)
     set_ablation(b)      launches become counted no-ops
     set_check(b)         per-access checks on or off (on after install)
+    finish()             after forward: waits for the device; raises what it has to say
+    explain(error)       -> a finding that says what an exception of the device means, or None
     take_findings()      list of {"kind","message",...} since the last call; kinds in README.md
     stats()              {"launches": {kernel: n}, "threads": n, "library_calls": {name: n}}
     trace.start(phase), trace.stop() -> {"aten::op": count}: every ATen operator of every thread
@@ -13,5 +16,5 @@ The candidate's tensors on "cuda" are real torch tensors of device cuda:0: the l
 registers the CPU kernels under torch's CUDA dispatch key and keeps their memory in an arena that the host cannot touch.
 """
 from .core import (preload, install, to_device, from_device, set_ablation, set_check,  # noqa: F401
-                   take_findings, stats)
-from . import trace  # noqa: F401
+                   take_findings, stats, begin, finish, explain)
+from native import trace  # noqa: F401

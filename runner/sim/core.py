@@ -7,6 +7,8 @@ import ctypes
 import json
 import os
 
+import native
+
 ARENA_BYTES = 64 << 30  # address space, not memory
 
 _lib = None
@@ -14,8 +16,7 @@ _simt = None
 _installed = False
 
 
-class SimError(RuntimeError):
-    """The device itself is unfit: infra, never the candidate's fault."""
+SimError = native.DeviceError
 
 
 def lib_dir():
@@ -48,34 +49,22 @@ def _load():
     _lib = ctypes.CDLL(path)
     c, p, i = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int
     for name, result, *args in (
-            ("sim_torch_version", c), ("sim_device_preload", i), ("sim_device_open", i, ctypes.c_size_t),
-            ("sim_trace_start", None), ("sim_trace_stop", p), ("sim_trace_pause", i, i), ("sim_free", None, p),
-            ("sim_api", p), ("sim_findings", p), ("sim_library_calls", p), ("sim_bind_simt", i),
-            ("sim_arena_in_use", ctypes.c_size_t), ("sim_arena_scribble", None, p), ("sim_invoke", i, p, p, p, p, c, ctypes.c_size_t)):
+            ("sim_device_preload", i), ("sim_device_open", i, ctypes.c_size_t), ("sim_bind_simt", i),
+            ("sim_arena_in_use", ctypes.c_size_t), ("sim_arena_scribble", None, p)):
         _declare(_lib, name, result, *args)
     for name, result, *args in (("simt_set_check", None, i), ("simt_set_ablation", None, i),
                                 ("simt_findings_json", c), ("simt_stats_json", c), ("simt_reset", None)):
         _declare(_simt, name, result, *args)
 
 
-def take_string(pointer):
-    """The text behind a char * of libsimtorch, which is then freed."""
-    text = ctypes.string_at(pointer).decode("utf-8", "replace")
-    _lib.sim_free(pointer)
-    return text
-
-
 def preload():
     """Parent of the fork server: libraries, dispatch kernels, and our cpp_extension before anyone imports torch's."""
-    import torch
-
-    from . import extension
+    from native import extension
     if _lib is not None:
         return
     _load()
-    built = _lib.sim_torch_version().decode()
-    if built != torch.__version__:
-        raise SimError(f"libsimtorch.so was built for PyTorch {built}, but {torch.__version__} is running; run 'make'")
+    native.attach(_lib)
+    native.check_version("libsimtorch.so")
     extension.put_in_place()
     _lib.sim_device_preload()
 
@@ -83,7 +72,9 @@ def preload():
 def install(build):
     """Candidate's child, before its code runs. build(request) -> reply blocks until the compile stage answers."""
     global _installed
-    from . import disguise, extension
+    from native import extension
+
+    from . import disguise
     preload()
     extension.set_builder(build)
     if _installed:
@@ -96,14 +87,27 @@ def install(build):
     _installed = True
 
 
+def begin(args=None):
+    """After the jail is closed, before install: nothing to do for a device that is memory."""
+
+
+def finish():
+    """After forward: work that is still under way, and faults that nobody asked for."""
+
+
+def explain(error):
+    """A finding that says what an exception of the device means, or None."""
+    return None
+
+
 def to_device(t):
-    from . import trace
+    from native import trace
     with trace.pause():
         return t.detach().to("cuda", copy=True)
 
 
 def from_device(t):
-    from . import trace
+    from native import trace
     with trace.pause():
         return t.detach().to("cpu", copy=True)
 
@@ -119,7 +123,7 @@ def set_check(on):
 def take_findings():
     """Everything found since the last call: the emulator's findings, library calls, red zones."""
     found = json.loads(_simt.simt_findings_json().decode("utf-8", "replace"))
-    found += json.loads(take_string(_lib.sim_findings()))
+    found += json.loads(native.take_string(_lib.lt_findings()))
     _kept["stats"] = _merge(_kept.get("stats"), _raw_stats())
     _simt.simt_reset()
     return found
@@ -149,5 +153,5 @@ def _merge(a, b):
 def stats():
     """Counts since install: {"launches", "threads", "failed", "kernels": {name: {..}}, "library_calls": {name: n}}."""
     out = _merge(_kept.get("stats"), _raw_stats())
-    out["library_calls"] = json.loads(take_string(_lib.sim_library_calls()))
+    out["library_calls"] = json.loads(native.take_string(_lib.lt_library_calls()))
     return out

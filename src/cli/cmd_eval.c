@@ -17,7 +17,7 @@
 
 static const struct opt rows[] = {
     {"eval", "task", OPT_STR, NULL, "the task: a KernelBench-format Python file"},
-    {"eval", "backend", OPT_CHOICE, "sim", "sim: where candidates run"},
+    {"eval", "backend", OPT_CHOICE, "sim", "sim|cuda: where candidates run: the CPU emulator, or an NVIDIA GPU"},
     {"eval", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: tolerance per task from an fp64 oracle on five input "
                                                "regimes, or the published algorithm"},
     {"eval", "trials", OPT_INT, "5", "draws per input regime (strict), trials (kernelbench)"},
@@ -212,7 +212,7 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
 static int eval_run(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"), .no_jail = !strcmp(opts_str(o, "jail"), "none"),
-                            .no_cache = !opts_bool(o, "cache")};
+                            .no_cache = !opts_bool(o, "cache"), .backend = opts_str(o, "backend")};
 
     if (size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
         return -1;

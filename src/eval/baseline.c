@@ -95,11 +95,11 @@ static int put(struct baseline *b, const struct reference *r, struct err *e)
 static int start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
 {
     /* compiling starts assemblers and linkers, and keeps what they make */
-    struct child_spec spec = {.role = p->role, .args = (json_t *)p->args,
-                              .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
+    struct server_child spec = {.role = p->role, .poison = true, .published = p->tf32,
+                                .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
     struct err why = ERR_INIT;
 
-    if (forkserver_spawn(j->ev->fs, &spec, &b->child, e) < 0) {
+    if (server_spawn(j->server, &spec, &b->child, e) < 0) {
         b->child = NULL;
         return -1;
     }

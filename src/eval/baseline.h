@@ -37,7 +37,6 @@ struct baseline_list {
 struct baseline_place {
     const char *role, *device; /* of the fork server's table; "cuda:0", "cpu" */
     const char *machine;       /* device name, driver, torch version: what a time depends on */
-    const json_t *args;        /* of the spawn, may be NULL */
     bool tf32;
 };
 

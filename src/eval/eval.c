@@ -16,6 +16,7 @@
 #include "eval/job.h"
 #include "eval/pipeline.h"
 #include "eval/record.h"
+#include "eval/server.h"
 #include "store/limit.h"
 
 #define INFRA_TRIES 3
@@ -24,8 +25,8 @@
 
 int eval_options_check(const struct eval_options *o, struct err *e)
 {
-    if (strcmp(o->backend, "sim"))
-        return err_set(e, ERR_INPUT, "backend '%s' is not built in; use --backend sim", o->backend);
+    if (!backend_find(o->backend))
+        return err_set(e, ERR_INPUT, "no backend '%s'; use sim or cuda", o->backend);
     if (strcmp(o->protocol, "strict") && strcmp(o->protocol, "kernelbench"))
         return err_set(e, ERR_INPUT, "no protocol '%s'; use strict or kernelbench", o->protocol);
     if (o->trials < 1 || o->trials > 1000)
@@ -92,113 +93,25 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
 
 /* ---- opening ---- */
 
-static void add_files(struct sha256 *h, const char *folder)
-{
-    char **names, *path;
-    size_t n;
-    struct buf b;
-
-    if (dir_list(folder, &names, &n, NULL) < 0)
-        return;
-    buf_init(&b, BUF_MAX_TEXT);
-    for (size_t i = 0; i < n; i++) {
-        path = path_join(folder, names[i]);
-        buf_clear(&b);
-        if (!file_is_dir(path) && strcmp(names[i], "README.md") && file_read(path, &b, NULL) == 0) {
-            sha256_adds(h, names[i]);
-            sha256_add(h, b.p, b.n);
-        }
-        free(path);
-    }
-    buf_free(&b);
-    names_free(names, n);
-}
-
-/* The judge's own code is part of what a verdict depends on: the Python halves, and this binary. */
-static void runner_hash(char ret[65])
-{
-    char *runner = path_share("runner"), *sim = path_join(runner, "sim");
-    struct sha256 h;
-
-    sha256_start(&h);
-    add_files(&h, runner);
-    add_files(&h, sim);
-    sha256_end(&h, ret);
-    free(runner);
-    free(sim);
-}
-
-static void add_file(struct sha256 *h, const char *share)
-{
-    char *path = path_share(share);
-    struct buf b;
-
-    buf_init(&b, (size_t)256 << 20);
-    if (file_exists(path) && file_read(path, &b, NULL) == 0)
-        sha256_add(h, b.p, b.n);
-    buf_free(&b);
-    free(path);
-}
-
-/* The judge itself: this program and the emulator's libraries. */
-static void binary_hash(char ret[65])
-{
-    struct sha256 h;
-    struct buf b;
-
-    buf_init(&b, (size_t)256 << 20);
-    file_read("/proc/self/exe", &b, NULL);
-    sha256_start(&h);
-    sha256_add(&h, b.p, b.n);
-    add_file(&h, "build/lib/libsimt.so");
-    add_file(&h, "build/lib/libsimtorch.so");
-    sha256_end(&h, ret);
-    buf_free(&b);
-}
-
-static int make_toolchain(struct eval *ev, struct err *e)
-{
-    struct build_opts o = {.no_jail = ev->config.no_jail};
-    const json_t *info = forkserver_info(ev->fs);
-    char exe[65];
-
-    if (build_prepare(&o, e) < 0 || !(ev->compiler = build_toolchain_id(&o, e)))
-        return -1;
-    runner_hash(ev->refs.runner_sha);
-    binary_hash(exe);
-    ev->toolchain = xasprintf("%s | torch %s python %s | %s | %s", ev->compiler, json_str(info, "torch", "?"),
-                              json_str(info, "python", "?"), ev->refs.runner_sha, exe);
-    return 0;
-}
-
-static int start_server(struct eval *ev, struct err *e)
-{
-    char *builds = path_cache("build"), *lib = path_share("build/lib");
-    const char *ro[] = {builds, lib, NULL};
-    struct forkserver_spec spec = {.ro = ro, .no_jail = ev->config.no_jail};
-    int rc = dir_make(builds, e);
-
-    if (!file_is_dir(lib))
-        ro[1] = NULL;
-    if (rc == 0)
-        rc = forkserver_start(&spec, &ev->fs, e);
-    free(builds);
-    free(lib);
-    return rc;
-}
-
 int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
 {
+    const struct backend *first = backend_find(c->backend ? c->backend : "sim");
     struct eval *ev = xcalloc(1, sizeof *ev);
+    struct server *sv;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
+    if (!first) {
+        free(ev);
+        return err_set(e, ERR_INPUT, "no backend '%s'; use sim or cuda", c->backend);
+    }
     ev->config = *c;
+    ev->config.jobs_given = ev->config.jobs > 0;
     if (ev->config.jobs <= 0)
         ev->config.jobs = cpus > 0 ? (int)(cpus + (cpus + 1) / 2) : 2;
     pthread_mutex_init(&ev->lock, NULL);
-    sem_init(&ev->run_slots, 0, (unsigned)ev->config.jobs);
+    pthread_mutex_init(&ev->server_lock, NULL);
     sem_init(&ev->build_slots, 0, cpus > 0 ? (unsigned)cpus : 1);
-    if (start_server(ev, e) < 0 || make_toolchain(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0) {
+    if (server_get(ev, first, &sv, e) < 0 || store_open(NULL, &ev->store, e) < 0) {
         eval_close(ev);
         return -1;
     }
@@ -211,17 +124,15 @@ void eval_close(struct eval *ev)
     if (!ev)
         return;
     baseline_list_free(ev);
-    forkserver_stop(ev->fs);
+    servers_close(ev);
     if (ev->timer)
         device_close(ev->timer);
     if (ev->store)
         store_close(ev->store);
     reference_list_free(ev);
     pthread_mutex_destroy(&ev->lock);
-    sem_destroy(&ev->run_slots);
+    pthread_mutex_destroy(&ev->server_lock);
     sem_destroy(&ev->build_slots);
-    free(ev->toolchain);
-    free(ev->compiler);
     free(ev);
 }
 
@@ -232,7 +143,7 @@ int eval_jobs(const struct eval *ev)
 
 /* ---- the verdict cache ---- */
 
-static void cache_key(const struct eval *ev, const struct task *t, const struct eval_candidate *c,
+static void cache_key(const struct server *sv, const struct task *t, const struct eval_candidate *c,
                       const struct eval_options *o, char ret[65])
 {
     char sha[65], options[512];
@@ -242,7 +153,7 @@ static void cache_key(const struct eval *ev, const struct task *t, const struct 
              "perf=%d calls=%d compile=%s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s, (long long)o->seed,
              (long long)o->max_elements, o->perf, o->calls, o->compile_baseline ? o->compile_mode : "none");
-    store_key(t->sha256, sha, options, ev->toolchain, ret);
+    store_key(t->sha256, sha, options, sv->toolchain, ret);
 }
 
 static json_t *cache_get(struct eval *ev, const char *key, const struct task *t, const struct eval_candidate *c)
@@ -310,31 +221,16 @@ static void cache_tend(struct eval *ev)
 
 /* ---- one ---- */
 
-/* A fork server that died (out of memory, killed) is started again, once per failed candidate. */
-static int revive(struct eval *ev, struct err *e)
-{
-    int rc = 0;
-
-    pthread_mutex_lock(&ev->lock);
-    if (!forkserver_alive(ev->fs)) {
-        log_warn("the fork server died; starting another");
-        forkserver_stop(ev->fs);
-        ev->fs = NULL;
-        rc = start_server(ev, e);
-    }
-    pthread_mutex_unlock(&ev->lock);
-    return rc;
-}
-
 int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
              json_t **ret, struct err *e)
 {
+    struct server *sv;
     char key[65];
     json_t *rec;
 
-    if (eval_options_check(o, e) < 0)
+    if (eval_options_check(o, e) < 0 || server_get(ev, backend_find(o->backend), &sv, e) < 0)
         return -1;
-    cache_key(ev, task, c, o, key);
+    cache_key(sv, task, c, o, key);
     if ((rec = cache_get(ev, key, task, c))) {
         *ret = rec;
         return 0;
@@ -342,7 +238,7 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
     for (int i = 0; i < INFRA_TRIES; i++) {
         json_decref(rec);
         rec = NULL;
-        if (pipeline_run(ev, task, c, o, &rec, e) < 0)
+        if (pipeline_run(ev, sv, task, c, o, &rec, e) < 0)
             return -1;
         if (strcmp(json_str(rec, "status", ""), "infra"))
             break;
@@ -351,7 +247,7 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
             return err_set(e, ERR_STOP, "interrupted");
         }
         if (i + 1 < INFRA_TRIES)
-            revive(ev, NULL);
+            server_revive(ev, sv, NULL);
     }
     cache_put(ev, key, rec);
     cache_tend(ev);

@@ -1,4 +1,4 @@
-/* eval.h - MooreEval: from a task and a candidate to a verdict record (DESIGN sections 3 and 4, backend sim).
+/* eval.h - MooreEval: from a task and a candidate to a verdict record (DESIGN sections 3 and 4).
  *
  * struct eval owns the fork server, the verdict cache and the slots for running and compiling. eval_one is thread-safe:
  * call it from as many threads as candidates should be in flight; a candidate that waits for its build holds no run
@@ -22,10 +22,12 @@ struct eval_config {
     bool no_jail;  /* --jail none */
     bool no_cache; /* do not read verdicts from the cache (they are still stored) */
     uint64_t cache_limit; /* bytes that the cache folder may take; 0: no limit */
+    const char *backend; /* made ready by eval_open (NULL: "sim"); others when an option record first asks for them */
+    bool jobs_given;     /* set by eval_open: jobs was more than 0, so it is the number of slots on a GPU too */
 };
 
 struct eval_options {
-    const char *backend;    /* "sim" */
+    const char *backend;    /* "sim", "cuda": rows of backend.h */
     const char *protocol;   /* "strict" or "kernelbench" */
     int trials;             /* draws per regime (strict), or trials (kernelbench) */
     double timeout_s;       /* one candidate's run, builds excluded */
@@ -50,7 +52,7 @@ struct eval_candidate {
     enum extract_kind kind;
 };
 
-int eval_open(const struct eval_config *c, struct eval **ret, struct err *e); /* ERR_ENV: no Python, compiler, jail */
+int eval_open(const struct eval_config *c, struct eval **ret, struct err *e); /* ERR_ENV: no Python, compiler, jail, GPU */
 void eval_close(struct eval *ev); /* NULL is fine */
 int eval_jobs(const struct eval *ev);
 

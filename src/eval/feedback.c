@@ -101,6 +101,8 @@ static void say_violation(const json_t *x, struct buf *b)
         buf_addf(b, "%s is computed by PyTorch at import or in __init__", op);
     else if (!strcmp(rule, "library_call"))
         buf_addf(b, "the C++ code calls %s", op);
+    else if (!strcmp(rule, "forbidden_symbol"))
+        buf_addf(b, "the C++ code refers to %s, which no kernel needs", op);
     else
         buf_addf(b, "%s", json_str(x, "message", rule));
     if (line > 0)

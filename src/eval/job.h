@@ -8,18 +8,18 @@
 #include "eval/baseline.h"
 #include "eval/eval.h"
 #include "eval/reference.h"
+#include "eval/server.h"
 #include "eval/session.h"
 #include "proc/forkserver.h"
 #include "store/store.h"
 
 struct eval {
     struct eval_config config;
-    struct forkserver *fs;
+    struct server servers[BACKENDS];
     struct store *store;
-    pthread_mutex_t lock; /* fs restarts, the store, the list of references */
-    sem_t run_slots, build_slots;
-    char *toolchain;      /* everything outside task, candidate and options that a verdict depends on */
-    char *compiler;       /* build_toolchain_id */
+    pthread_mutex_t lock;        /* the store, the list of references */
+    pthread_mutex_t server_lock; /* starts of fork servers */
+    sem_t build_slots;
     struct reference_list refs;
     struct baseline_list baselines;
     struct device *timer; /* opened by who first times, used while holding the device alone; NULL: not yet */
@@ -29,6 +29,7 @@ struct eval {
 
 struct job {
     struct eval *ev;
+    struct server *server; /* of the backend */
     const struct task *task;
     const struct eval_candidate *cand;
     const struct eval_options *opt;

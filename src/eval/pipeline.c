@@ -55,12 +55,16 @@ static int run_stage(struct job *j, const struct stage *s, struct err *e)
 
 static json_t *environment(const struct job *j)
 {
-    const json_t *info = forkserver_info(j->ev->fs);
+    const json_t *info = forkserver_info(j->server->fs);
 
-    return json_pack("{s:s,s:s,s:s,s:O?,s:I,s:i,s:f,s:f,s:s}", "compiler", j->ev->compiler, "torch",
+    json_t *env = json_pack("{s:s,s:s,s:s,s:O?,s:I,s:i,s:f,s:f,s:s}", "compiler", j->server->compiler, "torch",
                      json_str(info, "torch", "?"), "python", json_str(info, "python", "?"), "jail",
                      json_object_get(info, "jail"), "seed", (json_int_t)j->opt->seed, "trials", j->opt->trials, "timeout_s",
-                     j->opt->timeout_s, "build_timeout_s", j->opt->build_timeout_s, "judge", j->ev->refs.runner_sha);
+                     j->opt->timeout_s, "build_timeout_s", j->opt->build_timeout_s, "judge", j->server->runner_sha);
+
+    if (*j->server->device)
+        json_object_set_new(env, "device", json_utf8(j->server->device, strlen(j->server->device)));
+    return env;
 }
 
 static void job_end(struct job *j)
@@ -75,10 +79,10 @@ static void job_end(struct job *j)
     json_decref(j->state);
 }
 
-int pipeline_run(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
-                 json_t **ret, struct err *e)
+int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
+                 const struct eval_options *o, json_t **ret, struct err *e)
 {
-    struct job j = {.ev = ev, .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
+    struct job j = {.ev = ev, .server = sv, .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
                     .trace_forward = json_object(), .launches = json_object(), .findings = json_array()};
     struct err why = ERR_INIT;
     char sha[65];

@@ -64,6 +64,7 @@ static int reference_parse(struct reference *r, struct err *e)
     r->skipped = json_object_get(h, "skipped");
     r->defects = json_object_get(h, "defects");
     r->dtype = json_string_value(json_object_get(h, "dtype"));
+    r->tf32 = json_object_get(h, "tf32");
     r->mode = json_str(h, "mode", "train");
     r->init_seed = json_i64(h, "init_seed", 0);
     r->n_draws = json_array_size(draws);
@@ -134,6 +135,7 @@ static void file_save(const char *path, const struct frame *f)
 
 /* What is asked for: the way to make the values. */
 struct want {
+    struct server *sv;
     const struct task *t;
     const struct eval_options *o;
     const char *params;
@@ -193,14 +195,15 @@ static int reference_ask(struct child *c, const struct want *w, struct frame *re
     return rc;
 }
 
-static int reference_make(struct eval *ev, const struct want *w, struct frame *ret, struct err *e)
+static int reference_make(const struct want *w, struct frame *ret, struct err *e)
 {
-    struct child_spec spec = {.role = "reference", .jail = {.memory_bytes = (size_t)8 << 30}};
+    struct server_child spec = {.role = w->sv->backend->reference, .published = !strcmp(w->o->protocol, "kernelbench"),
+                                .jail = {.memory_bytes = w->sv->backend->reference_memory_bytes}};
     struct child *c;
     struct child_end end = {0};
     int rc;
 
-    if (forkserver_spawn(ev->fs, &spec, &c, e) < 0)
+    if (server_spawn(w->sv, &spec, &c, e) < 0)
         return -1;
     rc = reference_ask(c, w, ret, e);
     child_kill(c);
@@ -213,14 +216,14 @@ static int reference_make(struct eval *ev, const struct want *w, struct frame *r
     return rc;
 }
 
-static int reference_find(struct eval *ev, const char *key, const struct want *w, struct frame *ret, struct err *e)
+static int reference_find(const char *key, const struct want *w, struct frame *ret, struct err *e)
 {
     char *folder = path_cache("reference"), *path = artefact_path(folder, key, ".ref");
     int rc = file_load(path, ret), lock;
 
     if (rc < 0 && (lock = artefact_lock(folder, key, REFERENCE_TIMEOUT_S, e)) >= 0) {
         rc = file_load(path, ret);
-        if (rc < 0 && (rc = reference_make(ev, w, ret, e)) == 0)
+        if (rc < 0 && (rc = reference_make(w, ret, e)) == 0)
             file_save(path, ret);
         artefact_unlock(lock);
     }
@@ -231,7 +234,7 @@ static int reference_find(struct eval *ev, const char *key, const struct want *w
 
 /* ---- in memory ---- */
 
-static void reference_key(const struct eval *ev, const struct want *w, char ret[65])
+static void reference_key(const struct want *w, char ret[65])
 {
     const struct eval_options *o = w->o;
     struct sha256 h;
@@ -243,7 +246,8 @@ static void reference_key(const struct eval *ev, const struct want *w, char ret[
     sha256_adds(&h, o->protocol);
     sha256_adds(&h, w->params);
     sha256_adds(&h, numbers);
-    sha256_adds(&h, ev->refs.runner_sha);
+    sha256_adds(&h, w->sv->runner_sha);
+    sha256_adds(&h, w->sv->device);
     sha256_end(&h, ret);
 }
 
@@ -278,16 +282,16 @@ static void list_add(struct reference_list *l, struct reference *r)
     }
 }
 
-int reference_get(struct eval *ev, const struct task *t, const struct eval_options *o, const char *params, int variant,
-                  struct reference **ret, struct err *e)
+int reference_get(struct eval *ev, struct server *sv, const struct task *t, const struct eval_options *o,
+                  const char *params, int variant, struct reference **ret, struct err *e)
 {
-    struct want w = {t, o, params, variant, ""};
+    struct want w = {sv, t, o, params, variant, ""};
     struct reference *r, *other;
     char key[65];
 
     snprintf(w.title, sizeof w.title, variant ? "task '%.60s', variant '%s'" : "task '%.60s'", t->name,
              task_variant_name(t, variant));
-    reference_key(ev, &w, key);
+    reference_key(&w, key);
     pthread_mutex_lock(&ev->lock);
     r = list_find(&ev->refs, key);
     pthread_mutex_unlock(&ev->lock);
@@ -298,7 +302,7 @@ int reference_get(struct eval *ev, const struct task *t, const struct eval_optio
     r = xcalloc(1, sizeof *r);
     r->users = 1;
     memcpy(r->key, key, sizeof key);
-    if (reference_find(ev, key, &w, &r->f, e) < 0) {
+    if (reference_find(key, &w, &r->f, e) < 0) {
         free(r);
         return -1;
     }

@@ -12,6 +12,7 @@
 
 struct eval;
 struct eval_options;
+struct server;
 
 struct section { /* a value tree and its bytes */
     const json_t *tree;
@@ -38,6 +39,7 @@ struct reference {
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */
     const char *dtype;     /* floating parameters are to have it: "float16"...; NULL: as constructed */
     const char *mode;
+    const json_t *tf32;    /* on a GPU: {"matmul","cudnn"}, what the reference was allowed; else NULL */
     int64_t init_seed;
     struct ref_draw *draws;
     size_t n_draws;
@@ -46,13 +48,12 @@ struct reference {
 #define REFERENCE_LIST 16
 struct reference_list {
     struct reference *items[REFERENCE_LIST]; /* most recent first */
-    char runner_sha[65];
 };
 
 /* params: "random" (floating parameters re-randomised) or "seed" (as constructed). variant: of the task's sidecar, 0 is the
  * task as written. ERR_INPUT: the task or its sidecar is at fault. */
-int reference_get(struct eval *ev, const struct task *t, const struct eval_options *o, const char *params, int variant,
-                  struct reference **ret, struct err *e);
+int reference_get(struct eval *ev, struct server *sv, const struct task *t, const struct eval_options *o,
+                  const char *params, int variant, struct reference **ret, struct err *e);
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);

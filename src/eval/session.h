@@ -9,11 +9,13 @@
 #include <stdint.h>
 
 #include "eval/build.h"
+#include "eval/hold.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 
 struct eval;
 struct eval_options;
+struct server;
 
 enum call_fault {
     CALL_OK,
@@ -27,10 +29,12 @@ enum call_fault {
 
 struct session {
     struct eval *ev;
+    struct server *server;
     const struct eval_options *opt;
     struct child *child;
     struct child_end end; /* valid after CALL_DIED */
     bool ended, slot;
+    struct hold hold;     /* a share of the device while it has a slot, where the device has a clock */
     double used_s;        /* run time so far */
     double build_s;       /* wall time spent serving builds */
     double wait_s;        /* wall time spent waiting for a run or build slot */
@@ -39,10 +43,12 @@ struct session {
     bool build_timed_out;
     json_t *sources;      /* {"cuda_source": text} of the last build: findings name lines of it */
     json_t *diagnostics;  /* of failed builds */
+    const char *route;    /* of the last build */
+    json_t *findings;     /* of the builds: {"kind","name"}, what libraries refer to and must not */
     json_t *error;        /* text of the first failed build, or NULL */
 };
 
-int session_open(struct eval *ev, const struct eval_options *o, struct session **ret, struct err *e);
+int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, struct session **ret, struct err *e);
 /* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e);
@@ -50,6 +56,9 @@ enum call_fault session_call(struct session *s, const json_t *head, const char *
 enum call_fault session_fault(struct session *s, enum frame_fault f, struct err *e);
 /* Line 'line' of the source that findings call 'file', without its indentation; false if there is none. */
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n);
+/* Gives slot and share of the device away, and takes them again (waits): for who wants the device alone. */
+void session_rest(struct session *s);
+void session_wake(struct session *s);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
 
 #endif

@@ -393,6 +393,8 @@ static json_t *correct_section(struct job *j, struct tally *t, const char *param
 
     if (json_is_array(j->ref->defects))
         json_object_set(c, "known_defects", (json_t *)j->ref->defects);
+    if (json_is_object(j->ref->tf32))
+        json_object_set(c, "tf32", (json_t *)j->ref->tf32);
     return c;
 }
 

@@ -18,6 +18,22 @@ static int64_t total(const json_t *launches)
     return n;
 }
 
+/* What the built libraries refer to, found without running them (build.h). */
+static void built_references(const struct job *j, json_t *violations)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(j->session->findings, i, f) {
+        bool library = !strcmp(json_str(f, "kind", ""), "library_call");
+        json_t *v = json_pack("{s:s,s:s}", "rule", json_str(f, "kind", "?"), "op", json_str(f, "name", "?"));
+
+        json_object_set_new(v, "message", json_string(library ? "the extension calls a vendor's library"
+                                                              : "the extension refers to a function that no kernel needs"));
+        json_array_append_new(violations, v);
+    }
+}
+
 static void library_calls(const struct job *j, json_t *violations)
 {
     const json_t *f;
@@ -39,8 +55,8 @@ static void library_calls(const struct job *j, json_t *violations)
  * a result, or uploading a table, is nobody's arithmetic. */
 static void host_arithmetic(const struct job *j, json_t *violations)
 {
-    int64_t out = json_i64(j->trace_forward, "sim::to_host", 0) + j->copies_to_host;
-    int64_t in = json_i64(j->trace_forward, "sim::to_device", 0) + j->copies_to_device;
+    int64_t out = json_i64(j->trace_forward, "copy::to_host", 0) + j->copies_to_host;
+    int64_t in = json_i64(j->trace_forward, "copy::to_device", 0) + j->copies_to_device;
 
     if (out > 0 && in > 0)
         json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", "host_arithmetic", "message",
@@ -97,6 +113,7 @@ static int legality_run(struct job *j, struct err *e)
     legality_judge(j->trace_init, "init", j->code, violations);
     legality_judge(j->trace_forward, "forward", j->code, violations);
     library_calls(j, violations);
+    built_references(j, violations);
     host_arithmetic(j, violations);
     if (j->ran && launches == 0)
         violation(violations, "no_kernel", "forward launches no kernel of its own");
@@ -116,7 +133,9 @@ static int legality_run(struct job *j, struct err *e)
                          ablated ? json_string(still ? "still right" : "wrong, as it must be")
                                                    : json_null()));
     first = json_array_get(violations, 0);
-    if (first && json_object_get(first, "op"))
+    if (first && !strcmp(json_str(first, "rule", ""), "forbidden_symbol"))
+        record_blame(j->rec, "cheating", "legality", "the extension refers to %s", json_str(first, "op", "?"));
+    else if (first && json_object_get(first, "op"))
         record_blame(j->rec, "cheating", "legality", "%s does the arithmetic", json_str(first, "op", "?"));
     else if (first)
         record_blame(j->rec, "cheating", "legality", "%s", json_str(first, "message", ""));

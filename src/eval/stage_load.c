@@ -126,7 +126,7 @@ int job_reference(struct job *j, const char *params, struct err *e)
 
     reference_release(j->ev, j->ref);
     j->ref = NULL;
-    rc = reference_get(j->ev, j->task, j->opt, params, j->variant, &j->ref, e);
+    rc = reference_get(j->ev, j->server, j->task, j->opt, params, j->variant, &j->ref, e);
     j->reference_s += now_s() - t0;
     return rc;
 }
@@ -158,7 +158,7 @@ int job_construct(struct job *j, const char *source, struct err *e)
 static int load_run(struct job *j, struct err *e)
 {
     if (job_reference(j, strcmp(j->opt->protocol, "strict") ? "seed" : "random", e) < 0 ||
-        session_open(j->ev, j->opt, &j->session, e) < 0)
+        session_open(j->ev, j->server, j->opt, &j->session, e) < 0)
         return -1;
     return job_construct(j, j->code, e);
 }

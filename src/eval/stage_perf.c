@@ -261,9 +261,10 @@ static int measure_job(struct perf *p, struct err *e)
         return -1;
     d = device_info(j->ev->timer);
     snprintf(machine, sizeof machine, "%s %s torch %s", d->name, d->driver_version,
-             json_str(forkserver_info(j->ev->fs), "torch", "?"));
-    p->place = (struct baseline_place){.role = "baseline", .device = "cuda:0", .machine = machine,
+             json_str(forkserver_info(j->server->fs), "torch", "?"));
+    p->place = (struct baseline_place){.role = "baseline_cuda", .device = "cuda:0", .machine = machine,
                                        .tf32 = strcmp(j->opt->protocol, "strict") != 0};
+    session_rest(j->session); /* it holds its share of the device, and we want all of it */
     if (hold_take(d->uuid, false, &p->hold, e) < 0 || baseline_hold(j, &p->place, &p->base, e) < 0)
         return -1;
     if (j->opt->compile_baseline)
@@ -276,6 +277,7 @@ static int measure_job(struct perf *p, struct err *e)
     j->session->used_s = 0; /* timing has the whole limit for itself */
     rc = put_candidate(p, e) < 0 || time_alone(p, e) < 0 ? -1 : 0;
     hold_drop(&p->hold);
+    session_wake(j->session);
     return rc < 0 ? -1 : check_outputs(p, e);
 }
 
@@ -287,7 +289,7 @@ static int perf_run(struct job *j, struct err *e)
 
     record_set(j->rec, "performance", json_null());
     record_set(j->rec, "stage", json_string("performance"));
-    if (!j->opt->perf || strcmp(j->opt->backend, "cuda"))
+    if (!j->opt->perf || !j->server->backend->timed)
         return 0;
     rc = measure_job(&p, &why);
     hold_drop(&p.hold);

@@ -210,10 +210,11 @@ static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct
     char *python = s->python ? xstrdup(s->python) : path_python(e), *script = path_share("runner/main.py");
     char *lib = jail_tool_folder(), *lib_env = xasprintf("MUSACODER_LIB=%s", lib);
     char *models = path_models(), *models_env = xasprintf("HF_HUB_CACHE=%s", models ? models : "/tmp/hub");
-    const char *extra[70] = {lib_env, models_env, "HF_HUB_OFFLINE=1", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1",
-                             "PYTHONNOUSERSITE=1", "PYTHONIOENCODING=utf-8:replace"};
+    char *device = xasprintf("MUSACODER_DEVICE=%s", s->device ? s->device : "sim");
+    const char *extra[70] = {lib_env, device, models_env, "HF_HUB_OFFLINE=1", "PYTHONDONTWRITEBYTECODE=1",
+                             "OMP_NUM_THREADS=1", "PYTHONNOUSERSITE=1", "PYTHONIOENCODING=utf-8:replace"};
     char *argv[] = {python, "-u", script, NULL}, **env;
-    size_t n = 7, n_env;
+    size_t n = 8, n_env;
     int sv[2] = {-1, -1}, null = open("/dev/null", O_RDWR | O_CLOEXEC), rc = -1;
 
     for (const char *const *p = s->env; p && *p && n < 69; p++)
@@ -237,6 +238,7 @@ static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct
     free(lib_env);
     free(models_env);
     free(models);
+    free(device);
     free(lib);
     free(script);
     free(python);

@@ -22,6 +22,7 @@ struct forkserver;
 struct forkserver_spec {
     const char *python;     /* NULL: path_python() */
     const char *const *env; /* extra "KEY=VALUE" (LD_PRELOAD of the device's allocator, ...); may be NULL */
+    const char *device;     /* package of runner/ that stands for the GPU: "sim" (NULL means it), "cuda" */
     const char *const *ro;  /* folders that every child may read besides Python's own and runner/; may be NULL */
     bool no_jail;           /* children run unjailed: --jail none */
 };
@@ -30,7 +31,7 @@ struct forkserver_spec {
 int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, struct err *e);
 void forkserver_stop(struct forkserver *fs); /* kills all children; NULL is fine */
 bool forkserver_alive(struct forkserver *fs);
-json_t *forkserver_info(struct forkserver *fs); /* borrowed: {"python","torch","numpy","jail":[...],"import_s"} */
+json_t *forkserver_info(struct forkserver *fs); /* borrowed: {"python","torch","numpy","device","jail":[...],"import_s"} */
 
 struct child_spec {
     const char *role;      /* "candidate", "reference", "shrink" */

@@ -121,6 +121,8 @@ static int plan_outer(const struct jail_spec *s, const struct jail_layers *l, un
     buf_addf(b, "file\t/etc/passwd\tuser:x:%u:%u::/tmp:/bin/sh\nfile\t/etc/group\tuser:x:%u:\n", uid, uid, uid);
     for (size_t i = 0; i < sizeof dev / sizeof dev[0]; i++)
         buf_addf(b, "dev\t/dev/%s\n", dev[i]);
+    for (const char *const *p = s->devices; p && *p; p++)
+        buf_addf(b, "dev\t%s\n", *p);
     buf_adds(b, "link\t/tmp\t/dev/shm\nlink\t/proc/self/fd\t/dev/fd\nlink\t/proc/self/fd/0\t/dev/stdin\n"
                 "link\t/proc/self/fd/1\t/dev/stdout\nlink\t/proc/self/fd/2\t/dev/stderr\n");
     if (l->held & JAIL_PROCFS)
@@ -148,6 +150,10 @@ static void plan_inner(const struct jail_spec *s, const struct jail_layers *l, u
         buf_addf(b, "landlock\t%d\t/tmp\t/dev/null\t/dev/zero\t/dev/full\t/dev/random\t/dev/urandom", l->landlock_abi);
         for (const char *const *p = s->rw; p && *p; p++)
             buf_addf(b, "\t%s", *p);
+        for (const char *const *p = s->devices; p && *p; p++)
+            buf_addf(b, "\t%s", *p);
+        if (s->devices && s->devices[0] && (l->held & JAIL_PROCFS))
+            buf_adds(b, "\t/proc/self/task");
         buf_addc(b, '\n');
     }
     if (l->held & JAIL_SECCOMP)

@@ -46,6 +46,8 @@ const char *jail_layer_name(unsigned bit); /* "seccomp", NULL past the last; bit
 struct jail_spec {
     const char *const *ro; /* extra files and folders shown read-only at their own path; NULL-terminated, may be NULL */
     const char *const *rw; /* folders shown writable; given (chown) to the jail's uid when we are root */
+    const char *const *devices; /* device nodes that may be read, written and asked (ioctl); NULL-terminated, may be NULL.
+                                   Also lets threads name themselves (/proc/self/task), which CUDA insists on */
     const char *cwd;       /* default "/tmp" */
     size_t memory_bytes;   /* 0 = JAIL_MEMORY; resident, all processes together */
     size_t tmp_bytes;      /* 0 = 64 MiB; counts as memory too */

@@ -8,7 +8,7 @@ import types
 
 import torch
 
-from . import core
+import native
 
 NONE, BOOL, INT, DOUBLE, TENSOR, STRING, LIST, TUPLE = range(8)
 ERRORS = {1: RuntimeError, 2: ValueError, 3: IndexError, 4: TypeError, 5: OverflowError, 6: MemoryError,
@@ -178,7 +178,7 @@ def _fill_compound(v, t, x, keep):
 # ---- C to Python ----
 
 def _api():
-    return ctypes.cast(core.lib().sim_api(), ctypes.POINTER(Api)).contents
+    return ctypes.cast(native.library.lt_process_api(), ctypes.POINTER(Api)).contents
 
 
 def take(v, t):
@@ -255,7 +255,7 @@ class Overload:
     def call(self, values):
         ret = Value()
         message = ctypes.create_string_buffer(MAX_MESSAGE)
-        code = core.lib().sim_invoke(self.entry.invoke, self.entry.self, values, ctypes.byref(ret), message, MAX_MESSAGE)
+        code = native.library.lt_invoke(self.entry.invoke, self.entry.self, values, ctypes.byref(ret), message, MAX_MESSAGE)
         if code != 0:
             text = message.value.decode("utf-8", "replace")
             raise ERRORS.get(code, RuntimeError)(text or "the extension's host code crashed")
@@ -301,10 +301,12 @@ def load(name, path):
         so = ctypes.CDLL(path)
     except OSError as e:
         raise ImportError(str(e)) from None
+    if native.on_load:
+        native.on_load(so)
     so.lt_module_open.restype, so.lt_module_open.argtypes = ctypes.POINTER(Module), [ctypes.c_void_p]
-    table = so.lt_module_open(core.lib().sim_api())
+    table = so.lt_module_open(native.library.lt_process_api())
     if not table:
-        raise core.SimError("the extension was built for another version of litetorch")
+        raise native.DeviceError("the extension was built for another version of litetorch")
     if table.contents.n_functions == 0 and not table.contents.doc:
         raise ImportError(f"dynamic module does not define module export function (PyInit_{name})")
     m = types.ModuleType(name)

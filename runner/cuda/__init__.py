@@ -1,0 +1,19 @@
+"""A real GPU, as a candidate's process (and the reference's) uses it. The interface is runner/sim's:
+
+    preload()            fork server's parent, once: our cpp_extension in place of torch's; CUDA is not touched
+    begin(args)          child, after the jail is closed: allocator, context, a first launch. Foreign code comes later
+    install(build)       candidate's child, before its code runs; build(request) -> reply blocks until compiled
+    to_device(t)         host tensor -> tensor on cuda:0 (a copy);  from_device(t): back (a copy)
+    finish()             after forward: waits for the device; raises what it has to say, unchecked launch errors included
+    explain(error)       -> a finding that says what an exception of CUDA means, or None
+    set_ablation(b)      launches of the candidate's libraries become counted no-ops
+    set_check(b)         red zones are looked at after each forward (on after install)
+    take_findings()      list of {"kind","message",...} since the last call; kinds in README.md
+    stats()              {"launches", "kernels": {name: {"launches"}}, "library_calls": {name: n}, ...}
+    trace.start(phase), trace.stop() -> {"aten::op": count}: every ATen operator of every thread
+"""
+from .core import (preload, begin, install, to_device, from_device, finish, set_ablation, set_check,  # noqa: F401
+                   take_findings, stats, memory, set_poison)
+from .errors import explain  # noqa: F401
+from native import trace  # noqa: F401
+TIMED_ON = "cuda:0"  # it has a clock: timing.py's device

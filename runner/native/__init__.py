@@ -1,0 +1,41 @@
+"""Native extensions in a candidate's process, on any device: load_inline and load become build requests (extension.py), the
+shared object that comes back becomes a module (module.py). A device package calls
+
+    attach(library, on_load)   library: ctypes.CDLL of libsimtorch.so or libcudatorch.so (litetorch/runtime/process.h);
+                               on_load(so): called with every ctypes.CDLL of a candidate, before its functions run
+    take_string(pointer)       the text behind a char * of that library, which is then freed
+"""
+import ctypes
+
+library = None
+on_load = None
+
+
+class DeviceError(RuntimeError):
+    """The device itself is unfit: infra, never the candidate's fault."""
+
+
+def attach(lib, loaded=None):
+    global library, on_load
+    library, on_load = lib, loaded
+    c, p, i = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int
+    for name, result, *args in (
+            ("lt_torch_version", c), ("lt_process_api", p), ("lt_findings", p), ("lt_library_calls", p), ("lt_free", None, p),
+            ("lt_trace_start", None), ("lt_trace_stop", p), ("lt_trace_pause", i, i), ("lt_trace_open", None),
+            ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t)):
+        f = getattr(lib, name)
+        f.restype, f.argtypes = result, args
+
+
+def check_version(path):
+    import torch
+
+    built = library.lt_torch_version().decode()
+    if built != torch.__version__:
+        raise DeviceError(f"{path} was built for PyTorch {built}, but {torch.__version__} is running; run 'make'")
+
+
+def take_string(pointer):
+    text = ctypes.string_at(pointer).decode("utf-8", "replace")
+    library.lt_free(pointer)
+    return text

@@ -1,0 +1,38 @@
+/* backend.h - where candidates run: one row per backend. Stages ask the row and never the name; a new backend is a row here,
+ * a target of the compile stage (build_target.h) and a device package in runner/. */
+#ifndef MC_EVAL_BACKEND_H
+#define MC_EVAL_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct backend {
+    const char *name;
+    const char *device;       /* runner/ package of the fork server and its children: $MUSACODER_DEVICE */
+    const char *candidate, *reference; /* roles of runner/main.py */
+    const char *target;       /* build_opts.target */
+    bool timed;               /* speed is measured: stage performance, and the reward's speed term */
+    bool checks_itself;       /* every access is checked while it runs; else red zones and the device's own faults */
+    int slots;                /* candidates on the device at once; 0: as many as run at all */
+    size_t memory_bytes;      /* host memory of a candidate, resident; 0: JAIL_MEMORY */
+    size_t reference_memory_bytes;
+    /* Is everything there? ERR_ENV with one sentence that names what is missing and the remedy. NULL: always. */
+    int (*usable)(struct err *e);
+    /* "KEY=VALUE" for the fork server; NULL-terminated and owned by the caller (names_free). NULL: none. */
+    char **(*env)(size_t *ret_n);
+    /* Device nodes that children may use, and folders outside /usr that they must read; as env. NULL: none. */
+    char **(*devices)(size_t *ret_n);
+    char **(*folders)(size_t *ret_n);
+};
+
+extern const struct backend backend_sim, backend_cuda;
+
+#define BACKENDS 2
+const struct backend *backend_at(int i);             /* i in [0, BACKENDS) */
+const struct backend *backend_find(const char *name); /* NULL if there is none */
+int backend_index(const struct backend *b);
+
+#endif

@@ -1,0 +1,273 @@
+/* server.c - see server.h. */
+#include "eval/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "device/device.h"
+#include "eval/job.h"
+#include "proc/frame.h"
+
+#define BEGIN_S 60.0 /* context, first launch; several children may wait for the driver's lock */
+
+/* ---- what a verdict depends on ---- */
+
+static void add_files(struct sha256 *h, const char *folder)
+{
+    char **names, *path;
+    size_t n;
+    struct buf b;
+
+    if (dir_list(folder, &names, &n, NULL) < 0)
+        return;
+    buf_init(&b, BUF_MAX_TEXT);
+    for (size_t i = 0; i < n; i++) {
+        path = path_join(folder, names[i]);
+        buf_clear(&b);
+        if (!file_is_dir(path) && strcmp(names[i], "README.md") && file_read(path, &b, NULL) == 0) {
+            sha256_adds(h, names[i]);
+            sha256_add(h, b.p, b.n);
+        }
+        free(path);
+    }
+    buf_free(&b);
+    names_free(names, n);
+}
+
+/* The judge's own code is part of what a verdict depends on: the Python halves, and this binary. */
+static void runner_hash(const struct backend *b, char ret[65])
+{
+    char *runner = path_share("runner"), *device = path_join(runner, b->device), *native = path_join(runner, "native");
+    struct sha256 h;
+
+    sha256_start(&h);
+    add_files(&h, runner);
+    add_files(&h, native);
+    add_files(&h, device);
+    sha256_end(&h, ret);
+    free(runner);
+    free(device);
+    free(native);
+}
+
+static void add_file(struct sha256 *h, const char *share)
+{
+    char *path = path_share(share);
+    struct buf b;
+
+    buf_init(&b, (size_t)256 << 20);
+    if (file_exists(path) && file_read(path, &b, NULL) == 0)
+        sha256_add(h, b.p, b.n);
+    buf_free(&b);
+    free(path);
+}
+
+/* The judge itself: this program and the devices' libraries. */
+static void binary_hash(char ret[65])
+{
+    struct sha256 h;
+    struct buf b;
+
+    buf_init(&b, (size_t)256 << 20);
+    file_read("/proc/self/exe", &b, NULL);
+    sha256_start(&h);
+    sha256_add(&h, b.p, b.n);
+    add_file(&h, "build/lib/libsimt.so");
+    add_file(&h, "build/lib/libsimtorch.so");
+    add_file(&h, "build/lib/libcudatorch.so");
+    sha256_end(&h, ret);
+    buf_free(&b);
+}
+
+static int make_toolchain(struct eval *ev, struct server *sv, struct err *e)
+{
+    struct build_opts o = {.target = sv->backend->target, .arch = sv->arch, .no_jail = ev->config.no_jail};
+    const json_t *info = forkserver_info(sv->fs);
+    char exe[65];
+
+    if (build_prepare(&o, e) < 0 || !(sv->compiler = build_toolchain_id(&o, e)))
+        return -1;
+    runner_hash(sv->backend, sv->runner_sha);
+    binary_hash(exe);
+    sv->toolchain = xasprintf("%s | torch %s python %s | %s | %s%s%s", sv->compiler, json_str(info, "torch", "?"),
+                              json_str(info, "python", "?"), sv->runner_sha, exe, *sv->device ? " | " : "", sv->device);
+    return 0;
+}
+
+/* ---- starting ---- */
+
+/* What the device is. Asks the driver without making a context. */
+static int look_at_device(struct server *sv, struct err *e)
+{
+    struct device_info *info = NULL;
+    int n = 0;
+
+    if (!sv->backend->usable) {
+        sv->device = xstrdup("");
+        return 0;
+    }
+    if (sv->backend->usable(e) < 0 || device_list(sv->backend->name, &info, &n, e) < 0)
+        return -1;
+    sv->device = xasprintf("%s, driver %s", info[0].name, info[0].driver_version);
+    sv->uuid = xstrdup(info[0].uuid);
+    sv->arch = xasprintf("sm_%d", info[0].cc);
+    /* the reference and the judge want their share, and a context of each process takes half a gigabyte */
+    sv->device_memory = info[0].memory / 10 * 7 / (size_t)(sv->backend->slots ? sv->backend->slots : 1);
+    free(info);
+    return 0;
+}
+
+static int start_forks(struct eval *ev, struct server *sv, struct err *e)
+{
+    char *builds = path_cache("build"), *lib = path_share("build/lib");
+    size_t n_env = 0, n_ro = 0;
+    char **env = sv->backend->env ? sv->backend->env(&n_env) : NULL;
+    const char **ro = xcalloc(sv->n_folders + 3, sizeof *ro);
+    struct forkserver_spec spec = {.env = (const char *const *)env, .device = sv->backend->device, .ro = ro,
+                                   .no_jail = ev->config.no_jail};
+    int rc = dir_make(builds, e);
+
+    ro[n_ro++] = builds;
+    if (file_is_dir(lib))
+        ro[n_ro++] = lib;
+    for (size_t i = 0; i < sv->n_folders; i++)
+        ro[n_ro++] = sv->folders[i];
+    if (rc == 0)
+        rc = forkserver_start(&spec, &sv->fs, e);
+    free(ro);
+    if (env)
+        names_free(env, n_env);
+    free(builds);
+    free(lib);
+    return rc;
+}
+
+static void server_close(struct server *sv)
+{
+    forkserver_stop(sv->fs);
+    if (sv->started)
+        sem_destroy(&sv->run_slots);
+    if (sv->devices)
+        names_free(sv->devices, sv->n_devices);
+    if (sv->folders)
+        names_free(sv->folders, sv->n_folders);
+    free(sv->toolchain);
+    free(sv->compiler);
+    free(sv->device);
+    free(sv->arch);
+    free(sv->uuid);
+    memset(sv, 0, sizeof *sv);
+}
+
+static int server_start(struct eval *ev, struct server *sv, struct err *e)
+{
+    const struct backend *b = sv->backend;
+
+    if (look_at_device(sv, e) < 0)
+        return -1;
+    sv->devices = b->devices ? b->devices(&sv->n_devices) : NULL;
+    sv->folders = b->folders ? b->folders(&sv->n_folders) : NULL;
+    if (start_forks(ev, sv, e) < 0 || make_toolchain(ev, sv, e) < 0)
+        return -1;
+    sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
+    sv->started = true;
+    return 0;
+}
+
+int server_get(struct eval *ev, const struct backend *b, struct server **ret, struct err *e)
+{
+    struct server *sv = &ev->servers[backend_index(b)];
+    int rc = 0;
+
+    pthread_mutex_lock(&ev->server_lock);
+    if (!sv->started) {
+        sv->backend = b;
+        if ((rc = server_start(ev, sv, e)) < 0)
+            server_close(sv);
+    }
+    pthread_mutex_unlock(&ev->server_lock);
+    if (rc == 0)
+        *ret = sv;
+    return rc;
+}
+
+int server_revive(struct eval *ev, struct server *sv, struct err *e)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&ev->server_lock);
+    if (!forkserver_alive(sv->fs)) {
+        log_warn("the fork server died; starting another");
+        forkserver_stop(sv->fs);
+        sv->fs = NULL;
+        rc = start_forks(ev, sv, e);
+    }
+    pthread_mutex_unlock(&ev->server_lock);
+    return rc;
+}
+
+void servers_close(struct eval *ev)
+{
+    for (int i = 0; i < BACKENDS; i++)
+        if (ev->servers[i].started)
+            server_close(&ev->servers[i]);
+}
+
+/* ---- children ---- */
+
+static json_t *spawn_args(const struct server *sv, const struct server_child *c)
+{
+    json_t *device;
+
+    if (!sv->backend->usable)
+        return NULL;
+    device = json_pack("{s:b,s:I,s:o}", "poison", c->poison, "memory", (json_int_t)(c->limit ? sv->device_memory : 0),
+                       "tf32", c->published ? json_null() : json_false());
+    return json_pack("{s:s,s:o}", "place", sv->backend->device, "device", device);
+}
+
+/* The child's first word on a real device; before it, failure is the machine's. */
+static int await_begun(struct child *c, struct err *e)
+{
+    struct child_end end = {0};
+    struct frame f;
+    char why[400] = "";
+
+    if (frame_recv(c->fd, 1 << 16, 0, now_s() + BEGIN_S, &f, NULL, e) == 0) {
+        frame_free(&f);
+        return 0;
+    }
+    if (e && e->kind == ERR_STOP)
+        return -1;
+    child_kill(c);
+    if (child_wait(c, now_s() + 10, &end, NULL) == 0) {
+        snprintf(why, sizeof why, "%.300s", end.output.p ? end.output.p : "");
+        why[strcspn(why, "\n")] = 0;
+        buf_free(&end.output);
+    }
+    return err_set(e, ERR_ENV, "a process on the GPU did not start: %s", *why ? why : "no answer");
+}
+
+int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e)
+{
+    struct child_spec spec = {.role = c->role, .jail = c->jail, .args = spawn_args(sv, c)};
+    struct child *child;
+    int rc;
+
+    spec.jail.devices = (const char *const *)sv->devices;
+    rc = forkserver_spawn(sv->fs, &spec, &child, e);
+    json_decref(spec.args);
+    if (rc < 0)
+        return -1;
+    if (sv->backend->usable && await_begun(child, e) < 0) {
+        child_free(child);
+        return -1;
+    }
+    *ret = child;
+    return 0;
+}

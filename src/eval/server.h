@@ -1,0 +1,47 @@
+/* server.h - one fork server per backend (two device packages do not fit into one Python process), what it was built with,
+ * and the slots on its device. Started when first asked for. Inside src/eval only. */
+#ifndef MC_EVAL_SERVER_H
+#define MC_EVAL_SERVER_H
+
+#include <jansson.h>
+#include <semaphore.h>
+
+#include "eval/backend.h"
+#include "proc/forkserver.h"
+
+struct eval;
+
+struct server {
+    const struct backend *backend;
+    bool started;
+    struct forkserver *fs;
+    char *toolchain;      /* everything outside task, candidate and options that a verdict depends on */
+    char *compiler;       /* build_toolchain_id */
+    char runner_sha[65];  /* of runner/ and the device package */
+    char *device;         /* "NVIDIA H200, driver 580.159.04"; "" on sim */
+    char *uuid;           /* names the device for hold.h; NULL on sim */
+    char *arch;           /* for build_opts: "sm_90"; NULL on sim */
+    size_t device_memory; /* bytes of device memory that one candidate may hold; 0: no limit */
+    char **devices, **folders; /* backend's; NULL-terminated or NULL */
+    size_t n_devices, n_folders;
+    sem_t run_slots;
+};
+
+/* The server of backend b, started if it is not: seconds. ERR_ENV with the remedy when the backend cannot be used. */
+int server_get(struct eval *ev, const struct backend *b, struct server **ret, struct err *e);
+/* A fork server that died (out of memory, killed) is started again. */
+int server_revive(struct eval *ev, struct server *sv, struct err *e);
+void servers_close(struct eval *ev);
+
+struct server_child {
+    const char *role;      /* of runner/main.py */
+    struct jail_spec jail; /* devices and the driver's folders are added */
+    bool poison;           /* our allocator: poisoned memory between red zones (a candidate, and what is timed beside one) */
+    bool limit;            /* at most device_memory */
+    bool published;        /* torch's own TF32 defaults, as KernelBench runs; else TF32 is off */
+};
+/* Spawns a child and waits until its device is ready, which is nobody's run time. A device that does not answer is
+ * ERR_ENV: infra. *ret is freed by child_free. */
+int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e);
+
+#endif
