@@ -127,6 +127,8 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
         if (rc == 0 && (rc = one_round(a, TIMING_WARM, (n_a + 2) / 3, r, fault, e)) == 0)
             rc = one_round(b, TIMING_WARM, (n_b + 2) / 3, r, fault, e);
     }
+    if (rc == 0)
+        rc = block(a, (struct timing_block){.mode = TIMING_NULL, .n = MEASURE_EMPTY, .slot = -1}, &a->calls, fault, e);
     return rc;
 }
 

@@ -21,6 +21,7 @@ struct measure_plan {
 
 #define MEASURE_ROUNDS 5
 #define MEASURE_MAX_S 2.0
+#define MEASURE_EMPTY 10
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2, .keep_bytes = (size_t)4 << 30})
 
 struct measure_fault {
@@ -29,7 +30,8 @@ struct measure_fault {
     json_t *error;                   /* then: {"type","message",...}; owned */
 };
 
-/* Warm-up calls, then MEASURE_ROUNDS rounds of cold blocks and warm blocks (a third as many calls) of a and b in turn.
+/* Warm-up calls, then MEASURE_ROUNDS rounds of cold blocks and warm blocks (a third as many calls) of a and b in turn; last,
+ * MEASURE_EMPTY calls of a (mode TIMING_NULL) with an empty kernel in place of forward: the least that events measure.
  * -1 with *fault and *e. Ten milliseconds to a few seconds. */
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,
                  struct err *e);

@@ -311,10 +311,11 @@ static void add_roofline(json_t *o, const struct perf_facts *f, const struct per
     set(o, "flops_peak", number(f->device.peak_flops));
 }
 
-static json_t *clocks(const struct perf_agreement *a, const struct perf_overhead *o)
+static json_t *clocks(const struct perf_agreement *a, const struct perf_overhead *o, double empty_ms)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "judge_ms", number(a->judge_ms), "gap_ms", number(a->gap_ms), "margin_ms",
-                     number(a->margin_ms), "overhead_ms", number(o->ms), "noise_ms", number(o->noise_ms));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "judge_ms", number(a->judge_ms), "gap_ms", number(a->gap_ms), "margin_ms",
+                     number(a->margin_ms), "overhead_ms", number(o->ms), "noise_ms", number(o->noise_ms), "empty_ms",
+                     number(empty_ms));
 }
 
 static int outliers(const struct perf_calls *c)
@@ -354,7 +355,7 @@ json_t *perf_section(const struct perf_facts *f)
 
     add_times(o, f, mine, eager);
     add_roofline(o, f, &r, mine.value);
-    set(o, "clocks", clocks(&cold, &f->overhead_cold));
+    set(o, "clocks", clocks(&cold, &f->overhead_cold, f->empty_ms));
     set(o, "calls", json_pack("{s:i,s:i,s:i,s:i,s:i}", "cold", f->cold.n, "warm", f->warm.n, "eager", f->eager_cold.n,
                               "checked", f->checked, "outliers", outliers(&f->cold)));
     reasons = reasons_of(f, cold.agree && (f->warm.n == 0 || warm.agree), r.floor_ms, mine.value);

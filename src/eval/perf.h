@@ -100,6 +100,7 @@ struct perf_facts {
     struct perf_work work;
     struct perf_device device;
     bool throttled, device_busy, output_wrong, inputs_repeat;
+    double empty_ms; /* an empty kernel between two events: no time can be told from it; 0 unknown */
     int checked; /* outputs of timed calls that were compared; 0 is output_wrong */
     uint64_t seed;
 };
@@ -108,7 +109,7 @@ struct perf_facts {
  *   candidate_ms candidate_ci candidate_warm_ms eager_ms eager_warm_ms compile_ms compile_error library_ms
  *   speedup_eager speedup_eager_ci speedup_compile speedup_compile_ci ([lo, hi], or null)
  *   roofline_ms roofline_share bound ("memory"|"compute"|null) floor_ms bytes flops bandwidth (achieved) bandwidth_peak
- *   clocks {judge_ms gap_ms margin_ms overhead_ms noise_ms} calls {cold warm eager checked outliers} trusted reasons
+ *   clocks {judge_ms gap_ms margin_ms overhead_ms noise_ms empty_ms} calls {cold warm eager checked outliers} trusted reasons
  * reasons: clock_disagree below_roofline throttled device_busy output_wrong inputs_repeat. A time that is not trusted is
  * still reported; it earns nothing. */
 json_t *perf_section(const struct perf_facts *f);

@@ -213,7 +213,7 @@ static json_t *health_json(const struct device_health *h)
 static json_t *section(struct perf *p)
 {
     const struct device_info *d = device_info(p->j->ev->timer);
-    struct measure_calls c[4];
+    struct measure_calls c[5];
     struct perf_facts f = {.compile_of_eager = {NAN, NAN, NAN}, .work = p->base->work, .checked = p->checked,
                            .output_wrong = p->wrong > 0 || p->tampered, .inputs_repeat = json_array_size(p->base->fresh) == 0};
     json_t *s;
@@ -222,7 +222,9 @@ static json_t *section(struct perf *p)
     measure_calls(&p->mine.calls, TIMING_WARM, &c[1]);
     measure_calls(&p->eager.calls, TIMING_COLD, &c[2]);
     measure_calls(&p->eager.calls, TIMING_WARM, &c[3]);
+    measure_calls(&p->eager.calls, TIMING_NULL, &c[4]);
     f.cold = c[0].c, f.warm = c[1].c, f.eager_cold = c[2].c, f.eager_warm = c[3].c;
+    f.empty_ms = perf_median(c[4].c.event_ms, c[4].c.n);
     f.overhead_cold = perf_calibrate(&f.eager_cold);
     f.overhead_warm = perf_calibrate(&f.eager_warm);
     f.device = limits(d, json_str(p->base->facts, "dtype", "float32"), p->place.tf32);
@@ -237,7 +239,7 @@ static json_t *section(struct perf *p)
     json_object_set_new(s, "device", json_pack("{s:s,s:s,s:o,s:o}", "name", d->name, "driver", d->driver_version, "before",
                                                health_json(&p->before), "after", health_json(&p->after)));
     json_object_set_new(s, "tf32", json_boolean(p->place.tf32));
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         measure_calls_free(&c[i]);
     return s;
 }

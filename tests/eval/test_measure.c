@@ -107,6 +107,7 @@ static void test_a_slower_side_is_slower_and_outputs_are_committed(void **state)
     measure_calls(&one.calls, TIMING_COLD, &cold);
     measure_calls(&two.calls, TIMING_COLD, &warm);
     assert_int_equal(cold.c.n, 15);
+    assert_int_equal(one.calls.n, 15 + 5 + MEASURE_EMPTY);
     r = perf_ratio(&warm.c, &cold.c, 1);
     if (!(r.value > 5))
         fail_msg("200 operations against one: %g", r.value);
