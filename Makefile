@@ -185,7 +185,7 @@ ASAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-f
 test-all: setup
 	@echo "building"; $(RECURSE) -s -j$(NPROC) all
 	@echo "building with sanitizers"; $(RECURSE) -s -j$(NPROC) B=build-asan OPT="-O1 -g" SAN="$(ASAN)" test-programs long-programs
-	@ASAN_OPTIONS=detect_leaks=0:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 python3 tests/run.py --all build-asan $(ARGS)
+	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 python3 tests/run.py --all build-asan $(ARGS)
 	@$(RECURSE) -s fuzz
 
 .PHONY: long-programs

@@ -519,6 +519,9 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
     return 0;
 }
 
+/* runner/main.py's exit code for a child whose jail was not closed yet: killed so early, it finds its jail gone. */
+#define CHILD_UNREADY 125
+
 static void fill_end(struct entry *x, struct child_end *ret)
 {
     memset(ret, 0, sizeof *ret);
@@ -527,7 +530,7 @@ static void fill_end(struct entry *x, struct child_end *ret)
     ret->code = WIFEXITED(x->status) ? WEXITSTATUS(x->status) : 0;
     if (x->oom && !(ret->why == PROC_EXITED && ret->code == 0))
         ret->why = PROC_MEMORY;
-    else if (x->killed && ret->signal == SIGKILL)
+    else if (x->killed && (ret->signal == SIGKILL || (ret->why == PROC_EXITED && ret->code == CHILD_UNREADY)))
         ret->why = PROC_STOPPED;
     ret->cpu_s = x->cpu_s;
     ret->max_rss = x->max_rss;

@@ -141,6 +141,16 @@ static void test_ends(void **state)
     buf_free(&end.output);
     child_free(c);
 
+    for (int i = 0; i < 8; i++) { /* however early: on its way into the jail, or just inside */
+        c = spawn_child(NULL, 0);
+        usleep((useconds_t)i * 500);
+        child_kill(c);
+        end = end_of(c);
+        assert_int_equal(end.why, PROC_STOPPED);
+        buf_free(&end.output);
+        child_free(c);
+    }
+
     c = spawn_child(NULL, 0); /* the judge closing its end is the normal end */
     shutdown(c->fd, SHUT_RDWR);
     end = end_of(c);
