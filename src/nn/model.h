@@ -31,6 +31,8 @@ struct model_config {
 /* Keys of Transformers 4 or 5 (rope_theta, or rope_parameters.rope_theta). Refused with ERR_INPUT: another
  * model_type, attention_bias, sliding windows, scaled RoPE, sizes that do not fit together. */
 int model_config_parse(const json_t *json, struct model_config *ret, struct err *e);
+/* Ids that end a turn, from "eos_token_id": an id or a list (8 at most are kept); NULL and null leave what is there. */
+int model_eos_parse(const json_t *v, struct model_config *c, struct err *e);
 int model_config_read(const char *path, struct model_config *ret, struct err *e);
 void model_config_free(struct model_config *c);
 size_t model_config_params(const struct model_config *c); /* weights, tied ones counted once */

@@ -60,16 +60,20 @@ static int refuse_unsupported(const json_t *o, struct err *e)
     return 0;
 }
 
-static void parse_eos(const json_t *v, struct model_config *c)
+int model_eos_parse(const json_t *v, struct model_config *c, struct err *e)
 {
     size_t n = json_is_array(v) ? json_array_size(v) : 1;
 
+    if (!v || json_is_null(v))
+        return 0;
     c->n_eos = 0;
     for (size_t i = 0; i < n && c->n_eos < 8; i++) {
         const json_t *x = json_is_array(v) ? json_array_get(v, i) : v;
-        if (json_is_integer(x))
-            c->eos[c->n_eos++] = (int32_t)json_integer_value(x);
+        if (!json_is_integer(x) || json_integer_value(x) < INT32_MIN || json_integer_value(x) > INT32_MAX)
+            return err_set(e, ERR_INPUT, "eos_token_id is neither a token id nor a list of them");
+        c->eos[c->n_eos++] = (int32_t)json_integer_value(x);
     }
+    return 0;
 }
 
 int model_config_parse(const json_t *o, struct model_config *ret, struct err *e)
@@ -106,7 +110,8 @@ int model_config_parse(const json_t *o, struct model_config *ret, struct err *e)
         !isfinite(c.initializer_range) || positions < 1 || positions > INT_MAX)
         return err_set(e, ERR_INPUT, "config.json: rms_norm_eps, initializer_range or max_position_embeddings is out of range");
     c.max_positions = (int)positions;
-    parse_eos(json_object_get(o, "eos_token_id"), &c);
+    if (model_eos_parse(json_object_get(o, "eos_token_id"), &c, e) < 0)
+        return err_prefix(e, "config.json");
     c.source = json_deep_copy(o);
     *ret = c;
     return 0;

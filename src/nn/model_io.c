@@ -44,24 +44,17 @@ static int load_weights(struct model *m, const char *dir, struct err *e)
 }
 
 /* generation_config.json, when there is one, knows the ids that end a turn better than config.json. */
-static void read_generation_config(struct model *m, const char *dir)
+static int read_generation_config(struct model *m, const char *dir, struct err *e)
 {
     char *path = path_join(dir, "generation_config.json");
-    json_t *o = file_exists(path) ? json_read(path, NULL) : NULL;
-    const json_t *eos = json_object_get(o, "eos_token_id");
-    struct model_config *c = &m->config;
+    json_t *o = file_exists(path) ? json_read(path, e) : json_object();
+    int rc = o ? 0 : -1;
 
-    if (eos && !json_is_null(eos)) {
-        size_t n = json_is_array(eos) ? json_array_size(eos) : 1;
-        c->n_eos = 0;
-        for (size_t i = 0; i < n && c->n_eos < 8; i++) {
-            const json_t *v = json_is_array(eos) ? json_array_get(eos, i) : eos;
-            if (json_is_integer(v))
-                c->eos[c->n_eos++] = (int32_t)json_integer_value(v);
-        }
-    }
+    if (rc == 0 && model_eos_parse(json_object_get(o, "eos_token_id"), &m->config, e) < 0)
+        rc = err_prefix(e, "'%s'", path);
     json_decref(o);
     free(path);
+    return rc;
 }
 
 struct model *model_load(const char *dir, struct err *e)
@@ -83,7 +76,10 @@ struct model *model_load(const char *dir, struct err *e)
         model_free(m);
         return NULL;
     }
-    read_generation_config(m, dir);
+    if (read_generation_config(m, dir, e) < 0) {
+        model_free(m);
+        return NULL;
+    }
     m->dir = xstrdup(dir);
     return m;
 }

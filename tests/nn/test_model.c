@@ -408,6 +408,11 @@ static void test_save_load(void **state)
     assert_memory_equal(n->weights, m->weights, m->n_params * sizeof *m->weights);
     assert_int_equal(n->config.eos[0], 77);
     model_free(n);
+    char *generation = path_join(dir, "generation_config.json"); /* damaged: said, not passed over */
+    assert_int_equal(file_write(generation, "{\"eos_token_id\": 1, \"eos_token_id\": 2}", 38, &e), 0);
+    assert_null(model_load(dir, &e));
+    assert_non_null(strstr(e.msg, "generation_config.json"));
+    free(generation);
     dir_remove(dir, &e);
     free(dir);
     model_free(m);
@@ -528,6 +533,8 @@ static void test_bad_config(void **state)
     refuse_config("{\"model_type\":\"qwen3\"," SIZES ",\"use_sliding_window\":true}", "sliding");
     refuse_config("{\"model_type\":\"qwen3\"," SIZES ",\"rope_parameters\":{\"rope_type\":\"yarn\"}}", "yarn");
     refuse_config("{\"model_type\":\"qwen3\",\"vocab_size\":-1}", "vocab_size");
+    refuse_config("{\"model_type\":\"qwen3\"," SIZES ",\"eos_token_id\":[3,4294967301]}", "eos_token_id");
+    refuse_config("{\"model_type\":\"qwen3\"," SIZES ",\"max_position_embeddings\":4294967301}", "max_position");
 }
 
 static void test_bad_batches(void **state)
