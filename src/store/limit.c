@@ -57,7 +57,8 @@ size_t cache_choose(struct cache_entry *v, size_t n, uint64_t limit, double newe
     uint64_t sum = 0;
     size_t k = 0;
 
-    qsort(v, n, sizeof *v, by_age);
+    if (n)
+        qsort(v, n, sizeof *v, by_age);
     for (size_t i = 0; i < n; i++)
         sum += v[i].bytes;
     if (sum <= limit)

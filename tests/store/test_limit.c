@@ -92,6 +92,7 @@ static void choice_is_oldest_first(void **state)
     assert_int_equal(cache_choose(v, 4, 0, 1e9), 4);
     assert_int_equal(cache_choose(v, 4, 0, 50), 0);
     assert_int_equal(cache_choose(v, 0, 0, 1e9), 0);
+    assert_int_equal(cache_choose(NULL, 0, 0, 1e9), 0);
 }
 
 static void oldest_go_and_the_rest_stays(void **state)
