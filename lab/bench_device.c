@@ -1,6 +1,6 @@
 /* bench_device.c - the judge's kernels against the device's own copy: 'make bench-device' (needs a GPU).
- * Bytes are those that must move, read plus written; times are medians between events around the whole call, its launch and
- * the answer's way back included. The yardstick is device_copy: bytes read plus bytes written. */
+ * Bytes are those that must move, read plus written; times are medians between events around the whole call, its launch
+ * and the answer's way back included. The yardstick is device_copy: bytes read plus bytes written. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +126,8 @@ static void put(uint8_t *p, enum dtype t, int64_t i, double x)
     else if (t == DT_BF16)
         memcpy(p + 2 * i, (uint8_t *)&bits + 2, 2);
     else if (t == DT_F16)
-        memcpy(p + 2 * i, &(uint16_t){(uint16_t)((bits >> 16 & 0x8000) | (((bits & 0x7fffffff) - 0x38000000u) >> 13))}, 2);
+        memcpy(p + 2 * i, &(uint16_t){(uint16_t)((bits >> 16 & 0x8000) | (((bits & 0x7fffffff) - 0x38000000u) >> 13))},
+               2);
     else if (t == DT_I64)
         memcpy(p + 8 * i, &(int64_t){(int64_t)(x * 1e6)}, 8);
     else
@@ -152,7 +153,8 @@ static void draw(struct device_buf *b, enum dtype t, int64_t n, double noise, do
     free(raw);
 }
 
-static void bench_diff(const char *what, enum dtype type, enum dtype oracle, int64_t n, double wrong, bool strided, bool close)
+static void bench_diff(const char *what, enum dtype type, enum dtype oracle, int64_t n, double wrong, bool strided,
+                       bool close)
 {
     int64_t side = 1 << 14, shape[] = {n / side, side}, strides[] = {1, n / side};
     struct work w = {.run = run_diff, .tol = {close ? 1e-2 : 1e-5, 1e-2, close}};
@@ -242,7 +244,8 @@ static void bench_host(size_t n)
         }
         t[5] = now_s();
         device_free(&b);
-        printf("%s, %zu MB: allocate %.2f ms, upload %.1f GB/s, download %.1f GB/s, export and import %.2f ms, free %.2f ms\n",
+        printf("%s, %zu MB: allocate %.2f ms, upload %.1f GB/s, download %.1f GB/s, export and import %.2f ms, free "
+               "%.2f ms\n",
                names[k], n >> 20, (t[1] - t[0]) * 1e3, (double)n / (t[2] - t[1]) / 1e9, (double)n / (t[3] - t[2]) / 1e9,
                (t[4] - t[3]) * 1e3, (now_s() - t[5]) * 1e3);
     }
@@ -258,7 +261,8 @@ static void bench_small(void)
     double start;
 
     OK(device_calibrate(dev, 1000, &o, &err));
-    printf("overhead in us: two events %.2f, an empty kernel between them %.2f, host launch %.2f, host launch and wait %.2f\n",
+    printf("overhead in us: two events %.2f, an empty kernel between them %.2f, host launch %.2f, host launch and wait "
+           "%.2f\n",
            o.event_us, o.empty_us, o.launch_us, o.round_us);
     OK(device_alloc(dev, (size_t)n * 8, DEVICE_PLAIN, &a, &err));
     OK(device_alloc(dev, (size_t)n * 4, DEVICE_PLAIN, &b, &err));
@@ -271,7 +275,8 @@ static void bench_small(void)
     start = now_s();
     for (int i = 0; i < 200; i++)
         run_diff(&w);
-    printf("device_diff of 65,536 elements, answer included: %.1f us on the host's clock\n", (now_s() - start) / 200 * 1e6);
+    printf("device_diff of 65,536 elements, answer included: %.1f us on the host's clock\n",
+           (now_s() - start) / 200 * 1e6);
     device_free(&a);
     device_free(&b);
 }

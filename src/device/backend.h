@@ -67,7 +67,10 @@ struct device_scratch {
 
 extern const struct device_backend device_cuda, device_host;
 
-unsigned device_blocks(const struct device *d, int64_t items); /* enough for items, no more than the device holds at once */
+/* Blocks for that many items of work, but no more than keep the device busy. */
+unsigned device_blocks(const struct device *d, int64_t items);
+int device_need_kernels(const struct device *d, struct err *e);
+int device_in_range(const struct device_buf *b, size_t at, size_t n, struct err *e); /* ERR_BUG if not */
 int memfd_open(size_t size, int *ret_fd, struct err *e);       /* sealed: nobody can change its size */
 int memfd_map(int fd, size_t size, void **ret, struct err *e); /* checks size and seals of a foreign one */
 void device_rates(struct device_info *i);                      /* fills the peak rates from cc, sm_count, clock_mhz */

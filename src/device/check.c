@@ -13,14 +13,6 @@ _Static_assert((int)EL_NORMAL == DEVICE_FILL_NORMAL && (int)EL_STRUCTURED == DEV
 
 #define SLAB ((int64_t)1 << 22) /* groups that are counted at once: 32 MB of counters */
 
-static int need_kernels(const struct device *d, struct err *e)
-{
-    if (!d->kernels)
-        return err_set(e, ERR_ENV, "the judge's GPU kernels are missing (build/lib/judge.fatbin); install the CUDA toolkit "
-                                   "so that nvcc is found, then run 'make'");
-    return 0;
-}
-
 static int result_set(struct device *d, const void *v, size_t n, struct err *e)
 {
     return device_upload(&d->scratch, offsetof(struct device_scratch, result), v, n, e);
@@ -85,7 +77,8 @@ static bool same_shape(const struct device_view *a, const struct device_view *b)
 }
 
 static int diff_args(struct device *d, const struct device_view *eager, const struct device_view *oracle,
-                     const struct device_view *got, const struct device_tolerance *tol, struct k_diff *ret, struct err *e)
+                     const struct device_view *got, const struct device_tolerance *tol, struct k_diff *ret,
+                     struct err *e)
 {
     struct k_diff a = {.is_float = dt_is_float(got->dtype), .oracle_counts = oracle->dtype == eager->dtype};
     size_t align = 2 * dt_size(got->dtype), oracle_align = 2 * dt_size(oracle->dtype);
@@ -117,10 +110,11 @@ static enum kernel_id diff_kernel(const struct k_diff *a)
     static const struct {
         int got, oracle;
         enum kernel_id k;
-    } rows[] = {{EL_F16, EL_F64, K_DIFF_F16_F64},   {EL_BF16, EL_F64, K_DIFF_BF16_F64}, {EL_F32, EL_F64, K_DIFF_F32_F64},
-                {EL_C64, EL_C128, K_DIFF_F32_F64},  {EL_F64, EL_F64, K_DIFF_F64_F64},   {EL_C128, EL_C128, K_DIFF_F64_F64},
-                {EL_F16, EL_F16, K_DIFF_F16_F16},   {EL_BF16, EL_BF16, K_DIFF_BF16_BF16}, {EL_F32, EL_F32, K_DIFF_F32_F32},
-                {EL_C64, EL_C64, K_DIFF_F32_F32}};
+    } rows[] = {{EL_F16, EL_F64, K_DIFF_F16_F64}, {EL_BF16, EL_F64, K_DIFF_BF16_F64},
+                {EL_F32, EL_F64, K_DIFF_F32_F64}, {EL_C64, EL_C128, K_DIFF_F32_F64},
+                {EL_F64, EL_F64, K_DIFF_F64_F64}, {EL_C128, EL_C128, K_DIFF_F64_F64},
+                {EL_F16, EL_F16, K_DIFF_F16_F16}, {EL_BF16, EL_BF16, K_DIFF_BF16_BF16},
+                {EL_F32, EL_F32, K_DIFF_F32_F32}, {EL_C64, EL_C64, K_DIFF_F32_F32}};
 
     if (!a->contiguous)
         return K_DIFF_ANY;
@@ -140,12 +134,13 @@ static void diff_take(const struct k_diff_result *r, int64_t n, struct device_di
 }
 
 int device_diff(struct device *d, const struct device_view *eager, const struct device_view *oracle,
-                const struct device_view *got, const struct device_tolerance *tol, struct device_diff *ret, struct err *e)
+                const struct device_view *got, const struct device_tolerance *tol, struct device_diff *ret,
+                struct err *e)
 {
     struct k_diff a;
     struct k_diff_result r = {.first_oracle = 0};
 
-    if (need_kernels(d, e) < 0 || diff_args(d, eager, oracle, got, tol, &a, e) < 0)
+    if (device_need_kernels(d, e) < 0 || diff_args(d, eager, oracle, got, tol, &a, e) < 0)
         return -1;
     el_tally_init(&r.tally);
     if (a.n && (d->be->launch(d, diff_kernel(&a), device_blocks(d, (a.n + 7) / 8), &a, e) < 0 ||
@@ -163,10 +158,11 @@ int device_mark(struct device *d, const struct device_view *eager, const struct 
 {
     const size_t at = offsetof(struct device_scratch, relations);
     struct device_marks m = {.dev = d, .diff = *diff};
-    struct k_mark a = {.first_oracle = diff->first_oracle, .first_got = diff->first_got, .relations = SCRATCH(d, relations)};
+    struct k_mark a = {
+        .first_oracle = diff->first_oracle, .first_got = diff->first_got, .relations = SCRATCH(d, relations)};
     uint32_t held = EL_RELATIONS;
 
-    if (need_kernels(d, e) < 0 || diff_args(d, eager, oracle, got, tol, &a.diff, e) < 0 ||
+    if (device_need_kernels(d, e) < 0 || diff_args(d, eager, oracle, got, tol, &a.diff, e) < 0 ||
         device_alloc(d, (size_t)(diff->n + 31) / 32 * 4, DEVICE_PLAIN, &m.mask, e) < 0)
         return -1;
     a.mask = m.mask.ptr;
@@ -199,7 +195,8 @@ static int group_slab(struct device_marks *m, int64_t inner, int64_t n_groups, i
 {
     struct device *d = m->dev;
     int64_t n = m->diff.n, width = n_groups - from < SLAB ? n_groups - from : SLAB;
-    struct k_group_count a = {m->mask.ptr, counts->ptr, n, inner, n_groups, from, width, inner < 4096 ? inner : 4096, 0, 0};
+    struct k_group_count a = {
+        m->mask.ptr, counts->ptr, n, inner, n_groups, from, width, inner < 4096 ? inner : 4096, 0, 0};
     struct k_group_sum s = {counts->ptr, wrong->ptr, SCRATCH(d, result), n / n_groups, from, width};
 
     a.pieces = ceil_div(inner, a.piece);
@@ -245,7 +242,8 @@ static int group_all(struct device_marks *m, int64_t inner, int64_t n_groups, st
     return 0;
 }
 
-int device_marks_group(struct device_marks *m, int64_t inner, int64_t n_groups, struct device_groups *ret, struct err *e)
+int device_marks_group(struct device_marks *m, int64_t inner, int64_t n_groups, struct device_groups *ret,
+                       struct err *e)
 {
     struct device_buf counts = {0}, wrong = {0};
     int rc;
@@ -264,13 +262,6 @@ int device_marks_group(struct device_marks *m, int64_t inner, int64_t n_groups, 
 
 /* ---- bytes ---- */
 
-static int range(const struct device_buf *b, size_t at, size_t n, struct err *e)
-{
-    if (!b->dev || at > b->size || n > b->size - at)
-        return err_set(e, ERR_BUG, "bytes %zu to %zu of a buffer of %zu", at, at + n, b->size);
-    return 0;
-}
-
 int device_bytes_differ(const struct device_buf *a, size_t a_at, const struct device_buf *b, size_t b_at, size_t n,
                         int64_t *ret_n, int64_t *ret_first, struct err *e)
 {
@@ -278,7 +269,7 @@ int device_bytes_differ(const struct device_buf *a, size_t a_at, const struct de
     struct k_bytes_result r = {0, INT64_MAX};
     struct k_bytes args;
 
-    if (range(a, a_at, n, e) < 0 || range(b, b_at, n, e) < 0 || need_kernels(d, e) < 0)
+    if (device_in_range(a, a_at, n, e) < 0 || device_in_range(b, b_at, n, e) < 0 || device_need_kernels(d, e) < 0)
         return -1;
     args = (struct k_bytes){a->ptr + a_at, b->ptr + b_at, SCRATCH(d, result), (int64_t)n, 0, 0};
     args.words = args.a % 16 == 0 && args.b % 16 == 0;
@@ -297,13 +288,14 @@ int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t *r
     struct k_checksum a;
     uint64_t sum = 0;
 
-    if (range(b, at, n, e) < 0 || need_kernels(d, e) < 0)
+    if (device_in_range(b, at, n, e) < 0 || device_need_kernels(d, e) < 0)
         return -1;
     if (at % 8)
         return err_set(e, ERR_BUG, "a checksum from an offset that is not a multiple of 8");
     a = (struct k_checksum){b->ptr + at, SCRATCH(d, result), (int64_t)n};
     if (result_set(d, &sum, sizeof sum, e) < 0 ||
-        d->be->launch(d, K_CHECKSUM, device_blocks(d, (int64_t)(n / 32)), &a, e) < 0 || result_get(d, &sum, sizeof sum, e) < 0)
+        d->be->launch(d, K_CHECKSUM, device_blocks(d, (int64_t)(n / 32)), &a, e) < 0 ||
+        result_get(d, &sum, sizeof sum, e) < 0)
         return -1;
     *ret = sum ^ el_mix(n, ~(uint64_t)0);
     return 0;
@@ -337,9 +329,10 @@ int device_fill(struct device_buf *b, size_t at, int64_t n, enum dtype dtype, en
 
     if (!dt_is_float(dtype))
         return err_set(e, ERR_BUG, "device_fill of %s; it fills floating tensors", dt_name(dtype));
-    if (n < 0 || n > (int64_t)1 << 44 || range(b, at, (size_t)reals * dt_size(dtype), e) < 0 || at % dt_size(dtype))
+    if (n < 0 || n > (int64_t)1 << 44 || device_in_range(b, at, (size_t)reals * dt_size(dtype), e) < 0 ||
+        at % dt_size(dtype))
         return err_set(e, ERR_BUG, "device_fill of %lld elements at %zu in a buffer of %zu", (long long)n, at, b->size);
-    if (need_kernels(b->dev, e) < 0)
+    if (device_need_kernels(b->dev, e) < 0)
         return -1;
     return n ? b->dev->be->launch(b->dev, K_FILL, device_blocks(b->dev, (reals + 3) / 4), &a, e) : 0;
 }

@@ -53,10 +53,7 @@ int device_reset_persisting_l2(struct device *d, struct err *e)
 
 static int launch_misc(struct device *d, enum kernel_id k, const void *args, struct err *e)
 {
-    if (!d->kernels)
-        return err_set(e, ERR_ENV, "the judge's GPU kernels are missing (build/lib/judge.fatbin); install the CUDA toolkit "
-                                   "so that nvcc is found, then run 'make'");
-    return d->be->launch(d, k, 1, args, e);
+    return device_need_kernels(d, e) < 0 ? -1 : d->be->launch(d, k, 1, args, e);
 }
 
 int device_empty(struct device *d, struct err *e)
@@ -85,7 +82,8 @@ static double median(double *v, int n)
 }
 
 /* One repetition: fills the four times in microseconds. */
-static int calibrate_once(struct device *d, struct device_event *from, struct device_event *to, double us[4], struct err *e)
+static int calibrate_once(struct device *d, struct device_event *from, struct device_event *to, double us[4],
+                          struct err *e)
 {
     double ms, start;
 

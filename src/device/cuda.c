@@ -21,8 +21,8 @@ struct cuda {
     drv_function kernels[K_COUNT];
 };
 
-/* Errors after which the context answers nothing else: faults of kernels, and a device that is gone. "Unknown" is either:
- * then the stream knows. */
+/* Errors after which the context answers nothing else: faults of kernels, and a device that is gone. "Unknown" is
+ * either: then the stream knows. */
 static void note_lost(struct device *d, int code)
 {
     static const int sticky[] = {4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721};
@@ -116,7 +116,8 @@ static int cuda_list(struct device_info **ret, int *ret_n, struct err *e)
     if ((code = c->DeviceGetCount(&n)))
         return drv_fail(c, code, e, "the NVIDIA driver lists no devices");
     if (n == 0)
-        return err_set(e, ERR_ENV, "the NVIDIA driver sees no device; check CUDA_VISIBLE_DEVICES and the container's devices");
+        return err_set(e, ERR_ENV,
+                       "the NVIDIA driver sees no device; check CUDA_VISIBLE_DEVICES and the container's devices");
     all = xcalloc((size_t)n, sizeof *all);
     for (int i = 0; i < n; i++)
         if (fill_info(c, i, &all[i], e) < 0) {
@@ -138,9 +139,11 @@ static int load_kernels(struct device *d, const void *image, struct err *e)
     size_t n;
     int version = 0;
 
-    TRY(d, g->c->ModuleLoad(&g->module, image), "the judge's kernels do not load; run 'make' with a toolkit for this GPU");
+    TRY(d, g->c->ModuleLoad(&g->module, image),
+        "the judge's kernels do not load; run 'make' with a toolkit for this GPU");
     for (int k = 0; k < K_COUNT; k++)
-        TRY(d, g->c->ModuleFunction(&g->kernels[k], g->module, names[k]), "judge.fatbin has no '%s'; run 'make'", names[k]);
+        TRY(d, g->c->ModuleFunction(&g->kernels[k], g->module, names[k]), "judge.fatbin has no '%s'; run 'make'",
+            names[k]);
     if (g->c->ModuleGlobal(&at, &n, g->module, "judge_cuda_version") == 0 && n == sizeof version &&
         d->be->download(d, &version, at, n, e) == 0)
         d->info.runtime = version / 10 * 10;

@@ -1,6 +1,6 @@
-/* cuda_driver.h - private to src/device: the part of the CUDA driver's C interface that the judge uses, declared here so
- * that no toolkit is needed to build, and found with dlopen("libcuda.so.1") so that none is needed to start.
- * Prefix drv_ and DRV_ instead of cu and CU: tests compare these declarations with cuda.h where it is installed. */
+/* cuda_driver.h - private to src/device: the part of the CUDA driver's C interface that the judge uses, declared here
+ * so that no toolkit is needed to build, and found with dlopen("libcuda.so.1") so that none is needed to start. Prefix
+ * drv_ and DRV_ instead of cu and CU: tests compare these declarations with cuda.h where it is installed. */
 #ifndef MC_DEVICE_CUDA_DRIVER_H
 #define MC_DEVICE_CUDA_DRIVER_H
 
@@ -106,7 +106,8 @@ enum {
     X(ModuleFunction, "cuModuleGetFunction", (drv_function *, drv_module, const char *))                               \
     X(ModuleGlobal, "cuModuleGetGlobal_v2", (uint64_t *, size_t *, drv_module, const char *))                          \
     X(Launch, "cuLaunchKernel",                                                                                        \
-      (drv_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, drv_stream, void **, void **))
+      (drv_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, drv_stream, void **,        \
+       void **))
 
 struct drv {
 #define DRV_MEMBER(name, symbol, args) int(*name) args;

@@ -93,6 +93,14 @@ int device_health(struct device *d, struct device_health *ret, struct err *e)
     return d->be->health(d, ret, e);
 }
 
+int device_need_kernels(const struct device *d, struct err *e)
+{
+    if (!d->kernels)
+        return err_set(e, ERR_ENV, "the judge's GPU kernels are missing (build/lib/judge.fatbin); "
+                                   "install the CUDA toolkit so that nvcc is found, then run 'make'");
+    return 0;
+}
+
 unsigned device_blocks(const struct device *d, int64_t items)
 {
     int64_t most = (int64_t)d->info.sm_count * 12, n = (items + K_THREADS - 1) / K_THREADS;
@@ -146,7 +154,7 @@ void device_free(struct device_buf *b)
     memset(b, 0, sizeof *b);
 }
 
-static int in_range(const struct device_buf *b, size_t at, size_t n, struct err *e)
+int device_in_range(const struct device_buf *b, size_t at, size_t n, struct err *e)
 {
     if (!b->dev || at > b->size || n > b->size - at)
         return err_set(e, ERR_BUG, "bytes %zu to %zu of a buffer of %zu", at, at + n, b->size);
@@ -155,21 +163,22 @@ static int in_range(const struct device_buf *b, size_t at, size_t n, struct err 
 
 int device_upload(struct device_buf *to, size_t at, const void *from, size_t n, struct err *e)
 {
-    if (in_range(to, at, n, e) < 0)
+    if (device_in_range(to, at, n, e) < 0)
         return -1;
     return n ? to->dev->be->upload(to->dev, to->ptr + at, from, n, e) : 0;
 }
 
 int device_download(const struct device_buf *from, size_t at, void *to, size_t n, struct err *e)
 {
-    if (in_range(from, at, n, e) < 0)
+    if (device_in_range(from, at, n, e) < 0)
         return -1;
     return n ? from->dev->be->download(from->dev, to, from->ptr + at, n, e) : 0;
 }
 
-int device_copy(struct device_buf *to, size_t to_at, const struct device_buf *from, size_t from_at, size_t n, struct err *e)
+int device_copy(struct device_buf *to, size_t to_at, const struct device_buf *from, size_t from_at, size_t n,
+                struct err *e)
 {
-    if (in_range(to, to_at, n, e) < 0 || in_range(from, from_at, n, e) < 0)
+    if (device_in_range(to, to_at, n, e) < 0 || device_in_range(from, from_at, n, e) < 0)
         return -1;
     if (to->dev != from->dev)
         return err_set(e, ERR_BUG, "a copy between two devices");
@@ -178,7 +187,7 @@ int device_copy(struct device_buf *to, size_t to_at, const struct device_buf *fr
 
 int device_memset(struct device_buf *b, size_t at, uint8_t byte, size_t n, struct err *e)
 {
-    if (in_range(b, at, n, e) < 0)
+    if (device_in_range(b, at, n, e) < 0)
         return -1;
     return n ? b->dev->be->set(b->dev, b->ptr + at, byte, n, e) : 0;
 }
@@ -213,7 +222,8 @@ int device_view_make(const struct device_buf *b, size_t at, enum dtype dtype, in
     for (int d = ndim - 1; d >= 0; d--) {
         v.shape[d] = shape[d];
         v.strides[d] = strides ? strides[d] : n;
-        if (bad_extent(shape[d], v.strides[d], item, &last) || __builtin_mul_overflow(n, shape[d] > 1 ? shape[d] : 1, &n))
+        if (bad_extent(shape[d], v.strides[d], item, &last) ||
+            __builtin_mul_overflow(n, shape[d] > 1 ? shape[d] : 1, &n))
             return err_set(e, ERR_INPUT, "a tensor with an impossible shape or stride");
     }
     if (device_view_numel(&v) && (at > b->size || last > b->size - at || item > b->size - at - last))

@@ -129,21 +129,23 @@ bool device_view_contiguous(const struct device_view *v);
 
 /* Element by element: is got the expected value? Exactly the arithmetic of eval/compare.c, in double. Elements are the
  * real components in row-major order of the shape (a complex number counts as two).
- * eager: same shape and dtype as got; oracle: same shape, float64/complex128 or eager's dtype, or eager itself. Floating
- * dtypes are judged against oracle alone; integers and booleans may equal eager or, if it has their dtype, oracle. */
+ * eager: same shape and dtype as got; oracle: same shape, float64/complex128 or eager's dtype, or eager itself.
+ * Floating dtypes are judged against oracle alone; integers and booleans may equal eager or, if it has their dtype,
+ * oracle. */
 struct device_tolerance {
     double abs, rel;
     bool allclose; /* kernelbench: rel * |got| instead of rel * |oracle|, NaN never right */
 };
 struct device_diff {
     int64_t n, n_bad, n_nan;         /* elements; wrong; wrong and NaN in got */
-    int64_t first, last, worst;      /* flat indices of wrong elements, -1 if none; worst: largest error, first of equals */
+    int64_t first, last, worst; /* flat indices of wrong elements, -1 if none; worst: largest error, first of equals */
     double max_abs, max_rel;         /* over all finite elements */
     double first_oracle, first_got, worst_oracle, worst_got;
 };
 /* One pass over got and oracle; temporaries of a few hundred KB. waits. */
 int device_diff(struct device *d, const struct device_view *eager, const struct device_view *oracle,
-                const struct device_view *got, const struct device_tolerance *tol, struct device_diff *ret, struct err *e);
+                const struct device_view *got, const struct device_tolerance *tol, struct device_diff *ret,
+                struct err *e);
 
 /* Which elements were wrong: a second pass, for diagnosis only. Makes a mask of one bit per element. */
 struct device_marks {
@@ -162,7 +164,8 @@ struct device_groups {
     int64_t n_bad, first, last, stray; /* wrong groups, -1 if none; wrong elements outside wrong groups */
     int64_t step;                      /* constant distance between wrong groups, 0 if none or uneven */
 };
-int device_marks_group(struct device_marks *m, int64_t inner, int64_t n_groups, struct device_groups *ret, struct err *e);
+int device_marks_group(struct device_marks *m, int64_t inner, int64_t n_groups, struct device_groups *ret,
+                       struct err *e);
 
 /* Bytes that differ: how many, and the first offset (-1 if none). waits. */
 int device_bytes_differ(const struct device_buf *a, size_t a_at, const struct device_buf *b, size_t b_at, size_t n,
@@ -175,7 +178,13 @@ int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t *r
 int device_poison(struct device_buf *b, size_t at, size_t n, enum dtype dtype, struct err *e);
 
 /* Input regimes of runner/reference.py (same distributions; other bits). DEVICE_FILL_STRUCTURED: its very formula. */
-enum device_fill { DEVICE_FILL_NORMAL, DEVICE_FILL_UNIFORM, DEVICE_FILL_SIGNED, DEVICE_FILL_LARGE, DEVICE_FILL_STRUCTURED };
+enum device_fill {
+    DEVICE_FILL_NORMAL,
+    DEVICE_FILL_UNIFORM,
+    DEVICE_FILL_SIGNED,
+    DEVICE_FILL_LARGE,
+    DEVICE_FILL_STRUCTURED
+};
 int device_fill_parse(const char *regime, enum device_fill *ret); /* "normal" ...; -1 if unknown */
 /* n elements of a floating dtype (complex: n pairs) from Philox4x32-10 (Salmon et al., SC 2011) keyed by seed: the same
  * numbers on every device and on the host backend, whatever n. trial is used by STRUCTURED. queued. */

@@ -228,15 +228,17 @@ EL_FN bool el_float(struct el_tally *t, int64_t i, double o, double g, const str
     return right;
 }
 
-/* What an element may be without changing a tally: bounds that a tally (any tally that will be merged) already reached. */
+/* What an element may be without changing a tally: bounds that a tally (any tally that will be merged) already reached.
+ */
 struct el_bounds {
     double max_abs, max_rel;
 };
 
-/* For operands of one type of at most 24 bits. d / |o| is compared through d <= fl(R |o|), with R = fl(d0 / |o0|) the largest
- * so far. That d / |o| then rounds to no more than R needs two ratios to be equal or apart by more than 2^-51: where R < 1/2,
- * |g| > |o| / 2, so d has at most 26 bits and |o| 24, and the cross products that tell ratios apart are below 2^50. Where
- * R is larger the bound is lowered instead. (Ties are common: errors of one last place, around powers of two.) */
+/* For operands of one type of at most 24 bits. d / |o| is compared through d <= fl(R |o|), with R = fl(d0 / |o0|) the
+ * largest so far. That d / |o| then rounds to no more than R needs two ratios to be equal or apart by more than 2^-51:
+ * where R < 1/2, |g| > |o| / 2, so d has at most 26 bits and |o| 24, and the cross products that tell ratios apart are
+ * below 2^50. Where R is larger the bound is lowered instead. (Ties are common: errors of one last place, around powers
+ * of two.) */
 EL_FN struct el_bounds el_bounds_of(double max_abs, double max_rel)
 {
     struct el_bounds b;
@@ -246,12 +248,14 @@ EL_FN struct el_bounds el_bounds_of(double max_abs, double max_rel)
     return b;
 }
 
-/* Right, and no larger an error than the bounds: el_float would change nothing but what b knows already. No branches. */
+/* Right, and no larger an error than the bounds: el_float would change nothing but what b knows already. No branches.
+ */
 EL_FN bool el_dull(double o, double g, const struct el_bounds *b, const struct el_tolerance *tol)
 {
     double err = fabs(g - o), size = fabs(o);
 
-    return (err <= b->max_abs) & (err <= b->max_rel * size) & (err <= tol->abs + tol->rel * (tol->allclose ? fabs(g) : size));
+    return (err <= b->max_abs) & (err <= b->max_rel * size) &
+           (err <= tol->abs + tol->rel * (tol->allclose ? fabs(g) : size));
 }
 
 /* One element of an integer dtype: 'agrees' says whether it equals what it may equal. */
@@ -323,8 +327,8 @@ EL_FN double el_uniform_f64(uint32_t hi, uint32_t lo)
 }
 
 /* -log(y) for 0 < y <= 1 and normal: y = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), log(1 + f) = f p(f), p our own
- * Chebyshev fit of degree 8 (error 1e-8). Only operations that IEEE 754 rounds, fused where it says fma and nowhere else:
- * every device gives the same bits. */
+ * Chebyshev fit of degree 8 (error 1e-8). Only operations that IEEE 754 rounds, fused where it says fma and nowhere
+ * else: every device gives the same bits. */
 #define EL_LOG1P_OVER_F(real, fma_)                                                                                    \
     p = (real)0.0874394535;                                                                                            \
     p = fma_(p, f, (real)-0.143773306);                                                                                \
@@ -425,7 +429,8 @@ EL_FN double el_fill_f64(int regime, uint32_t hi, uint32_t lo)
     }
 }
 
-/* runner/reference.py: (i * step + floor(i / 13) * 5 + shift) mod 17 - 8. Its period is 221 = 13 * 17: r = i mod 221. */
+/* runner/reference.py: (i * step + floor(i / 13) * 5 + shift) mod 17 - 8. Its period is 221 = 13 * 17: r = i mod 221.
+ */
 EL_FN int el_structured(int r, int step, int shift)
 {
     return (r * step + r / 13 * 5 + shift) % 17 - 8;

@@ -188,7 +188,8 @@ template <class T> static __device__ __forceinline__ T load_once(const T *p)
 }
 
 // Contiguous floating tensors: U packs of V elements per thread are in flight.
-template <class G, class O, int V, int U> static __device__ __forceinline__ void diff_float(const k_diff &a, el_tally &t)
+template <class G, class O, int V, int U>
+static __device__ __forceinline__ void diff_float(const k_diff &a, el_tally &t)
 {
     using gp = pack<G, V>;
     using op = pack<O, V>;
@@ -221,13 +222,15 @@ template <class G, class O, int V, int U> static __device__ __forceinline__ void
 
         el_tally_init(&rest); // of its own: a tally's elements rise
         for (int64_t i = packs * V; i < a.n; i++)
-            el_float(&rest, i, value(reinterpret_cast<const O *>(oracle)[i]), value(reinterpret_cast<const G *>(got)[i]), &tol);
+            el_float(&rest, i, value(reinterpret_cast<const O *>(oracle)[i]),
+                     value(reinterpret_cast<const G *>(got)[i]), &tol);
         el_tally_merge(&t, &rest);
     }
 }
 
-// Where both operands have one short type, arithmetic costs more than memory. Most elements are dull (el_dull): a pack of them
-// is passed over without a branch. Bounds are shared within the warp whenever one of its threads raised its own.
+// Where both operands have one short type, arithmetic costs more than memory. Most elements are dull (el_dull): a pack
+// of them is passed over without a branch. Bounds are shared within the warp whenever one of its threads raised its
+// own.
 static __device__ double warp_max(double x) // x >= 0: its bits order as integers
 {
     uint64_t bits = el_f64_bits(x);
@@ -253,7 +256,10 @@ template <> struct word_of<__half> {
 };
 template <> struct word_of<__nv_bfloat16> {
     static constexpr int n = 2;
-    static __device__ __forceinline__ float at(uint32_t w, int k) { return __uint_as_float(k ? w & 0xffff0000u : w << 16); }
+    static __device__ __forceinline__ float at(uint32_t w, int k)
+    {
+        return __uint_as_float(k ? w & 0xffff0000u : w << 16);
+    }
 };
 
 struct words {
@@ -261,7 +267,8 @@ struct words {
 };
 
 template <class T>
-static __device__ __forceinline__ bool dull_pack(const words &o, const words &g, const el_bounds &b, const el_tolerance &tol)
+static __device__ __forceinline__ bool dull_pack(const words &o, const words &g, const el_bounds &b,
+                                                 const el_tolerance &tol)
 {
     bool dull = true;
 
@@ -276,7 +283,8 @@ static __device__ __forceinline__ bool dull_pack(const words &o, const words &g,
 template <class T, int U> static __device__ __forceinline__ void diff_filtered(const k_diff &a, el_tally &t)
 {
     constexpr int V = 16 / sizeof(T);
-    const words *gots = reinterpret_cast<const words *>(a.got.ptr), *oracles = reinterpret_cast<const words *>(a.oracle.ptr);
+    const words *gots = reinterpret_cast<const words *>(a.got.ptr),
+                *oracles = reinterpret_cast<const words *>(a.oracle.ptr);
     const el_tolerance tol = a.tol;
     const int64_t packs = a.n / V, step = static_cast<int64_t>(gridDim.x) * K_THREADS * U;
     el_bounds bounds = {0, 0};
@@ -369,7 +377,8 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_diff_exact(const _
     const int size = a.got.dtype <= EL_I8 ? 1 : a.got.dtype == EL_I16 ? 2 : a.got.dtype == EL_I32 ? 4 : 8;
     const int per = 16 / size;
     const int64_t packs = a.n / per;
-    const uint4 *got = reinterpret_cast<const uint4 *>(a.got.ptr), *oracle = reinterpret_cast<const uint4 *>(a.oracle.ptr);
+    const uint4 *got = reinterpret_cast<const uint4 *>(a.got.ptr),
+                *oracle = reinterpret_cast<const uint4 *>(a.oracle.ptr);
     el_tally t;
     element x;
 
@@ -519,7 +528,8 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_bytes(const __grid
 
 #pragma unroll 4
     for (int64_t p = thread_index(); p < packs; p += thread_count()) {
-        uint4 u = load_once(reinterpret_cast<const uint4 *>(x) + p), v = load_once(reinterpret_cast<const uint4 *>(y) + p);
+        uint4 u = load_once(reinterpret_cast<const uint4 *>(x) + p),
+              v = load_once(reinterpret_cast<const uint4 *>(y) + p);
 
         if ((u.x ^ v.x) | (u.y ^ v.y) | (u.z ^ v.z) | (u.w ^ v.w))
             for (int k = 0; k < 16; k++)

@@ -36,7 +36,8 @@ int memfd_map(int fd, size_t size, void **ret, struct err *e)
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
         return err_set(e, ERR_INPUT, "shared memory that its owner could cut short is not accepted");
     if (st.st_size < 0 || (size_t)st.st_size < size)
-        return err_set(e, ERR_INPUT, "shared memory of %lld bytes where %zu were announced", (long long)st.st_size, size);
+        return err_set(e, ERR_INPUT, "shared memory of %lld bytes where %zu were announced", (long long)st.st_size,
+                       size);
     p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
         return err_sys(e, "cannot map %zu bytes of shared memory", size);

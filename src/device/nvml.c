@@ -75,8 +75,9 @@ static double milli(int (*f)(nvml_device, unsigned *), nvml_device d)
 
 static void reasons_text(uint64_t bits, char *out, size_t n)
 {
-    static const char *const names[] = {"idle",       "application_clocks", "sw_power_cap",   "hw_slowdown",  "sync_boost",
-                                        "sw_thermal", "hw_thermal",         "hw_power_brake", "display_clock"};
+    static const char *const names[] = {"idle",        "application_clocks", "sw_power_cap",
+                                        "hw_slowdown", "sync_boost",         "sw_thermal",
+                                        "hw_thermal",  "hw_power_brake",     "display_clock"};
     size_t k = 0;
 
     *out = 0;

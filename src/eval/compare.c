@@ -234,8 +234,8 @@ void compare_relation_text(const struct comparison *c, bool constant, bool scale
 }
 
 /* What the wrong values have in common with the first of them. */
-static void relation(const struct comparison *c, const struct tensor *oracle, const struct tensor *got, const uint8_t *bad,
-                     char *out, size_t n)
+static void relation(const struct comparison *c, const struct tensor *oracle, const struct tensor *got,
+                     const uint8_t *bad, char *out, size_t n)
 {
     double first = c->first_expected, value = c->first_got, scale = first != 0 ? value / first : NAN;
     double shift = value - first, o, g;

@@ -290,7 +290,8 @@ static int take_fds(struct io *io, struct msghdr *m, int *fds, int max_fds, int 
     bool many = m->msg_flags & MSG_CTRUNC;
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        size_t k = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+        size_t k =
+            c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
 
         for (size_t i = 0; i < k; i++) {
             int got;
@@ -305,7 +306,8 @@ static int take_fds(struct io *io, struct msghdr *m, int *fds, int max_fds, int 
     return many ? io_fail(io, FRAME_BAD, "a frame carries more descriptors than allowed") : 0;
 }
 
-/* Descriptors come with whichever bytes their sender tied them to: the first of the prefix, or it is no frame of ours. */
+/* Descriptors come with whichever bytes their sender tied them to: the first of the prefix, or it is no frame of ours.
+ */
 static int recv_prefix(struct io *io, unsigned char *prefix, int *fds, int max_fds, int *n_fds)
 {
     union {
@@ -316,7 +318,8 @@ static int recv_prefix(struct io *io, unsigned char *prefix, int *fds, int max_f
     ssize_t k;
 
     for (;;) {
-        struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.b, .msg_controllen = sizeof control.b};
+        struct msghdr m = {
+            .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.b, .msg_controllen = sizeof control.b};
 
         k = recvmsg(io->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (k == 0)

@@ -42,11 +42,11 @@ void frame_free(struct frame *f);
 
 #define FRAME_MAX_FDS 64
 
-/* As frame_send without a blob, with file descriptors riding along (SCM_RIGHTS) on the first byte: at most FRAME_MAX_FDS.
- * The caller keeps its own. runner/frame.py: recv_fds. frame_recv() of such a frame drops them. */
+/* As frame_send without a blob, with file descriptors riding along (SCM_RIGHTS) on the first byte: at most
+ * FRAME_MAX_FDS. The caller keeps its own. runner/frame.py: recv_fds. frame_recv() of such a frame drops them. */
 int frame_send_fds(int fd, const json_t *head, const int *fds, int n_fds, double deadline, struct err *e);
-/* As frame_recv; fds has room for max_fds, the caller closes *ret_n_fds of them (close-on-exec is set). More descriptors
- * than there is room for are FRAME_BAD. On failure none is left open. */
+/* As frame_recv; fds has room for max_fds, the caller closes *ret_n_fds of them (close-on-exec is set). More
+ * descriptors than there is room for are FRAME_BAD. On failure none is left open. */
 int frame_recv_fds(int fd, size_t max_head, size_t max_blob, double deadline, struct frame *ret, int *fds, int max_fds,
                    int *ret_n_fds, enum frame_fault *ret_fault, struct err *e);
 

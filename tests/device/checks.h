@@ -1,6 +1,6 @@
 /* checks.h - what must hold on every backend of src/device: included by tests/device/test_device.c (host) and
- * tests/gpu/test_device.c (cuda). The including file opens 'dev'. compare_tensors(), which shares no code with the kernels,
- * is the judge of device_compare(). */
+ * tests/gpu/test_device.c (cuda). The including file opens 'dev'. compare_tensors(), which shares no code with the
+ * kernels, is the judge of device_compare(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,8 @@ static void check_memory(void **state)
 /* Fields of ours come back where they are asked of a view; hostile numbers do not get through. */
 static void check_views(void **state)
 {
-    int64_t shape[] = {4, 8}, back[] = {1, 4}, far[] = {INT64_MAX / 2, 1}, minus[] = {-8, 1}, huge[] = {INT64_MAX, INT64_MAX};
+    int64_t shape[] = {4, 8}, back[] = {1, 4}, far[] = {INT64_MAX / 2, 1}, minus[] = {-8, 1},
+            huge[] = {INT64_MAX, INT64_MAX};
     int64_t none[] = {0, INT64_MAX / 2};
     struct device_buf b;
     struct device_view v;
@@ -110,15 +111,16 @@ static void check_poison(void **state)
         assert_true(out[7] == 0 && out[56] == 0);
         t.dtype = types[k];
         for (size_t i = 8; i < 56; i++)
-            assert_true(dt_is_float(types[k]) ? isnan(tensor_at(&t, (int64_t)(i / dt_size(types[k])))) : out[i] >= 0x5a);
+            assert_true(dt_is_float(types[k]) ? isnan(tensor_at(&t, (int64_t)(i / dt_size(types[k]))))
+                                              : out[i] >= 0x5a);
     }
     device_free(&b);
 }
 
 /* ---- compare ---- */
 
-static const enum dtype all_types[] = {DT_BOOL, DT_U8, DT_I8, DT_I16, DT_I32, DT_I64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64,
-                                       DT_C128};
+static const enum dtype all_types[] = {DT_BOOL, DT_U8,   DT_I8,  DT_I16, DT_I32, DT_I64,
+                                       DT_F16,  DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128};
 #define N_TYPES (sizeof all_types / sizeof all_types[0])
 
 static void put(uint8_t *p, enum dtype t, int64_t i, double x)
@@ -211,7 +213,8 @@ static int64_t offset_of(const struct pair *p, int64_t element)
 
 static void upload_got(const struct pair *p, struct device_buf *b, struct device_view *v)
 {
-    size_t item = dt_size(p->type) * (size_t)dt_components(p->type), n = (size_t)p->n / (size_t)dt_components(p->type), room = n;
+    size_t item = dt_size(p->type) * (size_t)dt_components(p->type), n = (size_t)p->n / (size_t)dt_components(p->type),
+           room = n;
     uint8_t *bytes;
 
     if (p->strided)
@@ -225,7 +228,8 @@ static void upload_got(const struct pair *p, struct device_buf *b, struct device
     free(bytes);
 }
 
-static void upload_plain(const struct pair *p, enum dtype type, const uint8_t *bytes, struct device_buf *b, struct device_view *v)
+static void upload_plain(const struct pair *p, enum dtype type, const uint8_t *bytes, struct device_buf *b,
+                         struct device_view *v)
 {
     size_t n = (size_t)p->n * dt_size(type);
 
@@ -258,10 +262,11 @@ static void assert_same(const struct comparison *a, const struct comparison *b, 
         return;
     fail_msg("%s\ncpu:    kind %d n %lld bad %lld nan %lld first %lld (%a %a) worst %lld (%a %a) abs %a rel %a '%s'\n"
              "device: kind %d n %lld bad %lld nan %lld first %lld (%a %a) worst %lld (%a %a) abs %a rel %a '%s'",
-             what, a->kind, (long long)a->n, (long long)a->n_bad, (long long)a->n_nan, (long long)a->first, a->first_expected,
-             a->first_got, (long long)a->worst, a->worst_expected, a->worst_got, a->max_abs, a->max_rel, a->pattern, b->kind,
-             (long long)b->n, (long long)b->n_bad, (long long)b->n_nan, (long long)b->first, b->first_expected, b->first_got,
-             (long long)b->worst, b->worst_expected, b->worst_got, b->max_abs, b->max_rel, b->pattern);
+             what, a->kind, (long long)a->n, (long long)a->n_bad, (long long)a->n_nan, (long long)a->first,
+             a->first_expected, a->first_got, (long long)a->worst, a->worst_expected, a->worst_got, a->max_abs,
+             a->max_rel, a->pattern, b->kind, (long long)b->n, (long long)b->n_bad, (long long)b->n_nan,
+             (long long)b->first, b->first_expected, b->first_got, (long long)b->worst, b->worst_expected, b->worst_got,
+             b->max_abs, b->max_rel, b->pattern);
 }
 
 /* Compares on the CPU and on the device, twice; *ret is the answer that all gave. */
@@ -327,8 +332,8 @@ static void check_compare_random(void **state)
 /* NaN, infinities, signed zeros, subnormals, overflow of the difference; on either side, under both rules. */
 static void check_compare_special(void **state)
 {
-    static const double values[] = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, NAN, 0x1p-1074, 0x1p-149, 0x1p-24, 1e308, -1e308,
-                                    65504, 3e38, -3e38, 1.0000001};
+    static const double values[] = {0.0,      -0.0,    1.0,   -1.0,   INFINITY, -INFINITY, NAN,   0x1p-1074,
+                                    0x1p-149, 0x1p-24, 1e308, -1e308, 65504,    3e38,      -3e38, 1.0000001};
     enum { N = sizeof values / sizeof values[0] };
     static const enum dtype types[] = {DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128};
     int64_t shape[] = {N, N};
@@ -450,12 +455,24 @@ static void check_patterns(void **state)
         int ndim;
         int rule;
     } rows[] = {
-        {"last 5 of 37 rows", {37, 41}, 2, 0},     {"columns", {37, 41}, 2, 1},        {"every 2nd row", {64, 33}, 2, 2},
-        {"all elements from", {100, 77}, 2, 3},     {"dim 1", {6, 8, 10, 5}, 4, 4},     {"all elements", {9, 9}, 2, 5},
-        {"every 3th element", {10001}, 1, 6},       {"every 64th element", {9999}, 1, 7}, {"got = expected * 2", {3000}, 1, 8},
-        {"got = expected +3", {3000}, 1, 9},        {"sign is inverted", {50, 60}, 2, 10}, {"never written", {50, 60}, 2, 11},
-        {"all of them 4", {4000, 3}, 2, 12},        {NULL, {70000, 2}, 2, 13},           {NULL, {2, 70000}, 2, 13},
-        {"every 4th column", {200, 64}, 2, 14},     {"only row 3", {5, 9000}, 2, 15},     {"flat indices 1 to", {9001}, 1, 16},
+        {"last 5 of 37 rows", {37, 41}, 2, 0},
+        {"columns", {37, 41}, 2, 1},
+        {"every 2nd row", {64, 33}, 2, 2},
+        {"all elements from", {100, 77}, 2, 3},
+        {"dim 1", {6, 8, 10, 5}, 4, 4},
+        {"all elements", {9, 9}, 2, 5},
+        {"every 3th element", {10001}, 1, 6},
+        {"every 64th element", {9999}, 1, 7},
+        {"got = expected * 2", {3000}, 1, 8},
+        {"got = expected +3", {3000}, 1, 9},
+        {"sign is inverted", {50, 60}, 2, 10},
+        {"never written", {50, 60}, 2, 11},
+        {"all of them 4", {4000, 3}, 2, 12},
+        {NULL, {70000, 2}, 2, 13},
+        {NULL, {2, 70000}, 2, 13},
+        {"every 4th column", {200, 64}, 2, 14},
+        {"only row 3", {5, 9000}, 2, 15},
+        {"flat indices 1 to", {9001}, 1, 16},
     };
     struct comparison c;
     struct rng r;
@@ -729,7 +746,8 @@ static int recv_fd(int sock, size_t *capacity)
     return fd;
 }
 
-/* The other process: maps the buffer, checks what it finds, writes its answer. Exit code: 0, or the step that failed. */
+/* The other process: maps the buffer, checks what it finds, writes its answer. Exit code: 0, or the step that failed.
+ */
 static int peer(const char *backend, int sock, enum device_mem kind, size_t size)
 {
     struct device *d;
@@ -758,7 +776,8 @@ static int peer(const char *backend, int sock, enum device_mem kind, size_t size
     return 0;
 }
 
-/* Started before this process opens its device: CUDA does not survive a fork. The parent closes its ends of all others. */
+/* Started before this process opens its device: CUDA does not survive a fork. The parent closes its ends of all others.
+ */
 struct peer {
     int sock;
     pid_t pid;

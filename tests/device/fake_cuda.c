@@ -1,7 +1,7 @@
-/* fake_cuda.c - a CUDA driver without a GPU: libcuda's functions over host memory, the judge's kernels run by their twins
- * (device/host_kernels.h). Built into the test that uses it; with it all of cuda.c runs in 'make test', and a GPU can fall off.
- * fake_left: calls until every further one answers fake_code; -1 = never. It checks what a driver would: contexts, sizes,
- * addresses that are mapped, handles that are alive. */
+/* fake_cuda.c - a CUDA driver without a GPU: libcuda's functions over host memory, the judge's kernels run by their
+ * twins (device/host_kernels.h). Built into the test that uses it; with it all of cuda.c runs in 'make test', and a GPU
+ * can fall off. fake_left: calls until every further one answers fake_code; -1 = never. It checks what a driver would:
+ * contexts, sizes, addresses that are mapped, handles that are alive. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -241,7 +241,8 @@ FAKE(cuMemMap, uint64_t p, size_t n, size_t offset, drv_handle h, unsigned long 
 FAKE(cuMemUnmap, uint64_t p, size_t n)
 {
     live--;
-    return mmap((void *)(uintptr_t)p, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
+    return mmap((void *)(uintptr_t)p, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+                   MAP_FAILED
                ? INVALID
                : 0;
 }
@@ -425,8 +426,8 @@ FAKE(cuModuleGetGlobal_v2, uint64_t *p, size_t *n, drv_module m, const char *nam
     return strcmp(name, "judge_cuda_version") ? 500 : 0;
 }
 
-FAKE(cuLaunchKernel, drv_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-     drv_stream s, void **params, void **extra)
+FAKE(cuLaunchKernel, drv_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+     unsigned shared, drv_stream s, void **params, void **extra)
 {
     NEED_CONTEXT
     if (!s || !gx || gx > K_MAX_BLOCKS || gy != 1 || gz != 1 || bx > K_THREADS || by != 1 || bz != 1 || shared || extra)

@@ -1,5 +1,5 @@
-/* test_cuda_fake.c - the cuda backend without a GPU: build/lib/libfakecuda.so (tests/device/fake_cuda.c) stands in for the
- * driver. All that holds on every backend, nothing left behind, and a GPU that falls off at any call. */
+/* test_cuda_fake.c - the cuda backend without a GPU: build/lib/libfakecuda.so (tests/device/fake_cuda.c) stands in for
+ * the driver. All that holds on every backend, nothing left behind, and a GPU that falls off at any call. */
 #include "checks.h"
 
 #include <dlfcn.h>
@@ -43,12 +43,14 @@ static int session(bool *ret_lost)
     if (device_open("cuda", 0, &d, &err) < 0)
         return -1;
     if (device_alloc(d, 400, DEVICE_SHARED, &a, &err) == 0 && device_alloc(d, 400, DEVICE_PINNED, &b, &err) == 0 &&
-        device_fill(&a, 0, n, DT_F32, DEVICE_FILL_NORMAL, 1, 0, &err) == 0 && device_copy(&b, 0, &a, 0, 400, &err) == 0 &&
-        device_export(&a, &fd, &err) == 0 && device_import(d, fd, DEVICE_SHARED, a.size, a.capacity, &c, &err) == 0 &&
+        device_fill(&a, 0, n, DT_F32, DEVICE_FILL_NORMAL, 1, 0, &err) == 0 &&
+        device_copy(&b, 0, &a, 0, 400, &err) == 0 && device_export(&a, &fd, &err) == 0 &&
+        device_import(d, fd, DEVICE_SHARED, a.size, a.capacity, &c, &err) == 0 &&
         device_view_make(&c, 0, DT_F32, 1, &n, NULL, &v, &err) == 0 && device_event_make(d, &from, &err) == 0 &&
         device_event_make(d, &to, &err) == 0 && device_event_record(from, &err) == 0 &&
         device_diff(d, &v, &v, &v, &tol, &diff, &err) == 0 && device_event_record(to, &err) == 0 &&
-        device_event_ms(from, to, &ms, &err) == 0 && device_bytes_differ(&c, 0, &b, 0, 400, &differ, &first, &err) == 0) {
+        device_event_ms(from, to, &ms, &err) == 0 &&
+        device_bytes_differ(&c, 0, &b, 0, 400, &differ, &first, &err) == 0) {
         assert_true(diff.n_bad == 0 && differ == 0);
         rc = 0;
     }
@@ -131,8 +133,8 @@ static void make_fatbin(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list), cmocka_unit_test(test_two_processes), SHARED_CHECKS, cmocka_unit_test(test_falls_off),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_list),      cmocka_unit_test(test_two_processes), SHARED_CHECKS,
+        cmocka_unit_test(test_falls_off), cmocka_unit_test(test_out_of_memory),
     };
     char *path = path_lib("libfakecuda.so");
     void *lib = path ? dlopen(path, RTLD_NOW) : NULL;

@@ -60,10 +60,12 @@ static void test_half(void **state)
     }
 }
 
-/* Passing over dull elements changes nothing: half and single precision, noise of few and of many bits, zeros, ties, NaN. */
+/* Passing over dull elements changes nothing: half and single precision, noise of few and of many bits, zeros, ties,
+ * NaN. */
 static void test_dull(void **state)
 {
-    static const struct el_tolerance tols[] = {{1e-2, 1e-2, 1, 0}, {0, 0, 0, 0}, {0, 1e-3, 0, 0}, {NAN, 0, 0, 0}, {1e-2, 5, 0, 0}};
+    static const struct el_tolerance tols[] = {
+        {1e-2, 1e-2, 1, 0}, {0, 0, 0, 0}, {0, 1e-3, 0, 0}, {NAN, 0, 0, 0}, {1e-2, 5, 0, 0}};
     struct rng r;
     int64_t skipped = 0, all = 0;
 
@@ -79,7 +81,8 @@ static void test_dull(void **state)
         el_tally_init(&lazy);
         for (int64_t i = 0; i < 300; i++) {
             double unit = ldexp(1, -bits + 1), scale = ldexp(1, (int)rng_below(&r, (uint64_t)spread));
-            double o = (double)rng_below(&r, 1ull << (bits < 9 ? bits : 8 + (int)rng_below(&r, (uint64_t)bits - 7))) * unit * scale;
+            double o = (double)rng_below(&r, 1ull << (bits < 9 ? bits : 8 + (int)rng_below(&r, (uint64_t)bits - 7))) *
+                       unit * scale;
             double g = o + (double)((int)rng_below(&r, (uint64_t)(2 * errors + 1)) - errors) * unit * scale;
 
             g = rng_below(&r, 400) == 0 ? (rng_below(&r, 2) ? NAN : INFINITY) : (double)(float)g;

@@ -1,5 +1,5 @@
-/* test_abi.c - our own declarations of the CUDA driver (device/cuda_driver.h) against cuda.h of the toolkit. Constants and
- * layouts are checked when it is compiled; without a toolkit there is nothing to check. */
+/* test_abi.c - our own declarations of the CUDA driver (device/cuda_driver.h) against cuda.h of the toolkit. Constants
+ * and layouts are checked when it is compiled; without a toolkit there is nothing to check. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

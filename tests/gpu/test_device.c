@@ -1,7 +1,7 @@
-/* test_device.c - src/device on a real GPU: all that holds on the host backend, and what only a GPU can show: sizes beyond
- * 32 bits, answers that do not depend on chance, the same fills as on the host, faults.
- * For compute-sanitizer: with the argument "quick" it leaves out what is slow or wanted broken, with "race" also what launches
- * thousands of kernels. */
+/* test_device.c - src/device on a real GPU: all that holds on the host backend, and what only a GPU can show: sizes
+ * beyond 32 bits, answers that do not depend on chance, the same fills as on the host, faults. For compute-sanitizer:
+ * with the argument "quick" it leaves out what is slow or wanted broken, with "race" also what launches thousands of
+ * kernels. */
 #include "../device/checks.h"
 
 static void test_info(void **state)
@@ -16,10 +16,12 @@ static void test_info(void **state)
     assert_true(device_has_kernels(dev) && i->runtime >= 12000 && i->driver >= i->runtime / 1000 * 1000);
     assert_memory_equal(i->uuid, "GPU-", 4);
     OK(device_health(dev, &h, &err));
-    printf("%s, cc %d, driver %s (%d), built with %d, %.0f GB/s, fp32 %.1f tf32 %.1f bf16 %.1f fp64 %.1f TFLOP/s, vmm %d\n",
+    printf("%s, cc %d, driver %s (%d), built with %d, %.0f GB/s, fp32 %.1f tf32 %.1f bf16 %.1f fp64 %.1f TFLOP/s, vmm "
+           "%d\n",
            i->name, i->cc, i->driver_version, i->driver, i->runtime, i->memory_gbs, i->fp32_tflops, i->tf32_tflops,
            i->bf16_tflops, i->fp64_tflops, i->vmm_fd);
-    printf("nvml %d: sm %.0f of %.0f MHz, memory %.0f MHz, %.0f C, %.0f of %.0f W, busy %.2f, '%s' throttled %d, %d processes\n",
+    printf("nvml %d: sm %.0f of %.0f MHz, memory %.0f MHz, %.0f C, %.0f of %.0f W, busy %.2f, '%s' throttled %d, %d "
+           "processes\n",
            h.known, h.sm_mhz, h.sm_max_mhz, h.mem_mhz, h.temperature_c, h.power_w, h.power_limit_w, h.utilization,
            h.reasons_text, h.throttled, h.processes);
     if (h.known)
@@ -56,16 +58,16 @@ static void test_fill_everywhere(void **state)
         dev = gpu;
         for (int64_t i = 0; i < reals; i++)
             if (memcmp(&a[i], &b[i], sizeof *a))
-                fail_msg("%s regime %d element %lld of %lld: %a on the GPU, %a on the host", dt_name(type), regime, (long long)i,
-                         (long long)reals, a[i], b[i]);
+                fail_msg("%s regime %d element %lld of %lld: %a on the GPU, %a on the host", dt_name(type), regime,
+                         (long long)i, (long long)reals, a[i], b[i]);
         free(a);
         free(b);
     }
     device_close(host);
 }
 
-/* Several million elements against the CPU: a third of them wrong, NaN among them; or honest noise of all magnitudes with a
- * few outliers, which is where the short types' filter must keep the largest errors. */
+/* Several million elements against the CPU: a third of them wrong, NaN among them; or honest noise of all magnitudes
+ * with a few outliers, which is where the short types' filter must keep the largest errors. */
 static void test_large_random(void **state)
 {
     static const enum dtype types[] = {DT_F32, DT_BF16, DT_F16, DT_I32};
@@ -85,7 +87,8 @@ static void test_large_random(void **state)
             double x = tensor_at(&(struct tensor){.dtype = p.oracle_type, .data = p.oracle}, i);
 
             if (noisy)
-                put(p.got, type, i, x + x * ldexp(rng_normal(&r), -4 - (int)rng_below(&r, 20)) * (rng_below(&r, 50000) ? 1 : 3));
+                put(p.got, type, i,
+                    x + x * ldexp(rng_normal(&r), -4 - (int)rng_below(&r, 20)) * (rng_below(&r, 50000) ? 1 : 3));
             else if (rng_below(&r, 3) == 0)
                 put(p.got, type, i, rng_below(&r, 1000) ? rng_normal(&r) * 5 : NAN);
         }
@@ -229,11 +232,18 @@ static void test_fault(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info), SHARED_CHECKS, cmocka_unit_test(test_fill_everywhere),
-        cmocka_unit_test(test_two_processes), cmocka_unit_test(test_large_random), cmocka_unit_test(test_same_every_time),
-        cmocka_unit_test(test_beyond_32_bits), cmocka_unit_test(test_huge_strides), cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_info),
+        SHARED_CHECKS,
+        cmocka_unit_test(test_fill_everywhere),
+        cmocka_unit_test(test_two_processes),
+        cmocka_unit_test(test_large_random),
+        cmocka_unit_test(test_same_every_time),
+        cmocka_unit_test(test_beyond_32_bits),
+        cmocka_unit_test(test_huge_strides),
+        cmocka_unit_test(test_fault),
     };
-    const struct CMUnitTest quick[] = {cmocka_unit_test(test_info), SHARED_CHECKS, cmocka_unit_test(test_fill_everywhere)};
+    const struct CMUnitTest quick[] = {cmocka_unit_test(test_info), SHARED_CHECKS,
+                                       cmocka_unit_test(test_fill_everywhere)};
     const struct CMUnitTest race[] = {cmocka_unit_test(check_compare_worst), cmocka_unit_test(check_compare_kinds),
                                       cmocka_unit_test(check_patterns), cmocka_unit_test(check_bytes),
                                       cmocka_unit_test(check_checksum), cmocka_unit_test(check_fill_half)};
@@ -255,7 +265,8 @@ int main(int argc, char **argv)
     if (all)
         failed = cmocka_run_group_tests(tests, NULL, NULL);
     else
-        failed = !strcmp(what, "race") ? cmocka_run_group_tests(race, NULL, NULL) : cmocka_run_group_tests(quick, NULL, NULL);
+        failed = !strcmp(what, "race") ? cmocka_run_group_tests(race, NULL, NULL)
+                                       : cmocka_run_group_tests(quick, NULL, NULL);
     device_close(dev);
     return failed;
 }
