@@ -85,7 +85,7 @@ static void open_tile(struct buf *out, const char *label)
 
 void report_suite_tiles(struct buf *out, const struct report *r)
 {
-    const json_t *b = r->stages[0].bench, *all = all_of(b);
+    const json_t *b = r->stages[0].bench, *all = all_of(b), *ci = json_object_get(all, "avg_ci");
     const char *k = best_k(all);
     char label[96];
 
@@ -93,7 +93,9 @@ void report_suite_tiles(struct buf *out, const struct report *r)
     snprintf(label, sizeof label, strcmp(k, "1") ? "Avg@%s" : "Pass@%s", k);
     open_tile(out, label);
     percent(out, at(all, "avg"));
-    interval(out, json_object_get(all, "avg_ci"));
+    if (json_is_array(ci))
+        buf_addf(out, "<small style=\"display:block\">95&#8239;%%: %.0f&ndash;%.0f</small>", 100 * json_number_value(json_array_get(ci, 0)),
+                 100 * json_number_value(json_array_get(ci, 1)));
     buf_adds(out, "</div></div>");
     if (strcmp(k, "1")) {
         snprintf(label, sizeof label, "Pass@%s", k);
