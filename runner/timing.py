@@ -173,7 +173,7 @@ class Kernels:
         _fill(self.sum, 0)
         to, total = _data_ptr(words), ctypes.c_uint64(_data_ptr(self.sum))
         for leaf, t in leaves:
-            source = _data_ptr(t) if leaf.nbytes and not leaf.on_host and _is_contiguous(t) else 1
+            source = _data_ptr(t) if leaf.nbytes and leaf.kind == "cuda" and _is_contiguous(t) else 1
             if source % 8 or leaf.nbytes % 8 or t.is_conj() or t.is_neg():
                 _copy(leaf.within(words), t)
                 source = to + leaf.at * 8
@@ -213,7 +213,7 @@ class Leaf:
     def __init__(self, t, at):
         self.dtype, self.shape, self.at = t.dtype, list(t.shape), at
         self.nbytes = t.numel() * t.element_size()
-        self.words, self.on_host = (self.nbytes + 7) // 8, t.device.type == "cpu"
+        self.words, self.kind = (self.nbytes + 7) // 8, t.device.type
 
     def within(self, words):
         """This leaf's part of a slot, as a contiguous tensor."""
@@ -398,4 +398,5 @@ class Timer:
         """(head, parts) of one kept output, for frame.send."""
         sk, packer = self.kept[slot], values.Packer(self.fetch)
         tree = packer.tree(sk.filled(self.area[slot]) if sk.words else sk.tree)
-        return {"op": "result", "output": tree, "on_host": [i for i, f in enumerate(sk.leaves) if f.on_host]}, packer.parts
+        astray = [i for i, f in enumerate(sk.leaves) if f.kind != self.where.split(":")[0]]
+        return {"op": "result", "output": tree, "on_host": astray}, packer.parts

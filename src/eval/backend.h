@@ -12,7 +12,9 @@
 struct backend {
     const char *name;
     const char *device;       /* runner/ package of the fork server and its children: $MUSACODER_DEVICE */
-    const char *candidate, *reference; /* roles of runner/main.py */
+    const char *candidate, *reference, *baseline; /* roles of runner/main.py; baseline only where timed */
+    const char *clock;        /* where timed: the judge's own device (device.h) */
+    const char *place;        /* where timed: torch's name of the device */
     const char *target;       /* build_opts.target */
     bool timed;               /* speed is measured: stage performance, and the reward's speed term */
     bool checks_itself;       /* every access is checked while it runs; else red zones and the device's own faults */

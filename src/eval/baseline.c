@@ -232,6 +232,25 @@ void baseline_list_free(struct eval *ev)
     memset(&ev->baselines, 0, sizeof ev->baselines);
 }
 
+void baseline_list_stop(struct eval *ev)
+{
+    struct baseline *items[BASELINE_LIST];
+
+    pthread_mutex_lock(&ev->lock);
+    memcpy(items, ev->baselines.items, sizeof items);
+    for (int i = 0; i < BASELINE_LIST; i++)
+        if (items[i])
+            items[i]->users++;
+    pthread_mutex_unlock(&ev->lock);
+    for (int i = 0; i < BASELINE_LIST; i++) {
+        if (!items[i])
+            continue;
+        pthread_mutex_lock(&items[i]->lock);
+        baseline_give_up(items[i]);
+        baseline_release(ev, items[i]);
+    }
+}
+
 /* ---- torch.compile ---- */
 
 static char *cache_path(const struct baseline *b, const char *mode)

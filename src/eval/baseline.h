@@ -56,5 +56,7 @@ void baseline_time_compiled(struct baseline *b, const char *mode, const struct m
 /* The expected output for the data of one call. *ret is filled over *ret_frame (frame_free it). */
 int baseline_expect(struct baseline *b, uint64_t seed, bool oracle, struct ref_draw *ret, struct frame *ret_frame, struct err *e);
 void baseline_list_free(struct eval *ev);
+/* Gives up the processes of all baselines: before the fork server that they are children of goes. */
+void baseline_list_stop(struct eval *ev);
 
 #endif

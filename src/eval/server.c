@@ -203,6 +203,7 @@ int server_revive(struct eval *ev, struct server *sv, struct err *e)
     pthread_mutex_lock(&ev->server_lock);
     if (!forkserver_alive(sv->fs)) {
         log_warn("the fork server died; starting another");
+        baseline_list_stop(ev);
         forkserver_stop(sv->fs);
         sv->fs = NULL;
         rc = start_forks(ev, sv, e);

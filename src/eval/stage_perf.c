@@ -39,13 +39,13 @@ struct perf {
 
 /* ---- the device ---- */
 
-static int open_device(struct eval *ev, struct err *e)
+static int open_device(struct eval *ev, const struct backend *b, struct err *e)
 {
     int rc = 0;
 
     pthread_mutex_lock(&ev->lock);
     if (!ev->timer)
-        rc = device_open("cuda", 0, &ev->timer, e);
+        rc = device_open(b->clock, 0, &ev->timer, e);
     pthread_mutex_unlock(&ev->lock);
     return rc;
 }
@@ -252,6 +252,12 @@ static json_t *untimed(const struct err *why)
 
 /* ---- the stage ---- */
 
+/* As session.c names it. */
+static const char *device_name(const struct job *j)
+{
+    return j->server->uuid ? j->server->uuid : "";
+}
+
 static int measure_job(struct perf *p, struct err *e)
 {
     struct job *j = p->j;
@@ -259,22 +265,22 @@ static int measure_job(struct perf *p, struct err *e)
     char machine[256];
     int rc;
 
-    if (open_device(j->ev, e) < 0)
+    if (open_device(j->ev, j->server->backend, e) < 0)
         return -1;
     d = device_info(j->ev->timer);
     snprintf(machine, sizeof machine, "%s %s torch %s", d->name, d->driver_version,
              json_str(forkserver_info(j->server->fs), "torch", "?"));
-    p->place = (struct baseline_place){.role = "baseline_cuda", .device = "cuda:0", .machine = machine,
-                                       .tf32 = strcmp(j->opt->protocol, "strict") != 0};
+    p->place = (struct baseline_place){.role = j->server->backend->baseline, .device = j->server->backend->place,
+                                       .machine = machine, .tf32 = strcmp(j->opt->protocol, "strict") != 0};
     session_rest(j->session); /* it holds its share of the device, and we want all of it */
-    if (hold_take(d->uuid, false, &p->hold, e) < 0 || baseline_hold(j, &p->place, &p->base, e) < 0)
+    if (hold_take(device_name(j), false, &p->hold, e) < 0 || baseline_hold(j, &p->place, &p->base, e) < 0)
         return -1;
     if (j->opt->compile_baseline)
         baseline_compile(p->base, j->opt->compile_mode);
     hold_drop(&p->hold);
     if (!p->base->child)
         return err_set(e, ERR_ENV, "the baseline's process ended");
-    if (hold_take(d->uuid, true, &p->hold, e) < 0)
+    if (hold_take(device_name(j), true, &p->hold, e) < 0)
         return -1;
     j->session->used_s = 0; /* timing has the whole limit for itself */
     rc = put_candidate(p, e) < 0 || time_alone(p, e) < 0 ? -1 : 0;
