@@ -90,19 +90,14 @@ def shaken(t, u, gen):
     return t * (1 + u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64, device=t.device) - 1))
 
 
-def set_tf32(on):
-    torch.backends.cuda.matmul.allow_tf32 = on
-    torch.backends.cudnn.allow_tf32 = on
-
-
 class Baseline:
     def __init__(self, sock):
         self.sock, self.compiled = sock, None
 
     def load(self, req, blob):
-        self.device, self.tf32 = req["device"], bool(req["tf32"])
-        if self.device.startswith("cuda"):
-            set_tf32(self.tf32)
+        self.device = req["device"]
+        if self.device.startswith("cuda") and not req["tf32"]:  # else as torch comes
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         task = reference.load(req["source"])
         model = reference.construct(task, values.decode(req["init"], blob), req["seed"])
         self.model = (model.to(getattr(torch, req["dtype"])) if req.get("dtype") else model).to(self.device)
@@ -199,17 +194,11 @@ class Baseline:
         seed = int(req["seed"])
         with torch.no_grad():
             self.timer.draw(seed)
-        if self.device.startswith("cuda"):
-            set_tf32(False)
-        try:
-            inputs = values.map_tensors(self.timer.given, clone)
-            eager, exact, moved = self.expected(inputs, req["oracle"], seed)
-            noise = (reference.noise_of(eager, exact, moved, inputs, self.pristine) if req["oracle"] else
-                     [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]}
-                      for t in values.leaves(eager)])
-        finally:
-            if self.device.startswith("cuda"):
-                set_tf32(self.tf32)
+        inputs = values.map_tensors(self.timer.given, clone)
+        eager, exact, moved = self.expected(inputs, req["oracle"], seed)
+        noise = (reference.noise_of(eager, exact, moved, inputs, self.pristine) if req["oracle"] else
+                 [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]}
+                  for t in values.leaves(eager)])
         parts, size = [], 0
         draw = {"regime": "timed", "trial": 0, "noise": noise, "inputs": {"tree": {"t": "list", "v": []}, "at": 0, "nbytes": 0}}
         for name, v in (("eager", eager), ("oracle", exact)):

@@ -119,7 +119,7 @@ static int time_alone(struct perf *p, struct err *e)
 
     plan.calls = o->calls;
     plan.output_bytes = p->base->output_bytes;
-    plan.keep_bytes = device_info(p->j->ev->timer)->memory / 16;
+    plan.keep_bytes = device_info(p->j->ev->timer)->memory / 32;
     p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
     p->mine = (struct measure_side){.fd = p->j->session->child->fd, .which = "candidate", .timeout_s = o->timeout_s};
     device_health(p->j->ev->timer, &p->before, NULL);

@@ -462,6 +462,7 @@ static void test_feedback_speed(void **state)
          "'bandwidth_peak':4.8e12,'floor_ms':0.02,'clocks':{'gap_ms':0.08,'margin_ms':0.006},"
          "'reasons':['clock_disagree','below_roofline']}",
          {"not accepted", "0.08 ms", "0.02 ms"}, "20x"},
+        {"{'trusted':false,'reasons':['not_measured'],'error':'no baseline'}", {"Speed: not measured (no baseline)"}, "nan"},
     };
     char text[1024];
 
