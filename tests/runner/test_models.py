@@ -93,7 +93,7 @@ class Cache(unittest.TestCase):
                     f.write(text)
             env = dict(os.environ, HF_HOME=home)
             env.pop("HF_HUB_CACHE", None)
-            done = subprocess.run([EXE, "shrink", os.path.join(home, "task.py")], env=env, capture_output=True, text=True, timeout=200)
+            done = subprocess.run([EXE, "shrink", os.path.join(home, "task.py")], env=env, capture_output=True, text=True, timeout=270)
             if "no jail" in done.stderr:
                 self.skipTest("no jail here")
             self.assertEqual(done.returncode, 0, done.stderr)
