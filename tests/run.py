@@ -19,7 +19,7 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TIMEOUT_S = 280
+TIMEOUT_S = 280  # of one test program; with --all, where sanitizers slow things down, three times that
 
 
 def data_folder():
@@ -72,16 +72,16 @@ def find(build, everything):
     return tests
 
 
-def run(name, argv, env):
+def run(name, argv, env, limit):
     start = time.monotonic()
     p = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, start_new_session=True)
     try:
-        out, _ = p.communicate(timeout=TIMEOUT_S)
+        out, _ = p.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(p.pid, signal.SIGKILL)
         out, _ = p.communicate()
-        out += f"\nstopped after {TIMEOUT_S} s\n".encode()
+        out += f"\nstopped after {limit} s\n".encode()
     finally:
         try:
             os.killpg(p.pid, signal.SIGKILL)  # what it left behind
@@ -120,9 +120,9 @@ def main():
                PYTHONDONTWRITEBYTECODE="1")
     env.setdefault("MUSACODER_LIB_DIR", os.path.join(build, "lib"))
     tests.sort(key=lambda t: -times.get(t[0], 60))  # the long ones first, so that the end is not one of them alone
-    failed, start = [], time.monotonic()
+    failed, start, limit = [], time.monotonic(), TIMEOUT_S * (3 if a.all else 1)
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        for future in concurrent.futures.as_completed([pool.submit(run, n, v, env) for n, v in tests]):
+        for future in concurrent.futures.as_completed([pool.submit(run, n, v, env, limit) for n, v in tests]):
             name, ok, seconds, text = future.result()
             times[name] = round(seconds, 1)
             print(f"{'ok    ' if ok else 'FAILED'} {seconds:6.1f} s  {name}{note(text)}", flush=True)

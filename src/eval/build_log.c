@@ -17,6 +17,14 @@ struct place {
     int line, column;
 };
 
+/* #line lets a source claim any number: those beyond any file are 0, 'unknown'. */
+static int line_number(const char *digits, char **ret_end)
+{
+    long v = strtol(digits, ret_end, 10);
+
+    return v > 0 && v < 100000000 ? (int)v : 0;
+}
+
 /* "FILE:LINE[:COL]:" or "FILE:LINE[:COL]," at the start of s; returns what follows, or NULL. */
 static const char *parse_place(const char *s, size_t n, struct place *p)
 {
@@ -25,14 +33,14 @@ static const char *parse_place(const char *s, size_t n, struct place *p)
 
     while (c && c + 1 < end && !(c[1] >= '0' && c[1] <= '9'))
         c = memchr(c + 1, ':', (size_t)(end - c - 1));
-    if (!c || c == s || (size_t)(c - s) >= sizeof p->file)
+    if (!c || c + 1 >= end || c == s || (size_t)(c - s) >= sizeof p->file)
         return NULL;
     memcpy(p->file, s, (size_t)(c - s));
     p->file[c - s] = 0;
-    p->line = (int)strtol(c + 1, &next, 10);
+    p->line = line_number(c + 1, &next);
     p->column = 0;
     if (*next == ':' && next[1] >= '0' && next[1] <= '9')
-        p->column = (int)strtol(next + 1, &next, 10);
+        p->column = line_number(next + 1, &next);
     return *next == ':' || *next == ',' ? next + 1 : NULL;
 }
 
