@@ -188,6 +188,11 @@ test-all: setup
 	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 python3 tests/run.py --all build-asan $(ARGS)
 	@$(RECURSE) -s fuzz
 
+## make test-gpu     candidates on a real NVIDIA GPU, each with the verdict that it must get
+.PHONY: test-gpu
+test-gpu: all
+	MUSACODER_EXE=$(B)/musacoder python3 tests/gpu/run_gpu.py $(ARGS)
+
 .PHONY: long-programs
 long-programs: $(LONG)
 

@@ -11,8 +11,9 @@ ROWS = (
      "at most 1024 threads a block, grid y and z at most 65535, no size 0"),
     ("too many resources requested", "launch_error", "a kernel was not launched: its blocks need more registers or shared memory than the device has",
      "fewer threads a block, or __launch_bounds__"),
-    ("invalid argument", "launch_error", "the CUDA runtime refused an argument of a launch or call (invalid argument)",
-     "dynamic shared memory above 48 KB needs cudaFuncSetAttribute first; copies need matching sizes and directions"),
+    ("invalid argument", "launch_error", "a kernel was not launched, or a call not made: invalid argument",
+     "grid and block sizes must be 1 or more, at most 1024 threads a block, grid y and z at most 65535; dynamic shared memory "
+     "above 48 KB needs cudaFuncSetAttribute first; copies need matching sizes and directions"),
     ("invalid device function", "launch_error", "a kernel was not launched: it was not built for this device", ""),
     ("no kernel image", "launch_error", "a kernel was not launched: it was not built for this device", ""),
     ("launch out of resources", "launch_error", "a kernel was not launched: out of resources", ""),

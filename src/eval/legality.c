@@ -71,7 +71,7 @@ bool legality_forward_ok(const char *op)
 {
     char name[96];
 
-    if (!strncmp(op, "prim::", 6) || !strncmp(op, "profiler::", 10) || !strncmp(op, "sim::", 5))
+    if (!strncmp(op, "prim::", 6) || !strncmp(op, "profiler::", 10) || !strncmp(op, "copy::", 5))
         return true;
     return base_name(op, name, sizeof name) && (listed(published, name) || listed(plumbing, name));
 }
@@ -83,7 +83,7 @@ bool legality_init_ok(const char *op)
     size_t n;
 
     if (!base_name(op, name, sizeof name))
-        return !strncmp(op, "prim::", 6) || !strncmp(op, "profiler::", 10) || !strncmp(op, "sim::", 5);
+        return !strncmp(op, "prim::", 6) || !strncmp(op, "profiler::", 10) || !strncmp(op, "copy::", 5);
     while (*bare == '_')
         bare++;
     for (const char *const *p = init_forbidden; *p; p++) {

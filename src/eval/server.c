@@ -13,6 +13,7 @@
 #include "eval/job.h"
 #include "proc/frame.h"
 
+#define BEGIN_SLOTS 6
 #define BEGIN_S 60.0 /* context, first launch; several children may wait for the driver's lock */
 
 /* ---- what a verdict depends on ---- */
@@ -150,8 +151,10 @@ static int start_forks(struct eval *ev, struct server *sv, struct err *e)
 static void server_close(struct server *sv)
 {
     forkserver_stop(sv->fs);
-    if (sv->started)
+    if (sv->started) {
         sem_destroy(&sv->run_slots);
+        sem_destroy(&sv->begin_slots);
+    }
     if (sv->devices)
         names_free(sv->devices, sv->n_devices);
     if (sv->folders)
@@ -175,6 +178,7 @@ static int server_start(struct eval *ev, struct server *sv, struct err *e)
     if (start_forks(ev, sv, e) < 0 || make_toolchain(ev, sv, e) < 0)
         return -1;
     sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
+    sem_init(&sv->begin_slots, 0, BEGIN_SLOTS);
     sv->started = true;
     return 0;
 }

@@ -25,6 +25,7 @@ struct server {
     char **devices, **folders; /* backend's; NULL-terminated or NULL */
     size_t n_devices, n_folders;
     sem_t run_slots;
+    sem_t begin_slots;    /* processes that make their context at once: the driver serves them one after the other */
 };
 
 /* The server of backend b, started if it is not: seconds. ERR_ENV with the remedy when the backend cannot be used. */

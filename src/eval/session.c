@@ -58,6 +58,25 @@ void session_wake(struct session *s)
     run_slot(s, true);
 }
 
+/* On a GPU the process makes its context before it takes a slot: that is driver's and host's work. It still is a share of
+ * the device, because whoever times must not be disturbed by it. */
+static int spawn(struct session *s, const struct server_child *spec, struct err *e)
+{
+    bool gpu = s->server->backend->timed;
+    int rc;
+
+    if (!gpu) {
+        run_slot(s, true);
+        return server_spawn(s->server, spec, &s->child, e);
+    }
+    slot_take(s, &s->server->begin_slots);
+    share_device(s);
+    rc = server_spawn(s->server, spec, &s->child, e);
+    hold_drop(&s->hold);
+    sem_post(&s->server->begin_slots);
+    return rc;
+}
+
 int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, struct session **ret, struct err *e)
 {
     struct server_child spec = {.role = sv->backend->candidate, .poison = true, .limit = true,
@@ -71,11 +90,11 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
     s->findings = json_array();
     s->opt = o;
     s->diagnostics = json_array();
-    run_slot(s, true);
-    if (server_spawn(sv, &spec, &s->child, e) < 0) {
+    if (spawn(s, &spec, e) < 0) {
         session_close(s);
         return -1;
     }
+    run_slot(s, true);
     *ret = s;
     return 0;
 }

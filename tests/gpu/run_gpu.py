@@ -1,0 +1,115 @@
+"""run_gpu.py [--part device|slow|sim|synth] [--out FILE] - the tests of this folder; exit code 1 if one verdict is not as expected.
+
+$MUSACODER_EXE names the binary (default build/musacoder). $SYNTH names a folder made by 'musacoder synth', for the part
+'synth': its tasks and verified candidates must have the same verdict on cuda as on sim."""
+import argparse
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cases  # noqa: E402
+import candidates  # noqa: E402  (tests/eval)
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build", "musacoder"))
+
+
+class Report:
+    def __init__(self, out):
+        self.n = self.wrong = 0
+        self.out = open(out, "w") if out else None
+
+    def row(self, part, name, want, v, words=()):
+        got, feedback = v.get("category"), v.get("feedback", "")
+        want = want if isinstance(want, tuple) else (want,)
+        bad = [] if got in want else [f"{got} instead of {' or '.join(map(str, want))}"]
+        bad += [f"no '{w}' in the feedback" for w in words if w not in feedback]
+        self.n += 1
+        self.wrong += bool(bad)
+        ms = {k: round(x) for k, x in v.get("stage_ms", {}).items() if isinstance(x, (int, float)) and x >= 1}
+        print(f"{'WRONG' if bad else 'ok   '} {part:7} {name:40} {got}  {ms}", flush=True)
+        if bad:
+            print("      " + "; ".join(bad) + " | " + feedback.replace("\n", " / ")[:700], flush=True)
+        if self.out:
+            self.out.write(json.dumps({"part": part, "name": name, "verdict": v}) + "\n")
+            self.out.flush()
+
+
+def judge(folder, task, rows, backend, *options):
+    path = os.path.join(folder, "task.py")
+    with open(path, "w") as f:
+        f.write(task)
+    files = []
+    for i, source in enumerate(rows):
+        response = "```" in source or not any(w in source for w in ("class", "import", "="))
+        files.append(os.path.join(folder, f"{i}.txt" if response else f"{i}.py"))
+        with open(files[-1], "w") as f:
+            f.write(source)
+    p = subprocess.run([EXE, "eval", "--task", path, "--backend", backend, "--json", "--no-cache", *options, *files],
+                       capture_output=True, text=True)
+    verdicts = [json.loads(line) for line in p.stdout.splitlines()]
+    if len(verdicts) != len(rows):
+        print(f"{EXE} exit {p.returncode}: {p.stderr[-1500:]}", flush=True)
+        sys.exit(1)
+    return verdicts
+
+
+def run_rows(report, part, task, rows, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        t0 = time.monotonic()
+        verdicts = judge(folder, task, [r[3] for r in rows], "cuda", *options)
+        for (name, want, words, _), v in zip(rows, verdicts):
+            report.row(part, name, want, v, words)
+        print(f"      {part}: {len(rows)} candidates in {time.monotonic() - t0:.1f} s", flush=True)
+
+
+def device(report):
+    quick = ("--trials", "1", "--no-perf")
+    run_rows(report, "device", cases.RELU_TASK, cases.DEVICE, *quick)
+    run_rows(report, "device", cases.MATMUL_TASK, [cases.CUBLAS], *quick)
+    run_rows(report, "device", cases.CONV_TASK, [cases.CONV], *quick)
+
+
+def slow(report):
+    run_rows(report, "slow", cases.RELU_TASK, cases.SLOW, "--trials", "1", "--no-perf", "--timeout", "5")
+
+
+def sim(report):
+    """The candidates of tests/eval: the category is a property of the program, not of the backend."""
+    rows = [(name, want, [], source) for name, want, _, source in candidates.RELU if not (want and "timeout" in want)]
+    run_rows(report, "sim", candidates.RELU_TASK, rows, "--trials", "1", "--no-perf")
+    run_rows(report, "sim", candidates.LINEAR_TASK, [(n, w, [], s) for n, w, _, s in candidates.LINEAR], "--trials", "1",
+             "--no-perf")
+
+
+def synth(report):
+    for path in sorted(glob.glob(os.path.join(os.environ.get("SYNTH", ""), "*.jsonl"))):
+        with open(path) as f:
+            for i, line in enumerate(f):
+                r = json.loads(line)
+                with tempfile.TemporaryDirectory() as folder:
+                    a = judge(folder, r["task"], r["candidates"], "cuda", "--trials", "1", "--no-perf")
+                    want = r.get("sim") or [v["category"] for v in judge(folder, r["task"], r["candidates"], "sim", "--trials", "1")]
+                    for k, (w, v) in enumerate(zip(want, a)):
+                        report.row("synth", f"{os.path.basename(path)}:{i}:{k}", w, v)
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("--part", action="append", choices=["device", "slow", "sim", "synth"])
+    a.add_argument("--out")
+    a = a.parse_args()
+    report = Report(a.out)
+    for part in a.part or ["device", "slow", "sim", "synth"]:
+        globals()[part](report)
+    print(f"{report.n - report.wrong} of {report.n} as expected")
+    sys.exit(1 if report.wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
