@@ -173,17 +173,18 @@ def tf32_cost(t):
 
 
 def full_size(source):
-    """Elements and bytes at the task's own sizes, on the meta device; null if it cannot be tried there."""
+    """Elements and bytes at the task's own sizes, on the meta device; null if it cannot be tried there. needed_bytes: the
+    inputs, parameters and outputs of reference and candidate, and one temporary of the comparison."""
     rows, state = [], {"bytes": 0}
 
-    def add(what, t, counts):
+    def add(what, t, copies):
         rows.append((t.numel(), t.numel() * t.element_size(), what))
-        state["bytes"] += t.numel() * t.element_size() if counts else 0
+        state["bytes"] += t.numel() * t.element_size() * copies
 
     def see(name, out):
         for t in values.leaves(out):
             if t.untyped_storage().nbytes() >= t.numel() * t.element_size():  # an expanded view is not that large
-                add("the result of " + name, t, False)
+                add("the result of " + name, t, 0)
 
     try:
         with torch.device("meta"), torch.no_grad():
@@ -197,15 +198,15 @@ def full_size(source):
     except Exception:
         return None
     for i, t in enumerate(values.leaves(inputs)):
-        add(f"input {i}", t, True)
+        add(f"input {i}", t, 1)
     for name, p in list(model.named_parameters()) + list(model.named_buffers()):
-        add(f"parameter {name}", p, True)
+        add(f"parameter {name}", p, 2)
     for i, t in enumerate(values.leaves(out)):
-        add(f"output {i}", t, True)
+        add(f"output {i}", t, 3)
     named = [r for r in rows if not r[2].startswith("the result")] + [r for r in rows if r[2].startswith("the result")]
     large, wide = max(named, key=lambda r: r[0]), max(named, key=lambda r: r[1])  # of equals the first: a name, not an operator
     return {"elements": large[0], "elements_of": large[2], "bytes": wide[1], "bytes_of": wide[2],
-            "total_bytes": state["bytes"]}
+            "needed_bytes": state["bytes"]}
 
 
 def commonest(t):
