@@ -113,6 +113,13 @@ class Rules(unittest.TestCase):
         rules = {line.split()[0] for line in known.splitlines() if line[0] != " "}
         self.assertEqual(seen, rules, "a rule without a task in this test")
 
+    def test_rules_are_documented(self):
+        with open(os.path.join(ROOT, "docs", "lint.md")) as f:
+            text = f.read()
+        rules = [x.split()[0] for x in run("--rules").stdout.splitlines() if x[0] != " "]
+        self.assertEqual([r for r in rules if f"`{r}`" not in text], [])
+        self.assertEqual([d for d in defects.TABLE if f"`{d}`" not in text], [])
+
     def test_variants_are_linted_too(self):
         findings = self.reports["loose"]["findings"]
         self.assertTrue(findings and all("variant" not in f for f in findings), findings)
