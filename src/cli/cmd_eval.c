@@ -229,5 +229,6 @@ const struct command cmd_eval = {
     "eval", "is this kernel right and legal, and why not?", "--task TASK.py [options] CANDIDATE...",
     "Judges candidates (Python files that define ModelNew, or model responses with one in a code fence; '-' reads\n"
     "standard input) against a PyTorch task: extraction, compilation, correctness on fresh data, legality, reward.\n"
+    "TASK.yaml beside TASK.py adds shapes, dtypes, layouts and tolerances for protocol strict (docs/sidecar.md).\n"
     "Exit code: 0 all passed, 1 some failed, 2 usage or broken task, 3 some could not be judged.\n\n",
     rows, eval_run};
