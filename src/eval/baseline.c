@@ -92,13 +92,15 @@ static int put(struct baseline *b, const struct reference *r, struct err *e)
     return 0;
 }
 
-static int start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
+int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
 {
     /* compiling starts assemblers and linkers, and keeps what they make */
     struct server_child spec = {.role = p->role, .poison = true, .published = p->tf32,
                                 .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
     struct err why = ERR_INIT;
 
+    if (b->child)
+        return 0;
     if (server_spawn(j->server, &spec, &b->child, e) < 0) {
         b->child = NULL;
         return -1;
@@ -189,7 +191,7 @@ static bool listed(const struct baseline_list *l, const struct baseline *b)
     return false;
 }
 
-int baseline_hold(struct job *j, const struct baseline_place *p, struct baseline **ret, struct err *e)
+struct baseline *baseline_hold(struct job *j, const struct baseline_place *p)
 {
     struct eval *ev = j->ev;
     struct baseline *b, *old;
@@ -202,12 +204,7 @@ int baseline_hold(struct job *j, const struct baseline_place *p, struct baseline
     if (old)
         baseline_free(old);
     pthread_mutex_lock(&b->lock);
-    if (!b->child && start(b, j, p, e) < 0) {
-        baseline_release(ev, b);
-        return -1;
-    }
-    *ret = b;
-    return 0;
+    return b;
 }
 
 void baseline_release(struct eval *ev, struct baseline *b)

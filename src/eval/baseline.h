@@ -40,8 +40,11 @@ struct baseline_place {
     bool tf32;
 };
 
-/* The baseline of j's task, started if it is not there, locked for the caller. ERR_ENV: it cannot be had. */
-int baseline_hold(struct job *j, const struct baseline_place *p, struct baseline **ret, struct err *e);
+/* The baseline of j's task, locked for the caller: waits for its other users. Who locks holds no share of the device (hold.h):
+ * the other user may be waiting to have it alone. Never NULL. */
+struct baseline *baseline_hold(struct job *j, const struct baseline_place *p);
+/* Starts the process of a locked baseline if there is none, sharing the device. ERR_ENV: it cannot be had. */
+int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e);
 void baseline_release(struct eval *ev, struct baseline *b); /* NULL is fine */
 void baseline_give_up(struct baseline *b); /* its process is not to be used again: the next holder starts another */
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -33,27 +34,44 @@ static int lock_file(int fd, int how, struct err *e)
     return 0;
 }
 
+/* What this thread holds: how often, and of which device. */
+static _Thread_local struct {
+    int depth;
+    char device[128];
+} mine;
+
 int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
 {
-    char *folder = path_cache("device");
-    int gate = -1, fd = -1, rc = dir_make(folder, e);
+    char *folder;
+    int gate = -1, fd = -1, rc;
 
+    if (mine.depth && (alone || strcmp(mine.device, device)))
+        return err_set(e, ERR_BUG, "a thread that holds device '%s' asks for '%s'", mine.device, device);
+    if (mine.depth) {
+        mine.depth++;
+        h->fd = -1;
+        return 0;
+    }
+    folder = path_cache("device");
+    rc = dir_make(folder, e);
     if (rc == 0 && (gate = open_file(folder, device, "gate", e)) >= 0 && (fd = open_file(folder, device, "lock", e)) >= 0 &&
         lock_file(gate, LOCK_EX, e) == 0 && lock_file(fd, alone ? LOCK_EX : LOCK_SH, e) == 0)
-        h->fd = fd + 1;
+        h->fd = fd + 1, mine.depth = 1;
     else
         rc = -1;
     if (gate >= 0)
         close(gate);
     if (rc < 0 && fd >= 0)
         close(fd);
+    snprintf(mine.device, sizeof mine.device, "%s", device);
     free(folder);
     return rc;
 }
 
 void hold_drop(struct hold *h)
 {
-    if (h->fd)
+    if (h->fd > 0)
         close(h->fd - 1);
+    mine.depth -= h->fd != 0;
     h->fd = 0;
 }

@@ -8,10 +8,11 @@
 #include "base/err.h"
 
 struct hold { /* zeroed: holds nothing */
-    int fd;   /* file descriptor + 1 */
+    int fd;   /* file descriptor + 1; -1: a share of the share that this thread has */
 };
 
-/* Waits. device: its uuid, or any name. ERR_STOP on Ctrl-C. *h must hold nothing. */
+/* Waits. A share taken by a thread that has one already is that share (two could wait for each other, with somebody who
+ * wants to be alone in between); to be alone a thread must hold nothing. device: its uuid, or any name. ERR_STOP on Ctrl-C. *h must hold nothing. */
 int hold_take(const char *device, bool alone, struct hold *h, struct err *e);
 void hold_drop(struct hold *h); /* holding nothing is fine */
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "eval/hold.h"
 #include "eval/job.h"
 #include "store/limit.h"
 
@@ -220,13 +221,20 @@ static int reference_find(const char *key, const struct want *w, struct frame *r
 {
     char *folder = path_cache("reference"), *path = artefact_path(folder, key, ".ref");
     int rc = file_load(path, ret), lock;
+    struct hold share = {0}; /* taken before the lock: who has the lock never waits for somebody who is alone */
 
+    if (rc < 0 && w->sv->backend->timed && hold_take(w->sv->uuid, false, &share, e) < 0) {
+        free(folder);
+        free(path);
+        return -1;
+    }
     if (rc < 0 && (lock = artefact_lock(folder, key, REFERENCE_TIMEOUT_S, e)) >= 0) {
         rc = file_load(path, ret);
         if (rc < 0 && (rc = reference_make(w, ret, e)) == 0)
             file_save(path, ret);
         artefact_unlock(lock);
     }
+    hold_drop(&share);
     free(folder);
     free(path);
     return rc;

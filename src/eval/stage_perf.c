@@ -273,7 +273,8 @@ static int measure_job(struct perf *p, struct err *e)
     p->place = (struct baseline_place){.role = j->server->backend->baseline, .device = j->server->backend->place,
                                        .machine = machine, .tf32 = strcmp(j->opt->protocol, "strict") != 0};
     session_rest(j->session); /* it holds its share of the device, and we want all of it */
-    if (hold_take(device_name(j), false, &p->hold, e) < 0 || baseline_hold(j, &p->place, &p->base, e) < 0)
+    p->base = baseline_hold(j, &p->place);
+    if (hold_take(device_name(j), false, &p->hold, e) < 0 || baseline_start(p->base, j, &p->place, e) < 0)
         return -1;
     if (j->opt->compile_baseline)
         baseline_compile(p->base, j->opt->compile_mode);

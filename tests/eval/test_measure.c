@@ -206,6 +206,38 @@ static void *holder(void *arg)
     return NULL;
 }
 
+static void *alone(void *arg)
+{
+    struct hold h = {0};
+
+    if (hold_take("test", true, &h, NULL) < 0)
+        return (void *)1;
+    *(int *)arg = 1;
+    hold_drop(&h);
+    return NULL;
+}
+
+/* A second share of one thread must not wait behind somebody who waits for the first one's end. */
+static void test_a_share_within_a_share(void **state)
+{
+    struct hold outer = {0}, inner = {0};
+    struct err e = ERR_INIT;
+    volatile int was_alone = 0;
+    pthread_t t;
+
+    (void)state;
+    assert_int_equal(hold_take("test", false, &outer, &e), 0);
+    assert_int_equal(hold_take("test", true, &inner, &e), -1); /* would wait for itself */
+    assert_int_equal(pthread_create(&t, NULL, alone, (void *)&was_alone), 0);
+    usleep(50000);
+    assert_int_equal(hold_take("test", false, &inner, &e), 0);
+    hold_drop(&inner);
+    assert_int_equal(was_alone, 0);
+    hold_drop(&outer);
+    pthread_join(t, NULL);
+    assert_int_equal(was_alone, 1);
+}
+
 static void test_hold(void **state)
 {
     pthread_t t[6];
@@ -226,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_a_share_within_a_share),
         cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
         cmocka_unit_test(test_who_failed_is_said),
     };
