@@ -15,7 +15,7 @@
 #include "eval/tensor.h"
 
 #define MESSAGE 24
-#define SPIN_S 0.05 /* after that a wake-up's latency is small beside the call */
+#define SPIN_S 0.005 /* after that a wake-up's latency is small beside the call */
 
 static double precise_s(void)
 {
