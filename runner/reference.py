@@ -132,7 +132,8 @@ def call_there(f, place):
 
 
 def placed(v):
-    return values.map_tensors(v, lambda t: t if t.device.type == PLACE.type else t.to(PLACE))
+    """Tensors of the meta device stay there: they have a size and no values."""
+    return values.map_tensors(v, lambda t: t if t.device.type in (PLACE.type, "meta") else t.to(PLACE))
 
 
 def keeps_distribution(t):
