@@ -25,6 +25,7 @@ import types
 import torch
 
 import frame
+import integrity
 import timing
 import values
 
@@ -41,6 +42,7 @@ class Session:
         self.copies = (0, 0)  # counted by the device so far: to the host, to the device
         self.source, self.module, self.cls, self.model = "", None, None, None
         self.given = None  # the last call's inputs
+        self.seal = None   # what the harness rests on, as it was before foreign code ran
         place = getattr(device, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
         self.timer = timing.Timer(place, device.to_device, device.from_device, check_exact) if place else None
 
@@ -55,11 +57,14 @@ class Session:
         return {name: k.get("launches", 0) for name, k in device.stats().get("kernels", {}).items()}
 
     def evidence(self):
+        """Counts that only grow ("trace", "found", "launches") and what happened since the last reply."""
         s = device.stats()
         before, self.copies = self.copies, (s.get("to_host", 0), s.get("to_device", 0))
-        return {"launches": {name: k.get("launches", 0) for name, k in s.get("kernels", {}).items()},
+        return {"replaced": self.seal.broken() if self.seal else [],
+                "launches": {name: k.get("launches", 0) for name, k in s.get("kernels", {}).items()},
                 "to_host": self.copies[0] - before[0], "to_device": self.copies[1] - before[1],
-                "library_calls": s.get("library_calls", {}), "findings": device.take_findings()}
+                "library_calls": s.get("library_calls", {}), "findings": device.take_findings(),
+                "found": s.get("found", 0), "trace": device.trace.counts()}
 
     # load ---------------------------------------------------------------------------------------------------------
 
@@ -68,7 +73,8 @@ class Session:
         if not again:
             self.source = req["source"]
             device.install(self.build)
-        device.trace.start("init")
+        self.seal = self.seal or integrity.Seal()
+        device.trace.start()
         try:
             self.cls = self.cls if again else self.import_source()
             phase = "init"
@@ -76,9 +82,8 @@ class Session:
             torch.manual_seed(req["seed"])
             self.model = self.cls(**init) if isinstance(init, dict) else self.cls(*init)
         except BaseException as e:
-            return self.error(phase, e, device.trace.stop())
-        trace = device.trace.stop()
-        return self.ready(trace, req["mode"], req.get("dtype"))
+            return self.error(phase, e)
+        return self.ready(req["mode"], req.get("dtype"))
 
     def import_source(self):
         linecache.cache[FILE] = (len(self.source), None, self.source.splitlines(True), FILE)
@@ -93,9 +98,9 @@ class Session:
             raise MissingModel("ModelNew is not a subclass of torch.nn.Module")
         return cls
 
-    def ready(self, trace, mode, dtype):
+    def ready(self, mode, dtype):
         if not isinstance(self.model, torch.nn.Module):
-            return self.error("init", TypeError("ModelNew(...) is not a Module"), trace)
+            return self.error("init", TypeError("ModelNew(...) is not a Module"))
         try:
             if dtype:
                 self.model = self.model.to(getattr(torch, dtype))
@@ -105,11 +110,11 @@ class Session:
             keep = set(self.model.state_dict().keys())
             device.finish()
         except BaseException as e:
-            return self.error("init", e, trace)
+            return self.error("init", e)
         rows = [(n, "param", p) for n, p in self.model.named_parameters()]
         rows += [(n, "buffer", b) for n, b in self.model.named_buffers() if n in keep]
         state = [{"name": n, "kind": k, "dtype": str(t.dtype)[6:], "shape": list(t.shape)} for n, k, t in rows]
-        return dict(self.evidence(), op="ready", state=state, trace=trace), []
+        return dict(self.evidence(), op="ready", state=state), []
 
     def params(self, req, blob):
         """In place: whatever was computed from the old values in __init__ is now stale."""
@@ -125,21 +130,19 @@ class Session:
     def inputs(self, req, blob):
         """New tensors, or new contents in the last call's tensors: same objects, same addresses, same versions, so that
         nothing but the contents tells two calls apart."""
-        new, old = values.decode(req["inputs"], blob, device.to_device), self.given
-        if req.get("same_memory") and old is not None and same_layout(old, new):
-            for a, b in zip(values.leaves(old), values.leaves(new)):
-                _Tensor.copy_(a.data, b)  # .data has a version counter of its own
-            return old
-        self.given = new
-        return new
+        host, old = values.decode(req["inputs"], blob), self.given
+        if req.get("same_memory") and old is not None and same_layout(old, host):
+            if all(map(refill, values.leaves(old), values.leaves(host))):
+                return old
+        self.given = values.map_tensors(host, device.to_device)
+        return self.given
 
     def run(self, req, blob):
         given = self.inputs(req, blob)
-        before = values.Packer(device.from_device)
+        before = packer_for()
         before.tree(given)
         device.set_ablation(bool(req.get("ablation")))
-        packer = values.Packer(device.from_device)
-        device.trace.start("forward")
+        packer = packer_for()
         try:
             with torch.no_grad():
                 out = self.model(*given)
@@ -147,12 +150,12 @@ class Session:
             device.finish()
             tree = packer.tree(out)
         except BaseException as e:
-            return self.error("forward", e, device.trace.stop())
-        trace = device.trace.stop()
-        after = values.Packer(device.from_device)
+            return self.error("forward", e)
+        after = packer_for()
         after.tree(given)
         changed = [i for i, (a, b) in enumerate(zip(before.parts, after.parts)) if a != b]
-        head = {"op": "result", "output": tree, "on_host": [i for i, t in enumerate(values.leaves(out)) if not t.is_cuda], "changed": changed, "aliases": aliases(out, given), "trace": trace}
+        head = {"op": "result", "output": tree, "changed": changed, "aliases": aliases(out, given),
+                "on_host": [i for i, t in enumerate(values.leaves(out)) if not t.is_cuda]}
         return dict(self.evidence(), **head), packer.parts
 
     # time ---------------------------------------------------------------------------------------------------------
@@ -172,14 +175,14 @@ class Session:
         except frame.FrameError:
             raise
         except BaseException as e:
-            return self.error("forward", e, {})
+            return self.error("forward", e)
         return dict(self.evidence(), op="timed"), []
 
     def reveal(self, req, blob):
         return self.timer.reveal(req["slot"])
 
-    def error(self, phase, e, trace):
-        head = {"op": "error", "phase": phase, "trace": trace, "missing_model": isinstance(e, MissingModel)}
+    def error(self, phase, e):
+        head = {"op": "error", "phase": phase, "missing_model": isinstance(e, MissingModel)}
         head.update(values.describe_error(e, FILE, self.source))
         head = dict(self.evidence(), **head)
         found = device.explain(e)
@@ -193,6 +196,18 @@ class Session:
         if new:
             found = dict(found, message=found["message"] + "; launched in this call: " + ", ".join(new[:4])[:300])
         return found
+
+
+def packer_for():
+    return values.Packer(device.from_device, getattr(device, "raw_bytes", None))
+
+
+def refill(t, host):
+    """New contents in place; the version stays as it is."""
+    if hasattr(device, "refill"):
+        return device.refill(t, host)
+    _Tensor.copy_(t.data, device.to_device(host))  # .data has a version counter of its own
+    return True
 
 
 class MissingModel(Exception):

@@ -32,16 +32,22 @@ def _config(fields):
 
 
 class Packer:
-    """Collects the bytes of one section; parts go to frame.send. fetch turns a tensor into one in host memory."""
+    """Collects the bytes of one section; parts go to frame.send. fetch turns a tensor into one in host memory; raw, where
+    a device has it, gives the elements in C order as bytes, without any operator of torch."""
 
-    def __init__(self, fetch=None):
-        self.parts, self.size, self.fetch = [], 0, fetch
+    def __init__(self, fetch=None, raw=None):
+        self.parts, self.size, self.fetch, self.raw = [], 0, fetch, raw
 
-    def tensor(self, t):
+    def elements(self, t):
+        if self.raw:
+            return self.raw(t)
         t = _detach(t)
         host = self.fetch(t) if self.fetch else t
         flat = _reshape(_contiguous(_resolve_neg(_resolve_conj(host))), (-1,))
-        raw = _numpy(_view(flat, torch.uint8)).tobytes() if flat.numel() else b""
+        return _numpy(_view(flat, torch.uint8)).tobytes() if flat.numel() else b""
+
+    def tensor(self, t):
+        raw = self.elements(t)
         desc = {"t": "tensor", "dtype": str(t.dtype)[6:], "shape": list(t.shape), "strides": list(t.stride()),
                 "offset": self.size, "nbytes": len(raw)}
         pad = -len(raw) % 64

@@ -118,6 +118,7 @@ def main():
     env = dict(os.environ, B=os.path.relpath(build, ROOT), MUSACODER_EXE=os.path.join(build, "musacoder"),
                MUSACODER_PYTHON=torch_python(), MUSACODER_CACHE_DIR=cache, OMP_WAIT_POLICY="passive",
                PYTHONDONTWRITEBYTECODE="1")
+    env.setdefault("MUSACODER_SECRET", "tests")  # the same draws in every run
     env.setdefault("MUSACODER_LIB_DIR", os.path.join(build, "lib"))
     tests.sort(key=lambda t: -times.get(t[0], 60))  # the long ones first, so that the end is not one of them alone
     failed, start, limit = [], time.monotonic(), TIMEOUT_S * (3 if a.all else 1)

@@ -421,6 +421,11 @@ bool process_is_inside(void)
     return false;
 }
 
+bool process_may_pause(void)
+{
+    return true;
+}
+
 void *process_stream(void)
 {
     const auto *impl = c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);

@@ -11,7 +11,10 @@ extern "C" {
 
 int sim_device_preload(void);       /* once, in the parent: registers kernels, makes no tensor */
 int sim_device_open(size_t bytes);  /* once, in the child: maps the arena */
-int sim_inside(int delta);
+/* The judge's copies, around the dispatcher; tensors are TensorImpl pointers (a Python tensor's _cdata). */
+void *sim_upload(void *host);       /* owned handle of a copy on cuda:0, layout kept; NULL if it cannot be made */
+long sim_download(void *tensor, char *out, size_t n); /* elements in C order; bytes written, or -1 */
+int sim_refill(void *device, void *host); /* new contents in place; 0, or -1 if the layouts differ */
 size_t sim_arena_in_use(void);
 void sim_arena_scribble(void *device); /* tests: overwrites one byte */
 /* Links arena and emulator: registration of blocks, opening around launches, cudaMalloc, red zones. 0, or -1 if

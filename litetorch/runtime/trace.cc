@@ -65,18 +65,15 @@ void lt_trace_open(void)
 
 void lt_trace_start(void)
 {
-    std::lock_guard<std::mutex> hold(trace_lock);
-    trace_counts.clear();
     trace_on = true;
 }
 
-/* Operator names need no escapes. */
-char *lt_trace_stop(void)
+/* Counts only grow, so that whoever reads them takes nothing away. Operator names need no escapes. */
+char *lt_trace_counts(void)
 {
     std::lock_guard<std::mutex> hold(trace_lock);
     std::string out = "{";
 
-    trace_on = false;
     for (auto &c : trace_counts)
         out += (out.size() > 1 ? ",\"" : "\"") + c.first + "\":" + std::to_string(c.second);
     return strdup((out + "}").c_str());
@@ -86,7 +83,7 @@ int lt_trace_pause(int on)
 {
     int before = trace_paused;
 
-    trace_paused = on;
+    trace_paused = on && process_may_pause();
     return before;
 }
 

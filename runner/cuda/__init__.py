@@ -10,7 +10,7 @@
     set_check(b)         red zones are looked at after each forward (on after install)
     take_findings()      list of {"kind","message",...} since the last call; kinds in README.md
     stats()              {"launches", "kernels": {name: {"launches"}}, "library_calls": {name: n}, ...}
-    trace.start(phase), trace.stop() -> {"aten::op": count}: every ATen operator of every thread
+    trace.start(), trace.counts() -> {"aten::op": count}: every ATen operator of every thread since the start
 """
 from .core import (preload, begin, install, to_device, from_device, finish, set_ablation, set_check,  # noqa: F401
                    take_findings, stats, memory, set_poison)

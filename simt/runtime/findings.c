@@ -30,6 +30,7 @@ static struct record records[MAX_FINDINGS];
 static int n_records, max_records = 64, n_dropped;
 static struct kernel_count kernels[MAX_KERNELS];
 static int n_kernels;
+static uint64_t n_ever; /* findings since the process began: simt_reset does not take them back */
 static uint64_t n_launches, n_threads, n_failed, n_to_host, n_to_device;
 
 static bool known(const char *kind, const void *pc, const char *message)
@@ -75,6 +76,7 @@ void finding(const char *kind, const void *pc, bool after_call, const char *fmt,
         n_dropped++;
         return;
     }
+    n_ever++;
     fill(&records[n_records++], kind, pc, message);
 }
 
@@ -242,9 +244,9 @@ const char *simt_stats_json(void)
 
     t.n = 0;
     add(&t, "{\"launches\":%llu,\"threads\":%llu,\"failed\":%llu,\"to_host\":%llu,\"to_device\":%llu,"
-            "\"check_build\":%s,\"kernels\":{",
+            "\"found\":%llu,\"check_build\":%s,\"kernels\":{",
         (unsigned long long)n_launches, (unsigned long long)n_threads, (unsigned long long)n_failed,
-        (unsigned long long)n_to_host, (unsigned long long)n_to_device, check_build ? "true" : "false");
+        (unsigned long long)n_to_host, (unsigned long long)n_to_device, (unsigned long long)n_ever, check_build ? "true" : "false");
     for (int i = 0; i < n_kernels; i++) {
         add(&t, i ? "," : "");
         add_string(&t, kernels[i].name);

@@ -1,10 +1,15 @@
 /* eval.c - the judge's long-lived parts: fork server, slots, verdict cache, and how many candidates go through at once. */
 #include "eval/eval.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -93,6 +98,47 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
 
 /* ---- opening ---- */
 
+/* Made once per cache folder; whoever comes second uses what the first one wrote. */
+static int secret_make(const char *path, struct err *e)
+{
+    unsigned char raw[32];
+    char hex[65], *tmp;
+    int rc = 0;
+
+    if (getrandom(raw, sizeof raw, 0) != sizeof raw)
+        return err_sys(e, "no random numbers");
+    for (size_t i = 0; i < sizeof raw; i++)
+        snprintf(hex + 2 * i, 3, "%02x", raw[i]);
+    tmp = xmalloc(strlen(path) + 16);
+    sprintf(tmp, "%s.%d", path, (int)getpid());
+    if (file_write(tmp, hex, 64, e) < 0)
+        rc = -1;
+    else if (chmod(tmp, 0600) < 0 || (link(tmp, path) < 0 && errno != EEXIST))
+        rc = err_sys(e, "cannot write '%s'", path);
+    unlink(tmp);
+    free(tmp);
+    return rc;
+}
+
+static int secret_load(struct eval *ev, struct err *e)
+{
+    const char *env = getenv("MUSACODER_SECRET");
+    char *path = path_cache("judge-secret"), *folder = path_cache("");
+    struct buf b;
+    int rc = 0;
+
+    buf_init(&b, 128);
+    if (env && *env)
+        buf_adds(&b, env);
+    else if (dir_make(folder, e) < 0 || (!file_exists(path) && secret_make(path, e) < 0) || file_read(path, &b, e) < 0)
+        rc = -1;
+    snprintf(ev->secret, sizeof ev->secret, "%.64s", b.n ? b.p : "");
+    buf_free(&b);
+    free(path);
+    free(folder);
+    return rc;
+}
+
 int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
 {
     const struct backend *first = backend_find(c->backend ? c->backend : "sim");
@@ -111,7 +157,7 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
     pthread_mutex_init(&ev->lock, NULL);
     pthread_mutex_init(&ev->server_lock, NULL);
     sem_init(&ev->build_slots, 0, cpus > 0 ? (unsigned)cpus : 1);
-    if (server_get(ev, first, &sv, e) < 0 || store_open(NULL, &ev->store, e) < 0) {
+    if (secret_load(ev, e) < 0 || server_get(ev, first, &sv, e) < 0 || store_open(NULL, &ev->store, e) < 0) {
         eval_close(ev);
         return -1;
     }

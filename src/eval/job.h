@@ -21,6 +21,7 @@ struct eval {
     pthread_mutex_t server_lock; /* starts of fork servers */
     sem_t build_slots;
     struct reference_list refs;
+    char secret[65];             /* goes into every seed; see reference_seed */
     struct baseline_list baselines;
     struct device *timer; /* opened by who first times, used while holding the device alone; NULL: not yet */
     bool stopping;
@@ -50,6 +51,7 @@ struct job {
     int64_t launches_before; /* total when forward began */
     json_t *state;          /* the candidate's parameters and buffers: [{name,kind,dtype,shape}], owned */
     json_t *findings;       /* all findings of the emulator, owned array */
+    json_t *replaced;       /* what of the harness, torch or Python the candidate put something else in place of; owned */
 };
 
 /* A stage returns 0 (go on), or -1 with *e for what is not the candidate's fault. It blames through the record. */

@@ -16,7 +16,8 @@ static const char *const published[] = {
     "stride", "transpose", "unsqueeze", "view", "zeros",
     "_to_copy", "detach", "empty_strided", "fill_", "new_empty", "to", "zero_", NULL};
 
-/* plumbing/1: allocation, views, copies and queries that newer PyTorch dispatches. No arithmetic, no indexing by data. */
+/* plumbing/2: allocation, views, copies and queries that newer PyTorch dispatches, and what rand, randn and randint
+ * dispatch below themselves. No arithmetic, no indexing by data. */
 static const char *const plumbing[] = {
     "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "new_empty_strided", "empty_permuted",
     "t", "t_", "T", "mT", "numpy_T", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes", "chunk",
@@ -28,7 +29,8 @@ static const char *const plumbing[] = {
     "storage_offset", "is_contiguous", "is_floating_point", "is_complex", "is_signed", "is_same_size", "is_set_to",
     "is_nonzero", "is_inference", "is_conj", "is_neg", "resolve_conj", "resolve_neg", "view_as_real", "view_as_complex",
     "real", "result_type", "can_cast", "requires_grad_", "retain_grad", "_version", "output_nr", "is_leaf", "data",
-    "set_data", "type_as", "cpu", "cuda", "_has_compatible_shallow_copy_type", "_to_cpu", "copy", "clone_", NULL};
+    "set_data", "type_as", "cpu", "cuda", "_has_compatible_shallow_copy_type", "_to_cpu", "copy", "clone_",
+    "uniform_", "normal_", "random_", NULL};
 
 /* init/1. A name matches whole, or as a prefix where it ends in '*'; a leading '_' of the operator is ignored. */
 static const char *const init_forbidden[] = {
@@ -45,6 +47,29 @@ static const char *const init_forbidden[] = {
     "pairwise_distance", "avg_pool*", "max_pool*", "adaptive_*", "lstm*", "gru*", "rnn_*", "fused_*", "embedding_bag*",
     "multi_head_attention*", "native_multi_head_attention", "transformer_encoder_layer_fwd", "flash_attention*",
     "efficient_attention*", NULL};
+
+/* foreign/1: who else brings operators that compute: parts of torch, and packages. Other names are the program's own
+ * (torch.library); what those call is recorded by itself. */
+static const char *const foreign[] = {
+    "prims", "rngprims", "debugprims", "quantized", "_quantized", "quantization", "quantized_decomposed", "mkl", "mkldnn",
+    "mkldnn_prepacked", "onednn", "prepacked", "sparse", "static_runtime", "inductor", "export", "c10d", "_c10d_functional",
+    "_c10d_functional_autograd", "_dtensor", "symm_mem", "_test", "debug_mode_ops", "fbgemm", "xnnpack", "higher_order",
+    "torchvision", "torchaudio", "torchao", "xformers", "flash_attn", "flash_attn_2_cuda", "vllm", "triton", "bitsandbytes",
+    "deepspeed", "apex", "flashinfer", "tensorrt", "executorch", NULL};
+
+static bool own_namespace(const char *op)
+{
+    const char *colon = strstr(op, "::");
+    char name[64];
+
+    if (!colon || colon == op || (size_t)(colon - op) >= sizeof name || !strncmp(op, "aten::", 6))
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)(colon - op), op);
+    for (const char *const *f = foreign; *f; f++)
+        if (!strcmp(*f, name))
+            return false;
+    return true;
+}
 
 /* "aten::add_.Tensor" -> "add_"; false if the operator is not ATen's. */
 static bool base_name(const char *op, char *out, size_t n)
@@ -71,7 +96,7 @@ bool legality_forward_ok(const char *op)
 {
     char name[96];
 
-    if (!strncmp(op, "prim::", 6) || !strncmp(op, "profiler::", 10) || !strncmp(op, "copy::", 5))
+    if (own_namespace(op))
         return true;
     return base_name(op, name, sizeof name) && (listed(published, name) || listed(plumbing, name));
 }
@@ -83,7 +108,7 @@ bool legality_init_ok(const char *op)
     size_t n;
 
     if (!base_name(op, name, sizeof name))
-        return !strncmp(op, "prim::", 6) || !strncmp(op, "profiler::", 10) || !strncmp(op, "copy::", 5);
+        return own_namespace(op);
     while (*bare == '_')
         bare++;
     for (const char *const *p = init_forbidden; *p; p++) {

@@ -57,9 +57,10 @@ static json_t *environment(const struct job *j)
 {
     const json_t *info = forkserver_info(j->server->fs);
 
-    json_t *env = json_pack("{s:s,s:s,s:s,s:O?,s:I,s:i,s:f,s:f,s:s}", "compiler", j->server->compiler, "torch",
+    json_t *env = json_pack("{s:s,s:s,s:s,s:O?,s:I,s:I,s:i,s:f,s:f,s:s}", "compiler", j->server->compiler, "torch",
                      json_str(info, "torch", "?"), "python", json_str(info, "python", "?"), "jail",
-                     json_object_get(info, "jail"), "seed", (json_int_t)j->opt->seed, "trials", j->opt->trials, "timeout_s",
+                     json_object_get(info, "jail"), "seed", (json_int_t)j->opt->seed,
+                     "inputs_seed", (json_int_t)reference_seed(j->ev, j->opt->seed), "trials", j->opt->trials, "timeout_s",
                      j->opt->timeout_s, "build_timeout_s", j->opt->build_timeout_s, "judge", j->server->runner_sha);
 
     if (*j->server->device)
@@ -76,6 +77,7 @@ static void job_end(struct job *j)
     json_decref(j->trace_forward);
     json_decref(j->launches);
     json_decref(j->findings);
+    json_decref(j->replaced);
     json_decref(j->state);
 }
 
@@ -83,7 +85,7 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
                  const struct eval_options *o, json_t **ret, struct err *e)
 {
     struct job j = {.ev = ev, .server = sv, .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
-                    .trace_forward = json_object(), .launches = json_object(), .findings = json_array()};
+                    .trace_forward = json_object(), .launches = json_object(), .findings = json_array(), .replaced = json_array()};
     struct err why = ERR_INIT;
     char sha[65];
     int rc = 0;

@@ -134,6 +134,20 @@ static void file_save(const char *path, const struct frame *f)
 
 /* ---- made by the reference side ---- */
 
+/* 53 bits, so that JSON of any reader keeps them. */
+int64_t reference_seed(const struct eval *ev, int64_t seed)
+{
+    char hex[65], word[15];
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, ev->secret);
+    sha256_add(&h, &seed, sizeof seed);
+    sha256_end(&h, hex);
+    snprintf(word, sizeof word, "%.13s", hex);
+    return (int64_t)strtoull(word, NULL, 16);
+}
+
 /* What is asked for: the way to make the values. */
 struct want {
     struct server *sv;
@@ -141,6 +155,7 @@ struct want {
     const struct eval_options *o;
     const char *params;
     int variant;
+    int64_t seed;    /* of the draws: reference_seed */
     char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */
 };
 
@@ -161,7 +176,7 @@ static json_t *reference_request(const struct want *w)
     const struct eval_options *o = w->o;
     const json_t *variant = task_variant(w->t, w->variant);
     json_t *req = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:I,s:I}", "op", "task", "source", w->t->code, "name", w->t->name,
-                            "protocol", o->protocol, "params", w->params, "trials", o->trials, "seed", (json_int_t)o->seed,
+                            "protocol", o->protocol, "params", w->params, "trials", o->trials, "seed", (json_int_t)w->seed,
                             "max_elements", (json_int_t)o->max_elements);
 
     if (req && variant)
@@ -248,7 +263,7 @@ static void reference_key(const struct want *w, char ret[65])
     struct sha256 h;
     char numbers[128];
 
-    snprintf(numbers, sizeof numbers, "%d %lld %lld %d", o->trials, (long long)o->seed, (long long)o->max_elements, w->variant);
+    snprintf(numbers, sizeof numbers, "%d %lld %lld %d", o->trials, (long long)w->seed, (long long)o->max_elements, w->variant);
     sha256_start(&h);
     sha256_adds(&h, w->t->sha256);
     sha256_adds(&h, o->protocol);
@@ -293,7 +308,7 @@ static void list_add(struct reference_list *l, struct reference *r)
 int reference_get(struct eval *ev, struct server *sv, const struct task *t, const struct eval_options *o,
                   const char *params, int variant, struct reference **ret, struct err *e)
 {
-    struct want w = {sv, t, o, params, variant, ""};
+    struct want w = {sv, t, o, params, variant, reference_seed(ev, o->seed), ""};
     struct reference *r, *other;
     char key[65];
 

@@ -59,6 +59,9 @@ int ref_section_parse(const struct frame *f, const json_t *s, struct section *re
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);
 /* How far output 'tensor' of a draw may be from expected. own: a sidecar's {"abs","rel"} for floating outputs, or NULL. */
 struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own);
+/* The seed that draws are made from: of the user's seed and a secret of this machine (path_cache("judge-secret"), or
+ * $MUSACODER_SECRET), so that a program which knows this source cannot draw them itself. Recorded as "inputs_seed". */
+int64_t reference_seed(const struct eval *ev, int64_t seed);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);
 

@@ -274,5 +274,6 @@ void session_close(struct session *s)
     json_decref(s->sources);
     json_decref(s->findings);
     json_decref(s->error);
+    json_decref(s->trace_seen);
     free(s);
 }

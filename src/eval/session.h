@@ -46,6 +46,8 @@ struct session {
     const char *route;    /* of the last build */
     json_t *findings;     /* of the builds: {"kind","name"}, what libraries refer to and must not */
     json_t *error;        /* text of the first failed build, or NULL */
+    json_t *trace_seen;   /* counts of operators in the last reply, or NULL; they run from the process's start */
+    int64_t findings_seen; /* findings of the emulator that arrived */
 };
 
 int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, struct session **ret, struct err *e);

@@ -2,6 +2,7 @@
  * may convict; acquittal needs the ablation run: with all launches removed the answer must become wrong. */
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/json.h"
 #include "eval/job.h"
 #include "eval/legality.h"
@@ -48,6 +49,23 @@ static void library_calls(const struct job *j, json_t *violations)
         json_object_set_new(v, "line", json_deep_copy(json_object_get(f, "line")));
         json_object_set_new(v, "message", json_string(json_str(f, "message", "")));
         json_array_append_new(violations, v);
+    }
+}
+
+/* Nobody needs another clock, comparison or harness to compute a result. */
+static void replaced_names(const struct job *j, json_t *violations)
+{
+    const json_t *name;
+    size_t i;
+
+    json_array_foreach(j->replaced, i, name) {
+        struct buf b;
+
+        buf_init(&b, 512);
+        buf_addf(&b, "the program replaces %.200s", json_is_string(name) ? json_string_value(name) : "?");
+        json_array_append_new(violations, json_pack("{s:s,s:O,s:o}", "rule", "harness_replaced", "name", name, "message",
+                                                    json_utf8(b.p, b.n)));
+        buf_free(&b);
     }
 }
 
@@ -114,6 +132,7 @@ static int legality_run(struct job *j, struct err *e)
     legality_judge(j->trace_forward, "forward", j->code, violations);
     library_calls(j, violations);
     built_references(j, violations);
+    replaced_names(j, violations);
     host_arithmetic(j, violations);
     if (j->ran && launches == 0)
         violation(violations, "no_kernel", "forward launches no kernel of its own");
@@ -127,9 +146,9 @@ static int legality_run(struct job *j, struct err *e)
         return -1;
     }
     record_set(j->rec, "legality",
-               json_pack("{s:b,s:O,s:{s:s,s:s,s:s},s:I,s:O,s:o}", "ok", json_array_size(violations) == 0, "violations",
+               json_pack("{s:b,s:O,s:{s:s,s:s,s:s,s:s},s:I,s:O,s:o}", "ok", json_array_size(violations) == 0, "violations",
                          violations, "lists", "published", LEGALITY_PUBLISHED, "plumbing", LEGALITY_PLUMBING, "init",
-                         LEGALITY_INIT, "launches", (json_int_t)launches, "kernels", j->launches, "ablation",
+                         LEGALITY_INIT, "foreign", LEGALITY_FOREIGN, "launches", (json_int_t)launches, "kernels", j->launches, "ablation",
                          ablated ? json_string(still ? "still right" : "wrong, as it must be")
                                                    : json_null()));
     first = json_array_get(violations, 0);

@@ -9,20 +9,51 @@
 #include "eval/job.h"
 #include "eval/record.h"
 
-static void merge_trace(json_t *into, const json_t *trace)
+static void tampered(struct job *j, const char *what)
 {
-    const char *op;
-    json_t *count;
+    if (json_array_size(j->replaced) < 16)
+        json_array_append_new(j->replaced, json_string(what));
+}
 
-    json_object_foreach((json_t *)trace, op, count)
-        json_object_set_new(into, op, json_integer(json_i64(into, op, 0) + json_integer_value(count)));
+/* Counts in replies run from the process's start: what is new belongs to this phase, and none can become smaller. */
+static void take_trace(struct job *j, json_t *into, const json_t *trace)
+{
+    json_t **seen = &j->session->trace_seen, *count;
+    const char *op;
+
+    json_object_foreach(*seen, op, count)
+        if (json_i64(trace, op, 0) < json_integer_value(count)) {
+            tampered(j, "the record of operators");
+            break;
+        }
+    json_object_foreach((json_t *)trace, op, count) {
+        int64_t more = json_integer_value(count) - json_i64(*seen, op, 0);
+
+        if (more > 0)
+            json_object_set_new(into, op, json_integer(json_i64(into, op, 0) + more));
+    }
+    json_decref(*seen);
+    *seen = json_deep_copy(trace);
+}
+
+/* The emulator counts its findings for good, so that one which did not arrive was taken away. */
+static void count_findings(struct job *j, const json_t *findings, int64_t found)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(findings, i, f)
+        j->session->findings_seen += json_object_get(f, "block") != NULL;
+    if (found > j->session->findings_seen)
+        tampered(j, "the emulator's findings");
 }
 
 void job_take_evidence(struct job *j, const json_t *head, bool init)
 {
     const json_t *launches = json_object_get(head, "launches"), *findings = json_object_get(head, "findings");
 
-    merge_trace(init ? j->trace_init : j->trace_forward, json_object_get(head, "trace"));
+    take_trace(j, init ? j->trace_init : j->trace_forward, json_object_get(head, "trace"));
+    count_findings(j, findings, json_i64(head, "found", 0));
     if (json_is_object(launches)) {
         json_decref(j->launches);
         j->launches = json_deep_copy(launches);
@@ -31,6 +62,8 @@ void job_take_evidence(struct job *j, const json_t *head, bool init)
         j->copies_to_host += json_i64(head, "to_host", 0);
         j->copies_to_device += json_i64(head, "to_device", 0);
     }
+    if (json_array_size(json_object_get(head, "replaced")) && !json_array_size(j->replaced))
+        json_array_extend(j->replaced, json_object_get(head, "replaced"));
     if (json_is_array(findings) && json_array_size(j->findings) < 64)
         json_array_extend(j->findings, (json_t *)findings);
 }

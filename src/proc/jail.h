@@ -54,7 +54,7 @@ struct jail_spec {
     size_t file_bytes;     /* 0 = 256 MiB; largest single file */
     int pids;              /* 0 = 64; processes and threads */
     int cpu_s;             /* 0 = no limit; CPU seconds per process */
-    bool no_exec;          /* execve is refused (a candidate; not a compiler) */
+    bool no_exec;          /* no programs and no further processes, only threads (a candidate; not a compiler) */
 };
 
 /* Appends the plan. Missing entries of ro are left out silently only if they are of the standard set (/usr, ...). */

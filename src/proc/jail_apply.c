@@ -474,6 +474,9 @@ static int seccomp_rules(scmp_filter_ctx f, int no_exec)
     if (no_exec) {
         rc |= seccomp_rule_add(f, no, SCMP_SYS(execve), 0);
         rc |= seccomp_rule_add(f, no, SCMP_SYS(execveat), 0);
+        rc |= seccomp_rule_add(f, no, SCMP_SYS(fork), 0); /* threads are fine; a process would compute out of sight */
+        rc |= seccomp_rule_add(f, no, SCMP_SYS(vfork), 0);
+        rc |= seccomp_rule_add(f, no, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
     }
     for (nr = KNOWN_SYSCALLS; nr < KNOWN_SYSCALLS + 45; nr++)
         rc |= seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), nr, 0);

@@ -31,9 +31,9 @@ EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "bu
 CATEGORIES = ("passed", "cheating", "runtime_error", "correctness_error", "timeout", "compile_error", "extraction_error")
 LACKS = {"sim": {"device-clock", "device-compiler"}, "cuda": set()}
 # One of each kind for 'make test': seconds, not minutes.
-FAST = ("passed/01_*", "passed/31_*", "passed/62_*", "cheating/25_*", "cheating/26_*", "cheating/28b_*", "cheating/44b_*",
-        "cheating/53_*", "correctness_error/01_*", "correctness_error/11_*", "correctness_error/14_*", "runtime_error/22_*",
-        "runtime_error/56_*", "cheating/64_*", "cheating/70_*", "passed/67_*")
+FAST = ("passed/01_*", "passed/31_*", "passed/67_*", "cheating/25_*", "cheating/26_*", "cheating/31_*", "cheating/53_*",
+        "cheating/64_*", "correctness_error/01_*", "correctness_error/11_*", "correctness_error/14_*", "runtime_error/22_*",
+        "runtime_error/56_*", "runtime_error/86_*")
 
 
 class Candidate:

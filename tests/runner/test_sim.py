@@ -382,26 +382,38 @@ class Findings(unittest.TestCase):
 
 
 class Trace(unittest.TestCase):
+    def since(self, before):
+        return {k: n - before.get(k, 0) for k, n in sim.trace.counts().items() if n > before.get(k, 0)}
+
     def test_counts_all_threads(self):
         x = torch.randn(4, 4).cuda()
-        sim.trace.start("forward")
+        sim.trace.start()
+        before = sim.trace.counts()
         torch.relu(x)
         t = threading.Thread(target=lambda: torch.softmax(x @ x, -1))
         t.start()
         t.join()
         ext.run(x)
-        with sim.trace.pause():
-            torch.sigmoid(x)
-        sim.from_device(x)
-        got = sim.trace.stop()
+        got = self.since(before)
         self.assertEqual(got.get("aten::relu"), 1)
         self.assertIn("aten::_softmax", got)
         self.assertIn("aten::empty_like", got)
-        self.assertNotIn("aten::sigmoid", got)
         self.assertFalse([k for k in got if "copy" in k])
-        torch.relu(x)
+        self.assertEqual(self.since(before), got, "reading must not take anything away")
+
+    def test_copies_of_the_judge_dispatch_nothing(self):
+        host = torch.arange(24, dtype=torch.float32).reshape(4, 6).t()
         sim.trace.start()
-        self.assertEqual(sim.trace.stop(), {})
+        before = sim.trace.counts()
+        x = sim.to_device(host)
+        raw = sim.raw_bytes(x)
+        changed = sim.refill(x, host)
+        self.assertEqual(self.since(before), {})
+        self.assertTrue(changed)
+        self.assertEqual((x.device.type, x.shape, x.stride(), x._version), ("cuda", host.shape, host.stride(), 0))
+        self.assertEqual(bytes(raw), host.contiguous().numpy().tobytes())
+        self.assertFalse(sim.refill(x, torch.zeros(6, 4)))
+        self.assertTrue(torch.equal(sim.from_device(x), host))
 
 
 if __name__ == "__main__":

