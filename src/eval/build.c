@@ -1,5 +1,5 @@
-/* build.c - the compile stage on sim: request -> sources -> jailed compiler -> cached shared object.
- * Reading order: build_run at the end, then compile(), then explain(). */
+/* build.c - the compile stage: request -> sources -> jailed compiler -> cached shared object. What differs between
+ * targets is in build_sim.c and build_cuda.c. Reading order: build_run at the end, then compile(), then explain(). */
 #include "eval/build.h"
 
 #include <errno.h>
@@ -19,40 +19,23 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/build_log.h"
+#include "eval/build_target.h"
 #include "proc/proc.h"
 #include "store/limit.h"
 #include "store/store.h"
-#include "translate/simt_rewrite.h"
 
-#define BUILD_SALT "musacoder.build/1"
-#define MAX_SOURCE (4u << 20)
-#define MAX_LOG (256u << 10)
+#define BUILD_SALT "musacoder.build/2"
 #define DEFAULT_TIMEOUT 60.0
 #define LOCK_WAIT_S 900.0 /* for another process that compiles the same */
+#define MAX_PREPARE 300.0
 
-/* What torch passes to nvcc by itself: half operators are absent unless the candidate undoes it. */
-static const char torch_macros[] =
+static const struct build_target *const build_targets[] = {&build_target_sim, &build_target_cuda};
+
+const char build_torch_macros[] =
     "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ "
     "-D__CUDA_NO_HALF2_OPERATORS__";
-static const char common_flags[] = "-x c++ -std=gnu++17 -g1 -fPIC -w -fno-strict-aliasing -ffp-contract=fast "
-                                   "-fno-optimize-sibling-calls -fno-gnu-unique "
-                                   "-fmax-errors=20 -ftemplate-depth=200 -ftemplate-backtrace-limit=6 "
-                                   "-fdiagnostics-color=never -fno-diagnostics-show-caret -fvisibility=default";
-/* Three ways to compile: the host's half (bindings, rarely more), kernels with and without instrumentation. */
-enum mode { MODE_HOST, MODE_FAST, MODE_CHECK, N_MODES };
-static const char *const mode_names[N_MODES] = {"host", "fast", "check"};
-static const char *const mode_opts[N_MODES] = {"-O0", "-O2", "-O1 -fsanitize=thread --param tsan-instrument-func-entry-exit=0"};
 
 /* ---- what the request says ---- */
-
-struct request {
-    const json_t *cpp, *cuda, *functions;
-    const char *name;
-    struct buf flags; /* the candidate's -D and -U, shell-quoted */
-    struct buf main_cpp, cuda_cu;
-    bool bare;        /* no_implicit_headers */
-    bool joined;      /* the cpp sources only declare: both halves may be one translation unit, in half the time */
-};
 
 static const char *text_at(const json_t *list, size_t i)
 {
@@ -75,7 +58,7 @@ static int check_list(const json_t *req, const char *key, const json_t **ret, st
     return 0;
 }
 
-static void quote(struct buf *out, const char *s)
+void build_quote(struct buf *out, const char *s)
 {
     buf_addc(out, '\'');
     for (; *s; s++)
@@ -84,21 +67,6 @@ static void quote(struct buf *out, const char *s)
         else
             buf_addc(out, *s);
     buf_adds(out, "' ");
-}
-
-/* Macros and the language standard are the candidate's; optimisation, architectures, paths and plugins are ours. */
-static void keep_flags(struct buf *out, const json_t *flags)
-{
-    const json_t *v;
-    size_t i;
-
-    json_array_foreach((json_t *)flags, i, v) {
-        const char *s = json_string_value(v);
-        if ((!strncmp(s, "-D", 2) || !strncmp(s, "-U", 2)) && s[2])
-            quote(out, s);
-        else if (!strcmp(s, "-std=c++20") || !strcmp(s, "-std=c++23") || !strcmp(s, "--std=c++20"))
-            quote(out, s + (s[1] == '-'));
-    }
 }
 
 /* Name under which compiler and findings show a source: 'cuda_source', 'cuda_sources[1]', or the file of load(). */
@@ -120,17 +88,17 @@ static void label(char *out, size_t n, const json_t *req, const char *kind, cons
             *c = '_';
 }
 
-static int add_sources(struct buf *out, const json_t *req, const char *kind, const json_t *list, bool rewrite,
-                       struct err *e)
+static int add_sources(struct buf *out, const json_t *req, const char *kind, const json_t *list,
+                       const struct build_target *kernels, struct err *e)
 {
     char name[128];
 
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *s = text_at(list, i);
         label(name, sizeof name, req, kind, list, i);
-        if (!rewrite)
+        if (!kernels)
             buf_addf(out, "#line 1 \"%s\"\n%s", name, s);
-        else if (simt_rewrite(s, strlen(s), name, out, e) < 0)
+        else if (kernels->add_kernels(s, strlen(s), name, out, e) < 0)
             return -1;
         buf_addc(out, '\n');
     }
@@ -160,9 +128,11 @@ static void add_binding(struct buf *out, const json_t *functions)
     buf_adds(out, "}\n");
 }
 
-static void request_free(struct request *r)
+static void request_free(struct build_request *r)
 {
     buf_free(&r->flags);
+    buf_free(&r->kernel_flags);
+    json_decref(r->dropped);
     buf_free(&r->main_cpp);
     buf_free(&r->cuda_cu);
 }
@@ -194,45 +164,89 @@ static bool only_declares(const json_t *sources)
     return json_array_size(sources) > 0;
 }
 
-static int request_read(const json_t *req, struct request *r, struct err *e)
+static int request_read(const json_t *req, const struct build_target *target, struct build_request *r, struct err *e)
 {
-    const json_t *cflags, *cuda_flags;
+    const json_t *cflags, *cuda_flags, *ldflags;
     json_t *table;
     int rc = 0;
 
-    buf_init(&r->flags, MAX_SOURCE);
-    buf_init(&r->main_cpp, MAX_SOURCE);
-    buf_init(&r->cuda_cu, MAX_SOURCE);
+    r->json = req;
+    r->dropped = json_array();
+    buf_init(&r->flags, BUILD_MAX_SOURCE);
+    buf_init(&r->kernel_flags, BUILD_MAX_SOURCE);
+    buf_init(&r->main_cpp, BUILD_MAX_SOURCE);
+    buf_init(&r->cuda_cu, BUILD_MAX_SOURCE);
     if (check_list(req, "cpp_sources", &r->cpp, e) < 0 || check_list(req, "cuda_sources", &r->cuda, e) < 0 ||
-        check_list(req, "extra_cflags", &cflags, e) < 0 || check_list(req, "extra_cuda_cflags", &cuda_flags, e) < 0)
+        check_list(req, "extra_cflags", &cflags, e) < 0 || check_list(req, "extra_cuda_cflags", &cuda_flags, e) < 0 ||
+        check_list(req, "extra_ldflags", &ldflags, e) < 0)
         return -1;
     r->name = json_str(req, "name", "candidate");
     r->bare = json_flag(req, "no_implicit_headers", false);
-    keep_flags(&r->flags, cflags);
-    keep_flags(&r->flags, cuda_flags);
+    target->keep_flags(r, cflags, cuda_flags, ldflags);
     // not as flags: a macro on the command line makes the precompiled prefix useless
     buf_addf(&r->main_cpp, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
     buf_addf(&r->cuda_cu, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
-    rc = add_sources(&r->main_cpp, req, "cpp", r->cpp, false, e);
+    rc = add_sources(&r->main_cpp, req, "cpp", r->cpp, NULL, e);
     if (rc == 0)
-        rc = add_sources(&r->cuda_cu, req, "cuda", r->cuda, true, e);
+        rc = add_sources(&r->cuda_cu, req, "cuda", r->cuda, target, e);
     table = function_table(json_object_get(req, "functions"));
     if (table)
         add_binding(&r->main_cpp, table);
     r->joined = table && json_array_size(r->cuda) && only_declares(r->cpp);
     json_decref(table);
     if (rc == 0 && (r->main_cpp.cut || r->cuda_cu.cut))
-        return err_set(e, ERR_INPUT, "the sources are larger than %u MiB", MAX_SOURCE >> 20);
+        return err_set(e, ERR_INPUT, "the sources are larger than %u MiB", BUILD_MAX_SOURCE >> 20);
     return rc;
 }
 
-/* ---- the toolchain: compiler, headers, precompiled prefix ---- */
+/* ---- the toolchain ---- */
 
-struct toolchain {
-    char *compiler, *simt, *lite, *libdir, *system;
-    char id[256];
-    char hash[65];
-};
+void build_hash_file(struct sha256 *h, const char *path)
+{
+    struct buf b;
+
+    buf_init(&b, BUILD_MAX_SOURCE);
+    if (file_read(path, &b, NULL) == 0)
+        sha256_add(h, b.p, b.n);
+    buf_free(&b);
+}
+
+void build_hash_tree(struct sha256 *h, const char *dir)
+{
+    char **names, *path;
+    size_t n;
+
+    if (dir_list(dir, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        path = path_join(dir, names[i]);
+        sha256_adds(h, names[i]);
+        if (file_is_dir(path))
+            build_hash_tree(h, path);
+        else
+            build_hash_file(h, path);
+        free(path);
+    }
+    names_free(names, n);
+}
+
+int build_ask(char *const *argv, struct buf *out, struct err *e)
+{
+    struct proc_spec s = {.argv = argv, .timeout_s = 20};
+    struct proc_result r;
+    size_t had = out->n;
+
+    if (proc_run(&s, &r, e) < 0)
+        return -1;
+    if (r.why == PROC_EXITED && r.code == 0) {
+        for (char *c = r.out.p; *c; c++)
+            if (*c == '\n')
+                *c = ' ';
+        buf_adds(out, r.out.p);
+    }
+    proc_result_free(&r);
+    return out->n > had ? 0 : err_set(e, ERR_ENV, "'%s' does not answer", argv[0]);
+}
 
 static const char *compiler_of(const struct build_opts *o)
 {
@@ -241,135 +255,94 @@ static const char *compiler_of(const struct build_opts *o)
     return o->compiler ? o->compiler : env && *env ? env : "g++";
 }
 
-/* Names and contents of every header under dir, in sorted order. */
-static void hash_tree(struct sha256 *h, const char *dir)
+static const char *arch_of(const struct build_opts *o)
 {
-    char **names, *path;
-    size_t n;
-    struct buf b;
+    const char *env = getenv("MUSACODER_CUDA_ARCH");
 
-    if (dir_list(dir, &names, &n, NULL) < 0)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        path = path_join(dir, names[i]);
-        sha256_adds(h, names[i]);
-        buf_init(&b, MAX_SOURCE);
-        if (file_is_dir(path))
-            hash_tree(h, path);
-        else if (file_read(path, &b, NULL) == 0)
-            sha256_add(h, b.p, b.n);
-        buf_free(&b);
-        free(path);
-    }
-    names_free(names, n);
+    return o->arch ? o->arch : env && *env ? env : "sm_90";
 }
 
-static int compiler_version(const char *cxx, struct buf *out, struct err *e)
+static const struct build_target *target_of(const struct build_opts *o, struct err *e)
 {
-    char *argv[] = {(char *)cxx, "-dumpfullversion", "-dumpmachine", NULL};
-    struct proc_spec s = {.argv = argv, .timeout_s = 20};
-    struct proc_result r;
+    const char *name = o->target ? o->target : "sim";
 
-    if (proc_run(&s, &r, e) < 0)
-        return err_set(e, ERR_ENV, "the compiler '%s' cannot be run; run 'make setup' or set MUSACODER_CXX", cxx);
-    if (r.why == PROC_EXITED && r.code == 0) {
-        for (char *c = r.out.p; *c; c++)
-            if (*c == '\n')
-                *c = ' ';
-        buf_adds(out, r.out.p);
-    }
-    proc_result_free(&r);
-    return out->n ? 0 : err_set(e, ERR_ENV, "'%s' does not answer as a compiler; set MUSACODER_CXX", cxx);
+    for (size_t i = 0; i < sizeof build_targets / sizeof *build_targets; i++)
+        if (!strcmp(build_targets[i]->name, name))
+            return build_targets[i];
+    err_set(e, ERR_INPUT, "unknown target '%s'; the compile stage knows sim and cuda", name);
+    return NULL;
 }
 
-/* The compiler's own include folders without /usr/local: a CUDA toolkit installed there must not mix with simt/. */
-static int system_includes(const char *cxx, struct buf *out, struct err *e)
+static int toolchain_make(struct toolchain *t, const struct build_opts *o, struct err *e)
 {
-    char *argv[] = {(char *)cxx, "-E", "-v", "-x", "c++", "/dev/null", NULL}, *at, *line, *save;
-    struct proc_spec s = {.argv = argv, .timeout_s = 20};
-    struct proc_result r;
-
-    if (proc_run(&s, &r, e) < 0)
-        return -1;
-    at = strstr(r.err.p, "#include <...>");
-    for (line = at ? strtok_r(strchr(at, '\n'), "\n", &save) : NULL; line && *line == ' ';
-         line = strtok_r(NULL, "\n", &save))
-        if (strncmp(line, " /usr/local/", 12))
-            buf_addf(out, "-isystem%s ", line);
-    if (out->n)
-        buf_adds(out, "-nostdinc ");
-    proc_result_free(&r);
-    return 0;
-}
-
-/* build/lib of the checkout, $MUSACODER_LIB_DIR for other build folders; NULL without libsimt.so. */
-static char *lib_dir(struct err *e)
-{
-    const char *env = getenv("MUSACODER_LIB_DIR");
-    char *dir = env && *env ? xstrdup(env) : path_share("build/lib"), *so = path_join(dir, "libsimt.so");
-
-    if (!file_exists(so)) {
-        err_set(e, ERR_ENV, "'%s' is missing; run 'make'", so);
-        free(dir);
-        dir = NULL;
-    }
-    free(so);
-    return dir;
-}
-
-static int toolchain_make(struct toolchain *t, const char *cxx, struct err *e)
-{
+    char *argv[] = {t->compiler, "-dumpfullversion", "-dumpmachine", NULL};
     struct sha256 h;
-    struct buf version, system;
+    struct buf version, id;
+    int rc;
 
-    if (!(t->libdir = lib_dir(e)))
-        return -1;
     buf_init(&version, 1024);
-    if (compiler_version(cxx, &version, e) < 0)
-        return buf_free(&version), -1;
-    buf_init(&system, 1 << 16);
-    if (system_includes(cxx, &system, e) < 0)
-        return buf_free(&version), -1;
-    t->system = buf_detach(&system);
-    t->compiler = xstrdup(cxx);
-    t->simt = path_share("simt/include");
+    if (build_ask(argv, &version, NULL) < 0) {
+        buf_free(&version);
+        return err_set(e, ERR_ENV, "the compiler '%s' cannot be run; run 'make setup' or set MUSACODER_CXX", t->compiler);
+    }
     t->lite = path_share("litetorch/include");
     sha256_start(&h);
     sha256_adds(&h, BUILD_SALT);
-    sha256_adds(&h, cxx);
+    sha256_adds(&h, t->target->name);
+    sha256_adds(&h, t->compiler);
+    sha256_adds(&h, t->arch);
     sha256_adds(&h, version.p);
-    sha256_adds(&h, common_flags);
-    for (int i = 0; i < N_MODES; i++)
-        sha256_adds(&h, mode_opts[i]);
-    sha256_adds(&h, t->system);
-    sha256_adds(&h, t->libdir);
+    sha256_adds(&h, build_torch_macros);
     sha256_adds(&h, t->lite);
-    hash_tree(&h, t->simt);
-    hash_tree(&h, t->lite);
+    build_hash_tree(&h, t->lite);
+    rc = t->target->find(t, o, &h, e);
     sha256_end(&h, t->hash);
-    snprintf(t->id, sizeof t->id, "%.80s %.80sheaders %.16s", cxx, version.p, t->hash);
+    buf_init(&id, sizeof t->id - 1);
+    buf_addf(&id, "%s%.60s %.80sheaders %.16s", t->tool, t->compiler, version.p, t->hash);
+    memcpy(t->id, id.p, id.n + 1);
+    buf_free(&id);
     buf_free(&version);
-    return 0;
+    return rc;
+}
+
+static void toolchain_free(struct toolchain *t)
+{
+    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->libdir, t->system, t->nvcc, t->home,
+                     t->cudart, t->torch, t->python};
+
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
+    memset(t, 0, sizeof *t);
 }
 
 static pthread_mutex_t toolchain_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Read once per process and compiler; headers do not change under a running process. */
+/* Read once per process, target, compiler and architecture; headers do not change under a running process. */
 static const struct toolchain *toolchain_get(const struct build_opts *o, struct err *e)
 {
-    static struct toolchain known[4];
+    enum { MAX = 8 };
+    static struct toolchain known[MAX];
     static int n;
+    const struct build_target *target = target_of(o, e);
     const struct toolchain *t = NULL;
-    const char *cxx = compiler_of(o);
+    const char *cxx = compiler_of(o), *arch;
 
+    if (!target)
+        return NULL;
+    arch = target == &build_target_sim ? "" : arch_of(o);
     pthread_mutex_lock(&toolchain_lock);
     for (int i = 0; i < n && !t; i++)
-        if (!strcmp(known[i].compiler, cxx))
+        if (known[i].target == target && !strcmp(known[i].compiler, cxx) && !strcmp(known[i].arch, arch))
             t = &known[i];
-    if (!t && n == 4)
-        err_set(e, ERR_BUG, "more than 4 compilers in one process");
-    else if (!t && toolchain_make(&known[n], cxx, e) == 0)
-        t = &known[n++];
+    if (!t && n == MAX) {
+        err_set(e, ERR_BUG, "more than %d toolchains in one process", MAX);
+    } else if (!t) {
+        known[n] = (struct toolchain){.target = target, .compiler = xstrdup(cxx), .arch = xstrdup(arch)};
+        if (toolchain_make(&known[n], o, e) == 0)
+            t = &known[n++];
+        else
+            toolchain_free(&known[n]);
+    }
     pthread_mutex_unlock(&toolchain_lock);
     return t;
 }
@@ -387,44 +360,15 @@ static char *cache_root(const struct build_opts *o)
     return o->cache_dir ? xstrdup(o->cache_dir) : path_cache("build");
 }
 
-static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
-{
-    buf_addf(out, "%s %s %s ", common_flags, mode_opts[m], torch_macros);
-    buf_addf(out, "-I%s -I%s %s ", t->lite, t->simt, t->system);
 }
 
 static int run_shell(const char *script, double timeout_s, const struct jail_spec *jail, struct proc_result *r,
                      struct err *e)
 {
     char *argv[] = {"/bin/sh", "-c", (char *)script, NULL};
-    struct proc_spec s = {.argv = argv, .timeout_s = timeout_s, .jail = jail, .max_out = MAX_LOG, .max_err = MAX_LOG};
+    struct proc_spec s = {.argv = argv, .timeout_s = timeout_s, .jail = jail, .max_out = BUILD_MAX_LOG, .max_err = BUILD_MAX_LOG};
 
     return proc_run(&s, r, e);
-}
-
-/* Our own code, compiled unjailed once per toolchain and mode: the prefix header, and module.o. */
-static int precompile(const struct toolchain *t, const char *dir, enum mode m, struct err *e)
-{
-    struct buf s;
-    struct proc_result r;
-    int rc;
-
-    buf_init(&s, 1 << 16);
-    buf_addf(&s, "set -e; cd '%s'; printf '#include \"litetorch/prefix.h\"\\n' >prefix.h; %s ", dir, t->compiler);
-    mode_flags(&s, t, m);
-    buf_addf(&s, "-c -x c++-header prefix.h -o prefix.tmp & %s ", t->compiler);
-    mode_flags(&s, t, m);
-    buf_addf(&s, "-fno-sanitize=all -O1 -g0 -c %s/litetorch/module.cc -o module.o; wait; mv prefix.tmp prefix.h.gch; touch ready",
-             t->lite);
-    rc = run_shell(s.p, 300, NULL, &r, e);
-    if (rc == 0) {
-        if (r.why != PROC_EXITED || r.code != 0)
-            rc = err_set(e, ERR_ENV, "the headers of litetorch and simt do not compile with '%s': %.600s", t->compiler,
-                         r.err.p);
-        proc_result_free(&r);
-    }
-    buf_free(&s);
-    return rc;
 }
 
 /* Each version of our headers leaves 150 MB behind: those of former days go when new ones are made. */
@@ -449,23 +393,46 @@ static void drop_old_prefixes(const char *root)
     names_free(names, n);
 }
 
-/* The folder with prefix.h, prefix.h.gch and module.o; caller frees. NULL on error. */
-static char *prefix_dir(const struct toolchain *t, enum mode m, struct err *e)
+/* Our own code, compiled unjailed. */
+static int prefix_make(const struct toolchain *t, const char *dir, const struct buf *script, struct err *e)
 {
-    char name[64], *root = path_cache("build"), *dir, *ready, *lock;
+    struct proc_result r;
+    int rc = run_shell(script->p, MAX_PREPARE, NULL, &r, e);
+
+    if (rc < 0)
+        return -1;
+    if (r.why != PROC_EXITED || r.code != 0)
+        rc = err_set(e, ERR_ENV, "our own headers do not compile for %s with '%s': %.600s", t->target->name,
+                     t->nvcc ? t->nvcc : t->compiler, r.err.p);
+    proc_result_free(&r);
+    return rc;
+}
+
+char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
+                       const struct toolchain *t, const char *dir, int arg), int arg, struct err *e)
+{
+    char folder[64], *root = path_cache("build"), *dir, *ready, *lock;
+    struct buf script;
     int fd, rc = 0;
 
-    snprintf(name, sizeof name, "prefix-%.24s-%s", t->hash, mode_names[m]);
-    dir = path_join(root, name);
+    snprintf(folder, sizeof folder, "prefix-%.24s-%s", t->hash, name);
+    dir = path_join(root, folder);
     ready = path_join(dir, "ready");
     lock = path_join(dir, "lock");
     if (!file_exists(ready)) {
         drop_old_prefixes(root);
+        buf_init(&script, 1 << 16);
+        buf_adds(&script, "set -e; cd ");
+        build_quote(&script, dir);
+        buf_adds(&script, "\n");
+        make(&script, t, dir, arg);
+        buf_adds(&script, "\ntouch ready\n");
         rc = dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_file(lock, LOCK_WAIT_S, e);
-        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : precompile(t, dir, m, e);
+        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : prefix_make(t, dir, &script, e);
         if (fd >= 0)
             close(fd);
+        buf_free(&script);
     } else {
         utime(ready, NULL); // in use
     }
@@ -481,53 +448,15 @@ static char *prefix_dir(const struct toolchain *t, enum mode m, struct err *e)
 
 int build_prepare(const struct build_opts *o, struct err *e)
 {
-    const enum mode modes[2] = {MODE_HOST, o && o->no_check ? MODE_FAST : MODE_CHECK};
     struct build_opts none = {0};
     const struct toolchain *t = toolchain_get(o ? o : &none, e);
-    char *dir;
 
-    for (int i = 0; i < 2; i++) {
-        if (!t || !(dir = prefix_dir(t, modes[i], e)))
-            return -1;
-        free(dir);
-    }
-    return 0;
+    return t ? t->target->prepare(t, o ? o : &none, e) : -1;
 }
 
 /* ---- compiling ---- */
 
-static void add_compile(struct buf *s, const struct toolchain *t, const struct request *r, const char *prefix, enum mode m,
-                        const char *source, int part)
-{
-    buf_addf(s, "%s ", t->compiler);
-    mode_flags(s, t, m);
-    buf_addf(s, "-include %s/prefix.h %s -c %s -o part%d.o >part%d.log 2>&1", prefix, r->flags.p, source, part, part);
-}
-
-/* Both halves at once, each with its own log, then the link: one jail for all of it. Where they can be one unit, that
- * is tried first; torch compiles them apart, so only that decides what is an error. */
-static void write_script(struct buf *s, const struct toolchain *t, const struct request *r, const char *dir,
-                         char *const prefix[2], enum mode kernels)
-{
-    buf_addf(s, "cd '%s'\n", dir);
-    if (r->joined) {
-        buf_adds(s, "if ! ");
-        add_compile(s, t, r, prefix[1], kernels, "joined.cu", 1);
-        buf_adds(s, "; then rm -f part1.o\n");
-    }
-    for (int i = 0; i < 2; i++) {
-        if (i == 1 && !json_array_size(r->cuda))
-            break;
-        add_compile(s, t, r, prefix[i], i ? kernels : MODE_HOST, i ? "cuda.cu" : "main.cpp", i);
-        buf_addf(s, " & p%d=$!\n", i);
-    }
-    buf_addf(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
-                "[ $r0 = 0 ] && [ $r1 = 0 ] || exit 10\n%s", r->joined ? "fi\n" : "");
-    buf_addf(s, "%s -shared -o module.so part*.o %s/module.o -L%s -lsimt -Wl,-z,defs -Wl,-Bsymbolic "
-                "-Wl,--build-id=none >link.log 2>&1 || exit 11\n", t->compiler, prefix[0], t->libdir);
-}
-
-static int write_source(const char *dir, const char *name, const struct buf *text, struct err *e)
+int build_write(const char *dir, const char *name, const struct buf *text, struct err *e)
 {
     char *path = path_join(dir, name);
     int rc = file_write(path, text->p, text->n, e);
@@ -536,24 +465,20 @@ static int write_source(const char *dir, const char *name, const struct buf *tex
     return rc;
 }
 
-static int write_sources(const struct request *r, const char *dir, struct err *e)
+void build_plan_ro(struct build_plan *p, const char *path)
 {
-    struct buf joined;
-    int rc = write_source(dir, "main.cpp", &r->main_cpp, e);
-
-    if (rc == 0)
-        rc = write_source(dir, "cuda.cu", &r->cuda_cu, e);
-    if (rc == 0 && r->joined) {
-        buf_init(&joined, 2 * MAX_SOURCE);
-        buf_add(&joined, r->cuda_cu.p, r->cuda_cu.n);
-        buf_add(&joined, r->main_cpp.p, r->main_cpp.n);
-        rc = write_source(dir, "joined.cu", &joined, e);
-        buf_free(&joined);
-    }
-    return rc;
+    if (path && strncmp(path, "/usr/", 5) && p->n_ro + 1 < (int)(sizeof p->ro / sizeof *p->ro))
+        p->ro[p->n_ro++] = xstrdup(path);
 }
 
-/* Appends at most MAX_LOG bytes of dir/name, foreign bytes sanitised. */
+static void plan_free(struct build_plan *p)
+{
+    buf_free(&p->script);
+    for (int i = 0; i < p->n_ro; i++)
+        free(p->ro[i]);
+}
+
+/* Appends at most BUILD_MAX_LOG bytes of dir/name, foreign bytes sanitised. */
 static void add_log(struct buf *out, const char *dir, const char *name)
 {
     char *path = path_join(dir, name), chunk[8192];
@@ -564,7 +489,7 @@ static void add_log(struct buf *out, const char *dir, const char *name)
     free(path);
     if (!f)
         return;
-    buf_init(&raw, MAX_LOG);
+    buf_init(&raw, BUILD_MAX_LOG);
     while (!raw.cut && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
         buf_add(&raw, chunk, n);
     fclose(f);
@@ -595,18 +520,19 @@ static void fail_text(struct build_result *ret, const char *fmt, ...)
 }
 
 /* From the compiler's end and its logs to the result. */
-static void explain(const struct proc_result *p, const json_t *req, const char *dir, double limit,
-                    struct build_result *ret)
+static void explain(const struct build_job *j, const struct proc_result *p, double limit, struct build_result *ret)
 {
     struct buf log;
     json_t *d;
 
-    buf_init(&log, 4 * MAX_LOG);
-    read_logs(&log, dir);
-    ret->diagnostics = build_log_parse(log.p, req);
+    buf_init(&log, 4 * BUILD_MAX_LOG);
+    read_logs(&log, j->dir);
+    ret->diagnostics = build_log_parse(log.p, j->r->json);
     ret->log = build_log_trim(log.p, 6000);
-    buf_free(&log);
     ret->ok = p->why == PROC_EXITED && p->code == 0;
+    if (j->t->target->inspect)
+        j->t->target->inspect(j, log.p, ret);
+    buf_free(&log);
     if (ret->ok)
         return;
     if (p->why == PROC_TIMEOUT) {
@@ -626,35 +552,60 @@ static void explain(const struct proc_result *p, const json_t *req, const char *
     }
 }
 
-static int compile(const json_t *req, const struct request *r, const struct build_opts *o, const struct toolchain *t,
-                   const char *dir, struct build_result *ret, struct err *e)
+static int compile(const struct build_job *j, struct build_result *ret, struct err *e)
 {
-    double limit = o->timeout_s > 0 ? o->timeout_s : DEFAULT_TIMEOUT, start = now_s();
-    enum mode kernels = o->no_check ? MODE_FAST : MODE_CHECK;
-    char *prefix[2] = {prefix_dir(t, MODE_HOST, e), prefix_dir(t, kernels, e)};
-    const char *ro[] = {t->simt, t->lite, t->libdir, prefix[0], prefix[1], NULL}, *rw[] = {dir, NULL};
+    double limit = j->o->timeout_s > 0 ? j->o->timeout_s : DEFAULT_TIMEOUT, start = now_s();
+    const char *rw[] = {j->dir, NULL};
+    struct build_plan plan = {0};
     struct jail_spec jail;
     struct proc_result p;
-    struct buf script;
     int rc = -1;
 
-    buf_init(&script, 1 << 20);
-    if (prefix[0] && prefix[1])
-        write_script(&script, t, r, dir, prefix, kernels);
-    if (script.n && dir_make(dir, e) == 0 && write_sources(r, dir, e) == 0) {
-        jail = proc_jail_compiler(ro, rw);
+    buf_init(&plan.script, 1 << 20);
+    buf_adds(&plan.script, "cd ");
+    build_quote(&plan.script, j->dir);
+    buf_adds(&plan.script, "\n");
+    if (dir_make(j->dir, e) == 0 && build_write(j->dir, "main.cpp", &j->r->main_cpp, e) == 0 &&
+        build_write(j->dir, "cuda.cu", &j->r->cuda_cu, e) == 0 && j->t->target->script(j, &plan, e) == 0) {
+        jail = proc_jail_compiler((const char *const *)plan.ro, rw);
+        if (plan.memory_bytes)
+            jail.memory_bytes = plan.memory_bytes;
+        if (plan.timeout_s > 0)
+            limit = plan.timeout_s;
         start = now_s();
-        rc = run_shell(script.p, limit, o->no_jail ? NULL : &jail, &p, e);
+        rc = run_shell(plan.script.p, limit, j->o->no_jail ? NULL : &jail, &p, e);
     }
     if (rc == 0) {
-        explain(&p, req, dir, limit, ret);
+        explain(j, &p, limit, ret);
         proc_result_free(&p);
     }
-    ret->ms = (now_s() - start) * 1e3;
-    buf_free(&script);
-    free(prefix[0]);
-    free(prefix[1]);
+    ret->ms += (now_s() - start) * 1e3;
+    plan_free(&plan);
     return rc;
+}
+
+/* litetorch's headers first; PyTorch's own where the target says that this may help. */
+static int compile_routes(struct build_job *j, struct build_result *ret, struct err *e)
+{
+    struct build_result second = {.route = "torch"};
+
+    ret->route = "litetorch";
+    if (compile(j, ret, e) < 0)
+        return -1;
+    if (ret->ok || ret->timed_out || j->o->no_fallback || !j->t->target->fallback || !j->t->target->fallback(j, ret))
+        return 0;
+    j->route = ROUTE_TORCH;
+    second.ms = ret->ms;
+    second.findings = json_array();
+    memcpy(second.key, ret->key, sizeof second.key);
+    dir_remove(j->dir, NULL);
+    if (compile(j, &second, NULL) < 0) { // no usable PyTorch: the first answer stands
+        build_result_free(&second);
+        return 0;
+    }
+    build_result_free(ret);
+    *ret = second;
+    return 0;
 }
 
 /* ---- the cache ---- */
@@ -669,6 +620,8 @@ static void result_read(struct build_result *ret, const json_t *j, const char *d
     ret->diagnostics = json_deep_copy(json_object_get(j, "diagnostics"));
     if (!ret->diagnostics)
         ret->diagnostics = json_array();
+    ret->route = strcmp(json_str(j, "route", ""), "torch") ? "litetorch" : "torch";
+    json_array_extend(ret->findings, json_object_get(j, "findings"));
     ret->so = ret->ok ? path_join(dir, "module.so") : NULL;
 }
 
@@ -691,9 +644,10 @@ static bool cache_get(const char *dir, struct build_result *ret)
 static int cache_put(const char *dir, const struct build_result *r, struct err *e)
 {
     char *path = path_join(dir, "result.json");
-    json_t *j = json_pack("{s:b,s:f,s:o,s:o,s:O}", "ok", r->ok, "ms", r->ms, "log", json_utf8(r->log, strlen(r->log)),
+    json_t *j = json_pack("{s:b,s:f,s:s,s:o,s:o,s:O,s:O}", "ok", r->ok, "ms", r->ms, "route", r->route,
+                          "log", json_utf8(r->log, strlen(r->log)),
                           "error", r->error ? json_utf8(r->error, strlen(r->error)) : json_null(), "diagnostics",
-                          r->diagnostics);
+                          r->diagnostics, "findings", r->findings);
     int rc = json_write(path, j, e);
 
     json_decref(j);
@@ -704,23 +658,33 @@ static int cache_put(const char *dir, const struct build_result *r, struct err *
 /* Intermediate files go; the sources stay beside the .so for people who look. */
 static void tidy(const char *dir)
 {
-    static const char *const names[] = {"part0.o", "part1.o", "part0.log", "part1.log", "link.log"};
+    char **names, *path, *dot;
+    size_t n;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *p = path_join(dir, names[i]);
-        unlink(p);
-        free(p);
+    if (dir_list(dir, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        path = path_join(dir, names[i]);
+        dot = strrchr(names[i], '.');
+        if (file_is_dir(path))
+            dir_remove(path, NULL);
+        else if (!dot || (strcmp(dot, ".so") && strcmp(dot, ".cpp") && strcmp(dot, ".cu")))
+            unlink(path);
+        free(path);
     }
+    names_free(names, n);
 }
 
-static void key_of(const struct request *r, const struct toolchain *t, const struct build_opts *o, char key[65])
+static void key_of(const struct build_request *r, const struct toolchain *t, const struct build_opts *o, char key[65])
 {
     struct sha256 h;
 
     sha256_start(&h);
     sha256_adds(&h, t->hash);
     sha256_adds(&h, o->no_check ? "fast" : "check");
+    sha256_adds(&h, o->no_fallback ? "litetorch only" : "");
     sha256_adds(&h, r->flags.p);
+    sha256_adds(&h, r->kernel_flags.p);
     sha256_add(&h, r->main_cpp.p, r->main_cpp.n + 1);
     sha256_add(&h, r->cuda_cu.p, r->cuda_cu.n + 1);
     sha256_end(&h, key);
@@ -750,9 +714,10 @@ static int publish(const char *work, const char *dir, struct build_result *ret, 
     return 0;
 }
 
-static int build_locked(const json_t *req, const struct request *r, const struct build_opts *o,
-                        const struct toolchain *t, const char *dir, struct build_result *ret, struct err *e)
+static int build_locked(const struct build_request *r, const struct build_opts *o, const struct toolchain *t,
+                        const char *dir, struct build_result *ret, struct err *e)
 {
+    struct build_job job = {.r = r, .t = t, .o = o};
     struct buf work;
     int rc;
 
@@ -761,7 +726,8 @@ static int build_locked(const json_t *req, const struct request *r, const struct
     buf_init(&work, 8192);
     buf_addf(&work, "%s.%d", dir, (int)getpid());
     dir_remove(work.p, NULL);
-    rc = compile(req, r, o, t, work.p, ret, e);
+    job.dir = work.p;
+    rc = compile_routes(&job, ret, e);
     if (rc == 0 && !ret->timed_out)
         rc = publish(work.p, dir, ret, e);
     else
@@ -781,31 +747,31 @@ static bool valid_name(const char *s)
 int build_run(const json_t *request, const struct build_opts *o, struct build_result *ret, struct err *e)
 {
     struct build_opts none = {0};
-    struct request r = {0};
+    struct build_request r = {0};
     struct build_result out = {0};
+    const struct build_target *target;
     const struct toolchain *t;
     char *root, *dir = NULL, *lock = NULL;
     int fd = -1, rc = -1;
 
     o = o ? o : &none;
-    if (o->target && strcmp(o->target, "sim"))
-        return err_set(e, ERR_ENV, "target '%s' is not known to the compile stage", o->target);
-    out.route = "litetorch";
-    out.findings = json_array();
-    out.dropped = json_array();
+    if (!(target = target_of(o, e)))
+        return -1;
     if (!json_is_object(request) || !valid_name(json_str(request, "name", "candidate")))
-        return build_result_free(&out), err_set(e, ERR_BUG, "build request: not an object, or without a usable name");
+        return err_set(e, ERR_BUG, "build request: not an object, or without a usable name");
     root = cache_root(o);
-    if (request_read(request, &r, e) == 0 && (t = toolchain_get(o, e)) && dir_make(root, e) == 0) {
+    out.findings = json_array();
+    if (request_read(request, target, &r, e) == 0 && (t = toolchain_get(o, e)) && dir_make(root, e) == 0) {
         key_of(&r, t, o, out.key);
         dir = path_join(root, out.key);
         lock = xmalloc(strlen(dir) + 6);
         sprintf(lock, "%s.lock", dir);
         if ((fd = lock_file(lock, LOCK_WAIT_S, e)) >= 0)
-            rc = build_locked(request, &r, o, t, dir, &out, e);
+            rc = build_locked(&r, o, t, dir, &out, e);
     }
     if (fd >= 0)
         close(fd);
+    out.dropped = json_incref(r.dropped);
     request_free(&r);
     free(root);
     free(dir);

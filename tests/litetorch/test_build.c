@@ -282,6 +282,10 @@ static int serve(void)
     reply = build_reply(&r);
     json_object_set_new(reply, "ms", json_real(r.ms));
     json_object_set_new(reply, "cached", json_boolean(r.cached));
+    json_object_set_new(reply, "route", json_string(r.route));
+    json_object_set(reply, "findings", r.findings);
+    json_object_set(reply, "dropped", r.dropped);
+    json_object_set(reply, "diagnostics", r.diagnostics);
     json_dumpf(reply, stdout, 0);
     json_decref(reply);
     json_decref(q);
@@ -324,8 +328,10 @@ int main(int argc, char **argv)
     };
 
     opts.no_jail = !jail_probe || !jail_probe()->enough;
-    opts.no_cache = argc > 2 && !strcmp(argv[2], "--no-cache");
-    if (argc > 1 && !strcmp(argv[1], "build"))
+    opts.no_cache = argc > 2 && !strcmp(argv[2], "--no-cache"); // "build [--no-cache|--cache] [TARGET]": a request on stdin
+    if (argc > 1 && !strcmp(argv[1], "build")) {
+        opts.target = argc > 3 ? argv[3] : NULL;
         return serve();
+    }
     return cmocka_run_group_tests(tests, make_cache, drop_cache);
 }

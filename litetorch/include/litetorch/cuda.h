@@ -13,18 +13,34 @@ struct Stream {
 namespace cuda {
 class CUDAStream {
 public:
-    operator cudaStream_t() const { return nullptr; }
-    cudaStream_t stream() const { return nullptr; }
+    explicit CUDAStream(cudaStream_t s = nullptr) : handle(s) {}
+    operator cudaStream_t() const { return handle; }
+    cudaStream_t stream() const { return handle; }
     DeviceIndex device_index() const { return 0; }
     Device device() const { return Device(kCUDA, 0); }
-    void synchronize() const { cudaStreamSynchronize(nullptr); }
-    bool query() const { return true; }
+    void synchronize() const { cudaStreamSynchronize(handle); }
+    bool query() const { return cudaStreamQuery(handle) == cudaSuccess; }
     int64_t id() const { return 0; }
     Stream unwrap() const { return {}; }
+    friend bool operator==(CUDAStream a, CUDAStream b) { return a.handle == b.handle; }
+    friend bool operator!=(CUDAStream a, CUDAStream b) { return a.handle != b.handle; }
+
+private:
+    cudaStream_t handle;
 };
-inline CUDAStream getCurrentCUDAStream(DeviceIndex = -1) { return {}; }
-inline CUDAStream getDefaultCUDAStream(DeviceIndex = -1) { return {}; }
-inline CUDAStream getStreamFromPool(bool = false, DeviceIndex = -1) { return {}; }
+inline CUDAStream getCurrentCUDAStream(DeviceIndex = -1)
+{
+    return CUDAStream(lt::api->stream ? static_cast<cudaStream_t>(lt::api->stream()) : nullptr);
+}
+inline CUDAStream getDefaultCUDAStream(DeviceIndex = -1) { return CUDAStream(); }
+/* One stream of its own per library, where the device has streams. */
+inline CUDAStream getStreamFromPool(bool = false, DeviceIndex = -1)
+{
+    static cudaStream_t s;
+    if (!s && lt::api->stream)
+        cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+    return CUDAStream(s);
+}
 inline void setCurrentCUDAStream(CUDAStream) {}
 inline DeviceIndex device_count() { return 1; }
 inline DeviceIndex current_device() { return 0; }

@@ -3,17 +3,9 @@
 #define LITETORCH_LIBRARY_H
 
 #include <cuda_runtime.h>
+#include <library_types.h>
 
 #include "litetorch/tensor.h"
-
-#ifndef __LIBRARY_TYPES_H__
-#define __LIBRARY_TYPES_H__
-typedef enum cudaDataType_t {
-    CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_8I = 3, CUDA_C_32F = 4, CUDA_C_64F = 5, CUDA_R_8U = 8,
-    CUDA_R_32I = 10, CUDA_R_16BF = 14
-} cudaDataType;
-typedef cudaDataType cudaDataType_t;
-#endif
 
 namespace lt {
 template <class S>

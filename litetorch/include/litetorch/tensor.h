@@ -91,40 +91,40 @@ struct RestrictPtrTraits { using PtrType = T *__restrict__; };
 template <class T, size_t N, template <class U> class P = DefaultPtrTraits, class I = int64_t>
 class TensorAccessor {
 public:
-    TensorAccessor(T *d, const I *s, const I *t) : data_(d), sizes_(s), strides_(t) {}
-    TensorAccessor<T, N - 1, P, I> operator[](I i) const
+    C10_HOST_DEVICE TensorAccessor(T *d, const I *s, const I *t) : data_(d), sizes_(s), strides_(t) {}
+    C10_HOST_DEVICE TensorAccessor<T, N - 1, P, I> operator[](I i) const
     {
         return TensorAccessor<T, N - 1, P, I>(data_ + strides_[0] * i, sizes_ + 1, strides_ + 1);
     }
-    I size(int64_t i) const { return sizes_[i]; }
-    I stride(int64_t i) const { return strides_[i]; }
-    T *data() const { return data_; }
+    C10_HOST_DEVICE I size(int64_t i) const { return sizes_[i]; }
+    C10_HOST_DEVICE I stride(int64_t i) const { return strides_[i]; }
+    C10_HOST_DEVICE T *data() const { return data_; }
     T *data_;
     const I *sizes_, *strides_;
 };
 template <class T, template <class U> class P, class I>
 class TensorAccessor<T, 1, P, I> {
 public:
-    TensorAccessor(T *d, const I *s, const I *t) : data_(d), sizes_(s), strides_(t) {}
-    T &operator[](I i) const { return data_[strides_[0] * i]; }
-    I size(int64_t i) const { return sizes_[i]; }
-    I stride(int64_t i) const { return strides_[i]; }
-    T *data() const { return data_; }
+    C10_HOST_DEVICE TensorAccessor(T *d, const I *s, const I *t) : data_(d), sizes_(s), strides_(t) {}
+    C10_HOST_DEVICE T &operator[](I i) const { return data_[strides_[0] * i]; }
+    C10_HOST_DEVICE I size(int64_t i) const { return sizes_[i]; }
+    C10_HOST_DEVICE I stride(int64_t i) const { return strides_[i]; }
+    C10_HOST_DEVICE T *data() const { return data_; }
     T *data_;
     const I *sizes_, *strides_;
 };
 template <class T, size_t N, template <class U> class P = DefaultPtrTraits, class I = int64_t>
 class GenericPackedTensorAccessor {
 public:
-    GenericPackedTensorAccessor(T *d, const int64_t *s, const int64_t *t) : data_(d)
+    C10_HOST_DEVICE GenericPackedTensorAccessor(T *d, const int64_t *s, const int64_t *t) : data_(d)
     {
         for (size_t i = 0; i < N; i++)
             sizes_[i] = I(s[i]), strides_[i] = I(t[i]);
     }
-    decltype(auto) operator[](I i) const { return TensorAccessor<T, N, P, I>(data_, sizes_, strides_)[i]; }
-    I size(int i) const { return sizes_[i]; }
-    I stride(int i) const { return strides_[i]; }
-    T *data() const { return data_; }
+    C10_HOST_DEVICE decltype(auto) operator[](I i) const { return TensorAccessor<T, N, P, I>(data_, sizes_, strides_)[i]; }
+    C10_HOST_DEVICE I size(int i) const { return sizes_[i]; }
+    C10_HOST_DEVICE I stride(int i) const { return strides_[i]; }
+    C10_HOST_DEVICE T *data() const { return data_; }
 
 private:
     T *data_;
@@ -492,9 +492,13 @@ LT_OPERATOR(!=, "ne") LT_OPERATOR(<, "lt") LT_OPERATOR(<=, "le") LT_OPERATOR(>, 
 LT_OPERATOR(+=, "add_") LT_OPERATOR(-=, "sub_") LT_OPERATOR(*=, "mul_") LT_OPERATOR(/=, "div_")
 #undef LT_OPERATOR
 
-inline std::ostream &operator<<(std::ostream &o, const Tensor &t)
+inline lt::ostream &operator<<(lt::ostream &o, const Tensor &t)
 {
-    return t.defined() ? o << "[ " << t.device() << t.scalar_type() << "Type" << t.sizes() << " ]" : o << "[ Tensor (undefined) ]";
+    if (t.defined())
+        o << "[ " << t.device() << t.scalar_type() << "Type" << t.sizes() << " ]";
+    else
+        o << "[ Tensor (undefined) ]";
+    return o;
 }
 
 using TensorList = ArrayRef<Tensor>;
@@ -584,6 +588,24 @@ Tensor tensor(T v, const TensorOptions &o = {})
                                                          : std::is_same<T, bool>::value   ? kBool
                                                                                           : kLong));
 }
+inline Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, void (*run)(void *, void *), void *arg,
+                        const TensorOptions &o)
+{
+    void *r = lt::api->from_blob(data, s.data(), t.empty() ? nullptr : t.data(), int(s.size()),
+                                 int(o.dtype().toScalarType()), o.device().is_cuda(), run, arg);
+    if (!r)
+        lt::fail();
+    return Tensor::own(r);
+}
+inline Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, const TensorOptions &o = {})
+{
+    return from_blob(data, s, t, nullptr, nullptr, o);
+}
+inline Tensor from_blob(void *data, IntArrayRef s, const TensorOptions &o = {})
+{
+    return from_blob(data, s, IntArrayRef(), o);
+}
+#ifdef LT_USE_FUNCTIONAL
 namespace lt_blob {
 struct box { std::function<void(void *)> f; };
 inline void run(void *a, void *data)
@@ -597,25 +619,13 @@ inline void run(void *a, void *data)
 inline Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, const std::function<void(void *)> &f,
                         const TensorOptions &o = {})
 {
-    void *r = lt::api->from_blob(data, s.data(), t.empty() ? nullptr : t.data(), int(s.size()),
-                                 int(o.dtype().toScalarType()), o.device().is_cuda(), &lt_blob::run,
-                                 new lt_blob::box{f});
-    if (!r)
-        lt::fail();
-    return Tensor::own(r);
+    return from_blob(data, s, t, &lt_blob::run, new lt_blob::box{f}, o);
 }
 inline Tensor from_blob(void *data, IntArrayRef s, const std::function<void(void *)> &f, const TensorOptions &o = {})
 {
     return from_blob(data, s, IntArrayRef(), f, o);
 }
-inline Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, const TensorOptions &o = {})
-{
-    return from_blob(data, s, t, nullptr, o);
-}
-inline Tensor from_blob(void *data, IntArrayRef s, const TensorOptions &o = {})
-{
-    return from_blob(data, s, IntArrayRef(), nullptr, o);
-}
+#endif
 
 /* Free forms of the plumbing. */
 inline Tensor reshape(const Tensor &t, IntArrayRef s) { return t.reshape(s); }

@@ -2,53 +2,29 @@
 #ifndef LITETORCH_TYPES_H
 #define LITETORCH_TYPES_H
 
-#include <algorithm>
-#include <array>
-#include <cassert>
-#include <cfloat>
-#include <climits>
-#include <cmath>
-#include <complex>
-#include <cstdarg>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <initializer_list>
-#include <iostream>
-#include <limits>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <numeric>
-#include <optional>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <type_traits>
-#include <unordered_map>
-#include <utility>
-#include <vector>
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "litetorch/std.h"
 #include "litetorch/abi.h"
 
+#ifdef LT_GPU
+#define C10_HOST_DEVICE __host__ __device__
+#define C10_DEVICE __device__
+#define C10_HOST __host__
+#define C10_LAUNCH_BOUNDS_0 __launch_bounds__(256, 4)
+#define C10_LAUNCH_BOUNDS_1(a) __launch_bounds__(a)
+#define C10_LAUNCH_BOUNDS_2(a, b) __launch_bounds__(a, b)
+#else
 #define C10_HOST_DEVICE
 #define C10_DEVICE
 #define C10_HOST
+#define C10_LAUNCH_BOUNDS_0
+#define C10_LAUNCH_BOUNDS_1(a)
+#define C10_LAUNCH_BOUNDS_2(a, b)
+#endif
 #define C10_ALWAYS_INLINE inline __attribute__((always_inline))
 #define C10_UNUSED __attribute__((unused))
 #define C10_LIKELY(e) (__builtin_expect(static_cast<bool>(e), 1))
 #define C10_UNLIKELY(e) (__builtin_expect(static_cast<bool>(e), 0))
 #define C10_RESTRICT __restrict__
-#define C10_LAUNCH_BOUNDS_0
-#define C10_LAUNCH_BOUNDS_1(a)
-#define C10_LAUNCH_BOUNDS_2(a, b)
 #define C10_WARP_SIZE 32
 #define TORCH_API
 #define TORCH_VERSION_MAJOR 2
@@ -78,10 +54,13 @@ struct NotImplementedError : Error {
 template <class... A>
 std::string str(const A &...a)
 {
-    std::ostringstream s;
+    lt::string_stream s;
     (void)(s << ... << a);
     return s.str();
 }
+inline std::string message(const char *without) { return without; }
+template <class... A>
+std::string message(const char *, const A &...a) { return str(a...); }
 
 /* ---- small containers ---- */
 
@@ -133,7 +112,7 @@ bool operator==(ArrayRef<T> a, const std::vector<T> &b) { return a.equals(b); }
 template <class T>
 bool operator!=(ArrayRef<T> a, const std::vector<T> &b) { return !a.equals(b); }
 template <class T>
-std::ostream &operator<<(std::ostream &o, ArrayRef<T> a)
+lt::ostream &operator<<(lt::ostream &o, ArrayRef<T> a)
 {
     o << '[';
     for (size_t i = 0; i < a.size(); i++)
@@ -157,8 +136,13 @@ using OptionalIntArrayRef = std::optional<IntArrayRef>;
 
 /* ---- half and bfloat16: 16 bits with float arithmetic, as c10 has them on the device ---- */
 
-inline float half_bits_to_float(uint16_t h)
+C10_HOST_DEVICE inline float half_bits_to_float(uint16_t h)
 {
+#ifdef __CUDA_ARCH__
+    float r;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(h));
+    return r;
+#else
     uint32_t sign = uint32_t(h & 0x8000) << 16, exp = (h >> 10) & 31, man = h & 1023, bits;
     if (exp == 31)
         bits = sign | 0x7f800000 | man << 13;
@@ -171,10 +155,16 @@ inline float half_bits_to_float(uint16_t h)
     float f;
     memcpy(&f, &bits, 4);
     return f;
+#endif
 }
 
-inline uint16_t float_to_half_bits(float f) // round to nearest even
+C10_HOST_DEVICE inline uint16_t float_to_half_bits(float f) // round to nearest even
 {
+#ifdef __CUDA_ARCH__
+    uint16_t r;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(f));
+    return r;
+#else
     uint32_t u;
     memcpy(&u, &f, 4);
     uint32_t sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
@@ -192,9 +182,10 @@ inline uint16_t float_to_half_bits(float f) // round to nearest even
     }
     a += 0xfff + (a >> 13 & 1);
     return uint16_t(sign | (a - 0x38000000) >> 13);
+#endif
 }
 
-inline float bf16_bits_to_float(uint16_t b)
+C10_HOST_DEVICE inline float bf16_bits_to_float(uint16_t b)
 {
     uint32_t u = uint32_t(b) << 16;
     float f;
@@ -202,7 +193,7 @@ inline float bf16_bits_to_float(uint16_t b)
     return f;
 }
 
-inline uint16_t float_to_bf16_bits(float f)
+C10_HOST_DEVICE inline uint16_t float_to_bf16_bits(float f)
 {
     uint32_t u;
     memcpy(&u, &f, 4);
@@ -211,48 +202,63 @@ inline uint16_t float_to_bf16_bits(float f)
     return uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-#define LT_DEFINE_16(NAME, NATIVE, TO_FLOAT, FROM_FLOAT)                                                       \
+/* To and from the toolkit's type, where its header is there. */
+#define LT_NATIVE(NAME, T)                                                                                     \
+        C10_HOST_DEVICE NAME(const T &v) { memcpy(&x, &v, 2); }                                                \
+        C10_HOST_DEVICE operator T() const                                                                     \
+        {                                                                                                      \
+            T v;                                                                                               \
+            memcpy(&v, &x, 2);                                                                                 \
+            return v;                                                                                          \
+        }
+#ifdef LT_USE_HALF
+#define LT_NATIVE_HALF(NAME) LT_NATIVE(NAME, __half)
+#else
+#define LT_NATIVE_HALF(NAME)
+#endif
+#ifdef LT_USE_BFLOAT16
+#define LT_NATIVE_BFLOAT16(NAME) LT_NATIVE(NAME, __nv_bfloat16)
+#else
+#define LT_NATIVE_BFLOAT16(NAME)
+#endif
+#define LT_DEFINE_16(NAME, TO_FLOAT, FROM_FLOAT, NATIVE)                                                       \
     struct alignas(2) NAME {                                                                                   \
         uint16_t x;                                                                                            \
         struct from_bits_t {};                                                                                 \
-        static constexpr from_bits_t from_bits() { return {}; }                                                \
+        C10_HOST_DEVICE static constexpr from_bits_t from_bits() { return {}; }                                \
         NAME() = default;                                                                                      \
-        constexpr NAME(uint16_t b, from_bits_t) : x(b) {}                                                      \
-        NAME(float f) : x(FROM_FLOAT(f)) {}                                                                    \
-        NAME(const NATIVE &v) { memcpy(&x, &v, 2); }                                                           \
-        operator float() const { return TO_FLOAT(x); }                                                         \
-        operator NATIVE() const                                                                                \
-        {                                                                                                      \
-            NATIVE v;                                                                                          \
-            memcpy(&v, &x, 2);                                                                                 \
-            return v;                                                                                          \
-        }                                                                                                      \
-        NAME &operator+=(NAME b) { return *this = NAME(float(*this) + float(b)); }                             \
-        NAME &operator-=(NAME b) { return *this = NAME(float(*this) - float(b)); }                             \
-        NAME &operator*=(NAME b) { return *this = NAME(float(*this) * float(b)); }                             \
-        NAME &operator/=(NAME b) { return *this = NAME(float(*this) / float(b)); }                             \
+        C10_HOST_DEVICE constexpr NAME(uint16_t b, from_bits_t) : x(b) {}                                      \
+        C10_HOST_DEVICE NAME(float f) : x(FROM_FLOAT(f)) {}                                                    \
+        C10_HOST_DEVICE operator float() const { return TO_FLOAT(x); }                                         \
+        NATIVE(NAME)                                                                                           \
+        C10_HOST_DEVICE NAME &operator+=(NAME b) { return *this = NAME(float(*this) + float(b)); }             \
+        C10_HOST_DEVICE NAME &operator-=(NAME b) { return *this = NAME(float(*this) - float(b)); }             \
+        C10_HOST_DEVICE NAME &operator*=(NAME b) { return *this = NAME(float(*this) * float(b)); }             \
+        C10_HOST_DEVICE NAME &operator/=(NAME b) { return *this = NAME(float(*this) / float(b)); }             \
     };                                                                                                         \
-    inline NAME operator-(NAME a) { return NAME(-float(a)); }                                                  \
+    C10_HOST_DEVICE inline NAME operator-(NAME a) { return NAME(-float(a)); }                                  \
     LT_DEFINE_16_OP(NAME, +)                                                                                   \
     LT_DEFINE_16_OP(NAME, -)                                                                                   \
     LT_DEFINE_16_OP(NAME, *)                                                                                   \
     LT_DEFINE_16_OP(NAME, /)
 #define LT_DEFINE_16_OP(NAME, OP)                                                                              \
-    inline NAME operator OP(NAME a, NAME b) { return NAME(float(a) OP float(b)); }                             \
-    inline float operator OP(NAME a, float b) { return float(a) OP b; }                                        \
-    inline float operator OP(float a, NAME b) { return a OP float(b); }                                        \
-    inline double operator OP(NAME a, double b) { return double(float(a)) OP b; }                              \
-    inline double operator OP(double a, NAME b) { return a OP double(float(b)); }                              \
-    inline NAME operator OP(NAME a, int b) { return a OP NAME(float(b)); }                                     \
-    inline NAME operator OP(int a, NAME b) { return NAME(float(a)) OP b; }                                     \
-    inline NAME operator OP(NAME a, int64_t b) { return a OP NAME(float(b)); }                                 \
-    inline NAME operator OP(int64_t a, NAME b) { return NAME(float(a)) OP b; }
-LT_DEFINE_16(Half, __half, half_bits_to_float, float_to_half_bits)
-LT_DEFINE_16(BFloat16, __nv_bfloat16, bf16_bits_to_float, float_to_bf16_bits)
-inline std::ostream &operator<<(std::ostream &o, Half h) { return o << float(h); }
-inline std::ostream &operator<<(std::ostream &o, BFloat16 h) { return o << float(h); }
+    C10_HOST_DEVICE inline NAME operator OP(NAME a, NAME b) { return NAME(float(a) OP float(b)); }             \
+    C10_HOST_DEVICE inline float operator OP(NAME a, float b) { return float(a) OP b; }                        \
+    C10_HOST_DEVICE inline float operator OP(float a, NAME b) { return a OP float(b); }                        \
+    C10_HOST_DEVICE inline double operator OP(NAME a, double b) { return double(float(a)) OP b; }              \
+    C10_HOST_DEVICE inline double operator OP(double a, NAME b) { return a OP double(float(b)); }              \
+    C10_HOST_DEVICE inline NAME operator OP(NAME a, int b) { return a OP NAME(float(b)); }                     \
+    C10_HOST_DEVICE inline NAME operator OP(int a, NAME b) { return NAME(float(a)) OP b; }                     \
+    C10_HOST_DEVICE inline NAME operator OP(NAME a, int64_t b) { return a OP NAME(float(b)); }                 \
+    C10_HOST_DEVICE inline NAME operator OP(int64_t a, NAME b) { return NAME(float(a)) OP b; }
+LT_DEFINE_16(Half, half_bits_to_float, float_to_half_bits, LT_NATIVE_HALF)
+LT_DEFINE_16(BFloat16, bf16_bits_to_float, float_to_bf16_bits, LT_NATIVE_BFLOAT16)
+inline lt::ostream &operator<<(lt::ostream &o, Half h) { return o << float(h); }
+inline lt::ostream &operator<<(lt::ostream &o, BFloat16 h) { return o << float(h); }
+#ifdef LT_USE_COMPLEX
 template <class T>
 using complex = std::complex<T>;
+#endif
 
 /* ---- scalar types ---- */
 
@@ -268,10 +274,15 @@ inline constexpr ScalarType kByte = ScalarType::Byte, kUInt8 = kByte, kChar = Sc
     kComplexFloat = ScalarType::ComplexFloat, kComplexDouble = ScalarType::ComplexDouble,
     kFloat8_e5m2 = ScalarType::Float8_e5m2, kFloat8_e4m3fn = ScalarType::Float8_e4m3fn;
 
+#ifdef LT_USE_COMPLEX
+#define LT_COMPLEX_TYPES(_) _(std::complex<float>, ComplexFloat) _(std::complex<double>, ComplexDouble)
+#else
+#define LT_COMPLEX_TYPES(_)
+#endif
 #define LT_FORALL_TYPES(_)                                                                                     \
     _(uint8_t, Byte) _(int8_t, Char) _(int16_t, Short) _(int32_t, Int) _(int64_t, Long) _(::c10::Half, Half)   \
     _(float, Float) _(double, Double) _(bool, Bool) _(::c10::BFloat16, BFloat16)                               \
-    _(std::complex<float>, ComplexFloat) _(std::complex<double>, ComplexDouble)                                \
+    LT_COMPLEX_TYPES(_)                                                                                        \
     _(uint16_t, UInt16) _(uint32_t, UInt32) _(uint64_t, UInt64)
 
 namespace impl {
@@ -288,8 +299,12 @@ template <class T> struct CppTypeToScalarType;
 LT_FORALL_TYPES(LT_CASE)
 #undef LT_CASE
 template <> struct CppTypeToScalarType<long long> : std::integral_constant<ScalarType, ScalarType::Long> {};
+#ifdef LT_USE_HALF
 template <> struct CppTypeToScalarType<__half> : std::integral_constant<ScalarType, ScalarType::Half> {};
+#endif
+#ifdef LT_USE_BFLOAT16
 template <> struct CppTypeToScalarType<__nv_bfloat16> : std::integral_constant<ScalarType, ScalarType::BFloat16> {};
+#endif
 
 inline const char *toString(ScalarType t)
 {
@@ -305,7 +320,7 @@ inline const char *toString(ScalarType t)
     default: return int(t) >= 0 && int(t) < 16 ? names[int(t)] : "UNKNOWN_SCALAR";
     }
 }
-inline std::ostream &operator<<(std::ostream &o, ScalarType t) { return o << toString(t); }
+inline lt::ostream &operator<<(lt::ostream &o, ScalarType t) { return o << toString(t); }
 inline size_t elementSize(ScalarType t)
 {
     switch (t) {
@@ -333,11 +348,19 @@ public:
     size_t itemsize() const { return elementSize(type); }
     std::string name() const
     {
-        static const std::map<ScalarType, const char *> c = {{kFloat, "float"}, {kDouble, "double"}, {kInt, "int"},
-            {kLong, "long"}, {kHalf, "c10::Half"}, {kBFloat16, "c10::BFloat16"}, {kBool, "bool"},
-            {kByte, "unsigned char"}, {kChar, "signed char"}, {kShort, "short"}};
-        auto i = c.find(type);
-        return i == c.end() ? toString(type) : i->second;
+        switch (type) {
+        case ScalarType::Float: return "float";
+        case ScalarType::Double: return "double";
+        case ScalarType::Int: return "int";
+        case ScalarType::Long: return "long";
+        case ScalarType::Half: return "c10::Half";
+        case ScalarType::BFloat16: return "c10::BFloat16";
+        case ScalarType::Bool: return "bool";
+        case ScalarType::Byte: return "unsigned char";
+        case ScalarType::Char: return "signed char";
+        case ScalarType::Short: return "short";
+        default: return toString(type);
+        }
     }
     template <class T> static TypeMeta Make() { return TypeMeta(CppTypeToScalarType<T>::value); }
     template <class T> bool Match() const { return type == CppTypeToScalarType<T>::value; }
@@ -347,7 +370,7 @@ public:
     friend bool operator!=(TypeMeta a, ScalarType b) { return a.type != b; }
     friend bool operator==(ScalarType a, TypeMeta b) { return a == b.type; }
     friend bool operator!=(ScalarType a, TypeMeta b) { return a != b.type; }
-    friend std::ostream &operator<<(std::ostream &o, TypeMeta t) { return o << t.name(); }
+    friend lt::ostream &operator<<(lt::ostream &o, TypeMeta t) { return o << t.name(); }
 
 private:
     ScalarType type;
@@ -366,7 +389,7 @@ inline const char *DeviceTypeName(DeviceType t)
 {
     return t == kCUDA ? "cuda" : t == kCPU ? "cpu" : t == kMeta ? "meta" : "privateuseone";
 }
-inline std::ostream &operator<<(std::ostream &o, DeviceType t) { return o << DeviceTypeName(t); }
+inline lt::ostream &operator<<(lt::ostream &o, DeviceType t) { return o << DeviceTypeName(t); }
 
 class Device {
 public:
@@ -395,7 +418,7 @@ public:
     }
     friend bool operator==(Device a, Device b) { return a.kind == b.kind && a.number == b.number; }
     friend bool operator!=(Device a, Device b) { return !(a == b); }
-    friend std::ostream &operator<<(std::ostream &o, Device d) { return o << d.str(); }
+    friend lt::ostream &operator<<(lt::ostream &o, Device d) { return o << d.str(); }
 
 private:
     DeviceType kind;
@@ -405,7 +428,7 @@ private:
 enum class Layout : int8_t { Strided = 0, Sparse = 1 };
 inline constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse;
 enum class MemoryFormat : int8_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2, ChannelsLast3d = 3 };
-inline std::ostream &operator<<(std::ostream &o, Layout l) { return o << (l == kStrided ? "Strided" : "Sparse"); }
+inline lt::ostream &operator<<(lt::ostream &o, Layout l) { return o << (l == kStrided ? "Strided" : "Sparse"); }
 
 struct TensorOptions {
     std::optional<ScalarType> dtype_;
@@ -492,13 +515,17 @@ public:
     int64_t i;
     double d;
 };
-inline std::ostream &operator<<(std::ostream &o, const Scalar &s)
+inline lt::ostream &operator<<(lt::ostream &o, const Scalar &s)
 {
-    return s.isFloatingPoint() ? o << s.d : o << s.i;
+    if (s.isFloatingPoint())
+        o << s.d;
+    else
+        o << s.i;
+    return o;
 }
 
-template <class T> inline T ceil_div(T a, T b) { return (a + b - 1) / b; }
-template <class T> inline T divup(T a, T b) { return (a + b - 1) / b; }
+template <class T> C10_HOST_DEVICE inline T ceil_div(T a, T b) { return (a + b - 1) / b; }
+template <class T> C10_HOST_DEVICE inline T divup(T a, T b) { return (a + b - 1) / b; }
 
 } // namespace c10
 
@@ -526,12 +553,12 @@ template <> struct OpMathType<c10::BFloat16> { using type = float; };
 template <class T> using opmath_type = typename OpMathType<T>::type;
 template <class T, bool cuda> struct AccumulateType { using type = typename OpMathType<T>::type; };
 template <class T, bool cuda> using acc_type = typename AccumulateType<T, cuda>::type;
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+C10_HOST_DEVICE inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 }
 
 /* ---- checks ---- */
 
-#define LT_FAIL(TYPE, DEFAULT, ...) throw ::c10::TYPE(::c10::str(__VA_ARGS__).empty() ? std::string(DEFAULT) : ::c10::str(__VA_ARGS__))
+#define LT_FAIL(TYPE, DEFAULT, ...) throw ::c10::TYPE(::c10::message(DEFAULT, ##__VA_ARGS__))
 #define LT_CHECK(TYPE, cond, ...)                                                                              \
     do {                                                                                                       \
         if (C10_UNLIKELY(!(cond)))                                                                             \
@@ -553,7 +580,7 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 #define AT_ASSERT(cond, ...) TORCH_INTERNAL_ASSERT(cond, ##__VA_ARGS__)
 #define AT_ASSERTM(cond, ...) TORCH_CHECK(cond, ##__VA_ARGS__)
 #define AT_ERROR(...) throw ::c10::Error(::c10::str(__VA_ARGS__))
-#define TORCH_WARN(...) (void)(std::cerr << "Warning: " << ::c10::str(__VA_ARGS__) << '\n')
+#define TORCH_WARN(...) (void)fprintf(stderr, "Warning: %s\n", ::c10::str(__VA_ARGS__).c_str())
 #define TORCH_WARN_ONCE(...) TORCH_WARN(__VA_ARGS__)
 #define LT_CHECK_OP(a, b, OP) TORCH_CHECK((a)OP(b), "Check failed: " #a " " #OP " " #b " (", (a), " vs. ", (b), "). ")
 #define TORCH_CHECK_EQ(a, b) LT_CHECK_OP(a, b, ==)

@@ -2,7 +2,9 @@
 #pragma once
 #include "litetorch/tensor.h"
 #include "litetorch/dispatch.h"
+#ifdef LT_USE_MODULE
 #include "litetorch/module.h"
+#endif
 
 namespace torch {
 using namespace at;
@@ -13,6 +15,6 @@ namespace autograd {}
 namespace cuda {
 inline bool is_available() { return true; }
 inline size_t device_count() { return 1; }
-inline void synchronize(int64_t = -1) {}
+inline void synchronize(int64_t = -1) { cudaDeviceSynchronize(); }
 }
 }

@@ -1,3 +1,0 @@
-/* library_types.h as candidates include it. */
-#pragma once
-#include "litetorch/library.h"

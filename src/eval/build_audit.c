@@ -1,0 +1,295 @@
+/* build_audit.c - see build_audit.h: the lists, and a reader of ELF symbol tables that trusts nothing. */
+#include "eval/build_audit.h"
+
+#include <elf.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+
+#define N_OF(a) (sizeof(a) / sizeof *(a))
+#define AUDIT_VERSION "audit/1"
+#define MAX_LIBRARY ((size_t)128 << 20)
+
+/* ---- the lists ---- */
+
+/* libc and what every C++ library refers to: memory, text, formatted output to standard streams, time, abort. */
+static const char *const c_names[] = {
+    "malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign", "memcpy", "memmove", "memset", "memcmp",
+    "memchr", "memrchr", "strlen", "strnlen", "strcmp", "strncmp", "strcasecmp", "strncasecmp", "strcpy", "strncpy",
+    "strcat", "strncat", "strchr", "strrchr", "strstr", "strtok", "strtok_r", "strdup", "strspn", "strcspn", "strpbrk",
+    "strerror", "strtol", "strtoul", "strtoll", "strtoull", "strtod", "strtof", "strtold", "atoi", "atol", "atoll",
+    "atof", "printf", "fprintf", "vprintf", "vfprintf", "sprintf", "snprintf", "vsnprintf", "vsprintf", "puts", "putchar",
+    "putc", "fputs", "fputc", "fwrite", "fflush", "perror", "stdout", "stderr", "stdin", "abort", "exit", "_exit",
+    "atexit", "assert", "__assert_fail", "__assert", "qsort", "bsearch", "rand", "srand", "rand_r", "random", "srandom",
+    "drand48", "srand48", "lrand48", "abs", "labs", "div", "ldiv", "time", "clock", "clock_gettime", "gettimeofday",
+    "difftime", "localtime", "gmtime", "strftime", "mktime", "nanosleep", "usleep", "sleep", "sched_yield", "getenv",
+    "secure_getenv", "getpid", "sysconf", "get_nprocs", "isalpha", "isdigit", "isspace", "isalnum", "isupper", "islower",
+    "toupper", "tolower", "__ctype_b_loc", "__ctype_tolower_loc", "__ctype_toupper_loc", "__errno_location", "setlocale",
+    "localeconv", "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_mutex_trylock", "pthread_mutex_init",
+    "pthread_mutex_destroy", "pthread_once", "pthread_self", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock",
+    "pthread_rwlock_unlock", "pthread_key_create", "pthread_getspecific", "pthread_setspecific", "pthread_cond_wait",
+    "pthread_cond_signal", "pthread_cond_broadcast", "pthread_cond_destroy", "setjmp", "_setjmp", "longjmp",
+    "__stack_chk_fail", "__tls_get_addr", "__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl", "__gmon_start__",
+    "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__dso_handle", "__fdelt_chk", "_GLOBAL_OFFSET_TABLE_",
+    "explicit_bzero", "bzero", "bcopy", "bcmp", "ffs", "ffsl", "__sched_cpucount", "wmemcpy", "wmemset", "wcslen",
+    "memcpy_chk", "iswspace"};
+static const char *const c_prefixes[] = {"__isoc", "__libc_start"};
+
+/* libm: base names, also with the suffixes f and l, and as __NAME_finite. */
+static const char *const math_names[] = {
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc",
+    "exp", "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod", "frexp", "hypot", "ilogb",
+    "j0", "j1", "jn", "ldexp", "lgamma", "lgamma_r", "llrint", "llround", "log", "log10", "log1p", "log2", "logb",
+    "lrint", "lround", "modf", "nan", "nearbyint", "nextafter", "nexttoward", "pow", "remainder", "remquo", "rint",
+    "round", "roundeven", "scalb", "scalbln", "scalbn", "sin", "sincos", "sincospi", "sinh", "sqrt", "tan", "tanh",
+    "tgamma", "trunc", "y0", "y1", "yn", "__signbit", "__fpclassify", "__isnan", "__isinf", "__finite", "isnan", "isinf",
+    "finite", "cabs", "cexp", "csqrt", "clog", "cpow", "csin", "ccos", "ctan", "csinh", "ccosh", "ctanh", "carg"};
+
+/* libstdc++ and libgcc, mangled; what follows in std_forbidden is taken out again. */
+static const char *const std_prefixes[] = {
+    "_ZSt", "_ZNSt", "_ZNKSt", "_ZNSs", "_ZNKSs", "_ZTVSt", "_ZTVNSt", "_ZTISt", "_ZTINSt", "_ZTSSt", "_ZTSNSt", "_ZTVN10__cxxabiv1",
+    "_ZTIN10__cxxabiv1", "_ZTTSt", "_ZTTNSt", "_ZGVNSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZN10__cxxabiv1", "__cxa_",
+    "__gxx_personality", "__gcc_personality", "_Unwind_", "__dynamic_cast", "_Znw", "_Zna", "_Zdl", "_Zda", "_ZTI", "_ZTS",
+    "__gthrw_", "_ZThn", "__once_proxy", "__atomic_"};
+static const char *const std_forbidden[] = {
+    "_ZNSt6thread", "_ZNKSt6thread", "_ZNSt7jthread", "_ZNSt13basic_filebuf", "_ZNKSt13basic_filebuf", "_ZNSt14basic_ifstream",
+    "_ZNSt14basic_ofstream", "_ZNSt13basic_fstream", "_ZNSt10filesystem", "_ZNKSt10filesystem", "_ZNSt12__basic_file",
+    "_ZNKSt12__basic_file", "_ZNSt8ios_base15sync_with", "_ZN9__gnu_cxx13stdio_filebuf", "_ZTVSt13basic_filebuf",
+    "_ZTVSt14basic_ifstream", "_ZTVSt14basic_ofstream", "_ZTVSt13basic_fstream"};
+/* libgcc's arithmetic helpers. */
+static const char *const gcc_names[] = {
+    "__divti3", "__modti3", "__udivti3", "__umodti3", "__multi3", "__popcountdi2", "__extendhfsf2", "__truncsfhf2",
+    "__truncdfhf2", "__extendsfdf2", "__floattisf", "__floattidf", "__floatuntidf", "__fixdfti", "__fixunsdfti",
+    "__muldc3", "__mulsc3", "__divdc3", "__divsc3", "__cpu_model", "__cpu_indicator_init", "__truncsfbf2",
+    "__extendbfsf2", "__powidf2", "__powisf2"};
+
+/* The CUDA runtime, all but these. */
+static const char *const cuda_forbidden[] = {
+    "cudaIpc", "cudaImportExternal", "cudaExternalMemory", "cudaDestroyExternal", "cudaSignalExternal", "cudaWaitExternal",
+    "cudaMemPoolExport", "cudaMemPoolImport", "cudaProfiler", "cudaDeviceReset", "cudaThreadExit", "cudaGetExportTable",
+    "cudaDeviceEnablePeerAccess", "cudaGraphicsGL", "cudaGraphicsEGL", "cudaEGL", "cudaVDPAU", "cudaGLSet",
+    "cudaSetValidDevices", "cudaLogs", "cudaInitDevice", "cudaGreenCtx"};
+/* The driver, none but these. */
+static const char *const driver_names[] = {
+    "cuLaunchKernel", "cuLaunchKernelEx", "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col", "cuTensorMapReplaceAddress",
+    "cuGetErrorString", "cuGetErrorName", "cuInit", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetCount",
+    "cuDeviceGetAttribute", "cuDeviceGetName", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxSynchronize", "cuFuncSetAttribute",
+    "cuFuncGetAttribute", "cuFuncSetCacheConfig", "cuModuleLoadData", "cuModuleLoadDataEx", "cuModuleGetFunction",
+    "cuModuleUnload", "cuModuleGetGlobal", "cuMemAlloc", "cuMemAllocAsync", "cuMemFree", "cuMemFreeAsync", "cuMemcpyHtoD",
+    "cuMemcpyDtoH", "cuMemcpyDtoD", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8",
+    "cuMemsetD32", "cuMemsetD8Async", "cuMemsetD32Async", "cuStreamSynchronize", "cuEventCreate", "cuEventRecord",
+    "cuEventSynchronize", "cuEventElapsedTime", "cuEventDestroy", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxActiveClusters"};
+
+/* Libraries that do the arithmetic, as symbols begin. */
+static const char *const library_prefixes[] = {
+    "cublas", "cudnn", "cufft", "cusolver", "cusparse", "curandGenerate", "curandCreate", "curandSet", "curandDestroy",
+    "nccl", "nvrtc", "nvJitLink", "cutensor", "cutlass_", "_ZN7cutlass7library", "cblas_", "sgemm_", "dgemm_", "mkl_",
+    "_ZN2at", "_ZNK2at", "_ZN5torch", "_ZNK5torch", "_ZN3c10", "_ZNK3c10", "aoti_torch_"};
+/* Functions defined in the library itself that are a library's: the host stubs of device-wide algorithms' kernels. */
+static const char *const library_kernels[] = {
+    "_ZN3cub", "_ZN6thrust", "_ZN7cutlass", "N3cub", "N6thrust"};
+
+static bool among(const char *s, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(s, list[i]))
+            return true;
+    return false;
+}
+
+static bool begins(const char *s, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strncmp(s, list[i], strlen(list[i])))
+            return true;
+    return false;
+}
+
+static bool is_math(const char *s)
+{
+    char base[64];
+    size_t n = strlen(s);
+
+    if (n >= sizeof base)
+        return false;
+    strcpy(base, s);
+    if (among(base, math_names, N_OF(math_names)))
+        return true;
+    if (n > 9 && !strncmp(base, "__", 2) && !strcmp(base + n - 7, "_finite")) {
+        memmove(base, base + 2, n - 8);
+        base[n - 9] = 0;
+        n -= 9;
+        if (among(base, math_names, N_OF(math_names)))
+            return true;
+    }
+    if (n > 1 && (base[n - 1] == 'f' || base[n - 1] == 'l')) {
+        base[n - 1] = 0;
+        return among(base, math_names, N_OF(math_names));
+    }
+    return false;
+}
+
+/* memcpy and __memcpy_chk are one function, cuMemAlloc and cuMemAlloc_v2 another. */
+static bool is_driver(const char *s)
+{
+    char base[80];
+    char *end;
+
+    if (strlen(s) >= sizeof base)
+        return false;
+    strcpy(base, s);
+    if ((end = strstr(base, "_v2")) || (end = strstr(base, "_ptsz")) || (end = strstr(base, "_ptds")))
+        *end = 0;
+    return among(base, driver_names, N_OF(driver_names));
+}
+
+static bool is_c(const char *s)
+{
+    char base[80];
+    size_t n = strlen(s);
+
+    if (among(s, c_names, N_OF(c_names)) || begins(s, c_prefixes, N_OF(c_prefixes)))
+        return true;
+    if (n > 6 && n < sizeof base && !strncmp(s, "__", 2) && !strcmp(s + n - 4, "_chk")) {
+        memcpy(base, s + 2, n - 6);
+        base[n - 6] = 0;
+        return among(base, c_names, N_OF(c_names));
+    }
+    return false;
+}
+
+enum audit_class audit_symbol(const char *s)
+{
+    if (begins(s, library_prefixes, N_OF(library_prefixes)))
+        return AUDIT_LIBRARY;
+    if (!strncmp(s, "cuda", 4) || !strncmp(s, "__cuda", 6))
+        return begins(s, cuda_forbidden, N_OF(cuda_forbidden)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
+    if (s[0] == 'c' && s[1] == 'u' && s[2] >= 'A' && s[2] <= 'Z')
+        return is_driver(s) ? AUDIT_ALLOWED : AUDIT_FORBIDDEN;
+    if (begins(s, std_prefixes, N_OF(std_prefixes)))
+        return begins(s, std_forbidden, N_OF(std_forbidden)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
+    return is_c(s) || is_math(s) || among(s, gcc_names, N_OF(gcc_names)) ? AUDIT_ALLOWED : AUDIT_FORBIDDEN;
+}
+
+void build_audit_hash(struct sha256 *h)
+{
+    sha256_adds(h, AUDIT_VERSION);
+}
+
+/* ---- ELF ---- */
+
+/* Calls f for the symbols of the first section of the given type that are (un)defined. */
+static int each_symbol(const unsigned char *p, size_t n, unsigned type, bool defined, void (*f)(const char *, void *),
+                       void *ctx)
+{
+    Elf64_Ehdr eh;
+    Elf64_Shdr sh, st;
+    Elf64_Sym sym;
+    bool found = false;
+
+    if (n < sizeof eh)
+        return -1;
+    memcpy(&eh, p, sizeof eh);
+    if (memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_shentsize != sizeof sh ||
+        eh.e_shoff > n || (n - eh.e_shoff) / sizeof sh < eh.e_shnum)
+        return -1;
+    for (size_t i = 0; i < eh.e_shnum; i++) {
+        memcpy(&sh, p + eh.e_shoff + i * sizeof sh, sizeof sh);
+        if (sh.sh_type != type)
+            continue;
+        if (sh.sh_link >= eh.e_shnum || sh.sh_offset > n || sh.sh_size > n - sh.sh_offset)
+            return -1;
+        memcpy(&st, p + eh.e_shoff + sh.sh_link * sizeof st, sizeof st);
+        if (st.sh_offset > n || st.sh_size > n - st.sh_offset || !st.sh_size || p[st.sh_offset + st.sh_size - 1])
+            return -1;
+        found = true;
+        for (size_t k = 0; k < sh.sh_size / sizeof sym; k++) {
+            memcpy(&sym, p + sh.sh_offset + k * sizeof sym, sizeof sym);
+            if (sym.st_name && sym.st_name < st.sh_size && (sym.st_shndx != SHN_UNDEF) == defined)
+                f((const char *)p + st.sh_offset + sym.st_name, ctx);
+        }
+    }
+    return found ? 0 : -1;
+}
+
+int audit_undefined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx)
+{
+    return each_symbol(elf, n, SHT_DYNSYM, false, f, ctx);
+}
+
+int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx)
+{
+    return each_symbol(elf, n, SHT_SYMTAB, true, f, ctx);
+}
+
+/* ---- findings ---- */
+
+static void add(json_t *findings, const char *kind, const char *name)
+{
+    json_t *v, *utf8 = json_utf8(name, strnlen(name, 200));
+    size_t i;
+
+    json_array_foreach(findings, i, v)
+        if (!strcmp(json_str(v, "name", ""), json_string_value(utf8))) {
+            json_decref(utf8);
+            return;
+        }
+    if (json_array_size(findings) < 64)
+        json_array_append_new(findings, json_pack("{s:s,s:o}", "kind", kind, "name", utf8));
+    else
+        json_decref(utf8);
+}
+
+static void judge_undefined(const char *name, void *findings)
+{
+    enum audit_class c = audit_symbol(name);
+
+    if (c != AUDIT_ALLOWED)
+        add(findings, c == AUDIT_LIBRARY ? "library_call" : "forbidden_symbol", name);
+}
+
+/* "__device_stub__ZN3cub..." are kernels of CUB, Thrust or CUTLASS that the candidate's host code launches. */
+static void judge_defined(const char *name, void *findings)
+{
+    const char *kernel = strstr(name, "__device_stub_");
+
+    if (!kernel)
+        return;
+    for (size_t i = 0; i < N_OF(library_kernels); i++)
+        if (strstr(kernel, library_kernels[i])) {
+            add(findings, "library_call", kernel + 14);
+            return;
+        }
+}
+
+void build_audit_library(const char *path, json_t *findings)
+{
+    struct buf b;
+
+    buf_init(&b, MAX_LIBRARY);
+    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, judge_undefined, findings) < 0)
+        add(findings, "forbidden_symbol", "unreadable");
+    else
+        audit_defined(b.p, b.n, judge_defined, findings);
+    buf_free(&b);
+}
+
+void build_audit_log(const char *log, json_t *findings)
+{
+    static const char says[] = "undefined reference to `";
+    char name[128];
+
+    for (const char *s = log; (s = strstr(s, says)); ) {
+        size_t n = strcspn(s += sizeof says - 1, "'(\n");
+        if (n < sizeof name) {
+            memcpy(name, s, n);
+            name[n] = 0;
+            if (begins(name, library_prefixes, N_OF(library_prefixes)))
+                add(findings, "library_call", name);
+        }
+    }
+}

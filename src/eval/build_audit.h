@@ -1,0 +1,32 @@
+/* build_audit.h - what a built library for a real GPU refers to, against a list of what kernels and their host code need.
+ * The list is of names: it convicts what is there, it does not prove that nothing else happens (the jail does that).
+ *
+ * Findings are {"kind","name"}: "library_call" where a vendor's or PyTorch's library would compute, "forbidden_symbol" for
+ * any other reference that is not on the list: loading code, mapping memory, starting processes and threads, files,
+ * sockets, signals, exporting device memory, resetting the device, profiling. */
+#ifndef MC_EVAL_BUILD_AUDIT_H
+#define MC_EVAL_BUILD_AUDIT_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/hash.h"
+
+enum audit_class { AUDIT_ALLOWED, AUDIT_LIBRARY, AUDIT_FORBIDDEN };
+
+/* Class of an undefined symbol, without its version ("memcpy", "cudaIpcGetMemHandle", "_ZNSt6thread..."). */
+enum audit_class audit_symbol(const char *name);
+
+/* Calls f for each undefined symbol of an ELF64 file in memory. Returns 0, or -1 if the file is not what it should be;
+ * reads nothing outside the n bytes whatever they hold. */
+int audit_undefined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx);
+/* The same for functions defined in the file, by name of the full symbol table. */
+int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx);
+
+/* Adds findings of the library at path; one that cannot be read is a "forbidden_symbol" called "unreadable". */
+void build_audit_library(const char *path, json_t *findings);
+/* Adds library calls that the linker did not find ("undefined reference to `cufftExecC2C'"). */
+void build_audit_log(const char *log, json_t *findings);
+void build_audit_hash(struct sha256 *h); /* the lists' version */
+
+#endif

@@ -1,0 +1,606 @@
+/* build_cuda.c - the compile stage's target 'cuda': nvcc on the kernels' text, g++ on the bindings, both against litetorch's
+ * headers and at the same time; then the link with our wrappers of kernel launches (litetorch/device.cc).
+ *
+ * nvcc reads headers twice and cannot precompile. So its text starts with the few standard headers that its own names
+ * ask for (LT_LEAN, litetorch/std.h); if that does not compile, with all of them: only that decides what is an error.
+ * Reading order: script(), then use_flags(), then keep_flags() and find(). */
+#include <ctype.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "eval/build_audit.h"
+#include "eval/build_target.h"
+
+#define LITE_MEMORY ((size_t)4 << 30) /* cub's headers alone make cicc take more than 1 GiB */
+#define N_OF(a) (sizeof(a) / sizeof *(a))
+
+static const char host_flags[] = "-std=c++17 -fPIC -w -DLT_GPU -fmax-errors=20 -ftemplate-depth=200 "
+                                 "-ftemplate-backtrace-limit=6 -fdiagnostics-color=never -fno-diagnostics-show-caret ";
+/* torch's own, and quiet. Deep templates end early; ptxas says nothing unless asked. */
+static const char nvcc_flags[] = "-x cu -DLT_GPU --expt-relaxed-constexpr -cudart shared -w -allow-unsupported-compiler "
+                                 "-Xcompiler -fPIC,-w,-fmax-errors=20 -ftemplate-depth 200 -ftemplate-backtrace-limit 6 "
+                                 "-Xcudafe --error_limit=20,--no_warnings ";
+/* Calls that pass through litetorch/device.cc. */
+static const char *const wrapped[] = {
+    "__cudaRegisterFunction", "__cudaGetKernel", "__cudaLaunchKernel", "__cudaLaunchKernel_ptsz", "cudaLaunchKernel",
+    "cudaLaunchKernel_ptsz", "cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel_ptsz", "cudaLaunchKernelExC",
+    "cudaLaunchKernelExC_ptsz", "cudaGraphLaunch", "cudaGraphLaunch_ptsz", "cuLaunchKernel", "cuLaunchKernel_ptsz",
+    "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz", "cudaStreamBeginCapture", "cudaStreamEndCapture",
+    "cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz", "cudaGetDriverEntryPointByVersion",
+    "cudaGetDriverEntryPointByVersion_ptsz"};
+
+/* ---- where the toolkit is ---- */
+
+static char *real_file(const char *path)
+{
+    return path && *path && access(path, X_OK) == 0 ? realpath(path, NULL) : NULL;
+}
+
+static char *nvcc_under(const char *home)
+{
+    char *bin = home && *home ? path_join(home, "bin/nvcc") : NULL, *found = real_file(bin);
+
+    free(bin);
+    return found;
+}
+
+static char *nvcc_in_path(void)
+{
+    char *copy = xstrdup(getenv("PATH") ? getenv("PATH") : "/usr/bin"), *save = NULL, *found = NULL;
+
+    for (char *d = strtok_r(copy, ":", &save); d && !found; d = strtok_r(NULL, ":", &save)) {
+        char *p = path_join(d, "nvcc");
+        found = real_file(p);
+        free(p);
+    }
+    free(copy);
+    return found;
+}
+
+/* The folder of Python packages that runner/ uses, owned; NULL without Python. */
+static char *site_packages(void)
+{
+    char *python = path_python(NULL), *slash, pattern[PATH_MAX], *found = NULL;
+    glob_t g;
+
+    if (!python)
+        return NULL;
+    for (int i = 0; i < 2 && (slash = strrchr(python, '/')); i++)
+        *slash = 0;
+    snprintf(pattern, sizeof pattern, "%s/lib/python3*/site-packages", python);
+    free(python);
+    if (glob(pattern, 0, NULL, &g) == 0) {
+        if (g.gl_pathc)
+            found = xstrdup(g.gl_pathv[0]);
+        globfree(&g);
+    }
+    return found;
+}
+
+/* As the nvidia-cuda-nvcc packages lay it out. */
+static char *nvcc_in_packages(void)
+{
+    char *site = site_packages(), pattern[PATH_MAX], *found = NULL;
+    glob_t g;
+
+    if (!site)
+        return NULL;
+    snprintf(pattern, sizeof pattern, "%s/nvidia/cu*/bin/nvcc", site);
+    free(site);
+    if (glob(pattern, 0, NULL, &g) == 0) {
+        for (size_t i = 0; i < g.gl_pathc && !found; i++)
+            found = real_file(g.gl_pathv[i]);
+        globfree(&g);
+    }
+    return found;
+}
+
+static char *nvcc_find(struct err *e)
+{
+    char *p = real_file(getenv("MUSACODER_NVCC"));
+
+    if (!p)
+        p = nvcc_under(getenv("CUDA_HOME"));
+    if (!p)
+        p = nvcc_under("/usr/local/cuda");
+    if (!p)
+        p = nvcc_in_path();
+    if (!p)
+        p = nvcc_in_packages();
+    if (!p)
+        err_set(e, ERR_ENV, "no nvcc: neither $MUSACODER_NVCC, $CUDA_HOME, /usr/local/cuda, PATH nor Python's nvidia "
+                            "packages have one; install the CUDA toolkit");
+    return p;
+}
+
+/* The toolkit's folder with the runtime's library, and that library's name. */
+static int find_cudart(struct toolchain *t, struct err *e)
+{
+    static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"};
+    char **names;
+    size_t n;
+
+    for (size_t i = 0; i < N_OF(folders) && !t->cudart; i++) {
+        char *dir = path_join(t->home, folders[i]);
+        if (dir_list(dir, &names, &n, NULL) == 0) {
+            for (size_t k = 0; k < n; k++)
+                if (!strncmp(names[k], "libcudart.so", 12)) { // the shortest name first: the link, where there is one
+                    t->cudart = xstrdup(names[k]);
+                    t->libdir = xstrdup(dir);
+                    break;
+                }
+            names_free(names, n);
+        }
+        free(dir);
+    }
+    return t->cudart ? 0 : err_set(e, ERR_ENV, "'%s' has nvcc but no libcudart.so; install the toolkit's runtime library",
+                                   t->home);
+}
+
+/* "... release 13.0, V13.0.88 ..." */
+static int nvcc_version(struct toolchain *t, struct buf *out, struct err *e)
+{
+    char *argv[] = {t->nvcc, "--version", NULL}, *v;
+
+    if (build_ask(argv, out, e) < 0)
+        return -1;
+    v = strstr(out->p, ", V");
+    snprintf(t->tool, sizeof t->tool, "nvcc %.*s %s ", v ? (int)strcspn(v + 3, " ,\n") : 1, v ? v + 3 : "?", t->arch);
+    return 0;
+}
+
+static int valid_arch(const char *arch, struct err *e)
+{
+    size_t n = strlen(arch);
+
+    if (!strncmp(arch, "sm_", 3) && n >= 5 && n <= 8 && strspn(arch + 3, "0123456789") >= 2 &&
+        strspn(arch + 3, "0123456789af") == n - 3)
+        return 0;
+    return err_set(e, ERR_INPUT, "'%s' is not an architecture; say sm_90 or the like", arch);
+}
+
+static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
+{
+    struct buf version;
+    char *slash;
+    int rc;
+
+    (void)o;
+    if (valid_arch(t->arch, e) < 0 || !(t->nvcc = nvcc_find(e)))
+        return -1;
+    t->home = xstrdup(t->nvcc);
+    for (int i = 0; i < 2 && (slash = strrchr(t->home, '/')); i++)
+        *slash = 0;
+    t->system = xstrdup("");
+    buf_init(&version, 4096);
+    rc = find_cudart(t, e) < 0 || nvcc_version(t, &version, e) < 0 ? -1 : 0;
+    sha256_adds(h, t->nvcc);
+    sha256_adds(h, version.p);
+    sha256_adds(h, host_flags);
+    sha256_adds(h, nvcc_flags);
+    for (size_t i = 0; i < N_OF(wrapped); i++)
+        sha256_adds(h, wrapped[i]);
+    build_audit_hash(h);
+    buf_free(&version);
+    return rc;
+}
+
+/* ---- the candidate's flags ---- */
+
+static bool any_of(const char *s, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(s, list[i]))
+            return true;
+    return false;
+}
+
+static bool starts(const char *s, const char *with)
+{
+    return !strncmp(s, with, strlen(with));
+}
+
+static bool is_number(const char *s)
+{
+    return *s && strspn(s, "0123456789") == strlen(s) && strlen(s) < 6;
+}
+
+static bool is_level(const char *s) /* -O, -O0 .. -O3 */
+{
+    return s[0] == '-' && s[1] == 'O' && (!s[2] || (s[2] >= '0' && s[2] <= '3' && !s[3]));
+}
+
+static bool is_standard(const char *s)
+{
+    s += starts(s, "--std=") ? 6 : starts(s, "-std=") ? 5 : 0;
+    return (starts(s, "c++") && is_number(s + 3)) || (starts(s, "gnu++") && is_number(s + 5));
+}
+
+static bool is_macro(const char *s)
+{
+    return (starts(s, "-D") || starts(s, "-U")) && s[2];
+}
+
+/* What ptxas may be told: -v, -O3, -dlcm=ca, --warn-on-spills ... */
+static bool ptxas_flag(const char *s)
+{
+    static const char *const known[] = {"-v", "--verbose", "-warn-spills", "--warn-on-spills", "-warn-lmem-usage",
+                                        "--warn-on-local-memory-usage", "-warn-double-usage"};
+    static const char *const with_value[] = {"-dlcm=", "--def-load-cache=", "-dscm=", "--def-store-cache=",
+                                             "-allow-expensive-optimizations=", "--allow-expensive-optimizations=",
+                                             "--maxrregcount=", "-maxrregcount=", "--register-usage-level=", "--opt-level="};
+
+    if (strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-=_") != strlen(s))
+        return false;
+    if (is_level(s) || any_of(s, known, N_OF(known)))
+        return true;
+    for (size_t i = 0; i < N_OF(with_value); i++)
+        if (starts(s, with_value[i]))
+            return true;
+    return false;
+}
+
+static void drop(struct build_request *r, const char *option, const char *value)
+{
+    struct buf b;
+
+    buf_init(&b, 300);
+    buf_addf(&b, "%s%s%s", option, *option && *value ? " " : "", value);
+    json_array_append_new(r->dropped, json_utf8(b.p, b.n));
+    buf_free(&b);
+}
+
+/* A value list for ptxas or for g++ behind nvcc: each part passes alone. */
+static void keep_parts(struct build_request *r, const char *option, const char *value)
+{
+    char *copy = xstrdup(value), *save = NULL;
+    bool ptxas = !strcmp(option, "-Xptxas");
+
+    for (char *s = strtok_r(copy, ",", &save); s; s = strtok_r(NULL, ",", &save))
+        if (ptxas ? ptxas_flag(s) : is_level(s) || is_macro(s)) {
+            buf_addf(&r->kernel_flags, "%s ", option);
+            build_quote(&r->kernel_flags, s);
+        } else if (strcmp(s, "-fPIC")) {
+            drop(r, option, s);
+        }
+    free(copy);
+}
+
+/* Architectures are the harness's, but "sm_90a" on an sm_90 device says that its special instructions are wanted. */
+static void note_arch(struct build_request *r, const char *s)
+{
+    for (; (s = strpbrk(s, "_")); s++) {
+        size_t n = strspn(s + 1, "0123456789");
+        if (n && (s[1 + n] == 'a' || s[1 + n] == 'f'))
+            r->arch_letter = s[1 + n];
+    }
+}
+
+/* Options of nvcc whose value may follow as the next word. */
+static const char *takes_value(const char *s)
+{
+    static const struct { const char *spelling, *option; } rows[] = {
+        {"-Xptxas", "-Xptxas"}, {"--ptxas-options", "-Xptxas"}, {"-Xcompiler", "-Xcompiler"},
+        {"--compiler-options", "-Xcompiler"}, {"-gencode", "-gencode"}, {"--generate-code", "-gencode"},
+        {"-arch", "-gencode"}, {"--gpu-architecture", "-gencode"}, {"-code", "-gencode"}, {"--gpu-code", "-gencode"},
+        {"-maxrregcount", "-maxrregcount"}, {"--maxrregcount", "-maxrregcount"}, {"-std", "-std"}, {"--std", "-std"},
+        {"-Xcudafe", "-Xcudafe"}, {"-diag-suppress", "quiet"}, {"--diag-suppress", "quiet"}, {"-t", "quiet"},
+        {"--threads", "quiet"}, {"-I", "-I"}, {"-L", "-L"}, {"-l", "-l"}, {"-ccbin", "-ccbin"}, {"-include", "-include"},
+        {"-D", "-D"}, {"-U", "-U"}};
+
+    for (size_t i = 0; i < N_OF(rows); i++) {
+        size_t n = strlen(rows[i].spelling);
+        if (!strncmp(s, rows[i].spelling, n) && (!s[n] || s[n] == '='))
+            return rows[i].option;
+    }
+    return NULL;
+}
+
+static void keep_value(struct build_request *r, const char *option, const char *value)
+{
+    if (!strcmp(option, "-Xptxas") || !strcmp(option, "-Xcompiler")) {
+        keep_parts(r, option, value);
+    } else if (!strcmp(option, "-gencode")) {
+        note_arch(r, value);
+    } else if (!strcmp(option, "-maxrregcount") && is_number(value)) {
+        buf_addf(&r->kernel_flags, "-maxrregcount=%s ", value);
+    } else if (!strcmp(option, "-std") && is_standard(value)) {
+        buf_addf(&r->kernel_flags, "-std=%s ", value);
+    } else if ((!strcmp(option, "-D") || !strcmp(option, "-U")) && *value) {
+        buf_adds(&r->kernel_flags, option);
+        build_quote(&r->kernel_flags, value);
+    } else if (strcmp(option, "quiet")) {
+        drop(r, option, value);
+    }
+}
+
+static void keep_word(struct build_request *r, const char *s)
+{
+    static const char *const plain[] = {
+        "--use_fast_math", "-use_fast_math", "-lineinfo", "--generate-line-info", "--expt-relaxed-constexpr",
+        "-expt-relaxed-constexpr", "--expt-extended-lambda", "-expt-extended-lambda", "--extended-lambda",
+        "-extended-lambda", "-restrict", "--restrict"};
+    static const char *const math[] = {"-ftz=", "--ftz=", "-prec-div=", "--prec-div=", "-prec-sqrt=", "--prec-sqrt=",
+                                       "-fmad=", "--fmad="};
+    static const char *const harmless[] = {"-w", "-v", "--verbose", "-res-usage", "--resource-usage", "-g", "-m64",
+                                           "-Wno-deprecated-gpu-targets", "--disable-warnings", "-shared", "-fPIC"};
+
+    if (is_level(s) || is_macro(s) || any_of(s, plain, N_OF(plain))) {
+        build_quote(&r->kernel_flags, s);
+        return;
+    }
+    for (size_t i = 0; i < N_OF(math); i++)
+        if (starts(s, math[i]) && (!strcmp(s + strlen(math[i]), "true") || !strcmp(s + strlen(math[i]), "false"))) {
+            build_quote(&r->kernel_flags, s);
+            return;
+        }
+    if (!any_of(s, harmless, N_OF(harmless)))
+        drop(r, "", s);
+}
+
+/* torch writes flags into a ninja file, so one string may hold several words, and an option's value may be the next
+ * string; a macro keeps its spaces. */
+static void keep_cuda_flags(struct build_request *r, const json_t *flags)
+{
+    const char *pending = NULL, *option, *equals;
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach((json_t *)flags, i, v) {
+        char *copy = xstrdup(json_string_value(v)), *save = NULL;
+        char *s = is_macro(copy) ? copy : strtok_r(copy, " \t\n", &save);
+        for (; s; s = s == copy && is_macro(copy) ? NULL : strtok_r(NULL, " \t\n", &save)) {
+            if (pending) {
+                keep_value(r, pending, s);
+                pending = NULL;
+            } else if ((option = takes_value(s))) {
+                equals = strchr(s, '=');
+                if (equals)
+                    keep_value(r, option, equals + 1);
+                else
+                    pending = option;
+            } else {
+                keep_word(r, s);
+            }
+        }
+        free(copy);
+    }
+    if (pending)
+        drop(r, pending, "");
+}
+
+static void keep_host_flags(struct build_request *r, const json_t *flags)
+{
+    static const char *const harmless[] = {"-fPIC", "-w", "-Wall", "-Wextra", "-g"};
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach((json_t *)flags, i, v) {
+        const char *s = json_string_value(v);
+        if (is_macro(s) || is_level(s) || ((starts(s, "-std=") || starts(s, "--std=")) && is_standard(s)))
+            build_quote(&r->flags, s);
+        else if (*s && !any_of(s, harmless, N_OF(harmless)))
+            drop(r, "", s);
+    }
+}
+
+static void keep_flags(struct build_request *r, const json_t *cflags, const json_t *cuda_flags, const json_t *ldflags)
+{
+    const json_t *v;
+    size_t i;
+
+    keep_host_flags(r, cflags);
+    keep_cuda_flags(r, cuda_flags);
+    json_array_foreach((json_t *)ldflags, i, v)
+        if (*json_string_value(v))
+            drop(r, "", json_string_value(v));
+}
+
+/* ---- which standard headers the text asks for ---- */
+
+/* Names behind std:: that the base set of litetorch/std.h declares. */
+static const char *const base_names[] = {
+    "vector", "string", "optional", "nullopt", "tuple", "make_tuple", "get", "tie", "array", "pair", "make_pair", "move",
+    "forward", "swap", "min", "max", "numeric_limits", "initializer_list", "runtime_error", "invalid_argument",
+    "logic_error", "out_of_range", "exception", "to_string", "size_t", "ptrdiff_t", "int8_t", "int16_t", "int32_t",
+    "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "sqrt", "exp", "log", "log2", "log1p", "expm1", "pow", "abs",
+    "fabs", "floor", "ceil", "round", "tanh", "sin", "cos", "tan", "erf", "fmod", "isnan", "isinf", "isfinite", "fmax",
+    "fmin", "is_same", "is_same_v", "is_floating_point", "is_integral", "enable_if", "enable_if_t", "conditional",
+    "conditional_t", "decay_t", "remove_const_t", "true_type", "false_type", "integral_constant", "is_floating_point_v",
+    "is_integral_v", "string_view", "memcpy", "memset", "printf", "fprintf", "snprintf", "stoi", "getenv", "equal", "copy",
+    "fill", "fill_n", "swap", "declval", "index_sequence", "make_index_sequence", "bad_alloc", "nullptr_t", "byte",
+    "begin", "end", "distance", "next", "advance", "cbrt", "rsqrt", "hypot", "llround", "lround", "trunc", "abort", "exit",
+    "is_unsigned", "is_signed", "make_unsigned_t", "underlying_type_t", "void_t", "integer_sequence", "get_if", "strlen",
+    "strcmp", "INFINITY", "infinity", "signbit", "log10", "exp2", "atan", "atan2", "asin", "acos", "sinh", "cosh", "lgamma",
+    "tgamma", "erfc", "nan", "isnormal", "remainder", "fma", "malloc", "free", "rand", "srand", "in_place"};
+
+struct use {
+    const char *name, *needs; /* needs: what follows LT_USE_ */
+};
+static const struct use std_uses[] = {
+    {"cout", "STREAM"}, {"cerr", "STREAM"}, {"endl", "STREAM"}, {"ostream", "STREAM"}, {"stringstream", "STREAM"},
+    {"ostringstream", "STREAM"}, {"setprecision", "STREAM"}, {"sort", "ALGORITHM"}, {"accumulate", "ALGORITHM"},
+    {"clamp", "ALGORITHM"}, {"iota", "ALGORITHM"}, {"max_element", "ALGORITHM"}, {"min_element", "ALGORITHM"},
+    {"transform", "ALGORITHM"}, {"reverse", "ALGORITHM"}, {"find", "ALGORITHM"}, {"any_of", "ALGORITHM"},
+    {"all_of", "ALGORITHM"}, {"multiplies", "FUNCTIONAL"}, {"plus", "FUNCTIONAL"}, {"function", "FUNCTIONAL"},
+    {"bind", "FUNCTIONAL"}, {"hash", "FUNCTIONAL"}, {"map", "CONTAINERS"}, {"unordered_map", "CONTAINERS"},
+    {"set", "CONTAINERS"}, {"unordered_set", "CONTAINERS"}, {"deque", "CONTAINERS"}, {"list", "CONTAINERS"},
+    {"mutex", "MUTEX"}, {"lock_guard", "MUTEX"}, {"unique_lock", "MUTEX"}, {"atomic", "MUTEX"}, {"once_flag", "MUTEX"},
+    {"call_once", "MUTEX"}, {"chrono", "MUTEX"}, {"shared_ptr", "MEMORY"}, {"unique_ptr", "MEMORY"},
+    {"make_shared", "MEMORY"}, {"make_unique", "MEMORY"}, {"complex", "COMPLEX"}};
+/* Names anywhere in the text. */
+static const struct use text_uses[] = {
+    {"half", "HALF"}, {"Half", "HALF"}, {"HALF", "HALF"}, {"kFloat16", "HALF"}, {"bfloat16", "BFLOAT16"},
+    {"BFloat16", "BFLOAT16"}, {"BFLOAT16", "BFLOAT16"}, {"bf16", "BFLOAT16"}, {"complex", "COMPLEX"},
+    {"Complex", "COMPLEX"}, {"COMPLEX", "COMPLEX"}, {"from_blob", "FUNCTIONAL"}, {"PYBIND11", "MODULE"},
+    {"pybind", "MODULE"}, {"py::", "MODULE"}};
+
+static void use(struct buf *out, const char *what)
+{
+    char flag[48];
+
+    snprintf(flag, sizeof flag, "-DLT_USE_%s ", what);
+    if (!strstr(out->p, flag))
+        buf_adds(out, flag);
+}
+
+/* Adds what std::NAME needs; false if we do not know. */
+static bool use_std(struct buf *out, const char *name, size_t n)
+{
+    for (size_t i = 0; i < N_OF(base_names); i++)
+        if (strlen(base_names[i]) == n && !memcmp(base_names[i], name, n))
+            return true;
+    for (size_t i = 0; i < N_OF(std_uses); i++)
+        if (strlen(std_uses[i].name) == n && !memcmp(std_uses[i].name, name, n))
+            return use(out, std_uses[i].needs), true;
+    return false;
+}
+
+/* Flags of the lean build, or false: build with all headers at once. */
+static bool use_flags(const char *text, struct buf *out)
+{
+    buf_adds(out, "-DLT_LEAN ");
+    if (strstr(text, "using namespace std") || strstr(text, "std ::"))
+        return false;
+    for (const char *s = text; (s = strstr(s, "std::")); s += 5) {
+        size_t n = strspn(s + 5, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+        if (!use_std(out, s + 5, n))
+            return false;
+    }
+    for (size_t i = 0; i < N_OF(text_uses); i++)
+        if (strstr(text, text_uses[i].name))
+            use(out, text_uses[i].needs);
+    return true;
+}
+
+/* ---- compiling ---- */
+
+static int add_kernels(const char *text, size_t n, const char *name, struct buf *out, struct err *e)
+{
+    if (memchr(text, 0, n))
+        return err_set(e, ERR_INPUT, "'%s' holds a NUL byte", name);
+    buf_addf(out, "#line 1 \"%s\"\n", name);
+    buf_add(out, text, n);
+    return 0;
+}
+
+static void host_command(struct buf *s, const struct toolchain *t)
+{
+    build_quote(s, t->compiler);
+    buf_addf(s, "-x c++ %s", host_flags);
+    buf_addf(s, "-I%s -I%s/include ", t->lite, t->home);
+}
+
+static void precompile(struct buf *s, const struct toolchain *t, const char *dir, int arg)
+{
+    (void)dir;
+    (void)arg;
+    buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n"
+                "printf '{ global: lt_module_open; lt_module_device; local: *; };\\n' >exports.map\n");
+    host_command(s, t);
+    buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
+    host_command(s, t);
+    buf_addf(s, "-O2 -c %s/litetorch/module.cc -o module.o\n", t->lite);
+    host_command(s, t);
+    buf_addf(s, "-O2 -c %s/litetorch/device.cc -o device.o\nwait $p\nmv prefix.tmp prefix.h.gch", t->lite);
+}
+
+static char *prefix(const struct toolchain *t, struct err *e)
+{
+    return build_prefix_dir(t, "cuda", precompile, 0, e);
+}
+
+static int prepare(const struct toolchain *t, const struct build_opts *o, struct err *e)
+{
+    char *dir = prefix(t, e);
+
+    (void)o;
+    free(dir);
+    return dir ? 0 : -1;
+}
+
+static void nvcc_command(struct buf *s, const struct build_job *j)
+{
+    const char *arch = j->t->arch + 3; // behind "sm_"
+    char letter[2] = {isdigit((unsigned char)arch[strlen(arch) - 1]) ? j->r->arch_letter : 0, 0};
+
+    build_quote(s, j->t->nvcc);
+    buf_addf(s, "-ccbin %s %s %s ", j->t->compiler, nvcc_flags, build_torch_macros);
+    buf_addf(s, "-gencode=arch=compute_%s%s,code=sm_%s%s -I%s ", arch, letter, arch, letter, j->t->lite);
+    if (!strstr(j->r->kernel_flags.p, "-std="))
+        buf_adds(s, "-std=c++17 ");
+    if (!j->r->bare && !strcmp(json_str(j->r->json, "kind", ""), "load_inline"))
+        buf_adds(s, "-include torch/types.h -include cuda.h ");
+}
+
+static void add_kernel_part(struct buf *s, const struct build_job *j)
+{
+    struct buf lean;
+
+    buf_init(&lean, 4096);
+    if (use_flags(j->r->cuda_cu.p, &lean)) {
+        nvcc_command(s, j);
+        buf_addf(s, "%s%s-c cuda.cu -o part1.o >part1.log 2>&1 || ", lean.p, j->r->kernel_flags.p);
+    }
+    nvcc_command(s, j);
+    buf_addf(s, "%s-c cuda.cu -o part1.o >part1.log 2>&1", j->r->kernel_flags.p);
+    buf_free(&lean);
+}
+
+static void add_link(struct buf *s, const struct build_job *j, const char *prefix)
+{
+    build_quote(s, j->t->compiler);
+    buf_addf(s, "-shared -o module.so part*.o %s/module.o %s/device.o -L%s -l:%s -L%s/stubs "
+                "-Wl,-z,defs,-Bsymbolic,--build-id=none,--version-script=%s/exports.map", prefix, prefix, j->t->libdir,
+             j->t->cudart, j->t->libdir, prefix);
+    for (size_t i = 0; i < N_OF(wrapped); i++)
+        buf_addf(s, ",--wrap=%s", wrapped[i]);
+    buf_adds(s, " -Wl,--as-needed -lcuda >link.log 2>&1 || exit 11\n");
+}
+
+static int script(const struct build_job *j, struct build_plan *plan, struct err *e)
+{
+    struct buf *s = &plan->script;
+    char *pre;
+
+    if (!(pre = prefix(j->t, e)))
+        return -1;
+    host_command(s, j->t);
+    buf_addf(s, "-include %s/prefix.h %s -c main.cpp -o part0.o >part0.log 2>&1 & p0=$!\n", pre, j->r->flags.p);
+    buf_adds(s, "r1=0\n");
+    if (json_array_size(j->r->cuda)) {
+        add_kernel_part(s, j);
+        buf_adds(s, " || r1=1\n");
+    }
+    buf_adds(s, "wait $p0 && [ $r1 = 0 ] || exit 10\n");
+    add_link(s, j, pre);
+    plan->memory_bytes = LITE_MEMORY;
+    build_plan_ro(plan, j->t->lite);
+    build_plan_ro(plan, j->t->home);
+    build_plan_ro(plan, pre);
+    free(pre);
+    return 0;
+}
+
+static void inspect(const struct build_job *j, const char *log, struct build_result *ret)
+{
+    char *so = path_join(j->dir, "module.so");
+
+    build_audit_log(log, ret->findings);
+    if (ret->ok)
+        build_audit_library(so, ret->findings);
+    free(so);
+}
+
+const struct build_target build_target_cuda = {
+    .name = "cuda", .find = find, .keep_flags = keep_flags, .add_kernels = add_kernels, .prepare = prepare,
+    .script = script, .inspect = inspect,
+};
