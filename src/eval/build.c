@@ -360,8 +360,6 @@ static char *cache_root(const struct build_opts *o)
     return o->cache_dir ? xstrdup(o->cache_dir) : path_cache("build");
 }
 
-}
-
 static int run_shell(const char *script, double timeout_s, const struct jail_spec *jail, struct proc_result *r,
                      struct err *e)
 {
