@@ -24,8 +24,8 @@
 
 static const char host_flags[] = "-std=c++17 -fPIC -w -DLT_GPU -fmax-errors=20 -ftemplate-depth=200 "
                                  "-ftemplate-backtrace-limit=6 -fdiagnostics-color=never -fno-diagnostics-show-caret ";
-/* torch's own, and quiet. Deep templates end early; ptxas says nothing unless asked. */
-static const char nvcc_flags[] = "-x cu -DLT_GPU --expt-relaxed-constexpr -cudart shared -w -allow-unsupported-compiler "
+/* torch's own, and quiet; NVTX in CUB's headers would bring dlopen into every library. Deep templates end early; ptxas says nothing unless asked. */
+static const char nvcc_flags[] = "-x cu -DLT_GPU -DNVTX_DISABLE -DCCCL_DISABLE_NVTX --expt-relaxed-constexpr -cudart shared -w -allow-unsupported-compiler "
                                  "-Xcompiler -fPIC,-w,-fmax-errors=20 -ftemplate-depth 200 -ftemplate-backtrace-limit 6 "
                                  "-Xcudafe --error_limit=20,--no_warnings ";
 /* Calls that pass through litetorch/device.cc. */
@@ -527,7 +527,17 @@ static int prepare(const struct toolchain *t, const struct build_opts *o, struct
     return dir ? 0 : -1;
 }
 
-static void nvcc_command(struct buf *s, const struct build_job *j)
+/* cuLaunchKernel, CUdeviceptr, ...: names of cuda.h, which torch includes and hardly anyone uses. */
+static bool names_driver(const char *text)
+{
+    for (const char *s = text; (s = strpbrk(s, "cC")); s++)
+        if ((s[0] == 'c' && s[1] == 'u' && isupper((unsigned char)s[2])) ||
+            (s[0] == 'C' && s[1] == 'U' && islower((unsigned char)s[2])))
+            return true;
+    return strstr(text, "CUDA_SUCCESS") || strstr(text, "CUDA_VERSION");
+}
+
+static void nvcc_command(struct buf *s, const struct build_job *j, bool driver)
 {
     const char *arch = j->t->arch + 3; // behind "sm_"
     char letter[2] = {isdigit((unsigned char)arch[strlen(arch) - 1]) ? j->r->arch_letter : 0, 0};
@@ -538,7 +548,7 @@ static void nvcc_command(struct buf *s, const struct build_job *j)
     if (!strstr(j->r->kernel_flags.p, "-std="))
         buf_adds(s, "-std=c++17 ");
     if (!j->r->bare && !strcmp(json_str(j->r->json, "kind", ""), "load_inline"))
-        buf_adds(s, "-include torch/types.h -include cuda.h ");
+        buf_addf(s, "-include torch/types.h %s", driver ? "-include cuda.h " : "");
 }
 
 static void add_kernel_part(struct buf *s, const struct build_job *j)
@@ -547,10 +557,10 @@ static void add_kernel_part(struct buf *s, const struct build_job *j)
 
     buf_init(&lean, 4096);
     if (use_flags(j->r->cuda_cu.p, &lean)) {
-        nvcc_command(s, j);
+        nvcc_command(s, j, names_driver(j->r->cuda_cu.p));
         buf_addf(s, "%s%s-c cuda.cu -o part1.o >part1.log 2>&1 || ", lean.p, j->r->kernel_flags.p);
     }
-    nvcc_command(s, j);
+    nvcc_command(s, j, true);
     buf_addf(s, "%s-c cuda.cu -o part1.o >part1.log 2>&1", j->r->kernel_flags.p);
     buf_free(&lean);
 }

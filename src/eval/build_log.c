@@ -1,4 +1,4 @@
-/* build_log.c - reading what g++ and ld say; see build_log.h. */
+/* build_log.c - reading what g++, nvcc, ptxas and ld say; see build_log.h. */
 #include "eval/build_log.h"
 
 #include <stdbool.h>
@@ -42,6 +42,44 @@ static const char *parse_place(const char *s, size_t n, struct place *p)
     if (*next == ':' && next[1] >= '0' && next[1] <= '9')
         p->column = line_number(next + 1, &next);
     return *next == ':' || *next == ',' ? next + 1 : NULL;
+}
+
+/* nvcc's own form, "FILE(LINE): "; as parse_place. */
+static const char *parse_nvcc_place(const char *s, size_t n, struct place *p)
+{
+    const char *end = s + n, *c = memchr(s, '(', n);
+    char *next;
+
+    if (!c || c == s || c + 1 >= end || !(c[1] >= '0' && c[1] <= '9') || (size_t)(c - s) >= sizeof p->file ||
+        memchr(s, ' ', (size_t)(c - s)))
+        return NULL;
+    memcpy(p->file, s, (size_t)(c - s));
+    p->file[c - s] = 0;
+    p->line = (int)strtol(c + 1, &next, 10);
+    p->column = 0;
+    return next + 1 < end && next[0] == ')' && next[1] == ':' ? next + 2 : NULL;
+}
+
+/* "... at line 6 of cuda_source": where nvcc says that an error in a header began. */
+static bool parse_nvcc_origin(const char *s, size_t n, struct place *p)
+{
+    const char *at = memmem(s, n, "at line ", 8);
+    char *next;
+    size_t k;
+
+    if (!at)
+        return false;
+    p->line = (int)strtol(at + 8, &next, 10);
+    p->column = 0;
+    if (strncmp(next, " of ", 4))
+        return false;
+    next += 4 + (next[4] == '"');
+    k = strcspn(next, "\" \n");
+    if (!k || k >= sizeof p->file)
+        return false;
+    memcpy(p->file, next, k);
+    p->file[k] = 0;
+    return true;
 }
 
 /* The source text that the compiler calls 'file', or NULL if it is not the candidate's. */
@@ -124,12 +162,30 @@ static const char *error_text(const char *after)
         return after + 7;
     if (!strncmp(after, "fatal error: ", 13))
         return after + 13;
+    if (!strncmp(after, "catastrophic error: ", 20))
+        return after + 20;
     return NULL;
 }
 
 static const char *find_in(const char *s, size_t n, const char *what)
 {
     return memmem(s, n, what, strlen(what));
+}
+
+/* "ptxas error   : Entry function 'k' uses too much shared data", "nvcc fatal   : ...": errors without a place. */
+static const char *tool_error(const char *s, size_t n)
+{
+    static const char *const heads[] = {"ptxas error", "ptxas fatal", "nvcc fatal", "ptxas /"};
+    const char *p;
+
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (n > strlen(heads[i]) && !strncmp(s, heads[i], strlen(heads[i])) && (p = memchr(s, i == 3 ? ';' : ':', n))) {
+            p++;
+            while (p < s + n && *p == ' ')
+                p++;
+            return p;
+        }
+    return NULL;
 }
 
 /* ld: "part1.o: in function `f': cuda_source:12: undefined reference to `g(...)'". */
@@ -147,12 +203,20 @@ json_t *build_log_parse(const char *log, const json_t *req)
 
     for (const char *s = log; *s && json_array_size(out) < MAX_DIAGNOSTICS;) {
         size_t n = strcspn(s, "\n");
-        const char *after = parse_place(s, n, &p), *text = after ? error_text(after) : NULL, *ld = link_error(s, n);
+        const char *after = parse_place(s, n, &p), *text, *ld = link_error(s, n), *tool = tool_error(s, n);
+        if (!after)
+            after = parse_nvcc_place(s, n, &p);
+        text = after && !tool ? error_text(after) : NULL;
         bool ours = after && source_of(req, p.file);
         json_t *last = json_array_get(out, json_array_size(out) - 1);
         if (text) {
             json_array_append_new(out, diagnostic(req, ours || !own.line ? &p : &own, text, (size_t)(s + n - text)));
             own.line = 0;
+        } else if (tool) {
+            struct place none = {"", 0, 0};
+            json_array_append_new(out, diagnostic(req, &none, tool, (size_t)(s + n - tool)));
+        } else if (last && !has_source(last) && parse_nvcc_origin(s, n, &p) && source_of(req, p.file)) {
+            json_object_update_new(last, place_of(req, &p));
         } else if (ld) {
             const char *at = find_in(s, n, "cuda_source") ? find_in(s, n, "cuda_source") : find_in(s, n, "cpp_source");
             struct place none = {"", 0, 0};
@@ -173,7 +237,7 @@ json_t *build_log_parse(const char *log, const json_t *req)
 static bool keep_line(const char *s, size_t n)
 {
     return !find_in(s, n, "note:") && !find_in(s, n, "In file included from") && !find_in(s, n, "                 from ") &&
-           !find_in(s, n, "collect2:");
+           !find_in(s, n, "collect2:") && !find_in(s, n, "note #") && !find_in(s, n, "detected in the compilation of");
 }
 
 /* Absolute paths are shortened to their last part. */

@@ -1,5 +1,6 @@
-/* test_build.c - the compile stage on sim. Called as 'test_build build' it reads a request from stdin and prints the
+/* test_build.c - the compile stage, on sim and (where nvcc is) for a real GPU. Called as 'test_build build' it reads a request from stdin and prints the
  * reply: tests/runner/test_sim.py builds through it. */
+#include <elf.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "eval/build.h"
+#include "eval/build_audit.h"
 #include "eval/build_log.h"
 #include "proc/jail.h"
 
@@ -256,9 +258,178 @@ static void log_errors_in_macros_point_to_their_use(void **s)
     json_decref(q);
 }
 
+static void nvcc_errors_have_line_and_source(void **s)
+{
+    const char *log = "cuda_source(2): error: identifier \"foo\" is undefined\n      foo();\n      ^\n\n"
+                      "/x/litetorch/types.h(58): error: more than one operator matches\n"
+                      "          detected during instantiation of \"f\" at line 3 of cuda_source\n\n"
+                      "2 errors detected in the compilation of \"cuda.cu\".\n"
+                      "ptxas error   : Entry function 'k' uses too much shared data (0x20000 bytes, 0xc000 max)\n";
+    json_t *q = request("one\ntwo\nthree\n"), *d = build_log_parse(log, q);
+
+    assert_int_equal(json_array_size(d), 3);
+    assert_int_equal(json_i64(json_array_get(d, 0), "line", 0), 2);
+    assert_string_equal(json_str(json_array_get(d, 0), "message", ""), "identifier \"foo\" is undefined");
+    assert_int_equal(json_array_size(json_object_get(json_array_get(d, 0), "source")), 3);
+    assert_int_equal(json_i64(json_array_get(d, 1), "line", 0), 3);
+    assert_non_null(strstr(json_str(json_array_get(d, 2), "message", ""), "too much shared data"));
+    json_decref(d);
+    json_decref(q);
+}
+
+static void symbols_are_classed(void **s)
+{
+    static const struct { const char *name; enum audit_class is; } rows[] = {
+        {"memcpy", AUDIT_ALLOWED}, {"__memcpy_chk", AUDIT_ALLOWED}, {"__expf_finite", AUDIT_ALLOWED}, {"sqrtf", AUDIT_ALLOWED},
+        {"_ZNSt6vectorIiSaIiEE", AUDIT_ALLOWED}, {"cudaMalloc", AUDIT_ALLOWED}, {"__cudaLaunchKernel", AUDIT_ALLOWED},
+        {"cuTensorMapEncodeTiled", AUDIT_ALLOWED}, {"cuMemAlloc_v2", AUDIT_ALLOWED}, {"dlopen", AUDIT_FORBIDDEN},
+        {"dlsym", AUDIT_FORBIDDEN}, {"mmap", AUDIT_FORBIDDEN}, {"mprotect", AUDIT_FORBIDDEN}, {"ptrace", AUDIT_FORBIDDEN},
+        {"fork", AUDIT_FORBIDDEN}, {"execve", AUDIT_FORBIDDEN}, {"system", AUDIT_FORBIDDEN}, {"socket", AUDIT_FORBIDDEN},
+        {"open", AUDIT_FORBIDDEN}, {"fopen", AUDIT_FORBIDDEN}, {"syscall", AUDIT_FORBIDDEN}, {"pthread_create", AUDIT_FORBIDDEN},
+        {"_ZNSt6thread15_M_start_threadESt10unique_ptr", AUDIT_FORBIDDEN}, {"kill", AUDIT_FORBIDDEN},
+        {"cudaIpcGetMemHandle", AUDIT_FORBIDDEN}, {"cudaMemPoolExportPointer", AUDIT_FORBIDDEN},
+        {"cudaProfilerStart", AUDIT_FORBIDDEN}, {"cudaDeviceReset", AUDIT_FORBIDDEN}, {"cuMemExportToShareableHandle", AUDIT_FORBIDDEN},
+        {"cuGetProcAddress_v2", AUDIT_FORBIDDEN}, {"cublasSgemm_v2", AUDIT_LIBRARY}, {"cudnnConvolutionForward", AUDIT_LIBRARY},
+        {"cufftExecC2C", AUDIT_LIBRARY}, {"cusolverDnSgetrf", AUDIT_LIBRARY}, {"_ZN2at6matmulERKNS_6TensorES2_", AUDIT_LIBRARY},
+        {"PyRun_SimpleString", AUDIT_FORBIDDEN}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (audit_symbol(rows[i].name) != rows[i].is)
+            fail_msg("'%s' is classed %d", rows[i].name, audit_symbol(rows[i].name));
+}
+
+static void no_name(const char *name, void *ctx)
+{
+    (void)name;
+    (*(int *)ctx)++;
+}
+
+/* Every prefix of a real library, and one with each header byte damaged: no read outside (run under sanitizers too). */
+static void audit_of_damaged_files(void **s)
+{
+    char *path = path_share("build/lib/libsimt.so");
+    struct buf b;
+    int n = 0;
+
+    buf_init(&b, 64u << 20);
+    if (file_read(path, &b, NULL) < 0) {
+        free(path);
+        skip();
+    }
+    assert_int_equal(audit_undefined(b.p, b.n, no_name, &n), 0);
+    assert_true(n > 10);
+    for (size_t k = 0; k < b.n; k += 977)
+        audit_undefined(b.p, k, no_name, &n);
+    for (size_t k = 0; k < sizeof(Elf64_Ehdr); k++) {
+        b.p[k] ^= 0x7f;
+        audit_undefined(b.p, b.n, no_name, &n);
+        b.p[k] ^= 0x7f;
+    }
+    buf_free(&b);
+    free(path);
+}
+
+/* ---- the target cuda: where nvcc is ---- */
+
+static struct build_result build_cuda(json_t *req)
+{
+    struct build_opts o = opts;
+    struct build_result r;
+    struct err e = ERR_INIT;
+
+    o.target = "cuda";
+    if (build_run(req, &o, &r, &e) < 0)
+        fail_msg("%s", e.msg);
+    json_decref(req);
+    return r;
+}
+
+static bool no_nvcc(void)
+{
+    struct build_opts o = {.target = "cuda"};
+    char *id = build_toolchain_id(&o, NULL);
+
+    free(id);
+    return !id;
+}
+
+static void cuda_builds_and_names_dropped_flags(void **s)
+{
+    json_t *q = request(RELU);
+    struct build_result r;
+
+    if (no_nvcc())
+        skip();
+    json_object_set_new(q, "extra_cuda_cflags",
+                        json_pack("[s,s,s,s,s,s]", "-O3", "--use_fast_math", "-gencode", "arch=compute_80,code=sm_80",
+                                  "-Xptxas -v,-O3", "-ccbin=/nowhere"));
+    json_object_set_new(q, "extra_ldflags", json_pack("[s]", "-lcublas"));
+    r = build_cuda(q);
+    assert_true(r.ok);
+    assert_string_equal(r.route, "litetorch");
+    assert_int_equal(json_array_size(r.findings), 0);
+    assert_int_equal(json_array_size(r.dropped), 2);
+    assert_string_equal(json_string_value(json_array_get(r.dropped, 0)), "-ccbin /nowhere");
+    build_result_free(&r);
+}
+
+static void cuda_errors_have_a_line(void **s)
+{
+    struct build_result r;
+
+    if (no_nvcc())
+        skip();
+    r = build_cuda(request(RELU "int bad() { return missing_name; }\n"));
+    assert_false(r.ok);
+    assert_int_equal(json_i64(first(&r), "line", 0), 11);
+    assert_string_equal(json_str(first(&r), "file", ""), "cuda_source");
+    assert_non_null(strstr(json_str(first(&r), "message", ""), "missing_name"));
+    build_result_free(&r);
+}
+
+static void cuda_names_what_a_library_refers_to(void **s)
+{
+    struct build_result r;
+
+    if (no_nvcc())
+        skip();
+    r = build_cuda(request(RELU "#include <dlfcn.h>\nvoid *way_out() { return dlopen(\"libcublas.so\", 2); }\n"));
+    assert_true(r.ok);
+    assert_int_equal(json_array_size(r.findings), 1);
+    assert_string_equal(json_str(json_array_get(r.findings, 0), "name", ""), "dlopen");
+    assert_string_equal(json_str(json_array_get(r.findings, 0), "kind", ""), "forbidden_symbol");
+    build_result_free(&r);
+    r = build_cuda(request(RELU "extern \"C\" int cufftExecC2C(int, void *, void *, int);\n"
+                                "int other() { return cufftExecC2C(0, 0, 0, 0); }\n"));
+    assert_int_equal(json_array_size(r.findings), 1);
+    assert_string_equal(json_str(json_array_get(r.findings, 0), "kind", ""), "library_call");
+    build_result_free(&r);
+}
+
+static void cuda_hostile_sources_end_soon(void **s)
+{
+    static const char *const sources[] = {
+        RELU "#include \"/dev/zero\"\n",
+        RELU "#include \"/etc/shadow\"\n",
+        RELU "__asm__(\".incbin \\\"/etc/shadow\\\"\");\n",
+        RELU "template <int N> struct T { static const int v = T<N + 1>::v; };\nint deep() { return T<0>::v; }\n"};
+    struct build_result r;
+
+    if (no_nvcc() || opts.no_jail)
+        skip();
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        opts.timeout_s = 40;
+        r = build_cuda(request(sources[i]));
+        opts.timeout_s = 0;
+        if (r.ok || strstr(r.log, "root:"))
+            fail_msg("source %zu: ok %d, log %s", i, r.ok, r.log);
+        build_result_free(&r);
+    }
+}
+
 static void logs_of_garbage(void **s)
 {
-    static const char *const logs[] = {"", "\n\n", ":", ":::", "a:", "a:1", "a:1:", "a:99999999999999:1: error: x",
+    static const char *const logs[] = {"", "\n\n", ":", ":::", "a:", "a:1", "a:1:", "a:99999999999999:1: error: x", "a(1", "a(1)", "a(99999999999999): error: x", "at line 3 of",
                                        "error: error: error:", ": error: ", "undefined reference to"};
     json_t *q = request("x");
 
@@ -325,6 +496,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(log_errors_in_headers_point_to_the_candidate),
         cmocka_unit_test(log_errors_in_macros_point_to_their_use),
         cmocka_unit_test(logs_of_garbage),
+        cmocka_unit_test(nvcc_errors_have_line_and_source),
+        cmocka_unit_test(symbols_are_classed),
+        cmocka_unit_test(audit_of_damaged_files),
+        cmocka_unit_test(cuda_builds_and_names_dropped_flags),
+        cmocka_unit_test(cuda_errors_have_a_line),
+        cmocka_unit_test(cuda_names_what_a_library_refers_to),
+        cmocka_unit_test(cuda_hostile_sources_end_soon),
     };
 
     opts.no_jail = !jail_probe || !jail_probe()->enough;

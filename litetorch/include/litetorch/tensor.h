@@ -192,6 +192,7 @@ public:
         std::swap(h, o.h);
         return *this;
     }
+    Tensor &operator=(const Scalar &v) && { return fill_(v); } // x[i] = 1
     ~Tensor() { drop(); }
     static Tensor own(void *handle) { Tensor t; t.h = handle; return t; }
     static Tensor borrow(void *handle) { Tensor t; t.h = handle; t.hold(); return t; }
