@@ -31,7 +31,7 @@ help:
 ## make setup        install what is missing: Debian packages, Python environment with PyTorch (several GB)
 ## make demo         install, build, and run the whole loop: a small model learns to write verified CUDA kernels
 ## make test         install, build, and run the tests (no GPU, no network)
-## make test-gpu     the tests that need a GPU (tests/gpu): nothing is installed, no network
+## make test-gpu     the judge's kernels, then candidates on a real NVIDIA GPU, each with the verdict that it must get
 ## make test-all     sanitizers, fuzz corpora and long tests
 ## make bench-...    benchmarks: side by side, with ratios
 ## make test-corpus  the adversarial corpus, all of it: BACKEND=sim or cuda, ARGS='--only GLOB'
@@ -179,6 +179,7 @@ test-corpus: setup
 test-gpu:
 	@$(RECURSE) -s -j$(NPROC) all $(GPUTESTS)
 	@python3 tests/run.py --gpu --jobs 1 $(B) $(ARGS)
+	MUSACODER_EXE=$(B)/musacoder python3 tests/gpu/run_gpu.py $(ARGS)
 
 # The plain build comes first: its runtime libraries are what candidates link against in both.
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -187,11 +188,6 @@ test-all: setup
 	@echo "building with sanitizers"; $(RECURSE) -s -j$(NPROC) B=build-asan OPT="-O1 -g" SAN="$(ASAN)" test-programs long-programs
 	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 python3 tests/run.py --all build-asan $(ARGS)
 	@$(RECURSE) -s fuzz
-
-## make test-gpu     candidates on a real NVIDIA GPU, each with the verdict that it must get
-.PHONY: test-gpu
-test-gpu: all
-	MUSACODER_EXE=$(B)/musacoder python3 tests/gpu/run_gpu.py $(ARGS)
 
 .PHONY: long-programs
 long-programs: $(LONG)
