@@ -42,6 +42,7 @@ static int start(void **state)
     sv->backend = &host;
     sv->uuid = strdup("test-host");
     sem_init(&sv->run_slots, 0, 2);
+    sem_init(&sv->begin_slots, 0, 2);
     if (forkserver_start(&s, &sv->fs, &e) < 0) {
         print_message("%s\n", e.msg);
         return -1;
