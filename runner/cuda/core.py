@@ -23,7 +23,8 @@ class Kernel(ctypes.Structure):
 class Device(ctypes.Structure):  # struct lt_device of litetorch/include/litetorch/abi.h
     _fields_ = [("version", ctypes.c_int32), ("ablate", ctypes.c_int32), ("launches", ctypes.c_uint64),
                 ("graph_launches", ctypes.c_uint64), ("side_launches", ctypes.c_uint64), ("captured", ctypes.c_uint64),
-                ("n_kernels", ctypes.c_int32), ("spare", ctypes.c_int32), ("kernels", ctypes.POINTER(Kernel))]
+                ("n_kernels", ctypes.c_int32), ("spare", ctypes.c_int32), ("kernels", ctypes.POINTER(Kernel)),
+                ("to_host", ctypes.c_uint64), ("to_device", ctypes.c_uint64)]
 
 
 class Memory(ctypes.Structure):
@@ -31,7 +32,7 @@ class Memory(ctypes.Structure):
                [(n, ctypes.c_int64) for n in ("blocks", "allocations")]
 
 
-DEVICE_ABI = 1
+DEVICE_ABI = 2
 
 
 def lib_path():
@@ -189,7 +190,7 @@ def stats():
     out = {"launches": 0, "graph_launches": 0, "side_launches": 0, "kernels": {}, "to_host": 0, "to_device": 0}
     with _lock:
         for d in _libraries:
-            for name in ("launches", "graph_launches", "side_launches"):
+            for name in ("launches", "graph_launches", "side_launches", "to_host", "to_device"):
                 out[name] += getattr(d.contents, name)
             for i in range(d.contents.n_kernels):
                 k = d.contents.kernels[i]

@@ -96,7 +96,7 @@ const struct lt_module *lt_module_open(const struct lt_api *api);
 
 /* What a library built for a real GPU does with it, live. Its calls of cudaLaunchKernel and the like pass through
  * wrappers that are linked into it (litetorch/device.cc): they count, and launch nothing while 'ablate' is set. */
-#define LT_DEVICE_ABI 1
+#define LT_DEVICE_ABI 2
 
 struct lt_kernel {
     const char *symbol; /* mangled */
@@ -113,6 +113,7 @@ struct lt_device {
     uint64_t captured;       /* of 'launches', into a graph that was being captured */
     int32_t n_kernels, spare;
     const struct lt_kernel *kernels; /* known after loading; the library's own, never moved */
+    uint64_t to_host, to_device; /* copies by the runtime's calls between host and device, of more than 64 bytes */
 };
 
 /* Exported by libraries built for a GPU, absent on sim. The counters are the library's: evidence against it, not for. */

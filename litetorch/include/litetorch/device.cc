@@ -26,7 +26,7 @@ enum { MAX_KERNELS = 1024 };
 std::mutex lock;
 struct lt_kernel kernels[MAX_KERNELS + 1]; // the last one stands for all that we know no name of
 struct { const void *stub, *handle, *handle2; } keys[MAX_KERNELS];
-struct lt_device device = {LT_DEVICE_ABI, 0, 0, 0, 0, 0, 0, 0, kernels};
+struct lt_device device = {LT_DEVICE_ABI, 0, 0, 0, 0, 0, 0, 0, kernels, 0, 0};
 int capturing;
 
 template <class T>
@@ -107,6 +107,30 @@ bool count_driver(CUfunction f, const void *stream)
     if (find(reinterpret_cast<const void *>(f)) < 0)
         enter_handle(reinterpret_cast<const void *>(f), nullptr);
     return count(reinterpret_cast<const void *>(f), stream);
+}
+
+bool on_device(const void *p)
+{
+    cudaPointerAttributes a;
+
+    return cudaPointerGetAttributes(&a, p) == cudaSuccess && a.type == cudaMemoryTypeDevice;
+}
+
+/* A few numbers (a flag, a size) are nobody's arithmetic: as many as on the simulated device. */
+void count_copy(const void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+    bool out = kind == cudaMemcpyDeviceToHost, in = kind == cudaMemcpyHostToDevice;
+
+    if (bytes <= 64)
+        return;
+    if (kind == cudaMemcpyDefault) {
+        out = on_device(from) && !on_device(to);
+        in = !on_device(from) && on_device(to);
+    }
+    if (out)
+        add(device.to_host);
+    if (in)
+        add(device.to_device);
 }
 
 /* The driver's functions by name are a way around the wrappers and the audit of symbols: these are what kernels need. */
@@ -220,6 +244,26 @@ cudaError_t WRAP(cudaStreamEndCapture)(cudaStream_t s, cudaGraph_t *g)
     __atomic_fetch_sub(&capturing, 1, __ATOMIC_RELAXED);
     return REAL(cudaStreamEndCapture)(s, g);
 }
+
+#define COPY(name)                                                                                             \
+    __attribute__((weak)) cudaError_t REAL(name)(void *, const void *, size_t, cudaMemcpyKind);                \
+    cudaError_t WRAP(name)(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)                      \
+    {                                                                                                          \
+        count_copy(to, from, bytes, kind);                                                                     \
+        return REAL(name)(to, from, bytes, kind);                                                              \
+    }
+COPY(cudaMemcpy)
+COPY(cudaMemcpy_ptds)
+
+#define COPY_ASYNC(name)                                                                                       \
+    __attribute__((weak)) cudaError_t REAL(name)(void *, const void *, size_t, cudaMemcpyKind, cudaStream_t);  \
+    cudaError_t WRAP(name)(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t s)      \
+    {                                                                                                          \
+        count_copy(to, from, bytes, kind);                                                                     \
+        return REAL(name)(to, from, bytes, kind, s);                                                           \
+    }
+COPY_ASYNC(cudaMemcpyAsync)
+COPY_ASYNC(cudaMemcpyAsync_ptsz)
 
 static cudaError_t refuse_entry(const char *name, void **f, int *status)
 {
