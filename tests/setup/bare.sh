@@ -20,7 +20,7 @@ cleanup() {
     exit "$status"
 }
 trap cleanup EXIT
-[ -n "${ROOT:-}" ] || debootstrap --variant=minbase --include=ca-certificates,git,make bookworm "$root" "${MIRROR:-http://deb.debian.org/debian}"
+[ -n "${ROOT:-}" ] || debootstrap --variant=minbase --include=ca-certificates,git,make bookworm "$root" ${MIRROR:+"$MIRROR"}
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys" && mount --make-rslave "$root/sys"
 mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"
