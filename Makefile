@@ -118,6 +118,11 @@ $(B)/lab/%: lab/%.c $(ARCHIVES)
 bench-device: all $(B)/lab/bench_device
 	$(B)/lab/bench_device
 
+## make bench-cache  what a known verdict costs, from the command line and from a worker: BACKEND=sim or cuda
+.PHONY: bench-cache
+bench-cache: all $(B)/lab/bench_cache
+	$(B)/lab/bench_cache $(B)/musacoder $(BACKEND)
+
 ## make bench-nn     training and sampling against the machine's matrix product, and against PyTorch where it is found
 BENCH_PYTHON ?= $(or $(MUSACODER_PYTHON),$(wildcard $(HOME)/.local/share/musacoder/venv/bin/python),python3)
 .PHONY: bench-nn

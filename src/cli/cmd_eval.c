@@ -175,12 +175,14 @@ static int judge_all(const struct opts *o, struct eval *ev, const struct task *t
 
 static int run_worker(const struct opts *o, const struct eval_config *c, struct err *e)
 {
+    struct eval_config ready = *c;
     struct eval *ev;
     int rc;
 
     if (!opts_has(o, "queue"))
         return err_set(e, ERR_INPUT, "--worker needs --queue FILE");
-    if (eval_open(c, &ev, e) < 0)
+    ready.start = true;
+    if (eval_open(&ready, &ev, e) < 0)
         return -1;
     rc = eval_worker(ev, opts_str(o, "queue"), opts_has(o, "name") ? opts_str(o, "name") : "worker", e);
     eval_close(ev);

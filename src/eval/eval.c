@@ -1,4 +1,5 @@
-/* eval.c - the judge's long-lived parts: fork server, slots, verdict cache, and how many candidates go through at once. */
+/* eval.c - the judge's long-lived parts: fork server, slots, verdict cache, single flight, and how many candidates go
+ * through at once. A verdict that is known is given before anything is started. */
 #include "eval/eval.h"
 
 #include <errno.h>
@@ -139,6 +140,33 @@ static int secret_load(struct eval *ev, struct err *e)
     return rc;
 }
 
+/* What stands for compiler, torch, our own code and device in keys; owned. NULL: known once the server is started. */
+static char *toolchain_of(struct eval *ev, const struct backend *b)
+{
+    struct identity *id = &ev->identities[backend_index(b)];
+    char *name;
+
+    pthread_mutex_lock(&ev->lock);
+    identity_look(b, id);
+    name = id->toolchain ? xstrdup(id->toolchain) : NULL;
+    pthread_mutex_unlock(&ev->lock);
+    return name;
+}
+
+/* The server of b, started if it is not. What it is was looked at before: a change while it starts is seen next time. */
+static int begin(struct eval *ev, const struct backend *b, struct server **ret, struct err *e)
+{
+    struct identity *id = &ev->identities[backend_index(b)];
+
+    free(toolchain_of(ev, b));
+    if (server_get(ev, b, ret, e) < 0)
+        return -1;
+    pthread_mutex_lock(&ev->lock);
+    identity_learn(b, id, (*ret)->toolchain, json_object_get(forkserver_info((*ret)->fs), "paths"));
+    pthread_mutex_unlock(&ev->lock);
+    return 0;
+}
+
 int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
 {
     const struct backend *first = backend_find(c->backend ? c->backend : "sim");
@@ -156,8 +184,9 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
         ev->config.jobs = cpus > 0 ? (int)(cpus + (cpus + 1) / 2) : 2;
     pthread_mutex_init(&ev->lock, NULL);
     pthread_mutex_init(&ev->server_lock, NULL);
+    pthread_cond_init(&ev->landed, NULL);
     sem_init(&ev->build_slots, 0, cpus > 0 ? (unsigned)cpus : 1);
-    if (secret_load(ev, e) < 0 || server_get(ev, first, &sv, e) < 0 || store_open(NULL, &ev->store, e) < 0) {
+    if (secret_load(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0 || (c->start && begin(ev, first, &sv, e) < 0)) {
         eval_close(ev);
         return -1;
     }
@@ -176,6 +205,9 @@ void eval_close(struct eval *ev)
     if (ev->store)
         store_close(ev->store);
     reference_list_free(ev);
+    for (int i = 0; i < BACKENDS; i++)
+        identity_free(&ev->identities[i]);
+    pthread_cond_destroy(&ev->landed);
     pthread_mutex_destroy(&ev->lock);
     pthread_mutex_destroy(&ev->server_lock);
     sem_destroy(&ev->build_slots);
@@ -189,7 +221,7 @@ int eval_jobs(const struct eval *ev)
 
 /* ---- the verdict cache ---- */
 
-static void cache_key(const struct server *sv, const struct task *t, const struct eval_candidate *c,
+static void cache_key(const char *toolchain, const struct task *t, const struct eval_candidate *c,
                       const struct eval_options *o, char ret[65])
 {
     char sha[65], options[512];
@@ -199,37 +231,106 @@ static void cache_key(const struct server *sv, const struct task *t, const struc
              "perf=%d calls=%d compile=%s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s, (long long)o->seed,
              (long long)o->max_elements, o->perf, o->calls, o->compile_baseline ? o->compile_mode : "none");
-    store_key(t->sha256, sha, options, sv->toolchain, ret);
+    store_key(t->sha256, sha, options, toolchain, ret);
 }
 
-static json_t *cache_get(struct eval *ev, const char *key, const struct task *t, const struct eval_candidate *c)
+/* A verdict that another candidate of the same text got, under this one's names. */
+static json_t *renamed(json_t *rec, const struct task *t, const struct eval_candidate *c)
 {
-    struct err e = ERR_INIT;
-    json_t *rec = NULL;
-    int got;
-
-    if (ev->config.no_cache)
-        return NULL;
-    pthread_mutex_lock(&ev->lock);
-    got = store_get(ev->store, key, &rec, &e);
-    pthread_mutex_unlock(&ev->lock);
-    if (got < 0)
-        log_warn("verdict cache: %s", e.msg);
-    if (got <= 0)
-        return NULL;
     json_object_set_new(rec, "task", json_utf8(t->name, strlen(t->name)));
     json_object_set_new(rec, "candidate", json_utf8(c->name, strlen(c->name)));
     json_object_set_new(rec, "cached", json_true());
     return rec;
 }
 
-static void cache_put(struct eval *ev, const char *key, const json_t *rec)
+static json_t *cache_get(struct eval *ev, const char *key)
 {
     struct err e = ERR_INIT;
+    json_t *rec = NULL;
+    int got;
 
     pthread_mutex_lock(&ev->lock);
-    if (store_put(ev->store, key, rec, &e) < 0)
+    got = store_get(ev->store, key, &rec, &e);
+    pthread_mutex_unlock(&ev->lock);
+    if (got < 0)
         log_warn("verdict cache: %s", e.msg);
+    return got > 0 ? rec : NULL;
+}
+
+/* Was it kept? Not what may be otherwise next time: a timeout, a fault of ours. */
+static bool cache_put(struct eval *ev, const char *key, const json_t *rec)
+{
+    struct err e = ERR_INIT;
+    int kept;
+
+    pthread_mutex_lock(&ev->lock);
+    if ((kept = store_put(ev->store, key, rec, &e)) < 0)
+        log_warn("verdict cache: %s", e.msg);
+    pthread_mutex_unlock(&ev->lock);
+    return kept > 0;
+}
+
+/* ---- single flight: of candidates that are the same, one is judged and the others wait for its verdict ---- */
+
+struct flight {
+    struct flight *next;
+    char key[65];
+    int users;   /* who is in it and who waits */
+    bool landed;
+    json_t *rec; /* owned; NULL: nothing that another could use */
+};
+
+static void flight_leave(struct flight *f)
+{
+    if (--f->users == 0) {
+        json_decref(f->rec);
+        free(f);
+    }
+}
+
+/* NULL and a new verdict when somebody else judged the same meanwhile; else the flight that the caller must land. */
+static struct flight *flight_board(struct eval *ev, const char *key, json_t **ret)
+{
+    struct flight *f = NULL;
+
+    *ret = NULL;
+    pthread_mutex_lock(&ev->lock);
+    for (;;) {
+        for (f = ev->flights; f && strcmp(f->key, key); f = f->next)
+            ;
+        if (!f)
+            break;
+        f->users++;
+        while (!f->landed)
+            pthread_cond_wait(&ev->landed, &ev->lock);
+        *ret = f->rec ? json_deep_copy(f->rec) : NULL;
+        flight_leave(f);
+        if (*ret)
+            break;
+    }
+    if (!*ret) {
+        f = xcalloc(1, sizeof *f);
+        memcpy(f->key, key, sizeof f->key);
+        f->users = 1;
+        f->next = ev->flights;
+        ev->flights = f;
+    }
+    pthread_mutex_unlock(&ev->lock);
+    return *ret ? NULL : f;
+}
+
+static void flight_land(struct eval *ev, struct flight *f, const json_t *rec)
+{
+    struct flight **at;
+
+    pthread_mutex_lock(&ev->lock);
+    for (at = &ev->flights; *at != f; at = &(*at)->next)
+        ;
+    *at = f->next;
+    f->rec = rec ? json_deep_copy(rec) : NULL;
+    f->landed = true;
+    pthread_cond_broadcast(&ev->landed);
+    flight_leave(f);
     pthread_mutex_unlock(&ev->lock);
 }
 
@@ -267,20 +368,12 @@ static void cache_tend(struct eval *ev)
 
 /* ---- one ---- */
 
-int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
-             json_t **ret, struct err *e)
+/* Judges, again after a fault of ours. */
+static int judge(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
+                 const struct eval_options *o, json_t **ret, struct err *e)
 {
-    struct server *sv;
-    char key[65];
-    json_t *rec;
+    json_t *rec = NULL;
 
-    if (eval_options_check(o, e) < 0 || server_get(ev, backend_find(o->backend), &sv, e) < 0)
-        return -1;
-    cache_key(sv, task, c, o, key);
-    if ((rec = cache_get(ev, key, task, c))) {
-        *ret = rec;
-        return 0;
-    }
     for (int i = 0; i < INFRA_TRIES; i++) {
         json_decref(rec);
         rec = NULL;
@@ -295,10 +388,70 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
         if (i + 1 < INFRA_TRIES)
             server_revive(ev, sv, NULL);
     }
-    cache_put(ev, key, rec);
+    *ret = rec;
+    return 0;
+}
+
+/* The verdict that is known under the key of a toolchain that was not started yet, or NULL. */
+static json_t *known(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o)
+{
+    char *toolchain = ev->config.no_cache ? NULL : toolchain_of(ev, backend_find(o->backend)), key[65];
+    json_t *rec = NULL;
+
+    if (toolchain) {
+        cache_key(toolchain, task, c, o, key);
+        rec = cache_get(ev, key);
+    }
+    free(toolchain);
+    return rec;
+}
+
+static int judge_once(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
+                      const struct eval_options *o, json_t **ret, struct err *e)
+{
+    struct flight *f = NULL;
+    json_t *rec = NULL;
+    bool kept;
+    char key[65];
+    int rc;
+
+    cache_key(sv->toolchain, task, c, o, key);
+    if (!ev->config.no_cache && !(f = flight_board(ev, key, &rec))) {
+        *ret = renamed(rec, task, c);
+        return 0;
+    }
+    /* who was in the air when we looked first may have landed since */
+    if (f && (rec = cache_get(ev, key))) {
+        flight_land(ev, f, rec);
+        *ret = renamed(rec, task, c);
+        return 0;
+    }
+    rc = judge(ev, sv, task, c, o, &rec, e);
+    kept = rc == 0 && cache_put(ev, key, rec);
+    if (f)
+        flight_land(ev, f, kept ? rec : NULL);
+    if (rc < 0)
+        return -1;
     cache_tend(ev);
     *ret = rec;
     return 0;
+}
+
+int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
+             json_t **ret, struct err *e)
+{
+    struct server *sv;
+    json_t *rec;
+
+    if (eval_options_check(o, e) < 0)
+        return -1;
+    if ((rec = known(ev, task, c, o))) {
+        *ret = renamed(rec, task, c);
+        return 0;
+    }
+    if (begin(ev, backend_find(o->backend), &sv, e) < 0)
+        return -1;
+    return judge_once(ev, sv, task, c, o, ret, e);
 }
 
 /* ---- many ---- */

@@ -22,7 +22,8 @@ struct eval_config {
     bool no_jail;  /* --jail none */
     bool no_cache; /* do not read verdicts from the cache (they are still stored) */
     uint64_t cache_limit; /* bytes that the cache folder may take; 0: no limit */
-    const char *backend; /* made ready by eval_open (NULL: "sim"); others when an option record first asks for them */
+    const char *backend; /* checked by eval_open (NULL: "sim"), and made ready if 'start'; else when a candidate needs it */
+    bool start;          /* start the backend's fork server in eval_open (seconds): a worker, who would wait for it anyway */
     bool jobs_given;     /* set by eval_open: jobs was more than 0, so it is the number of slots on a GPU too */
 };
 
@@ -52,7 +53,8 @@ struct eval_candidate {
     enum extract_kind kind;
 };
 
-int eval_open(const struct eval_config *c, struct eval **ret, struct err *e); /* ERR_ENV: no Python, compiler, jail, GPU */
+/* Milliseconds without 'start'. ERR_ENV, here or from eval_one: no Python, compiler, jail, GPU. */
+int eval_open(const struct eval_config *c, struct eval **ret, struct err *e);
 void eval_close(struct eval *ev); /* NULL is fine */
 int eval_jobs(const struct eval *ev);
 
@@ -62,8 +64,10 @@ int eval_jobs(const struct eval *ev);
 int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e);
 int eval_options_check(const struct eval_options *o, struct err *e);
 
-/* Returns 0 and a new verdict record. An infra verdict has been retried twice. Returns -1 with ERR_INPUT when the task
- * itself is unusable (no verdict about the candidate is possible), ERR_STOP for Ctrl-C. */
+/* Returns 0 and a new verdict record: from the cache ("cached": true; milliseconds, nothing is started), from a thread that
+ * is judging the same candidate right now (single flight, the same mark), or judged. An infra verdict has been retried
+ * twice. Returns -1 with ERR_INPUT when the task itself is unusable (no verdict about the candidate is possible), ERR_STOP
+ * for Ctrl-C. */
 int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
              json_t **ret, struct err *e);
 

@@ -7,6 +7,7 @@
 
 #include "eval/baseline.h"
 #include "eval/eval.h"
+#include "eval/identity.h"
 #include "eval/reference.h"
 #include "eval/server.h"
 #include "eval/session.h"
@@ -16,8 +17,11 @@
 struct eval {
     struct eval_config config;
     struct server servers[BACKENDS];
+    struct identity identities[BACKENDS]; /* of servers, started or not */
     struct store *store;
-    pthread_mutex_t lock;        /* the store, the list of references */
+    struct flight *flights;      /* candidates that are being judged right now (eval.c) */
+    pthread_cond_t landed;       /* one of them is not any more */
+    pthread_mutex_t lock;        /* the store, identities, flights, the list of references */
     pthread_mutex_t server_lock; /* starts of fork servers */
     sem_t build_slots;
     struct reference_list refs;
