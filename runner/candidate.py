@@ -32,7 +32,7 @@ import values
 FILE = "candidate.py"
 DEVICE = os.environ.get("MUSACODER_DEVICE") or "sim"
 device = importlib.import_module(DEVICE)  # runner/sim or runner/cuda: one interface
-_Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
+_Tensor, _Parameter, _Module = torch.Tensor, torch.nn.Parameter, torch.nn.Module
 
 
 class Session:
@@ -64,7 +64,7 @@ class Session:
                 "launches": {name: k.get("launches", 0) for name, k in s.get("kernels", {}).items()},
                 "to_host": self.copies[0] - before[0], "to_device": self.copies[1] - before[1],
                 "library_calls": s.get("library_calls", {}), "findings": device.take_findings(),
-                "found": s.get("found", 0), "trace": device.trace.counts()}
+                "found": s.get("found", 0), "captured": s.get("captured", 0), "trace": device.trace.counts()}
 
     # load ---------------------------------------------------------------------------------------------------------
 
@@ -74,6 +74,7 @@ class Session:
             self.source = req["source"]
             device.install(self.build)
         self.seal = self.seal or integrity.Seal()
+        device.set_ablation(bool(req.get("ablation")))
         device.trace.start()
         try:
             self.cls = self.cls if again else self.import_source()
@@ -101,28 +102,31 @@ class Session:
     def ready(self, mode, dtype):
         if not isinstance(self.model, torch.nn.Module):
             return self.error("init", TypeError("ModelNew(...) is not a Module"))
+        cls = type(self.model)  # by class: a model may keep tables of its own under the names of Module's methods
         try:
             if dtype:
-                self.model = self.model.to(getattr(torch, dtype))
-            self.model = self.model.cuda()
-            if mode == "eval":  # else as constructed, like the reference: parts that from_pretrained made stay in eval mode
-                self.model.eval()
-            keep = set(self.model.state_dict().keys())
+                self.model = cls.to(self.model, getattr(torch, dtype))
+            self.model = cls.cuda(self.model)
+            if mode == "eval":  # else as constructed, like the reference: parts from from_pretrained stay in eval mode
+                cls.eval(self.model)
+            keep = set(_Module.state_dict(self.model).keys())
             device.finish()
         except BaseException as e:
             return self.error("init", e)
-        rows = [(n, "param", p) for n, p in self.model.named_parameters()]
-        rows += [(n, "buffer", b) for n, b in self.model.named_buffers() if n in keep]
+        rows = [(n, "param", p) for n, p in _Module.named_parameters(self.model)]
+        rows += [(n, "buffer", b) for n, b in _Module.named_buffers(self.model) if n in keep]
         state = [{"name": n, "kind": k, "dtype": str(t.dtype)[6:], "shape": list(t.shape)} for n, k, t in rows]
         return dict(self.evidence(), op="ready", state=state), []
 
     def params(self, req, blob):
         """In place: whatever was computed from the old values in __init__ is now stale."""
-        here = dict(self.model.named_parameters())
-        here.update(self.model.named_buffers())
+        here = dict(_Module.named_parameters(self.model))
+        here.update(_Module.named_buffers(self.model))
         with torch.no_grad():
             for row in req["values"]:
-                _Tensor.copy_(here[row["name"]].data, device.to_device(values.decode(row["value"], blob)))
+                value, t = device.to_device(values.decode(row["value"], blob)), here[row["name"]]
+                with timing.may_write(t):
+                    _Tensor.copy_(t.data, value)
         return {"op": "ok"}, []
 
     # run ----------------------------------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ class Session:
         return {"op": "ok"}, []
 
     def arm(self, req, blob):
-        self.timer.arm(req["slots"], list(self.model.parameters()) + list(self.model.buffers()))
+        self.timer.arm(req["slots"], list(_Module.parameters(self.model)) + list(_Module.buffers(self.model)))
         return {"op": "ok"}, []
 
     def time(self, req, blob):

@@ -18,6 +18,7 @@ device busy until forward's launches are queued, so that short kernels are timed
 
 What this loop uses of torch is bound when this module is imported, which is before foreign code runs.
 """
+import contextlib
 import ctypes
 import math
 import os
@@ -45,7 +46,13 @@ _data_ptr, _is_contiguous = _T.data_ptr, _T.is_contiguous
 _copy, _fill, _uniform, _mul, _item, _view, _as_strided, _reshape = (
     _T.copy_, _T.fill_, _T.uniform_, _T.mul_, _T.item, _T.view, _T.as_strided, _T.reshape)
 _xor, _and, _shift, _sum = _T.bitwise_xor_, _T.bitwise_and_, _T.bitwise_right_shift, _T.sum
+_is_inference, _inference_mode, _null = _T.is_inference, torch.inference_mode, contextlib.nullcontext()
 _empty, _zeros, _arange, _no_grad, _Generator = torch.empty, torch.zeros, torch.arange, torch.no_grad, torch.Generator
+
+
+def may_write(t):
+    """A context in which t may be changed in place: what was made in inference mode, in inference mode only."""
+    return _inference_mode() if _is_inference(t) else _null
 
 
 def signed(x):
@@ -336,7 +343,8 @@ class Timer:
     def poison(self, t):
         """The next call's allocations must not find this call's answer."""
         if t.numel() and t.device.type != "cpu" and t.untyped_storage()._cdata not in self.protected:
-            _fill(t, float("nan") if t.is_floating_point() or t.is_complex() else t.dtype != torch.bool and 0x5A)
+            with may_write(t):
+                _fill(t, float("nan") if t.is_floating_point() or t.is_complex() else t.dtype != torch.bool and 0x5A)
 
     def call(self, model, mode, seed, slot):
         dev = self.device

@@ -119,7 +119,8 @@ def _loaded(so):
         raise native.DeviceError("the extension was built for another version of litetorch")
     device.contents.ablate = int(_ablate)
     with _lock:
-        _libraries.append(device)
+        if not any(ctypes.addressof(d.contents) == ctypes.addressof(device.contents) for d in _libraries):
+            _libraries.append(device)  # loaded twice, counted once
 
 
 # Bound by install, before foreign code runs: what it replaces in torch afterwards is not what the judge calls.
@@ -187,10 +188,11 @@ def take_findings():
 
 def stats():
     """Counts since install. Host memory only: they can be asked after a fault too."""
-    out = {"launches": 0, "graph_launches": 0, "side_launches": 0, "kernels": {}, "to_host": 0, "to_device": 0}
+    out = {"launches": 0, "graph_launches": 0, "side_launches": 0, "captured": 0, "kernels": {}, "to_host": 0,
+           "to_device": 0}
     with _lock:
         for d in _libraries:
-            for name in ("launches", "graph_launches", "side_launches", "to_host", "to_device"):
+            for name in ("launches", "graph_launches", "side_launches", "captured", "to_host", "to_device"):
                 out[name] += getattr(d.contents, name)
             for i in range(d.contents.n_kernels):
                 k = d.contents.kernels[i]

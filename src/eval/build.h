@@ -42,9 +42,9 @@ struct build_result {
     char *log;            /* trimmed compiler output with the candidate's own file names; never NULL */
     json_t *diagnostics;  /* array of {"file","line","column","message","source":[{"line","text"}..]}, first root error
                              first; empty if ok. "file" is "cuda_sources[0]", "cpp_sources[0]" or the path of load() */
-    json_t *findings;     /* array of {"kind","name"}: what the library refers to and must not. "library_call": cuBLAS,
-                             cuDNN, ... (legality); "forbidden_symbol": dlopen, mmap, cudaIpcGetMemHandle, ... Filled
-                             whether or not ok; empty on sim, where the running process finds them */
+    json_t *findings;     /* array of {"kind","name"}: what the library refers to and must not (build_audit.h).
+                             "library_call": cuBLAS, cuDNN, ..., also where a failed build lacks just these;
+                             "forbidden_symbol": dlopen, mmap, cudaIpcGetMemHandle, ... */
     json_t *dropped;      /* array of text: flags of the candidate that were not passed on */
 };
 

@@ -10,7 +10,7 @@
 #include "base/json.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-#define AUDIT_VERSION "audit/3"
+#define AUDIT_VERSION "audit/4"
 #define MAX_LIBRARY ((size_t)128 << 20)
 
 /* ---- the lists ---- */
@@ -89,7 +89,27 @@ static const char *const driver_names[] = {
 static const char *const library_prefixes[] = {
     "cublas", "cudnn", "cufft", "cusolver", "cusparse", "curandGenerate", "curandCreate", "curandSet", "curandDestroy",
     "nccl", "nvrtc", "nvJitLink", "cutensor", "cutlass_", "_ZN7cutlass7library", "cblas_", "sgemm_", "dgemm_", "mkl_",
-    "_ZN2at", "_ZNK2at", "_ZN5torch", "_ZNK5torch", "_ZN3c10", "_ZNK3c10", "aoti_torch_"};
+    "openblas_", "dnnl_", "magma_", "_ZN2at", "_ZNK2at", "_ZN5torch", "_ZNK5torch", "_ZN3c10", "_ZNK3c10", "aoti_torch_"};
+/* The same in the linker's words, which are demangled. */
+static const char *const library_scopes[] = {"at::", "torch::", "c10::", "caffe2::", "cutlass::library::", "dnnl::"};
+/* Headers of theirs, as includes begin. Names of types alone (library_types.h, curand_kernel.h) are not among them. */
+static const char *const library_headers[] = {
+    "cublas", "cudnn", "cufft", "cusolver", "cusparse", "curand.h", "nccl", "nvrtc", "nvJitLink", "cutensor", "cutlass/",
+    "cute/", "cblas", "mkl", "dnnl", "oneapi/", "magma", "openblas"};
+/* The emulator's interface for the judge (simt/api.h): on sim everything else that begins with simt_ is a kernel's. */
+static const char *const judge_names[] = {
+    "simt_mem_register", "simt_mem_unregister", "simt_set_memory_hooks", "simt_set_allocator", "simt_set_device_arena",
+    "simt_call_guarded", "simt_set_fatal_hook", "simt_set_check", "simt_set_ablation", "simt_set_limit",
+    "simt_set_schedule", "simt_findings_json", "simt_findings_count", "simt_stats_json", "simt_reset", "simt_busy"};
+static const char *const kernel_variables[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"};
+/* What a candidate may not define: others would bind to it. Whole interfaces, because nobody else has such names. */
+static const char *const runtime_names[] = {
+    "cudaEvent", "cudaProfiler", "cudaStream", "cudaMemcpy", "cudaMemset", "cudaGraph", "cudaDevice", "cudaLaunchKernel",
+    "cudaLaunchCooperativeKernel", "cuProfiler", "cuEvent", "cuStream", "cuMem", "cuCtx", "cuLaunchKernel", "cuGraph",
+    "cupti", "nvml", "simt_", "lt_module_"};
+static const char *const own_names[] = {"lt_module_open", "lt_module_device"};
+/* Ways around the wrapped calls, seen before the link: the linker's own names for them, and the wrappers' switch. */
+static const char *const wrapper_names[] = {"__real_", "__wrap_", "lt_module_device"};
 /* Functions defined in the library itself that are a library's: the host stubs of device-wide algorithms' kernels. */
 static const char *const library_kernels[] = {
     "_ZN3cub", "_ZN6thrust", "_ZN7cutlass", "N3cub", "N6thrust"};
@@ -176,6 +196,15 @@ enum audit_class audit_symbol(const char *s)
     return is_c(s) || is_math(s) || among(s, gcc_names, N_OF(gcc_names)) ? AUDIT_ALLOWED : AUDIT_FORBIDDEN;
 }
 
+enum audit_class audit_symbol_sim(const char *s)
+{
+    if (among(s, judge_names, N_OF(judge_names)))
+        return AUDIT_FORBIDDEN;
+    if (!strncmp(s, "simt_", 5) || !strncmp(s, "__tsan_", 7) || among(s, kernel_variables, N_OF(kernel_variables)))
+        return AUDIT_ALLOWED;
+    return audit_symbol(s);
+}
+
 void build_audit_hash(struct sha256 *h)
 {
     sha256_adds(h, AUDIT_VERSION);
@@ -245,19 +274,34 @@ static void add(json_t *findings, const char *kind, const char *name)
         json_decref(utf8);
 }
 
-static void judge_undefined(const char *name, void *findings)
+struct judging {
+    audit_list *list;
+    json_t *findings;
+};
+
+static void judge_undefined(const char *name, void *ctx)
 {
-    enum audit_class c = audit_symbol(name);
+    const struct judging *j = ctx;
+    enum audit_class c = j->list(name);
 
     if (c != AUDIT_ALLOWED)
-        add(findings, c == AUDIT_LIBRARY ? "library_call" : "forbidden_symbol", name);
+        add(j->findings, c == AUDIT_LIBRARY ? "library_call" : "forbidden_symbol", name);
+}
+
+static void judge_wrapper(const char *name, void *findings)
+{
+    if (begins(name, wrapper_names, N_OF(wrapper_names)))
+        add(findings, "forbidden_symbol", name);
 }
 
 /* "__device_stub__ZN3cub..." are kernels of CUB, Thrust or CUTLASS that the candidate's host code launches. */
-static void judge_defined(const char *name, void *findings)
+static void judge_defined(const char *name, void *ctx)
 {
+    json_t *findings = ((struct judging *)ctx)->findings;
     const char *kernel = strstr(name, "__device_stub_");
 
+    if (begins(name, runtime_names, N_OF(runtime_names)) && !among(name, own_names, N_OF(own_names)))
+        add(findings, "forbidden_symbol", name);
     if (!kernel || strstr(kernel, "EmptyKernel")) // CUB asks it for the device's version; it computes nothing
         return;
     for (size_t i = 0; i < N_OF(library_kernels); i++)
@@ -267,30 +311,58 @@ static void judge_defined(const char *name, void *findings)
         }
 }
 
-void build_audit_library(const char *path, json_t *findings)
+void build_audit_library(const char *path, audit_list *list, json_t *findings)
+{
+    struct judging j = {list, findings};
+    struct buf b;
+
+    buf_init(&b, MAX_LIBRARY);
+    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, judge_undefined, &j) < 0)
+        add(findings, "forbidden_symbol", "unreadable");
+    else
+        audit_defined(b.p, b.n, judge_defined, &j);
+    buf_free(&b);
+}
+
+void build_audit_object(const char *path, json_t *findings)
 {
     struct buf b;
 
     buf_init(&b, MAX_LIBRARY);
-    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, judge_undefined, findings) < 0)
-        add(findings, "forbidden_symbol", "unreadable");
-    else
-        audit_defined(b.p, b.n, judge_defined, findings);
+    if (file_read(path, &b, NULL) == 0)
+        each_symbol((const unsigned char *)b.p, b.n, SHT_SYMTAB, false, judge_wrapper, findings);
     buf_free(&b);
+}
+
+/* The words behind every "says" of the log, up to one of the characters of stop. */
+static void each_said(const char *log, const char *says, const char *stop, void (*f)(const char *name, json_t *), json_t *v)
+{
+    char name[128];
+
+    for (const char *s = log; (s = strstr(s, says)); ) {
+        size_t n = strcspn(s += strlen(says), stop);
+        if (n < sizeof name) {
+            memcpy(name, s, n);
+            name[n] = 0;
+            f(name, v);
+        }
+    }
+}
+
+static void judge_missing(const char *name, json_t *findings)
+{
+    if (begins(name, library_prefixes, N_OF(library_prefixes)) || begins(name, library_scopes, N_OF(library_scopes)))
+        add(findings, "library_call", name);
+}
+
+static void judge_header(const char *name, json_t *findings)
+{
+    if (strchr(name, '.') && begins(name, library_headers, N_OF(library_headers)))
+        add(findings, "library_call", name);
 }
 
 void build_audit_log(const char *log, json_t *findings)
 {
-    static const char says[] = "undefined reference to `";
-    char name[128];
-
-    for (const char *s = log; (s = strstr(s, says)); ) {
-        size_t n = strcspn(s += sizeof says - 1, "'(\n");
-        if (n < sizeof name) {
-            memcpy(name, s, n);
-            name[n] = 0;
-            if (begins(name, library_prefixes, N_OF(library_prefixes)))
-                add(findings, "library_call", name);
-        }
-    }
+    each_said(log, "undefined reference to `", "'(<\n", judge_missing, findings);
+    each_said(log, "fatal error: ", ":\n", judge_header, findings);
 }

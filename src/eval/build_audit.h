@@ -1,4 +1,4 @@
-/* build_audit.h - what a built library for a real GPU refers to, against a list of what kernels and their host code need.
+/* build_audit.h - what a built library refers to, against a list of what kernels and their host code need.
  * The list is of names: it convicts what is there, it does not prove that nothing else happens (the jail does that).
  *
  * Findings are {"kind","name"}: "library_call" where a vendor's or PyTorch's library would compute, "forbidden_symbol" for
@@ -15,7 +15,9 @@
 enum audit_class { AUDIT_ALLOWED, AUDIT_LIBRARY, AUDIT_FORBIDDEN };
 
 /* Class of an undefined symbol, without its version ("memcpy", "cudaIpcGetMemHandle", "_ZNSt6thread..."). */
-enum audit_class audit_symbol(const char *name);
+typedef enum audit_class audit_list(const char *name);
+audit_list audit_symbol;     /* for a real GPU */
+audit_list audit_symbol_sim; /* the same, and what the emulator offers kernels */
 
 /* Calls f for each undefined symbol of an ELF64 file in memory. Returns 0, or -1 if the file is not what it should be;
  * reads nothing outside the n bytes whatever they hold. */
@@ -23,9 +25,12 @@ int audit_undefined(const void *elf, size_t n, void (*f)(const char *name, void 
 /* The same for functions defined in the file, by name of the full symbol table. */
 int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx);
 
-/* Adds findings of the library at path; one that cannot be read is a "forbidden_symbol" called "unreadable". */
-void build_audit_library(const char *path, json_t *findings);
-/* Adds library calls that the linker did not find ("undefined reference to `cufftExecC2C'"). */
+/* Adds findings of the library at path: undefined symbols that are not on the list, names of the runtime that it defines;
+ * one that cannot be read is a "forbidden_symbol" called "unreadable". */
+void build_audit_library(const char *path, audit_list *list, json_t *findings);
+/* Adds references of an object file, before the link, that go around the wrapped calls of litetorch/device.cc. */
+void build_audit_object(const char *path, json_t *findings);
+/* Adds vendor's libraries that a failed build lacks: "undefined reference to `cufftExecC2C'", "fatal error: cufft.h". */
 void build_audit_log(const char *log, json_t *findings);
 void build_audit_hash(struct sha256 *h); /* the lists' version */
 

@@ -607,7 +607,12 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
 
     build_audit_log(log, ret->findings);
     if (ret->ok)
-        build_audit_library(so, ret->findings);
+        build_audit_library(so, audit_symbol, ret->findings);
+    for (int i = 0; i < 2; i++) {
+        char *object = path_join(j->dir, i ? "part1.o" : "part0.o");
+        build_audit_object(object, ret->findings);
+        free(object);
+    }
     free(so);
 }
 

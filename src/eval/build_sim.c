@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "eval/build_audit.h"
 #include "eval/build_target.h"
 #include "proc/proc.h"
 #include "translate/simt_rewrite.h"
@@ -96,6 +97,7 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
         sha256_adds(h, mode_opts[i]);
     sha256_adds(h, t->system);
     sha256_adds(h, t->libdir);
+    build_audit_hash(h);
     build_hash_tree(h, t->extra);
     build_hash_tree(h, shims);
     free(shims);
@@ -213,6 +215,17 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
     return 0;
 }
 
+static void inspect(const struct build_job *j, const char *log, struct build_result *ret)
+{
+    char *so = path_join(j->dir, "module.so");
+
+    build_audit_log(log, ret->findings);
+    if (ret->ok)
+        build_audit_library(so, audit_symbol_sim, ret->findings);
+    free(so);
+}
+
 const struct build_target build_target_sim = {
-    .name = "sim", .find = find, .keep_flags = keep_flags, .add_kernels = simt_rewrite, .prepare = prepare, .script = script,
+    .name = "sim", .find = find, .keep_flags = keep_flags, .add_kernels = simt_rewrite, .prepare = prepare,
+    .script = script, .inspect = inspect,
 };

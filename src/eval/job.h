@@ -49,9 +49,11 @@ struct job {
     bool ready;             /* the candidate was constructed */
     bool ran;               /* forward returned at least once */
     bool all_passed;
+    bool ablated;           /* launches are taken away from the start: its process judges nothing else */
     json_t *trace_init, *trace_forward; /* merged {"op": count}; owned */
     json_t *launches;       /* last {"kernel": n}; owned */
     int64_t copies_to_host, copies_to_device; /* cudaMemcpy in forward, of more than a few numbers */
+    int64_t captured;       /* launches that a stream recorded into a graph instead of running them */
     int64_t launches_before; /* total when forward began */
     json_t *state;          /* the candidate's parameters and buffers: [{name,kind,dtype,shape}], owned */
     json_t *findings;       /* all findings of the emulator, owned array */
@@ -79,7 +81,10 @@ int job_blame_call(struct job *j, enum call_fault fault, const char *stage, cons
 /* Takes over trace, launches and findings that a reply carries. */
 void job_take_evidence(struct job *j, const json_t *head, bool init);
 void job_blame_error(struct job *j, const json_t *head, const char *stage);
+bool job_forbidden(const json_t *finding); /* legality's matter, no fault of the program: a library's call, a symbol */
 void compile_judge(struct job *j);
+/* The judge's parameter values into the candidate, as far as they can be matched; sets params. -1 only for infra. */
+int correct_parameters(struct job *j, struct err *e);
 /* Compares one reply with one draw. Fills the record's worst on the first failure. 1 = passed, 0 = failed. */
 int correct_compare(struct job *j, const struct ref_draw *d, const struct frame *got, json_t **ret_worst,
                     double *max_abs, double *max_rel, struct err *e);

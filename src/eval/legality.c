@@ -32,13 +32,13 @@ static const char *const plumbing[] = {
     "set_data", "type_as", "cpu", "cuda", "_has_compatible_shallow_copy_type", "_to_cpu", "copy", "clone_",
     "uniform_", "normal_", "random_", NULL};
 
-/* init/1. A name matches whole, or as a prefix where it ends in '*'; a leading '_' of the operator is ignored. */
+/* init/2. A name matches whole, or as a prefix where it ends in '*'; a leading '_' of the operator is ignored. */
 static const char *const init_forbidden[] = {
     "mm", "bmm", "matmul", "addmm*", "addmv*", "addbmm*", "baddbmm*", "addr*", "mv", "dot", "vdot", "inner", "outer",
     "ger", "einsum", "tensordot", "linear*", "bilinear", "trilinear", "kron", "chain_matmul", "cdist*", "matrix_power",
     "linalg_matmul", "linalg_multi_dot", "linalg_vecdot", "linalg_inv*", "linalg_solve*", "linalg_norm",
     "linalg_vector_norm", "linalg_matrix_norm", "linalg_matrix_exp", "matrix_exp", "inverse", "scaled_*", "int_mm",
-    "conv*", "convolution*", "thnn_conv*", "slow_conv*", "mkldnn_*", "cudnn_*", "miopen_*", "nnpack_*", "im2col",
+    "conv1d", "conv2d", "conv3d", "conv_*", "convolution*", "thnn_conv*", "slow_conv*", "mkldnn_*", "cudnn_*", "miopen_*", "nnpack_*", "im2col",
     "col2im", "sum*", "nansum", "mean", "nanmean", "prod*", "max", "min", "amax", "amin", "aminmax", "norm", "norm_except_dim", "var*",
     "std*", "logsumexp*", "all", "any", "argmax", "argmin", "median", "nanmedian", "mode", "quantile", "count_nonzero",
     "trace", "softmax*", "log_softmax*", "softmin", "safe_softmax", "cumsum*", "cumprod*", "cummax*", "cummin*",
@@ -57,6 +57,9 @@ static const char *const foreign[] = {
     "torchvision", "torchaudio", "torchao", "xformers", "flash_attn", "flash_attn_2_cuda", "vllm", "triton", "bitsandbytes",
     "deepspeed", "apex", "flashinfer", "tensorrt", "executorch", NULL};
 
+/* Operators that a stream recorded into a graph: they run whenever the graph does, so the phase is no excuse. */
+#define CAPTURED "captured::"
+
 static bool own_namespace(const char *op)
 {
     const char *colon = strstr(op, "::");
@@ -71,14 +74,14 @@ static bool own_namespace(const char *op)
     return true;
 }
 
-/* "aten::add_.Tensor" -> "add_"; false if the operator is not ATen's. */
-static bool base_name(const char *op, char *out, size_t n)
+/* "aten::add_.Tensor" -> "add_"; false if the operator is neither ATen's nor of the other namespace given. */
+static bool base_name(const char *op, const char *other, char *out, size_t n)
 {
     const char *colon = strstr(op, "::");
     const char *name = colon ? colon + 2 : op;
     size_t len = strcspn(name, ".");
 
-    if (colon && strncmp(op, "aten::", 6))
+    if (colon && strncmp(op, "aten::", 6) && (!other || strncmp(op, other, strlen(other))))
         return false;
     snprintf(out, n, "%.*s", (int)(len < n ? len : n - 1), name);
     return true;
@@ -98,7 +101,7 @@ bool legality_forward_ok(const char *op)
 
     if (own_namespace(op))
         return true;
-    return base_name(op, name, sizeof name) && (listed(published, name) || listed(plumbing, name));
+    return base_name(op, NULL, name, sizeof name) && (listed(published, name) || listed(plumbing, name));
 }
 
 bool legality_init_ok(const char *op)
@@ -107,7 +110,7 @@ bool legality_init_ok(const char *op)
     const char *bare = name;
     size_t n;
 
-    if (!base_name(op, name, sizeof name))
+    if (!base_name(op, "prims::", name, sizeof name)) // the same operators, as torch's decompositions spell them
         return own_namespace(op);
     while (*bare == '_')
         bare++;
@@ -179,7 +182,7 @@ int legality_find_line(const char *source, const char *op, char *ret_text, size_
     int line = -1, skip = 0;
     size_t n;
 
-    if (!base_name(op, name, sizeof name))
+    if (!base_name(op, NULL, name, sizeof name))
         return -1;
     while (*bare == '_')
         bare++;
@@ -202,18 +205,23 @@ int legality_find_line(const char *source, const char *op, char *ret_text, size_
 void legality_judge(const json_t *trace, const char *phase, const char *source, json_t *violations)
 {
     bool init = !strcmp(phase, "init"), found;
-    const char *op;
+    const char *key;
     json_t *count, *v;
     char text[160];
     int line;
 
-    json_object_foreach((json_t *)trace, op, count) {
-        if (init ? legality_init_ok(op) : legality_forward_ok(op))
+    json_object_foreach((json_t *)trace, key, count) {
+        bool captured = !strncmp(key, CAPTURED, sizeof CAPTURED - 1);
+        const char *op = captured ? key + sizeof CAPTURED - 1 : key;
+
+        if (captured && !init) // counted under its own name too
+            continue;
+        if (init && !captured ? legality_init_ok(op) : legality_forward_ok(op))
             continue;
         line = legality_find_line(source, op, text, sizeof text);
         found = line > 0;
-        v = json_pack("{s:s,s:s,s:o,s:O}", "rule", init ? "forbidden_init_op" : "forbidden_op", "phase", phase, "op",
-                      json_utf8(op, strlen(op)), "count", count);
+        v = json_pack("{s:s,s:s,s:o,s:O}", "rule", init && !captured ? "forbidden_init_op" : "forbidden_op",
+                      "phase", phase, "op", json_utf8(op, strlen(op)), "count", count);
         json_object_set_new(v, "line", found ? json_integer(line) : json_null());
         json_object_set_new(v, "text", found ? json_utf8(text, strlen(text)) : json_null());
         json_array_append_new(violations, v);

@@ -99,6 +99,17 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
     return 0;
 }
 
+static bool calls_library(const json_t *findings)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(findings, i, f)
+        if (!strcmp(json_str(f, "kind", ""), "library_call"))
+            return true;
+    return false;
+}
+
 static void note_build(struct session *s, const struct build_result *r)
 {
     s->compile_ms += r->ms;
@@ -108,6 +119,7 @@ static void note_build(struct session *s, const struct build_result *r)
     if (r->ok)
         return;
     s->builds_failed++;
+    s->builds_refused += calls_library(r->findings);
     s->build_timed_out |= r->timed_out;
     json_array_extend(s->diagnostics, r->diagnostics);
     if (!s->error)

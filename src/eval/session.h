@@ -39,6 +39,7 @@ struct session {
     double build_s;       /* wall time spent serving builds */
     double wait_s;        /* wall time spent waiting for a run or build slot */
     int builds, builds_failed, builds_cached;
+    int builds_refused;   /* failed, and what is missing is a vendor's library: legality's matter, not the compiler's */
     double compile_ms;    /* sum over requests of the time that compiling takes on a cache miss */
     bool build_timed_out;
     json_t *sources;      /* {"cuda_source": text} of the last build: findings name lines of it */

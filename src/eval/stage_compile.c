@@ -16,7 +16,8 @@ static json_t *section(const struct session *s)
                      "diagnostics", s->diagnostics, "log", s->error);
 }
 
-/* A failed build counts unless the program got by without it: then it is only on record. */
+/* A failed build counts unless the program got by without it: then it is only on record. One that only lacks a vendor's
+ * library would have been built elsewhere: stage legality names the call. */
 void compile_judge(struct job *j)
 {
     struct session *s = j->session;
@@ -25,7 +26,7 @@ void compile_judge(struct job *j)
     if (!s)
         return;
     record_set(j->rec, "compile", section(s));
-    if (s->builds_failed == 0 || j->all_passed)
+    if (s->builds_failed == s->builds_refused || j->all_passed)
         return;
     first = json_array_get(s->diagnostics, 0);
     if (s->build_timed_out)

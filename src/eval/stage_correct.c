@@ -92,7 +92,7 @@ static int send_params(struct job *j, const json_t *const *pairs, struct err *e)
     return 0;
 }
 
-static int equal_parameters(struct job *j, struct err *e)
+int correct_parameters(struct job *j, struct err *e)
 {
     const json_t *cand = j->state;
     const json_t **pairs = xcalloc(json_array_size(j->ref->state) + 1, sizeof *pairs);
@@ -414,7 +414,7 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
 {
     int ok = 1;
 
-    if (equal_parameters(j, e) < 0)
+    if (correct_parameters(j, e) < 0)
         return -1;
     for (size_t i = 0; i < j->ref->n_draws && !job_blamed(j) && ok >= 0; i++) {
         ok = run_draw(j, &j->ref->draws[i], t, e);
@@ -461,7 +461,7 @@ static int run_variants(struct job *j, struct tally *t, struct err *e)
     if (rc == 0 && j->variant && !job_blamed(j)) {
         rc = change_variant(j, 0, e);
         if (rc == 0 && j->ready && !job_blamed(j))
-            rc = equal_parameters(j, e);
+            rc = correct_parameters(j, e);
     }
     j->params = params;
     return rc;

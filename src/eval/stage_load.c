@@ -48,9 +48,24 @@ static void count_findings(struct job *j, const json_t *findings, int64_t found)
         tampered(j, "the emulator's findings");
 }
 
+/* Every reply of the harness carries all of it. */
+static bool complete(const json_t *head)
+{
+    static const char *const numbers[] = {"to_host", "to_device", "found"};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!json_is_integer(json_object_get(head, numbers[i])))
+            return false;
+    return json_is_object(json_object_get(head, "trace")) && json_is_object(json_object_get(head, "launches")) &&
+           json_is_array(json_object_get(head, "findings")) && json_is_array(json_object_get(head, "replaced"));
+}
+
 void job_take_evidence(struct job *j, const json_t *head, bool init)
 {
     const json_t *launches = json_object_get(head, "launches"), *findings = json_object_get(head, "findings");
+
+    if (!complete(head))
+        tampered(j, "the harness's replies");
 
     take_trace(j, init ? j->trace_init : j->trace_forward, json_object_get(head, "trace"));
     count_findings(j, findings, json_i64(head, "found", 0));
@@ -62,10 +77,18 @@ void job_take_evidence(struct job *j, const json_t *head, bool init)
         j->copies_to_host += json_i64(head, "to_host", 0);
         j->copies_to_device += json_i64(head, "to_device", 0);
     }
+    j->captured += json_i64(head, "captured", 0);
     if (json_array_size(json_object_get(head, "replaced")) && !json_array_size(j->replaced))
         json_array_extend(j->replaced, json_object_get(head, "replaced"));
     if (json_is_array(findings) && json_array_size(j->findings) < 64)
         json_array_extend(j->findings, (json_t *)findings);
+}
+
+bool job_forbidden(const json_t *finding)
+{
+    const char *kind = json_str(finding, "kind", "");
+
+    return !strcmp(kind, "library_call") || !strcmp(kind, "forbidden_symbol");
 }
 
 static const json_t *first_finding(const struct job *j)
@@ -74,7 +97,7 @@ static const json_t *first_finding(const struct job *j)
     size_t i;
 
     json_array_foreach(j->findings, i, f)
-        if (strcmp(json_str(f, "kind", ""), "library_call") && strcmp(json_str(f, "severity", ""), "warning"))
+        if (!job_forbidden(f) && strcmp(json_str(f, "severity", ""), "warning"))
             return f;
     return NULL;
 }
@@ -166,8 +189,8 @@ int job_reference(struct job *j, const char *params, struct err *e)
 
 int job_construct(struct job *j, const char *source, struct err *e)
 {
-    json_t *req = json_pack("{s:s,s:o?,s:O,s:I,s:s,s:s?}", "op", "load", "source",
-                            source ? json_utf8(source, strlen(source)) : NULL, "init", j->ref->init.tree, "seed",
+    json_t *req = json_pack("{s:s,s:b,s:o?,s:O,s:I,s:s,s:s?}", "op", "load",
+                            "ablation", j->ablated, "source", source ? json_utf8(source, strlen(source)) : NULL, "init", j->ref->init.tree, "seed",
                             (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "dtype", j->ref->dtype);
     struct frame f;
     enum call_fault fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);

@@ -348,12 +348,14 @@ static void test_legality_lists(void **state)
     static const char *const forbidden[] = {"aten::relu", "aten::mm", "aten::add.Tensor", "aten::mul_", "aten::sum",
                                             "aten::index", "aten::cat", "aten::softmax", "quantized::linear", "aten::where"};
     static const char *const init_fine[] = {"aten::uniform_", "aten::normal_", "aten::mul_", "aten::add", "aten::sqrt",
-                                            "aten::linalg_qr", "aten::erfinv_", "aten::cat", "aten::maximum"};
+                                            "aten::linalg_qr", "aten::erfinv_", "aten::cat", "aten::maximum", "prims::mul",
+                                            "prims::iota", "prims::convert_element_type"};
     static const char *const init_bad[] = {"aten::mm", "aten::_softmax", "aten::conv2d", "aten::_convolution", "aten::sum",
                                            "aten::cumsum", "aten::fft_rfft", "aten::_fft_c2c", "aten::addmm",
-                                           "aten::mean.dim", "aten::matmul", "aten::linear"};
+                                           "aten::mean.dim", "aten::matmul", "aten::linear", "prims::sum", "quantized::add"};
 
     (void)state;
+    assert_false(legality_forward_ok("prims::mul"));
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
         assert_true(legality_forward_ok(fine[i]));
     for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++)
@@ -362,6 +364,24 @@ static void test_legality_lists(void **state)
         assert_true(legality_init_ok(init_fine[i]));
     for (size_t i = 0; i < sizeof init_bad / sizeof *init_bad; i++)
         assert_false(legality_init_ok(init_bad[i]));
+}
+
+/* Elementwise arithmetic is free in __init__, but not if a graph records it: it then runs in forward. */
+static void test_legality_captured(void **state)
+{
+    json_t *v = json_array(), *trace = json_pack("{s:i,s:i,s:i}", "aten::mul", 1, "captured::aten::mul", 1,
+                                                 "captured::aten::copy_", 1);
+
+    (void)state;
+    legality_judge(trace, "init", "", v);
+    assert_int_equal(json_array_size(v), 1);
+    assert_string_equal(json_str(json_array_get(v, 0), "rule", ""), "forbidden_op");
+    assert_string_equal(json_str(json_array_get(v, 0), "op", ""), "aten::mul");
+    json_array_clear(v);
+    legality_judge(trace, "forward", "", v);
+    assert_int_equal(json_array_size(v), 1);
+    json_decref(trace);
+    json_decref(v);
 }
 
 static void test_legality_line(void **state)
@@ -498,7 +518,7 @@ int main(void)
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),
         cmocka_unit_test(test_tensor_put), cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_legality_lists),
-        cmocka_unit_test(test_legality_line), cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_legality_line), cmocka_unit_test(test_legality_captured), cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_feedback_is_bounded), cmocka_unit_test(test_feedback_says),
         cmocka_unit_test(test_feedback_speed),
     };

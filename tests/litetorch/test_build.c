@@ -296,6 +296,63 @@ static void symbols_are_classed(void **s)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (audit_symbol(rows[i].name) != rows[i].is)
             fail_msg("'%s' is classed %d", rows[i].name, audit_symbol(rows[i].name));
+    assert_int_equal(audit_symbol_sim("simt_shfl_xor_f32"), AUDIT_ALLOWED);
+    assert_int_equal(audit_symbol_sim("__tsan_read4"), AUDIT_ALLOWED);
+    assert_int_equal(audit_symbol_sim("simt_set_ablation"), AUDIT_FORBIDDEN);
+    assert_int_equal(audit_symbol_sim("simt_findings_json"), AUDIT_FORBIDDEN);
+    assert_int_equal(audit_symbol_sim("dlopen"), AUDIT_FORBIDDEN);
+    assert_int_equal(audit_symbol_sim("cblas_sgemm"), AUDIT_LIBRARY);
+    assert_int_equal(audit_symbol("simt_run"), AUDIT_FORBIDDEN);
+}
+
+static void expect_finding(const struct build_result *r, const char *kind, const char *name)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(r->findings, i, f)
+        if (!strcmp(json_str(f, "kind", ""), kind) && !strcmp(json_str(f, "name", ""), name))
+            return;
+    fail_msg("no %s '%s' among the findings; log: %s", kind, name, r->log);
+}
+
+/* One source that refers to all of them: builds are slow. */
+static void sim_names_what_a_library_refers_to(void **s)
+{
+    struct build_result r = build(request(
+        RELU "#include <dlfcn.h>\n#include <sys/mman.h>\n"
+             "extern \"C\" void simt_set_ablation(int);\n"
+             "extern \"C\" int cudaEventQueryTime(float *ms) { *ms = 0; return 0; }\n"
+             "void *way_out(void *p) { mprotect(p, 1, 7); simt_set_ablation(0); return dlopen(\"libm.so\", 2); }\n"));
+
+    assert_true(r.ok);
+    expect_finding(&r, "forbidden_symbol", "dlopen");
+    expect_finding(&r, "forbidden_symbol", "mprotect");
+    expect_finding(&r, "forbidden_symbol", "simt_set_ablation");
+    expect_finding(&r, "forbidden_symbol", "cudaEventQueryTime");
+    assert_int_equal(json_array_size(r.findings), 4);
+    build_result_free(&r);
+    r = build(request(RELU));
+    assert_int_equal(json_array_size(r.findings), 0);
+    build_result_free(&r);
+}
+
+static void logs_name_missing_libraries(void **s)
+{
+    static const char log[] =
+        "part1.o: in function `f':\ncuda_source:3: undefined reference to `cufftExecC2C'\n"
+        "cuda_source:4: undefined reference to `at::conv2d(at::Tensor const&)'\n"
+        "cuda_source:5: undefined reference to `relu(at::Tensor)'\n"
+        "cuda_source:6:10: fatal error: cusparse.h: No such file or directory\n"
+        "cuda_source:7:10: fatal error: mine.h: No such file or directory\nfatal error: cut off";
+    json_t *f = json_array();
+
+    build_audit_log(log, f);
+    assert_int_equal(json_array_size(f), 3);
+    assert_string_equal(json_str(json_array_get(f, 0), "name", ""), "cufftExecC2C");
+    assert_string_equal(json_str(json_array_get(f, 1), "name", ""), "at::conv2d");
+    assert_string_equal(json_str(json_array_get(f, 2), "name", ""), "cusparse.h");
+    json_decref(f);
 }
 
 static void no_name(const char *name, void *ctx)
@@ -396,8 +453,12 @@ static void cuda_names_what_a_library_refers_to(void **s)
     r = build_cuda(request(RELU "#include <dlfcn.h>\nvoid *way_out() { return dlopen(\"libcublas.so\", 2); }\n"));
     assert_true(r.ok);
     assert_int_equal(json_array_size(r.findings), 1);
-    assert_string_equal(json_str(json_array_get(r.findings, 0), "name", ""), "dlopen");
-    assert_string_equal(json_str(json_array_get(r.findings, 0), "kind", ""), "forbidden_symbol");
+    expect_finding(&r, "forbidden_symbol", "dlopen");
+    build_result_free(&r);
+    r = build_cuda(request(RELU "extern \"C\" cudaError_t __real_cudaMemcpy(void *, const void *, size_t, int);\n"
+                                "int around(void *p) { return __real_cudaMemcpy(p, p, 1, 4); }\n"));
+    assert_int_equal(json_array_size(r.findings), 1);
+    expect_finding(&r, "forbidden_symbol", "__real_cudaMemcpy");
     build_result_free(&r);
     r = build_cuda(request(RELU "extern \"C\" int cufftExecC2C(int, void *, void *, int);\n"
                                 "int other() { return cufftExecC2C(0, 0, 0, 0); }\n"));
@@ -498,6 +559,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(logs_of_garbage),
         cmocka_unit_test(nvcc_errors_have_line_and_source),
         cmocka_unit_test(symbols_are_classed),
+        cmocka_unit_test(sim_names_what_a_library_refers_to),
+        cmocka_unit_test(logs_name_missing_libraries),
         cmocka_unit_test(audit_of_damaged_files),
         cmocka_unit_test(cuda_builds_and_names_dropped_flags),
         cmocka_unit_test(cuda_errors_have_a_line),
