@@ -722,7 +722,7 @@ static int build_locked(const struct build_request *r, const struct build_opts *
     if (!o->no_cache && cache_get(dir, ret))
         return 0;
     buf_init(&work, 8192);
-    buf_addf(&work, "%s.%d", dir, (int)getpid());
+    buf_addf(&work, "%s.work", dir); /* ours while we hold the lock: what is there was left by a builder that was killed */
     dir_remove(work.p, NULL);
     job.dir = work.p;
     rc = compile_routes(&job, ret, e);

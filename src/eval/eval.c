@@ -121,15 +121,33 @@ static int secret_make(const char *path, struct err *e)
     return rc;
 }
 
+/* $MUSACODER_SECRET, taken out of our environment's memory: /proc/PID/environ shows it to whoever may look, an unjailed
+ * candidate for one. "" if it was not set. Later calls get what the first one found. */
+static const char *secret_taken(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char kept[65];
+    char *env;
+
+    pthread_mutex_lock(&lock);
+    if ((env = getenv("MUSACODER_SECRET")) && *env) {
+        snprintf(kept, sizeof kept, "%.64s", env);
+        explicit_bzero(env, strlen(env));
+        unsetenv("MUSACODER_SECRET");
+    }
+    pthread_mutex_unlock(&lock);
+    return kept;
+}
+
 static int secret_load(struct eval *ev, struct err *e)
 {
-    const char *env = getenv("MUSACODER_SECRET");
+    const char *env = secret_taken();
     char *path = path_cache("judge-secret"), *folder = path_cache("");
     struct buf b;
     int rc = 0;
 
     buf_init(&b, 128);
-    if (env && *env)
+    if (*env)
         buf_adds(&b, env);
     else if (dir_make(folder, e) < 0 || (!file_exists(path) && secret_make(path, e) < 0) || file_read(path, &b, e) < 0)
         rc = -1;

@@ -55,7 +55,7 @@ static int run_stage(struct job *j, const struct stage *s, struct err *e)
 
 static json_t *environment(const struct job *j)
 {
-    const json_t *info = forkserver_info(j->server->fs);
+    const json_t *info = j->server->info;
 
     json_t *env = json_pack("{s:s,s:s,s:s,s:O?,s:I,s:I,s:i,s:f,s:f,s:s}", "compiler", j->server->compiler, "torch",
                      json_str(info, "torch", "?"), "python", json_str(info, "python", "?"), "jail",

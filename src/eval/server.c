@@ -88,7 +88,7 @@ static void binary_hash(char ret[65])
 static int make_toolchain(struct eval *ev, struct server *sv, struct err *e)
 {
     struct build_opts o = {.target = sv->backend->target, .arch = sv->arch, .no_jail = ev->config.no_jail};
-    const json_t *info = forkserver_info(sv->fs);
+    const json_t *info = sv->info = json_incref(forkserver_info(sv->fs));
     char exe[65];
 
     if (build_prepare(&o, e) < 0 || !(sv->compiler = build_toolchain_id(&o, e)))
@@ -151,6 +151,7 @@ static int start_forks(struct eval *ev, struct server *sv, struct err *e)
 static void server_close(struct server *sv)
 {
     forkserver_stop(sv->fs);
+    json_decref(sv->info);
     if (sv->started) {
         sem_destroy(&sv->run_slots);
         sem_destroy(&sv->begin_slots);
@@ -191,6 +192,7 @@ int server_get(struct eval *ev, const struct backend *b, struct server **ret, st
     pthread_mutex_lock(&ev->server_lock);
     if (!sv->started) {
         sv->backend = b;
+        sv->lock = &ev->server_lock;
         if ((rc = server_start(ev, sv, e)) < 0)
             server_close(sv);
     }
@@ -205,7 +207,7 @@ int server_revive(struct eval *ev, struct server *sv, struct err *e)
     int rc = 0;
 
     pthread_mutex_lock(&ev->server_lock);
-    if (!forkserver_alive(sv->fs)) {
+    if (!sv->fs || !forkserver_alive(sv->fs)) {
         log_warn("the fork server died; starting another");
         baseline_list_stop(ev);
         forkserver_stop(sv->fs);
@@ -258,14 +260,30 @@ static int await_begun(struct child *c, struct err *e)
     return err_set(e, ERR_ENV, "a process on the GPU did not start: %s", *why ? why : "no answer");
 }
 
+/* The one that runs now: another thread may replace it meanwhile. NULL if it could not be started again. */
+static struct forkserver *current_forks(struct server *sv)
+{
+    struct forkserver *fs;
+
+    pthread_mutex_lock(sv->lock);
+    fs = sv->fs ? forkserver_hold(sv->fs) : NULL;
+    pthread_mutex_unlock(sv->lock);
+    return fs;
+}
+
 int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e)
 {
-    struct child_spec spec = {.role = c->role, .jail = c->jail, .args = spawn_args(sv, c)};
+    struct child_spec spec = {.role = c->role, .jail = c->jail};
+    struct forkserver *fs = current_forks(sv);
     struct child *child;
     int rc;
 
+    if (!fs)
+        return err_set(e, ERR_ENV, "the Python fork server could not be started again");
+    spec.args = spawn_args(sv, c);
     spec.jail.devices = (const char *const *)sv->devices;
-    rc = forkserver_spawn(sv->fs, &spec, &child, e);
+    rc = forkserver_spawn(fs, &spec, &child, e);
+    forkserver_drop(fs);
     json_decref(spec.args);
     if (rc < 0)
         return -1;

@@ -4,6 +4,7 @@
 #define MC_EVAL_SERVER_H
 
 #include <jansson.h>
+#include <pthread.h>
 #include <semaphore.h>
 
 #include "eval/backend.h"
@@ -14,7 +15,9 @@ struct eval;
 struct server {
     const struct backend *backend;
     bool started;
-    struct forkserver *fs;
+    struct forkserver *fs; /* under lock: server_revive replaces it */
+    pthread_mutex_t *lock; /* struct eval's server_lock */
+    json_t *info;          /* forkserver_info of the first one */
     char *toolchain;      /* everything outside task, candidate and options that a verdict depends on */
     char *compiler;       /* build_toolchain_id */
     char runner_sha[65];  /* of runner/ and the device package */

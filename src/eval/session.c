@@ -219,8 +219,11 @@ enum call_fault session_fault(struct session *s, enum frame_fault f, struct err 
     case FRAME_BROKEN: break;
     case FRAME_STOPPED: return CALL_INFRA;
     }
-    if (!s->ended && child_wait(s->child, now_s() + 10, &s->end, e) < 0)
+    if (!s->ended && child_wait(s->child, now_s() + 10, &s->end, e) < 0) {
+        if (stop_requested() || !forkserver_alive(s->child->fs))
+            return CALL_INFRA; /* it went down with the server: nobody knows how it would have ended */
         return CALL_FORGED; /* it closed the channel but lives on */
+    }
     s->ended = true;
     return CALL_DIED;
 }

@@ -269,7 +269,7 @@ static int measure_job(struct perf *p, struct err *e)
         return -1;
     d = device_info(j->ev->timer);
     snprintf(machine, sizeof machine, "%s %s torch %s", d->name, d->driver_version,
-             json_str(forkserver_info(j->server->fs), "torch", "?"));
+             json_str(j->server->info, "torch", "?"));
     p->place = (struct baseline_place){.role = j->server->backend->baseline, .device = j->server->backend->place,
                                        .machine = machine, .tf32 = strcmp(j->opt->protocol, "strict") != 0};
     session_rest(j->session); /* it holds its share of the device, and we want all of it */

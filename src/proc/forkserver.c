@@ -50,7 +50,7 @@ struct forkserver {
     bool no_jail, dead, stop, reading;
     json_t *info;
     char **ro; /* what every child may read; NULL-terminated */
-    int next_id;
+    int next_id, refs; /* refs: whoever called start, hold or spawn and has not stopped, dropped or freed; under lock */
     struct entry *entries;
     pthread_t reader;
     pthread_mutex_t lock, send_lock;
@@ -299,6 +299,7 @@ int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, s
         return err_set(e, ERR_ENV, "no jail for foreign code: %s; or accept the risk with --jail none", jail_probe()->missing);
     fs = xcalloc(1, sizeof *fs);
     fs->fd = -1;
+    fs->refs = 1;
     fs->no_jail = s->no_jail;
     fs->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     fs->log = memfd_create("forkserver", MFD_CLOEXEC);
@@ -335,26 +336,8 @@ static void entry_free(struct entry *x)
     free(x);
 }
 
-void forkserver_stop(struct forkserver *fs)
+static void forkserver_free(struct forkserver *fs)
 {
-    if (!fs)
-        return;
-    if (fs->reading) {
-        pthread_mutex_lock(&fs->lock);
-        fs->stop = true;
-        pthread_mutex_unlock(&fs->lock);
-        wake_reader(fs);
-        pthread_join(fs->reader, NULL);
-    }
-    if (fs->fd >= 0)
-        close(fs->fd); /* it sees the end, kills its children and leaves */
-    if (fs->pid > 0) {
-        for (int i = 0; i < 200 && waitpid(fs->pid, NULL, WNOHANG) == 0; i++) {
-            if (i == 150)
-                kill(fs->pid, SIGKILL);
-            nanosleep(&(struct timespec){0, 10000000}, NULL);
-        }
-    }
     while (fs->entries) {
         struct entry *x = fs->entries;
         fs->entries = x->next;
@@ -372,6 +355,55 @@ void forkserver_stop(struct forkserver *fs)
     pthread_mutex_destroy(&fs->send_lock);
     pthread_cond_destroy(&fs->changed);
     free(fs);
+}
+
+struct forkserver *forkserver_hold(struct forkserver *fs)
+{
+    pthread_mutex_lock(&fs->lock);
+    fs->refs++;
+    pthread_mutex_unlock(&fs->lock);
+    return fs;
+}
+
+void forkserver_drop(struct forkserver *fs)
+{
+    int left;
+
+    pthread_mutex_lock(&fs->lock);
+    left = --fs->refs;
+    pthread_mutex_unlock(&fs->lock);
+    if (left == 0)
+        forkserver_free(fs);
+}
+
+void forkserver_stop(struct forkserver *fs)
+{
+    if (!fs)
+        return;
+    pthread_mutex_lock(&fs->lock);
+    fs->stop = true;
+    pthread_mutex_unlock(&fs->lock);
+    if (fs->reading) {
+        wake_reader(fs);
+        pthread_join(fs->reader, NULL);
+    }
+    pthread_mutex_lock(&fs->lock);
+    fs->dead = true; /* who waits for a child hears it now */
+    pthread_cond_broadcast(&fs->changed);
+    pthread_mutex_unlock(&fs->lock);
+    pthread_mutex_lock(&fs->send_lock);
+    if (fs->fd >= 0)
+        close(fs->fd); /* it sees the end, kills its children and leaves */
+    fs->fd = -1;
+    pthread_mutex_unlock(&fs->send_lock);
+    if (fs->pid > 0) {
+        for (int i = 0; i < 200 && waitpid(fs->pid, NULL, WNOHANG) == 0; i++) {
+            if (i == 150)
+                kill(fs->pid, SIGKILL);
+            nanosleep(&(struct timespec){0, 10000000}, NULL);
+        }
+    }
+    forkserver_drop(fs);
 }
 
 bool forkserver_alive(struct forkserver *fs)
@@ -424,7 +456,8 @@ static int send_request(struct forkserver *fs, const json_t *head, const int *fd
     int rc;
 
     pthread_mutex_lock(&fs->send_lock);
-    rc = frame_send_fds(fs->fd, head, fds, n, now_s() + SEND_S, e);
+    rc = fs->fd < 0 ? err_set(e, ERR_ENV, "the Python fork server was stopped")
+                    : frame_send_fds(fs->fd, head, fds, n, now_s() + SEND_S, e);
     pthread_mutex_unlock(&fs->send_lock);
     return rc;
 }
@@ -514,7 +547,7 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
         return -1;
     }
     c = xcalloc(1, sizeof *c);
-    *c = (struct child){.fd = sv[0], .pid = pid, .id = x->id, .spawn_s = now_s() - start, .fs = fs};
+    *c = (struct child){.fd = sv[0], .pid = pid, .id = x->id, .spawn_s = now_s() - start, .fs = forkserver_hold(fs)};
     *ret = c;
     return 0;
 }
@@ -589,5 +622,6 @@ void child_free(struct child *c)
     if (c->fd >= 0)
         close(c->fd);
     entry_remove(c->fs, c->id);
+    forkserver_drop(c->fs);
     free(c);
 }

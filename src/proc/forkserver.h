@@ -29,7 +29,11 @@ struct forkserver_spec {
 
 /* Starts the server and waits until torch is imported (seconds). Fails if the jail is not strong enough. */
 int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, struct err *e);
-void forkserver_stop(struct forkserver *fs); /* kills all children; NULL is fine */
+/* Kills all children; NULL is fine. Children that were spawned stay valid (they have ended) until child_free. */
+void forkserver_stop(struct forkserver *fs);
+/* For threads that spawn while another may stop it: hold before the spawn, drop after it. */
+struct forkserver *forkserver_hold(struct forkserver *fs);
+void forkserver_drop(struct forkserver *fs);
 bool forkserver_alive(struct forkserver *fs);
 json_t *forkserver_info(struct forkserver *fs); /* borrowed: {"python","torch","numpy","device","jail":[...],"import_s"} */
 
@@ -57,8 +61,8 @@ struct child_end {
 };
 
 int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct child **ret, struct err *e);
-/* 0 when the child has ended; -1 if it is still there at the deadline (now_s() value, 0 = for ever). May be called
- * again; ret (may be NULL) is filled once. */
+/* 0 when the child has ended; -1 if it is still there at the deadline (now_s() value, 0 = for ever), or if the server died and
+ * nobody knows (forkserver_alive tells). May be called again; ret (may be NULL) is filled once. */
 int child_wait(struct child *c, double deadline, struct child_end *ret, struct err *e);
 void child_kill(struct child *c); /* the whole jail; returns at once, child_wait tells */
 void child_free(struct child *c); /* kills if still running, and forgets it; NULL is fine */

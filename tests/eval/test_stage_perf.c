@@ -47,6 +47,8 @@ static int start(void **state)
         print_message("%s\n", e.msg);
         return -1;
     }
+    sv->lock = &ev.server_lock;
+    sv->info = forkserver_info(sv->fs);
     return 0;
 }
 
