@@ -8,13 +8,16 @@ Requests and replies, in frames; every reply has "op":
   load    {"source","init":tree,"seed","mode","dtype"} -> ready {"state":[{name,kind,dtype,shape}],...} | error {"phase",..}
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
   params  {"values":[{"name","value":tree}]}    -> ok
-  run     {"inputs":tree,"ablation":bool,"same_memory":bool} -> result {"output":tree,"changed":[i],"aliases":[i],...} | error
+  areas   {"inputs":spec,"outputs":spec} and two descriptors -> ok | refused {"message"}      shared memory, area.py
+  run     {"inputs":tree,"ablation":bool,"same_memory":bool,"area":bool} -> result {"output":tree,"changed":[i],"aliases":[i],...}
+          | error. area: values lie in the shared memory, outputs go there, and inputs as they are after the call go back
   put     {"inputs":tree,"fresh":[leaf]}        -> ok       timing.py says what put, arm, time and reveal are
   arm     {"slots"}                             -> ok
   time    {"n"}                                 -> timed {evidence} | error
   reveal  {"slot"}                              -> result {"output":tree,"on_host":[i]}
 In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
 """
+import contextlib
 import importlib
 import linecache
 import os
@@ -24,6 +27,7 @@ import types
 
 import torch
 
+import area
 import frame
 import integrity
 import timing
@@ -32,7 +36,9 @@ import values
 FILE = "candidate.py"
 DEVICE = os.environ.get("MUSACODER_DEVICE") or "sim"
 device = importlib.import_module(DEVICE)  # runner/sim or runner/cuda: one interface
-_Tensor, _Parameter, _Module = torch.Tensor, torch.nn.Parameter, torch.nn.Module
+_Tensor, _Parameter, _Module, _copy = torch.Tensor, torch.nn.Parameter, torch.nn.Module, torch.Tensor.copy_
+# What the harness itself does on a real device is no operator of the candidate's.
+quiet = device.trace.pause if getattr(device, "TIMED_ON", None) else contextlib.nullcontext
 
 
 class Session:
@@ -42,6 +48,7 @@ class Session:
         self.copies = (0, 0)  # counted by the device so far: to the host, to the device
         self.source, self.module, self.cls, self.model = "", None, None, None
         self.given = None  # the last call's inputs
+        self.room = {}     # "inputs", "outputs": areas
         self.seal = None   # what the harness rests on, as it was before foreign code ran
         place = getattr(device, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
         self.timer = timing.Timer(place, device.to_device, device.from_device, check_exact) if place else None
@@ -131,36 +138,44 @@ class Session:
 
     # run ----------------------------------------------------------------------------------------------------------
 
+    def areas(self, req, fds):
+        """Takes the descriptors. What was mapped before is given up."""
+        for old in self.room.values():
+            old.close()
+        self.room = {}
+        try:
+            self.room = {name: area.open_area(fd, req[name], device) for name, fd in zip(("inputs", "outputs"), fds, strict=True)}
+        except Exception as e:  # this machine's, never the candidate's: it has nothing to say here
+            return {"op": "refused", "message": f"{type(e).__name__}: {e}"[:300]}, []
+        return {"op": "ok"}, []
+
     def inputs(self, req, blob):
         """New tensors, or new contents in the last call's tensors: same objects, same addresses, same versions, so that
         nothing but the contents tells two calls apart."""
-        host, old = values.decode(req["inputs"], blob), self.given
-        if req.get("same_memory") and old is not None and same_layout(old, host):
-            if all(map(refill, values.leaves(old), values.leaves(host))):
-                return old
-        self.given = values.map_tensors(host, device.to_device)
+        with quiet():
+            new, old = values.decode(req["inputs"], self.room["inputs"].blob if req.get("area") else blob), self.given
+            if req.get("same_memory") and old is not None and same_layout(old, new):
+                if all(map(refill, values.leaves(old), values.leaves(new))):
+                    return old
+            self.given = values.map_tensors(new, placed)
         return self.given
 
     def run(self, req, blob):
+        kept = InArea(self.room) if req.get("area") else InFrame()
         given = self.inputs(req, blob)
-        before = packer_for()
-        before.tree(given)
+        kept.before(given)
         device.set_ablation(bool(req.get("ablation")))
-        packer = packer_for()
         try:
             with torch.no_grad():
                 out = self.model(*given)
             check_exact(out)
             device.finish()
-            tree = packer.tree(out)
+            tree = kept.output(out)
         except BaseException as e:
             return self.error("forward", e)
-        after = packer_for()
-        after.tree(given)
-        changed = [i for i, (a, b) in enumerate(zip(before.parts, after.parts)) if a != b]
-        head = {"op": "result", "output": tree, "changed": changed, "aliases": aliases(out, given),
+        head = {"op": "result", "output": tree, "changed": kept.changed(given), "aliases": aliases(out, given),
                 "on_host": [i for i, t in enumerate(values.leaves(out)) if not t.is_cuda]}
-        return dict(self.evidence(), **head), packer.parts
+        return dict(self.evidence(), **head), kept.parts
 
     # time ---------------------------------------------------------------------------------------------------------
 
@@ -202,15 +217,64 @@ class Session:
         return found
 
 
-def packer_for():
-    return values.Packer(device.from_device, getattr(device, "raw_bytes", None))
+def packer_for(kind=values.Packer):
+    return kind(device.from_device, getattr(device, "raw_bytes", None))
 
 
-def refill(t, host):
+class InFrame:
+    """One call's values as bytes of the frames."""
+
+    def __init__(self):
+        self.parts = []
+
+    def before(self, given):
+        self.old = packer_for()
+        self.old.tree(given)
+
+    def output(self, out):
+        p = packer_for()
+        tree = p.tree(out)
+        self.parts = p.parts
+        return tree
+
+    def changed(self, given):
+        new = packer_for()
+        new.tree(given)
+        return [i for i, (a, b) in enumerate(zip(self.old.parts, new.parts)) if a != b]
+
+
+class InArea:
+    """One call's values in shared memory: the judge poisons it before, and looks at it when the reply is there."""
+
+    def __init__(self, room):
+        self.room, self.parts = room, []
+
+    def before(self, given):
+        self.given = packer_for(values.Collector)
+        self.given.tree(given)
+
+    def output(self, out):
+        p = packer_for(values.Collector)
+        tree = p.tree(out)
+        p.write(self.room["outputs"])
+        return tree
+
+    def changed(self, given):
+        """The judge compares; what it cannot compare is said here."""
+        astray = self.given.write(self.room["inputs"])
+        self.room["inputs"].settle()
+        return astray
+
+
+def placed(t):
+    return t if t.is_cuda else device.to_device(t)
+
+
+def refill(t, new):
     """New contents in place; the version stays as it is."""
     if hasattr(device, "refill"):
-        return device.refill(t, host)
-    _Tensor.copy_(t.data, device.to_device(host))  # .data has a version counter of its own
+        return device.refill(t, new)
+    _copy(t.data, new)  # .data has a version counter of its own
     return True
 
 
@@ -260,8 +324,8 @@ def serve(sock, args):
     steps = {"load": s.load, "params": s.params, "run": s.run, "put": s.put, "arm": s.arm, "time": s.time, "reveal": s.reveal}
     while True:
         try:
-            req, blob = frame.recv(sock)
+            req, blob, fds = frame.recv_fds(sock)
         except frame.Closed:
             return
-        head, parts = steps[req["op"]](req, blob)
+        head, parts = s.areas(req, fds) if req["op"] == "areas" else steps[req["op"]](req, blob)
         frame.send(sock, head, parts)

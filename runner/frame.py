@@ -91,7 +91,10 @@ def recv(sock, max_head=MAX_HEAD, max_blob=MAX_BLOB, timeout=None):
 def recv_fds(sock, max_fds=MAX_FDS):
     """As recv, for frames that carry file descriptors: -> (header, blob, [fd])."""
     fds = array.array("i")
-    data, anc, _, _ = sock.recvmsg(PREFIX.size, socket.CMSG_SPACE(max_fds * fds.itemsize), socket.MSG_CMSG_CLOEXEC)
+    try:
+        data, anc, _, _ = sock.recvmsg(PREFIX.size, socket.CMSG_SPACE(max_fds * fds.itemsize), socket.MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:
+        data = b""
     if not data:
         raise Closed("closed")
     for level, kind, payload in anc:

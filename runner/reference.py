@@ -5,10 +5,17 @@ Request {"op":"task","source","name","protocol":"strict"|"kernelbench","params":
 "max_elements"} and, from a sidecar (src/task/sidecar.h), "variant":{"sizes","dtype","layout"} and "regimes":[..]; reply
 {"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is {"tree","at","nbytes"}: a value tree
 whose tensors' offsets count from blob[at].
+
+With "area":true draws do not come with the reply but one at a time, through memory that the judge shares (area.py):
+    next                     -> {"ok":true,"draw":{..},"size":bytes}, or, after the last, {"ok":true,"end":true, ...as above}
+    again {"regime","trial"} -> the same draw once more
+    fill  {"area":spec|null} -> {"ok":true}: the last draw's values lie in the area (null: the one of the fill before);
+                                sections' "at" count from its start
 """
 import contextlib
 import copy
 import hashlib
+import importlib
 import linecache
 import math
 import random
@@ -16,6 +23,7 @@ import types
 
 import torch
 
+import area
 import defects
 import frame
 import sizes
@@ -26,10 +34,15 @@ REGIMES = ("normal", "uniform", "signed", "large", "structured")
 KERNELBENCH_SEED = 42
 PLACE = torch.device("cpu")  # where inputs are drawn and Model runs: serve's "place". Models are constructed on the CPU
 NUDGED = 8  # elements
+KEPT_BYTES = 1 << 30  # device memory that torch may keep between two draws
 
 
 class Refused(Exception):
     """The task cannot be judged; the message says why and what to do."""
+
+
+class NoMemory(Exception):
+    """The device's memory does not suffice now: nobody's fault."""
 
 
 class TooLarge(Refused):
@@ -397,6 +410,8 @@ class Task:
         self.model = self.model.to(PLACE)
         self.mode = "train"
         self.parts, self.size, self.defects = [], 0, None
+        self.everything = True  # kernelbench: all tensors are cast, see cast
+        self.items, self.room = [], 0  # with areas: [(at, Collector)] of the last draw, and its bytes
 
     def check_size(self, what, tensors):
         n = max([t.numel() for t in tensors] + [0])
@@ -404,15 +419,35 @@ class Task:
             raise TooLarge(f"{what} has {n} elements, the limit is {self.limit}; make the task smaller with "
                           f"'musacoder shrink TASK --max-elements N', or raise --max-elements")
 
-    def section(self, tree):
-        p = values.Packer(None if PLACE.type == "cpu" else torch.Tensor.cpu)
+    @staticmethod
+    def packed(p, tree, at):
         try:
-            out = {"tree": p.tree(tree), "at": self.size, "nbytes": p.size}
+            return {"tree": p.tree(tree), "at": at, "nbytes": p.size}
         except values.NotSendable as e:
             raise Refused(f"the task uses {e}, which cannot be handed to a candidate") from e
+
+    def section(self, tree):
+        p = values.Packer(None if PLACE.type == "cpu" else torch.Tensor.cpu)
+        out = self.packed(p, tree, self.size)
         self.parts += p.parts
         self.size += p.size
         return out
+
+    def draw_section(self, tree):
+        """Of a draw: with areas nothing is copied yet."""
+        if not self.req.get("area"):
+            return self.section(tree)
+        p = values.Collector()
+        out = self.packed(p, tree, self.room)
+        self.items.append((self.room, p))
+        self.room += p.size
+        return out
+
+    def fill(self, place):
+        for at, p in self.items:
+            p.write(place, at)
+        place.settle()
+        self.items = []
 
     def settle_mode(self, inputs):
         """Dropout and friends make train mode random: then both sides are put into eval mode."""
@@ -437,7 +472,7 @@ class Task:
                 raise Skip("the oracle is not finite")
             if not shapes_agree(eager, oracle):
                 raise Skip("the oracle has another shape")
-        except Skip:
+        except (Skip, torch.OutOfMemoryError):
             raise
         except Exception as e:
             if regime in REGIMES:
@@ -446,6 +481,18 @@ class Task:
         return eager, oracle, moved, given
 
     def draw(self, regime, trial):
+        """A device that is full for a moment must not cost a regime."""
+        try:
+            return self.drawn(regime, trial)
+        except torch.OutOfMemoryError:
+            pass
+        torch.cuda.empty_cache()  # here: the exception's frames held tensors
+        try:
+            return self.drawn(regime, trial)
+        except torch.OutOfMemoryError as e:
+            raise NoMemory(one_line(e)) from e
+
+    def drawn(self, regime, trial):
         seed = derive(self.seed, regime, trial, "noise")
         inputs = draw_inputs(self.task, regime, trial, self.seed, self.variant.form)
         self.check_size("an input", values.leaves(inputs))
@@ -456,61 +503,74 @@ class Task:
         mutates = [i for i, (a, b) in enumerate(zip(values.leaves(inputs), values.leaves(given))) if not same(a, b)]
         stores = {t.untyped_storage().data_ptr() for t in values.leaves(given)}
         aliases = [i for i, t in enumerate(values.leaves(eager)) if t.numel() and t.untyped_storage().data_ptr() in stores]
-        return {"regime": regime, "trial": trial, "inputs": self.section(inputs), "eager": self.section(eager),
-                "oracle": self.section(oracle), "noise": noise, "mutates": mutates, "aliases": aliases}
+        self.items, self.room = [], 0
+        head = {"regime": regime, "trial": trial, "inputs": self.draw_section(inputs), "eager": self.draw_section(eager)}
+        head["oracle"] = head["eager"] if oracle is eager and self.req.get("area") else self.draw_section(oracle)
+        return dict(head, noise=noise, mutates=mutates, aliases=aliases)
 
-    def strict(self):
-        draws, skipped, first = [], {}, True
+    def strict_draws(self, skipped):
+        """Yields draws; fills skipped."""
+        first, n = True, 0
         for regime in self.regimes:
             for trial in range(self.req["trials"]):
                 try:
                     if first:
                         self.settle_mode(draw_inputs(self.task, "task", 0, self.seed, self.variant.form))
                         first = False
-                    draws.append(self.draw(regime, trial))
-                except (Skip, Refused) as e:
-                    if isinstance(e, Refused):
-                        raise
+                    draw = self.draw(regime, trial)
+                except Skip as e:
                     skipped[regime] = str(e)
                     break
+                except (Refused, NoMemory):
+                    raise
                 except Exception as e:
                     if first:
                         raise
                     skipped[regime] = "the reference raises " + one_line(e)
                     break
-        if not draws:
-            draws = [self.draw("task", t) for t in range(self.req["trials"])]
-        return draws, skipped
+                n += 1
+                yield draw
+        if n == 0:
+            for trial in range(self.req["trials"]):
+                yield self.draw("task", trial)
+
+    def strict(self):
+        skipped = {}
+        return list(self.strict_draws(skipped)), skipped
 
     def cast(self, inputs, everything):
         """KernelBench casts every tensor to the run's precision. Where the reference cannot take that (class indices),
         integers are kept."""
         return values.map_tensors(inputs, lambda t: t.float() if everything or t.is_floating_point() else t)
 
-    def kernelbench(self):
-        draws, everything = [], True
-        self.model = self.model.to(torch.float32)
+    def kernelbench_draw(self, trial):
         torch.manual_seed(KERNELBENCH_SEED)
-        seeds = [int(torch.randint(0, 2**32 - 1, (1,))) for _ in range(self.req["trials"])]
-        for trial, s in enumerate(seeds):
-            raw = task_draw(self.task, s, torch.device("cpu"))
-            self.check_size("an input", values.leaves(raw))
-            inputs = self.cast(raw, everything)
-            try:
-                eager, given = run(self.model, inputs, s)
-            except Exception:
-                if not everything:
-                    raise
-                everything = False
-                inputs = self.cast(raw, False)
-                eager, given = run(self.model, inputs, s)
-            self.check_size("an output", values.leaves(eager))
-            noise = [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]}
-                     for t in values.leaves(eager)]
-            draws.append(self.record("kernelbench", trial, inputs, eager, eager, noise, given))
-            if trial == 0:
-                self.defects = defects.known(self, raw, inputs, eager, everything)
-        return draws, {}
+        s = [int(torch.randint(0, 2**32 - 1, (1,))) for _ in range(trial + 1)][trial]
+        raw = task_draw(self.task, s, torch.device("cpu"))
+        self.check_size("an input", values.leaves(raw))
+        inputs = self.cast(raw, self.everything)
+        try:
+            eager, given = run(self.model, inputs, s)
+        except Exception:
+            if not self.everything:
+                raise
+            self.everything = False
+            inputs = self.cast(raw, False)
+            eager, given = run(self.model, inputs, s)
+        self.check_size("an output", values.leaves(eager))
+        noise = [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]} for t in values.leaves(eager)]
+        draw = self.record("kernelbench", trial, inputs, eager, eager, noise, given)
+        if trial == 0:
+            self.defects = self.defects or defects.known(self, raw, inputs, eager, self.everything)
+        return draw
+
+    def kernelbench_draws(self, skipped):
+        self.model = self.model.to(torch.float32)
+        for trial in range(self.req["trials"]):
+            yield self.kernelbench_draw(trial)
+
+    def kernelbench(self):
+        return list(self.kernelbench_draws({})), {}
 
     def run(self, model, inputs, seed=0):
         return run(model, inputs, seed)[0]
@@ -526,6 +586,12 @@ class Task:
 
     def answer(self):
         draws, skipped = self.kernelbench() if self.req["protocol"] == "kernelbench" else self.strict()
+        return self.rest(draws, skipped)
+
+    def again(self, regime, trial):
+        return self.kernelbench_draw(trial) if self.req["protocol"] == "kernelbench" else self.draw(regime, trial)
+
+    def rest(self, draws, skipped):
         kinds, state = self.state_section()
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
                 "init_seed": self.init_seed, "state": kinds, "state_values": state, "torch": torch.__version__,
@@ -553,21 +619,63 @@ def policy():
     return {"tf32": {"matmul": torch.backends.cuda.matmul.allow_tf32, "cudnn": torch.backends.cudnn.allow_tf32}}
 
 
+class Server:
+    """One task after the other; the last one stays for next, again and fill."""
+
+    def __init__(self, sock, device):
+        self.sock, self.device = sock, device
+        self.task, self.draws, self.skipped, self.area, self.source = None, None, {}, None, ""
+
+    def op_task(self, req, fds):
+        self.task = self.draws = None
+        self.source, t = req["source"], Task(req)
+        if not req.get("area"):
+            return dict(t.answer(), **policy()), t.parts
+        self.task, self.skipped = t, {}
+        self.draws = t.kernelbench_draws({}) if req["protocol"] == "kernelbench" else t.strict_draws(self.skipped)
+        return {"ok": True}, []
+
+    def op_next(self, req, fds):
+        draw = next(self.draws, None)
+        if draw is None:
+            return dict(self.task.rest([], self.skipped), end=True, **policy()), self.task.parts
+        return {"ok": True, "draw": draw, "size": self.task.room}, []
+
+    def op_again(self, req, fds):
+        draw = self.task.again(req["regime"], req["trial"])
+        return {"ok": True, "draw": draw, "size": self.task.room}, []
+
+    def op_fill(self, req, fds):
+        if req["area"]:
+            if self.area:
+                self.area.close()
+            self.area = area.open_area(fds[0], req["area"], self.device)
+        self.task.fill(self.area)
+        if PLACE.type == "cuda" and torch.cuda.memory_reserved() > KEPT_BYTES:
+            torch.cuda.empty_cache()
+        return {"ok": True}, []
+
+    def answer(self, req, fds):
+        try:
+            return getattr(self, "op_" + req["op"])(req, fds)
+        except Refused as e:
+            return {"ok": False, "type": "refused", "message": str(e), "line": None, "text": ""}, []
+        except (NoMemory, torch.OutOfMemoryError) as e:
+            return {"ok": False, "type": "memory", "message": one_line(e), "line": None, "text": ""}, []
+        except Exception as e:
+            return dict(values.describe_error(e, FILE, self.source), ok=False), []
+
+
 def serve(sock, args):
     """args: {"place": "cuda"} runs on the GPU; the device's own part of args is in runner/cuda."""
     global PLACE
     torch.set_num_threads(1)
     PLACE = torch.device((args or {}).get("place") or "cpu")
+    s = Server(sock, importlib.import_module(PLACE.type) if PLACE.type != "cpu" else None)
     while True:
         try:
-            req, _ = frame.recv(sock)
+            req, _, fds = frame.recv_fds(sock)
         except frame.Closed:
             return
-        try:
-            t = Task(req)
-            head, parts = dict(t.answer(), **policy()), t.parts
-        except Refused as e:
-            head, parts = {"ok": False, "type": "refused", "message": str(e), "line": None, "text": ""}, []
-        except Exception as e:
-            head, parts = dict(values.describe_error(e, FILE, req["source"]), ok=False), []
+        head, parts = s.answer(req, fds)
         frame.send(sock, scrub(head), parts)

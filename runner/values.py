@@ -14,6 +14,8 @@ import torch
 _contiguous, _reshape, _view, _detach = (torch.Tensor.contiguous, torch.Tensor.reshape, torch.Tensor.view,
                                          torch.Tensor.detach)
 _numpy, _resolve_conj, _resolve_neg = torch.Tensor.numpy, torch.Tensor.resolve_conj, torch.Tensor.resolve_neg
+_numel, _itemsize, _narrow = torch.Tensor.numel, torch.Tensor.element_size, torch.Tensor.narrow
+ALIGN = 64  # of every tensor in a section
 
 
 class NotSendable(TypeError):
@@ -50,7 +52,7 @@ class Packer:
         raw = self.elements(t)
         desc = {"t": "tensor", "dtype": str(t.dtype)[6:], "shape": list(t.shape), "strides": list(t.stride()),
                 "offset": self.size, "nbytes": len(raw)}
-        pad = -len(raw) % 64
+        pad = -len(raw) % ALIGN
         self.parts.append(raw + b"\0" * pad)
         self.size += len(raw) + pad
         return desc
@@ -82,6 +84,34 @@ class Packer:
         raise NotSendable(f"a value of type {type(v).__name__}")
 
 
+class Collector(Packer):
+    """Lays a section out as Packer does, and remembers the tensors: their elements go to an area (area.py) later."""
+
+    def __init__(self, fetch=None, raw=None):
+        super().__init__(fetch, raw)
+        self.items = []  # (offset, tensor, dtype, shape)
+
+    def tensor(self, t):
+        n = _numel(t) * _itemsize(t)
+        desc = {"t": "tensor", "dtype": str(t.dtype)[6:], "shape": list(t.shape), "strides": list(t.stride()),
+                "offset": self.size, "nbytes": n}
+        self.items.append((self.size, t, t.dtype, t.shape))
+        self.size += n + -n % ALIGN
+        return desc
+
+    def write(self, area, base=0):
+        """Into area, counted from byte base; what does not fit is left out. -> indices of tensors that are not any more
+        what they were."""
+        astray = []
+        for k, (at, t, dtype, shape) in enumerate(self.items):
+            n = _numel(t) * _itemsize(t)
+            if t.dtype != dtype or t.shape != shape:
+                astray.append(k)
+            elif n and base + at + n <= area.size:
+                area.write(base + at, t, self)
+        return astray
+
+
 def _laid_out(flat, shape, strides):
     """A tensor of this layout with the values of flat; also for layouts that overlap (expand)."""
     extent = 1 + sum((s - 1) * st for s, st in zip(shape, strides)) if all(shape) else 0
@@ -97,7 +127,10 @@ def _laid_out(flat, shape, strides):
 def decode_tensor(d, blob):
     lo, n = d["offset"], d["nbytes"]
     dtype = getattr(torch, d["dtype"])
-    flat = torch.frombuffer(bytearray(blob[lo:lo + n]), dtype=dtype) if n else torch.empty(0, dtype=dtype)
+    if isinstance(blob, torch.Tensor):  # an area on a device
+        flat = _view(_narrow(blob, 0, lo, n), dtype)
+    else:
+        flat = torch.frombuffer(bytearray(blob[lo:lo + n]), dtype=dtype) if n else torch.empty(0, dtype=dtype)
     return _laid_out(flat, d["shape"], d["strides"])
 
 

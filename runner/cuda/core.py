@@ -69,7 +69,7 @@ def begin(args=None):
     "tf32": bool or None = torch's defaults}."""
     import torch
 
-    from . import errors, numbers
+    from . import area, errors, numbers
     args = args or {}
     if args.get("poison", True):
         _lib.lt_cuda_limit(int(args.get("memory") or 0))
@@ -82,6 +82,7 @@ def begin(args=None):
         torch.zeros(64, device="cuda").add_(1).sum().item()
     except Exception as e:
         raise native.DeviceError(f"the GPU does not answer: {errors.first_line(e)}") from e
+    area.bind()
     set_tf32(args.get("tf32"))
     if not args.get("poison", True) and args.get("memory"):
         torch.cuda.set_per_process_memory_fraction(min(1.0, args["memory"] / torch.cuda.get_device_properties(0).total_memory))

@@ -14,6 +14,7 @@ struct backend {
     const char *device;       /* runner/ package of the fork server and its children: $MUSACODER_DEVICE */
     const char *candidate, *reference, *baseline; /* roles of runner/main.py; baseline only where timed */
     const char *clock;        /* where timed: the judge's own device (device.h) */
+    const char *values;       /* device.h's name of the device whose memory judge and children share (desk.h); NULL: frames */
     const char *place;        /* where timed: torch's name of the device */
     const char *target;       /* build_opts.target */
     bool timed;               /* speed is measured: stage performance, and the reward's speed term */

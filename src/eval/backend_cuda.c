@@ -93,6 +93,7 @@ const struct backend backend_cuda = {
     .reference = "reference_cuda",
     .baseline = "baseline_cuda",
     .clock = "cuda",
+    .values = "cuda",
     .place = "cuda:0",
     .target = "cuda",
     .timed = true,

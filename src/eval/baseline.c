@@ -76,12 +76,18 @@ const struct ref_draw *baseline_base(const struct reference *r)
     return &r->draws[0];
 }
 
-static int put(struct baseline *b, const struct reference *r, struct err *e)
+static int put(struct baseline *b, struct reference *r, struct err *e)
 {
-    const struct ref_draw *base = baseline_base(r);
+    struct section host;
     struct frame f;
+    char *own;
+    int rc;
 
-    if (ask(b, json_pack("{s:s,s:O}", "op", "put", "inputs", base->inputs.tree), &base->inputs, START_S, &f, NULL, e) < 0)
+    if (reference_inputs(r, baseline_base(r), &host, &own, e) < 0)
+        return -1;
+    rc = ask(b, json_pack("{s:s,s:O}", "op", "put", "inputs", host.tree), &host, START_S, &f, NULL, e);
+    free(own);
+    if (rc < 0)
         return -1;
     b->fresh = json_incref(json_object_get(f.head, "fresh"));
     b->facts = json_incref(json_object_get(f.head, "facts"));

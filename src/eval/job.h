@@ -7,6 +7,7 @@
 
 #include "eval/baseline.h"
 #include "eval/eval.h"
+#include "eval/exec.h"
 #include "eval/identity.h"
 #include "eval/reference.h"
 #include "eval/server.h"
@@ -18,6 +19,7 @@ struct eval {
     struct eval_config config;
     struct server servers[BACKENDS];
     struct identity identities[BACKENDS]; /* of servers, started or not */
+    struct desk desks[BACKENDS]; /* the judge's device, for values */
     struct store *store;
     struct flight *flights;      /* candidates that are being judged right now (eval.c) */
     pthread_cond_t landed;       /* one of them is not any more */
@@ -43,6 +45,8 @@ struct job {
     char *code;             /* NUL-terminated copy of the extracted program */
     struct reference *ref;  /* held; NULL before stage load */
     struct session *session; /* NULL before stage load */
+    struct exec_room room;  /* areas that the session's process has */
+    struct desk *desk;      /* of room; NULL: none */
     double reference_s;     /* wall time until the expected values were there */
     const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
     int variant;            /* of the task's sidecar that the candidate is constructed for; 0: the task as written */

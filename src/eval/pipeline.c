@@ -70,6 +70,7 @@ static json_t *environment(const struct job *j)
 
 static void job_end(struct job *j)
 {
+    exec_free(j); /* while the session has its share of the device */
     session_close(j->session);
     reference_release(j->ev, j->ref);
     free(j->code);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -25,17 +26,47 @@ int ref_section_parse(const struct frame *f, const json_t *s, struct section *re
 
     if (at < 0 || n < 0 || (uint64_t)at > f->n_blob || (uint64_t)n > f->n_blob - (uint64_t)at || !json_object_get(s, "tree"))
         return err_set(e, ERR_BUG, "the reference side sent a broken section");
-    *ret = (struct section){json_object_get(s, "tree"), f->blob + at, (size_t)n};
+    *ret = (struct section){json_object_get(s, "tree"), f->blob + at, (size_t)n, NULL, 0};
     return 0;
 }
 
-int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e)
+/* As ref_section_parse, of a section on the desk: inside a draw of 'size' bytes at mem. */
+static int desk_section(const json_t *s, const struct device_buf *mem, size_t size, struct section *ret, struct err *e)
+{
+    int64_t at = json_i64(s, "at", -1), n = json_i64(s, "nbytes", -1);
+
+    if (at < 0 || n < 0 || (uint64_t)at > size || (uint64_t)n > size - (uint64_t)at || !json_object_get(s, "tree"))
+        return err_set(e, ERR_BUG, "the reference side sent a broken section");
+    *ret = (struct section){json_object_get(s, "tree"), NULL, (size_t)n, mem, (size_t)at};
+    return 0;
+}
+
+static void draw_facts(const json_t *d, struct ref_draw *ret)
 {
     ret->regime = json_str(d, "regime", "?");
     ret->trial = (int)json_i64(d, "trial", 0);
     ret->noise = json_object_get(d, "noise");
     ret->mutates = json_object_get(d, "mutates");
     ret->aliases = json_object_get(d, "aliases");
+}
+
+/* d: {"draw","size"} of runner/reference.py; ret owns what it needs of it. */
+static int desk_draw(json_t *d, struct ref_draw *ret, struct err *e)
+{
+    const json_t *x = json_object_get(d, "draw");
+
+    *ret = (struct ref_draw){.head = json_incref(d), .mem = xcalloc(1, sizeof *ret->mem), .size = (size_t)json_i64(d, "size", 0)};
+    draw_facts(x, ret);
+    if (desk_section(json_object_get(x, "inputs"), ret->mem, ret->size, &ret->inputs, e) < 0 ||
+        desk_section(json_object_get(x, "eager"), ret->mem, ret->size, &ret->eager, e) < 0)
+        return -1;
+    return desk_section(json_object_get(x, "oracle"), ret->mem, ret->size, &ret->oracle, e);
+}
+
+int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e)
+{
+    *ret = (struct ref_draw){.regime = NULL};
+    draw_facts(d, ret);
     if (ref_section_parse(f, json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
         ref_section_parse(f, json_object_get(d, "eager"), &ret->eager, e) < 0)
         return -1;
@@ -57,9 +88,10 @@ struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const ch
     return tolerance_strict(dtype, &n);
 }
 
-static int reference_parse(struct reference *r, struct err *e)
+/* All but the draws. */
+static int parse_rest(struct reference *r, struct err *e)
 {
-    const json_t *h = r->f.head, *draws = json_object_get(h, "draws");
+    const json_t *h = r->f.head;
 
     r->state = json_object_get(h, "state");
     r->skipped = json_object_get(h, "skipped");
@@ -68,22 +100,54 @@ static int reference_parse(struct reference *r, struct err *e)
     r->tf32 = json_object_get(h, "tf32");
     r->mode = json_str(h, "mode", "train");
     r->init_seed = json_i64(h, "init_seed", 0);
-    r->n_draws = json_array_size(draws);
-    r->draws = xcalloc(r->n_draws + 1, sizeof *r->draws);
     if (r->n_draws == 0)
         return err_set(e, ERR_BUG, "the reference side sent no draws");
-    for (size_t i = 0; i < r->n_draws; i++)
-        if (ref_draw_parse(&r->f, json_array_get(draws, i), &r->draws[i], e) < 0)
-            return -1;
     if (ref_section_parse(&r->f, json_object_get(h, "init"), &r->init, e) < 0)
         return -1;
     return ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e);
 }
 
+static int reference_parse(struct reference *r, struct err *e)
+{
+    const json_t *draws = json_object_get(r->f.head, "draws");
+
+    r->n_draws = json_array_size(draws);
+    r->draws = xcalloc(r->n_draws + 1, sizeof *r->draws);
+    for (size_t i = 0; i < r->n_draws; i++)
+        if (ref_draw_parse(&r->f, json_array_get(draws, i), &r->draws[i], e) < 0)
+            return -1;
+    return parse_rest(r, e);
+}
+
+/* The process that makes draws, if it is still there. Under r->lock, or with the last user gone. */
+static void end_child(struct reference *r)
+{
+    struct child_end end = {0};
+
+    if (!r->child)
+        return;
+    child_kill(r->child);
+    if (child_wait(r->child, now_s() + 5, &end, NULL) == 0) {
+        if (r->failed && end.output.n)
+            log_debug("reference side printed: %.2000s", end.output.p);
+        buf_free(&end.output);
+    }
+    child_free(r->child);
+    r->child = NULL;
+    desk_free(r->desk, &r->area);
+}
+
 static void reference_free(struct reference *r)
 {
+    end_child(r);
+    for (size_t i = 0; r->desk && i < r->n_draws; i++) {
+        desk_free(r->desk, r->draws[i].mem);
+        free(r->draws[i].mem);
+        json_decref(r->draws[i].head);
+    }
     frame_free(&r->f);
     free(r->draws);
+    pthread_mutex_destroy(&r->lock);
     free(r);
 }
 
@@ -163,6 +227,9 @@ static int task_error(const struct want *w, const json_t *head, struct err *e)
 {
     int64_t line = json_i64(head, "line", -1);
 
+    if (!strcmp(json_str(head, "type", ""), "memory"))
+        return err_set(e, ERR_ENV, "%s: the reference does not find room on the device: %.400s", w->title,
+                       json_str(head, "message", ""));
     if (!strcmp(json_str(head, "type", ""), "refused"))
         return err_set(e, ERR_INPUT, "%s: %.700s", w->title, json_str(head, "message", ""));
     if (line > 0)
@@ -186,16 +253,15 @@ static json_t *reference_request(const struct want *w)
     return req;
 }
 
-static int reference_ask(struct child *c, const struct want *w, struct frame *ret, struct err *e)
+/* One request (reference taken) and its answer; fds: descriptors that ride along, or NULL. */
+static int ask(struct child *c, const struct want *w, json_t *req, const int *fd, double deadline, struct frame *ret, struct err *e)
 {
-    json_t *req = reference_request(w);
-    double deadline = now_s() + REFERENCE_TIMEOUT_S;
     enum frame_fault fault = FRAME_OK;
     int rc;
 
     if (!req)
         return err_set(e, ERR_INPUT, "%s is not UTF-8 text", w->title);
-    rc = frame_send(c->fd, req, NULL, 0, deadline, &fault, e);
+    rc = fd ? frame_send_fds(c->fd, req, fd, 1, deadline, e) : frame_send(c->fd, req, NULL, 0, deadline, &fault, e);
     if (rc == 0)
         rc = frame_recv(c->fd, 0, 0, deadline, ret, &fault, e);
     json_decref(req);
@@ -211,17 +277,23 @@ static int reference_ask(struct child *c, const struct want *w, struct frame *re
     return rc;
 }
 
-static int reference_make(const struct want *w, struct frame *ret, struct err *e)
+static int start_child(const struct want *w, struct child **ret, struct err *e)
 {
     struct server_child spec = {.role = w->sv->backend->reference, .published = !strcmp(w->o->protocol, "kernelbench"),
                                 .jail = {.memory_bytes = w->sv->backend->reference_memory_bytes}};
+
+    return server_spawn(w->sv, &spec, ret, e);
+}
+
+static int reference_make(const struct want *w, struct frame *ret, struct err *e)
+{
     struct child *c;
     struct child_end end = {0};
     int rc;
 
-    if (server_spawn(w->sv, &spec, &c, e) < 0)
+    if (start_child(w, &c, e) < 0)
         return -1;
-    rc = reference_ask(c, w, ret, e);
+    rc = ask(c, w, reference_request(w), NULL, now_s() + REFERENCE_TIMEOUT_S, ret, e);
     child_kill(c);
     if (child_wait(c, now_s() + 5, &end, NULL) == 0) {
         if (rc < 0 && end.output.n)
@@ -257,7 +329,7 @@ static int reference_find(const char *key, const struct want *w, struct frame *r
 
 /* ---- in memory ---- */
 
-static void reference_key(const struct want *w, char ret[65])
+static void reference_key(const struct want *w, bool on_desk, char ret[65])
 {
     const struct eval_options *o = w->o;
     struct sha256 h;
@@ -271,6 +343,7 @@ static void reference_key(const struct want *w, char ret[65])
     sha256_adds(&h, numbers);
     sha256_adds(&h, w->sv->runner_sha);
     sha256_adds(&h, w->sv->device);
+    sha256_adds(&h, on_desk ? "desk" : "frames");
     sha256_end(&h, ret);
 }
 
@@ -290,31 +363,286 @@ static struct reference *list_find(struct reference_list *l, const char *key)
     return NULL;
 }
 
-/* Under the lock: r joins the list; what falls out at the end is freed when nobody uses it. */
-static void list_add(struct reference_list *l, struct reference *r)
+/* Under the lock: r joins the list. What falls out at the end is returned if nobody uses it: the caller frees it. */
+static struct reference *list_add(struct reference_list *l, struct reference *r)
 {
     struct reference *last = l->items[REFERENCE_LIST - 1];
 
     memmove(&l->items[1], &l->items[0], (REFERENCE_LIST - 1) * sizeof *l->items);
     l->items[0] = r;
     r->listed = true;
-    if (last) {
+    if (last)
         last->listed = false;
-        if (last->users == 0)
-            reference_free(last);
-    }
+    return last && last->users == 0 ? last : NULL;
 }
 
-int reference_get(struct eval *ev, struct server *sv, const struct task *t, const struct eval_options *o,
-                  const char *params, int variant, struct reference **ret, struct err *e)
+/* Under the lock: r leaves the list. */
+static void list_drop(struct reference_list *l, struct reference *r)
 {
-    struct want w = {sv, t, o, params, variant, reference_seed(ev, o->seed), ""};
-    struct reference *r, *other;
+    int i = 0;
+
+    while (i < REFERENCE_LIST && l->items[i] != r)
+        i++;
+    if (i == REFERENCE_LIST)
+        return;
+    memmove(&l->items[i], &l->items[i + 1], (size_t)(REFERENCE_LIST - 1 - i) * sizeof *l->items);
+    l->items[REFERENCE_LIST - 1] = NULL;
+    r->listed = false;
+}
+
+/* ---- on the desk ---- */
+
+/* Gives up the reference on this desk that nobody has used for longest. False: there is none. */
+static bool give_up_one(struct eval *ev, struct desk *k)
+{
+    struct reference *r = NULL;
+
+    pthread_mutex_lock(&ev->lock);
+    for (int i = REFERENCE_LIST - 1; i >= 0 && !r; i--)
+        if (ev->refs.items[i] && ev->refs.items[i]->desk == k && ev->refs.items[i]->users == 0)
+            r = ev->refs.items[i];
+    if (r)
+        list_drop(&ev->refs, r);
+    pthread_mutex_unlock(&ev->lock);
+    if (r)
+        reference_free(r);
+    return r != NULL;
+}
+
+/* Room for one more master copy; false: over the budget, or the device is full. */
+static bool room_for(struct eval *ev, struct desk *k, size_t n, struct device_buf *ret)
+{
+    while (k->held + n > k->budget)
+        if (!give_up_one(ev, k))
+            return false;
+    while (desk_alloc(k, n, DEVICE_PLAIN, ret, NULL) < 0)
+        if (!give_up_one(ev, k))
+            return false;
+    return true;
+}
+
+/* The values of the draw that the process has just made come into 'to', through the shared area. */
+static int fill(struct reference *r, const struct want *w, struct device_buf *to, size_t n, double deadline, struct err *e)
+{
+    struct frame f;
+    int fd = -1, rc;
+
+    if (desk_area(r->desk, n, &r->area, &fd, e) < 0)
+        return -1;
+    rc = ask(r->child, w, json_pack("{s:s,s:o}", "op", "fill", "area", fd >= 0 ? desk_spec(&r->area) : json_null()),
+             fd >= 0 ? &fd : NULL, deadline, &f, e);
+    if (fd >= 0)
+        close(fd);
+    if (rc < 0)
+        return -1;
+    frame_free(&f);
+    return desk_copy(r->desk, to, &r->area, 0, n, e);
+}
+
+static int add_draw(struct eval *ev, struct reference *r, const struct want *w, struct frame *f, double deadline, struct err *e)
+{
+    struct ref_draw *d;
+
+    r->draws = xrealloc(r->draws, (r->n_draws + 1) * sizeof *r->draws);
+    d = &r->draws[r->n_draws++];
+    if (desk_draw(f->head, d, e) < 0)
+        return -1;
+    d->kept = room_for(ev, r->desk, d->size, d->mem);
+    return d->kept ? fill(r, w, d->mem, d->size, deadline, e) : 0;
+}
+
+static int make_draws(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+{
+    double deadline = now_s() + REFERENCE_TIMEOUT_S;
+    json_t *req = reference_request(w);
+    struct frame f;
+    bool all = true, end = false;
+    int rc;
+
+    if (req)
+        json_object_set_new(req, "area", json_true());
+    if (ask(r->child, w, req, NULL, deadline, &f, e) < 0)
+        return -1;
+    frame_free(&f);
+    while (!end) {
+        if (ask(r->child, w, json_pack("{s:s}", "op", "next"), NULL, deadline, &f, e) < 0)
+            return -1;
+        if ((end = json_flag(f.head, "end", false))) {
+            r->f = f;
+        } else {
+            rc = add_draw(ev, r, w, &f, deadline, e);
+            frame_free(&f);
+            if (rc < 0)
+                return -1;
+            all = all && r->draws[r->n_draws - 1].kept;
+        }
+    }
+    if (all) /* nothing will have to be made again */
+        end_child(r);
+    return parse_rest(r, e);
+}
+
+static int again(struct reference *r, struct ref_draw *d, struct err *e)
+{
+    struct want w = {.title = "the task"};
+    double deadline = now_s() + REFERENCE_TIMEOUT_S;
+    struct frame f;
+    int rc;
+
+    if (!r->child)
+        return err_set(e, ERR_ENV, "the reference's process is gone");
+    if (ask(r->child, &w, json_pack("{s:s,s:s,s:i}", "op", "again", "regime", d->regime, "trial", d->trial), NULL, deadline, &f, e) < 0)
+        return -1;
+    rc = (size_t)json_i64(f.head, "size", -1) == d->size ? 0 : err_set(e, ERR_ENV, "the reference's draw is another one now");
+    frame_free(&f);
+    if (rc < 0 || desk_alloc(r->desk, d->size, DEVICE_PLAIN, d->mem, e) < 0)
+        return -1;
+    if (fill(r, &w, d->mem, d->size, deadline, e) == 0)
+        return 0;
+    desk_free(r->desk, d->mem);
+    return -1;
+}
+
+int reference_hold(struct reference *r, const struct ref_draw *given, struct err *e)
+{
+    struct ref_draw *d = &r->draws[given - r->draws];
+    int rc = 0;
+
+    if (!r->desk || d->kept)
+        return 0;
+    pthread_mutex_lock(&r->lock);
+    if (!d->mem->dev && (rc = again(r, d, e)) < 0)
+        r->failed = true;
+    if (rc < 0 && e && e->kind == ERR_INPUT) /* it has been made before: no longer the task's fault */
+        e->kind = ERR_ENV;
+    d->holders += rc == 0;
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+void reference_let_go(struct reference *r, const struct ref_draw *given)
+{
+    struct ref_draw *d = &r->draws[given - r->draws];
+
+    if (!r->desk || d->kept)
+        return;
+    pthread_mutex_lock(&r->lock);
+    if (--d->holders == 0)
+        desk_free(r->desk, d->mem);
+    pthread_mutex_unlock(&r->lock);
+}
+
+int reference_inputs(struct reference *r, const struct ref_draw *d, struct section *ret, char **ret_own, struct err *e)
+{
+    char *own;
+    int rc;
+
+    *ret = d->inputs;
+    *ret_own = NULL;
+    if (!d->inputs.mem)
+        return 0;
+    if (reference_hold(r, d, e) < 0)
+        return -1;
+    own = xmalloc(d->inputs.n + 1);
+    rc = desk_fetch(r->desk, d->inputs.mem, d->inputs.at, own, d->inputs.n, e);
+    reference_let_go(r, d);
+    if (rc < 0) {
+        free(own);
+        return -1;
+    }
+    *ret = (struct section){d->inputs.tree, own, d->inputs.n, NULL, 0};
+    *ret_own = own;
+    return 0;
+}
+
+/* Under r->lock: makes it, unless somebody has, or has failed to. */
+static int make_once(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+{
+    struct err why = ERR_INIT;
+
+    if (!r->made && !r->failed) {
+        if (start_child(w, &r->child, &why) == 0 && make_draws(ev, r, w, &why) == 0) {
+            r->made = true;
+        } else {
+            r->why = why;
+            r->failed = true;
+            end_child(r);
+        }
+    }
+    if (r->failed && e)
+        *e = r->why;
+    return r->failed ? -1 : 0;
+}
+
+static struct reference *join_or_add(struct eval *ev, struct desk *k, const char *key, struct reference **ret_old)
+{
+    struct reference *r;
+
+    *ret_old = NULL;
+    pthread_mutex_lock(&ev->lock);
+    r = list_find(&ev->refs, key);
+    if (r && r->failed && r->made) { /* its process is gone and draws were lost with it */
+        list_drop(&ev->refs, r);
+        r->users--;
+        *ret_old = r->users == 0 ? r : NULL;
+        r = NULL;
+    }
+    if (!r) {
+        struct reference *last;
+
+        r = xcalloc(1, sizeof *r);
+        pthread_mutex_init(&r->lock, NULL);
+        r->desk = k;
+        r->users = 1;
+        memcpy(r->key, key, sizeof r->key);
+        last = list_add(&ev->refs, r);
+        *ret_old = *ret_old ? *ret_old : last;
+    }
+    pthread_mutex_unlock(&ev->lock);
+    return r;
+}
+
+/* The share is taken before r->lock: who has the lock never waits for somebody who is alone. */
+static int get_on_desk(struct eval *ev, struct desk *k, const struct want *w, struct reference **ret, struct err *e)
+{
+    struct reference *r, *old;
+    struct hold share = {0};
+    char key[65];
+    int rc;
+
+    if (w->sv->backend->timed && hold_take(w->sv->uuid, false, &share, e) < 0)
+        return -1;
+    if (!desk_open(k, w->sv->backend)) {
+        hold_drop(&share);
+        return 1;
+    }
+    reference_key(w, true, key);
+    r = join_or_add(ev, k, key, &old);
+    if (old)
+        reference_free(old);
+    pthread_mutex_lock(&r->lock);
+    rc = make_once(ev, r, w, e);
+    pthread_mutex_unlock(&r->lock);
+    hold_drop(&share);
+    if (rc < 0) {
+        pthread_mutex_lock(&ev->lock);
+        list_drop(&ev->refs, r);
+        pthread_mutex_unlock(&ev->lock);
+        reference_release(ev, r);
+        return -1;
+    }
+    *ret = r;
+    return 0;
+}
+
+/* ---- in frames ---- */
+
+static int get_in_frames(struct eval *ev, const struct want *w, struct reference **ret, struct err *e)
+{
+    struct reference *r, *other, *old = NULL;
     char key[65];
 
-    snprintf(w.title, sizeof w.title, variant ? "task '%.60s', variant '%s'" : "task '%.60s'", t->name,
-             task_variant_name(t, variant));
-    reference_key(&w, key);
+    reference_key(w, false, key);
     pthread_mutex_lock(&ev->lock);
     r = list_find(&ev->refs, key);
     pthread_mutex_unlock(&ev->lock);
@@ -323,34 +651,72 @@ int reference_get(struct eval *ev, struct server *sv, const struct task *t, cons
         return 0;
     }
     r = xcalloc(1, sizeof *r);
+    pthread_mutex_init(&r->lock, NULL);
     r->users = 1;
     memcpy(r->key, key, sizeof key);
-    if (reference_find(key, &w, &r->f, e) < 0) {
-        free(r);
-        return -1;
-    }
-    if (reference_parse(r, e) < 0) {
+    if (reference_find(key, w, &r->f, e) < 0 || reference_parse(r, e) < 0) {
         reference_free(r);
         return -1;
     }
     pthread_mutex_lock(&ev->lock);
     if ((other = list_find(&ev->refs, key)))
-        reference_free(r), r = other;
+        old = r, r = other;
     else
-        list_add(&ev->refs, r);
+        old = list_add(&ev->refs, r);
     pthread_mutex_unlock(&ev->lock);
+    if (old)
+        reference_free(old);
     *ret = r;
     return 0;
 }
 
+int reference_get(struct eval *ev, struct server *sv, const struct task *t, const struct eval_options *o,
+                  const char *params, int variant, struct reference **ret, struct err *e)
+{
+    struct want w = {sv, t, o, params, variant, reference_seed(ev, o->seed), ""};
+    int at = backend_index(sv->backend), rc = 1;
+
+    snprintf(w.title, sizeof w.title, variant ? "task '%.60s', variant '%s'" : "task '%.60s'", t->name,
+             task_variant_name(t, variant));
+    if (at >= 0)
+        rc = get_on_desk(ev, &ev->desks[at], &w, ret, e);
+    return rc == 1 ? get_in_frames(ev, &w, ret, e) : rc;
+}
+
 void reference_release(struct eval *ev, struct reference *r)
 {
+    bool last;
+
     if (!r)
         return;
     pthread_mutex_lock(&ev->lock);
-    if (--r->users == 0 && !r->listed)
-        reference_free(r);
+    last = --r->users == 0 && !r->listed;
     pthread_mutex_unlock(&ev->lock);
+    if (last)
+        reference_free(r);
+}
+
+void reference_list_stop(struct eval *ev)
+{
+    struct reference *r;
+
+    for (int i = 0; i < REFERENCE_LIST; i++) {
+        pthread_mutex_lock(&ev->lock);
+        r = ev->refs.items[i];
+        if (r)
+            r->users++;
+        pthread_mutex_unlock(&ev->lock);
+        if (!r || !r->desk) {
+            reference_release(ev, r);
+            continue;
+        }
+        pthread_mutex_lock(&r->lock);
+        if (r->child)
+            r->failed = true;
+        end_child(r);
+        pthread_mutex_unlock(&r->lock);
+        reference_release(ev, r);
+    }
 }
 
 void reference_list_free(struct eval *ev)

@@ -1,12 +1,16 @@
 /* reference.h - expected values of a task: made once by the reference side (runner/reference.py), then shared by all
- * candidates through memory and a content-addressed file under path_cache("reference"), which no candidate can see. */
+ * candidates. Where judge and children share a device's memory (desk.h) they are master copies there, as many as the desk's
+ * budget holds; the others are made again when they are asked for, by the reference's process, which is kept for that. Else
+ * they are bytes, in memory and in a content-addressed file under path_cache("reference"), which no candidate can see. */
 #ifndef MC_EVAL_REFERENCE_H
 #define MC_EVAL_REFERENCE_H
 
 #include <pthread.h>
 
+#include "eval/desk.h"
 #include "eval/tensor.h"
 #include "eval/tolerance.h"
+#include "proc/forkserver.h"
 #include "proc/frame.h"
 #include "task/task.h"
 
@@ -16,8 +20,10 @@ struct server;
 
 struct section { /* a value tree and its bytes */
     const json_t *tree;
-    const char *bytes;
+    const char *bytes;            /* NULL: they lie on the desk, */
     size_t n;
+    const struct device_buf *mem; /* in this buffer (filled while the draw is held), from byte 'at' on */
+    size_t at;
 };
 
 struct ref_draw {
@@ -26,6 +32,12 @@ struct ref_draw {
     struct section inputs, eager, oracle;
     const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
     const json_t *mutates, *aliases; /* inputs that the reference itself changes; outputs that share their memory */
+    /* On the desk: */
+    json_t *head;            /* owned; what the rest points into */
+    struct device_buf *mem;  /* owned; the master copy, zeroed: not there now */
+    size_t size;             /* of all sections together */
+    bool kept;               /* within the budget: stays until the reference goes */
+    int holders;
 };
 
 struct reference {
@@ -43,6 +55,13 @@ struct reference {
     int64_t init_seed;
     struct ref_draw *draws;
     size_t n_draws;
+    /* On the desk; lock: making draws, the process, holders. Who takes it has a share of the device already. */
+    struct desk *desk; /* NULL: values are bytes of f.blob */
+    pthread_mutex_t lock;
+    bool made, failed;
+    struct err why;       /* of a failure */
+    struct child *child;  /* NULL: all draws are kept, or it is gone */
+    struct device_buf area; /* shared with child */
 };
 
 #define REFERENCE_LIST 16
@@ -64,5 +83,14 @@ struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const ch
 int64_t reference_seed(const struct eval *ev, int64_t seed);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);
+/* Ends the processes of all references: before the fork server that they are children of goes. */
+void reference_list_stop(struct eval *ev);
+
+/* The values of draw d of r are there until reference_let_go, which every hold needs. ERR_ENV: they cannot be made again. The
+ * caller has a share of the device, where it has a clock. */
+int reference_hold(struct reference *r, const struct ref_draw *d, struct err *e);
+void reference_let_go(struct reference *r, const struct ref_draw *d);
+/* A draw's inputs as bytes, wherever they lie: *ret points into *ret_own (free it; may be NULL) or into r. */
+int reference_inputs(struct reference *r, const struct ref_draw *d, struct section *ret, char **ret_own, struct err *e);
 
 #endif

@@ -248,10 +248,10 @@ static enum call_fault recv_timed(struct session *s, struct frame *ret, struct e
     return rc < 0 ? session_fault(s, f, e) : CALL_OK;
 }
 
-enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
-                             struct err *e)
+/* Serves builds until the reply to what was sent is there. */
+static enum call_fault await_reply(struct session *s, struct frame *ret, struct err *e)
 {
-    enum call_fault fault = send_timed(s, head, blob, n_blob, e);
+    enum call_fault fault = CALL_OK;
     struct frame f = {0};
     json_t *reply;
 
@@ -268,6 +268,21 @@ enum call_fault session_call(struct session *s, const json_t *head, const char *
         json_decref(reply);
     }
     return fault;
+}
+
+enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
+                             struct err *e)
+{
+    enum call_fault fault = send_timed(s, head, blob, n_blob, e);
+
+    return fault == CALL_OK ? await_reply(s, ret, e) : fault;
+}
+
+enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret, struct err *e)
+{
+    if (frame_send_fds(s->child->fd, head, fds, n, now_s() + s->opt->timeout_s - s->used_s, e) < 0)
+        return session_fault(s, stop_requested() ? FRAME_STOPPED : FRAME_CLOSED, e);
+    return await_reply(s, ret, e);
 }
 
 void session_close(struct session *s)

@@ -55,6 +55,8 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
 /* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e);
+/* As session_call, with descriptors instead of a blob; the caller keeps its own. */
+enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret, struct err *e);
 /* What a broken frame means, for who speaks with the child itself (measure.h): fills end after a death. */
 enum call_fault session_fault(struct session *s, enum frame_fault f, struct err *e);
 /* Line 'line' of the source that findings call 'file', without its indentation; false if there is none. */

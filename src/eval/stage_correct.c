@@ -6,7 +6,8 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "eval/compare.h"
+#include "eval/compare_device.h"
+#include "eval/compare_parts.h"
 #include "eval/job.h"
 #include "eval/record.h"
 
@@ -188,34 +189,59 @@ static int compare_scalar(const json_t *want, const json_t *got, struct comparis
     return ok;
 }
 
+/* As tensor_parse; where the section lies on the desk, *view too (and no data). node may come from a hostile process. */
+static int place_leaf(const json_t *node, const struct section *s, const struct device_buf *mem, struct tensor *t,
+                      struct device_view *view, struct err *e)
+{
+    if (tensor_parse(node, (const uint8_t *)s->bytes, s->n, t, e) < 0)
+        return -1;
+    return mem ? device_view_make(mem, s->at + (size_t)json_i64(node, "offset", 0), t->dtype, t->ndim, t->shape, NULL, view, e) : 0;
+}
+
+static bool unreadable(struct comparison *c, struct err *e)
+{
+    *c = (struct comparison){.kind = CMP_STRUCTURE};
+    snprintf(c->detail, sizeof c->detail, "the output cannot be read: %.100s", e->msg);
+    *e = (struct err)ERR_INIT;
+    return false;
+}
+
 /* Compares leaf i. Returns false and fills c if it differs. */
 static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves l[3], size_t i, size_t tensor_index,
-                    const struct frame *got, struct comparison *c, struct tolerance *tol, struct err *e)
+                    const struct section *got, struct comparison *c, struct tolerance *tol, struct err *e)
 {
     struct tensor eager, oracle, mine;
+    struct device_view v[3];
+    int rc = 0;
 
     if (!tree_is_tensor(l[0].v[i].node))
         return compare_scalar(l[0].v[i].node, l[2].v[i].node, c);
     *tol = ref_tolerance(d, tensor_index, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
-    if (tensor_parse(l[0].v[i].node, (const uint8_t *)d->eager.bytes, d->eager.n, &eager, e) < 0 ||
-        tensor_parse(l[1].v[i].node, (const uint8_t *)d->oracle.bytes, d->oracle.n, &oracle, e) < 0)
+    if (place_leaf(l[0].v[i].node, &d->eager, d->eager.mem, &eager, &v[0], e) < 0 ||
+        place_leaf(l[1].v[i].node, &d->oracle, d->oracle.mem, &oracle, &v[1], e) < 0)
         return false;
-    if (tensor_parse(l[2].v[i].node, (const uint8_t *)got->blob, got->n_blob, &mine, e) < 0) {
-        *c = (struct comparison){.kind = CMP_STRUCTURE};
-        snprintf(c->detail, sizeof c->detail, "the output cannot be read: %.100s", e->msg);
-        *e = (struct err)ERR_INIT;
-        return false;
+    if (got->mem && tensor_parse(l[2].v[i].node, NULL, SIZE_MAX, &mine, e) == 0 && !compare_kinds(&eager, &mine, c))
+        return false; /* what has another shape may not have fitted */
+    if (place_leaf(l[2].v[i].node, got, got->mem, &mine, &v[2], e) < 0)
+        return unreadable(c, e);
+    if (!got->mem) {
+        compare_tensors(&eager, &oracle, &mine, tol, c);
+    } else {
+        desk_lock(j->desk);
+        rc = device_compare(j->desk->dev, &v[0], &v[1], &v[2], tol, c, e);
+        desk_unlock(j->desk);
     }
-    compare_tensors(&eager, &oracle, &mine, tol, c);
-    if (c->kind == CMP_VALUES && !tol->usable)
+    if (rc == 0 && c->kind == CMP_VALUES && !tol->usable)
         c->kind = CMP_SAME; /* ill-conditioned: this draw decides nothing for this output */
-    return c->kind == CMP_SAME;
+    return rc == 0 && c->kind == CMP_SAME;
 }
 
 int correct_compare(struct job *j, const struct ref_draw *d, const struct frame *got, json_t **ret_worst, double *max_abs,
                     double *max_rel, struct err *e)
 {
     const json_t *out = json_object_get(got->head, "output"), *host = json_object_get(got->head, "on_host");
+    const struct device_buf *copy = d->eager.mem ? &j->room.copy : NULL; /* the snapshot that exec_run took */
+    struct section mine = {out, copy ? NULL : got->blob, copy ? d->eager.n : got->n_blob, copy, 0};
     struct leaves l[3] = {0};
     struct comparison c = {.kind = CMP_SAME};
     struct tolerance tol = {0};
@@ -238,7 +264,7 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
         *ret_worst = worst_json(d, "", &c, &tol);
     }
     for (size_t i = 0; ok == 1 && i < l[0].n; i++) {
-        bool good = leaf_ok(j, d, l, i, tensors, got, &c, &tol, e);
+        bool good = leaf_ok(j, d, l, i, tensors, &mine, &c, &tol, e);
 
         *max_abs = fmax(*max_abs, c.max_abs);
         *max_rel = fmax(*max_rel, c.max_rel);
@@ -337,14 +363,13 @@ static void name_variant(const struct job *j, json_t *x)
  * of the one before: answers remembered by address or identity are then wrong. */
 static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
 {
-    json_t *req = json_pack("{s:s,s:O,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", 0, "same_memory",
-                            t->trials % 2), *worst = NULL;
+    struct exec_call call = {.draw = d, .same_memory = t->trials % 2};
+    json_t *worst = NULL;
     struct frame f;
-    enum call_fault fault = session_call(j->session, req, d->inputs.bytes, d->inputs.n, &f, e);
+    enum call_fault fault = exec_run(j, &call, &f, e);
     char during[96];
     int ok = 2;
 
-    json_decref(req);
     snprintf(during, sizeof during, "in forward (inputs: %s, draw %d)", d->regime, d->trial);
     if (fault != CALL_OK)
         return job_blame_call(j, fault, "correctness", during, e) < 0 ? -1 : 2;
@@ -417,7 +442,10 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
     if (correct_parameters(j, e) < 0)
         return -1;
     for (size_t i = 0; i < j->ref->n_draws && !job_blamed(j) && ok >= 0; i++) {
+        if (reference_hold(j->ref, &j->ref->draws[i], e) < 0)
+            return -1;
         ok = run_draw(j, &j->ref->draws[i], t, e);
+        reference_let_go(j->ref, &j->ref->draws[i]);
         if (ok == 0 || ok == 1)
             count(j, t, &j->ref->draws[i], ok == 1);
     }

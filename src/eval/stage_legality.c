@@ -98,20 +98,24 @@ static const struct ref_draw *telling_draw(const struct reference *r)
 static int run_ablated(struct job *j, struct err *e)
 {
     const struct ref_draw *d = telling_draw(j->ref);
-    json_t *req = json_pack("{s:s,s:O,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", 1), *worst = NULL;
+    struct exec_call call = {.draw = d, .ablation = true};
     double abs_err = 0, rel_err = 0;
+    enum call_fault fault;
+    json_t *worst = NULL;
     struct frame f;
-    enum call_fault fault = session_call(j->session, req, d->inputs.bytes, d->inputs.n, &f, e);
     int same = 0;
 
-    json_decref(req);
-    if (fault != CALL_OK)
-        return fault == CALL_INFRA ? -1 : 0;
-    if (!strcmp(json_str(f.head, "op", ""), "result"))
-        same = correct_compare(j, d, &f, &worst, &abs_err, &rel_err, e);
-    json_decref(worst);
-    frame_free(&f);
-    return same;
+    if (reference_hold(j->ref, d, e) < 0)
+        return -1;
+    fault = exec_run(j, &call, &f, e);
+    if (fault == CALL_OK) {
+        if (!strcmp(json_str(f.head, "op", ""), "result"))
+            same = correct_compare(j, d, &f, &worst, &abs_err, &rel_err, e);
+        json_decref(worst);
+        frame_free(&f);
+    }
+    reference_let_go(j->ref, d);
+    return fault == CALL_INFRA ? -1 : same;
 }
 
 /* The same in a new process whose launches never ran at all: a graph that was recorded before replays what it holds

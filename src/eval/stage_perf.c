@@ -84,12 +84,18 @@ static int tell(struct perf *p, json_t *req, const struct section *blob, struct 
 static int put_candidate(struct perf *p, struct err *e)
 {
     const struct ref_draw *d = baseline_base(p->j->ref);
+    struct section host;
     struct frame f;
+    char *own;
+    int rc;
 
-    if (tell(p, json_pack("{s:s,s:O,s:O}", "op", "put", "inputs", d->inputs.tree, "fresh", p->base->fresh), &d->inputs, &f, e) < 0)
+    if (reference_inputs(p->j->ref, d, &host, &own, e) < 0)
         return -1;
-    frame_free(&f);
-    return 0;
+    rc = tell(p, json_pack("{s:s,s:O,s:O}", "op", "put", "inputs", host.tree, "fresh", p->base->fresh), &host, &f, e);
+    free(own);
+    if (rc == 0)
+        frame_free(&f);
+    return rc;
 }
 
 /* Who failed: the candidate is blamed, a baseline is given up. */

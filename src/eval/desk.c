@@ -1,0 +1,153 @@
+/* desk.c - see desk.h. */
+#include "eval/desk.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "eval/backend.h"
+
+#define SHARE 6 /* of the device's memory: master copies take at most one part in so many */
+
+void desk_init(struct desk *k)
+{
+    *k = (struct desk){.off = false};
+    pthread_mutex_init(&k->lock, NULL);
+}
+
+/* The device whose memory children of b share; NULL: none. "host:N" is for tests: N bytes of master copies. */
+static const char *device_of(const struct backend *b, size_t *budget)
+{
+    const char *wish = getenv("MUSACODER_VALUES");
+
+    if (wish && !strcmp(wish, "frames"))
+        return NULL;
+    if (!wish || strncmp(wish, "host", 4) || b->timed)
+        return b->values;
+    if (wish[4] == ':')
+        *budget = strtoull(wish + 5, NULL, 10);
+    return "host";
+}
+
+bool desk_open(struct desk *k, const struct backend *b)
+{
+    size_t budget = SIZE_MAX;
+    const char *name = device_of(b, &budget);
+    struct err e = ERR_INIT;
+
+    pthread_mutex_lock(&k->lock);
+    if (!name)
+        k->off = true;
+    if (!k->off && !k->dev) {
+        if (device_open(name, 0, &k->dev, &e) < 0) {
+            log_warn("values travel in frames: %s", e.msg);
+            k->dev = NULL;
+        } else if (!device_info(k->dev)->vmm_fd || !device_has_kernels(k->dev)) {
+            log_warn("values travel in frames: %s", device_has_kernels(k->dev) ? "the device cannot share memory as file descriptors"
+                                                                              : "build/lib/judge.fatbin is missing");
+            device_close(k->dev);
+            k->dev = NULL;
+        } else {
+            k->budget = device_info(k->dev)->memory / SHARE;
+            k->budget = budget < k->budget ? budget : k->budget;
+        }
+        k->off = !k->dev;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return !k->off;
+}
+
+void desk_refuse(struct desk *k, const char *why)
+{
+    pthread_mutex_lock(&k->lock);
+    if (!k->off)
+        log_warn("values travel in frames from now on: %s", why);
+    k->off = true;
+    pthread_mutex_unlock(&k->lock);
+}
+
+void desk_close(struct desk *k)
+{
+    if (k->dev)
+        device_close(k->dev);
+    pthread_mutex_destroy(&k->lock);
+    memset(k, 0, sizeof *k);
+}
+
+void desk_lock(struct desk *k)
+{
+    pthread_mutex_lock(&k->lock);
+}
+
+void desk_unlock(struct desk *k)
+{
+    pthread_mutex_unlock(&k->lock);
+}
+
+int desk_alloc(struct desk *k, size_t n, enum device_mem kind, struct device_buf *ret, struct err *e)
+{
+    int rc;
+
+    desk_lock(k);
+    rc = device_alloc(k->dev, n, kind, ret, e);
+    if (rc == 0 && kind == DEVICE_PLAIN)
+        k->held += ret->capacity;
+    desk_unlock(k);
+    return rc;
+}
+
+void desk_free(struct desk *k, struct device_buf *b)
+{
+    if (!b->dev)
+        return;
+    desk_lock(k);
+    if (b->kind == DEVICE_PLAIN)
+        k->held -= b->capacity;
+    device_free(b);
+    desk_unlock(k);
+}
+
+int desk_area(struct desk *k, size_t n, struct device_buf *b, int *ret_fd, struct err *e)
+{
+    int rc;
+
+    *ret_fd = -1;
+    if (b->dev && b->size >= n)
+        return 0;
+    desk_free(k, b);
+    if (desk_alloc(k, n, DEVICE_SHARED, b, e) < 0)
+        return -1;
+    desk_lock(k);
+    rc = device_export(b, ret_fd, e);
+    desk_unlock(k);
+    if (rc < 0)
+        desk_free(k, b);
+    return rc;
+}
+
+json_t *desk_spec(const struct device_buf *b)
+{
+    return json_pack("{s:s,s:I,s:I}", "kind", device_info(b->dev)->backend, "size", (json_int_t)b->size, "capacity",
+                     (json_int_t)b->capacity);
+}
+
+int desk_copy(struct desk *k, struct device_buf *to, const struct device_buf *from, size_t from_at, size_t n, struct err *e)
+{
+    int rc;
+
+    desk_lock(k);
+    rc = device_copy(to, 0, from, from_at, n, e) < 0 || device_sync(k->dev, e) < 0 ? -1 : 0;
+    desk_unlock(k);
+    return rc;
+}
+
+int desk_fetch(struct desk *k, const struct device_buf *from, size_t at, void *to, size_t n, struct err *e)
+{
+    int rc;
+
+    desk_lock(k);
+    rc = device_download(from, at, to, n, e);
+    desk_unlock(k);
+    return rc;
+}

@@ -1,0 +1,44 @@
+/* desk.h - the judge's own device as a place for values: master copies that nobody else can reach (DEVICE_PLAIN), and areas,
+ * each shared with one child (DEVICE_SHARED, runner/area.py). One desk per backend, opened when first asked for; where there is
+ * none (no shared memory on this device, or $MUSACODER_VALUES says "frames") values travel as bytes in frames.
+ *
+ * desk_lock: one thread at a time uses the device; whoever does, has a share of it where it has a clock (hold.h). */
+#ifndef MC_EVAL_DESK_H
+#define MC_EVAL_DESK_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "device/device.h"
+
+struct backend;
+
+struct desk {
+    pthread_mutex_t lock;
+    struct device *dev;  /* NULL: not opened, or off */
+    bool off;            /* frames it is, for good */
+    size_t held, budget; /* bytes of master copies; how many there may be */
+};
+
+void desk_init(struct desk *k);
+/* Opens it if it is not. False: values travel in frames (said in the log once, if that is a surprise). */
+bool desk_open(struct desk *k, const struct backend *b);
+void desk_refuse(struct desk *k, const char *why); /* areas cannot be had: frames from now on, said in the log */
+void desk_close(struct desk *k); /* after all its buffers are freed; a zeroed one is fine */
+
+void desk_lock(struct desk *k);
+void desk_unlock(struct desk *k);
+
+/* These take the lock themselves. Masters count against the budget, which is the caller's to keep. */
+int desk_alloc(struct desk *k, size_t n, enum device_mem kind, struct device_buf *ret, struct err *e);
+void desk_free(struct desk *k, struct device_buf *b); /* a zeroed one is fine */
+/* An area of at least n bytes in *b: kept if it is large enough (*ret_fd = -1), else made anew, with a descriptor that the
+ * caller hands to the child and closes. */
+int desk_area(struct desk *k, size_t n, struct device_buf *b, int *ret_fd, struct err *e);
+json_t *desk_spec(const struct device_buf *b); /* what runner/area.py wants to know */
+int desk_copy(struct desk *k, struct device_buf *to, const struct device_buf *from, size_t from_at, size_t n, struct err *e); /* waits */
+int desk_fetch(struct desk *k, const struct device_buf *from, size_t at, void *to, size_t n, struct err *e);
+
+#endif

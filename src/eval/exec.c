@@ -1,0 +1,173 @@
+/* exec.c - see exec.h. */
+#include "eval/exec.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "eval/job.h"
+
+static enum call_fault in_frames(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
+{
+    const struct ref_draw *d = c->draw;
+    json_t *req = json_pack("{s:s,s:O,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation, "same_memory",
+                            c->same_memory);
+    enum call_fault fault = session_call(j->session, req, d->inputs.bytes, d->inputs.n, ret, e);
+
+    json_decref(req);
+    return fault;
+}
+
+/* Hands areas over that are new. A child that cannot map them is the machine's: the next try goes without. */
+static enum call_fault hand_over(struct job *j, const int fds[2], struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:o,s:o}", "op", "areas", "inputs", desk_spec(&j->room.inputs), "outputs",
+                            desk_spec(&j->room.outputs));
+    struct frame f;
+    enum call_fault fault = session_give(j->session, req, fds, 2, &f, e);
+
+    json_decref(req);
+    if (fault != CALL_OK)
+        return fault;
+    if (strcmp(json_str(f.head, "op", ""), "ok")) {
+        desk_refuse(j->ref->desk, json_str(f.head, "message", "no reason given"));
+        err_set(e, ERR_ENV, "the candidate's process cannot map shared memory: %.300s", json_str(f.head, "message", ""));
+        fault = CALL_INFRA;
+    }
+    frame_free(&f);
+    return fault;
+}
+
+static int larger(struct desk *k, size_t n, struct device_buf *b, struct err *e)
+{
+    if (b->dev && b->size >= n)
+        return 0;
+    desk_free(k, b);
+    return desk_alloc(k, n, DEVICE_PLAIN, b, e);
+}
+
+/* Areas and snapshot are at least as large as this draw wants them. */
+static enum call_fault make_room(struct job *j, const struct ref_draw *d, struct err *e)
+{
+    struct desk *k = j->ref->desk;
+    struct exec_room *r = &j->room;
+    enum call_fault fault = CALL_OK;
+    int fds[2] = {-1, -1};
+
+    j->desk = k;
+    if (larger(k, d->eager.n, &r->copy, e) < 0)
+        return CALL_INFRA;
+    if (r->inputs.dev && r->inputs.size >= d->inputs.n && r->outputs.size >= d->eager.n)
+        return CALL_OK;
+    desk_free(k, &r->inputs);
+    desk_free(k, &r->outputs);
+    if (desk_area(k, d->inputs.n, &r->inputs, &fds[0], e) < 0 || desk_area(k, d->eager.n, &r->outputs, &fds[1], e) < 0)
+        fault = CALL_INFRA;
+    else
+        fault = hand_over(j, fds, e);
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    if (fault != CALL_OK) {
+        desk_free(k, &r->inputs);
+        desk_free(k, &r->outputs);
+    }
+    return fault;
+}
+
+static int lay_out(struct job *j, const struct ref_draw *d, struct err *e)
+{
+    struct desk *k = j->ref->desk;
+    int rc;
+
+    desk_lock(k);
+    rc = device_copy(&j->room.inputs, 0, d->inputs.mem, d->inputs.at, d->inputs.n, e) < 0 ||
+                 device_memset(&j->room.outputs, 0, 0xff, d->eager.n, e) < 0 || device_sync(k->dev, e) < 0
+             ? -1
+             : 0;
+    desk_unlock(k);
+    return rc;
+}
+
+struct changes {
+    struct job *j;
+    const struct ref_draw *d;
+    json_t *list;
+    size_t i; /* of the tensor */
+};
+
+static int look_at_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct changes *c = ctx;
+    size_t at = (size_t)json_i64(leaf, "offset", 0), n = (size_t)json_i64(leaf, "nbytes", 0);
+    int64_t differ = 0, first;
+
+    (void)path;
+    if (!tree_is_tensor(leaf))
+        return 0;
+    if (n && device_bytes_differ(&c->j->room.inputs, at, c->d->inputs.mem, c->d->inputs.at + at, n, &differ, &first, e) < 0)
+        return -1;
+    if (differ)
+        json_array_append_new(c->list, json_integer((json_int_t)c->i));
+    c->i++;
+    return 0;
+}
+
+/* The outputs as they are now, and which inputs are not what they were; the candidate's own list is added to. */
+static int look(struct job *j, const struct ref_draw *d, struct frame *f, struct err *e)
+{
+    struct desk *k = j->ref->desk;
+    struct changes c = {.j = j, .d = d, .list = json_array()};
+    int64_t differ = 0, first;
+    int rc;
+
+    desk_lock(k);
+    rc = device_copy(&j->room.copy, 0, &j->room.outputs, 0, d->eager.n, e);
+    if (rc == 0 && d->inputs.n)
+        rc = device_bytes_differ(&j->room.inputs, 0, d->inputs.mem, d->inputs.at, d->inputs.n, &differ, &first, e);
+    if (rc == 0 && differ)
+        rc = tree_each(d->inputs.tree, look_at_leaf, &c, e);
+    if (rc == 0)
+        rc = device_sync(k->dev, e);
+    desk_unlock(k);
+    json_array_extend(c.list, json_object_get(f->head, "changed"));
+    json_object_set_new(f->head, "changed", c.list);
+    return rc;
+}
+
+static enum call_fault in_areas(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
+{
+    const struct ref_draw *d = c->draw;
+    enum call_fault fault = make_room(j, d, e);
+    json_t *req;
+
+    if (fault != CALL_OK)
+        return fault;
+    if (lay_out(j, d, e) < 0)
+        return CALL_INFRA;
+    req = json_pack("{s:s,s:O,s:b,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation, "same_memory",
+                    c->same_memory, "area", 1);
+    fault = session_call(j->session, req, NULL, 0, ret, e);
+    json_decref(req);
+    if (fault == CALL_OK && !strcmp(json_str(ret->head, "op", ""), "result") && look(j, d, ret, e) < 0) {
+        frame_free(ret);
+        return CALL_INFRA;
+    }
+    return fault;
+}
+
+enum call_fault exec_run(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
+{
+    return c->draw->inputs.mem ? in_areas(j, c, ret, e) : in_frames(j, c, ret, e);
+}
+
+void exec_free(struct job *j)
+{
+    struct desk *k = j->desk;
+
+    if (!k)
+        return;
+    desk_free(k, &j->room.inputs);
+    desk_free(k, &j->room.outputs);
+    desk_free(k, &j->room.copy);
+}

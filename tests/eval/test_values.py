@@ -1,0 +1,67 @@
+"""test_values.py - values in the judge's shared memory: the same verdicts as with values in frames, word for word. The
+simulated device shares the host's memory for this ($MUSACODER_VALUES); a budget of almost nothing makes every draw anew."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import candidates as corpus  # noqa: E402
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
+
+
+def judged(how, task, sources, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, f"{i}.py") for i in range(len(sources))]
+        for path, text in [(os.path.join(folder, "task.py"), task), *zip(paths, sources)]:
+            with open(path, "w") as f:
+                f.write(text)
+        p = subprocess.run([EXE, "eval", "--task", os.path.join(folder, "task.py"), "--json", "--no-cache", *options, *paths],
+                           capture_output=True, text=True, timeout=280, env=dict(os.environ, MUSACODER_VALUES=how))
+    verdicts = [json.loads(line) for line in p.stdout.splitlines()]
+    assert len(verdicts) == len(sources), p.stderr
+    return [{k: v[k] for k in ("status", "category", "correctness", "legality", "reward", "feedback")} for v in verdicts]
+
+
+def some(rows, *names):
+    table = {r[0]: r[3] for r in rows}
+    return [table[n] for n in names]
+
+
+class Values(unittest.TestCase):
+    maxDiff = None
+
+    def same(self, task, sources, *options, budget=True):
+        want = judged("frames", task, sources, *options)
+        self.assertEqual(judged("host", task, sources, *options), want)
+        if budget:
+            self.assertEqual(judged("host:200", task, sources, *options), want)
+        return want
+
+    def test_one_output(self):
+        kinds = {}
+        for name, category, _, source in corpus.RELU:
+            if category in (None, "correctness_error", "cheating") and "class" in source:
+                kinds.setdefault(category, []).append(name)
+        want = self.same(corpus.RELU_TASK, some(corpus.RELU, *(n for names in kinds.values() for n in names[:2])), "--trials", "2")
+        self.assertEqual({v["category"] for v in want}, set(kinds))
+
+    def test_several_outputs(self):
+        self.same(corpus.SEVERAL_TASK, [r[3] for r in corpus.SEVERAL], "--trials", "2")
+
+    def test_parameters(self):
+        self.same(corpus.LINEAR_TASK, [r[3] for r in corpus.LINEAR[:4]], "--trials", "1", budget=False)
+
+    def test_published_protocol(self):
+        names = [r[0] for r in corpus.RELU if r[1] is None and "class" in r[3]]
+        self.same(corpus.RELU_TASK, some(corpus.RELU, *names[:1]), "--protocol", "kernelbench", "--trials", "2",
+                  budget=False)
+
+
+if __name__ == "__main__":
+    unittest.main()
