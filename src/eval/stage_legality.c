@@ -127,6 +127,8 @@ static int run_ablated_from_start(struct job *j, struct err *e)
 
     again.rec = record_new("", "", "", "", "", "");
     again.session = NULL;
+    again.room = (struct exec_room){.copy = {.dev = NULL}};
+    again.desk = NULL;
     again.state = again.launches = NULL;
     again.trace_init = json_object();
     again.trace_forward = json_object();
@@ -139,6 +141,7 @@ static int run_ablated_from_start(struct job *j, struct err *e)
         still = -1;
     else if (again.ready && !job_blamed(&again))
         still = run_ablated(&again, e);
+    exec_free(&again);
     session_close(again.session);
     j->ref = again.ref;
     session_wake(j->session);
