@@ -6,21 +6,26 @@ call. The candidate's process never sees it.
 
 Requests and replies, in frames; every reply has "op", "error" when something raised:
   load     {"source","init":tree,"seed","mode","device","tf32":bool}   -> ok
-  params   {"values":[{"name","value":tree}]}                          -> ok
-  put      {"inputs":tree}                -> ok {"fresh":[leaf index],"facts":{...}}
+  params   {"values":[{"name","value":tree}],"area":bool}              -> ok
+  area     {"area":spec} and a descriptor -> ok                           shared memory, area.py: trees with "area" lie in it
+  put      {"inputs":tree,"area":bool}    -> ok {"fresh":[leaf index],"facts":{...}}
   arm      {"slots":n}                    -> ok
   time     {"n","which":"eager"|"compile"} -> the block (timing.py), then timed
   compile  {"mode":"default"|"max-autotune"} -> ok {"seconds"} | error
   reveal   {"slot"}                        -> result {"output":tree,...}
-  expect   {"seed":text,"oracle":bool}    -> ok {"draw":{"eager":section,"oracle":section,"noise":[...]}}  as reference.py's
+  expect   {"seed":text,"oracle":bool}    -> ok {"draw":{"eager":section,"oracle":section,"noise":[...]}}  as reference.py's.
+           "area":true: "size" instead of bytes; the values come into shared memory with
+  fill     {}                              -> ok
 """
 import copy
+import importlib
 import os
 import sys
 import time
 
 import torch
 
+import area
 import frame
 import reference
 import timing
@@ -93,6 +98,24 @@ def shaken(t, u, gen):
 class Baseline:
     def __init__(self, sock):
         self.sock, self.compiled = sock, None
+        self.room, self.items = None, []  # shared memory; what 'fill' writes to it
+
+    def area(self, req, fds):
+        if self.room:
+            self.room.close()
+            self.room = None
+        self.room = area.open_area(fds[0], req["area"], importlib.import_module(os.environ.get("MUSACODER_DEVICE") or "sim"))
+        return {}, []
+
+    def fill(self, req, blob):
+        for at, p in self.items:
+            p.write(self.room, at)
+        self.room.settle()
+        self.items = []
+        return {}, []
+
+    def source_of(self, req, blob):
+        return self.room.blob if req.get("area") else blob
 
     def load(self, req, blob):
         self.device = req["device"]
@@ -111,13 +134,14 @@ class Baseline:
         here.update(self.model.named_buffers())
         with torch.no_grad():
             for row in req["values"]:
-                here[row["name"]].copy_(values.decode(row["value"], blob))
+                here[row["name"]].copy_(values.decode(row["value"], self.source_of(req, blob)))
         self.pristine = copy.deepcopy(self.model)
         return {}, []
 
     # facts ------------------------------------------------------------------------------------------------------------
 
     def put(self, req, blob):
+        blob = self.source_of(req, blob)
         base = values.leaves(values.decode(req["inputs"], blob))
         fresh = [k for k, t in enumerate(base) if (t.is_floating_point() or t.is_complex()) and t.numel() and
                  not (t.is_floating_point() and reference.keeps_distribution(t))]
@@ -201,11 +225,13 @@ class Baseline:
                   for t in values.leaves(eager)])
         parts, size = [], 0
         draw = {"regime": "timed", "trial": 0, "noise": noise, "inputs": {"tree": {"t": "list", "v": []}, "at": 0, "nbytes": 0}}
+        self.items = []
         for name, v in (("eager", eager), ("oracle", exact)):
-            p = values.Packer(lambda t: t.cpu())
+            p = values.Collector() if req.get("area") else values.Packer(lambda t: t.cpu())
             draw[name] = {"tree": p.tree(v), "at": size, "nbytes": p.size}
+            self.items.append((size, p))
             parts, size = parts + p.parts, size + p.size
-        return {"draw": draw}, parts
+        return {"draw": draw, "size": size}, parts
 
 
 def one_line(e):
@@ -217,14 +243,14 @@ def serve(sock, args):
     torch.set_num_threads(1)
     b = Baseline(sock)
     steps = {"load": b.load, "params": b.params, "put": b.put, "arm": b.arm, "time": b.time, "compile": b.compile,
-             "reveal": b.reveal, "expect": b.expect}
+             "reveal": b.reveal, "expect": b.expect, "fill": b.fill}
     while True:
         try:
-            req, blob = frame.recv(sock)
+            req, blob, fds = frame.recv_fds(sock)
         except frame.Closed:
             return
         try:
-            head, parts = steps[req["op"]](req, blob)
+            head, parts = b.area(req, fds) if req["op"] == "area" else steps[req["op"]](req, blob)
             head = dict({"op": "ok"}, **head)
         except frame.FrameError:
             raise

@@ -7,14 +7,14 @@ itself (operators, launches) can convict the candidate but never acquit it: see 
 Requests and replies, in frames; every reply has "op":
   load    {"source","init":tree,"seed","mode","dtype"} -> ready {"state":[{name,kind,dtype,shape}],...} | error {"phase",..}
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
-  params  {"values":[{"name","value":tree}]}    -> ok
+  params  {"values":[{"name","value":tree}],"area":bool} -> ok
   areas   {"inputs":spec,"outputs":spec} and two descriptors -> ok | refused {"message"}      shared memory, area.py
   run     {"inputs":tree,"ablation":bool,"same_memory":bool,"area":bool} -> result {"output":tree,"changed":[i],"aliases":[i],...}
           | error. area: values lie in the shared memory, outputs go there, and inputs as they are after the call go back
-  put     {"inputs":tree,"fresh":[leaf]}        -> ok       timing.py says what put, arm, time and reveal are
+  put     {"inputs":tree,"fresh":[leaf],"area":bool} -> ok  timing.py says what put, arm, time and reveal are
   arm     {"slots"}                             -> ok
   time    {"n"}                                 -> timed {evidence} | error
-  reveal  {"slot"}                              -> result {"output":tree,"on_host":[i]}
+  reveal  {"slot","area":bool}                  -> result {"output":tree,"on_host":[i]}
 In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
 """
 import contextlib
@@ -51,7 +51,7 @@ class Session:
         self.room = {}     # "inputs", "outputs": areas
         self.seal = None   # what the harness rests on, as it was before foreign code ran
         place = getattr(device, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
-        self.timer = timing.Timer(place, device.to_device, device.from_device, check_exact) if place else None
+        self.timer = timing.Timer(place, placed, device.from_device, check_exact) if place else None
 
     def build(self, request):
         """Called by the shim for load_inline and load, from any thread."""
@@ -131,7 +131,8 @@ class Session:
         here.update(_Module.named_buffers(self.model))
         with torch.no_grad():
             for row in req["values"]:
-                value, t = device.to_device(values.decode(row["value"], blob)), here[row["name"]]
+                with quiet():
+                    value, t = placed(values.decode(row["value"], self.source_of(req, blob))), here[row["name"]]
                 with timing.may_write(t):
                     _Tensor.copy_(t.data, value)
         return {"op": "ok"}, []
@@ -149,11 +150,15 @@ class Session:
             return {"op": "refused", "message": f"{type(e).__name__}: {e}"[:300]}, []
         return {"op": "ok"}, []
 
+    def source_of(self, req, blob):
+        """Where the tensors of a request's trees lie."""
+        return self.room["inputs"].blob if req.get("area") else blob
+
     def inputs(self, req, blob):
         """New tensors, or new contents in the last call's tensors: same objects, same addresses, same versions, so that
         nothing but the contents tells two calls apart."""
         with quiet():
-            new, old = values.decode(req["inputs"], self.room["inputs"].blob if req.get("area") else blob), self.given
+            new, old = values.decode(req["inputs"], self.source_of(req, blob)), self.given
             if req.get("same_memory") and old is not None and same_layout(old, new):
                 if all(map(refill, values.leaves(old), values.leaves(new))):
                     return old
@@ -180,7 +185,8 @@ class Session:
     # time ---------------------------------------------------------------------------------------------------------
 
     def put(self, req, blob):
-        self.timer.put_inputs(req, blob)
+        with quiet():
+            self.timer.put_inputs(req, self.source_of(req, blob))
         return {"op": "ok"}, []
 
     def arm(self, req, blob):
@@ -198,7 +204,7 @@ class Session:
         return dict(self.evidence(), op="timed"), []
 
     def reveal(self, req, blob):
-        return self.timer.reveal(req["slot"])
+        return self.timer.reveal(req["slot"], self.room["outputs"] if req.get("area") else None)
 
     def error(self, phase, e):
         head = {"op": "error", "phase": phase, "missing_model": isinstance(e, MissingModel)}

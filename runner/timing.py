@@ -401,9 +401,12 @@ class Timer:
             raise frame.FrameError("the peer does not speak our protocol")
         return mode, seed, slot, index
 
-    def reveal(self, slot):
-        """(head, parts) of one kept output, for frame.send."""
-        sk, packer = self.kept[slot], values.Packer(self.fetch)
+    def reveal(self, slot, place=None):
+        """(head, parts) of one kept output, for frame.send. place: shared memory that the values go to (area.py)."""
+        sk, packer = self.kept[slot], values.Collector(self.fetch) if place else values.Packer(self.fetch)
         tree = packer.tree(sk.filled(self.area[slot]) if sk.words else sk.tree)
+        if place:
+            packer.write(place)
+            place.settle()
         astray = [i for i, f in enumerate(sk.leaves) if f.kind != self.where.split(":")[0]]
         return {"op": "result", "output": tree, "on_host": astray}, packer.parts

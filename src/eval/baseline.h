@@ -18,6 +18,8 @@ struct job;
 struct baseline {
     char key[65];
     struct child *child;       /* NULL: not started, or given up */
+    struct desk *desk;         /* NULL: its values travel in frames */
+    struct device_buf area, expected; /* shared with child; the judge's copy of what 'expect' gave */
     pthread_mutex_t lock;      /* one conversation at a time */
     int users;
     json_t *fresh;             /* which input leaves change with every call */
@@ -56,7 +58,8 @@ const struct ref_draw *baseline_base(const struct reference *r);
 void baseline_compile(struct baseline *b, const char *mode);
 void baseline_time_compiled(struct baseline *b, const char *mode, const struct measure_plan *p);
 
-/* The expected output for the data of one call. *ret is filled over *ret_frame (frame_free it). */
+/* The expected output for the data of one call. *ret is filled over *ret_frame (frame_free it), and over memory of b until the
+ * next call. */
 int baseline_expect(struct baseline *b, uint64_t seed, bool oracle, struct ref_draw *ret, struct frame *ret_frame, struct err *e);
 void baseline_list_free(struct eval *ev);
 /* Gives up the processes of all baselines: before the fork server that they are children of goes. */

@@ -46,8 +46,8 @@ static int larger(struct desk *k, size_t n, struct device_buf *b, struct err *e)
     return desk_alloc(k, n, DEVICE_PLAIN, b, e);
 }
 
-/* Areas and snapshot are at least as large as this draw wants them. */
-static enum call_fault make_room(struct job *j, const struct ref_draw *d, struct err *e)
+/* Areas and snapshot have room for so many bytes at least. */
+static enum call_fault make_room(struct job *j, size_t inputs, size_t outputs, struct err *e)
 {
     struct desk *k = j->ref->desk;
     struct exec_room *r = &j->room;
@@ -55,13 +55,15 @@ static enum call_fault make_room(struct job *j, const struct ref_draw *d, struct
     int fds[2] = {-1, -1};
 
     j->desk = k;
-    if (larger(k, d->eager.n, &r->copy, e) < 0)
+    if (larger(k, outputs, &r->copy, e) < 0)
         return CALL_INFRA;
-    if (r->inputs.dev && r->inputs.size >= d->inputs.n && r->outputs.size >= d->eager.n)
+    if (r->inputs.dev && r->inputs.size >= inputs && r->outputs.size >= outputs)
         return CALL_OK;
+    inputs = inputs > r->inputs.size ? inputs : r->inputs.size;
+    outputs = outputs > r->outputs.size ? outputs : r->outputs.size;
     desk_free(k, &r->inputs);
     desk_free(k, &r->outputs);
-    if (desk_area(k, d->inputs.n, &r->inputs, &fds[0], e) < 0 || desk_area(k, d->eager.n, &r->outputs, &fds[1], e) < 0)
+    if (desk_area(k, inputs, &r->inputs, &fds[0], e) < 0 || desk_area(k, outputs, &r->outputs, &fds[1], e) < 0)
         fault = CALL_INFRA;
     else
         fault = hand_over(j, fds, e);
@@ -138,7 +140,7 @@ static int look(struct job *j, const struct ref_draw *d, struct frame *f, struct
 static enum call_fault in_areas(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
 {
     const struct ref_draw *d = c->draw;
-    enum call_fault fault = make_room(j, d, e);
+    enum call_fault fault = make_room(j, d->inputs.n, d->eager.n, e);
     json_t *req;
 
     if (fault != CALL_OK)
@@ -159,6 +161,66 @@ static enum call_fault in_areas(struct job *j, const struct exec_call *c, struct
 enum call_fault exec_run(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
 {
     return c->draw->inputs.mem ? in_areas(j, c, ret, e) : in_frames(j, c, ret, e);
+}
+
+static enum call_fault send_in_area(struct job *j, json_t *req, struct frame *ret, struct err *e)
+{
+    json_object_set_new(req, "area", json_true());
+    return session_call(j->session, req, NULL, 0, ret, e);
+}
+
+enum call_fault exec_put(struct job *j, const struct ref_draw *d, json_t *req, struct frame *ret, struct err *e)
+{
+    enum call_fault fault;
+
+    if (!d->inputs.mem) {
+        fault = session_call(j->session, req, d->inputs.bytes, d->inputs.n, ret, e);
+    } else if ((fault = make_room(j, d->inputs.n, d->eager.n, e)) == CALL_OK) {
+        fault = lay_out(j, d, e) < 0 ? CALL_INFRA : send_in_area(j, req, ret, e);
+    }
+    json_decref(req);
+    return fault;
+}
+
+enum call_fault exec_bytes(struct job *j, const struct section *s, json_t *req, struct frame *ret, struct err *e)
+{
+    struct desk *k = j->ref->desk;
+    enum call_fault fault;
+    int rc;
+
+    if (!k || !s->n) {
+        fault = session_call(j->session, req, s->bytes, s->n, ret, e);
+    } else if ((fault = make_room(j, s->n, 0, e)) == CALL_OK) {
+        desk_lock(k);
+        rc = device_upload(&j->room.inputs, 0, s->bytes, s->n, e);
+        desk_unlock(k);
+        fault = rc < 0 ? CALL_INFRA : send_in_area(j, req, ret, e);
+    }
+    json_decref(req);
+    return fault;
+}
+
+enum call_fault exec_reveal(struct job *j, const struct ref_draw *want, uint32_t slot, struct frame *ret, struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:i}", "op", "reveal", "slot", (int)slot);
+    enum call_fault fault;
+    struct desk *k = j->ref->desk;
+    int rc;
+
+    if (!want->eager.mem) {
+        fault = session_call(j->session, req, NULL, 0, ret, e);
+    } else if ((fault = make_room(j, 0, want->eager.n, e)) == CALL_OK) {
+        desk_lock(k);
+        rc = device_memset(&j->room.outputs, 0, 0xff, want->eager.n, e) < 0 || device_sync(k->dev, e) < 0 ? -1 : 0;
+        desk_unlock(k);
+        fault = rc < 0 ? CALL_INFRA : send_in_area(j, req, ret, e);
+        if (fault == CALL_OK && desk_copy(k, &j->room.copy, &j->room.outputs, 0, want->eager.n, e) < 0) {
+            frame_free(ret);
+            fault = CALL_INFRA;
+        }
+    }
+    json_decref(req);
+    return fault;
 }
 
 void exec_free(struct job *j)

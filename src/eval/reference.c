@@ -50,17 +50,25 @@ static void draw_facts(const json_t *d, struct ref_draw *ret)
     ret->aliases = json_object_get(d, "aliases");
 }
 
+int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, struct ref_draw *ret, struct err *e)
+{
+    *ret = (struct ref_draw){.size = size};
+    draw_facts(d, ret);
+    if (desk_section(json_object_get(d, "inputs"), mem, size, &ret->inputs, e) < 0 ||
+        desk_section(json_object_get(d, "eager"), mem, size, &ret->eager, e) < 0)
+        return -1;
+    return desk_section(json_object_get(d, "oracle"), mem, size, &ret->oracle, e);
+}
+
 /* d: {"draw","size"} of runner/reference.py; ret owns what it needs of it. */
 static int desk_draw(json_t *d, struct ref_draw *ret, struct err *e)
 {
-    const json_t *x = json_object_get(d, "draw");
+    struct device_buf *mem = xcalloc(1, sizeof *mem);
+    int rc = ref_draw_place(json_object_get(d, "draw"), mem, (size_t)json_i64(d, "size", 0), ret, e);
 
-    *ret = (struct ref_draw){.head = json_incref(d), .mem = xcalloc(1, sizeof *ret->mem), .size = (size_t)json_i64(d, "size", 0)};
-    draw_facts(x, ret);
-    if (desk_section(json_object_get(x, "inputs"), ret->mem, ret->size, &ret->inputs, e) < 0 ||
-        desk_section(json_object_get(x, "eager"), ret->mem, ret->size, &ret->eager, e) < 0)
-        return -1;
-    return desk_section(json_object_get(x, "oracle"), ret->mem, ret->size, &ret->oracle, e);
+    ret->head = json_incref(d);
+    ret->mem = mem;
+    return rc;
 }
 
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e)
@@ -530,29 +538,6 @@ void reference_let_go(struct reference *r, const struct ref_draw *given)
     if (--d->holders == 0)
         desk_free(r->desk, d->mem);
     pthread_mutex_unlock(&r->lock);
-}
-
-int reference_inputs(struct reference *r, const struct ref_draw *d, struct section *ret, char **ret_own, struct err *e)
-{
-    char *own;
-    int rc;
-
-    *ret = d->inputs;
-    *ret_own = NULL;
-    if (!d->inputs.mem)
-        return 0;
-    if (reference_hold(r, d, e) < 0)
-        return -1;
-    own = xmalloc(d->inputs.n + 1);
-    rc = desk_fetch(r->desk, d->inputs.mem, d->inputs.at, own, d->inputs.n, e);
-    reference_let_go(r, d);
-    if (rc < 0) {
-        free(own);
-        return -1;
-    }
-    *ret = (struct section){d->inputs.tree, own, d->inputs.n, NULL, 0};
-    *ret_own = own;
-    return 0;
 }
 
 /* Under r->lock: makes it, unless somebody has, or has failed to. */

@@ -76,6 +76,8 @@ int reference_get(struct eval *ev, struct server *sv, const struct task *t, cons
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);
+/* The same of a draw whose values lie in mem, 'size' bytes: *ret borrows both. */
+int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, struct ref_draw *ret, struct err *e);
 /* How far output 'tensor' of a draw may be from expected. own: a sidecar's {"abs","rel"} for floating outputs, or NULL. */
 struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own);
 /* The seed that draws are made from: of the user's seed and a secret of this machine (path_cache("judge-secret"), or
@@ -90,7 +92,5 @@ void reference_list_stop(struct eval *ev);
  * caller has a share of the device, where it has a clock. */
 int reference_hold(struct reference *r, const struct ref_draw *d, struct err *e);
 void reference_let_go(struct reference *r, const struct ref_draw *d);
-/* A draw's inputs as bytes, wherever they lie: *ret points into *ret_own (free it; may be NULL) or into r. */
-int reference_inputs(struct reference *r, const struct ref_draw *d, struct section *ret, char **ret_own, struct err *e);
 
 #endif

@@ -84,9 +84,8 @@ static int send_params(struct job *j, const json_t *const *pairs, struct err *e)
 {
     json_t *req = params_request(j->ref, pairs);
     struct frame f;
-    enum call_fault fault = session_call(j->session, req, j->ref->state_values.bytes, j->ref->state_values.n, &f, e);
+    enum call_fault fault = exec_bytes(j, &j->ref->state_values, req, &f, e);
 
-    json_decref(req);
     if (fault != CALL_OK)
         return job_blame_call(j, fault, "correctness", "while its parameters were set", e);
     frame_free(&f);

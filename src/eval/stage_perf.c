@@ -65,34 +65,32 @@ static struct perf_device limits(const struct device_info *d, const char *dtype,
 
 /* ---- what is done alone ---- */
 
-/* An answer of the candidate outside of blocks. Blames and returns -1 when there is none. */
-static int tell(struct perf *p, json_t *req, const struct section *blob, struct frame *ret, struct err *e)
+/* What became of a question to the candidate outside of blocks. Blames and returns -1 when there is no answer. */
+static int told(struct perf *p, enum call_fault fault, struct frame *f, struct err *e)
 {
     struct job *j = p->j;
-    enum call_fault fault = session_call(j->session, req, blob ? blob->bytes : NULL, blob ? blob->n : 0, ret, e);
 
-    json_decref(req);
     if (fault != CALL_OK)
         return job_blame_call(j, fault, "performance", "when it was to be timed", e), -1;
-    if (strcmp(json_str(ret->head, "op", ""), "error"))
+    if (strcmp(json_str(f->head, "op", ""), "error"))
         return 0;
-    job_blame_error(j, ret->head, "performance");
-    frame_free(ret);
+    job_blame_error(j, f->head, "performance");
+    frame_free(f);
     return -1;
 }
 
 static int put_candidate(struct perf *p, struct err *e)
 {
-    const struct ref_draw *d = baseline_base(p->j->ref);
-    struct section host;
+    struct job *j = p->j;
+    const struct ref_draw *d = baseline_base(j->ref);
     struct frame f;
-    char *own;
     int rc;
 
-    if (reference_inputs(p->j->ref, d, &host, &own, e) < 0)
+    if (reference_hold(j->ref, d, e) < 0)
         return -1;
-    rc = tell(p, json_pack("{s:s,s:O,s:O}", "op", "put", "inputs", host.tree, "fresh", p->base->fresh), &host, &f, e);
-    free(own);
+    rc = told(p, exec_put(j, d, json_pack("{s:s,s:O,s:O}", "op", "put", "inputs", d->inputs.tree, "fresh", p->base->fresh), &f, e),
+              &f, e);
+    reference_let_go(j->ref, d);
     if (rc == 0)
         frame_free(&f);
     return rc;
@@ -138,29 +136,48 @@ static int time_alone(struct perf *p, struct err *e)
 
 /* ---- what was timed, looked at ---- */
 
+/* Is it the output that was there when the call ended? What does not fit where the expected one does is wrong anyway: the
+ * comparison says how. */
+static bool as_committed(struct job *j, const struct ref_draw *want, const struct frame *got, uint64_t commitment)
+{
+    const json_t *tree = json_object_get(got->head, "output");
+    struct err e = ERR_INIT;
+    uint64_t h = 0;
+    char *copy;
+    bool same;
+
+    if (!want->eager.mem)
+        return timing_commitment(tree, got->blob, got->n_blob, &h, NULL) == 0 && h == commitment;
+    copy = xmalloc(want->eager.n + 1);
+    same = desk_fetch(j->desk, &j->room.copy, 0, copy, want->eager.n, &e) < 0 ||
+           timing_commitment(tree, copy, want->eager.n, &h, &e) < 0 || h == commitment;
+    free(copy);
+    return same;
+}
+
 /* One output: as committed, and right? Blames for a broken commitment. -1: no answer. */
 static int check_output(struct perf *p, const struct timed_call *c, struct err *e)
 {
     struct job *j = p->j;
     struct frame got, want;
     struct ref_draw d;
-    uint64_t h = 0;
     double abs = 0, rel = 0;
     json_t *worst = NULL, *r;
     int ok;
 
-    if (tell(p, json_pack("{s:s,s:i}", "op", "reveal", "slot", (int)c->slot), NULL, &got, e) < 0)
+    if (baseline_expect(p->base, c->seed, !strcmp(j->opt->protocol, "strict"), &d, &want, e) < 0)
         return -1;
-    if (timing_commitment(json_object_get(got.head, "output"), got.blob, got.n_blob, &h, NULL) < 0 || h != c->commitment) {
+    if (told(p, exec_reveal(j, &d, c->slot, &got, e), &got, e) < 0) {
+        frame_free(&want);
+        return -1;
+    }
+    if (!as_committed(j, &d, &got, c->commitment)) {
         r = record_blame(j->rec, "cheating", "performance", "the output of a timed call is not the one that was there when the "
                          "call ended");
         json_object_set_new(r, "rule", json_string("late_output"));
         p->tampered = true;
         frame_free(&got);
-        return -1;
-    }
-    if (baseline_expect(p->base, c->seed, !strcmp(j->opt->protocol, "strict"), &d, &want, e) < 0) {
-        frame_free(&got);
+        frame_free(&want);
         return -1;
     }
     ok = correct_compare(j, &d, &got, &worst, &abs, &rel, e);
