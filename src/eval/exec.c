@@ -2,10 +2,14 @@
 #include "eval/exec.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "eval/job.h"
+
+#define PATIENCE_S 2.0
 
 static enum call_fault in_frames(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
 {
@@ -46,30 +50,67 @@ static int larger(struct desk *k, size_t n, struct device_buf *b, struct err *e)
     return desk_alloc(k, n, DEVICE_PLAIN, b, e);
 }
 
+/* Snapshot and, where they are too small, areas; fds: of new areas, else -1. On failure nothing of them is left. */
+static int take_memory(struct desk *k, struct exec_room *r, size_t inputs, size_t outputs, int fds[2], struct err *e)
+{
+    fds[0] = fds[1] = -1;
+    if (larger(k, outputs, &r->copy, e) < 0)
+        return -1;
+    if (r->inputs.dev && r->inputs.size >= inputs && r->outputs.size >= outputs)
+        return 0;
+    desk_free(k, &r->inputs);
+    desk_free(k, &r->outputs);
+    if (desk_area(k, inputs, &r->inputs, &fds[0], e) == 0 && desk_area(k, outputs, &r->outputs, &fds[1], e) == 0)
+        return 0;
+    if (fds[0] >= 0)
+        close(fds[0]);
+    desk_free(k, &r->inputs);
+    return -1;
+}
+
+/* The device is full for a while: others may be about to give memory back. When they do not, but the end of this
+ * candidate's process does, then it was the candidate. */
+static enum call_fault out_of_memory(struct job *j, size_t inputs, size_t outputs, struct err *e)
+{
+    struct session *s = j->session;
+    struct desk *k = j->desk;
+    int fds[2];
+
+    child_kill(s->child);
+    if (device_lost(k->dev) || s->ended || child_wait(s->child, now_s() + 10, &s->end, NULL) < 0)
+        return CALL_INFRA;
+    s->ended = true;
+    if (take_memory(k, &j->room, inputs, outputs, fds, e) < 0)
+        return CALL_INFRA;
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    s->end.why = PROC_MEMORY;
+    *e = (struct err)ERR_INIT;
+    return CALL_DIED;
+}
+
 /* Areas and snapshot have room for so many bytes at least. */
 static enum call_fault make_room(struct job *j, size_t inputs, size_t outputs, struct err *e)
 {
     struct desk *k = j->ref->desk;
     struct exec_room *r = &j->room;
     enum call_fault fault = CALL_OK;
-    int fds[2] = {-1, -1};
+    double until = now_s() + PATIENCE_S;
+    int fds[2], rc;
 
     j->desk = k;
-    if (larger(k, outputs, &r->copy, e) < 0)
-        return CALL_INFRA;
-    if (r->inputs.dev && r->inputs.size >= inputs && r->outputs.size >= outputs)
-        return CALL_OK;
     inputs = inputs > r->inputs.size ? inputs : r->inputs.size;
     outputs = outputs > r->outputs.size ? outputs : r->outputs.size;
-    desk_free(k, &r->inputs);
-    desk_free(k, &r->outputs);
-    if (desk_area(k, inputs, &r->inputs, &fds[0], e) < 0 || desk_area(k, outputs, &r->outputs, &fds[1], e) < 0)
-        fault = CALL_INFRA;
-    else
-        fault = hand_over(j, fds, e);
+    while ((rc = take_memory(k, r, inputs, outputs, fds, e)) < 0 && now_s() < until && !device_lost(k->dev) && !stop_requested())
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    if (rc < 0)
+        return out_of_memory(j, inputs, outputs, e);
+    if (fds[0] < 0)
+        return CALL_OK;
+    fault = hand_over(j, fds, e);
     for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+        close(fds[i]);
     if (fault != CALL_OK) {
         desk_free(k, &r->inputs);
         desk_free(k, &r->outputs);
