@@ -18,11 +18,13 @@ Requests and replies, in frames; every reply has "op":
 In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
 """
 import contextlib
+import faulthandler
 import importlib
 import linecache
 import os
 import sys
 import threading
+import time
 import types
 
 import torch
@@ -41,6 +43,23 @@ _Tensor, _Parameter, _Module, _copy = torch.Tensor, torch.nn.Parameter, torch.nn
 quiet = device.trace.pause if getattr(device, "TIMED_ON", None) else contextlib.nullcontext
 
 
+class Clock:
+    """When the time of this process is almost up, its stacks go to its output: the judge reads there where it hung."""
+
+    def __init__(self):
+        self.left, self.since = None, None
+
+    def start(self, left=None):
+        self.left, self.since = self.left if left is None else left, time.monotonic()
+        if self.left is not None:
+            faulthandler.dump_traceback_later(max(0.05, self.left * 0.7), file=2)
+
+    def stop(self):
+        faulthandler.cancel_dump_traceback_later()
+        if self.left is not None:
+            self.left -= time.monotonic() - self.since
+
+
 class Session:
     def __init__(self, sock):
         self.sock, self.lock = sock, threading.RLock()
@@ -49,6 +68,7 @@ class Session:
         self.source, self.module, self.cls, self.model = "", None, None, None
         self.given = None  # the last call's inputs
         self.room = {}     # "inputs", "outputs": areas
+        self.clock = Clock()
         self.seal = None   # what the harness rests on, as it was before foreign code ran
         place = getattr(device, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
         self.timer = timing.Timer(place, placed, device.from_device, check_exact) if place else None
@@ -56,8 +76,11 @@ class Session:
     def build(self, request):
         """Called by the shim for load_inline and load, from any thread."""
         with self.lock:
+            self.clock.stop()
             frame.send(self.sock, {"op": "build", "request": request})
-            return frame.recv(self.sock)[0]
+            reply = frame.recv(self.sock)[0]
+            self.clock.start()
+            return reply
 
     @staticmethod
     def launches():
@@ -71,7 +94,7 @@ class Session:
                 "launches": {name: k.get("launches", 0) for name, k in s.get("kernels", {}).items()},
                 "to_host": self.copies[0] - before[0], "to_device": self.copies[1] - before[1],
                 "library_calls": s.get("library_calls", {}), "findings": device.take_findings(),
-                "found": s.get("found", 0), "captured": s.get("captured", 0), "trace": device.trace.counts()}
+                "device_short": s.get("device_short", False), "found": s.get("found", 0), "captured": s.get("captured", 0), "trace": device.trace.counts()}
 
     # load ---------------------------------------------------------------------------------------------------------
 
@@ -327,11 +350,17 @@ def aliases(out, given):
 def serve(sock, args):
     torch.set_num_threads(1)
     s = Session(sock)
+    faulthandler.enable(file=2, all_threads=False)  # a crash says where it was
     steps = {"load": s.load, "params": s.params, "run": s.run, "put": s.put, "arm": s.arm, "time": s.time, "reveal": s.reveal}
     while True:
         try:
             req, blob, fds = frame.recv_fds(sock)
         except frame.Closed:
             return
+        timed = req["op"] in ("load", "params", "run", "areas")
+        if timed:
+            s.clock.start(req.get("timeout_s") if s.clock.left is None else None)
         head, parts = s.areas(req, fds) if req["op"] == "areas" else steps[req["op"]](req, blob)
+        if timed:
+            s.clock.stop()
         frame.send(sock, head, parts)

@@ -92,7 +92,7 @@ std::unordered_map<devptr, Block *> live;
 std::map<std::pair<void *, size_t>, std::vector<Block *>> spare;
 devptr slab;
 size_t slab_left, held, in_use, peak, limit;
-int64_t allocations;
+int64_t allocations, short_of;
 bool fill_on = true, zones_on = true;
 unsigned char *shots_memory;
 std::vector<Shot> shots;
@@ -115,7 +115,12 @@ int raw_malloc(devptr *ret, size_t n)
     int mode = 2 /* relaxed */, rc;
 
     driver()->capture_mode(&mode);
-    rc = limit && held + n > limit ? 2 /* out of memory */ : driver()->malloc(ret, n);
+    if (limit && held + n > limit) {
+        rc = 2; // out of memory
+    } else {
+        rc = driver()->malloc(ret, n);
+        short_of += rc == 2 && limit;
+    }
     driver()->capture_mode(&mode);
     if (rc == 0)
         held += n;
@@ -361,7 +366,7 @@ int lt_cuda_check(void)
 void lt_cuda_memory(struct lt_cuda_memory *r)
 {
     std::lock_guard<std::mutex> hold(lock);
-    *r = {in_use, peak, held, limit, int64_t(live.size()), allocations};
+    *r = {in_use, peak, held, limit, int64_t(live.size()), allocations, short_of};
 }
 
 void lt_cuda_reset_peak(void)

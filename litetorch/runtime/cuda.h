@@ -27,7 +27,7 @@ int lt_cuda_check(void);
 
 struct lt_cuda_memory {
     size_t in_use, peak, held, limit; /* bytes: asked for by live tensors, their maximum, held by the pool */
-    int64_t blocks, allocations;
+    int64_t blocks, allocations, short_of; /* short_of: refused by the driver although the pool was within its limit */
 };
 void lt_cuda_memory(struct lt_cuda_memory *ret);
 void lt_cuda_reset_peak(void);

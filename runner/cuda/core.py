@@ -29,7 +29,7 @@ class Device(ctypes.Structure):  # struct lt_device of litetorch/include/litetor
 
 class Memory(ctypes.Structure):
     _fields_ = [(n, ctypes.c_size_t) for n in ("in_use", "peak", "held", "limit")] + \
-               [(n, ctypes.c_int64) for n in ("blocks", "allocations")]
+               [(n, ctypes.c_int64) for n in ("blocks", "allocations", "short")]
 
 
 DEVICE_ABI = 2
@@ -200,5 +200,6 @@ def stats():
                 name = (k.name or k.symbol or b"?").decode("utf-8", "replace")
                 have = out["kernels"].setdefault(name, {"launches": 0})
                 have["launches"] += k.launches
+    out["device_short"] = memory()["short"] > 0
     out["library_calls"] = json.loads(native.take_string(_lib.lt_library_calls()))
     return out

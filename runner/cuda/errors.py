@@ -21,6 +21,11 @@ ROWS = (
      "often an access through a wild pointer, or a stack that overflows"),
     ("illegal instruction", "crash", "a kernel ran into an illegal instruction", ""),
     ("stack error", "crash", "a kernel overflowed its stack", "no deep recursion, no large arrays in a thread"),
+    ("uncorrectable ECC", "device_lost", "the device reported broken memory", ""),
+    ("unknown error", "device_lost", "the device stopped answering (unknown error)", ""),
+    ("no CUDA-capable device", "device_lost", "the device is gone", ""),
+    ("busy or unavailable", "device_lost", "the device cannot be used", ""),
+    ("hardware failure", "device_lost", "the device failed", ""),
     ("operation not permitted when stream is capturing", "capture", "an operation that a graph capture does not allow", ""),
 )
 

@@ -399,7 +399,7 @@ static int judge(struct eval *ev, struct server *sv, const struct task *task, co
     for (int i = 0; i < INFRA_TRIES; i++) {
         json_decref(rec);
         rec = NULL;
-        if (pipeline_run(ev, sv, task, c, o, &rec, e) < 0)
+        if (pipeline_run(ev, sv, task, c, o, i + 1 == INFRA_TRIES, &rec, e) < 0)
             return -1;
         if (strcmp(json_str(rec, "status", ""), "infra"))
             break;

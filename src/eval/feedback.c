@@ -140,8 +140,10 @@ static void say_variant(const json_t *x, struct buf *b)
 
 static void say_timeout(const json_t *v, struct buf *b)
 {
-    buf_addf(b, "Time limit: %s.\nLook for a loop that does not end, a __syncthreads() that not all threads reach, or far "
-                "too much work per thread.\n", json_str(reason(v), "message", ""));
+    buf_addf(b, "Time limit: %s.\n", json_str(reason(v), "message", ""));
+    at_line(b, reason(v));
+    buf_adds(b, "Look for a loop that does not end, a __syncthreads() that not all threads reach, or far too much work per "
+                "thread.\n");
     say_variant(reason(v), b);
 }
 

@@ -50,6 +50,8 @@ struct job {
     double reference_s;     /* wall time until the expected values were there */
     const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
     int variant;            /* of the task's sidecar that the candidate is constructed for; 0: the task as written */
+    bool alone;             /* on the device: a try after one that others may have disturbed */
+    bool device_short;      /* device memory ran out although the candidate was within its own limit */
     bool ready;             /* the candidate was constructed */
     bool ran;               /* forward returned at least once */
     bool all_passed;

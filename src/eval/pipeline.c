@@ -68,6 +68,24 @@ static json_t *environment(const struct job *j)
     return env;
 }
 
+/* Is what went wrong the candidate's doing? Where others share a device they may have taken all of its memory, or the device
+ * itself is gone. -1 with what it was. */
+static int look_for_others(struct job *j, struct err *e)
+{
+    const json_t *r = record_reason(j->rec);
+    const char *category = r ? json_str(r, "category", "") : "";
+    bool runtime = !strcmp(category, "runtime_error");
+
+    if (!j->server->backend->usable || !r)
+        return 0;
+    if (runtime && j->device_short && !j->alone)
+        return err_set(e, ERR_ENV, "the device's memory was used up, though this candidate held less than its share");
+    if (strcmp(category, "timeout") &&
+        !(runtime && !strcmp(json_str(json_object_get(r, "finding"), "kind", ""), "device_lost")))
+        return 0;
+    return server_check(j->server, e);
+}
+
 static void job_end(struct job *j)
 {
     exec_free(j); /* while the session has its share of the device */
@@ -83,9 +101,9 @@ static void job_end(struct job *j)
 }
 
 int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
-                 const struct eval_options *o, json_t **ret, struct err *e)
+                 const struct eval_options *o, bool alone, json_t **ret, struct err *e)
 {
-    struct job j = {.ev = ev, .server = sv, .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
+    struct job j = {.ev = ev, .alone = alone, .server = sv, .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
                     .trace_forward = json_object(), .launches = json_object(), .findings = json_array(), .replaced = json_array()};
     struct err why = ERR_INIT;
     char sha[65];
@@ -95,6 +113,8 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
     j.rec = record_new(task->name, task->sha256, c->name, sha, o->backend, o->protocol);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && rc == 0; i++)
         rc = run_stage(&j, stages[i], &why);
+    if (rc == 0)
+        rc = look_for_others(&j, &why);
     if (rc < 0 && (why.kind == ERR_INPUT || why.kind == ERR_STOP)) {
         if (e)
             *e = why;

@@ -7,6 +7,7 @@
 /* One candidate, once, no cache. 0 and a new record (status infra included), -1 only for a broken task or Ctrl-C. */
 struct server;
 int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
-                 const struct eval_options *o, json_t **ret, struct err *e);
+                 const struct eval_options *o,
+                 bool alone, json_t **ret, struct err *e);
 
 #endif

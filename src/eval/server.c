@@ -295,3 +295,18 @@ int server_spawn(struct server *sv, const struct server_child *c, struct child *
     *ret = child;
     return 0;
 }
+
+int server_check(struct server *sv, struct err *e)
+{
+    struct server_child spec = {.role = sv->backend->candidate, .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
+    struct child_end end = {0};
+    struct child *c;
+
+    if (server_spawn(sv, &spec, &c, e) < 0)
+        return -1;
+    child_kill(c);
+    if (child_wait(c, now_s() + 10, &end, NULL) == 0)
+        buf_free(&end.output);
+    child_free(c);
+    return 0;
+}

@@ -47,5 +47,7 @@ struct server_child {
 /* Spawns a child and waits until its device is ready, which is nobody's run time. A device that does not answer is
  * ERR_ENV: infra. *ret is freed by child_free. */
 int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e);
+/* Does the device still answer a new process? ERR_ENV if not. */
+int server_check(struct server *sv, struct err *e);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/job.h"
+#include "eval/place.h"
 
 #define MAX_REPLY_HEAD ((size_t)16 << 20)
 #define MAX_REPLY_BLOB ((size_t)1 << 30)
@@ -29,7 +30,7 @@ static void share_device(struct session *s)
     struct err e = ERR_INIT;
     double t0 = now_s();
 
-    if (s->server->backend->timed && hold_take(s->server->uuid, false, &s->hold, &e) < 0)
+    if (s->server->backend->timed && hold_take(s->server->uuid, s->alone, &s->hold, &e) < 0)
         log_debug("the device's lock: %s", e.msg);
     s->wait_s += now_s() - t0;
 }
@@ -77,7 +78,8 @@ static int spawn(struct session *s, const struct server_child *spec, struct err 
     return rc;
 }
 
-int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, struct session **ret, struct err *e)
+int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone,
+                 struct session **ret, struct err *e)
 {
     struct server_child spec = {.role = sv->backend->candidate, .poison = true, .limit = true,
                                 .published = !strcmp(o->protocol, "kernelbench"),
@@ -85,6 +87,7 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
     struct session *s = xcalloc(1, sizeof *s);
 
     s->ev = ev;
+    s->alone = alone;
     s->server = sv;
     s->route = "litetorch";
     s->findings = json_array();
@@ -167,17 +170,7 @@ static json_t *keep_sources(struct session *s, const json_t *request)
 
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n)
 {
-    const char *text = json_string_value(json_object_get(s->sources, file));
-
-    for (int64_t i = 1; text && *text && i < line; i++) {
-        text += strcspn(text, "\n");
-        text += *text == '\n';
-    }
-    if (!text || line < 1)
-        return false;
-    text += strspn(text, " \t");
-    snprintf(ret, n, "%.*s", (int)strcspn(text, "\r\n"), text);
-    return *ret != 0;
+    return place_line(json_string_value(json_object_get(s->sources, file)), line, ret, n);
 }
 
 /* One build request: the compile pool works, our run slot is free meanwhile. */
@@ -283,6 +276,15 @@ enum call_fault session_give(struct session *s, const json_t *head, const int *f
     if (frame_send_fds(s->child->fd, head, fds, n, now_s() + s->opt->timeout_s - s->used_s, e) < 0)
         return session_fault(s, stop_requested() ? FRAME_STOPPED : FRAME_CLOSED, e);
     return await_reply(s, ret, e);
+}
+
+const char *session_output(struct session *s)
+{
+    if (!s->ended) {
+        child_kill(s->child);
+        s->ended = child_wait(s->child, now_s() + 10, &s->end, NULL) == 0;
+    }
+    return s->ended && s->end.output.p ? s->end.output.p : "";
 }
 
 void session_close(struct session *s)

@@ -33,7 +33,7 @@ struct session {
     const struct eval_options *opt;
     struct child *child;
     struct child_end end; /* valid after CALL_DIED */
-    bool ended, slot;
+    bool ended, slot, alone;
     struct hold hold;     /* a share of the device while it has a slot, where the device has a clock */
     double used_s;        /* run time so far */
     double build_s;       /* wall time spent serving builds */
@@ -51,7 +51,9 @@ struct session {
     int64_t findings_seen; /* findings of the emulator that arrived */
 };
 
-int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, struct session **ret, struct err *e);
+/* alone: nobody else may use the device while this one has a slot. */
+int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone,
+                 struct session **ret, struct err *e);
 /* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e);
@@ -61,6 +63,8 @@ enum call_fault session_give(struct session *s, const json_t *head, const int *f
 enum call_fault session_fault(struct session *s, enum frame_fault f, struct err *e);
 /* Line 'line' of the source that findings call 'file', without its indentation; false if there is none. */
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n);
+/* Ends the process, if it has not ended, and returns what it wrote to its output. Valid until session_close. */
+const char *session_output(struct session *s);
 /* Gives slot and share of the device away, and takes them again (waits): for who wants the device alone. */
 void session_rest(struct session *s);
 void session_wake(struct session *s);

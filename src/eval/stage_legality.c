@@ -136,7 +136,7 @@ static int run_ablated_from_start(struct job *j, struct err *e)
     again.replaced = json_array();
     again.ablated = true;
     session_rest(j->session); // a process waits for a slot while its twin runs
-    if (session_open(j->ev, j->server, j->opt, &again.session, e) < 0 || job_construct(&again, j->code, e) < 0 ||
+    if (session_open(j->ev, j->server, j->opt, j->alone, &again.session, e) < 0 || job_construct(&again, j->code, e) < 0 ||
         (again.ready && correct_parameters(&again, e) < 0))
         still = -1;
     else if (again.ready && !job_blamed(&again))

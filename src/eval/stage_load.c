@@ -6,7 +6,9 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "eval/job.h"
+#include "eval/place.h"
 #include "eval/record.h"
 
 static void tampered(struct job *j, const char *what)
@@ -77,6 +79,7 @@ void job_take_evidence(struct job *j, const json_t *head, bool init)
         j->copies_to_host += json_i64(head, "to_host", 0);
         j->copies_to_device += json_i64(head, "to_device", 0);
     }
+    j->device_short |= json_flag(head, "device_short", false);
     j->captured += json_i64(head, "captured", 0);
     if (json_array_size(json_object_get(head, "replaced")) && !json_array_size(j->replaced))
         json_array_extend(j->replaced, json_object_get(head, "replaced"));
@@ -102,6 +105,33 @@ static const json_t *first_finding(const struct job *j)
     return NULL;
 }
 
+static void set_line(struct job *j, json_t *r, int64_t line)
+{
+    char text[200];
+
+    if (line < 1 || !place_line(j->code, line, text, sizeof text))
+        return;
+    json_object_set_new(r, "line", json_integer(line));
+    json_object_set_new(r, "text", json_utf8(text, strlen(text)));
+}
+
+/* The device says that an assert failed, and its words on the process's output say which. */
+static void find_assert(struct job *j, json_t *r, json_t *finding)
+{
+    struct place_assert a;
+    char *text;
+
+    if (strcmp(json_str(finding, "kind", ""), "assertion") || json_i64(finding, "line", 0) > 0 ||
+        !place_assert(session_output(j->session), &a))
+        return;
+    text = xasprintf("%s: %s", json_str(r, "message", ""), a.what);
+    json_object_set_new(r, "message", json_utf8(text, strlen(text)));
+    free(text);
+    json_object_set_new(finding, "file", json_utf8(a.file, strlen(a.file)));
+    json_object_set_new(finding, "line", json_integer(a.line));
+    json_object_set_new(finding, "kernel", json_utf8(a.kernel, strlen(a.kernel)));
+}
+
 /* An exception, or a fault that the emulator found: runtime_error with everything that helps to find it. */
 void job_blame_error(struct job *j, const json_t *head, const char *stage)
 {
@@ -116,6 +146,7 @@ void job_blame_error(struct job *j, const json_t *head, const char *stage)
                          json_str(head, "message", ""));
     if (f) {
         copy = json_deep_copy(f);
+        find_assert(j, r, copy);
         if (session_source_line(j->session, json_str(f, "file", ""), json_i64(f, "line", 0), text, sizeof text))
             json_object_set_new(copy, "text", json_utf8(text, strlen(text)));
         json_object_set_new(r, "finding", copy);
@@ -129,14 +160,26 @@ void job_blame_error(struct job *j, const json_t *head, const char *stage)
 static void blame_death(struct job *j, const char *stage, const char *during)
 {
     const struct child_end *end = &j->session->end;
+    json_t *r;
 
     if (end->why == PROC_MEMORY)
-        record_blame(j->rec, "runtime_error", stage, "out of memory %s: the process exceeded its memory limit", during);
+        r = record_blame(j->rec, "runtime_error", stage, "out of memory %s: the process exceeded its memory limit", during);
     else if (end->why == PROC_SIGNALED)
-        record_blame(j->rec, "runtime_error", stage, "the process crashed %s: signal %d (%s)", during, end->signal,
+        r = record_blame(j->rec, "runtime_error", stage, "the process crashed %s: signal %d (%s)", during, end->signal,
                      strsignal(end->signal));
     else
-        record_blame(j->rec, "runtime_error", stage, "the process ended itself %s (exit code %d)", during, end->code);
+        r = record_blame(j->rec, "runtime_error", stage, "the process ended itself %s (exit code %d)", during, end->code);
+    set_line(j, r, place_python(session_output(j->session), NULL));
+}
+
+static void blame_timeout(struct job *j, const char *stage, const char *during)
+{
+    bool waiting;
+    int64_t line = place_python(session_output(j->session), &waiting);
+    json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s %s%s", j->opt->timeout_s, during, waiting ?
+                             ": a kernel that was launched has not ended" : "");
+
+    set_line(j, r, line);
 }
 
 int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e)
@@ -145,9 +188,7 @@ int job_blame_call(struct job *j, enum call_fault fault, const char *stage, cons
 
     switch (fault) {
     case CALL_OK: return 0;
-    case CALL_TIMEOUT:
-        record_blame(j->rec, "timeout", stage, "still running after %g s %s", j->opt->timeout_s, during);
-        return 0;
+    case CALL_TIMEOUT: blame_timeout(j, stage, during); return 0;
     case CALL_DIED: blame_death(j, stage, during); return 0;
     case CALL_FORGED:
         r = record_blame(j->rec, "cheating", stage, "the program wrote to the judge's channel %s", during);
@@ -189,8 +230,9 @@ int job_reference(struct job *j, const char *params, struct err *e)
 
 int job_construct(struct job *j, const char *source, struct err *e)
 {
-    json_t *req = json_pack("{s:s,s:b,s:o?,s:O,s:I,s:s,s:s?}", "op", "load",
-                            "ablation", j->ablated, "source", source ? json_utf8(source, strlen(source)) : NULL, "init", j->ref->init.tree, "seed",
+    json_t *req = json_pack("{s:s,s:b,s:f,s:o?,s:O,s:I,s:s,s:s?}", "op", "load",
+                            "ablation", j->ablated, "timeout_s", j->opt->timeout_s,
+                            "source", source ? json_utf8(source, strlen(source)) : NULL, "init", j->ref->init.tree, "seed",
                             (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "dtype", j->ref->dtype);
     struct frame f;
     enum call_fault fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
@@ -214,7 +256,7 @@ int job_construct(struct job *j, const char *source, struct err *e)
 static int load_run(struct job *j, struct err *e)
 {
     if (job_reference(j, strcmp(j->opt->protocol, "strict") ? "seed" : "random", e) < 0 ||
-        session_open(j->ev, j->server, j->opt, &j->session, e) < 0)
+        session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0)
         return -1;
     return job_construct(j, j->code, e);
 }

@@ -1,4 +1,4 @@
-"""run_gpu.py [--part device|slow|sim|synth] [--out FILE] - the tests of this folder; exit code 1 if one verdict is not as expected.
+"""run_gpu.py [--part device|slow|sim|synth|faults] [--out FILE] - the tests of this folder; exit code 1 if one verdict is not as expected.
 
 $MUSACODER_EXE names the binary (default build/musacoder). $SYNTH names a folder made by 'musacoder synth', for the part
 'synth': its tasks and candidates must have the same verdict on cuda as on sim."""
@@ -108,13 +108,22 @@ def synth(report):
                  "--no-perf")
 
 
+def faults(report):
+    """200 hostile and 200 honest candidates mixed, workers killed: tests/faults. $FAULTS: its options."""
+    script = os.path.join(ROOT, "tests", "faults", "faults.py")
+    p = subprocess.run([sys.executable, script, "--backend", "cuda", "--workers", "2", "--jobs", "4", "--table",
+                        *os.environ.get("FAULTS", "").split()])
+    report.n += 1
+    report.wrong += p.returncode != 0
+
+
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("--part", action="append", choices=["device", "slow", "sim", "synth"])
+    a.add_argument("--part", action="append", choices=["device", "slow", "sim", "synth", "faults"])
     a.add_argument("--out")
     a = a.parse_args()
     report = Report(a.out)
-    for part in a.part or ["device", "slow", "sim", "synth"]:
+    for part in a.part or ["device", "slow", "sim", "synth", "faults"]:
         globals()[part](report)
     print(f"{report.n - report.wrong} of {report.n} as expected")
     sys.exit(1 if report.wrong else 0)
