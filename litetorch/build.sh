@@ -40,6 +40,7 @@ wait $a && wait $b
 compile trace & a=$!
 compile cuda & b=$!
 wait $a && wait $b
-link "$cuda" "$obj/api.o" "$obj/trace.o" "$obj/cuda.o"
-link "$sim" "$obj/arena.o" "$obj/device.o" "$obj/api.o" "$obj/trace.o"
+compile lookups
+link "$cuda" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o" "$obj/cuda.o"
+link "$sim" "$obj/arena.o" "$obj/device.o" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o"
 echo "$version" >"$obj/version"

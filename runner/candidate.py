@@ -32,6 +32,7 @@ import torch
 import area
 import frame
 import integrity
+import native
 import timing
 import values
 
@@ -105,13 +106,15 @@ class Session:
             device.install(self.build)
         self.seal = self.seal or integrity.Seal()
         device.set_ablation(bool(req.get("ablation")))
+        native.watch_lookups()
         device.trace.start()
+        init = values.decode(req["init"], blob)
         try:
-            self.cls = self.cls if again else self.import_source()
-            phase = "init"
-            init = values.decode(req["init"], blob)
-            torch.manual_seed(req["seed"])
-            self.model = self.cls(**init) if isinstance(init, dict) else self.cls(*init)
+            with native.foreign:
+                self.cls = self.cls if again else self.import_source()
+                phase = "init"
+                torch.manual_seed(req["seed"])
+                self.model = self.cls(**init) if isinstance(init, dict) else self.cls(*init)
         except BaseException as e:
             return self.error(phase, e)
         return self.ready(req["mode"], req.get("dtype"))
@@ -194,7 +197,7 @@ class Session:
         kept.before(given)
         device.set_ablation(bool(req.get("ablation")))
         try:
-            with torch.no_grad():
+            with torch.no_grad(), native.foreign:
                 out = self.model(*given)
             check_exact(out)
             device.finish()

@@ -438,4 +438,11 @@ void *process_stream(void)
     return impl->getStream(impl->getDevice()).native_handle();
 }
 
+bool process_capturing(void *stream)
+{
+    int status = 0;
+
+    return driver() && driver()->is_capturing(stream, &status) == 0 && status != 0;
+}
+
 } // extern "C"

@@ -601,4 +601,9 @@ void *process_stream(void)
     return nullptr;
 }
 
+bool process_capturing(void *)
+{
+    return false;
+}
+
 } // extern "C"

@@ -25,7 +25,13 @@ void lt_red_zone_finding(size_t n, long at, const char *kernel);
 void lt_trace_open(void);     /* once, in the child */
 void lt_trace_start(void);    /* for good */
 char *lt_trace_counts(void);  /* JSON object {operator: count} since the start; free with lt_free */
-int lt_trace_pause(int on);   /* this thread; returns the former value; no effect where process_may_pause says no */
+int lt_trace_pause(int on);   /* this thread: counted as "paused::"; returns the former value; no effect where
+                                 process_may_pause says no */
+
+/* lookups.cc: watches lookups by name from Python, for good; the files in harness_folder are the harness's. lt_foreign: a
+ * call of foreign code begins (1) or has ended (0). */
+void lt_lookups_watch(const char *harness_folder);
+void lt_foreign(int on);
 
 /* Calls f(self, args, ret, message, max), a lt_function.invoke. -1: its host code crashed. */
 int lt_invoke(void *f, void *self, const void *args, void *ret, char *message, size_t max);
@@ -33,8 +39,9 @@ int lt_invoke(void *f, void *self, const void *args, void *ret, char *message, s
 /* Answered by the device. */
 bool process_has_device(const void *p); /* does p point into device memory? */
 bool process_is_inside(void);           /* does an operator run on behalf of the device, which is not the candidate's? */
-bool process_may_pause(void);           /* do the judge's own copies go through the dispatcher, so that they must be hidden? */
+bool process_may_pause(void);           /* do the judge's own copies go through the dispatcher, to be counted apart? */
 void *process_stream(void);             /* torch's current stream; NULL on the simulated device */
+bool process_capturing(void *stream);   /* into a graph: then nothing may be waited for */
 
 #ifdef __cplusplus
 }

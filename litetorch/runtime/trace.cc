@@ -1,13 +1,21 @@
 /* trace.cc - which ATen operators a candidate's process dispatches: a RecordFunction callback, which is global, so threads
- * that existed before and threads that the candidate starts are covered. */
+ * that existed before and threads that the candidate starts are covered.
+ *
+ * Counted apart, by a prefix: "paused::" while the harness asked for a pause (its own copies; nothing is left out, because
+ * anybody can ask), "captured::" in addition to the plain name while a stream records a graph. Not counted: operators on
+ * meta tensors, which compute nothing, and those that a question with a yes or no for an answer is made of. */
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "process.h"
 
@@ -39,19 +47,132 @@ const char *crossing(const std::string &op, const at::RecordFunction &fn)
     return from_cuda == to_cuda ? nullptr : to_cuda ? "copy::to_device" : "copy::to_host";
 }
 
+/* ---- questions: equal and allclose, and what torch makes them of ---- */
+
+const c10::OperatorName questions[] = {{"aten::equal", ""}, {"aten::allclose", ""}};
+const c10::OperatorName parts[] = {
+    {"aten::isclose", ""}, {"aten::eq", "Tensor"}, {"aten::ne", "Scalar"}, {"aten::ne", "Tensor"}, {"aten::abs", ""},
+    {"aten::mul", "Scalar"}, {"aten::mul", "Tensor"}, {"aten::add", "Scalar"}, {"aten::add", "Tensor"},
+    {"aten::sub", "Tensor"}, {"aten::isfinite", ""}, {"aten::isnan", ""}, {"aten::le", "Tensor"},
+    {"aten::__iand__", "Tensor"}, {"aten::__ior__", "Tensor"}, {"aten::bitwise_and_", "Tensor"},
+    {"aten::bitwise_or_", "Tensor"}, {"aten::all", ""}};
+/* While a question is asked on this thread: of each operator under way, is it the question or a part of it? */
+thread_local std::vector<bool> asked;
+
+template <size_t N>
+bool among(const c10::OperatorName &name, const c10::OperatorName (&list)[N])
+{
+    for (const auto &n : list)
+        if (n == name)
+            return true;
+    return false;
+}
+
+/* Adds which kernels are registered for an operator. Those for meta tensors come with parts of torch that are imported
+ * late, and compute nothing. */
+void add_registered(std::string &out, const c10::OperatorName &name)
+{
+    auto op = c10::Dispatcher::singleton().findSchema(name);
+    std::istringstream lines(op ? op->dumpState() : "");
+
+    for (std::string line; std::getline(lines, line); )
+        if (line.compare(0, 4, "Meta"))
+            out += line + "\n";
+}
+
+std::string registered()
+{
+    std::string out;
+
+    for (const auto &n : questions)
+        add_registered(out, n);
+    for (const auto &n : parts)
+        add_registered(out, n);
+    return out;
+}
+
+std::string registered_before; // foreign code ran
+
+template <class F>
+bool each_tensor(const at::RecordFunction &fn, F f) // false as soon as f says so
+{
+    for (const auto &v : fn.inputs()) {
+        if (v.isTensor() && v.toTensor().defined() && !f(v.toTensor()))
+            return false;
+        if (v.isTensorList())
+            for (const at::Tensor &t : v.toTensorVector())
+                if (t.defined() && !f(t))
+                    return false;
+    }
+    return true;
+}
+
+/* Torch's own kernels answer, and no foreign code can run meanwhile: plain tensors, no mode, nothing registered anew. */
+bool answered_by_torch(const at::RecordFunction &fn)
+{
+    return c10::impl::TorchDispatchModeTLS::stack_len() == 0 &&
+           each_tensor(fn, [](const at::Tensor &t) {
+               return !t.unsafeGetTensorImpl()->key_set().has_any(c10::python_ks);
+           }) && registered() == registered_before;
+}
+
+struct Asked : at::ObserverContext {};
+
+/* Opens an operator of a question; *ret_part: it is only what the question is made of. */
+std::unique_ptr<at::ObserverContext> ask(const c10::OperatorName &name, const at::RecordFunction &fn, bool *ret_part)
+{
+    bool outer = asked.empty();
+
+    *ret_part = false;
+    if (outer && !(among(name, questions) && answered_by_torch(fn)))
+        return nullptr;
+    *ret_part = !outer && asked.back() && among(name, parts);
+    asked.push_back(outer || *ret_part);
+    return std::make_unique<Asked>();
+}
+
+void end_op(const at::RecordFunction &, at::ObserverContext *context)
+{
+    if (context && !asked.empty())
+        asked.pop_back();
+}
+
+/* ---- counting ---- */
+
+bool only_meta(const at::RecordFunction &fn)
+{
+    bool any = false;
+    bool all = each_tensor(fn, [&](const at::Tensor &t) { return any = true, t.is_meta(); });
+
+    return any && all;
+}
+
+void count(const std::string &key, const char *way, const char *prefix)
+{
+    std::lock_guard<std::mutex> hold(trace_lock);
+
+    trace_counts[prefix + key]++;
+    if (way)
+        trace_counts[std::string(prefix) + way]++;
+}
+
 std::unique_ptr<at::ObserverContext> trace_op(const at::RecordFunction &fn)
 {
-    if (!trace_on.load(std::memory_order_relaxed) || process_is_inside() || trace_paused > 0)
+    bool part;
+
+    if (!trace_on.load(std::memory_order_relaxed) || process_is_inside())
         return nullptr;
     auto name = fn.operator_name();
-    if (!name)
+    if (!name || only_meta(fn))
         return nullptr;
+    auto context = ask(*name, fn, &part);
+    if (part)
+        return context;
     std::string key = name->overload_name.empty() ? name->name : name->name + "." + name->overload_name;
-    std::lock_guard<std::mutex> hold(trace_lock);
-    trace_counts[key]++;
-    if (const char *way = crossing(name->name, fn))
-        trace_counts[way]++;
-    return nullptr;
+    count(key, crossing(name->name, fn), trace_paused > 0 ? "paused::" : "");
+    if (process_capturing(process_stream()))
+        count(key, nullptr, "captured::");
+    return context;
 }
 
 } // namespace
@@ -60,12 +181,13 @@ extern "C" {
 
 void lt_trace_open(void)
 {
-    at::addGlobalCallback(at::RecordFunctionCallback(&trace_op).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+    at::addGlobalCallback(at::RecordFunctionCallback(&trace_op, &end_op).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
 }
 
 void lt_trace_start(void)
 {
-    trace_on = true;
+    if (!trace_on.exchange(true))
+        registered_before = registered();
 }
 
 /* Counts only grow, so that whoever reads them takes nothing away. Operator names need no escapes. */

@@ -6,6 +6,7 @@ shared object that comes back becomes a module (module.py). A device package cal
     take_string(pointer)       the text behind a char * of that library, which is then freed
 """
 import ctypes
+import os
 
 library = None
 on_load = None
@@ -25,6 +26,8 @@ def attach(lib, loaded=None):
             ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t)):
         f = getattr(lib, name)
         f.restype, f.argtypes = result, args
+    lib.lt_lookups_watch.restype, lib.lt_lookups_watch.argtypes = None, [c]
+    lib.lt_foreign.restype, lib.lt_foreign.argtypes = None, [i]
 
 
 def check_version(path):
@@ -33,6 +36,25 @@ def check_version(path):
     built = library.lt_torch_version().decode()
     if built != torch.__version__:
         raise DeviceError(f"{path} was built for PyTorch {built}, but {torch.__version__} is running; run 'make'")
+
+
+def watch_lookups():
+    """From now on, what foreign code looks up in loaded libraries (ctypes) is noted: litetorch/runtime/lookups.cc."""
+    runner = os.path.dirname(os.path.dirname(watch_lookups.__code__.co_filename))
+    library.lt_lookups_watch((runner + os.sep).encode())
+
+
+class Foreign:
+    """A context: foreign code runs."""
+
+    def __enter__(self):
+        library.lt_foreign(1)
+
+    def __exit__(self, *exc):
+        library.lt_foreign(0)
+
+
+foreign = Foreign()
 
 
 def take_string(pointer):

@@ -463,6 +463,20 @@ int build_write(const char *dir, const char *name, const struct buf *text, struc
     return rc;
 }
 
+/* An instruction can be written in assembly, or as data in a code section: hence without symbols, which would tell the
+ * disassembler that it is data. "##" pastes either word together. */
+static bool may_hold_instructions(const char *text)
+{
+    return strstr(text, "asm") || strstr(text, "section") || strstr(text, "##");
+}
+
+void build_add_disassembly(struct buf *script, const struct build_request *r)
+{
+    if (may_hold_instructions(r->main_cpp.p) || may_hold_instructions(r->cuda_cu.p))
+        buf_adds(script, "for o in part*.o; do objcopy -S $o asm.o && objdump -d --no-show-raw-insn asm.o; done "
+                         "2>/dev/null | grep -woE 'syscall|sysenter|int +\\$0x80' | sort -u >asm.log\n");
+}
+
 void build_plan_ro(struct build_plan *p, const char *path)
 {
     if (path && strncmp(path, "/usr/", 5) && p->n_ro + 1 < (int)(sizeof p->ro / sizeof *p->ro))

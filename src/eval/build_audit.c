@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,7 +11,7 @@
 #include "base/json.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-#define AUDIT_VERSION "audit/4"
+#define AUDIT_VERSION "audit/6"
 #define MAX_LIBRARY ((size_t)128 << 20)
 
 /* ---- the lists ---- */
@@ -72,7 +73,7 @@ static const char *const cuda_forbidden[] = {
     "cudaIpc", "cudaImportExternal", "cudaExternalMemory", "cudaDestroyExternal", "cudaSignalExternal", "cudaWaitExternal",
     "cudaMemPoolExport", "cudaMemPoolImport", "cudaProfiler", "cudaDeviceReset", "cudaThreadExit", "cudaGetExportTable",
     "cudaDeviceEnablePeerAccess", "cudaGraphicsGL", "cudaGraphicsEGL", "cudaEGL", "cudaVDPAU", "cudaGLSet",
-    "cudaSetValidDevices", "cudaLogs", "cudaInitDevice", "cudaGreenCtx"};
+    "cudaLaunchHostFunc", "cudaStreamAddCallback", "cudaGraphAddHostNode", "cudaSetValidDevices", "cudaLogs", "cudaInitDevice", "cudaGreenCtx"};
 /* The driver, none but these. */
 static const char *const driver_names[] = {
     "cuLaunchKernel", "cuLaunchKernelEx", "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col", "cuTensorMapReplaceAddress",
@@ -332,6 +333,18 @@ void build_audit_object(const char *path, json_t *findings)
     if (file_read(path, &b, NULL) == 0)
         each_symbol((const unsigned char *)b.p, b.n, SHT_SYMTAB, false, judge_wrapper, findings);
     buf_free(&b);
+}
+
+void build_audit_assembly(const char *dir, json_t *findings)
+{
+    char *path = path_join(dir, "asm.log");
+    struct buf b;
+
+    buf_init(&b, 4096);
+    if (file_read(path, &b, NULL) == 0 && b.n > 0)
+        add(findings, "forbidden_symbol", "system calls in assembly");
+    buf_free(&b);
+    free(path);
 }
 
 /* The words behind every "says" of the log, up to one of the characters of stop. */

@@ -32,6 +32,8 @@ void build_audit_library(const char *path, audit_list *list, json_t *findings);
 void build_audit_object(const char *path, json_t *findings);
 /* Adds vendor's libraries that a failed build lacks: "undefined reference to `cufftExecC2C'", "fatal error: cufft.h". */
 void build_audit_log(const char *log, json_t *findings);
+/* Adds system calls in the host's code, as build_add_disassembly left them in the folder dir. */
+void build_audit_assembly(const char *dir, json_t *findings);
 void build_audit_hash(struct sha256 *h); /* the lists' version */
 
 #endif

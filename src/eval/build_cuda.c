@@ -592,6 +592,7 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
         buf_adds(s, " || r1=1\n");
     }
     buf_adds(s, "wait $p0 && [ $r1 = 0 ] || exit 10\n");
+    build_add_disassembly(s, j->r);
     add_link(s, j, pre);
     plan->memory_bytes = LITE_MEMORY;
     build_plan_ro(plan, j->t->lite);
@@ -606,6 +607,7 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
     char *so = path_join(j->dir, "module.so");
 
     build_audit_log(log, ret->findings);
+    build_audit_assembly(j->dir, ret->findings);
     if (ret->ok)
         build_audit_library(so, audit_symbol, ret->findings);
     for (int i = 0; i < 2; i++) {

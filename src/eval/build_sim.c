@@ -177,6 +177,7 @@ static void write_script(struct buf *s, const struct toolchain *t, const struct 
     }
     buf_addf(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
                 "[ $r0 = 0 ] && [ $r1 = 0 ] || exit 10\n%s", r->joined ? "fi\n" : "");
+    build_add_disassembly(s, r);
     buf_addf(s, "%s -shared -o module.so part*.o %s/module.o -L%s -lsimt -Wl,-z,defs -Wl,-Bsymbolic "
                 "-Wl,--build-id=none >link.log 2>&1 || exit 11\n", t->compiler, prefix[0], t->libdir);
 }
@@ -220,6 +221,7 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
     char *so = path_join(j->dir, "module.so");
 
     build_audit_log(log, ret->findings);
+    build_audit_assembly(j->dir, ret->findings);
     if (ret->ok)
         build_audit_library(so, audit_symbol_sim, ret->findings);
     free(so);

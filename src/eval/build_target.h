@@ -93,6 +93,9 @@ int build_ask(char *const *argv, struct buf *out, struct err *e);
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
                        const struct toolchain *t, const char *dir, int arg), int arg, struct err *e);
 int build_write(const char *dir, const char *name, const struct buf *text, struct err *e);
+/* Appends a step after the objects part*.o are there: system calls in their host code go into asm.log, as the
+ * disassembler names them. Nothing is appended, and no time taken, where the sources cannot hold any. */
+void build_add_disassembly(struct buf *script, const struct build_request *r);
 void build_plan_ro(struct build_plan *p, const char *path); /* copies; NULL and paths under /usr are left out */
 
 #endif

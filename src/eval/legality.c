@@ -57,8 +57,20 @@ static const char *const foreign[] = {
     "torchvision", "torchaudio", "torchao", "xformers", "flash_attn", "flash_attn_2_cuda", "vllm", "triton", "bitsandbytes",
     "deepspeed", "apex", "flashinfer", "tensorrt", "executorch", NULL};
 
-/* Operators that a stream recorded into a graph: they run whenever the graph does, so the phase is no excuse. */
-#define CAPTURED "captured::"
+/* How the trace counts apart (litetorch/runtime/trace.cc): what a stream recorded into a graph runs whenever the graph
+ * does, and in the harness's pauses only its copies run. So neither has the freedom of __init__. */
+static const char *const prefixes[] = {"captured::", "paused::"};
+
+static const char *behind_prefix(const char *key)
+{
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t n = strlen(prefixes[i]);
+
+        if (!strncmp(key, prefixes[i], n) && strstr(key + n, "::"))
+            return key + n;
+    }
+    return NULL;
+}
 
 static bool own_namespace(const char *op)
 {
@@ -211,16 +223,16 @@ void legality_judge(const json_t *trace, const char *phase, const char *source, 
     int line;
 
     json_object_foreach((json_t *)trace, key, count) {
-        bool captured = !strncmp(key, CAPTURED, sizeof CAPTURED - 1);
-        const char *op = captured ? key + sizeof CAPTURED - 1 : key;
+        const char *behind = behind_prefix(key), *op = behind ? behind : key;
+        bool at_init = init && !behind;
 
-        if (captured && !init) // counted under its own name too
+        if (!init && behind && *key == 'c') // captured, and counted under its own name too
             continue;
-        if (init && !captured ? legality_init_ok(op) : legality_forward_ok(op))
+        if (at_init ? legality_init_ok(op) : legality_forward_ok(op))
             continue;
         line = legality_find_line(source, op, text, sizeof text);
         found = line > 0;
-        v = json_pack("{s:s,s:s,s:o,s:O}", "rule", init && !captured ? "forbidden_init_op" : "forbidden_op",
+        v = json_pack("{s:s,s:s,s:o,s:O}", "rule", at_init ? "forbidden_init_op" : "forbidden_op",
                       "phase", phase, "op", json_utf8(op, strlen(op)), "count", count);
         json_object_set_new(v, "line", found ? json_integer(line) : json_null());
         json_object_set_new(v, "text", found ? json_utf8(text, strlen(text)) : json_null());

@@ -10,6 +10,7 @@ candidate says what it tries and has lines 'key: value':
                device-compiler   caught by a compiler that knows host and device apart
                task-yaml         caught through the sidecar tasks/NAME.yaml
     options:   further options of 'musacoder eval'
+    sim, cuda: the category that is expected there, where a backend cannot see what the folder says; with the reason
 Those that do not apply are skipped by name. Exit code 1 on any miss, any accusation and any other category.
 Standard library only.
 """
@@ -46,9 +47,12 @@ class Candidate:
                 if not line.startswith("#"):
                     break
                 key, colon, value = line[1:].strip().partition(": ")
-                if colon and key in ("task", "needs", "backends", "options"):
+                if colon and key in ("task", "needs", "backends", "options", *LACKS):
                     self.head[key] = value
         self.verdict = self.why = None
+
+    def expect(self, backend):
+        self.expected = self.head.get(backend, self.expected).split()[0]
 
     def reason_to_skip(self, backend, tasks):
         if backend not in self.head.get("backends", backend).split():
@@ -159,6 +163,8 @@ def main():
     if not candidates:
         print("no candidate fits", file=sys.stderr)
         return 2
+    for c in candidates:
+        c.expect(a.backend)
     progress = Progress(len(candidates))
     with concurrent.futures.ThreadPoolExecutor(max(a.jobs, 1)) as pool:
         list(pool.map(lambda g: judge(g, a.backend, progress), groups_of(candidates, 40)))

@@ -378,8 +378,12 @@ static void test_legality_captured(void **state)
     assert_string_equal(json_str(json_array_get(v, 0), "rule", ""), "forbidden_op");
     assert_string_equal(json_str(json_array_get(v, 0), "op", ""), "aten::mul");
     json_array_clear(v);
+    json_decref(trace);
+    trace = json_pack("{s:i,s:i,s:i,s:i}", "paused::aten::relu", 1, "paused::aten::_to_copy", 9, "paused::copy::to_host", 9,
+                      "captured::mine", 1); // a namespace of the program's own
     legality_judge(trace, "forward", "", v);
     assert_int_equal(json_array_size(v), 1);
+    assert_string_equal(json_str(json_array_get(v, 0), "op", ""), "aten::relu");
     json_decref(trace);
     json_decref(v);
 }

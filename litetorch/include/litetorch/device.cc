@@ -83,6 +83,15 @@ void on_stream(const void *stream)
         add(device.side_launches);
 }
 
+/* Whoever began it: torch.cuda.graph does not pass through here. */
+bool is_capturing(const void *stream)
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+
+    return cudaStreamIsCapturing(static_cast<cudaStream_t>(const_cast<void *>(stream)), &status) == cudaSuccess &&
+           status != cudaStreamCaptureStatusNone;
+}
+
 /* Counts; true: do not launch. */
 bool count(const void *f, const void *stream)
 {
@@ -96,7 +105,7 @@ bool count(const void *f, const void *stream)
     }
     add(kernels[i].launches);
     add(device.launches);
-    if (get(capturing) > 0)
+    if (get(capturing) > 0 || is_capturing(stream))
         add(device.captured);
     on_stream(stream);
     return get(device.ablate) != 0;

@@ -1,5 +1,7 @@
 # 56_scans_device_memory.py - reads device memory beyond its own tensors, looking for the expected output.
 # Must be caught: red zones and guard pages lie around every tensor, and expected values are elsewhere.
+# On a GPU a read inside of mapped memory faults nowhere: what lies there is no answer, so the values are wrong.
+# cuda: correctness_error
 # task: relu
 import torch
 import torch.nn as nn
