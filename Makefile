@@ -83,7 +83,7 @@ NVCC     ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 NVCCARCH ?= $(foreach a,80 90,-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_90,code=compute_90
 ifneq ($(NVCC),)
 all: $(B)/lib/judge.fatbin
-$(B)/lib/judge.fatbin: src/device/kernels.cu src/device/kernels.h src/device/element.h
+$(B)/lib/judge.fatbin: src/device/kernels.cu src/device/kernels.h src/device/element.h src/base/half.h
 	@mkdir -p $(@D)
 	$(NVCC) -Isrc -std=c++17 -O3 --fmad=false $(NVCCARCH) -fatbin -o $@ $<
 all: $(B)/lib/timing.fatbin
@@ -186,26 +186,36 @@ test-gpu:
 	@python3 tests/run.py --gpu --jobs 1 $(B) $(ARGS)
 	MUSACODER_EXE=$(B)/musacoder python3 tests/gpu/run_gpu.py $(ARGS)
 
-# The plain build comes first: its runtime libraries are what candidates link against in both.
-ASAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# The plain build comes first: foreign code runs beside its runtime libraries and its jail in both, so those are taken over.
+# ARGS: words, as for 'make test'; --resume after an interruption; --plan shows what would run, with the times of the last run.
+ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+RUNTIME := libsimt.so libsimtorch.so libcudatorch.so judge.fatbin timing.fatbin mcjail libjail.so
+STEP     = @printf '%s  step $(1) of 4: $(2)\n' "$$(date +%T)"
 test-all: setup
-	@echo "building"; $(RECURSE) -s -j$(NPROC) all
-	@echo "building with sanitizers"; $(RECURSE) -s -j$(NPROC) B=build-asan OPT="-O1 -g" SAN="$(ASAN)" test-programs long-programs
-	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 python3 tests/run.py --all build-asan $(ARGS)
-	@$(RECURSE) -s fuzz
+	$(call STEP,1,the build)
+	@$(RECURSE) -s -j$(NPROC) all
+	@mkdir -p build-asan/lib build-asan/obj
+	@for d in simt litetorch; do [ ! -d $(B)/obj/$$d ] || cp -rpu $(B)/obj/$$d build-asan/obj/; done
+	@for f in $(RUNTIME); do [ ! -f $(B)/lib/$$f ] || cp -pu $(B)/lib/$$f build-asan/lib/; done
+	$(call STEP,2,the build with sanitizers)
+	@$(RECURSE) -s -j$(NPROC) B=build-asan OPT="-O1 -g" SAN="$(ASAN)" test-programs long-programs
+	$(call STEP,3,the fuzz targets)
+	@if command -v clang >/dev/null; then $(FUZZBUILD); else \
+	  rm -rf build-fuzz/libfuzzer; echo "no clang: corpora are replayed without libFuzzer (apt-get install clang)"; fi
+	$(call STEP,4,the tests)
+	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  python3 tests/run.py --all --fuzz build-fuzz/libfuzzer --seconds $(SECONDS) build-asan $(ARGS)
 
 .PHONY: long-programs
 long-programs: $(LONG)
 
 ## make fuzz         a short libFuzzer run of every target (needs clang; SECONDS=20 each)
-SECONDS ?= 10
+SECONDS  ?= 10
+FUZZBUILD = $(RECURSE) -s -j$(NPROC) B=build-fuzz CC=clang OMP= OPT="-O1 -g" SAN="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined" fuzz-programs
 fuzz:
-	@command -v clang >/dev/null || { echo "fuzz: no clang; corpora were replayed without it (apt-get install clang)"; exit 0; }; \
-	  $(RECURSE) -s -j$(NPROC) B=build-fuzz CC=clang OMP= OPT="-O1 -g" SAN="-fsanitize=fuzzer-no-link,address" fuzz-programs && \
-	  for f in build-fuzz/libfuzzer/*; do n=$$(basename $$f | sed s/fuzz_//); c=build-fuzz/corpus/$$n; mkdir -p $$c; \
-	    set -- $$c; [ -d tests/fuzz/corpus/$$n ] && set -- $$c tests/fuzz/corpus/$$n; \
-	    echo "fuzz $$n"; $$f -max_total_time=$(SECONDS) -max_len=65536 -rss_limit_mb=2048 -verbosity=0 \
-	      -artifact_prefix=build-fuzz/ "$$@" 2>build-fuzz/log || { tail -40 build-fuzz/log; exit 1; }; done
+	@command -v clang >/dev/null || { echo "fuzz: no clang (apt-get install clang)" >&2; exit 1; }
+	@$(FUZZBUILD)
+	@python3 tests/run.py --all --fuzz build-fuzz/libfuzzer --seconds $(SECONDS) build-fuzz libfuzzer/
 
 .PHONY: fuzz-programs
 fuzz-programs: $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -1,14 +1,18 @@
 """run.py - runs the test programs, two at a time: one line each, the output of failures, and 'N passed, M failed'.
 
-    run.py BUILD [--all | --gpu] [--jobs N] [WORD...]     only tests whose name contains one of the words
+    run.py BUILD [--all [--fuzz FOLDER --seconds N] [--resume] | --gpu] [--jobs N] [--plan] [WORD...]
 
-Tests are BUILD/tests/*/test_* (cmocka), BUILD/fuzz/* (corpus replay), tests/*/test_*.py (unittest or plain scripts, under the
-Python that runner/ uses) and tests/*/test_*.sh; --all adds long_* of each kind; --gpu runs those of tests/gpu and no others. Standard library only.
+Only tests whose name contains one of the words. Tests are BUILD/tests/*/test_* (cmocka), BUILD/fuzz/* (corpus replay),
+tests/*/test_*.py (unittest or plain scripts, under the Python that runner/ uses) and tests/*/test_*.sh; --all adds long_*
+of each kind and gives everything four times the time, because sanitizers slow things down; --fuzz adds FOLDER/fuzz_*, each
+fuzzed for N seconds from its corpus on; --gpu runs those of tests/gpu and no others. --plan only lists them.
+--resume counts what passed since the last change of a source as passed. Standard library only.
 """
 
 import argparse
 import concurrent.futures
 import glob
+import hashlib
 import json
 import os
 import re
@@ -19,7 +23,10 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TIMEOUT_S = 280  # of one test program; with --all, where sanitizers slow things down, three times that
+TIMEOUT_S = 280  # of one test program
+SLOWDOWN = 4     # --all: by what limits that are there against hanging are longer; tests read TEST_SLOWDOWN
+UNKNOWN_S = 20   # a test that has never run here, for the plan
+SOURCES = ("Makefile", "src", "simt", "litetorch", "runner", "tests", "setup", "recipes", "docs", "tasks")
 
 
 def data_folder():
@@ -72,6 +79,53 @@ def find(build, everything):
     return tests
 
 
+def libfuzzer(folder, seconds):
+    """Each target for so many seconds, from its corpus and from what earlier runs found; findings lie beside FOLDER."""
+    tests, home = [], os.path.dirname(os.path.abspath(folder))
+    for path in sorted(glob.glob(f"{folder}/fuzz_*")):
+        if not os.access(path, os.X_OK) or path.endswith((".d", ".o")):
+            continue
+        name = os.path.basename(path)[5:]
+        found = os.path.join(home, "corpus", name)
+        os.makedirs(found, exist_ok=True)
+        tests.append((f"libfuzzer/fuzz_{name}",
+                      [os.path.abspath(path), f"-max_total_time={seconds}", "-max_len=65536", "-timeout=60", "-rss_limit_mb=2048",
+                       "-verbosity=0", f"-artifact_prefix={home}/{name}-", found, os.path.join(ROOT, "tests/fuzz/corpus", name)]))
+    return tests
+
+
+def fingerprint():
+    """Changes with any file that a test could depend on."""
+    h = hashlib.sha256()
+    for top in SOURCES:
+        for folder, dirs, files in os.walk(os.path.join(ROOT, top)):
+            dirs[:] = sorted(d for d in dirs if d != "__pycache__")
+            for name in sorted(files):
+                st = os.stat(os.path.join(folder, name), follow_symlinks=False)
+                h.update(f"{folder}/{name} {st.st_size} {st.st_mtime_ns}\n".encode())
+    st = os.stat(os.path.join(ROOT, "Makefile"))
+    h.update(f"{st.st_size} {st.st_mtime_ns}".encode())
+    return h.hexdigest()
+
+
+def load(path, default):
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return default
+
+
+def save(path, value):
+    with open(path + ".new", "w") as f:
+        json.dump(value, f, indent=1, sort_keys=True)
+    os.replace(path + ".new", path)
+
+
+def minutes(seconds):
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
 def run(name, argv, env, limit):
     start = time.monotonic()
     p = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -97,48 +151,92 @@ def note(text):
     return f"  ({skipped} skipped)" if skipped else ""
 
 
-def main():
+class Plan:
+    """How long it will take: by the times of the last run here."""
+
+    def __init__(self, tests, times, jobs):
+        self.left, self.times, self.jobs = {name for name, _ in tests}, times, jobs
+
+    def seconds(self):
+        each = [self.times.get(name, UNKNOWN_S) for name in self.left]
+        return max(sum(each) / self.jobs, max(each, default=0))
+
+    def done(self, name):
+        self.left.discard(name)
+
+    def show(self, tests, say_all):
+        new = sum(name not in self.times for name, _ in tests)
+        guess = f" ({new} never ran here, {UNKNOWN_S} s assumed for each)" if new else ""
+        print(f"{len(tests)} tests, {self.jobs} at a time: about {minutes(self.seconds())}{guess}", flush=True)
+        for name, _ in tests if say_all else []:
+            print(f"{self.times.get(name, UNKNOWN_S):8.1f} s  {name}")
+
+
+def environment(build, cache, slowdown):
+    env = dict(os.environ, B=os.path.relpath(build, ROOT), MUSACODER_EXE=os.path.join(build, "musacoder"),
+               MUSACODER_PYTHON=torch_python(), MUSACODER_CACHE_DIR=cache, OMP_WAIT_POLICY="passive",
+               PYTHONDONTWRITEBYTECODE="1", TEST_SLOWDOWN=str(slowdown))
+    env.setdefault("MUSACODER_SECRET", "tests")  # the same draws in every run
+    env.setdefault("MUSACODER_LIB_DIR", os.path.join(build, "lib"))
+    return env
+
+
+def arguments():
     a = argparse.ArgumentParser()
     a.add_argument("build")
     a.add_argument("--all", action="store_true")
+    a.add_argument("--fuzz", metavar="FOLDER")
+    a.add_argument("--seconds", type=int, default=10)
+    a.add_argument("--resume", action="store_true")
+    a.add_argument("--plan", action="store_true")
     a.add_argument("--gpu", action="store_true")
     a.add_argument("--jobs", type=int, default=2)
     a.add_argument("words", nargs="*")
-    a = a.parse_args()
+    return a.parse_args()
+
+
+def main():
+    a = arguments()
     build = os.path.abspath(a.build)
     tests = [t for t in find(build, a.all) if t[0].startswith("gpu/") == a.gpu]
+    tests += libfuzzer(a.fuzz, a.seconds) if a.fuzz else []
     tests = [t for t in tests if not a.words or any(w in t[0] for w in a.words)]
-    times_path, cache = os.path.join(build, "test-times.json"), os.path.join(build, f"test-cache-{os.getpid()}")
-    try:
-        with open(times_path) as f:
-            times = json.load(f)
-    except (OSError, ValueError):
-        times = {}
+    times_path, passed_path = os.path.join(build, "test-times.json"), os.path.join(build, "test-passed.json")
+    cache = os.path.join(build, f"test-cache-{os.getpid()}")
+    times, state, passed = load(times_path, {}), fingerprint(), load(passed_path, {})
+    passed = set(passed["tests"]) if a.resume and passed.get("state") == state else set()
+    earlier = [name for name, _ in tests if name in passed]
+    tests = sorted((t for t in tests if t[0] not in passed), key=lambda t: -times.get(t[0], 60))  # long ones first: an end of
+    plan = Plan(tests, times, a.jobs)                                                            # one of them alone is slow
+    plan.show(tests, a.plan)
+    if a.plan:
+        return 0
+    for name in earlier:
+        print(f"ok    earlier  {name}")
     shutil.rmtree(cache, ignore_errors=True)
-    env = dict(os.environ, B=os.path.relpath(build, ROOT), MUSACODER_EXE=os.path.join(build, "musacoder"),
-               MUSACODER_PYTHON=torch_python(), MUSACODER_CACHE_DIR=cache, OMP_WAIT_POLICY="passive",
-               PYTHONDONTWRITEBYTECODE="1")
-    env.setdefault("MUSACODER_SECRET", "tests")  # the same draws in every run
-    env.setdefault("MUSACODER_LIB_DIR", os.path.join(build, "lib"))
-    tests.sort(key=lambda t: -times.get(t[0], 60))  # the long ones first, so that the end is not one of them alone
-    failed, start, limit = [], time.monotonic(), TIMEOUT_S * (3 if a.all else 1)
+    env, limit = environment(build, cache, SLOWDOWN if a.all else 1), TIMEOUT_S * (SLOWDOWN if a.all else 1)
+    failed, start, n = [], time.monotonic(), 0
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         for future in concurrent.futures.as_completed([pool.submit(run, n, v, env, limit) for n, v in tests]):
             name, ok, seconds, text = future.result()
-            times[name] = round(seconds, 1)
-            print(f"{'ok    ' if ok else 'FAILED'} {seconds:6.1f} s  {name}{note(text)}", flush=True)
-            if not ok:
+            times[name], n = round(seconds, 1), n + 1
+            plan.done(name)
+            left = f"  [{n}/{len(tests)}, about {minutes(plan.seconds())} left]" if a.all and n < len(tests) else ""
+            print(f"{'ok    ' if ok else 'FAILED'} {seconds:6.1f} s  {name}{note(text)}{left}", flush=True)
+            if ok:
+                passed.add(name)
+            else:
                 failed.append(name)
                 tail = text.strip().splitlines()[-60:]
                 print("\n".join("    | " + line for line in tail), flush=True)
-    with open(times_path, "w") as f:
-        json.dump(times, f, indent=1, sort_keys=True)
+            save(times_path, times)
+            save(passed_path, {"state": state, "tests": sorted(passed)})
     shutil.rmtree(cache, ignore_errors=True)
     for name in failed:
         print(f"failed: {name}")
     print(f"{time.monotonic() - start:.0f} s")
-    print(f"{len(tests) - len(failed)} passed, {len(failed)} failed")
-    return 1 if failed or not tests else 0
+    print(f"{len(earlier) + len(tests) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed or not earlier + tests else 0
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/half.h"
+
 #ifdef __CUDACC__
-#include <cuda_fp16.h>
 #define EL_FN static __host__ __device__ __forceinline__
 #else
 #define EL_FN static inline
@@ -20,22 +21,6 @@
 enum { EL_BOOL, EL_U8, EL_I8, EL_I16, EL_I32, EL_I64, EL_F16, EL_BF16, EL_F32, EL_F64, EL_C64, EL_C128 };
 
 /* ---- bits ---- */
-
-EL_FN float el_bits_f32(uint32_t b)
-{
-    float f;
-
-    memcpy(&f, &b, 4);
-    return f;
-}
-
-EL_FN uint32_t el_f32_bits(float f)
-{
-    uint32_t b;
-
-    memcpy(&b, &f, 4);
-    return b;
-}
 
 EL_FN uint64_t el_f64_bits(double f)
 {
@@ -58,46 +43,6 @@ EL_FN bool el_finite(double x)
     return (el_f64_bits(x) >> 52 & 0x7ff) != 0x7ff;
 }
 
-/* Half precision to float: exact. Subnormals are shifted into place by a multiplication. */
-EL_FN float el_half(uint16_t h)
-{
-#ifdef __CUDA_ARCH__
-    return __half2float(__ushort_as_half(h)); /* one instruction, the same value */
-#else
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
-
-    if (rest >= 0x0f800000u) /* infinity and NaN keep their payload */
-        return el_bits_f32(sign | 0x7f800000u | (rest & 0x007fffffu));
-    return el_bits_f32(sign | el_f32_bits(el_bits_f32(rest) * 0x1p112f));
-#endif
-}
-
-EL_FN float el_bf16(uint16_t h)
-{
-    return el_bits_f32((uint32_t)h << 16);
-}
-
-/* To nearest even; x is finite and in range. */
-EL_FN uint16_t el_to_bf16(float x)
-{
-    uint32_t b = el_f32_bits(x);
-
-    return (uint16_t)((b + 0x7fff + (b >> 16 & 1)) >> 16);
-}
-
-EL_FN uint16_t el_to_half(float x)
-{
-    uint32_t b = el_f32_bits(x), sign = b >> 16 & 0x8000, m = b & 0x7fffffff;
-
-    if (m < 0x38800000u) { /* subnormal: adding 0.5 leaves round(|x| * 2^24) in the last bits */
-        float r = el_bits_f32(m) + 0.5f;
-
-        return (uint16_t)(sign | (el_f32_bits(r) - 0x3f000000u));
-    }
-    m += 0xfff + (m >> 13 & 1);
-    return (uint16_t)(sign | ((m - 0x38000000u) >> 13));
-}
-
 /* ---- reading ---- */
 
 /* Real component i of memory of a dtype; complex dtypes are read by their components' type. */
@@ -117,8 +62,8 @@ EL_FN int64_t el_int(const void *p, int dtype, int64_t i)
 EL_FN double el_value(const void *p, int dtype, int64_t i)
 {
     switch (dtype) {
-    case EL_F16: return (double)el_half(((const uint16_t *)p)[i]);
-    case EL_BF16: return (double)el_bf16(((const uint16_t *)p)[i]);
+    case EL_F16: return (double)f16_to_f32(((const uint16_t *)p)[i]);
+    case EL_BF16: return (double)bf16_to_f32(((const uint16_t *)p)[i]);
     case EL_F32:
     case EL_C64: return (double)((const float *)p)[i];
     case EL_F64:
@@ -342,9 +287,9 @@ EL_FN double el_uniform_f64(uint32_t hi, uint32_t lo)
 
 EL_FN float el_minus_log_f32(float y)
 {
-    uint32_t b = el_f32_bits(y);
+    uint32_t b = f32_bits(y);
     int e = (int32_t)(b - 0x3f3504f3u) >> 23;
-    float f = el_bits_f32(b - ((uint32_t)e << 23)) - 1.0f, p;
+    float f = f32_of_bits(b - ((uint32_t)e << 23)) - 1.0f, p;
 
     EL_LOG1P_OVER_F(float, fmaf)
     return -fmaf((float)e, 0.693147181f, f * p);

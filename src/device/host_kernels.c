@@ -196,8 +196,8 @@ static void host_fill(const void *args)
 
     for (int64_t i = 0; i < a->n; i++)
         switch (a->dtype) {
-        case EL_F16: PTR(uint16_t, a->to)[i] = el_to_half(fill_f32(a, i)); break;
-        case EL_BF16: PTR(uint16_t, a->to)[i] = el_to_bf16(fill_f32(a, i)); break;
+        case EL_F16: PTR(uint16_t, a->to)[i] = f16_from_f32(fill_f32(a, i)); break;
+        case EL_BF16: PTR(uint16_t, a->to)[i] = bf16_from_f32(fill_f32(a, i)); break;
         case EL_F32:
         case EL_C64: PTR(float, a->to)[i] = fill_f32(a, i); break;
         default: PTR(double, a->to)[i] = fill_f64(a, i); break;

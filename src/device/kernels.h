@@ -1,5 +1,5 @@
 /* kernels.h - the kernels by number, and their arguments: one struct each, passed by value, the same on both backends.
- * Addresses are the device's (uint64_t). Included by kernels.cu, too: no other header of ours. */
+ * Addresses are the device's (uint64_t). Included by kernels.cu, too: no other headers of ours than these. */
 #ifndef MC_DEVICE_KERNELS_H
 #define MC_DEVICE_KERNELS_H
 

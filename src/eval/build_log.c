@@ -55,7 +55,7 @@ static const char *parse_nvcc_place(const char *s, size_t n, struct place *p)
         return NULL;
     memcpy(p->file, s, (size_t)(c - s));
     p->file[c - s] = 0;
-    p->line = (int)strtol(c + 1, &next, 10);
+    p->line = line_number(c + 1, &next);
     p->column = 0;
     return next + 1 < end && next[0] == ')' && next[1] == ':' ? next + 2 : NULL;
 }
@@ -69,7 +69,7 @@ static bool parse_nvcc_origin(const char *s, size_t n, struct place *p)
 
     if (!at)
         return false;
-    p->line = (int)strtol(at + 8, &next, 10);
+    p->line = line_number(at + 8, &next);
     p->column = 0;
     if (strncmp(next, " of ", 4))
         return false;

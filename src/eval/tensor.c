@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/json.h"
 
 bool tree_is_tensor(const json_t *node)
@@ -39,23 +40,6 @@ int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct 
     return 0;
 }
 
-static double half_value(uint16_t h)
-{
-    int exp = (h >> 10) & 31, man = h & 1023;
-    double v = exp == 31 ? (man ? NAN : INFINITY) : exp ? ldexp(1024 + man, exp - 25) : ldexp(man, -24);
-
-    return h >> 15 ? -v : v;
-}
-
-static double bf16_value(uint16_t h)
-{
-    uint32_t bits = (uint32_t)h << 16;
-    float f;
-
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 int64_t tensor_int_at(const struct tensor *t, int64_t i)
 {
     const uint8_t *p = t->data + (size_t)i * dt_size(t->dtype);
@@ -82,8 +66,8 @@ double tensor_at(const struct tensor *t, int64_t i)
     double d;
 
     switch (t->dtype) {
-    case DT_F16: memcpy(&h, p, 2); return half_value(h);
-    case DT_BF16: memcpy(&h, p, 2); return bf16_value(h);
+    case DT_F16: memcpy(&h, p, 2); return f16_to_f32(h);
+    case DT_BF16: memcpy(&h, p, 2); return bf16_to_f32(h);
     case DT_C64:
     case DT_F32: memcpy(&f, p, 4); return f;
     case DT_C128:
@@ -92,6 +76,7 @@ double tensor_at(const struct tensor *t, int64_t i)
     }
 }
 
+/* Rounded once: by way of float it could be twice. */
 static uint16_t half_bits(double v)
 {
     uint16_t sign = signbit(v) ? 0x8000 : 0;
@@ -107,17 +92,6 @@ static uint16_t half_bits(double v)
     e = ilogb(a);
     m = nearbyint(ldexp(a, 10 - e)); /* 1024..2048; 2048 carries into the exponent by itself */
     return (uint16_t)(sign | (uint16_t)(((e + 15) << 10) + (int)m - 1024));
-}
-
-static uint16_t bf16_bits(double v)
-{
-    float f = (float)v;
-    uint32_t bits;
-
-    memcpy(&bits, &f, sizeof bits);
-    if (isnan(v))
-        return 0x7fc0;
-    return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
 static int64_t int_value(enum dtype d, double v)
@@ -144,7 +118,7 @@ void tensor_put(enum dtype dtype, uint8_t *data, int64_t i, double v)
 
     switch (dtype) {
     case DT_F16: h = half_bits(v), memcpy(p, &h, 2); break;
-    case DT_BF16: h = bf16_bits(v), memcpy(p, &h, 2); break;
+    case DT_BF16: h = isnan(v) ? 0x7fc0 : bf16_from_f32((float)v), memcpy(p, &h, 2); break;
     case DT_C64:
     case DT_F32: memcpy(p, &f, 4); break;
     case DT_C128:

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/half.h"
 #include "base/json.h"
 #include "base/mem.h"
 
@@ -40,58 +41,6 @@ size_t st_dtype_size(enum st_dtype t)
 
 /* ---- conversion ---- */
 
-static uint32_t f32_bits(float x)
-{
-    uint32_t u;
-
-    memcpy(&u, &x, 4);
-    return u;
-}
-
-static float bits_f32(uint32_t u)
-{
-    float x;
-
-    memcpy(&x, &u, 4);
-    return x;
-}
-
-uint16_t bf16_from_f32(float x)
-{
-    uint32_t u = f32_bits(x);
-
-    if ((u & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(u >> 16 | 0x40); /* quiet NaN: rounding could turn it into infinity */
-    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-float bf16_to_f32(uint16_t x)
-{
-    return bits_f32((uint32_t)x << 16);
-}
-
-uint16_t f16_from_f32(float x)
-{
-    uint32_t u = f32_bits(x), sign = u >> 16 & 0x8000, a = u & 0x7fffffff, m, shift, r, half;
-
-    if (a > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
-    if (a >= 0x477ff000) /* 65520 and above round to infinity */
-        return (uint16_t)(sign | 0x7c00);
-    if (a >= 0x38800000) { /* normal: rebias the exponent, round 13 bits away */
-        a -= 0x38000000;
-        return (uint16_t)(sign | (a + 0xfff + (a >> 13 & 1)) >> 13);
-    }
-    if (a < 0x33000000) /* below half of the smallest subnormal */
-        return (uint16_t)sign;
-    m = (a & 0x7fffff) | 0x800000;
-    shift = 126 - (a >> 23); /* 14..24 */
-    r = m >> shift;
-    half = 1u << (shift - 1);
-    m &= (1u << shift) - 1;
-    return (uint16_t)(sign | (r + (m > half || (m == half && (r & 1)))));
-}
-
 /* A small float of exp_bits and man_bits, sign on top; no_inf: only the all-ones pattern is NaN (E4M3FN). */
 static float small_to_f32(unsigned x, int exp_bits, int man_bits, bool no_inf)
 {
@@ -106,11 +55,6 @@ static float small_to_f32(unsigned x, int exp_bits, int man_bits, bool no_inf)
     if (exp == 0)
         return sign * ldexpf((float)man, 1 - bias - man_bits);
     return sign * ldexpf((float)(man | 1u << man_bits), (int)exp - bias - man_bits);
-}
-
-float f16_to_f32(uint16_t x)
-{
-    return small_to_f32(x, 5, 10, false);
 }
 
 #define CONVERT(type, expr)                              \

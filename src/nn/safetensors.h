@@ -49,11 +49,6 @@ void st_metadata_at(const struct safetensors *s, size_t i, const char **ret_key,
 /* out: t->n floats. Every dtype converts (BOOL to 0/1, integers and F64 rounded to nearest). */
 void st_to_f32(const struct st_tensor *t, float *out);
 
-uint16_t bf16_from_f32(float x); /* round to nearest even; NaN stays NaN */
-float bf16_to_f32(uint16_t x);
-uint16_t f16_from_f32(float x);  /* round to nearest even, overflow to infinity */
-float f16_to_f32(uint16_t x);
-
 /* Writing: create, set metadata, declare all tensors, then stream their bytes in the order of declaration (any number
  * of st_write calls; they need not end at tensor borders), then st_commit, which fsyncs and renames over 'path'.
  * Until then readers see the old file. st_abort removes the unfinished one; after a failed call only st_abort is legal.

@@ -1,5 +1,4 @@
-/* test_bench.c - the whole benchmark with a tiny random model and a judge of our own (the verdict service's functions are
- * defined here, so nothing is compiled or run): counts against hand-made samples, several turns, resuming after Ctrl-C in
+/* test_bench.c - the whole benchmark with a tiny random model and a judge of our own (see fake_verdict.h): counts against hand-made samples, several turns, resuming after Ctrl-C in
  * the middle of judging gives the result of an undisturbed run, and bad input is refused with one line. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,15 +18,10 @@
 #include "bench/bench.h"
 #include "nn/model.h"
 #include "nn/tokenizer.h"
-#include "queue/verdict.h"
+
+#include "../queue/fake_verdict.h"
 
 /* ---- the judge: "PASS" and "INFRA" in a text decide; else a hash of it ---- */
-
-struct verdict_batch {
-    json_t *verdict;
-};
-
-static int judged, stop_after;
 
 static const char *status_of(const char *text)
 {
@@ -38,56 +32,19 @@ static const char *status_of(const char *text)
     return !strstr(text, "FAIL") && hash64(text, strlen(text), 5) % 3 == 0 ? "passed" : "failed";
 }
 
-int verdict_service_start(const struct verdict_config *c, struct verdict_service **ret, struct err *e)
+static json_t *fake_judge(const struct verdict_request *item)
 {
-    *ret = (struct verdict_service *)(intptr_t)1;
-    return 0;
-}
-
-void verdict_service_stop(struct verdict_service *s)
-{
-}
-
-int verdict_batch_submit(struct verdict_service *s, const struct verdict_request *items, int n, struct verdict_batch **ret,
-                         struct err *e)
-{
-    const char *status = status_of(items[0].candidate);
+    const char *status = status_of(item->candidate);
     bool passed = !strcmp(status, "passed");
+    json_t *v = json_pack("{s:s,s:s?,s:s,s:s,s:b,s:n}", "status", status, "category",
+                          passed ? NULL : !strcmp(status, "infra") ? "infra" : "compile_error", "backend", "sim", "feedback",
+                          passed ? "fine" : "line 3: expected ';'", "response", item->is_response, "performance");
 
-    assert_int_equal(n, 1);
-    *ret = xcalloc(1, sizeof **ret);
-    (*ret)->verdict = json_pack("{s:s,s:s?,s:s,s:s,s:b,s:n}", "status", status, "category",
-                                passed ? NULL : !strcmp(status, "infra") ? "infra" : "compile_error", "backend", "sim", "feedback",
-                                passed ? "fine" : "line 3: expected ';'", "response", items[0].is_response, "performance");
     if (strcmp(status, "infra"))
-        json_object_set_new((*ret)->verdict, "reward", json_real(passed ? 1 : -1));
-    if (strstr(items[0].candidate, "FAST"))
-        json_object_set_new((*ret)->verdict, "performance", json_pack("{s:f,s:f}", "speedup_eager", 2.0, "speedup_compile", 1.05));
-    return 0;
-}
-
-int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b)
-{
-    return 1;
-}
-
-void verdict_batch_cancel(struct verdict_service *s, struct verdict_batch *b)
-{
-    json_decref(b->verdict);
-    free(b);
-}
-
-int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void (*on_progress)(int, int, void *), void *ctx,
-                       json_t **ret, struct err *e)
-{
-    if (stop_after && judged == stop_after) {
-        verdict_batch_cancel(s, b);
-        return err_set(e, ERR_STOP, "stopped");
-    }
-    judged++;
-    *ret = json_pack("[o]", b->verdict);
-    free(b);
-    return 0;
+        json_object_set_new(v, "reward", json_real(passed ? 1 : -1));
+    if (strstr(item->candidate, "FAST"))
+        json_object_set_new(v, "performance", json_pack("{s:f,s:f}", "speedup_eager", 2.0, "speedup_compile", 1.05));
+    return v;
 }
 
 /* ---- a folder with tasks and a model ---- */
@@ -203,7 +160,7 @@ static void test_model(void **state)
     struct bench_options o = options(out);
     json_t *v = run(&o), *again;
     double first = json_f64(v, "avg_at_8", -1), best = json_f64(v, "best_avg_at_8", -1);
-    int n = judged;
+    int n = fake_judged;
 
     assert_int_equal(json_i64(v, "tasks", 0), 3);
     assert_int_equal(json_i64(v, "k", 0), 4);
@@ -216,7 +173,7 @@ static void test_model(void **state)
     assert_int_equal(count(text, "\"turn\":1"), 12);
     assert_true(count(text, "\"turn\":2") == (int)round(12 - 12 * first)); /* each failure has a second turn */
     again = run(&o); /* all there: nothing is sampled or judged again */
-    assert_int_equal(judged, n);
+    assert_int_equal(fake_judged, n);
     assert_true(json_equal(v, again));
     json_decref(v);
     json_decref(again);
@@ -255,14 +212,14 @@ static void test_resume(void **state)
     int stops = 0;
 
     p.name = "run";
-    for (stop_after = judged + 2; bench_run(&p, &got, &e) < 0; stop_after = judged + 2) {
+    for (fake_stop_after = fake_judged + 2; bench_run(&p, &got, &e) < 0; fake_stop_after = fake_judged + 2) {
         char *path = path_join(out, "samples.jsonl");
         assert_int_equal(e.kind, ERR_STOP);
         assert_int_equal(file_append(path, "{\"task\":\"chain_2\",\"sam", 22, &e), 0);
         free(path);
         assert_true(++stops < 20);
     }
-    stop_after = 0;
+    fake_stop_after = 0;
     assert_true(stops > 2);
     json_object_del(want, "seconds");
     json_object_del(got, "seconds");

@@ -20,25 +20,12 @@
 #include "bench/speed.h"
 #include "bench/suite.h"
 #include "bench/svg_dist.h"
-#include "queue/verdict.h"
+
+#include "../queue/fake_verdict.h"
 
 /* ---- the judge: a sample's text is what it becomes: "pass", "pass EAGER LO HI COMPILE [untrusted]", "skip WHY", a category ---- */
 
-struct verdict_batch {
-    json_t *verdict;
-};
-
-static int judged, big_tasks, stop_after;
-
-int verdict_service_start(const struct verdict_config *c, struct verdict_service **ret, struct err *e)
-{
-    *ret = (struct verdict_service *)(intptr_t)1;
-    return 0;
-}
-
-void verdict_service_stop(struct verdict_service *s)
-{
-}
+static int big_tasks;
 
 static json_t *speed(const char *text)
 {
@@ -53,45 +40,17 @@ static json_t *speed(const char *text)
     return v;
 }
 
-int verdict_batch_submit(struct verdict_service *s, const struct verdict_request *items, int n, struct verdict_batch **ret,
-                         struct err *e)
+static json_t *fake_judge(const struct verdict_request *item)
 {
-    const char *text = items[0].candidate;
+    const char *text = item->candidate;
     bool passed = !strncmp(text, "pass", 4), skip = !strncmp(text, "skip", 4);
 
-    assert_int_equal(n, 1);
-    assert_null(strchr(items[0].task_name, '/')); /* the judge knows the task by its own name */
-    big_tasks += strstr(items[0].task_code, "SIZE = 4096") != NULL;
-    *ret = xcalloc(1, sizeof **ret);
-    (*ret)->verdict = json_pack("{s:s,s:s?,s:s,s:s,s:s,s:f,s:o,s:{s:f}}", "status", passed ? "passed" : skip ? "infra" : "failed",
-                                "category", passed ? NULL : skip ? "infra" : text, "stage", skip ? "task" : "correctness",
-                                "backend", "sim", "feedback", skip ? text + 5 : "", "reward", passed ? 1.0 : -1.0,
-                                "performance", speed(text), "stage_ms", "load", 12.5);
-    return 0;
-}
-
-int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b)
-{
-    return 1;
-}
-
-void verdict_batch_cancel(struct verdict_service *s, struct verdict_batch *b)
-{
-    json_decref(b->verdict);
-    free(b);
-}
-
-int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void (*on_progress)(int, int, void *), void *ctx,
-                       json_t **ret, struct err *e)
-{
-    if (stop_after && judged == stop_after) {
-        verdict_batch_cancel(s, b);
-        return err_set(e, ERR_STOP, "stopped");
-    }
-    judged++;
-    *ret = json_pack("[o]", b->verdict);
-    free(b);
-    return 0;
+    assert_null(strchr(item->task_name, '/')); /* the judge knows the task by its own name */
+    big_tasks += strstr(item->task_code, "SIZE = 4096") != NULL;
+    return json_pack("{s:s,s:s?,s:s,s:s,s:s,s:f,s:o,s:{s:f}}", "status", passed ? "passed" : skip ? "infra" : "failed",
+                     "category", passed ? NULL : skip ? "infra" : text, "stage", skip ? "task" : "correctness",
+                     "backend", "sim", "feedback", skip ? text + 5 : "", "reward", passed ? 1.0 : -1.0,
+                     "performance", speed(text), "stage_ms", "load", 12.5);
 }
 
 /* ---- a small KernelBench ---- */
@@ -283,10 +242,10 @@ static void test_files(void **state)
                                           "are left out", "Missing samples: 3"};
     json_t *v = run_with("skip", "s", (struct bench_options){0}); /* again: nothing is judged */
     char *csv = get("skip/samples.csv"), *levels = get("skip/levels.csv"), *page = get("skip/report.html");
-    int n = judged;
+    int n = fake_judged;
 
     json_decref(run_with("skip", "s", (struct bench_options){0}));
-    assert_int_equal(judged, n);
+    assert_int_equal(fake_judged, n);
     assert_non_null(strstr(csv, "\nlevel1/2_Add,1,0,"));
     assert_non_null(strstr(csv, ",passed,,correctness,1,,,,2,1.9,2.1,1.2,,,1,,12.5,,,,\n"));
     assert_non_null(strstr(csv, "\nlevel1/19_Sum,1,1,,missing,,,,,"));
@@ -384,10 +343,10 @@ static void test_shrink(void **state)
     o.suite = spec;
     o.out = out;
     o.samples_dir = from;
-    stop_after = judged + 1; /* stopped after one verdict, then continued */
+    fake_stop_after = fake_judged + 1; /* stopped after one verdict, then continued */
     assert_int_equal(bench_run(&o, &v, &e), -1);
     assert_int_equal(e.kind, ERR_STOP);
-    stop_after = 0;
+    fake_stop_after = 0;
     assert_int_equal(shrunk, 4); /* only tasks with samples; the broken one is a skip already */
     v = run_with("small", "s", o);
     assert_int_equal(shrunk, 4); /* remembered */

@@ -6,13 +6,14 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(HERE, "..", "..", os.environ.get("B", "build"), "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
 
 
 class Corpus(unittest.TestCase):
     def test_fast_subset(self):
         p = subprocess.run([sys.executable, os.path.join(HERE, "run.py"), "--fast", "--jobs", "1"], capture_output=True,
-                           text=True, timeout=270)
+                           text=True, timeout=270 * SLOWDOWN)
         self.assertEqual(p.returncode, 0, p.stdout[-3000:] + p.stderr[-1000:])
 
     def test_every_cheat_has_a_twin(self):

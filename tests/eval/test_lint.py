@@ -9,6 +9,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
 sys.path.insert(0, os.path.join(ROOT, "runner"))
 import torch  # noqa: E402
@@ -67,7 +68,7 @@ SIDECARS = {"loose": "tolerance: {abs: 2}\nvariants: [{name: half, dtype: float1
 
 
 def run(*args):
-    return subprocess.run([EXE, "lint", *args], capture_output=True, text=True, timeout=900)
+    return subprocess.run([EXE, "lint", *args], capture_output=True, text=True, timeout=270 * SLOWDOWN)
 
 
 class Rules(unittest.TestCase):

@@ -9,6 +9,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
 sys.path.insert(0, os.path.join(ROOT, "runner"))
 import reference  # noqa: E402
@@ -103,7 +104,7 @@ class Sidecar(unittest.TestCase):
     def eval(self, program, yaml, *options):
         self.write("t.yaml", yaml)
         return subprocess.run([EXE, "eval", "--task", os.path.join(self.dir.name, "t.py"), "--json", "--trials", "1", *options,
-                               self.write("c.py", program)], capture_output=True, text=True, timeout=280)
+                               self.write("c.py", program)], capture_output=True, text=True, timeout=280 * SLOWDOWN)
 
     def verdict(self, program, yaml, *options):
         p = self.eval(program, yaml, "--no-cache", *options)

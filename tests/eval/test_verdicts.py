@@ -11,6 +11,7 @@ import candidates as corpus  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 
 
 # Builds may be shared by test runs, verdicts may not: judge() passes --no-cache.
@@ -18,7 +19,7 @@ os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), 
 
 
 def musacoder(*args, stdin=None):
-    return subprocess.run([EXE, *args], input=stdin, capture_output=True, text=True, timeout=280)
+    return subprocess.run([EXE, *args], input=stdin, capture_output=True, text=True, timeout=280 * SLOWDOWN)
 
 
 class Verdicts(unittest.TestCase):

@@ -65,8 +65,10 @@ static void walk(const char *path)
     struct dirent *de;
     DIR *d;
 
-    if (stat(path, &st) < 0)
-        return; /* a target without a corpus: the empty input was run */
+    if (stat(path, &st) < 0) { /* every target has a corpus */
+        perror(path);
+        exit(1);
+    }
     if (!S_ISDIR(st.st_mode)) {
         file(path);
         return;

@@ -10,6 +10,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build", "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 sys.path.insert(0, os.path.join(ROOT, "runner"))
 
 try:
@@ -93,7 +94,7 @@ class Cache(unittest.TestCase):
                     f.write(text)
             env = dict(os.environ, HF_HOME=home)
             env.pop("HF_HUB_CACHE", None)
-            done = subprocess.run([EXE, "shrink", os.path.join(home, "task.py")], env=env, capture_output=True, text=True, timeout=270)
+            done = subprocess.run([EXE, "shrink", os.path.join(home, "task.py")], env=env, capture_output=True, text=True, timeout=270 * SLOWDOWN)
             if "no jail" in done.stderr:
                 self.skipTest("no jail here")
             self.assertEqual(done.returncode, 0, done.stderr)

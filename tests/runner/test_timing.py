@@ -16,6 +16,7 @@ import values  # noqa: E402
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 MASK = (1 << 64) - 1
+PATIENCE_S = 200  # importing torch's compiler takes a minute on a busy machine
 
 
 def task(forward, init="pass"):
@@ -67,7 +68,7 @@ class Judge:
 
     def ask(self, req, parts=()):
         frame.send(self.sock, req, parts)
-        head, blob = frame.recv(self.sock, timeout=60)
+        head, blob = frame.recv(self.sock, timeout=PATIENCE_S)
         if head["op"] == "error":
             raise RuntimeError(f"{head['type']}: {head['message']}")
         return head, blob
@@ -91,7 +92,7 @@ class Judge:
                 break
             assert magic == b"MCTD" and index == i
             got.append((h, ms))
-        head, _ = frame.recv(self.sock, timeout=60)
+        head, _ = frame.recv(self.sock, timeout=PATIENCE_S)
         return got, head
 
     def expect(self, seed, oracle=True):

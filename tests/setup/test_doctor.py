@@ -8,12 +8,13 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build", "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 
 
 def run(argv, **env):
     full = {k: v for k, v in os.environ.items() if not k.startswith("MUSACODER_")}
     full.update(env)
-    return subprocess.run(argv, env=full, capture_output=True, text=True, timeout=120)
+    return subprocess.run(argv, env=full, capture_output=True, text=True, timeout=120 * SLOWDOWN)
 
 
 class Doctor(unittest.TestCase):
