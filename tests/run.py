@@ -25,7 +25,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TIMEOUT_S = 280  # of one test program
 SLOWDOWN = 4     # --all: by what limits that are there against hanging are longer; tests read TEST_SLOWDOWN
-UNKNOWN_S = 20   # a test that has never run here, for the plan
+LONG_S = 3600    # of a long_* test
+UNKNOWN_S, UNKNOWN_LONG_S = 20, 1200  # a test that has never run here, for the plan
 SOURCES = ("Makefile", "src", "simt", "litetorch", "runner", "tests", "setup", "recipes", "docs", "tasks")
 
 
@@ -126,21 +127,30 @@ def minutes(seconds):
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
+RUNNING = set()
+
+
+def kill(p):
+    try:
+        os.killpg(p.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def run(name, argv, env, limit):
     start = time.monotonic()
     p = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, start_new_session=True)
+    RUNNING.add(p)
     try:
         out, _ = p.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        os.killpg(p.pid, signal.SIGKILL)
+        kill(p)
         out, _ = p.communicate()
         out += f"\nstopped after {limit} s\n".encode()
     finally:
-        try:
-            os.killpg(p.pid, signal.SIGKILL)  # what it left behind
-        except ProcessLookupError:
-            pass
+        RUNNING.discard(p)
+        kill(p)  # what it left behind
     text = out.decode("utf-8", "replace")
     ok = p.returncode == 0 and "Ran 0 tests" not in text
     return name, ok, time.monotonic() - start, text
@@ -151,14 +161,21 @@ def note(text):
     return f"  ({skipped} skipped)" if skipped else ""
 
 
+def is_long(name):
+    return os.path.basename(name).startswith("long_")
+
+
 class Plan:
     """How long it will take: by the times of the last run here."""
 
     def __init__(self, tests, times, jobs):
         self.left, self.times, self.jobs = {name for name, _ in tests}, times, jobs
 
+    def guess(self, name):
+        return self.times.get(name, UNKNOWN_LONG_S if is_long(name) else UNKNOWN_S)
+
     def seconds(self):
-        each = [self.times.get(name, UNKNOWN_S) for name in self.left]
+        each = [self.guess(name) for name in self.left]
         return max(sum(each) / self.jobs, max(each, default=0))
 
     def done(self, name):
@@ -166,10 +183,10 @@ class Plan:
 
     def show(self, tests, say_all):
         new = sum(name not in self.times for name, _ in tests)
-        guess = f" ({new} never ran here, {UNKNOWN_S} s assumed for each)" if new else ""
+        guess = f" ({new} never ran here: assumed {UNKNOWN_S} s, long ones {UNKNOWN_LONG_S} s)" if new else ""
         print(f"{len(tests)} tests, {self.jobs} at a time: about {minutes(self.seconds())}{guess}", flush=True)
         for name, _ in tests if say_all else []:
-            print(f"{self.times.get(name, UNKNOWN_S):8.1f} s  {name}")
+            print(f"{self.guess(name):8.1f} s  {name}")
 
 
 def environment(build, cache, slowdown):
@@ -192,7 +209,7 @@ def arguments():
     a.add_argument("--gpu", action="store_true")
     a.add_argument("--jobs", type=int, default=2)
     a.add_argument("words", nargs="*")
-    return a.parse_args()
+    return a.parse_intermixed_args()
 
 
 def main():
@@ -206,31 +223,42 @@ def main():
     times, state, passed = load(times_path, {}), fingerprint(), load(passed_path, {})
     passed = set(passed["tests"]) if a.resume and passed.get("state") == state else set()
     earlier = [name for name, _ in tests if name in passed]
-    tests = sorted((t for t in tests if t[0] not in passed), key=lambda t: -times.get(t[0], 60))  # long ones first: an end of
-    plan = Plan(tests, times, a.jobs)                                                            # one of them alone is slow
+    tests = [t for t in tests if t[0] not in passed]
+    plan = Plan(tests, times, a.jobs)
+    tests.sort(key=lambda t: -plan.guess(t[0]))  # the long ones first, so that the end is not one of them alone
     plan.show(tests, a.plan)
     if a.plan:
         return 0
     for name in earlier:
         print(f"ok    earlier  {name}")
     shutil.rmtree(cache, ignore_errors=True)
-    env, limit = environment(build, cache, SLOWDOWN if a.all else 1), TIMEOUT_S * (SLOWDOWN if a.all else 1)
+    slowdown = SLOWDOWN if a.all else 1
+    env = environment(build, cache, slowdown)
     failed, start, n = [], time.monotonic(), 0
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        for future in concurrent.futures.as_completed([pool.submit(run, n, v, env, limit) for n, v in tests]):
-            name, ok, seconds, text = future.result()
-            times[name], n = round(seconds, 1), n + 1
-            plan.done(name)
-            left = f"  [{n}/{len(tests)}, about {minutes(plan.seconds())} left]" if a.all and n < len(tests) else ""
-            print(f"{'ok    ' if ok else 'FAILED'} {seconds:6.1f} s  {name}{note(text)}{left}", flush=True)
-            if ok:
-                passed.add(name)
-            else:
-                failed.append(name)
-                tail = text.strip().splitlines()[-60:]
-                print("\n".join("    | " + line for line in tail), flush=True)
-            save(times_path, times)
-            save(passed_path, {"state": state, "tests": sorted(passed)})
+        runs = [pool.submit(run, name, argv, env, LONG_S if is_long(name) else TIMEOUT_S * slowdown) for name, argv in tests]
+        try:
+            for future in concurrent.futures.as_completed(runs):
+                name, ok, seconds, text = future.result()
+                times[name], n = round(seconds, 1), n + 1
+                plan.done(name)
+                left = f"  [{n}/{len(tests)}, about {minutes(plan.seconds())} left]" if a.all and n < len(tests) else ""
+                print(f"{'ok    ' if ok else 'FAILED'} {seconds:6.1f} s  {name}{note(text)}{left}", flush=True)
+                if ok:
+                    passed.add(name)
+                else:
+                    failed.append(name)
+                    tail = text.strip().splitlines()[-60:]
+                    print("\n".join("    | " + line for line in tail), flush=True)
+                save(times_path, times)
+                save(passed_path, {"state": state, "tests": sorted(passed)})
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for p in list(RUNNING):
+                kill(p)
+            shutil.rmtree(cache, ignore_errors=True)
+            print(f"stopped after {n} of {len(tests)} tests; --resume goes on", flush=True)
+            return 130
     shutil.rmtree(cache, ignore_errors=True)
     for name in failed:
         print(f"failed: {name}")

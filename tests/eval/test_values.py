@@ -12,6 +12,7 @@ import candidates as corpus  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
 
 
@@ -22,7 +23,7 @@ def judged(how, task, sources, *options):
             with open(path, "w") as f:
                 f.write(text)
         p = subprocess.run([EXE, "eval", "--task", os.path.join(folder, "task.py"), "--json", "--no-cache", *options, *paths],
-                           capture_output=True, text=True, timeout=280, env=dict(os.environ, MUSACODER_VALUES=how))
+                           capture_output=True, text=True, timeout=280 * SLOWDOWN, env=dict(os.environ, MUSACODER_VALUES=how))
     verdicts = [json.loads(line) for line in p.stdout.splitlines()]
     assert len(verdicts) == len(sources), p.stderr
     return [{k: v[k] for k in ("status", "category", "correctness", "legality", "reward", "feedback")} for v in verdicts]

@@ -9,7 +9,8 @@ import faults  # noqa: E402
 
 class Faults(unittest.TestCase):
     def test_mixed(self):
-        argv = ["--hostile", "12", "--honest", "8", "--workers", "2", "--jobs", "2", "--kills", "2", "--quick", "--limit", "200"]
+        argv = ["--hostile", "12", "--honest", "8", "--workers", "2", "--jobs", "2", "--kills", "2", "--quick",
+                "--limit", str(200 * float(os.environ.get("TEST_SLOWDOWN", 1)))]
         self.assertEqual(faults.Experiment(faults.options(argv)).run(), [])
 
 
