@@ -299,9 +299,14 @@ void baseline_list_stop(struct eval *ev)
     for (int i = 0; i < BASELINE_LIST; i++) {
         if (!items[i])
             continue;
-        pthread_mutex_lock(&items[i]->lock);
-        baseline_give_up(items[i]);
-        baseline_release(ev, items[i]);
+        if (pthread_mutex_trylock(&items[i]->lock) == 0) {
+            baseline_give_up(items[i]);
+            baseline_release(ev, items[i]);
+            continue;
+        }
+        pthread_mutex_lock(&ev->lock); /* who holds it sees its process die; waiting here, it might wait for us */
+        items[i]->users--;
+        pthread_mutex_unlock(&ev->lock);
     }
 }
 

@@ -279,6 +279,8 @@ static int ask(struct child *c, const struct want *w, json_t *req, const int *fd
     } else if (rc < 0 && fault == FRAME_LATE) {
         err_set(e, ERR_INPUT, "%s: the reference did not finish in %.0f s; make it smaller with 'musacoder shrink'",
                 w->title, REFERENCE_TIMEOUT_S);
+    } else if (rc < 0 && fault == FRAME_CLOSED && child_wait(c, now_s() + 5, NULL, NULL) < 0) {
+        err_set(e, ERR_ENV, "%s: the reference's process was lost with the fork server", w->title);
     } else if (rc < 0 && fault == FRAME_CLOSED) {
         err_set(e, ERR_INPUT, "%s: the reference's process died; is it too large? see 'musacoder shrink'", w->title);
     }
@@ -679,29 +681,6 @@ void reference_release(struct eval *ev, struct reference *r)
     pthread_mutex_unlock(&ev->lock);
     if (last)
         reference_free(r);
-}
-
-void reference_list_stop(struct eval *ev)
-{
-    struct reference *r;
-
-    for (int i = 0; i < REFERENCE_LIST; i++) {
-        pthread_mutex_lock(&ev->lock);
-        r = ev->refs.items[i];
-        if (r)
-            r->users++;
-        pthread_mutex_unlock(&ev->lock);
-        if (!r || !r->desk) {
-            reference_release(ev, r);
-            continue;
-        }
-        pthread_mutex_lock(&r->lock);
-        if (r->child)
-            r->failed = true;
-        end_child(r);
-        pthread_mutex_unlock(&r->lock);
-        reference_release(ev, r);
-    }
 }
 
 void reference_list_free(struct eval *ev)

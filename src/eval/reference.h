@@ -85,8 +85,6 @@ struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const ch
 int64_t reference_seed(const struct eval *ev, int64_t seed);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);
-/* Ends the processes of all references: before the fork server that they are children of goes. */
-void reference_list_stop(struct eval *ev);
 
 /* The values of draw d of r are there until reference_let_go, which every hold needs. ERR_ENV: they cannot be made again. The
  * caller has a share of the device, where it has a clock. */

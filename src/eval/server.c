@@ -210,7 +210,6 @@ int server_revive(struct eval *ev, struct server *sv, struct err *e)
     if (!sv->fs || !forkserver_alive(sv->fs)) {
         log_warn("the fork server died; starting another");
         baseline_list_stop(ev);
-        reference_list_stop(ev);
         forkserver_stop(sv->fs);
         sv->fs = NULL;
         rc = start_forks(ev, sv, e);

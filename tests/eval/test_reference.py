@@ -148,6 +148,73 @@ class Values(unittest.TestCase):
             values.Packer().tree(object())
 
 
+class InSharedMemory(unittest.TestCase):
+    """The same draws, one at a time, through a file in memory."""
+
+    def ask(self, server, **req):
+        fds = [os.dup(self.fd)] if req.get("area") and req["op"] == "fill" else []
+        head, parts = server.answer(req, fds)
+        self.assertTrue(head["ok"], head)
+        return head, b"".join(parts)
+
+    def setUp(self):
+        self.size = 1 << 16
+        self.fd = os.memfd_create("area")
+        os.ftruncate(self.fd, self.size)
+        self.spec = {"kind": "host", "size": self.size, "capacity": self.size}
+
+    def tearDown(self):
+        os.close(self.fd)
+
+    def all(self, **change):
+        req = dict({"source": task("torch.log(x)"), "protocol": "strict", "params": "random", "trials": 2, "seed": 0,
+                    "max_elements": 1 << 20, "op": "task", "area": True}, **change)
+        server, draws, spec = reference.Server(None, None), [], self.spec
+        self.ask(server, **req)
+        while True:
+            head, blob = self.ask(server, op="next")
+            if head.get("end"):
+                return server, draws, head, blob
+            self.ask(server, op="fill", area=spec)
+            spec = None
+            draws.append((head["draw"], os.pread(self.fd, head["size"], 0)))
+
+    def test_as_with_bytes(self):
+        for change in {}, {"protocol": "kernelbench"}:
+            want, blob = run(task("torch.log(x)"), **change)
+            server, draws, head, rest = self.all(**change)
+            self.assertEqual({k: head[k] for k in ("skipped", "mode", "state", "init_seed")},
+                             {k: want[k] for k in ("skipped", "mode", "state", "init_seed")})
+            self.assertEqual(len(draws), len(want["draws"]))
+            for (draw, mine), w in zip(draws, want["draws"]):
+                self.assertEqual([draw[k] for k in ("regime", "trial", "mutates")], [w[k] for k in ("regime", "trial", "mutates")])
+                for k in "inputs", "eager", "oracle":
+                    self.assertEqual(str(value(draw[k], mine)), str(value(w[k], blob)))
+
+    def test_a_draw_is_made_again(self):
+        server, draws, _, _ = self.all(source=task("x * 2"))
+        for i in 3, 0, 7:
+            draw, want = draws[i]
+            head, _ = self.ask(server, op="again", regime=draw["regime"], trial=draw["trial"])
+            self.assertEqual(str(head["draw"]), str(draw))
+            self.ask(server, op="fill", area=None)
+            for k in "inputs", "eager", "oracle":
+                at, n = draw[k]["at"], draw[k]["nbytes"]
+                self.assertEqual(str(value(draw[k], os.pread(self.fd, head["size"], 0))), str(value(draw[k], want)), (k, at, n))
+
+    def test_what_does_not_fit_is_left_out(self):
+        p = values.Collector()
+        p.tree([torch.ones(100), torch.full((3,), 7.0)])
+        class Small:
+            size, seen = 450, []
+            def write(self, at, t, packer):
+                self.seen.append((at, len(packer.elements(t))))
+        self.assertEqual(p.write(Small()), [])
+        self.assertEqual(Small.seen, [(0, 400)])
+        p.items[1][1].resize_(2)
+        self.assertEqual(p.write(Small()), [1])
+
+
 class Shrinking(unittest.TestCase):
     def test_relations_hold(self):
         src = task("self.c(x)", "[torch.rand(batch, channels, size, size)]",
