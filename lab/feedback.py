@@ -105,7 +105,7 @@ def judge(backend):
 
 
 def section(backend, verdicts):
-    lines = [f"<!-- {backend}: made by lab/feedback.py -->", f"## On `{backend}`", ""]
+    lines = [f"<!-- {backend}: made by lab/feedback.py -->", f"### On `{backend}`", ""]
     device = verdicts[-1].get("environment", {}).get("device")
     lines += [f"On {device}.", ""] if device else []
     for (title, change, *_), v in zip(FAILURES, verdicts):
