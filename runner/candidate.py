@@ -200,6 +200,7 @@ class Session:
             with torch.no_grad(), native.foreign:
                 out = self.model(*given)
             check_exact(out)
+            self.note_kernels()
             device.finish()
             tree = kept.output(out)
         except BaseException as e:
@@ -243,10 +244,18 @@ class Session:
 
     def with_kernels(self, found, launches):
         """A fault is seen when the device is waited for: any kernel since the last call may be the one."""
-        new = [name for name, n in launches.items() if n > self.launched.get(name, 0)]
+        new = self.new_kernels(launches)
+        return dict(found, message=f"{found['message']}; launched in this call: {new}") if new else found
+
+    def new_kernels(self, launches):
+        return ", ".join([name for name, n in launches.items() if n > self.launched.get(name, 0)][:4])[:250]
+
+    def note_kernels(self):
+        """On our output, where it is read if they never end. Only where a launch does not wait."""
+        new = self.new_kernels(self.launches()) if self.timer else None
         if new:
-            found = dict(found, message=found["message"] + "; launched in this call: " + ", ".join(new[:4])[:300])
-        return found
+            with contextlib.suppress(OSError):
+                os.write(2, f"launched in this call: {new}\n".encode())
 
 
 def packer_for(kind=values.Packer):

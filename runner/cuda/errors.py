@@ -19,6 +19,9 @@ ROWS = (
     ("launch out of resources", "launch_error", "a kernel was not launched: out of resources", ""),
     ("unspecified launch failure", "crash", "a kernel crashed on the device (unspecified launch failure)",
      "often an access through a wild pointer, or a stack that overflows"),
+    ("address space", "illegal_address", "a kernel used an address that is none (invalid address space)",
+     "check the index against the tensor's size: 32-bit products overflow"),
+    ("invalid program counter", "crash", "a kernel jumped to nowhere", ""),
     ("illegal instruction", "crash", "a kernel ran into an illegal instruction", ""),
     ("stack error", "crash", "a kernel overflowed its stack", "no deep recursion, no large arrays in a thread"),
     ("uncorrectable ECC", "device_lost", "the device reported broken memory", ""),
@@ -39,8 +42,9 @@ def explain(e):
     text = str(e)
     if "CUDA error" not in text and type(e).__name__ != "AcceleratorError":
         return None
+    first = first_line(e)  # what follows is torch's advice, which speaks of asserts whatever happened
     for words, kind, what, look in ROWS:
-        if words in text:
+        if words in first:
             return {"kind": kind, "message": what + ("; " + look if look else ""), "name": words, "file": None, "line": None,
                     "count": 1}
     return {"kind": "device_error", "message": first_line(e), "name": "", "file": None, "line": None, "count": 1}

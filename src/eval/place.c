@@ -34,12 +34,21 @@ int64_t place_python(const char *output, bool *ret_waiting)
     return at ? strtoll(at + sizeof frame - 1, NULL, 10) : 0;
 }
 
+void place_kernels(const char *output, char *ret, size_t n)
+{
+    static const char mark[] = "launched in this call: ";
+    const char *at = last_of(output, mark);
+
+    ret[0] = 0;
+    if (at)
+        snprintf(ret, n, " (%.*s)", (int)strcspn(at + sizeof mark - 1, "\r\n"), at + sizeof mark - 1);
+}
+
 /* "FILE:LINE: KERNEL: block: [0,0,0], thread: [0,0,0] Assertion `WHAT` failed." */
 bool place_assert(const char *output, struct place_assert *ret)
 {
     const char *end = strstr(output, "Assertion `"), *start = end, *p;
     struct place_assert a = {.line = 0};
-    int used = 0;
 
     if (!end)
         return false;
@@ -50,7 +59,9 @@ bool place_assert(const char *output, struct place_assert *ret)
     if (p >= end)
         return false;
     snprintf(a.file, sizeof a.file, "%.*s", (int)(p - start), start);
-    sscanf(p, ":%*d: %199[^\n]%n", a.kernel, &used);
+    sscanf(p, ":%*d: %199[^\n]", a.kernel);
+    if (!strncmp(a.kernel, "void ", 5))
+        memmove(a.kernel, a.kernel + 5, strlen(a.kernel + 5) + 1);
     if ((p = strstr(a.kernel, ": block: [")))
         a.kernel[p - a.kernel] = 0;
     snprintf(a.what, sizeof a.what, "%.*s", (int)strcspn(end + 11, "`'\n"), end + 11);

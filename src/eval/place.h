@@ -12,6 +12,10 @@
  * left the program, and waited for the device. */
 int64_t place_python(const char *output, bool *ret_waiting);
 
+/* " (softmax(float const*, int))": the kernels of the last call that was waited for, as the process noted them; "" if it did
+ * not. */
+void place_kernels(const char *output, char *ret, size_t n);
+
 struct place_assert {
     char file[64], what[200], kernel[200]; /* "cuda_source", "n < 0", "relu_kernel(float const*, int)" */
     int64_t line;

@@ -173,6 +173,15 @@ bool session_source_line(const struct session *s, const char *file, int64_t line
     return place_line(json_string_value(json_object_get(s->sources, file)), line, ret, n);
 }
 
+/* A request that nobody could build (too large, malformed) is the candidate's failure, not the judge's. */
+static json_t *build_refused(struct session *s, const struct err *why)
+{
+    s->builds_failed++;
+    if (!s->error)
+        s->error = json_utf8(why->msg, strlen(why->msg));
+    return json_pack("{s:b,s:o}", "ok", 0, "error", json_utf8(why->msg, strlen(why->msg)));
+}
+
 /* One build request: the compile pool works, our run slot is free meanwhile. */
 static json_t *build_answer(struct session *s, const json_t *request, struct err *e)
 {
@@ -197,6 +206,8 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
         note_build(s, &r);
         reply = build_reply(&r);
         build_result_free(&r);
+    } else if (e && (e->kind == ERR_INPUT || e->kind == ERR_BUG)) {
+        reply = build_refused(s, e);
     }
     run_slot(s, true);
     return reply;

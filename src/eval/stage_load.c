@@ -124,7 +124,7 @@ static void find_assert(struct job *j, json_t *r, json_t *finding)
     if (strcmp(json_str(finding, "kind", ""), "assertion") || json_i64(finding, "line", 0) > 0 ||
         !place_assert(session_output(j->session), &a))
         return;
-    text = xasprintf("%s: %s", json_str(r, "message", ""), a.what);
+    text = xasprintf("an assert() in a kernel failed: %s", a.what);
     json_object_set_new(r, "message", json_utf8(text, strlen(text)));
     free(text);
     json_object_set_new(finding, "file", json_utf8(a.file, strlen(a.file)));
@@ -147,7 +147,7 @@ void job_blame_error(struct job *j, const json_t *head, const char *stage)
     if (f) {
         copy = json_deep_copy(f);
         find_assert(j, r, copy);
-        if (session_source_line(j->session, json_str(f, "file", ""), json_i64(f, "line", 0), text, sizeof text))
+        if (session_source_line(j->session, json_str(copy, "file", ""), json_i64(copy, "line", 0), text, sizeof text))
             json_object_set_new(copy, "text", json_utf8(text, strlen(text)));
         json_object_set_new(r, "finding", copy);
     }
@@ -174,10 +174,16 @@ static void blame_death(struct job *j, const char *stage, const char *during)
 
 static void blame_timeout(struct job *j, const char *stage, const char *during)
 {
+    const char *output = session_output(j->session);
     bool waiting;
-    int64_t line = place_python(session_output(j->session), &waiting);
-    json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s %s%s", j->opt->timeout_s, during, waiting ?
-                             ": a kernel that was launched has not ended" : "");
+    int64_t line = place_python(output, &waiting);
+    char kernels[300] = "";
+    json_t *r;
+
+    if (waiting)
+        place_kernels(output, kernels, sizeof kernels);
+    r = record_blame(j->rec, "timeout", stage, "still running after %g s %s%s%s", j->opt->timeout_s, during, waiting ?
+                     ": the device has not finished what was launched" : "", kernels);
 
     set_line(j, r, line);
 }

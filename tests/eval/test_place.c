@@ -46,8 +46,21 @@ static void test_assert(void **state)
     assert_string_equal(a.kernel, "softmax(const float *, int)");
     assert_true(place_assert("/tmp/a.cu:12: k: block: [0,0,0], thread: [0,0,0] Assertion `0' failed.", &a));
     assert_int_equal(a.line, 12);
+    assert_true(place_assert("a.cu:12: void k(int): block: [0,0,0], thread: [0,0,0] Assertion `0' failed.", &a));
+    assert_string_equal(a.kernel, "k(int)");
     assert_false(place_assert("Assertion `n' failed.", &a));
     assert_false(place_assert("a.cu:12: no such thing", &a));
+}
+
+static void test_kernels(void **state)
+{
+    char text[64];
+
+    (void)state;
+    place_kernels("launched in this call: a(int)\nx\nlaunched in this call: b(int), c()\nmore\n", text, sizeof text);
+    assert_string_equal(text, " (b(int), c())");
+    place_kernels("nothing", text, sizeof text);
+    assert_string_equal(text, "");
 }
 
 static void test_line(void **state)
@@ -65,7 +78,8 @@ static void test_line(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_python), cmocka_unit_test(test_assert), cmocka_unit_test(test_line)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_python), cmocka_unit_test(test_assert), cmocka_unit_test(test_kernels),
+                                       cmocka_unit_test(test_line)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
