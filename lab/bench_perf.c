@@ -13,8 +13,8 @@
 static json_t *section(const struct measure_side *a, const struct measure_side *b, const json_t *facts)
 {
     const json_t *dev = json_object_get(facts, "device");
-    struct measure_calls c[5];
-    struct perf_facts f = {.compile_of_eager = {NAN, NAN, NAN}, .checked = 1, .seed = 1};
+    struct measure_calls c[6];
+    struct perf_facts f = {.compile_of_eager = {NAN, NAN, NAN}, .library_of_eager = {NAN, NAN, NAN}, .checked = 1, .seed = 1};
     json_t *s;
 
     measure_calls(&b->calls, TIMING_COLD, &c[0]);
@@ -22,16 +22,17 @@ static json_t *section(const struct measure_side *a, const struct measure_side *
     measure_calls(&a->calls, TIMING_COLD, &c[2]);
     measure_calls(&a->calls, TIMING_WARM, &c[3]);
     measure_calls(&a->calls, TIMING_NULL, &c[4]);
+    measure_calls(&b->calls, TIMING_NULL, &c[5]);
+    f.eager_empty = c[4].c, f.empty = c[5].c;
     f.empty_ms = perf_median(c[4].c.event_ms, c[4].c.n);
     f.cold = c[0].c, f.warm = c[1].c, f.eager_cold = c[2].c, f.eager_warm = c[3].c;
-    f.overhead_cold = perf_calibrate(&f.eager_cold);
-    f.overhead_warm = perf_calibrate(&f.eager_warm);
+    f.overhead = perf_calibrate(&f.eager_cold);
     f.work = (struct perf_work){json_f64(facts, "bytes_read", 0), json_f64(facts, "bytes_written", 0),
                                 json_f64(facts, "flops", 0), json_flag(facts, "one_library_call", false)};
     f.device = (struct perf_device){json_f64(dev, "bandwidth", 0), json_f64(dev, "peak", 0), json_f64(dev, "peak_any", 0),
                                     json_f64(dev, "l2", 0)};
     s = perf_section(&f);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         measure_calls_free(&c[i]);
     return s;
 }

@@ -30,6 +30,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MUSACODER = ROOT / "build" / "musacoder"
+LEVELS = "12"
 
 
 def is_candidate(code):
@@ -39,7 +40,7 @@ def is_candidate(code):
 def technoabsurdist(base):
     """Sample files beside the evaluation that their author ran on a data-centre GPU."""
     for run in sorted((base / "runs").iterdir()):
-        level = re.search(r"level([12])", run.name)
+        level = re.search(rf"level([{LEVELS}])", run.name)
         if not level:
             continue
         results = run / "eval_results.json"
@@ -58,7 +59,7 @@ def technoabsurdist(base):
 
 def leaderboard(base):
     tasks = {}
-    for path in (base / "docs" / "assets" / "problems").glob("l[12]_p*.py"):
+    for path in (base / "docs" / "assets" / "problems").glob(f"l[{LEVELS}]_p*.py"):
         level, number = re.match(r"l(\d)_p(\d+)", path.stem).groups()
         tasks[int(level), int(number)] = path.read_text()
     listing = json.loads((base / "docs" / "assets" / "data.json").read_text())
@@ -67,7 +68,7 @@ def leaderboard(base):
         number = int(name.split("_")[0])
         for entry in entries:
             path = base / "docs" / "assets" / "solutions" / (entry["file"] + ".py")
-            if int(level) > 2 or not path.exists() or (int(level), number) not in tasks:
+            if level not in LEVELS or not path.exists() or (int(level), number) not in tasks:
                 continue
             code = path.read_text(errors="replace")
             if is_candidate(code):
@@ -79,7 +80,7 @@ def cuda_l1(base):
     for line in (base / "optimized_cuda_code" / "h100.json").read_text().splitlines():
         record = json.loads(line)
         code = record.get("custom_code") or ""
-        if record["level_id"] <= 2 and is_candidate(code):
+        if str(record["level_id"]) in LEVELS and is_candidate(code):
             yield "cuda-l1", record["level_id"], f"{record['task_id']}_task", record["ref_code"], code, {
                 "compiled": True, "correct": True}
 

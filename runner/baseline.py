@@ -1,6 +1,7 @@
 """baseline.py - what a candidate is compared with: the task's own Model on the device, eager and compiled.
 
-Runs jailed in a child of the fork server, one per task while its candidates are timed. It times its calls with the very
+Runs jailed in a child of the fork server, one per task while its candidates are timed; no candidate's code comes here,
+and so it may start compilers, for torch.compile (src/eval/baseline.h says why that is safe). It times its calls with the very
 loop that times candidates (timing.py), draws the same data from the same seeds, and so knows the expected output of any
 call. The candidate's process never sees it.
 
@@ -10,8 +11,9 @@ Requests and replies, in frames; every reply has "op", "error" when something ra
   area     {"area":spec} and a descriptor -> ok                           shared memory, area.py: trees with "area" lie in it
   put      {"inputs":tree,"area":bool}    -> ok {"fresh":[leaf index],"facts":{...}}
   arm      {"slots":n}                    -> ok
-  time     {"n","which":"eager"|"compile"} -> the block (timing.py), then timed
+  time     {"n","which":"eager"|"compile"|"library"} -> the block (timing.py), then timed
   compile  {"mode":"default"|"max-autotune"} -> ok {"seconds"} | error
+  library  {}                              -> ok {"call": name or "", "eager": eager is that call}
   reveal   {"slot"}                        -> result {"output":tree,...}
   expect   {"seed":text,"oracle":bool}    -> ok {"draw":{"eager":section,"oracle":section,"noise":[...]}}  as reference.py's.
            "area":true: "size" instead of bytes; the values come into shared memory with
@@ -41,6 +43,70 @@ _scaled_dot_product_cudnn_attention _scaled_dot_product_fused_attention_override
 PLUMBING = frozenset("""view _unsafe_view reshape _reshape_alias alias as_strided expand permute transpose t select slice squeeze
 unsqueeze split split_with_sizes unbind unfold detach clone copy_ _to_copy contiguous empty empty_like empty_strided new_empty
 zeros zeros_like ones ones_like full full_like fill_ zero_ arange lift_fresh _local_scalar_dense""".split())
+
+
+# Single calls that could do what a task spells out, with the operators that it would then use: [(name, needed, call)].
+# call(inputs, parameters) yields functions of the inputs; the first that gives eager's answers is timed.
+F = torch.nn.functional
+
+
+def over_dims(f):
+    return lambda x, p: ((lambda t, *_, d=d: f(t, d)) for d in reversed(range(x[0].dim())))
+
+
+def pointwise(*fs):
+    return lambda x, p: ((lambda t, *_, f=f: f(t)) for f in fs)
+
+
+def over_last(norm):
+    """norm(t, shape, weight and bias among the parameters, eps) over the last one to three dimensions."""
+    def calls(x, p):
+        for k in range(1, min(3, x[0].dim()) + 1):
+            shape = tuple(x[0].shape[-k:])
+            fit = [q for q in p if tuple(q.shape) == shape][:2]
+            for eps in (1e-5, 1e-6, 1e-8):
+                yield lambda t, *_, shape=shape, fit=fit, eps=eps: norm(t, shape, fit, eps)
+    return calls
+
+
+def attention(x, p):
+    if len(x) == 3 and all(t.dim() == 4 for t in x):
+        for causal in (False, True):
+            yield lambda q, k, v, causal=causal: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+def product(x, p):
+    if len(x) == 2 and all(t.dim() > 1 for t in x):
+        yield torch.matmul
+
+
+CONTENDERS = [
+    ("scaled_dot_product_attention", {"bmm", "_softmax"}, attention),
+    ("softmax", {"exp", "div"}, over_dims(torch.softmax)),
+    ("log_softmax", {"exp", "log"}, over_dims(torch.log_softmax)),
+    ("layer_norm", {"mean", "sub", "div"}, over_last(lambda t, s, p, e: F.layer_norm(t, s, *(p + [None] * 2)[:2], e))),
+    ("rms_norm", {"mean", "pow"}, over_last(lambda t, s, p, e: F.rms_norm(t, s, *(p + [None])[:1], e))),
+    ("normalize", {"div"}, lambda x, p: ((lambda t, *_, n=n, d=d: F.normalize(t, n, d)) for n in (2.0, 1.0) for d in range(x[0].dim()))),
+    ("gelu", {"tanh", "mul"}, pointwise(lambda t: F.gelu(t, approximate="tanh"))),
+    ("gelu", {"erf", "mul"}, pointwise(F.gelu)),
+    ("silu", {"sigmoid", "mul"}, pointwise(F.silu)),
+    ("softplus", {"exp", "log"}, pointwise(F.softplus)),
+    ("matmul", {"mul", "sum"}, product),
+]
+
+
+class Benchmarked:
+    """Convolutions by the fastest algorithm that cuDNN finds, instead of the one that it guesses."""
+
+    def __init__(self, model):
+        self.model, self.set = model, torch._C._set_cudnn_benchmark
+
+    def __call__(self, *inputs):
+        self.set(True)
+        try:
+            return self.model(*inputs)
+        finally:
+            self.set(False)
 
 
 class Trace(torch.utils._python_dispatch.TorchDispatchMode):
@@ -97,7 +163,7 @@ def shaken(t, u, gen):
 
 class Baseline:
     def __init__(self, sock):
-        self.sock, self.compiled = sock, None
+        self.sock, self.compiled, self.library_call, self.ops = sock, None, None, {}
         self.room, self.items = None, []  # shared memory; what 'fill' writes to it
 
     def area(self, req, fds):
@@ -155,7 +221,7 @@ class Baseline:
         m, flops = copy.deepcopy(self.pristine), FlopCounterMode(display=False)
         with torch.no_grad(), flops, Trace() as trace:
             out = m(*inputs)
-        outs = values.leaves(out)
+        outs, self.ops = values.leaves(out), trace.ops
         _, dtype = reference.unit(values.leaves(inputs) + list(self.model.parameters()) + outs)
         return {"ops": trace.ops, "one_library_call": one_library_call(trace.ops), "flops": flops.get_total_flops(),
                 "dtype": dtype, "bytes_read": storage_bytes(values.leaves(inputs) + state), "bytes_written": storage_bytes(outs),
@@ -168,7 +234,7 @@ class Baseline:
         return {}, []
 
     def time(self, req, blob):
-        model = self.compiled if req["which"] == "compile" else self.model
+        model = {"compile": self.compiled, "library": self.library_call}.get(req["which"], self.model)
         self.timer.serve(self.sock, model, req["n"])
         return {"op": "timed"}, []
 
@@ -176,8 +242,12 @@ class Baseline:
         return self.timer.reveal(req["slot"])
 
     def compile(self, req, blob):
-        """In this process: compile workers would outlive a block, and the jail counts processes."""
-        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+        """In this process: compile workers would outlive a block, and the jail counts processes. What is made goes to the
+        jail's own /tmp and ends with this process; the judge keeps the quotient of the times."""
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+        config = sys.modules.get("torch._inductor.config")
+        if config is not None:  # imported with something else, before the variable was there
+            config.compile_threads = 1
         for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
             os.environ.setdefault(name, "/tmp/" + name.lower())
         shim = sys.modules.get("torch.utils.cpp_extension")
@@ -192,6 +262,42 @@ class Baseline:
         self.timer.device.sync()
         self.compiled = f
         return {"seconds": time.monotonic() - start}, []
+
+    def library(self, req, blob):
+        """What one call of a vendor's library needs for the task, if there is one."""
+        if one_library_call(self.ops):
+            name = next(iter(compute_ops(self.ops)))
+            if "convolution" not in name or not self.device.startswith("cuda"):
+                return {"call": name, "eager": True}, []
+            self.library_call = Benchmarked(self.model)
+            with torch.no_grad():
+                self.library_call(*self.timer.given)
+            return {"call": name + ", cuDNN's fastest", "eager": False}, []
+        x = self.timer.given
+        if x and all(isinstance(t, torch.Tensor) for t in x) and x[0].is_floating_point():
+            for name, needed, calls in CONTENDERS:
+                if needed <= set(self.ops):
+                    for f in calls(x, list(self.model.parameters())):
+                        if self.agrees(f):
+                            self.library_call = f
+                            return {"call": name, "eager": False}, []
+        return {"call": "", "eager": False}, []
+
+    def agrees(self, f):
+        """Eager's answers on two draws, within a thousandth of the largest."""
+        with torch.no_grad():
+            for seed in (1, 2):
+                self.timer.draw(seed)
+                want = run(self.pristine, self.timer.given)
+                try:
+                    got = f(*values.map_tensors(self.timer.given, clone))
+                except (RuntimeError, TypeError, IndexError, ValueError):
+                    return False
+                if not isinstance(want, torch.Tensor) or got.shape != want.shape or got.dtype != want.dtype:
+                    return False
+                if not bool(((got - want).abs() <= 1e-3 * want.abs().max()).all()):
+                    return False
+        return True
 
     # expect -----------------------------------------------------------------------------------------------------------
 
@@ -235,14 +341,16 @@ class Baseline:
 
 
 def one_line(e):
-    text = str(e).strip().splitlines()
+    text = [line.strip() for line in str(e).splitlines() if line.strip()]
+    if text and text[0].endswith(":"):  # "backend='inductor' raised:"
+        text[0] += " " + " ".join(text[1:2])
     return {"op": "error", "type": type(e).__name__, "message": text[0][:300] if text else ""}
 
 
 def serve(sock, args):
     torch.set_num_threads(1)
     b = Baseline(sock)
-    steps = {"load": b.load, "params": b.params, "put": b.put, "arm": b.arm, "time": b.time, "compile": b.compile,
+    steps = {"load": b.load, "params": b.params, "put": b.put, "arm": b.arm, "time": b.time, "compile": b.compile, "library": b.library,
              "reveal": b.reveal, "expect": b.expect, "fill": b.fill}
     while True:
         try:

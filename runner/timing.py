@@ -2,6 +2,7 @@
 
 The judge asks for n calls, then steps through them by itself over the same socket, 24 bytes each way:
 
+  here -> judge   "MCRD", u32 index, 0, 0                             nothing of the call before is left on the device
   judge -> here   "MCGO", u32 mode, u64 seed, u32 slot, u32 index     mode: COLD, WARM or NULL
   here -> judge   "MCTD", u32 index, u64 commitment, f64 event_ms     or "MCTE": the call raised, a frame says how
 
@@ -13,8 +14,16 @@ around forward. Forging it, or hiding work from it, makes it disagree with the s
 
 Inputs of a call: every floating leaf that may change is base * s * u, s in [0.5, 1) per leaf and u in [0.5, 1) per
 element, both from the seed: zeros, signs and ranges stay, and every element differs between calls. base is what the
-judge put. Between the draw and forward: COLD overwrites the L2 cache, WARM leaves the drawn data in it; both keep the
-device busy until forward's launches are queued, so that short kernels are timed and not the host that launches them.
+judge put. COLD draws, then overwrites the L2 cache; WARM waits on the device, then draws, and so leaves the data in it.
+Both keep the device busy until forward's launches are queued, so that short kernels are timed and not the host that
+launches them. Work that does not wait for the stream on which forward is called runs before a WARM call's data are
+there, and its answer is that of the call before. A WARM call's commitment is queued on that stream too, without waiting
+for others: who answers from another stream must have joined it. A COLD call waits for the whole device before it commits:
+whatever forward left behind is in the span, and what is done after it takes as long after every forward. NULL is a COLD
+call with an empty kernel in place of forward: what a call costs beside it, in this very process.
+
+Inside the span torch's operators are not used, but the driver: an operator takes longer where somebody listens to
+operators, as the judge does in a candidate's process.
 
 What this loop uses of torch is bound when this module is imported, which is before foreign code runs.
 """
@@ -78,7 +87,10 @@ class HostDevice:
     def start(self):
         pass
 
-    def prepare(self, mode):
+    def pad(self):
+        pass
+
+    def wipe(self):
         pass
 
     def record(self):
@@ -109,19 +121,22 @@ class CudaDevice:
         driver = ctypes.CDLL("libcuda.so.1")
         self.reset_l2, self.limit = driver.cuCtxResetPersistingL2Cache, driver.cuCtxSetLimit
         self.limit.argtypes = [ctypes.c_int, ctypes.c_size_t]
+        self.memset = driver.cuMemsetD32Async
+        self.memset.argtypes = [ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p]
         self.kernels = Kernels(driver, _IMAGE, self.name) if _IMAGE else None
 
     def begin(self):
         if self.flush is None:
             self.flush = _empty(FLUSH_BYTES // 4, dtype=torch.int32, device=self.name)
+            self.flush_at = _data_ptr(self.flush)
         self.limit(self.PERSISTING_L2, 0)
         self.reset_l2()
 
-    def prepare(self, mode):
-        if mode == COLD:
-            _fill(self.flush, 0)
-        else:
-            CudaDevice._sleep(PAD_CYCLES)
+    def pad(self):
+        CudaDevice._sleep(PAD_CYCLES)
+
+    def wipe(self):
+        self.memset(self.flush_at, 0, FLUSH_BYTES // 4, None)
 
     def record(self):
         ev = CudaDevice._Event(enable_timing=True, blocking=False, interprocess=False)
@@ -152,7 +167,10 @@ class Kernels:
         module = ctypes.c_void_p()
         self.text, self.launch_kernel = text, driver.cuLaunchKernel
         self.launch_kernel.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
-        self.sum = _zeros(1, dtype=torch.int64, device=device)
+        self.sum, self.answer = _zeros(1, dtype=torch.int64, device=device), ctypes.c_uint64()
+        self.sum_at, self.memset, self.read = _data_ptr(self.sum), driver.cuMemsetD32Async, driver.cuMemcpyDtoH_v2
+        self.memset.argtypes = [ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p]
+        self.read.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t]
         self.ok(driver.cuModuleLoadData(ctypes.byref(module), text))
         self.draws, self.commits = {}, ctypes.c_void_p()
         for dtype, name in self.DRAW.items():
@@ -175,19 +193,28 @@ class Kernels:
         self.launch(self.draws[flat.dtype], n, ctypes.c_uint64(_data_ptr(flat)), ctypes.c_uint64(_data_ptr(base)),
                     ctypes.c_uint64(n), ctypes.c_uint64(seed & MASK), ctypes.c_float(s))
 
-    def commit(self, words, leaves):
-        """Copies the leaves to their places in words; the sum of mix over them, on the device."""
-        _fill(self.sum, 0)
-        to, total = _data_ptr(words), ctypes.c_uint64(_data_ptr(self.sum))
+    def commit(self, to, leaves, slot):
+        """Copies the leaves to their places at address to (slot() as a tensor); queues the sum of mix over them. A leaf
+        without a tensor is in its place already."""
+        total = ctypes.c_uint64(self.sum_at)
+        self.ok(self.memset(self.sum_at, 0, 2, None))
         for leaf, t in leaves:
-            source = _data_ptr(t) if leaf.nbytes and leaf.kind == "cuda" and _is_contiguous(t) else 1
-            if source % 8 or leaf.nbytes % 8 or t.is_conj() or t.is_neg():
-                _copy(leaf.within(words), t)
-                source = to + leaf.at * 8
+            place = source = to + leaf.at * 8
+            if t is not None and leaf.nbytes:
+                source = _data_ptr(t) if leaf.kind == "cuda" and _is_contiguous(t) else 1
+                if source % 8 or leaf.nbytes % 8 or t.is_conj() or t.is_neg():
+                    _copy(leaf.within(slot()), t)
+                    source = place
             if leaf.words:
-                self.launch(self.commits, leaf.words, ctypes.c_uint64(to + leaf.at * 8), ctypes.c_uint64(source),
+                self.launch(self.commits, leaf.words, ctypes.c_uint64(place), ctypes.c_uint64(source),
                             ctypes.c_uint64(leaf.words), ctypes.c_uint64(leaf.at + 1), total)
-        return self.sum
+
+    def total(self):
+        """Waits for what was queued on the legacy stream. A fault of the device is said by who waits for all of it."""
+        if self.read(ctypes.addressof(self.answer), self.sum_at, 8):
+            CudaDevice._sync()
+            raise RuntimeError("the device does not answer")
+        return self.answer.value
 
 
 def device_of(name):
@@ -276,7 +303,7 @@ class Timer:
     def __init__(self, device, put, fetch, check=None):
         self.device, self.put, self.fetch, self.check = device_of(device), put, fetch, check
         self.where, self.given, self.fresh, self.kept = self.device.name, [], [], {}
-        self.area, self.index, self.scratch = None, None, None
+        self.area, self.index, self.scratch, self.spent, self.last = None, None, None, [], None
         pool = sys.modules.get(os.environ.get("MUSACODER_DEVICE") or "")
         self.set_poison = getattr(pool, "set_poison", lambda on: None)
         self.device.start()
@@ -308,37 +335,58 @@ class Timer:
 
     def arm(self, slots, protected):
         """Room for that many outputs, made at the next call. protected: memory that is never poisoned, as it stays."""
-        self.slots, self.area, self.scratch, self.kept = slots, None, None, {}
+        self.slots, self.area, self.scratch, self.kept, self.last = slots, None, None, {}, None
         self.protected = {t.untyped_storage()._cdata for t in protected}
         self.protected |= {t.untyped_storage()._cdata for t in values.leaves(self.given)}
 
-    def room(self, words, slot):
+    def room(self, words):
+        """The area of all slots, and one beside it, for outputs of that many words."""
         if self.scratch is None or self.scratch.numel() != words:
             self.scratch = _zeros(words, dtype=torch.int64, device=self.where)
+            self.area = _zeros((self.slots, words), dtype=torch.int64, device=self.where) if self.slots else None
             if not self.device.kernels:
                 self.index = _arange(1, words + 1, dtype=torch.int64, device=self.where)
-            self.area = _zeros((self.slots, words), dtype=torch.int64, device=self.where) if self.slots else None
+            self.scratch_at = _data_ptr(self.scratch)
+            self.area_at = _data_ptr(self.area) if self.slots else 0
+
+    def slot(self, slot):
         return self.area[slot] if slot < self.slots else self.scratch
+
+    def sum_up(self, leaves, words, slot):
+        """Copies the tensors to their places and returns the sum of mix over all words. Waits for that, and no more."""
+        if self.device.kernels:
+            to = self.area_at + slot * words * 8 if slot < self.slots else self.scratch_at
+            self.device.kernels.commit(to, leaves, lambda: self.slot(slot))
+            return self.device.kernels.total()
+        for leaf, t in leaves:
+            if leaf.nbytes and t is not None:
+                _copy(leaf.within(self.slot(slot)), t)
+        return int(_item(mix(self.slot(slot), self.index)))
 
     def commit(self, out, slot):
         """Copies the output aside and returns its commitment."""
         sk = Skeleton(out)
-        words = self.room(sk.words, slot)
-        if self.device.kernels:
-            total = self.device.kernels.commit(words, sk.leaves)
-        else:
-            for leaf, t in sk.leaves:
-                if leaf.nbytes:
-                    _copy(leaf.within(words), t)
-            total = mix(words, self.index)
-        for t in sk.drop():
-            self.poison(t)
-        h = int(_item(total))  # waits for all of it: nothing of this call is left for the next one's span
+        self.room(sk.words)
+        h = self.sum_up(sk.leaves, sk.words, slot)
         for k, x in enumerate(sk.numbers):
             h += mix_int(number_bits(x), k)
+        self.spent = sk.drop()
+        self.last = sk
         if slot < self.slots:
             self.kept[slot] = sk
         return h & MASK
+
+    def commit_to_nothing(self):
+        """The same work on what lies in the place that is not kept."""
+        if self.last:
+            self.sum_up([(leaf, None) for leaf in self.last.leaves], self.last.words, self.slots)
+
+    def settle(self):
+        """Outside of the span: nothing of the last call is left for the next one, neither its answer nor work."""
+        spent, self.spent = self.spent, []
+        for t in spent:
+            self.poison(t)
+        self.device.sync()
 
     def poison(self, t):
         """The next call's allocations must not find this call's answer."""
@@ -347,21 +395,28 @@ class Timer:
                 _fill(t, float("nan") if t.is_floating_point() or t.is_complex() else t.dtype != torch.bool and 0x5A)
 
     def call(self, model, mode, seed, slot):
-        dev = self.device
+        dev, h = self.device, 0
+        if mode == WARM:
+            dev.pad()
         self.draw(seed)
-        dev.prepare(mode)
+        if mode != WARM:
+            dev.wipe()
         a = dev.record()
         if mode == NULL:
-            out = dev.empty_kernel()
+            dev.empty_kernel()
         else:
             out = model(*self.given)
         b = dev.record()
-        dev.sync()
+        if mode != WARM:
+            dev.sync()
         if mode == NULL:
-            return 0, dev.elapsed_ms(a, b)
-        if self.check:
-            self.check(out)
-        h = self.commit(out, slot)
+            self.commit_to_nothing()
+        else:
+            if self.check:
+                self.check(out)
+            h = self.commit(out, slot)
+        if not dev.kernels:
+            dev.sync()
         return h, dev.elapsed_ms(a, b)
 
     def serve(self, sock, model, n):
@@ -375,14 +430,21 @@ class Timer:
 
     def calls(self, sock, model, n):
         with _no_grad():
-            for _ in range(n):
+            for index in range(n):
+                self.telling(sock, index, self.settle)
+                sock.sendall(DONE.pack(b"MCRD", index, 0, 0.0))
                 mode, seed, slot, index = self.go(sock)
-                try:
-                    h, ms = self.call(model, mode, seed, slot)
-                except BaseException:
-                    sock.sendall(DONE.pack(b"MCTE", index, 0, 0.0))
-                    raise
+                h, ms = self.telling(sock, index, self.call, model, mode, seed, slot)
                 sock.sendall(DONE.pack(b"MCTD", index, h, ms if math.isfinite(ms) else 0.0))
+            self.settle()
+
+    @staticmethod
+    def telling(sock, index, f, *args):
+        try:
+            return f(*args)
+        except BaseException:
+            sock.sendall(DONE.pack(b"MCTE", index, 0, 0.0))
+            raise
 
     def go(self, sock):
         """Waits for the judge without sleeping, for a while: a wake-up would be measured. Without a device it would be noise."""

@@ -145,8 +145,7 @@ static int put(struct baseline *b, struct reference *r, struct err *e)
 
 int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
 {
-    /* compiling starts assemblers and linkers, and keeps what they make */
-    struct server_child spec = {.role = p->role, .poison = true, .published = p->tf32,
+    struct server_child spec = {.role = p->role, .poison = true, .compiles = true, .published = p->tf32,
                                 .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
     struct err why = ERR_INIT;
 
@@ -194,6 +193,7 @@ static void baseline_free(struct baseline *b)
     baseline_give_up(b);
     pthread_mutex_destroy(&b->lock);
     free(b->compile_error);
+    free(b->library_call);
     free(b);
 }
 
@@ -230,7 +230,7 @@ static struct baseline *list_take(struct baseline_list *l, const char *key, stru
         b = xcalloc(1, sizeof *b);
         snprintf(b->key, sizeof b->key, "%s", key);
         pthread_mutex_init(&b->lock, NULL);
-        b->compile_of_eager.value = NAN;
+        b->compile_of_eager.value = b->library_of_eager.value = NAN;
     }
     if (at == BASELINE_LIST) /* all in use: this one is not listed, and freed by its last user */
         return b->users++, b;
@@ -326,29 +326,29 @@ static char *cache_path(const struct baseline *b, const char *mode)
     return path;
 }
 
-static bool cache_load(struct baseline *b, const char *mode)
+/* {"of_eager":[value,lo,hi],"text"}: a quotient, and why there is none or what was measured. */
+static bool cache_load(const struct baseline *b, const char *what, struct perf_estimate *ret, char **ret_text)
 {
-    char *path = cache_path(b, mode);
+    char *path = cache_path(b, what);
     json_t *v = file_exists(path) ? json_read(path, NULL) : NULL;
-    const json_t *r = json_object_get(v, "compile_of_eager");
+    const json_t *r = json_object_get(v, "of_eager");
+    bool found = json_array_size(r) == 3;
 
-    if (v) {
-        b->compile_of_eager = (struct perf_estimate){json_num_value(json_array_get(r, 0)), json_num_value(json_array_get(r, 1)),
-                                                     json_num_value(json_array_get(r, 2))};
-        free(b->compile_error);
-        b->compile_error = *json_str(v, "error", "") ? xstrdup(json_str(v, "error", "")) : NULL;
-        b->compile_known = true;
+    if (found) {
+        *ret = (struct perf_estimate){json_num_value(json_array_get(r, 0)), json_num_value(json_array_get(r, 1)),
+                                      json_num_value(json_array_get(r, 2))};
+        free(*ret_text);
+        *ret_text = *json_str(v, "text", "") ? xstrdup(json_str(v, "text", "")) : NULL;
     }
     json_decref(v);
     free(path);
-    return b->compile_known;
+    return found;
 }
 
-static void cache_save(const struct baseline *b, const char *mode)
+static void cache_save(const struct baseline *b, const char *what, const struct perf_estimate *x, const char *text)
 {
-    char *path = cache_path(b, mode);
-    json_t *v = json_pack("{s:[o,o,o],s:s?}", "compile_of_eager", json_num(b->compile_of_eager.value),
-                          json_num(b->compile_of_eager.lo), json_num(b->compile_of_eager.hi), "error", b->compile_error);
+    char *path = cache_path(b, what);
+    json_t *v = json_pack("{s:[o,o,o],s:s?}", "of_eager", json_num(x->value), json_num(x->lo), json_num(x->hi), "text", text);
     struct err e = ERR_INIT;
 
     if (json_write(path, v, &e) < 0)
@@ -356,6 +356,29 @@ static void cache_save(const struct baseline *b, const char *mode)
     json_decref(v);
     free(path);
 }
+
+/* Times 'which' against eager, in turn: their quotient. fault->error is set when a call raised. */
+static int time_other(struct baseline *b, const char *which, const struct measure_plan *p, struct perf_estimate *ret,
+                      struct measure_fault *fault, struct err *e)
+{
+    struct measure_side eager = {.fd = b->child->fd, .which = "eager", .timeout_s = BLOCK_S};
+    struct measure_side other = {.fd = b->child->fd, .which = which, .timeout_s = BLOCK_S};
+    struct measure_calls num, den;
+    int rc = measure_pair(&eager, &other, p, fault, e);
+
+    if (rc == 0) {
+        measure_calls(&other.calls, TIMING_COLD, &num);
+        measure_calls(&eager.calls, TIMING_COLD, &den);
+        *ret = perf_ratio(&num.c, &den.c, hash64(b->key, strlen(b->key), 0));
+        measure_calls_free(&num);
+        measure_calls_free(&den);
+    }
+    timed_calls_free(&eager.calls);
+    timed_calls_free(&other.calls);
+    return rc;
+}
+
+/* ---- torch.compile ---- */
 
 static void no_compile(struct baseline *b, const char *why)
 {
@@ -370,7 +393,7 @@ void baseline_compile(struct baseline *b, const char *mode)
     enum frame_fault fault = FRAME_OK;
     struct frame f;
 
-    if (b->compile_known || cache_load(b, mode))
+    if (b->compile_known || (b->compile_known = cache_load(b, mode, &b->compile_of_eager, &b->compile_error)))
         return;
     if (ask(b, json_pack("{s:s,s:s}", "op", "compile", "mode", mode), NULL, COMPILE_S, &f, &fault, &e) == 0) {
         frame_free(&f);
@@ -378,7 +401,7 @@ void baseline_compile(struct baseline *b, const char *mode)
     }
     if (fault == FRAME_OK) { /* it said why: that is how the task is, and worth keeping */
         no_compile(b, e.msg);
-        cache_save(b, mode);
+        cache_save(b, mode, &b->compile_of_eager, b->compile_error);
         return;
     }
     no_compile(b, fault == FRAME_LATE ? "Timeout: torch.compile did not finish" : "Crash: torch.compile ended its process");
@@ -387,30 +410,66 @@ void baseline_compile(struct baseline *b, const char *mode)
 
 void baseline_time_compiled(struct baseline *b, const char *mode, const struct measure_plan *p)
 {
-    struct measure_side eager = {.fd = b->child->fd, .which = "eager", .timeout_s = BLOCK_S};
-    struct measure_side compiled = {.fd = b->child->fd, .which = "compile", .timeout_s = BLOCK_S};
     struct measure_fault fault = {0};
-    struct measure_calls num, den;
     struct err e = ERR_INIT;
 
     if (b->compile_known)
         return;
-    if (measure_pair(&eager, &compiled, p, &fault, &e) < 0) {
+    if (time_other(b, "compile", p, &b->compile_of_eager, &fault, &e) < 0) {
         no_compile(b, e.msg);
         if (!fault.error)
             baseline_give_up(b);
-        json_decref(fault.error);
     } else {
-        measure_calls(&compiled.calls, TIMING_COLD, &num);
-        measure_calls(&eager.calls, TIMING_COLD, &den);
-        b->compile_of_eager = perf_ratio(&num.c, &den.c, hash64(b->key, strlen(b->key), 0));
         b->compile_known = true;
-        cache_save(b, mode);
-        measure_calls_free(&num);
-        measure_calls_free(&den);
+        cache_save(b, mode, &b->compile_of_eager, NULL);
     }
-    timed_calls_free(&eager.calls);
-    timed_calls_free(&compiled.calls);
+    json_decref(fault.error);
+}
+
+/* ---- a vendor's library ---- */
+
+void baseline_library(struct baseline *b)
+{
+    struct err e = ERR_INIT;
+    enum frame_fault fault = FRAME_OK;
+    struct frame f;
+
+    if (b->library_known || (b->library_known = cache_load(b, "library", &b->library_of_eager, &b->library_call)))
+        return;
+    if (ask(b, json_pack("{s:s}", "op", "library"), NULL, START_S, &f, &fault, &e) < 0) {
+        log_debug("no library call: %s", e.msg);
+        b->library_known = true;
+        if (fault != FRAME_OK)
+            baseline_give_up(b);
+        return;
+    }
+    free(b->library_call);
+    b->library_call = *json_str(f.head, "call", "") ? xstrdup(json_str(f.head, "call", "")) : NULL;
+    if (json_flag(f.head, "eager", false))
+        b->library_of_eager = (struct perf_estimate){1, 1, 1};
+    b->library_known = !b->library_call || b->library_of_eager.value == 1;
+    if (b->library_known)
+        cache_save(b, "library", &b->library_of_eager, b->library_call);
+    frame_free(&f);
+}
+
+void baseline_time_library(struct baseline *b, const struct measure_plan *p)
+{
+    struct measure_fault fault = {0};
+    struct err e = ERR_INIT;
+
+    if (b->library_known || !b->child)
+        return;
+    if (time_other(b, "library", p, &b->library_of_eager, &fault, &e) < 0) {
+        log_debug("the library call could not be timed: %s", e.msg);
+        b->library_of_eager.value = NAN;
+        if (!fault.error)
+            baseline_give_up(b);
+    } else {
+        cache_save(b, "library", &b->library_of_eager, b->library_call);
+    }
+    b->library_known = true;
+    json_decref(fault.error);
 }
 
 /* ---- expected outputs ---- */

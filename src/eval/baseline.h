@@ -1,7 +1,15 @@
 /* baseline.h - what candidates of a task are compared with: its reference in a process of its own (runner/baseline.py),
  * kept while candidates of the task are judged. Times are taken with each candidate anew, interleaved; what is slow to
- * make, torch.compile's time as a multiple of eager's, is kept under path_cache("baseline"), keyed by task, sizes, device,
- * driver, versions and TF32 policy. */
+ * make, the times of torch.compile and of a vendor's library as multiples of eager's, is kept under path_cache("baseline"),
+ * keyed by task, sizes, device, driver, versions and TF32 policy. Only a quotient is kept, never a time: both its sides
+ * were measured in turn on one device.
+ *
+ * Trust: the process runs the task's own text, which comes from who asks for the verdict, and what torch.compile makes of
+ * it. No candidate's code, no candidate's library and no message of a candidate reaches it. So it is the one role beside
+ * foreign code that may start programs (Triton's and Inductor's assembler, compiler and linker); for the rest it is jailed
+ * as a candidate is: no network, read-only /usr and Python, a user of its own, memory and process limits, and what is
+ * compiled goes to the jail's private /tmp, which nobody else can read or write and which ends with the process. A task
+ * that is itself hostile gains that it may start what lies in /usr, inside that jail. */
 #ifndef MC_EVAL_BASELINE_H
 #define MC_EVAL_BASELINE_H
 
@@ -29,6 +37,9 @@ struct baseline {
     bool compile_known;        /* the next two are settled */
     struct perf_estimate compile_of_eager; /* value NaN: none */
     char *compile_error;       /* "Name: message", or NULL */
+    bool library_known;        /* the next two are settled */
+    struct perf_estimate library_of_eager; /* value NaN: no single call of a vendor's library does the task */
+    char *library_call;        /* "mm", "softmax", ...; NULL: none */
 };
 
 #define BASELINE_LIST 4
@@ -57,6 +68,11 @@ const struct ref_draw *baseline_base(const struct reference *r);
  * is in compile_error. Then, holding the device alone, baseline_time_compiled measures compile / eager, once. */
 void baseline_compile(struct baseline *b, const char *mode);
 void baseline_time_compiled(struct baseline *b, const char *mode, const struct measure_plan *p);
+
+/* The same for the one call of a vendor's library that does the whole task: baseline_library looks for it (runner/baseline.py,
+ * library), baseline_time_library measures library / eager, once; 1 where eager is that call. */
+void baseline_library(struct baseline *b);
+void baseline_time_library(struct baseline *b, const struct measure_plan *p);
 
 /* The expected output for the data of one call. *ret is filled over *ret_frame (frame_free it), and over memory of b until the
  * next call. */

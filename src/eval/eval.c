@@ -180,7 +180,7 @@ static int begin(struct eval *ev, const struct backend *b, struct server **ret, 
     if (server_get(ev, b, ret, e) < 0)
         return -1;
     pthread_mutex_lock(&ev->lock);
-    identity_learn(b, id, (*ret)->toolchain, json_object_get(forkserver_info((*ret)->fs), "paths"));
+    identity_learn(b, id, (*ret)->toolchain, json_object_get((*ret)->info, "paths"));
     pthread_mutex_unlock(&ev->lock);
     return 0;
 }

@@ -294,6 +294,20 @@ static void say_roofline(const json_t *perf, struct buf *b)
     buf_adds(b, memory ? " TB/s" : " TFLOP/s");
 }
 
+/* What one call of a vendor's library needs for the same. */
+static void say_library(const json_t *perf, struct buf *b)
+{
+    double share = json_num_value(json_object_get(perf, "library_share"));
+
+    if (!json_is_number(json_object_get(perf, "library_ms")))
+        return;
+    buf_addf(b, "; the library's %.60s takes ", json_str(perf, "library_call", "call"));
+    add_short(b, json_num_value(json_object_get(perf, "library_ms")));
+    buf_adds(b, " ms");
+    if (isfinite(share))
+        buf_addf(b, ", %.0f %% of the roofline", share * 100);
+}
+
 static void say_distrust(const json_t *perf, const char *why, struct buf *b)
 {
     const json_t *clocks = json_object_get(perf, "clocks");
@@ -337,6 +351,7 @@ static void say_speed(const json_t *perf, struct buf *b)
         say_speedup(perf, "compile", "torch.compile", b);
     }
     say_roofline(perf, b);
+    say_library(perf, b);
     buf_addc(b, '.');
     if (json_is_string(json_object_get(perf, "compile_error")))
         buf_addf(b, " torch.compile fails on this task (%.80s).", json_str(perf, "compile_error", ""));

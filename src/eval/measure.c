@@ -108,8 +108,9 @@ static int prepare(struct measure_side *s, const struct measure_plan *p, int *re
 
 static int one_round(struct measure_side *s, enum timing_mode mode, int n, int round, struct measure_fault *fault, struct err *e)
 {
-    struct timing_block b = {.mode = mode, .n = n, .round = round, .slot = s->calls.n};
+    struct timing_block b = {.mode = mode, .n = n, .round = round, .slot = mode == TIMING_NULL ? -1 : s->kept};
 
+    s->kept += mode == TIMING_NULL ? 0 : n;
     return block(s, b, &s->calls, fault, e);
 }
 
@@ -126,9 +127,9 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
             rc = one_round(b, TIMING_COLD, n_b, r, fault, e);
         if (rc == 0 && (rc = one_round(a, TIMING_WARM, (n_a + 2) / 3, r, fault, e)) == 0)
             rc = one_round(b, TIMING_WARM, (n_b + 2) / 3, r, fault, e);
+        if (rc == 0 && (rc = one_round(a, TIMING_NULL, MEASURE_EMPTY, r, fault, e)) == 0)
+            rc = one_round(b, TIMING_NULL, MEASURE_EMPTY, r, fault, e);
     }
-    if (rc == 0)
-        rc = block(a, (struct timing_block){.mode = TIMING_NULL, .n = MEASURE_EMPTY, .slot = -1}, &a->calls, fault, e);
     return rc;
 }
 

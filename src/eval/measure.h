@@ -10,6 +10,7 @@ struct measure_side {
     int fd;
     const char *which; /* timing_block's */
     double timeout_s;  /* of one block */
+    int kept;          /* outputs that the other side keeps */
     struct timed_calls calls; /* the measured ones, warm-up excluded; owned: timed_calls_free. All outputs are kept. */
 };
 
@@ -21,7 +22,7 @@ struct measure_plan {
 
 #define MEASURE_ROUNDS 5
 #define MEASURE_MAX_S 2.0
-#define MEASURE_EMPTY 10
+#define MEASURE_EMPTY 20 /* calls of each round and side */
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2, .keep_bytes = (size_t)4 << 30})
 
 struct measure_fault {
@@ -30,9 +31,9 @@ struct measure_fault {
     json_t *error;                   /* then: {"type","message",...}; owned */
 };
 
-/* Warm-up calls, then MEASURE_ROUNDS rounds of cold blocks and warm blocks (a third as many calls) of a and b in turn; last,
- * MEASURE_EMPTY calls of a (mode TIMING_NULL) with an empty kernel in place of forward: the least that events measure.
- * -1 with *fault and *e. Ten milliseconds to a few seconds. */
+/* Warm-up calls, then MEASURE_ROUNDS rounds of cold blocks, warm blocks (a third as many calls) and MEASURE_EMPTY calls with
+ * an empty kernel in place of forward (TIMING_NULL: what a call costs without one, and the least that events measure), of
+ * a and b in turn. -1 with *fault and *e. Ten milliseconds to a few seconds. */
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,
                  struct err *e);
 

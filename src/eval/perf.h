@@ -50,18 +50,30 @@ struct perf_estimate perf_product(struct perf_estimate a, struct perf_estimate b
 
 /* What a span holds besides its event: measured over calls of the reference side. */
 struct perf_overhead {
-    double ms, noise_ms; /* median, and deviation of one call */
+    double ms;           /* mean without the lowest and the highest fifth: spans have modes some microseconds apart, and a
+                            median jumps between them from run to run (measured) */
+    double noise_ms;     /* deviation of one call */
+    double se_ms;        /* standard error of ms, from the winsorised variance (Tukey and McLaughlin 1963) */
     int n;
 };
 struct perf_overhead perf_calibrate(const struct perf_calls *trusted);
 
+/* The same, as it is to be expected of another process: the same code takes longer in one than in the other (its memory,
+ * its hooks, its caches). How much longer is read from calls that run an empty kernel in place of forward, in both. A
+ * candidate could stretch its own empty calls to make room for hidden work: the difference counts up to PERF_PROCESS_MS,
+ * and never below zero. The error of the reference's empty calls counts for both, or a candidate could widen its own margin.
+ * Without empty calls of both sides: o itself. */
+#define PERF_PROCESS_MS 0.010
+struct perf_overhead perf_carry_over(const struct perf_overhead *o, const struct perf_calls *trusted_empty,
+                                     const struct perf_calls *empty);
+
 struct perf_agreement {
     bool agree;
-    double gap_ms;    /* median (span - event) of the candidate, less the overhead */
-    double margin_ms; /* |gap| up to this is noise: PERF_MARGIN_MS + 6 standard errors + 2 % of the event */
-    double judge_ms;  /* median (span) - overhead: the judge's own estimate of the call */
+    double gap_ms;    /* span - event of the candidate, averaged as the overhead is, less the overhead */
+    double margin_ms; /* |gap| up to this is noise: PERF_MARGIN_MS + 6 standard errors (the reference's) + 2 % of the event */
+    double judge_ms;  /* median event + gap: the judge's own estimate of the call */
 };
-#define PERF_MARGIN_MS 0.015 /* host code runs that much slower after a forward that is itself heavy on the host (measured) */
+#define PERF_MARGIN_MS 0.005 /* a forward that is itself heavy on the host leaves slower host code behind it */
 struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c);
 
 /* What the task must do at least, and what the device can do at most. Zeros: unknown. */
@@ -94,9 +106,12 @@ struct perf_roofline perf_roofline(const struct perf_work *w, const struct perf_
 struct perf_facts {
     struct perf_calls cold, warm;             /* the candidate */
     struct perf_calls eager_cold, eager_warm; /* the reference, interleaved with it */
-    struct perf_overhead overhead_cold, overhead_warm;
+    struct perf_calls empty, eager_empty;     /* an empty kernel in place of forward, in both processes */
+    struct perf_overhead overhead; /* of cold calls */
     struct perf_estimate compile_of_eager; /* compile / eager, measured interleaved, maybe earlier; value NaN: none */
     const char *compile_error;             /* why there is none; may be NULL */
+    struct perf_estimate library_of_eager; /* the same for one call of a vendor's library that does the task; NaN: none */
+    const char *library_call;              /* "mm", "softmax", ...; NULL: none */
     struct perf_work work;
     struct perf_device device;
     bool throttled, device_busy, output_wrong, inputs_repeat;
@@ -106,10 +121,13 @@ struct perf_facts {
 };
 
 /* The record's section "performance" (new reference):
- *   candidate_ms candidate_ci candidate_warm_ms eager_ms eager_warm_ms compile_ms compile_error library_ms
+ *   candidate_ms candidate_ci candidate_warm_ms eager_ms eager_warm_ms compile_ms compile_error
+ *   library_ms library_call library_share (of the roofline) speedup_library speedup_library_ci
  *   speedup_eager speedup_eager_ci speedup_compile speedup_compile_ci ([lo, hi], or null)
  *   roofline_ms roofline_share bound ("memory"|"compute"|null) floor_ms bytes flops bandwidth (achieved) bandwidth_peak
- *   clocks {judge_ms gap_ms margin_ms overhead_ms noise_ms empty_ms} calls {cold warm eager checked outliers} trusted reasons
+ *   clocks {judge_ms gap_ms margin_ms overhead_ms noise_ms se_ms empty_ms process_ms} calls {cold warm eager checked outliers} trusted reasons
+ * The clocks are compared on cold calls. A warm call's span is another: its output is committed to without waiting for the
+ * device, to catch work that the stream does not wait for, so that span and event overlap differently from forward to forward.
  * reasons: clock_disagree below_roofline throttled device_busy output_wrong inputs_repeat. A time that is not trusted is
  * still reported; it earns nothing. */
 json_t *perf_section(const struct perf_facts *f);

@@ -273,7 +273,7 @@ static struct forkserver *current_forks(struct server *sv)
 
 int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e)
 {
-    struct child_spec spec = {.role = c->role, .jail = c->jail};
+    struct child_spec spec = {.role = c->role, .jail = c->jail, .may_exec = c->compiles};
     struct forkserver *fs = current_forks(sv);
     struct child *child;
     int rc;

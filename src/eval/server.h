@@ -42,6 +42,7 @@ struct server_child {
     struct jail_spec jail; /* devices and the driver's folders are added */
     bool poison;           /* our allocator: poisoned memory between red zones (a candidate, and what is timed beside one) */
     bool limit;            /* at most device_memory */
+    bool compiles;         /* may start compilers (what torch.compile needs). Never with a candidate's code inside */
     bool published;        /* torch's own TF32 defaults, as KernelBench runs; else TF32 is off */
 };
 /* Spawns a child and waits until its device is ready, which is nobody's run time. A device that does not answer is

@@ -129,7 +129,9 @@ static int time_alone(struct perf *p, struct err *e)
     device_health(p->j->ev->timer, &p->before, NULL);
     rc = measure_pair(&p->eager, &p->mine, &plan, &p->fault, e);
     device_health(p->j->ev->timer, &p->after, NULL);
-    if (rc == 0 && o->compile_baseline)
+    if (rc == 0)
+        baseline_time_library(p->base, &plan);
+    if (rc == 0 && o->compile_baseline && p->base->child)
         baseline_time_compiled(p->base, o->compile_mode, &plan);
     return rc < 0 ? blame_measure(p, e) : 0;
 }
@@ -155,9 +157,51 @@ static bool as_committed(struct job *j, const struct ref_draw *want, const struc
     return same;
 }
 
-/* One output: as committed, and right? Blames for a broken commitment. -1: no answer. */
-static int check_output(struct perf *p, const struct timed_call *c, struct err *e)
+/* Is it the right answer for other data: those that lay there before this call's were drawn? Then it was computed before the
+ * judge's clock ran. 0 if that cannot be said. */
+static bool is_answer_of(struct perf *p, const struct frame *got, uint64_t seed)
 {
+    struct err e = ERR_INIT;
+    struct frame want;
+    struct ref_draw d;
+    double abs = 0, rel = 0;
+    json_t *worst = NULL;
+    bool same;
+
+    if (baseline_expect(p->base, seed, !strcmp(p->j->opt->protocol, "strict"), &d, &want, &e) < 0)
+        return false;
+    same = correct_compare(p->j, &d, got, &worst, &abs, &rel, &e) == 1;
+    json_decref(worst);
+    frame_free(&want);
+    return same;
+}
+
+/* The output of call i is wrong. */
+static void blame_output(struct perf *p, int i, const struct frame *got, json_t *worst)
+{
+    const struct timed_calls *c = &p->mine.calls;
+    struct job *j = p->j;
+    json_t *r;
+
+    if (p->wrong > 1)
+        return;
+    if (i > 0 && is_answer_of(p, got, c->v[i - 1].seed)) {
+        r = record_blame(j->rec, "cheating", "performance", "the output of a timed call is the answer to the call before it: it "
+                         "was computed before the call's own data were there (kernels on a stream that the current stream does "
+                         "not wait for), or kept from then");
+        json_object_set_new(r, "rule", json_string("stale_output"));
+        p->tampered = true;
+    } else {
+        r = record_blame(j->rec, "correctness_error", "performance", "the output of a timed call is wrong");
+    }
+    json_object_set(r, "worst", worst);
+    json_object_set(json_object_get(j->rec, "correctness"), "worst", worst);
+}
+
+/* One output: as committed, and right? Blames for a broken commitment. -1: no answer. */
+static int check_output(struct perf *p, int i, struct err *e)
+{
+    const struct timed_call *c = &p->mine.calls.v[i];
     struct job *j = p->j;
     struct frame got, want;
     struct ref_draw d;
@@ -181,47 +225,69 @@ static int check_output(struct perf *p, const struct timed_call *c, struct err *
         return -1;
     }
     ok = correct_compare(j, &d, &got, &worst, &abs, &rel, e);
+    frame_free(&want);
     p->checked += ok >= 0;
     p->wrong += ok == 0;
-    if (ok == 0 && p->wrong == 1) {
-        r = record_blame(j->rec, "correctness_error", "performance", "the output of a timed call is wrong");
-        json_object_set(r, "worst", worst);
-        json_object_set(json_object_get(j->rec, "correctness"), "worst", worst);
-    }
+    if (ok == 0)
+        blame_output(p, i, &got, worst);
     json_decref(worst);
     frame_free(&got);
-    frame_free(&want);
     return ok < 0 ? -1 : 0;
 }
 
-static int how_many(const struct perf *p)
+static int how_many(const struct perf *p, int kept)
 {
     size_t bytes = p->base->output_bytes ? p->base->output_bytes : 1;
     int n = CHECKED_BYTES / bytes > CHECKED_MOST ? CHECKED_MOST : (int)(CHECKED_BYTES / bytes);
 
     n = n < CHECKED ? CHECKED : n;
-    return n < p->mine.calls.n ? n : p->mine.calls.n;
+    return n < kept ? n : kept;
+}
+
+static void swap(int *a, int *b)
+{
+    int t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
+/* The kept calls in random order, but every other one of the first ones is a warm call as long as there are some: what runs
+ * beside the flush of a cold call cannot hide there. Returns how many; owned by the caller. */
+static int *shuffled(const struct timed_calls *c, struct rng *rng, int *ret_n)
+{
+    int *at = xcalloc((size_t)c->n + 1, sizeof *at), n = 0;
+
+    for (int i = 0; i < c->n; i++)
+        if (c->v[i].slot != TIMING_NO_SLOT)
+            at[n++] = i;
+    for (int i = 0; i < n; i++)
+        swap(&at[i], &at[i + (int)rng_below(rng, (uint64_t)(n - i))]);
+    for (int i = 0; i < n && i < CHECKED_MOST; i += 2)
+        for (int k = i; k < n; k++)
+            if (c->v[at[k]].mode == TIMING_WARM) {
+                swap(&at[i], &at[k]);
+                break;
+            }
+    *ret_n = n;
+    return at;
 }
 
 /* Calls are picked after the last one ended, with the system's randomness: nobody could have known. */
 static int check_outputs(struct perf *p, struct err *e)
 {
-    struct timed_calls *c = &p->mine.calls;
     struct rng rng;
     uint64_t seed = 0;
-    int rc = 0, n = how_many(p);
+    int rc = 0, n, *at;
 
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         return err_set(e, ERR_ENV, "no random numbers from the system");
     rng_seed(&rng, seed, 0);
-    for (int i = 0; i < n && rc == 0; i++) {
-        int k = i + (int)rng_below(&rng, (uint64_t)(c->n - i));
-        struct timed_call t = c->v[k];
-
-        c->v[k] = c->v[i];
-        c->v[i] = t;
-        rc = check_output(p, &t, e);
-    }
+    at = shuffled(&p->mine.calls, &rng, &n);
+    n = how_many(p, n);
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = check_output(p, at[i], e);
+    free(at);
     return rc;
 }
 
@@ -236,8 +302,8 @@ static json_t *health_json(const struct device_health *h)
 static json_t *section(struct perf *p)
 {
     const struct device_info *d = device_info(p->j->ev->timer);
-    struct measure_calls c[5];
-    struct perf_facts f = {.compile_of_eager = {NAN, NAN, NAN}, .work = p->base->work, .checked = p->checked,
+    struct measure_calls c[6];
+    struct perf_facts f = {.compile_of_eager = {NAN, NAN, NAN}, .library_of_eager = {NAN, NAN, NAN}, .work = p->base->work, .checked = p->checked,
                            .output_wrong = p->wrong > 0 || p->tampered, .inputs_repeat = json_array_size(p->base->fresh) == 0};
     json_t *s;
 
@@ -246,10 +312,11 @@ static json_t *section(struct perf *p)
     measure_calls(&p->eager.calls, TIMING_COLD, &c[2]);
     measure_calls(&p->eager.calls, TIMING_WARM, &c[3]);
     measure_calls(&p->eager.calls, TIMING_NULL, &c[4]);
+    measure_calls(&p->mine.calls, TIMING_NULL, &c[5]);
+    f.eager_empty = c[4].c, f.empty = c[5].c;
     f.cold = c[0].c, f.warm = c[1].c, f.eager_cold = c[2].c, f.eager_warm = c[3].c;
     f.empty_ms = perf_median(c[4].c.event_ms, c[4].c.n);
-    f.overhead_cold = perf_calibrate(&f.eager_cold);
-    f.overhead_warm = perf_calibrate(&f.eager_warm);
+    f.overhead = perf_calibrate(&f.eager_cold);
     f.device = limits(d, json_str(p->base->facts, "dtype", "float32"), p->place.tf32);
     f.throttled = (p->before.reasons | p->after.reasons) & TROUBLE;
     f.device_busy = p->after.processes > p->before.processes; /* who was there before holds the device as we do, or is idle */
@@ -258,11 +325,15 @@ static json_t *section(struct perf *p)
         f.compile_of_eager = p->base->compile_of_eager;
         f.compile_error = p->base->compile_error;
     }
+    if (p->base->library_known) {
+        f.library_of_eager = p->base->library_of_eager;
+        f.library_call = p->base->library_call;
+    }
     s = perf_section(&f);
     json_object_set_new(s, "device", json_pack("{s:s,s:s,s:o,s:o}", "name", d->name, "driver", d->driver_version, "before",
                                                health_json(&p->before), "after", health_json(&p->after)));
     json_object_set_new(s, "tf32", json_boolean(p->place.tf32));
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         measure_calls_free(&c[i]);
     return s;
 }
@@ -299,7 +370,8 @@ static int measure_job(struct perf *p, struct err *e)
     p->base = baseline_hold(j, &p->place);
     if (hold_take(device_name(j), false, &p->hold, e) < 0 || baseline_start(p->base, j, &p->place, e) < 0)
         return -1;
-    if (j->opt->compile_baseline)
+    baseline_library(p->base);
+    if (j->opt->compile_baseline && p->base->child)
         baseline_compile(p->base, j->opt->compile_mode);
     hold_drop(&p->hold);
     if (!p->base->child)

@@ -64,6 +64,22 @@ static void put_u32(unsigned char *p, uint32_t x)
     memcpy(p, &x, 4);
 }
 
+/* The other side has cleaned up after its last call and waits. Returns 1 when it says that cleaning up raised. */
+static int await_ready(int fd, uint32_t index, double deadline, enum frame_fault *ret_fault, struct err *e)
+{
+    unsigned char ready[MESSAGE];
+    uint32_t of;
+
+    if (read_message(fd, ready, deadline, ret_fault, e) < 0)
+        return -1;
+    memcpy(&of, ready + 4, 4);
+    if (!memcmp(ready, "MCTE", 4))
+        return 1;
+    if (memcmp(ready, "MCRD", 4) || of != index)
+        return fail(ret_fault, FRAME_BAD, e, "the peer does not speak our protocol");
+    return 0;
+}
+
 /* One call: reveal the seed, wait for the commitment. Returns 1 when the other side says that the call raised. */
 static int one_call(int fd, struct timed_call *c, uint32_t index, double deadline, enum frame_fault *ret_fault,
                     struct err *e)
@@ -71,7 +87,10 @@ static int one_call(int fd, struct timed_call *c, uint32_t index, double deadlin
     unsigned char go[MESSAGE], done[MESSAGE];
     uint32_t answered;
     double start;
+    int rc = await_ready(fd, index, deadline, ret_fault, e);
 
+    if (rc)
+        return rc;
     memcpy(go, "MCGO", 4);
     put_u32(go + 4, (uint32_t)c->mode);
     memcpy(go + 8, &c->seed, 8);

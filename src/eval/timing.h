@@ -1,6 +1,6 @@
 /* timing.h - the judge's end of a block of timed calls (runner/timing.py is the other end, and says what a call does).
  *
- * The judge's clock runs from sending a call's seed, from which its data is drawn, until it holds a commitment to the
+ * The other side says that it is ready: what it did after its last call is over. The judge's clock runs from sending a call's seed, from which its data is drawn, until it holds a commitment to the
  * call's output. The other side may be hostile: whatever it answers is only a claim, except that it answered then. */
 #ifndef MC_EVAL_TIMING_H
 #define MC_EVAL_TIMING_H

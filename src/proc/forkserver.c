@@ -442,7 +442,7 @@ static int plan_of(struct forkserver *fs, const struct child_spec *s, json_t **r
         ro[n++] = *p;
     ro[n] = NULL;
     spec.ro = ro;
-    spec.no_exec = true; /* no compiler, and no other program, runs on an execution worker */
+    spec.no_exec = !s->may_exec; /* no compiler, and no other program, runs beside a candidate's code */
     buf_init(&plan, 1 << 20);
     rc = jail_plan(&spec, jail_probe(), &plan, e);
     if (rc == 0)

@@ -41,6 +41,7 @@ struct child_spec {
     const char *role;      /* "candidate", "reference", "shrink" */
     json_t *args;          /* handed to the role's function; borrowed, may be NULL */
     struct jail_spec jail; /* zeroed: defaults; ro and rw are added to the server's */
+    bool may_exec;         /* it may start programs that its jail shows: compilers. For roles that run no candidate */
     size_t max_output;     /* kept bytes of stdout and stderr together; 0 = 64 KiB; more is read and dropped */
 };
 

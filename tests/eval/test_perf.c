@@ -121,6 +121,7 @@ static void test_two_clocks(void **state)
     make(&trusted, &rng, 0.100, 0.02, NULL, 0.230);
     o = perf_calibrate(&trusted.c);
     assert_true(fabs(o.ms - 0.230) < 0.001 && o.noise_ms > 0.001 && o.noise_ms < 0.003);
+    assert_true(o.se_ms > 0 && o.se_ms < 0.001);
     make(&mine, &rng, 0.060, 0.02, NULL, 0.230);
     a = perf_agree(&o, &mine.c);
     assert_true(a.agree && fabs(a.judge_ms - 0.060) < 0.002);
@@ -131,10 +132,40 @@ static void test_two_clocks(void **state)
     assert_false(perf_agree(&o, &mine.c).agree);
     make(&mine, &rng, 0.030, 0.02, NULL, 0.100); /* events longer than the judge's own time: forged as well */
     assert_false(perf_agree(&o, &mine.c).agree);
-    mine.event[0] = NAN;
     for (int i = 0; i < N; i++)
         mine.event[i] = NAN;
     assert_false(perf_agree(&o, &mine.c).agree);
+}
+
+/* A process whose own code is slower, empty calls included; and one that stretches its empty calls to hide work. */
+static void test_clocks_of_another_process(void **state)
+{
+    struct rng rng;
+    struct made trusted, mine, empty, trusted_empty;
+    struct perf_overhead o, there;
+
+    (void)state;
+    rng_seed(&rng, 6, 0);
+    make(&trusted, &rng, 0.007, 0.02, NULL, 0.140);
+    make(&trusted_empty, &rng, 0.002, 0.02, NULL, 0.140);
+    make(&empty, &rng, 0.002, 0.02, NULL, 0.148);
+    make(&mine, &rng, 0.0035, 0.02, NULL, 0.149);
+    o = perf_calibrate(&trusted.c);
+    there = perf_carry_over(&o, &trusted_empty.c, &empty.c);
+    assert_true(fabs(there.ms - o.ms - 0.008) < 0.0015 && there.se_ms >= o.se_ms);
+    assert_false(perf_agree(&o, &mine.c).agree);
+    assert_true(perf_agree(&there, &mine.c).agree);
+    make(&mine, &rng, 0.0035, 0.02, NULL, 0.148 + 0.012); /* 12 us that no event saw */
+    assert_false(perf_agree(&there, &mine.c).agree);
+    make(&empty, &rng, 0.002, 0.02, NULL, 0.240);
+    make(&mine, &rng, 0.0035, 0.02, NULL, 0.140 + PERF_PROCESS_MS + 0.012);
+    there = perf_carry_over(&o, &trusted_empty.c, &empty.c);
+    assert_true(fabs(there.ms - o.ms - PERF_PROCESS_MS) < 1e-9); /* 100 us are claimed: so much is never given */
+    assert_false(perf_agree(&there, &mine.c).agree);
+    make(&empty, &rng, 0.002, 0.02, NULL, 0.100); /* a faster process takes nothing away */
+    assert_true(perf_carry_over(&o, &trusted_empty.c, &empty.c).ms == o.ms);
+    empty.c.n = 0;
+    assert_true(perf_carry_over(&o, &trusted_empty.c, &empty.c).ms == o.ms);
 }
 
 static void test_roofline(void **state)
@@ -174,8 +205,7 @@ static void test_section(void **state)
     make(&eager, &rng, 0.060, 0.01, NULL, 0.2);
     make(&eager_warm, &rng, 0.050, 0.01, NULL, 0.25);
     f.cold = mine.c, f.warm = warm.c, f.eager_cold = eager.c, f.eager_warm = eager_warm.c;
-    f.overhead_cold = perf_calibrate(&eager.c);
-    f.overhead_warm = perf_calibrate(&eager_warm.c);
+    f.overhead = perf_calibrate(&eager.c);
     s = perf_section(&f);
     assert_true(json_flag(s, "trusted", false) && json_array_size(json_object_get(s, "reasons")) == 0);
     assert_true(fabs(json_f64(s, "speedup_eager", 0) - 1.5) < 0.03);
@@ -190,6 +220,8 @@ static void test_section(void **state)
     json_decref(s);
 
     f.work.one_library_call = true;
+    f.library_of_eager = (struct perf_estimate){0.5, 0.49, 0.51};
+    f.library_call = "mm";
     f.compile_of_eager.value = NAN;
     f.compile_error = "Unsupported";
     f.throttled = true;
@@ -199,7 +231,10 @@ static void test_section(void **state)
     s = perf_section(&f);
     assert_false(json_flag(s, "trusted", true));
     assert_true(json_is_null(json_object_get(s, "speedup_compile")) && json_is_null(json_object_get(s, "speedup_compile_ci")));
-    assert_true(json_is_number(json_object_get(s, "library_ms")));
+    assert_true(fabs(json_f64(s, "library_ms", 0) - 0.030) < 0.001);
+    assert_true(fabs(json_f64(s, "library_share", 0) - 128e6 / 4.8e12 * 1e3 / 0.030) < 0.02);
+    assert_true(fabs(json_f64(s, "speedup_library", 0) - 0.5 * json_f64(s, "speedup_eager", 0)) < 1e-3);
+    assert_string_equal(json_str(s, "library_call", ""), "mm");
     assert_string_equal(json_str(s, "compile_error", ""), "Unsupported");
     {
         char *text = json_text(json_object_get(s, "reasons"));
@@ -214,7 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_median_and_outliers), cmocka_unit_test(test_interval_covers_a_repeat),
-        cmocka_unit_test(test_bootstrap_is_deterministic), cmocka_unit_test(test_two_clocks),
+        cmocka_unit_test(test_bootstrap_is_deterministic), cmocka_unit_test(test_two_clocks), cmocka_unit_test(test_clocks_of_another_process),
         cmocka_unit_test(test_roofline), cmocka_unit_test(test_section),
     };
 

@@ -482,6 +482,9 @@ static void test_feedback_speed(void **state)
         {"{'trusted':true,'candidate_ms':2,'speedup_eager':1,'speedup_eager_ci':null,'speedup_compile':null,'roofline_share':null,"
          "'bound':null,'compile_error':'Unsupported','reasons':[]}",
          {"2 ms", "1x of eager", "torch.compile fails on this task (Unsupported)"}, "roofline"},
+        {"{'trusted':true,'candidate_ms':2,'speedup_eager':1,'library_ms':1.25,'library_call':'mm','library_share':0.8,"
+         "'reasons':[]}",
+         {"the library's mm takes 1.25 ms, 80 % of the roofline."}, "compile"},
         {"{'trusted':false,'candidate_ms':0.004,'speedup_eager':20,'roofline_share':4,'bound':'memory','bandwidth':9e13,"
          "'bandwidth_peak':4.8e12,'floor_ms':0.02,'clocks':{'gap_ms':0.08,'margin_ms':0.006},"
          "'reasons':['clock_disagree','below_roofline']}",

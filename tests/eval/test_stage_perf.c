@@ -82,7 +82,7 @@ static void open_candidate(struct job *j, const char *program)
                             "mode", j->ref->mode, "device", "cpu", "tf32", 0);
     json_t *row = json_array_get(json_object_get(j->ref->state_values.tree, "v"), 0);
 
-    must(session_open(&ev, j->server, j->opt, &j->session, &e), &e);
+    must(session_open(&ev, j->server, j->opt, false, &j->session, &e), &e);
     assert_int_equal(session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, &e), CALL_OK);
     assert_string_equal(json_str(f.head, "op", ""), "ok");
     frame_free(&f);

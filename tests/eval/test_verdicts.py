@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -88,10 +89,16 @@ class Verdicts(unittest.TestCase):
 
     def test_record_and_cache(self):
         fresh = corpus.GOOD.replace("int n = x.numel();", f"int n = x.numel(); // {os.urandom(8).hex()}")
-        rows = [("fresh", None, [], fresh)]
+        rows = [("fresh", None, [], fresh)] * 3  # the same three times: one is judged
+        started = time.monotonic()
         first, code = self.judge(corpus.RELU_TASK, rows, "--trials", "1", cache="--cache")
+        took = time.monotonic() - started
         self.assertEqual(code, 0)
+        self.assertEqual(sorted(v.pop("cached", False) for v in first), [False, True, True])
+        self.assertEqual(first[1], dict(first[0], candidate=first[1]["candidate"]))
+        started = time.monotonic()
         again, _ = self.judge(corpus.RELU_TASK, rows, "--trials", "1", cache="--cache")
+        self.assertLess(time.monotonic() - started, took / 3)  # torch is not even imported
         self.assertTrue(again[0].pop("cached"))
         self.assertEqual(first[0], again[0])
         for key in ("schema", "task", "task_sha256", "candidate_sha256", "backend", "protocol", "status", "category", "stage",

@@ -224,6 +224,27 @@ static void test_jail_from_inside(void **state)
     child_free(c);
 }
 
+/* Only who says so may start programs, and only those that its jail shows. */
+static void test_a_role_that_compiles(void **state)
+{
+    struct child_spec s = {.role = "selftest", .may_exec = true};
+    struct child *c;
+    struct err e = ERR_INIT;
+    char v[256];
+    (void)state;
+
+    if (!jail_probe()->enough)
+        skip();
+    if (forkserver_spawn(fs, &s, &c, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_false(raises(c, "import subprocess; value = subprocess.run(['/bin/sh', '-c', 'echo 5 > /tmp/x; cat /tmp/x'], "
+                           "capture_output=True, check=True).stdout", v, sizeof v));
+    assert_string_equal(v, "b'5\\n'");
+    assert_true(raises(c, "import subprocess; subprocess.run(['/bin/sh', '-c', 'echo 5 > /usr/x'], check=True)", NULL, 0));
+    assert_true(raises(c, "import socket; socket.socket(socket.AF_INET)", NULL, 0));
+    child_free(c);
+}
+
 static void test_bombs(void **state)
 {
     struct jail_spec j = {.memory_bytes = 300u << 20, .pids = 32};
@@ -319,7 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_echo_and_exit), cmocka_unit_test(test_ends),  cmocka_unit_test(test_output),
-        cmocka_unit_test(test_jail_from_inside), cmocka_unit_test(test_bombs), cmocka_unit_test(test_threads_and_speed),
+        cmocka_unit_test(test_jail_from_inside), cmocka_unit_test(test_a_role_that_compiles), cmocka_unit_test(test_bombs), cmocka_unit_test(test_threads_and_speed),
         cmocka_unit_test(test_bad_role),      cmocka_unit_test(test_bad_python),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -79,15 +79,22 @@ class Judge:
         self.ask({"op": "arm", "slots": slots})
         return head
 
+    def message(self):
+        raw = b""
+        while len(raw) < timing.DONE.size:
+            raw += self.sock.recv(timing.DONE.size - len(raw))
+        return raw
+
     def block(self, seeds, mode=timing.COLD, slot=0, which="eager"):
         frame.send(self.sock, {"op": "time", "n": len(seeds), "which": which})
         got = []
         for i, seed in enumerate(seeds):
+            magic, index, _, _ = timing.DONE.unpack(self.message())
+            if magic == b"MCTE":
+                break
+            assert magic == b"MCRD" and index == i
             self.sock.sendall(timing.GO.pack(b"MCGO", mode, seed, slot + i, i))
-            raw = b""
-            while len(raw) < timing.DONE.size:
-                raw += self.sock.recv(timing.DONE.size - len(raw))
-            magic, index, h, ms = timing.DONE.unpack(raw)
+            magic, index, h, ms = timing.DONE.unpack(self.message())
             if magic == b"MCTE":
                 break
             assert magic == b"MCTD" and index == i
