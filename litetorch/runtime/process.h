@@ -1,6 +1,6 @@
-/* process.h - what a candidate's process offers besides its device: the table for its libraries, findings, the dispatch trace.
- * Used from Python through ctypes (runner/native). api.cc and trace.cc are linked into libsimtorch.so (with device.cc, the
- * simulated device) and into libcudatorch.so (with cuda.cc, the real one). */
+/* process.h - what a candidate's process offers besides its device: the table for its libraries, findings, the
+ * dispatch trace. Used from Python through ctypes (runner/native). api.cc and trace.cc are linked into libsimtorch.so
+ * (with device.cc, the simulated device) and into libcudatorch.so (with cuda.cc, the real one). */
 #ifndef LT_PROCESS_H
 #define LT_PROCESS_H
 
@@ -28,8 +28,8 @@ char *lt_trace_counts(void);  /* JSON object {operator: count} since the start; 
 int lt_trace_pause(int on);   /* this thread: counted as "paused::"; returns the former value; no effect where
                                  process_may_pause says no */
 
-/* lookups.cc: watches lookups by name from Python, for good; the files in harness_folder are the harness's. lt_foreign: a
- * call of foreign code begins (1) or has ended (0). */
+/* lookups.cc: watches lookups by name from Python, for good; the files in harness_folder are the harness's.
+ * lt_foreign: a call of foreign code begins (1) or has ended (0). */
 void lt_lookups_watch(const char *harness_folder);
 void lt_foreign(int on);
 
@@ -38,7 +38,7 @@ int lt_invoke(void *f, void *self, const void *args, void *ret, char *message, s
 
 /* Answered by the device. */
 bool process_has_device(const void *p); /* does p point into device memory? */
-bool process_is_inside(void);           /* does an operator run on behalf of the device, which is not the candidate's? */
+bool process_is_inside(void);           /* does an operator run on behalf of the device, not of the candidate? */
 bool process_may_pause(void);           /* do the judge's own copies go through the dispatcher, to be counted apart? */
 void *process_stream(void);             /* torch's current stream; NULL on the simulated device */
 bool process_capturing(void *stream);   /* into a graph: then nothing may be waited for */

@@ -1,9 +1,10 @@
-/* trace.cc - which ATen operators a candidate's process dispatches: a RecordFunction callback, which is global, so threads
- * that existed before and threads that the candidate starts are covered.
+/* trace.cc - which ATen operators a candidate's process dispatches: a RecordFunction callback, which is global, so
+ * threads that existed before and threads that the candidate starts are covered.
  *
- * Counted apart, by a prefix: "paused::" while the harness asked for a pause (its own copies; nothing is left out, because
- * anybody can ask), "captured::" in addition to the plain name while a stream records a graph. Not counted: operators on
- * meta tensors, which compute nothing, and those that a question with a yes or no for an answer is made of. */
+ * Counted apart, by a prefix: "paused::" while the harness asked for a pause (its own copies; nothing is left out,
+ * because anybody can ask), "captured::" in addition to the plain name while a stream records a graph. Not counted:
+ * operators on meta tensors, which compute nothing, and those that a question with a yes or no for an answer is
+ * made of. */
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
@@ -52,9 +53,9 @@ const char *crossing(const std::string &op, const at::RecordFunction &fn)
 const c10::OperatorName questions[] = {{"aten::equal", ""}, {"aten::allclose", ""}};
 const c10::OperatorName parts[] = {
     {"aten::isclose", ""}, {"aten::eq", "Tensor"}, {"aten::ne", "Scalar"}, {"aten::ne", "Tensor"}, {"aten::abs", ""},
-    {"aten::mul", "Scalar"}, {"aten::mul", "Tensor"}, {"aten::add", "Scalar"}, {"aten::add", "Tensor"},
-    {"aten::sub", "Tensor"}, {"aten::isfinite", ""}, {"aten::isnan", ""}, {"aten::le", "Tensor"},
-    {"aten::__iand__", "Tensor"}, {"aten::__ior__", "Tensor"}, {"aten::bitwise_and_", "Tensor"},
+    {"aten::abs", "out"}, {"aten::mul", "Scalar"}, {"aten::mul", "Tensor"}, {"aten::add", "Scalar"},
+    {"aten::add", "Tensor"}, {"aten::sub", "Tensor"}, {"aten::isfinite", ""}, {"aten::isnan", ""},
+    {"aten::le", "Tensor"}, {"aten::__iand__", "Tensor"}, {"aten::__ior__", "Tensor"}, {"aten::bitwise_and_", "Tensor"},
     {"aten::bitwise_or_", "Tensor"}, {"aten::all", ""}};
 /* While a question is asked on this thread: of each operator under way, is it the question or a part of it? */
 thread_local std::vector<bool> asked;
@@ -107,7 +108,7 @@ bool each_tensor(const at::RecordFunction &fn, F f) // false as soon as f says s
     return true;
 }
 
-/* Torch's own kernels answer, and no foreign code can run meanwhile: plain tensors, no mode, nothing registered anew. */
+/* Torch's own kernels answer, and no foreign code can run meanwhile: plain tensors, no mode, nothing registered. */
 bool answered_by_torch(const at::RecordFunction &fn)
 {
     return c10::impl::TorchDispatchModeTLS::stack_len() == 0 &&
@@ -181,7 +182,9 @@ extern "C" {
 
 void lt_trace_open(void)
 {
-    at::addGlobalCallback(at::RecordFunctionCallback(&trace_op, &end_op).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+    at::RecordFunctionCallback callback(&trace_op, &end_op);
+
+    at::addGlobalCallback(callback.needsInputs(true).scopes({at::RecordScope::FUNCTION}));
 }
 
 void lt_trace_start(void)

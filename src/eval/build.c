@@ -283,7 +283,8 @@ static int toolchain_make(struct toolchain *t, const struct build_opts *o, struc
     buf_init(&version, 1024);
     if (build_ask(argv, &version, NULL) < 0) {
         buf_free(&version);
-        return err_set(e, ERR_ENV, "the compiler '%s' cannot be run; run 'make setup' or set MUSACODER_CXX", t->compiler);
+        return err_set(e, ERR_ENV, "the compiler '%s' cannot be run; run 'make setup' or set MUSACODER_CXX",
+                       t->compiler);
     }
     t->lite = path_share("litetorch/include");
     sha256_start(&h);
@@ -364,7 +365,8 @@ static int run_shell(const char *script, double timeout_s, const struct jail_spe
                      struct err *e)
 {
     char *argv[] = {"/bin/sh", "-c", (char *)script, NULL};
-    struct proc_spec s = {.argv = argv, .timeout_s = timeout_s, .jail = jail, .max_out = BUILD_MAX_LOG, .max_err = BUILD_MAX_LOG};
+    struct proc_spec s = {.argv = argv, .timeout_s = timeout_s, .jail = jail, .max_out = BUILD_MAX_LOG,
+                          .max_err = BUILD_MAX_LOG};
 
     return proc_run(&s, r, e);
 }
@@ -736,7 +738,8 @@ static int build_locked(const struct build_request *r, const struct build_opts *
     if (!o->no_cache && cache_get(dir, ret))
         return 0;
     buf_init(&work, 8192);
-    buf_addf(&work, "%s.work", dir); /* ours while we hold the lock: what is there was left by a builder that was killed */
+    /* ours while we hold the lock: what is there was left by a builder that was killed */
+    buf_addf(&work, "%s.work", dir);
     dir_remove(work.p, NULL);
     job.dir = work.p;
     rc = compile_routes(&job, ret, e);

@@ -3,11 +3,12 @@
  * A request is what load_inline/load was called with (ARCHITECTURE.md, "Build request"). Targets (build_target.h):
  *   sim   the sources are rewritten for the emulator (translate/simt_rewrite) and compiled against litetorch/ and simt/
  *         headers by g++
- *   cuda  nvcc compiles the kernels' text against litetorch/ and the toolkit's headers, g++ the bindings; what litetorch
- *         does not cover is compiled against PyTorch's own headers
+ *   cuda  nvcc compiles the kernels' text against litetorch/ and the toolkit's headers, g++ the bindings; what
+ *         litetorch does not cover is compiled against PyTorch's own headers
  * Compilers run in a jail; results are kept in a content-addressed folder: path_cache("build")/KEY/{module.so,
  * result.json}. KEY covers the sources, the table of functions, flags, header sets and the compiler. Two callers that
- * want the same key at once compile it once (file lock). A failed compile is cached too; one that ran out of time is not.
+ * want the same key at once compile it once (file lock). A failed compile is cached too; one that ran out of time is
+ * not.
  *
  * Thread-safe; keeps no state. Every call may take opts.timeout_s of wall time. */
 #ifndef MC_EVAL_BUILD_H

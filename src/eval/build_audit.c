@@ -20,47 +20,51 @@
 static const char *const c_names[] = {
     "malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign", "memcpy", "memmove", "memset", "memcmp",
     "memchr", "memrchr", "strlen", "strnlen", "strcmp", "strncmp", "strcasecmp", "strncasecmp", "strcpy", "strncpy",
-    "strcat", "strncat", "strchr", "strrchr", "strstr", "strtok", "strtok_r", "strdup", "strspn", "strcspn", "strpbrk",
-    "strerror", "strtol", "strtoul", "strtoll", "strtoull", "strtod", "strtof", "strtold", "atoi", "atol", "atoll",
-    "atof", "printf", "fprintf", "vprintf", "vfprintf", "sprintf", "snprintf", "vsnprintf", "vsprintf", "puts", "putchar",
-    "putc", "fputs", "fputc", "fwrite", "fflush", "perror", "stdout", "stderr", "stdin", "abort", "exit", "_exit",
-    "atexit", "assert", "__assert_fail", "__assert", "qsort", "bsearch", "rand", "srand", "rand_r", "random", "srandom",
-    "drand48", "srand48", "lrand48", "abs", "labs", "div", "ldiv", "time", "clock", "clock_gettime", "gettimeofday",
-    "difftime", "localtime", "gmtime", "strftime", "mktime", "nanosleep", "usleep", "sleep", "sched_yield", "getenv",
-    "secure_getenv", "getpid", "sysconf", "get_nprocs", "isalpha", "isdigit", "isspace", "isalnum", "isupper", "islower",
-    "toupper", "tolower", "__ctype_b_loc", "__ctype_tolower_loc", "__ctype_toupper_loc", "__errno_location", "setlocale",
-    "localeconv", "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_mutex_trylock", "pthread_mutex_init",
-    "pthread_mutex_destroy", "pthread_once", "pthread_self", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock",
-    "pthread_rwlock_unlock", "pthread_key_create", "pthread_getspecific", "pthread_setspecific", "pthread_cond_wait",
-    "pthread_cond_signal", "pthread_cond_broadcast", "pthread_cond_destroy", "setjmp", "_setjmp", "longjmp",
-    "__stack_chk_fail", "__tls_get_addr", "__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl", "__gmon_start__",
-    "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__dso_handle", "__fdelt_chk", "_GLOBAL_OFFSET_TABLE_",
-    "explicit_bzero", "bzero", "bcopy", "bcmp", "ffs", "ffsl", "__sched_cpucount", "wmemcpy", "wmemset", "wcslen",
-    "memcpy_chk", "iswspace"};
+    "strcat", "strncat", "strchr", "strrchr", "strstr", "strtok", "strtok_r", "strdup", "strspn", "strcspn",
+    "strpbrk", "strerror", "strtol", "strtoul", "strtoll", "strtoull", "strtod", "strtof", "strtold", "atoi", "atol",
+    "atoll", "atof", "printf", "fprintf", "vprintf", "vfprintf", "sprintf", "snprintf", "vsnprintf", "vsprintf",
+    "puts", "putchar", "putc", "fputs", "fputc", "fwrite", "fflush", "perror", "stdout", "stderr", "stdin", "abort",
+    "exit", "_exit", "atexit", "assert", "__assert_fail", "__assert", "qsort", "bsearch", "rand", "srand", "rand_r",
+    "random", "srandom", "drand48", "srand48", "lrand48", "abs", "labs", "div", "ldiv", "time", "clock",
+    "clock_gettime", "gettimeofday", "difftime", "localtime", "gmtime", "strftime", "mktime", "nanosleep", "usleep",
+    "sleep", "sched_yield", "getenv", "secure_getenv", "getpid", "sysconf", "get_nprocs", "isalpha", "isdigit",
+    "isspace", "isalnum", "isupper", "islower", "toupper", "tolower", "__ctype_b_loc", "__ctype_tolower_loc",
+    "__ctype_toupper_loc", "__errno_location", "setlocale", "localeconv", "pthread_mutex_lock",
+    "pthread_mutex_unlock", "pthread_mutex_trylock", "pthread_mutex_init", "pthread_mutex_destroy", "pthread_once",
+    "pthread_self", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_rwlock_unlock", "pthread_key_create",
+    "pthread_getspecific", "pthread_setspecific", "pthread_cond_wait", "pthread_cond_signal",
+    "pthread_cond_broadcast", "pthread_cond_destroy", "setjmp", "_setjmp", "longjmp", "__stack_chk_fail",
+    "__tls_get_addr", "__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl", "__gmon_start__",
+    "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__dso_handle", "__fdelt_chk",
+    "_GLOBAL_OFFSET_TABLE_", "explicit_bzero", "bzero", "bcopy", "bcmp", "ffs", "ffsl", "__sched_cpucount", "wmemcpy",
+    "wmemset", "wcslen", "memcpy_chk", "iswspace"};
 static const char *const c_prefixes[] = {"__isoc", "__libc_start"};
 
 /* libm: base names, also with the suffixes f and l, and as __NAME_finite. */
 static const char *const math_names[] = {
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc",
-    "exp", "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod", "frexp", "hypot", "ilogb",
-    "j0", "j1", "jn", "ldexp", "lgamma", "lgamma_r", "llrint", "llround", "log", "log10", "log1p", "log2", "logb",
-    "lrint", "lround", "modf", "nan", "nearbyint", "nextafter", "nexttoward", "pow", "remainder", "remquo", "rint",
-    "round", "roundeven", "scalb", "scalbln", "scalbn", "sin", "sincos", "sincospi", "sinh", "sqrt", "tan", "tanh",
-    "tgamma", "trunc", "y0", "y1", "yn", "__signbit", "__fpclassify", "__isnan", "__isinf", "__finite", "isnan", "isinf",
-    "finite", "cabs", "cexp", "csqrt", "clog", "cpow", "csin", "ccos", "ctan", "csinh", "ccosh", "ctanh", "carg"};
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf",
+    "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod", "frexp", "hypot",
+    "ilogb", "j0", "j1", "jn", "ldexp", "lgamma", "lgamma_r", "llrint", "llround", "log", "log10", "log1p", "log2",
+    "logb", "lrint", "lround", "modf", "nan", "nearbyint", "nextafter", "nexttoward", "pow", "remainder", "remquo",
+    "rint", "round", "roundeven", "scalb", "scalbln", "scalbn", "sin", "sincos", "sincospi", "sinh", "sqrt", "tan",
+    "tanh", "tgamma", "trunc", "y0", "y1", "yn", "__signbit", "__fpclassify", "__isnan", "__isinf", "__finite",
+    "isnan", "isinf", "finite", "cabs", "cexp", "csqrt", "clog", "cpow", "csin", "ccos", "ctan", "csinh", "ccosh",
+    "ctanh", "carg"};
 
 /* libstdc++ and libgcc, mangled; what follows in std_forbidden is taken out again. */
 static const char *const std_prefixes[] = {
-    "_ZSt", "_ZNSt", "_ZNKSt", "_ZNSs", "_ZNKSs", "_ZNSa", "_ZNKSa", "_ZNSb", "_ZNKSb",
-    "_ZNSi", "_ZNKSi", "_ZNSo", "_ZNKSo", "_ZNSd", "_ZNKSd", "_ZTVSo", "_ZTTSo", "_ZTVSi", "_ZTTSi", "_ZTVSd", "_ZTTSd", "_ZTVSt", "_ZTVNSt", "_ZTISt", "_ZTINSt", "_ZTSSt", "_ZTSNSt", "_ZTVN10__cxxabiv1",
-    "_ZTIN10__cxxabiv1", "_ZTTSt", "_ZTTNSt", "_ZGVNSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZN10__cxxabiv1", "__cxa_",
-    "__gxx_personality", "__gcc_personality", "_Unwind_", "__dynamic_cast", "_Znw", "_Zna", "_Zdl", "_Zda", "_ZTI", "_ZTS",
-    "__gthrw_", "_ZThn", "__once_proxy", "__atomic_"};
+    "_ZSt", "_ZNSt", "_ZNKSt", "_ZNSs", "_ZNKSs", "_ZNSa", "_ZNKSa", "_ZNSb", "_ZNKSb", "_ZNSi", "_ZNKSi", "_ZNSo",
+    "_ZNKSo", "_ZNSd", "_ZNKSd", "_ZTVSo", "_ZTTSo", "_ZTVSi", "_ZTTSi", "_ZTVSd", "_ZTTSd", "_ZTVSt", "_ZTVNSt",
+    "_ZTISt", "_ZTINSt", "_ZTSSt", "_ZTSNSt", "_ZTVN10__cxxabiv1", "_ZTIN10__cxxabiv1", "_ZTTSt", "_ZTTNSt",
+    "_ZGVNSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZN10__cxxabiv1", "__cxa_", "__gxx_personality",
+    "__gcc_personality", "_Unwind_", "__dynamic_cast", "_Znw", "_Zna", "_Zdl", "_Zda", "_ZTI", "_ZTS", "__gthrw_",
+    "_ZThn", "__once_proxy", "__atomic_"};
 static const char *const std_forbidden[] = {
-    "_ZNSt6thread", "_ZNKSt6thread", "_ZNSt7jthread", "_ZNSt13basic_filebuf", "_ZNKSt13basic_filebuf", "_ZNSt14basic_ifstream",
-    "_ZNSt14basic_ofstream", "_ZNSt13basic_fstream", "_ZNSt10filesystem", "_ZNKSt10filesystem", "_ZNSt12__basic_file",
-    "_ZNKSt12__basic_file", "_ZNSt8ios_base15sync_with", "_ZN9__gnu_cxx13stdio_filebuf", "_ZTVSt13basic_filebuf",
-    "_ZTVSt14basic_ifstream", "_ZTVSt14basic_ofstream", "_ZTVSt13basic_fstream"};
+    "_ZNSt6thread", "_ZNKSt6thread", "_ZNSt7jthread", "_ZNSt13basic_filebuf", "_ZNKSt13basic_filebuf",
+    "_ZNSt14basic_ifstream", "_ZNSt14basic_ofstream", "_ZNSt13basic_fstream", "_ZNSt10filesystem",
+    "_ZNKSt10filesystem", "_ZNSt12__basic_file", "_ZNKSt12__basic_file", "_ZNSt8ios_base15sync_with",
+    "_ZN9__gnu_cxx13stdio_filebuf", "_ZTVSt13basic_filebuf", "_ZTVSt14basic_ifstream", "_ZTVSt14basic_ofstream",
+    "_ZTVSt13basic_fstream"};
 /* libgcc's arithmetic helpers. */
 static const char *const gcc_names[] = {
     "__divti3", "__modti3", "__udivti3", "__umodti3", "__multi3", "__popcountdi2", "__extendhfsf2", "__truncsfhf2",
@@ -70,33 +74,36 @@ static const char *const gcc_names[] = {
 
 /* The CUDA runtime, all but these. */
 static const char *const cuda_forbidden[] = {
-    "cudaIpc", "cudaImportExternal", "cudaExternalMemory", "cudaDestroyExternal", "cudaSignalExternal", "cudaWaitExternal",
-    "cudaMemPoolExport", "cudaMemPoolImport", "cudaProfiler", "cudaDeviceReset", "cudaThreadExit", "cudaGetExportTable",
-    "cudaDeviceEnablePeerAccess", "cudaGraphicsGL", "cudaGraphicsEGL", "cudaEGL", "cudaVDPAU", "cudaGLSet",
-    "cudaLaunchHostFunc", "cudaStreamAddCallback", "cudaGraphAddHostNode", "cudaSetValidDevices", "cudaLogs", "cudaInitDevice", "cudaGreenCtx"};
+    "cudaIpc", "cudaImportExternal", "cudaExternalMemory", "cudaDestroyExternal", "cudaSignalExternal",
+    "cudaWaitExternal", "cudaMemPoolExport", "cudaMemPoolImport", "cudaProfiler", "cudaDeviceReset", "cudaThreadExit",
+    "cudaGetExportTable", "cudaDeviceEnablePeerAccess", "cudaGraphicsGL", "cudaGraphicsEGL", "cudaEGL", "cudaVDPAU",
+    "cudaGLSet", "cudaLaunchHostFunc", "cudaStreamAddCallback", "cudaGraphAddHostNode", "cudaSetValidDevices",
+    "cudaLogs", "cudaInitDevice", "cudaGreenCtx"};
 /* The driver, none but these. */
 static const char *const driver_names[] = {
-    "cuLaunchKernel", "cuLaunchKernelEx", "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col", "cuTensorMapReplaceAddress",
-    "cuGetErrorString", "cuGetErrorName", "cuInit", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetCount",
-    "cuDeviceGetAttribute", "cuDeviceGetName", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxSynchronize", "cuFuncSetAttribute",
-    "cuFuncGetAttribute", "cuFuncSetCacheConfig", "cuModuleLoadData", "cuModuleLoadDataEx", "cuModuleGetFunction",
-    "cuModuleUnload", "cuModuleGetGlobal", "cuMemAlloc", "cuMemAllocAsync", "cuMemFree", "cuMemFreeAsync", "cuMemcpyHtoD",
-    "cuMemcpyDtoH", "cuMemcpyDtoD", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8",
-    "cuMemsetD32", "cuMemsetD8Async", "cuMemsetD32Async", "cuStreamSynchronize", "cuEventCreate", "cuEventRecord",
-    "cuEventSynchronize", "cuEventElapsedTime", "cuEventDestroy", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuLaunchKernel", "cuLaunchKernelEx", "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col",
+    "cuTensorMapReplaceAddress", "cuGetErrorString", "cuGetErrorName", "cuInit", "cuDriverGetVersion", "cuDeviceGet",
+    "cuDeviceGetCount", "cuDeviceGetAttribute", "cuDeviceGetName", "cuCtxGetCurrent", "cuCtxGetDevice",
+    "cuCtxSynchronize", "cuFuncSetAttribute", "cuFuncGetAttribute", "cuFuncSetCacheConfig", "cuModuleLoadData",
+    "cuModuleLoadDataEx", "cuModuleGetFunction", "cuModuleUnload", "cuModuleGetGlobal", "cuMemAlloc",
+    "cuMemAllocAsync", "cuMemFree", "cuMemFreeAsync", "cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyDtoD",
+    "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8", "cuMemsetD32", "cuMemsetD8Async",
+    "cuMemsetD32Async", "cuStreamSynchronize", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
+    "cuEventElapsedTime", "cuEventDestroy", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
     "cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxActiveClusters"};
 
 /* Libraries that do the arithmetic, as symbols begin. */
 static const char *const library_prefixes[] = {
-    "cublas", "cudnn", "cufft", "cusolver", "cusparse", "curandGenerate", "curandCreate", "curandSet", "curandDestroy",
-    "nccl", "nvrtc", "nvJitLink", "cutensor", "cutlass_", "_ZN7cutlass7library", "cblas_", "sgemm_", "dgemm_", "mkl_",
-    "openblas_", "dnnl_", "magma_", "_ZN2at", "_ZNK2at", "_ZN5torch", "_ZNK5torch", "_ZN3c10", "_ZNK3c10", "aoti_torch_"};
+    "cublas", "cudnn", "cufft", "cusolver", "cusparse", "curandGenerate", "curandCreate", "curandSet",
+    "curandDestroy", "nccl", "nvrtc", "nvJitLink", "cutensor", "cutlass_", "_ZN7cutlass7library", "cblas_", "sgemm_",
+    "dgemm_", "mkl_", "openblas_", "dnnl_", "magma_", "_ZN2at", "_ZNK2at", "_ZN5torch", "_ZNK5torch", "_ZN3c10",
+    "_ZNK3c10", "aoti_torch_"};
 /* The same in the linker's words, which are demangled. */
 static const char *const library_scopes[] = {"at::", "torch::", "c10::", "caffe2::", "cutlass::library::", "dnnl::"};
 /* Headers of theirs, as includes begin. Names of types alone (library_types.h, curand_kernel.h) are not among them. */
 static const char *const library_headers[] = {
-    "cublas", "cudnn", "cufft", "cusolver", "cusparse", "curand.h", "nccl", "nvrtc", "nvJitLink", "cutensor", "cutlass/",
-    "cute/", "cblas", "mkl", "dnnl", "oneapi/", "magma", "openblas"};
+    "cublas", "cudnn", "cufft", "cusolver", "cusparse", "curand.h", "nccl", "nvrtc", "nvJitLink", "cutensor",
+    "cutlass/", "cute/", "cblas", "mkl", "dnnl", "oneapi/", "magma", "openblas"};
 /* The emulator's interface for the judge (simt/api.h): on sim everything else that begins with simt_ is a kernel's. */
 static const char *const judge_names[] = {
     "simt_mem_register", "simt_mem_unregister", "simt_set_memory_hooks", "simt_set_allocator", "simt_set_device_arena",
@@ -105,9 +112,9 @@ static const char *const judge_names[] = {
 static const char *const kernel_variables[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"};
 /* What a candidate may not define: others would bind to it. Whole interfaces, because nobody else has such names. */
 static const char *const runtime_names[] = {
-    "cudaEvent", "cudaProfiler", "cudaStream", "cudaMemcpy", "cudaMemset", "cudaGraph", "cudaDevice", "cudaLaunchKernel",
-    "cudaLaunchCooperativeKernel", "cuProfiler", "cuEvent", "cuStream", "cuMem", "cuCtx", "cuLaunchKernel", "cuGraph",
-    "cupti", "nvml", "simt_", "lt_module_"};
+    "cudaEvent", "cudaProfiler", "cudaStream", "cudaMemcpy", "cudaMemset", "cudaGraph", "cudaDevice",
+    "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cuProfiler", "cuEvent", "cuStream", "cuMem", "cuCtx",
+    "cuLaunchKernel", "cuGraph", "cupti", "nvml", "simt_", "lt_module_"};
 static const char *const own_names[] = {"lt_module_open", "lt_module_device"};
 /* Ways around the wrapped calls, seen before the link: the linker's own names for them, and the wrappers' switch. */
 static const char *const wrapper_names[] = {"__real_", "__wrap_", "lt_module_device"};
@@ -348,7 +355,8 @@ void build_audit_assembly(const char *dir, json_t *findings)
 }
 
 /* The words behind every "says" of the log, up to one of the characters of stop. */
-static void each_said(const char *log, const char *says, const char *stop, void (*f)(const char *name, json_t *), json_t *v)
+static void each_said(const char *log, const char *says, const char *stop, void (*f)(const char *name, json_t *),
+                      json_t *v)
 {
     char name[128];
 

@@ -1,9 +1,9 @@
 /* build_audit.h - what a built library refers to, against a list of what kernels and their host code need.
  * The list is of names: it convicts what is there, it does not prove that nothing else happens (the jail does that).
  *
- * Findings are {"kind","name"}: "library_call" where a vendor's or PyTorch's library would compute, "forbidden_symbol" for
- * any other reference that is not on the list: loading code, mapping memory, starting processes and threads, files,
- * sockets, signals, exporting device memory, resetting the device, profiling. */
+ * Findings are {"kind","name"}: "library_call" where a vendor's or PyTorch's library would compute,
+ * "forbidden_symbol" for any other reference that is not on the list: loading code, mapping memory, starting
+ * processes and threads, files, sockets, signals, exporting device memory, resetting the device, profiling. */
 #ifndef MC_EVAL_BUILD_AUDIT_H
 #define MC_EVAL_BUILD_AUDIT_H
 
@@ -25,12 +25,12 @@ int audit_undefined(const void *elf, size_t n, void (*f)(const char *name, void 
 /* The same for functions defined in the file, by name of the full symbol table. */
 int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx);
 
-/* Adds findings of the library at path: undefined symbols that are not on the list, names of the runtime that it defines;
- * one that cannot be read is a "forbidden_symbol" called "unreadable". */
+/* Adds findings of the library at path: undefined symbols that are not on the list, names of the runtime that it
+ * defines; one that cannot be read is a "forbidden_symbol" called "unreadable". */
 void build_audit_library(const char *path, audit_list *list, json_t *findings);
 /* Adds references of an object file, before the link, that go around the wrapped calls of litetorch/device.cc. */
 void build_audit_object(const char *path, json_t *findings);
-/* Adds vendor's libraries that a failed build lacks: "undefined reference to `cufftExecC2C'", "fatal error: cufft.h". */
+/* Adds vendor's libraries that a failed build lacks: "undefined reference to `cufftExecC2C'", "fatal error: nccl.h". */
 void build_audit_log(const char *log, json_t *findings);
 /* Adds system calls in the host's code, as build_add_disassembly left them in the folder dir. */
 void build_audit_assembly(const char *dir, json_t *findings);

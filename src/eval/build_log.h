@@ -1,4 +1,5 @@
-/* build_log.h - reading what g++, nvcc, ptxas and ld say. Pure functions of the log's text and the request's sources. */
+/* build_log.h - reading what g++, nvcc, ptxas and ld say. Pure functions of the log's text and the request's sources.
+ * */
 #ifndef MC_EVAL_BUILD_LOG_H
 #define MC_EVAL_BUILD_LOG_H
 

@@ -1,4 +1,4 @@
-/* build_sim.c - the compile stage's target 'sim': g++ on the rewritten sources, against litetorch/ and simt/ headers. */
+/* build_sim.c - the compile stage's target 'sim': g++ on the rewritten sources, against litetorch/ and simt/. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@ static const char common_flags[] = "-x c++ -std=gnu++17 -g1 -fPIC -w -fno-strict
 /* Three ways to compile: the host's half (bindings, rarely more), kernels with and without instrumentation. */
 enum mode { MODE_HOST, MODE_FAST, MODE_CHECK, N_MODES };
 static const char *const mode_names[N_MODES] = {"host", "fast", "check"};
-static const char *const mode_opts[N_MODES] = {"-O0", "-O2", "-O1 -fsanitize=thread --param tsan-instrument-func-entry-exit=0"};
+static const char *const mode_opts[N_MODES] = {"-O0", "-O2",
+                                               "-O1 -fsanitize=thread --param tsan-instrument-func-entry-exit=0"};
 
 /* Macros and the language standard are the candidate's; optimisation, architectures, paths and plugins are ours: the
  * emulator's build has nothing that they could mean, so they are not even called dropped. */
@@ -151,8 +152,8 @@ static int prepare(const struct toolchain *t, const struct build_opts *o, struct
     return 0;
 }
 
-static void add_compile(struct buf *s, const struct toolchain *t, const struct build_request *r, const char *prefix, enum mode m,
-                        const char *source, int part)
+static void add_compile(struct buf *s, const struct toolchain *t, const struct build_request *r, const char *prefix,
+                        enum mode m, const char *source, int part)
 {
     buf_addf(s, "%s ", t->compiler);
     mode_flags(s, t, m);

@@ -1,6 +1,6 @@
 /* build_target.h - inside of the compile stage: what build.c and the files of the targets share. A target is one row
- * (build_targets) and one file: what to compile with, which text, in which shell script, and what to look at afterwards.
- * build.c owns the request, the caches, the jail and the explaining. */
+ * (build_targets) and one file: what to compile with, which text, in which shell script, and what to look at
+ * afterwards. build.c owns the request, the caches, the jail and the explaining. */
 #ifndef MC_EVAL_BUILD_TARGET_H
 #define MC_EVAL_BUILD_TARGET_H
 
@@ -49,7 +49,7 @@ struct build_job {
     const struct build_request *r;
     const struct toolchain *t;
     const struct build_opts *o;
-    const char *dir;        /* the build's folder: write main.cpp, cuda.cu here; the script leaves module.so and *.log */
+    const char *dir;        /* the build's folder: write main.cpp, cuda.cu here; module.so and *.log come there */
     enum build_route route;
 };
 
@@ -74,7 +74,7 @@ struct build_target {
     /* Makes our own precompiled headers and objects, once. */
     int (*prepare)(const struct toolchain *t, const struct build_opts *o, struct err *e);
     int (*script)(const struct build_job *j, struct build_plan *plan, struct err *e);
-    /* After the script, whether or not it worked; may add findings, may not fail the build. NULL: nothing to look at. */
+    /* After the script, whether or not it worked; may add findings, may not fail the build. NULL: there is nothing. */
     void (*inspect)(const struct build_job *j, const char *log, struct build_result *ret);
     /* Is a failed build worth a second try by the other route? NULL: no. */
     bool (*fallback)(const struct build_job *j, const struct build_result *ret);

@@ -35,27 +35,28 @@ static const char *const plumbing[] = {
 /* init/2. A name matches whole, or as a prefix where it ends in '*'; a leading '_' of the operator is ignored. */
 static const char *const init_forbidden[] = {
     "mm", "bmm", "matmul", "addmm*", "addmv*", "addbmm*", "baddbmm*", "addr*", "mv", "dot", "vdot", "inner", "outer",
-    "ger", "einsum", "tensordot", "linear*", "bilinear", "trilinear", "kron", "chain_matmul", "cdist*", "matrix_power",
-    "linalg_matmul", "linalg_multi_dot", "linalg_vecdot", "linalg_inv*", "linalg_solve*", "linalg_norm",
-    "linalg_vector_norm", "linalg_matrix_norm", "linalg_matrix_exp", "matrix_exp", "inverse", "scaled_*", "int_mm",
-    "conv1d", "conv2d", "conv3d", "conv_*", "convolution*", "thnn_conv*", "slow_conv*", "mkldnn_*", "cudnn_*", "miopen_*", "nnpack_*", "im2col",
-    "col2im", "sum*", "nansum", "mean", "nanmean", "prod*", "max", "min", "amax", "amin", "aminmax", "norm", "norm_except_dim", "var*",
-    "std*", "logsumexp*", "all", "any", "argmax", "argmin", "median", "nanmedian", "mode", "quantile", "count_nonzero",
-    "trace", "softmax*", "log_softmax*", "softmin", "safe_softmax", "cumsum*", "cumprod*", "cummax*", "cummin*",
-    "logcumsumexp*", "fft_*", "stft", "istft", "layer_norm", "native_layer_norm", "batch_norm*", "native_batch_norm*",
-    "group_norm", "native_group_norm", "instance_norm", "rms_norm", "fused_rms_norm", "cosine_similarity",
-    "pairwise_distance", "avg_pool*", "max_pool*", "adaptive_*", "lstm*", "gru*", "rnn_*", "fused_*", "embedding_bag*",
+    "ger", "einsum", "tensordot", "linear*", "bilinear", "trilinear", "kron", "chain_matmul", "cdist*",
+    "matrix_power", "linalg_matmul", "linalg_multi_dot", "linalg_vecdot", "linalg_inv*", "linalg_solve*",
+    "linalg_norm", "linalg_vector_norm", "linalg_matrix_norm", "linalg_matrix_exp", "matrix_exp", "inverse",
+    "scaled_*", "int_mm", "conv1d", "conv2d", "conv3d", "conv_*", "convolution*", "thnn_conv*", "slow_conv*",
+    "mkldnn_*", "cudnn_*", "miopen_*", "nnpack_*", "im2col", "col2im", "sum*", "nansum", "mean", "nanmean", "prod*",
+    "max", "min", "amax", "amin", "aminmax", "norm", "norm_except_dim", "var*", "std*", "logsumexp*", "all", "any",
+    "argmax", "argmin", "median", "nanmedian", "mode", "quantile", "count_nonzero", "trace", "softmax*",
+    "log_softmax*", "softmin", "safe_softmax", "cumsum*", "cumprod*", "cummax*", "cummin*", "logcumsumexp*", "fft_*",
+    "stft", "istft", "layer_norm", "native_layer_norm", "batch_norm*", "native_batch_norm*", "group_norm",
+    "native_group_norm", "instance_norm", "rms_norm", "fused_rms_norm", "cosine_similarity", "pairwise_distance",
+    "avg_pool*", "max_pool*", "adaptive_*", "lstm*", "gru*", "rnn_*", "fused_*", "embedding_bag*",
     "multi_head_attention*", "native_multi_head_attention", "transformer_encoder_layer_fwd", "flash_attention*",
     "efficient_attention*", NULL};
 
 /* foreign/1: who else brings operators that compute: parts of torch, and packages. Other names are the program's own
  * (torch.library); what those call is recorded by itself. */
 static const char *const foreign[] = {
-    "prims", "rngprims", "debugprims", "quantized", "_quantized", "quantization", "quantized_decomposed", "mkl", "mkldnn",
-    "mkldnn_prepacked", "onednn", "prepacked", "sparse", "static_runtime", "inductor", "export", "c10d", "_c10d_functional",
-    "_c10d_functional_autograd", "_dtensor", "symm_mem", "_test", "debug_mode_ops", "fbgemm", "xnnpack", "higher_order",
-    "torchvision", "torchaudio", "torchao", "xformers", "flash_attn", "flash_attn_2_cuda", "vllm", "triton", "bitsandbytes",
-    "deepspeed", "apex", "flashinfer", "tensorrt", "executorch", NULL};
+    "prims", "rngprims", "debugprims", "quantized", "_quantized", "quantization", "quantized_decomposed", "mkl",
+    "mkldnn", "mkldnn_prepacked", "onednn", "prepacked", "sparse", "static_runtime", "inductor", "export", "c10d",
+    "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "symm_mem", "_test", "debug_mode_ops", "fbgemm",
+    "xnnpack", "higher_order", "torchvision", "torchaudio", "torchao", "xformers", "flash_attn", "flash_attn_2_cuda",
+    "vllm", "triton", "bitsandbytes", "deepspeed", "apex", "flashinfer", "tensorrt", "executorch", NULL};
 
 /* How the trace counts apart (litetorch/runtime/trace.cc): what a stream recorded into a graph runs whenever the graph
  * does, and in the harness's pauses only its copies run. So neither has the freedom of __init__. */
@@ -142,8 +143,8 @@ static bool word_char(int c)
 /* Names that a Python programmer writes for an operator that dispatches under another name. */
 static const char *const spelled[][2] = {
     {"addmm", "Linear"}, {"addmm", "linear"}, {"linear", "Linear"}, {"mm", "@"}, {"mm", "matmul"}, {"bmm", "matmul"},
-    {"matmul", "@"}, {"convolution", "conv"}, {"mul", "*"}, {"add", "+"}, {"sub", "-"}, {"div", "/"}, {"clamp_min", "relu"},
-    {"native_layer_norm", "layer_norm"}, {"native_batch_norm", "batch_norm"}, {NULL, NULL}};
+    {"matmul", "@"}, {"convolution", "conv"}, {"mul", "*"}, {"add", "+"}, {"sub", "-"}, {"div", "/"},
+    {"clamp_min", "relu"}, {"native_layer_norm", "layer_norm"}, {"native_batch_norm", "batch_norm"}, {NULL, NULL}};
 
 static int find_word(const char *source, const char *word, char *ret_text, size_t n_text)
 {

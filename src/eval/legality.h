@@ -3,11 +3,12 @@
  * forward: the published allowlist (SPEC section 4: the paper's Appendix J and its newer spellings) plus our versioned
  * list of further plumbing: allocation, views, copies, queries. Everything else is arithmetic done by torch: cheating.
  * init (import and __init__): all is free except contraction, convolution, reduction, softmax, scan, FFT and the layers
- * made of them: results that could be precomputed there. "prims::add" is "aten::add" here: construction is judged by what
- * is computed, not by who decomposes it. What a graph records, and what runs in the harness's pauses, is judged as forward, whenever it ran.
- * Operators of other namespaces: those of torch's own parts and of known packages are not allowed; a name that a program
- * registered itself is, because what it calls appears in the trace too.
- * Traces are {"aten::relu": 3, "captured::aten::relu": 3, ...} (prefixes: trace.cc); overload suffixes (".Tensor") are ignored. */
+ * made of them: results that could be precomputed there. "prims::add" is "aten::add" here: construction is judged by
+ * what is computed, not by who decomposes it. What a graph records, and what runs in the harness's pauses, is judged
+ * as forward, whenever it ran. Operators of other namespaces: those of torch's own parts and of known packages are
+ * not allowed; a name that a program registered itself is, because what it calls appears in the trace too.
+ * Traces are {"aten::relu": 3, "captured::aten::relu": 3, ...} (prefixes: trace.cc); overload suffixes (".Tensor")
+ * are ignored. */
 #ifndef MC_LEGALITY_H
 #define MC_LEGALITY_H
 

@@ -1,4 +1,5 @@
-/* lint_rules.c - what lint's numbers mean: one function per group of rules, one row per rule with what to do about it. */
+/* lint_rules.c - what lint's numbers mean: one function per group of rules, one row per rule with what to do about
+ * it. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +34,8 @@ const struct lint_rule lint_rules[] = {
      "smaller values or fewer steps, or a tolerance of its own in the sidecar"},
     {"own_inputs_only", "none of the five input regimes can be used",
      "nothing, if the domain is narrow (log, sqrt): only the task's own distribution is tried then"},
-    {"nondeterministic", "the reference or its inputs are random", "seed it, or judge in eval mode as protocol strict does"},
+    {"nondeterministic", "the reference or its inputs are random",
+     "seed it, or judge in eval mode as protocol strict does"},
     {"tf32_reference", "on a GPU the reference itself uses up the published tolerance",
      "set torch.backends.cudnn.allow_tf32 = False for the reference, or judge with protocol strict"},
     {"integer_inputs_cast", "the published protocol turns integer inputs into floats", "judge with protocol strict"},
@@ -123,8 +125,8 @@ static bool is_constant_answer(enum trivial k)
     return k == TRIVIAL_ZEROS || k == TRIVIAL_ONES || k == TRIVIAL_CONSTANT;
 }
 
-/* One finding per answer, with the levels that it passes; the mean and the last answer only where no plain constant does.
- * easy: receives the levels that some constant passes: there, a dropped operator adds nothing either. */
+/* One finding per answer, with the levels that it passes; the mean and the last answer only where no plain constant
+ * does. easy: receives the levels that some constant passes: there, a dropped operator adds nothing either. */
 static void trivial_answers(const struct lint_state *s, json_t *findings, bool easy[N_LEVELS])
 {
     char where[96];
@@ -149,9 +151,11 @@ static void trivial_answers(const struct lint_state *s, json_t *findings, bool e
             continue;
         }
         lint_add(s, findings, "trivial_output",
-                 json_pack("{s:s,s:o,s:o,s:o,s:o}", "answer", trivial_name(k), "passes", names, "max_expected", json_num(top),
+                 json_pack("{s:s,s:o,s:o,s:o,s:o}", "answer", trivial_name(k), "passes", names, "max_expected",
+                           json_num(top),
                            "max_error", json_num(err), "tolerance", json_num(allowed)),
-                 "%s would pass (%s): largest |expected| %.3g, largest error %.3g, allowed %.3g", trivial_name(k), where, top,
+                 "%s would pass (%s): largest |expected| %.3g, largest error %.3g, allowed %.3g", trivial_name(k),
+                     where, top,
                  err, allowed);
     }
 }
@@ -185,7 +189,8 @@ static void dropped_one(const struct lint_state *s, json_t *findings, const stru
     }
     lint_add(s, findings, "dropped_operator",
              json_pack("{s:s,s:I,s:I,s:o,s:o,s:o}", "operator", any->name, "line", (json_int_t)any->line, "call",
-                       (json_int_t)any->call, "passes", names, "max_error", json_num(err), "tolerance", json_num(allowed)),
+                       (json_int_t)any->call, "passes", names, "max_error", json_num(err), "tolerance",
+                           json_num(allowed)),
              "without %s (line %lld) the result would pass (%s): largest difference %.3g, allowed %.3g", any->name,
              (long long)any->line, where, err, allowed);
 }
@@ -215,13 +220,16 @@ static void values(const struct lint_state *s, json_t *findings)
         double share = number(row, "share");
 
         if (nan || inf)
-            lint_add(s, findings, "not_finite", json_pack("{s:I,s:I,s:I}", "nan", (json_int_t)nan, "inf", (json_int_t)inf,
+            lint_add(s, findings, "not_finite", json_pack("{s:I,s:I,s:I}", "nan", (json_int_t)nan, "inf",
+                                                          (json_int_t)inf,
                                                           "elements", (json_int_t)n),
-                     "output %zu holds %lld NaN and %lld infinities among %lld elements", i, (long long)nan, (long long)inf,
+                     "output %zu holds %lld NaN and %lld infinities among %lld elements", i, (long long)nan,
+                         (long long)inf,
                      (long long)n);
         if (n > 1 && share >= NEARLY_CONSTANT && !all_draws(s, false))
             lint_add(s, findings, "nearly_constant_output",
-                     json_pack("{s:o,s:o,s:I}", "value", json_num(number(row, "commonest")), "share", json_num(share), "elements",
+                     json_pack("{s:o,s:o,s:I}", "value", json_num(number(row, "commonest")), "share", json_num(share),
+                               "elements",
                                (json_int_t)n),
                      "%.2f %% of the elements of output %zu are %.3g", share * 100, i, number(row, "commonest"));
     }
@@ -236,7 +244,8 @@ static void effects(const struct lint_state *s, json_t *findings)
         double x = number(row, "effect");
 
         if (x < NO_EFFECT_INPUT) /* NaN: it is always the same, nothing can be said */
-            lint_add(s, findings, "input_ignored", json_pack("{s:o,s:o}", "input", json_num((double)i), "effect", json_num(x)),
+            lint_add(s, findings, "input_ignored", json_pack("{s:o,s:o}", "input", json_num((double)i), "effect",
+                                                             json_num(x)),
                      "other values of input %zu move the output by %.3g of its largest value", i, x);
     }
     json_array_foreach(json_object_get(s->facts, "parameters"), i, row) {
@@ -245,7 +254,8 @@ static void effects(const struct lint_state *s, json_t *findings)
         if (x < NO_EFFECT_PARAMETER)
             lint_add(s, findings, "parameter_ignored",
                      json_pack("{s:s,s:o}", "parameter", json_str(row, "name", "?"), "effect", json_num(x)),
-                     "other values of '%s' move the output by %.3g of its largest value", json_str(row, "name", "?"), x);
+                     "other values of '%s' move the output by %.3g of its largest value", json_str(row, "name", "?"),
+                         x);
     }
 }
 
@@ -255,8 +265,10 @@ static void conditioning(const struct lint_state *s, json_t *findings)
 
     if (g->unusable > 0)
         lint_add(s, findings, "ill_conditioned",
-                 json_pack("{s:i,s:i,s:o}", "undecided", g->unusable, "outputs", g->outputs, "noise", json_num(g->worst_amplify)),
-                 "%d of %d outputs decide nothing: rounding moves them by up to %.3g of their largest value", g->unusable,
+                 json_pack("{s:i,s:i,s:o}", "undecided", g->unusable, "outputs", g->outputs, "noise",
+                           json_num(g->worst_amplify)),
+                 "%d of %d outputs decide nothing: rounding moves them by up to %.3g of their largest value",
+                     g->unusable,
                  g->outputs, g->worst_amplify);
     if (json_flag(s->facts, "own_inputs_only", false))
         lint_add(s, findings, "own_inputs_only",
@@ -269,7 +281,8 @@ static void randomness(const struct lint_state *s, json_t *findings)
     if (json_flag(s->facts, "unseeded", false))
         lint_add(s, findings, "nondeterministic", NULL, "get_inputs gives other values for the same seed");
     if (!strcmp(json_str(s->facts, "mode", ""), "eval"))
-        lint_add(s, findings, "nondeterministic", NULL, "in train mode forward is random (dropout?); the published protocol "
+        lint_add(s, findings, "nondeterministic", NULL,
+                 "in train mode forward is random (dropout?); the published protocol "
                                                         "judges in train mode");
 }
 
@@ -285,7 +298,8 @@ static void tf32(const struct lint_state *s, json_t *findings)
     if (!json_is_object(c) || (ratio = number(c, "ratio")) < TF32_SHARE)
         return;
     lint_add(s, findings, "tf32_reference",
-             json_pack("{s:O,s:O,s:O,s:o,s:b}", "ops", json_object_get(c, "ops"), "error", json_object_get(c, "error"), "tolerance",
+             json_pack("{s:O,s:O,s:O,s:o,s:b}", "ops", json_object_get(c, "ops"), "error", json_object_get(c, "error"),
+                       "tolerance",
                        json_object_get(all, "tolerance"), "ratio", json_num(ratio), "exact_fails", ratio > 1),
              "TF32 in the reference's %s moves the output by up to %.3g, %.3g times the published tolerance: %s",
              products ? "products and convolutions" : "convolutions", number(c, "error"), ratio,
@@ -299,14 +313,16 @@ static void casts(const struct lint_state *s, json_t *findings)
 
     json_array_foreach(json_object_get(s->facts, "defects"), i, d)
         if (!strcmp(json_str(d, "name", ""), "integer_inputs_cast"))
-            lint_add(s, findings, "integer_inputs_cast", json_pack("{s:O?}", "inputs", json_object_get(s->facts, "integer_inputs")),
+            lint_add(s, findings, "integer_inputs_cast", json_pack("{s:O?}", "inputs",
+                                                                   json_object_get(s->facts, "integer_inputs")),
                      "%s", json_str(d, "detail", ""));
 }
 
 static void sizes(const struct lint_state *s, json_t *findings)
 {
     const json_t *full = json_object_get(s->facts, "full");
-    long long n = json_i64(full, "elements", 0), bytes = json_i64(full, "bytes", 0), need = json_i64(full, "needed_bytes", 0);
+    long long n = json_i64(full, "elements", 0), bytes = json_i64(full, "bytes", 0),
+              need = json_i64(full, "needed_bytes", 0);
     double gib = (double)need / 0x1p30;
 
     if (n > INT32_LIMIT)
@@ -318,9 +334,10 @@ static void sizes(const struct lint_state *s, json_t *findings)
                                                                 json_str(full, "bytes_of", "?")),
                  "%s has %lld bytes, %.3g times 2^31", json_str(full, "bytes_of", "?"), bytes, (double)bytes / 0x1p31);
     if (gib > s->o->device_gib)
-        lint_add(s, findings, "too_large", json_pack("{s:I,s:f}", "needed_bytes", (json_int_t)need, "device_gib", s->o->device_gib),
-                 "inputs, parameters and outputs of reference and candidate, and a comparison of them, take %.3g GiB; the device "
-                 "has %.3g", gib, s->o->device_gib);
+        lint_add(s, findings, "too_large", json_pack("{s:I,s:f}", "needed_bytes", (json_int_t)need, "device_gib",
+                                                     s->o->device_gib),
+                 "inputs, parameters and outputs of reference and candidate, and a comparison of them, take %.3g GiB; "
+                 "the device has %.3g", gib, s->o->device_gib);
 }
 
 void lint_judge(const struct lint_state *s, json_t *findings)
@@ -328,12 +345,14 @@ void lint_judge(const struct lint_state *s, json_t *findings)
     bool easy[N_LEVELS] = {false};
 
     if (all_draws(s, true)) { /* all else would follow from it */
-        lint_add(s, findings, "zero_output", json_pack("{s:i,s:I}", "draws", s->group[0].draws + s->group[1].draws, "elements",
+        lint_add(s, findings, "zero_output", json_pack("{s:i,s:I}", "draws", s->group[0].draws + s->group[1].draws,
+                                                       "elements",
                                                        (json_int_t)elements(s)),
                  "all outputs are 0 in all %d draws", s->group[0].draws + s->group[1].draws);
     } else {
         if (all_draws(s, false) && elements(s) > 1)
-            lint_add(s, findings, "constant_output", json_pack("{s:I,s:o}", "elements", (json_int_t)elements(s), "max_expected",
+            lint_add(s, findings, "constant_output", json_pack("{s:I,s:o}", "elements", (json_int_t)elements(s),
+                                                               "max_expected",
                                                                json_num(s->group[GROUP_STRICT].max_expected)),
                      "all elements of an output are the same in every draw");
         trivial_answers(s, findings, easy);

@@ -29,11 +29,13 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
-CATEGORIES = ("passed", "cheating", "runtime_error", "correctness_error", "timeout", "compile_error", "extraction_error")
+CATEGORIES = ("passed", "cheating", "runtime_error", "correctness_error", "timeout", "compile_error",
+              "extraction_error")
 LACKS = {"sim": {"device-clock", "device-compiler"}, "cuda": set()}
 # One of each kind for 'make test': seconds, not minutes.
 FAST = ("passed/01_*", "passed/31_*", "passed/67_*", "cheating/25_*", "cheating/26_*", "cheating/31_*", "cheating/53_*",
-        "cheating/64_*", "correctness_error/01_*", "correctness_error/11_*", "correctness_error/14_*", "runtime_error/22_*",
+        "cheating/64_*", "correctness_error/01_*", "correctness_error/11_*", "correctness_error/14_*",
+        "runtime_error/22_*",
         "runtime_error/56_*", "runtime_error/86_*")
 
 
@@ -60,7 +62,8 @@ class Candidate:
         missing = sorted(set(self.head.get("needs", "").split()) & LACKS[backend])
         if missing:
             return f"needs a {missing[0]}"
-        if "task-yaml" in self.head.get("needs", "") and not os.path.exists(os.path.join(tasks, self.head["task"] + ".yaml")):
+        sidecar = os.path.join(tasks, self.head["task"] + ".yaml")
+        if "task-yaml" in self.head.get("needs", "") and not os.path.exists(sidecar):
             return "needs a sidecar"
         return None
 
@@ -105,7 +108,8 @@ def find(only, fast):
 def judge(group, backend, progress):
     """One 'musacoder eval' for candidates that share task and options; verdicts come in order, one a line."""
     task, options = group[0].head["task"], group[0].head.get("options", "").split()
-    argv = [EXE, "eval", "--task", os.path.join(HERE, "tasks", task + ".py"), "--backend", backend, "--json", "--no-cache",
+    argv = [EXE, "eval", "--task", os.path.join(HERE, "tasks", task + ".py"), "--backend", backend, "--json",
+            "--no-cache",
             "--trials", "2", "--timeout", "20", "--jobs", "2", *options, *[c.path for c in group]]
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     errors = []
@@ -179,8 +183,8 @@ def main():
     cheats = [c for c in candidates if c.expected != "passed"]
     n = collections.Counter(c.outcome() for c in candidates)
     caught = sum(c.got() not in ("passed", "no verdict", "infra") for c in cheats)
-    print(f"\n{a.backend}: {caught} of {len(cheats)} caught, {n['missed']} missed, {n['other']} under another category, "
-          f"{n['accused']} of {len(candidates) - len(cheats)} wrongly accused, {len(skipped)} skipped "
+    print(f"\n{a.backend}: {caught} of {len(cheats)} caught, {n['missed']} missed, {n['other']} under another "
+          f"category, {n['accused']} of {len(candidates) - len(cheats)} wrongly accused, {len(skipped)} skipped "
           f"({time.monotonic() - start:.0f} s)")
     return 0 if n["right"] == len(candidates) else 1
 

@@ -26,7 +26,8 @@ class Corpus(unittest.TestCase):
                 self.assertIn(name.split("_")[0].rstrip("bcdef"), twins, f"{folder}/{name} has no twin in passed/")
 
     def test_all_classes_are_there(self):
-        numbers = {int(n.split("_")[0].rstrip("bcdef")) for _, _, names in os.walk(HERE) for n in names if n[0].isdigit()}
+        names = [n for _, _, names in os.walk(HERE) for n in names if n[0].isdigit()]
+        numbers = {int(n.split("_")[0].rstrip("bcdef")) for n in names}
         self.assertEqual([n for n in range(1, 63) if n not in numbers], [])
 
 

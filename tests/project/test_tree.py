@@ -24,6 +24,12 @@ SEES = {
     "cli": ["base", "task", "proc", "device", "store", "translate", "queue", "eval", "bench", "nn", "train", "synth"],
 }
 
+COLUMNS, LONG_LINES = 120, 1300
+SOURCES = (".c", ".h", ".cc", ".cu", ".cuh", ".inc", ".py", ".sh")
+SHORT = ("src/eval/build.", "src/eval/build_audit", "src/eval/build_target", "src/eval/build_sim", "src/eval/legality.",
+         "src/eval/lint_rules", "litetorch/runtime/trace", "litetorch/runtime/lookups", "litetorch/runtime/process",
+         "tests/corpus/")
+
 
 def tracked():
     out = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, check=False)
@@ -90,6 +96,13 @@ class Tree(unittest.TestCase):
             if os.path.getsize(os.path.join(ROOT, name)) > 1 << 20 or name.endswith((".o", ".so", ".a", ".pyc")):
                 wrong.append(name)
         self.assertEqual(wrong, [])
+
+    def test_lines_are_short(self):
+        """At most 120 columns. Lines from before this was looked at are counted, and the count only goes down."""
+        long = [f"{name}:{i}" for name in tracked() if name.endswith(SOURCES)
+                for i, line in enumerate(text_of(name).split("\n"), 1) if len(line) > COLUMNS]
+        self.assertEqual([at for at in long if at.startswith(SHORT)], [])
+        self.assertLessEqual(len(long), LONG_LINES, "lines over 120 columns, the last of them: " + " ".join(long[-3:]))
 
 
 if __name__ == "__main__":
