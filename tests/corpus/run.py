@@ -32,6 +32,7 @@ EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "bu
 CATEGORIES = ("passed", "cheating", "runtime_error", "correctness_error", "timeout", "compile_error",
               "extraction_error")
 LACKS = {"sim": {"device-clock", "device-compiler"}, "cuda": set()}
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))  # sanitizers: the judge's side of a call counts, too
 # One of each kind for 'make test': seconds, not minutes.
 FAST = ("passed/01_*", "passed/31_*", "passed/67_*", "cheating/25_*", "cheating/26_*", "cheating/31_*", "cheating/53_*",
         "cheating/64_*", "correctness_error/01_*", "correctness_error/11_*", "correctness_error/14_*",
@@ -109,8 +110,8 @@ def judge(group, backend, progress):
     """One 'musacoder eval' for candidates that share task and options; verdicts come in order, one a line."""
     task, options = group[0].head["task"], group[0].head.get("options", "").split()
     argv = [EXE, "eval", "--task", os.path.join(HERE, "tasks", task + ".py"), "--backend", backend, "--json",
-            "--no-cache",
-            "--trials", "2", "--timeout", "20", "--jobs", "2", *options, *[c.path for c in group]]
+            "--no-cache", "--trials", "2", "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2", *options,
+            *[c.path for c in group]]
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     errors = []
     reader = threading.Thread(target=lambda: errors.append(p.stderr.read()), daemon=True)

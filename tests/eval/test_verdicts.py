@@ -13,6 +13,7 @@ import candidates as corpus  # noqa: E402
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+PATIENCE_S = f"{30 * SLOWDOWN:g}"  # of candidates that end; the judge's side of a call counts, too
 
 
 # Builds may be shared by test runs, verdicts may not: judge() passes --no-cache.
@@ -67,24 +68,24 @@ class Verdicts(unittest.TestCase):
     def test_relu(self):
         slow = [r for r in corpus.RELU if r[1] and "timeout" in r[1]]
         rows = [r for r in corpus.RELU if r not in slow]
-        verdicts, code = self.judge(corpus.RELU_TASK, rows, "--trials", "1", "--timeout", "30")
+        verdicts, code = self.judge(corpus.RELU_TASK, rows, "--trials", "1", "--timeout", PATIENCE_S)
         self.expect(rows, verdicts)
         self.assertEqual(code, 1)
         verdicts, _ = self.judge(corpus.RELU_TASK, slow, "--trials", "1", "--timeout", "3")
         self.expect(slow, verdicts)
 
     def test_parameters(self):
-        verdicts, _ = self.judge(corpus.LINEAR_TASK, corpus.LINEAR, "--trials", "1", "--timeout", "20")
+        verdicts, _ = self.judge(corpus.LINEAR_TASK, corpus.LINEAR, "--trials", "1", "--timeout", PATIENCE_S)
         self.expect(corpus.LINEAR, verdicts)
         self.assertEqual([v["correctness"]["params"] for v in verdicts[:3]], ["name", "order", "seed"])
 
     def test_several_outputs(self):
-        verdicts, _ = self.judge(corpus.SEVERAL_TASK, corpus.SEVERAL, "--trials", "2", "--timeout", "20")
+        verdicts, _ = self.judge(corpus.SEVERAL_TASK, corpus.SEVERAL, "--trials", "2", "--timeout", PATIENCE_S)
         self.expect(corpus.SEVERAL, verdicts)
 
     def test_numbers(self):
         for task, rows in corpus.NUMERIC:
-            verdicts, _ = self.judge(task, rows, "--trials", "2", "--timeout", "20")
+            verdicts, _ = self.judge(task, rows, "--trials", "2", "--timeout", PATIENCE_S)
             self.expect(rows, verdicts)
 
     def test_record_and_cache(self):
