@@ -1,5 +1,6 @@
-/* half.h - IEEE half precision and bfloat16 as 16 bits, to and from float. Inline, since it is asked once per element, and
- * the same text for the host and for the judge's GPU kernels, so that both give the same bits. Plain C11 and CUDA C++. */
+/* half.h - IEEE half precision and bfloat16 as 16 bits, to and from float. Inline, since it is asked once per element,
+ * and the same text for the host and for the judge's GPU kernels, so that both give the same bits. Plain C11 and
+ * CUDA C++. */
 #ifndef MC_HALF_H
 #define MC_HALF_H
 
