@@ -275,6 +275,9 @@ def main():
     finally:
         for child in server.children.values():
             child.kill()
+        for child in server.children.values():
+            if child.box is not None:
+                child.box.end()  # waits for it, and removes its control group
     os._exit(0)
 
 

@@ -271,7 +271,7 @@ class Experiment:
 
     def open_queue(self):
         path = os.path.join(self.folder, "queue.db")
-        for _ in range(1200):
+        for _ in range(4000):
             if os.path.exists(path):
                 try:
                     with sqlite3.connect(path) as db:

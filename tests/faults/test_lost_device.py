@@ -1,0 +1,64 @@
+"""test_lost_device.py - a GPU that falls off. A driver that finds a device which then answers nobody (tests/device/fake_cuda.c)
+stands for it: a candidate is not judged, never scored; and which errors of a device are taken as its loss."""
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+import hostile  # noqa: E402
+
+EXE = os.path.abspath(os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")))
+DRIVER = os.path.join(ROOT, "build", "lib", "libfakecuda.so")
+
+
+class LostDevice(unittest.TestCase):
+    @unittest.skipUnless(os.path.exists(DRIVER) and (shutil.which("nvcc") or os.path.exists("/usr/local/cuda/bin/nvcc")),
+                         "no driver to stand for the lost device, or no nvcc")
+    def test_infra(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(DRIVER, os.path.join(folder, "libcuda.so.1"))
+            for name, text in (("task.py", hostile.RELU_TASK), ("good.py", hostile.GOOD)):
+                with open(os.path.join(folder, name), "w") as f:
+                    f.write(text)
+            p = subprocess.run([EXE, "eval", "--task", os.path.join(folder, "task.py"), "--backend", "cuda", "--trials", "1",
+                                "--no-perf", "--no-cache", "--json", os.path.join(folder, "good.py")], capture_output=True,
+                               text=True, env=dict(os.environ, LD_LIBRARY_PATH=folder, MUSACODER_CACHE_DIR=folder))
+            self.assertEqual(p.returncode, 3, p.stdout + p.stderr)
+            if not p.stdout and "has no CUDA" in p.stderr:
+                self.skipTest("PyTorch was built without CUDA")
+            v = json.loads(p.stdout)
+            self.assertEqual((v["status"], v["category"], v["reward"]), ("infra", "infra", None))
+            self.assertIn("did not start", v["feedback"])
+
+
+class Errors(unittest.TestCase):
+    ADVICE = "\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+
+    def kind(self, text):
+        spec = importlib.util.spec_from_file_location("errors", os.path.join(ROOT, "runner", "cuda", "errors.py"))
+        errors = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(errors)
+        found = errors.explain(RuntimeError(text + self.ADVICE))
+        return found and found["kind"]
+
+    def test_kinds(self):
+        for text, kind in (("CUDA error: unknown error", "device_lost"),
+                           ("CUDA error: uncorrectable ECC error encountered", "device_lost"),
+                           ("CUDA error: no CUDA-capable device is detected", "device_lost"),
+                           ("CUDA error: an illegal memory access was encountered", "illegal_address"),
+                           ("CUDA error: unspecified launch failure", "crash"),
+                           ("CUDA error: operation not supported on global/shared address space", "illegal_address"),
+                           ("CUDA error: device-side assert triggered", "assertion"),
+                           ("boom", None)):
+            self.assertEqual(self.kind(text), kind, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
