@@ -211,7 +211,7 @@ long-programs: $(LONG)
 
 ## make fuzz         a short libFuzzer run of every target (needs clang; SECONDS=20 each)
 SECONDS  ?= 10
-FUZZBUILD = $(RECURSE) -s -j$(NPROC) B=build-fuzz CC=clang OMP= OPT="-O1 -g" SAN="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined" fuzz-programs
+FUZZBUILD = $(RECURSE) -s -j$(NPROC) B=build-fuzz CC=clang OMP= OPT="-O1 -g" SAN="-fsanitize=fuzzer-no-link,address" fuzz-programs
 fuzz:
 	@command -v clang >/dev/null || { echo "fuzz: no clang (apt-get install clang)" >&2; exit 1; }
 	@$(FUZZBUILD)
