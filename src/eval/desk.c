@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "eval/backend.h"
 
+#define AREA_UNIT ((size_t)2 << 20) /* granularity of shared device memory */
 #define SHARE 6 /* of the device's memory: master copies take at most one part in so many */
 
 void desk_init(struct desk *k)
@@ -116,10 +117,15 @@ int desk_area(struct desk *k, size_t n, struct device_buf *b, int *ret_fd, struc
     if (b->dev && b->size >= n)
         return 0;
     desk_free(k, b);
-    if (desk_alloc(k, n, DEVICE_SHARED, b, e) < 0)
+    n = (n + AREA_UNIT - 1) / AREA_UNIT * AREA_UNIT; /* all that is mapped is ours to clear */
+    if (desk_alloc(k, n ? n : AREA_UNIT, DEVICE_SHARED, b, e) < 0)
         return -1;
     desk_lock(k);
-    rc = device_export(b, ret_fd, e);
+    /* a driver need not clear memory that this process had before: it may have held expected values */
+    rc = b->capacity != b->size ? err_set(e, ERR_ENV, "shared memory comes in pieces of %zu bytes here", b->capacity)
+                                : device_memset(b, 0, 0, b->size, e);
+    if (rc == 0)
+        rc = device_sync(k->dev, e) < 0 ? -1 : device_export(b, ret_fd, e);
     desk_unlock(k);
     if (rc < 0)
         desk_free(k, b);

@@ -27,6 +27,7 @@ enum manner { HONEST, WRONG, SILENT, CHANGES_INPUT, OUTSIDE, UNALIGNED, LARGER, 
 struct peer {
     int fd;
     enum manner manner;
+    bool open_ends; /* something was mapped that the judge cannot clear */
     float *in, *out;
 };
 
@@ -42,8 +43,10 @@ static void map(struct peer *p, const json_t *req, const int *fds)
     const char *names[] = {"inputs", "outputs"};
 
     for (int i = 0; i < 2; i++) {
-        size_t n = (size_t)json_i64(json_object_get(req, names[i]), "capacity", 0);
+        const json_t *spec = json_object_get(req, names[i]);
+        size_t n = (size_t)json_i64(spec, "capacity", 0);
 
+        p->open_ends |= (size_t)json_i64(spec, "size", 0) != n;
         *to[i] = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i], 0);
         close(fds[i]);
     }
@@ -152,6 +155,7 @@ static void close_bench(struct bench *b)
     exec_free(&b->job);
     close(b->child.fd);
     pthread_join(b->thread, NULL);
+    assert_false(b->peer.open_ends);
     close(b->peer.fd);
     desk_free(&b->desk, &b->master);
     assert_int_equal(b->desk.held, 0);
