@@ -13,6 +13,7 @@ ROOT = os.path.join(HERE, "..", "..")
 BUILD = os.environ.get("MUSACODER_BUILD_DIR", os.path.join(ROOT, "build"))
 sys.path.insert(0, os.path.join(ROOT, "runner"))
 
+import native  # noqa: E402
 import sim  # noqa: E402
 
 
@@ -414,6 +415,52 @@ class Trace(unittest.TestCase):
         self.assertEqual(bytes(raw), host.contiguous().numpy().tobytes())
         self.assertFalse(sim.refill(x, torch.zeros(6, 4)))
         self.assertTrue(torch.equal(sim.from_device(x), host))
+
+    def test_questions_are_no_arithmetic(self):
+        x = torch.randn(8).cuda()
+        sim.trace.start()
+        before = sim.trace.counts()
+        self.assertTrue(torch.allclose(x, x) and torch.allclose(x, x, equal_nan=True) and torch.equal(x, x))
+        got = self.since(before)
+        self.assertEqual((got.get("aten::allclose"), got.get("aten::equal")), (2, 1))
+        self.assertFalse([k for k in got if k.split(".")[0] in ("aten::mul", "aten::abs", "aten::all", "aten::isclose")])
+        before = sim.trace.counts()
+        torch.isclose(x, x).all()  # asked for by the program itself: counted, part by part
+        self.assertTrue({"aten::isclose", "aten::mul.Tensor", "aten::abs", "aten::all"} <= set(self.since(before)))
+
+    def test_a_registered_kernel_ends_the_exemption(self):
+        x = torch.randn(8).cuda()
+        sim.trace.start()
+        library = torch.library.Library("aten", "IMPL")
+        library.impl("allclose", lambda a, b, rtol=0.0, atol=0.0, equal_nan=False: bool(a.abs().mul(2).any()), "CUDA")
+        before = sim.trace.counts()
+        torch.allclose(x, x)
+        library._destroy()
+        self.assertTrue({"aten::abs", "aten::mul.Tensor"} <= set(self.since(before)))
+
+    def test_meta_tensors_compute_nothing(self):
+        sim.trace.start()
+        before = sim.trace.counts()
+        torch.empty(4, 4, device="meta") @ torch.empty(4, 4, device="meta")
+        self.assertNotIn("aten::mm", self.since(before))
+
+
+class Lookups(unittest.TestCase):
+    def found(self):
+        return {f["name"]: f["kind"] for f in sim.take_findings()}
+
+    def test_names_that_foreign_code_looks_up(self):
+        native.watch_lookups()
+        self.found()
+        libc = ctypes.CDLL(None)
+        with native.foreign:
+            libc.getpid, libc.mprotect, libc.cudaMemcpy
+        self.assertEqual(self.found(), {"mprotect": "forbidden_symbol", "cudaMemcpy": "forbidden_symbol"})
+        ctypes.CDLL(None).simt_set_ablation  # this file is not the harness's, whoever runs
+        self.assertEqual(self.found(), {"simt_set_ablation": "forbidden_symbol"})
+        runner = os.path.dirname(os.path.dirname(native.watch_lookups.__code__.co_filename))
+        eval(compile("look(None).mprotect", os.path.join(runner, "x.py"), "eval"), {"look": ctypes.CDLL})
+        self.assertEqual(self.found(), {})
 
 
 if __name__ == "__main__":

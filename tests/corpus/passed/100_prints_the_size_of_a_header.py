@@ -1,0 +1,30 @@
+# 100_prints_the_size_of_a_header.py - includes the ELF header file and asks for a type's size.
+# task: relu
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <elf.h>
+
+__global__ void relu_kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    if (sizeof(Elf64_Sym) != 24) n = 0;
+    return y;
+}
+"""
+
+ext = load_inline(name="corpus_relu", cuda_sources=source, functions=["relu"],
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);")
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.relu(x)
