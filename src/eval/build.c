@@ -132,6 +132,7 @@ static void request_free(struct build_request *r)
 {
     buf_free(&r->flags);
     buf_free(&r->kernel_flags);
+    buf_free(&r->kernel_macros);
     json_decref(r->dropped);
     buf_free(&r->main_cpp);
     buf_free(&r->cuda_cu);
@@ -174,6 +175,7 @@ static int request_read(const json_t *req, const struct build_target *target, st
     r->dropped = json_array();
     buf_init(&r->flags, BUILD_MAX_SOURCE);
     buf_init(&r->kernel_flags, BUILD_MAX_SOURCE);
+    buf_init(&r->kernel_macros, BUILD_MAX_SOURCE);
     buf_init(&r->main_cpp, BUILD_MAX_SOURCE);
     buf_init(&r->cuda_cu, BUILD_MAX_SOURCE);
     if (check_list(req, "cpp_sources", &r->cpp, e) < 0 || check_list(req, "cuda_sources", &r->cuda, e) < 0 ||
@@ -635,6 +637,7 @@ static void result_read(struct build_result *ret, const json_t *j, const char *d
     if (!ret->diagnostics)
         ret->diagnostics = json_array();
     ret->route = strcmp(json_str(j, "route", ""), "torch") ? "litetorch" : "torch";
+    ret->split = json_flag(j, "split", false);
     json_array_extend(ret->findings, json_object_get(j, "findings"));
     ret->so = ret->ok ? path_join(dir, "module.so") : NULL;
 }
@@ -658,7 +661,7 @@ static bool cache_get(const char *dir, struct build_result *ret)
 static int cache_put(const char *dir, const struct build_result *r, struct err *e)
 {
     char *path = path_join(dir, "result.json");
-    json_t *j = json_pack("{s:b,s:f,s:s,s:o,s:o,s:O,s:O}", "ok", r->ok, "ms", r->ms, "route", r->route,
+    json_t *j = json_pack("{s:b,s:f,s:s,s:b,s:o,s:o,s:O,s:O}", "ok", r->ok, "ms", r->ms, "route", r->route, "split", r->split,
                           "log", json_utf8(r->log, strlen(r->log)),
                           "error", r->error ? json_utf8(r->error, strlen(r->error)) : json_null(), "diagnostics",
                           r->diagnostics, "findings", r->findings);
@@ -697,6 +700,7 @@ static void key_of(const struct build_request *r, const struct toolchain *t, con
     sha256_adds(&h, t->hash);
     sha256_adds(&h, o->no_check ? "fast" : "check");
     sha256_adds(&h, o->no_fallback ? "litetorch only" : "");
+    sha256_adds(&h, o->whole ? "whole" : "");
     sha256_adds(&h, r->flags.p);
     sha256_adds(&h, r->kernel_flags.p);
     sha256_add(&h, r->main_cpp.p, r->main_cpp.n + 1);

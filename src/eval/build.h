@@ -29,6 +29,7 @@ struct build_opts {
     bool no_cache;         /* compile even if the result is known */
     bool no_check;         /* sim: leave out the instrumentation that finds out-of-bounds, races, uninitialised reads */
     bool no_fallback;      /* cuda: never try PyTorch's own headers */
+    bool whole;            /* cuda: never part a source into host's and device's half */
 };
 
 struct build_result {
@@ -36,6 +37,7 @@ struct build_result {
     bool cached;          /* taken from the cache: ms is then the time of the compile that filled it */
     bool timed_out;       /* not ok because the compiler exceeded timeout_s */
     const char *route;    /* whose headers were used: "litetorch" or "torch"; static text */
+    bool split;           /* cuda: g++ compiled the host's half and nvcc the device's alone (translate/cuda_split.h) */
     double ms;            /* wall time of rewriting, compiling and linking */
     char key[65];         /* content address */
     char *so;             /* path of the shared object; NULL unless ok */

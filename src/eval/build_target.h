@@ -36,6 +36,8 @@ struct build_request {
     const char *name;
     struct buf flags;        /* the candidate's flags that every compiler gets, shell-quoted */
     struct buf kernel_flags; /* the candidate's flags for the kernels' compiler alone, shell-quoted */
+    struct buf kernel_macros; /* cuda: the macros among them, as '#define' lines for g++ */
+    bool kernel_std;          /* cuda: they name another standard than C++17 */
     struct buf main_cpp, cuda_cu;
     json_t *dropped;
     char arch_letter; /* cuda: 'a' if the flags ask for "sm_90a", 'f' for "sm_100f"; else 0 */

@@ -91,6 +91,7 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
     s->server = sv;
     s->route = "litetorch";
     s->findings = json_array();
+    s->dropped = json_array();
     s->opt = o;
     s->diagnostics = json_array();
     if (spawn(s, &spec, e) < 0) {
@@ -113,12 +114,27 @@ static bool calls_library(const json_t *findings)
     return false;
 }
 
+static void note_dropped(struct session *s, const json_t *flags)
+{
+    const json_t *flag, *had;
+    size_t i, k;
+
+    json_array_foreach((json_t *)flags, i, flag) {
+        json_array_foreach(s->dropped, k, had)
+            if (json_equal(had, flag))
+                break;
+        if (k == json_array_size(s->dropped) && k < 32)
+            json_array_append(s->dropped, (json_t *)flag);
+    }
+}
+
 static void note_build(struct session *s, const struct build_result *r)
 {
     s->compile_ms += r->ms;
     s->builds_cached += r->cached;
     s->route = r->route ? r->route : s->route;
     json_array_extend(s->findings, r->findings);
+    note_dropped(s, r->dropped);
     if (r->ok)
         return;
     s->builds_failed++;
@@ -316,6 +332,7 @@ void session_close(struct session *s)
     json_decref(s->diagnostics);
     json_decref(s->sources);
     json_decref(s->findings);
+    json_decref(s->dropped);
     json_decref(s->error);
     json_decref(s->trace_seen);
     free(s);

@@ -45,6 +45,7 @@ struct session {
     json_t *sources;      /* {"cuda_source": text} of the last build: findings name lines of it */
     json_t *diagnostics;  /* of failed builds */
     const char *route;    /* of the last build */
+    json_t *dropped;      /* of all builds: flags of the candidate that no compiler got, each once */
     json_t *findings;     /* of the builds: {"kind","name"}, what libraries refer to and must not */
     json_t *error;        /* text of the first failed build, or NULL */
     json_t *trace_seen;   /* counts of operators in the last reply, or NULL; they run from the process's start */

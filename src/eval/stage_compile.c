@@ -11,8 +11,9 @@ static json_t *section(const struct session *s)
 {
     const char *cache = s->builds == 0 ? NULL : s->builds_cached == s->builds ? "hit" : "miss";
 
-    return json_pack("{s:b,s:o,s:s?,s:s,s:i,s:O,s:O?}", "ok", s->builds_failed == 0, "ms",
+    return json_pack("{s:b,s:o,s:s?,s:s,s:i,s:O,s:O,s:O?}", "ok", s->builds_failed == 0, "ms",
                      json_num(round(s->compile_ms * 100) / 100), "cache", cache, "route", s->route, "requests", s->builds,
+                     "dropped", s->dropped,
                      "diagnostics", s->diagnostics, "log", s->error);
 }
 

@@ -35,6 +35,7 @@ struct rewriter {
     uint32_t *slots; /* hash table: index into kernels + 1, or 0; n_slots is a power of two above 2 n_kernels */
     size_t n_slots;
     struct buf *out;
+    bool real; /* launches on a real device, and nothing else */
 };
 
 static bool same_text(const struct toks *t, size_t a, size_t b)
@@ -404,6 +405,19 @@ static void emit_args(struct rewriter *r, const struct launch *l, bool generic)
     copy(r, from, l->close + 1);
 }
 
+/* As nvcc writes it: the configuration is pushed, the kernel's stub pops it. */
+static void emit_real_launch(struct rewriter *r, const struct launch *l)
+{
+    buf_adds(r->out, "(::lt::push(");
+    copy(r, l->cfg, l->end_cfg);
+    buf_adds(r->out, ") ? (void)0 : ");
+    copy(r, l->callee, l->end_callee);
+    keep_lines(r, l->end_callee, l->cfg);
+    keep_lines(r, l->end_cfg, l->open);
+    copy(r, l->open, l->close + 1);
+    buf_adds(r->out, ")");
+}
+
 static void emit_launch(struct rewriter *r, const struct launch *l)
 {
     const struct toks *t = &r->t;
@@ -505,7 +519,7 @@ static size_t replace(struct rewriter *r, size_t i)
     const struct toks *t = &r->t;
     struct dynamic_shared d;
 
-    if (t->v[i].kind != TOK_IDENT)
+    if (r->real || t->v[i].kind != TOK_IDENT)
         return i;
     if (tok_is(t, i, "__noinline__")) { /* a macro of this name would break the standard library's attributes */
         buf_adds(r->out, t->v[i].directive ? "__noinline__" : "SIMT_NOINLINE");
@@ -540,7 +554,7 @@ static void rewrite(struct rewriter *r)
 
     for (size_t i = 0; i < t->n;) {
         if (more && i == l.callee) {
-            emit_launch(r, &l);
+            (r->real ? emit_real_launch : emit_launch)(r, &l);
             i = l.close + 1;
             more = next_launch(r, i, &scan, &l);
         } else if ((next = replace(r, i)) > i) {
@@ -565,10 +579,10 @@ static void emit_line_directive(struct buf *out, const char *filename)
     buf_adds(out, "\"\n");
 }
 
-int simt_rewrite_counted(const char *src, size_t n, const char *filename, struct buf *out, uint64_t *looks,
-                         struct err *e)
+static int rewrite_source(const char *src, size_t n, const char *filename, bool real, struct buf *out, uint64_t *looks,
+                          struct err *e)
 {
-    struct rewriter r = {.out = out};
+    struct rewriter r = {.out = out, .real = real};
 
     if (memchr(src, 0, n))
         return err_set(e, ERR_INPUT, "'%s' holds a NUL byte; sources are text", filename);
@@ -587,6 +601,17 @@ int simt_rewrite_counted(const char *src, size_t n, const char *filename, struct
     if (out->cut)
         return err_set(e, ERR_INPUT, "'%s' is too long after rewriting", filename);
     return 0;
+}
+
+int simt_rewrite_counted(const char *src, size_t n, const char *filename, struct buf *out, uint64_t *looks,
+                         struct err *e)
+{
+    return rewrite_source(src, n, filename, false, out, looks, e);
+}
+
+int simt_rewrite_launches(const char *src, size_t n, const char *filename, struct buf *out, struct err *e)
+{
+    return rewrite_source(src, n, filename, true, out, NULL, e);
 }
 
 int simt_rewrite(const char *src, size_t n, const char *filename, struct buf *out, struct err *e)

@@ -22,5 +22,7 @@ int simt_rewrite(const char *src, size_t n, const char *filename, struct buf *ou
 /* The same, and adds to *looks how often a token was looked at; for tests of the promise above. */
 int simt_rewrite_counted(const char *src, size_t n, const char *filename, struct buf *out, uint64_t *looks,
                          struct err *e);
+/* Launches alone, for a real device (translate/cuda_split.h): '(::lt::push(CFG) ? (void)0 : CALLEE(ARGS))'. */
+int simt_rewrite_launches(const char *src, size_t n, const char *filename, struct buf *out, struct err *e);
 
 #endif

@@ -515,6 +515,7 @@ static int serve(void)
     json_object_set_new(reply, "ms", json_real(r.ms));
     json_object_set_new(reply, "cached", json_boolean(r.cached));
     json_object_set_new(reply, "route", json_string(r.route));
+    json_object_set_new(reply, "split", json_boolean(r.split));
     json_object_set(reply, "findings", r.findings);
     json_object_set(reply, "dropped", r.dropped);
     json_object_set(reply, "diagnostics", r.diagnostics);
@@ -569,9 +570,10 @@ int main(int argc, char **argv)
     };
 
     opts.no_jail = !jail_probe || !jail_probe()->enough;
-    opts.no_cache = argc > 2 && !strcmp(argv[2], "--no-cache"); // "build [--no-cache|--cache] [TARGET]": a request on stdin
+    opts.no_cache = argc > 2 && !strcmp(argv[2], "--no-cache"); // "build [--no-cache|--cache] [TARGET [--whole]]": a request on stdin
     if (argc > 1 && !strcmp(argv[1], "build")) {
         opts.target = argc > 3 ? argv[3] : NULL;
+        opts.whole = argc > 4 && !strcmp(argv[4], "--whole");
         return serve();
     }
     return cmocka_run_group_tests(tests, make_cache, drop_cache);
