@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How long a candidate's build takes on sim, side by side with g++ on the same rewritten source and PyTorch's headers.
+"""How long a candidate's build takes on sim and for a real GPU, side by side with PyTorch's own way.
 
-    lab/bench_build.py [--build-dir build] [--real 3] [--rounds 1]
+    lab/bench_build.py [--build-dir build] [--real 3] [--rounds 1] [--load-inline 1]
 
-Twenty typical candidates (written here) are built through the compile stage without its cache; the first --real of
-them also by g++ with torch/extension.h of the Python that runs this, both halves side by side as torch's own
-load_inline does. Prints milliseconds, medians and the ratio.
+Twenty typical candidates (written here) are built through the compile stage without its cache, on sim and, where nvcc is,
+for cuda. The first --real of them also by g++ on the emulator's rewritten source with torch/extension.h of the Python that
+runs this, both halves side by side as torch's own load_inline does; the first --load-inline of them by load_inline itself
+(needs nvcc, no GPU). Prints milliseconds, medians and the two ratios.
 """
 import argparse
 import json
@@ -133,15 +134,45 @@ def candidates():
         yield GENERIC.replace("EXPR", e)
 
 
-def build_on_sim(tool, source):
-    request = {"kind": "load_inline", "name": "bench", "cpp_sources": ["torch::Tensor f(torch::Tensor x);"],
-               "cuda_sources": [source], "functions": ["f"]}
-    p = subprocess.run([tool, "build", "--no-cache"], input=json.dumps(request).encode(), stdout=subprocess.PIPE,
-                       check=True)
+def request(source):
+    return {"kind": "load_inline", "name": "bench", "cpp_sources": ["torch::Tensor f(torch::Tensor x);"],
+            "cuda_sources": [source], "functions": ["f"]}
+
+
+def build_here(tool, source, target):
+    """The compile stage's reply; None if the target has no compiler here."""
+    p = subprocess.run([tool, "build", "--no-cache", target], input=json.dumps(request(source)).encode(),
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if p.returncode != 0 and b"no nvcc" in p.stderr:
+        return None
+    if p.returncode != 0:
+        sys.exit("bench_build: " + p.stderr.decode().strip())
     reply = json.loads(p.stdout)
     if not reply["ok"]:
         sys.exit("bench_build: a candidate does not build: " + reply["error"])
     return reply
+
+
+LOAD_INLINE = """
+import json, os, sys, time
+os.environ.setdefault("TORCH_CUDA_ARCH_LIST", "9.0")
+from torch.utils.cpp_extension import load_inline
+request = json.load(sys.stdin)
+request.pop("kind")
+start = time.perf_counter()
+load_inline(build_directory=sys.argv[1], with_cuda=True, **request)
+print((time.perf_counter() - start) * 1e3)
+"""
+
+
+def build_with_load_inline(source):
+    """Milliseconds of torch's own load_inline, without the start of Python."""
+    with tempfile.TemporaryDirectory() as out:
+        p = subprocess.run([sys.executable, "-c", LOAD_INLINE, out], input=json.dumps(request(source)), text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if p.returncode != 0:
+        sys.exit("bench_build: load_inline failed: " + p.stderr.strip()[-400:])
+    return float(p.stdout.strip().splitlines()[-1])
 
 
 def build_with_torch(share, folder, out):
@@ -162,31 +193,44 @@ def build_with_torch(share, folder, out):
     return (time.perf_counter() - start) * 1e3
 
 
+def measure(tool, sources, target, rounds):
+    """Medians in ms, and the folder of each build; None without a compiler. The first build makes what is made once."""
+    if build_here(tool, sources[0], target) is None:
+        return None
+    rows = []
+    for source in sources:
+        replies = [build_here(tool, source, target) for _ in range(rounds)]
+        rows.append((statistics.median(r["ms"] for r in replies), os.path.dirname(replies[0]["so"])))
+    return rows
+
+
+def tell(what, ms, other, baseline):
+    line = f"{what:14} median of {len(ms):2} builds {statistics.median(ms):8.0f} ms, slowest {max(ms):8.0f} ms"
+    if baseline:
+        line += f"; {other}: median of {len(baseline)} {statistics.median(baseline):8.0f} ms; " \
+                f"ratio {statistics.median(baseline) / statistics.median(ms):.0f}"
+    print(line, flush=True)
+
+
 def main():
     share = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
     a = argparse.ArgumentParser()
     a.add_argument("--build-dir", default=os.path.join(share, "build"))
     a.add_argument("--real", type=int, default=3)
     a.add_argument("--rounds", type=int, default=1)
+    a.add_argument("--load-inline", type=int, default=1)
     a = a.parse_args()
-    tool = os.path.join(a.build_dir, "tests", "litetorch", "test_build")
-    all_, real = list(candidates()), []
-    build_on_sim(tool, all_[0])  # the precompiled headers are made once per installation
-    ms = []
-    for i, source in enumerate(all_):
-        replies = [build_on_sim(tool, source) for _ in range(a.rounds)]
-        ms.append(statistics.median(r["ms"] for r in replies))
-        line = f"candidate {i:2}  sim {ms[-1]:7.0f} ms"
-        if i < a.real:
-            with tempfile.TemporaryDirectory() as out:
-                real.append(build_with_torch(share, os.path.dirname(replies[0]["so"]), out))
-            line += f"  g++ with PyTorch's headers {real[-1]:7.0f} ms  ratio {real[-1] / ms[-1]:.0f}"
-        print(line, flush=True)
-    m = statistics.median(ms)
-    print(f"median of {len(ms)} builds on sim: {m:.0f} ms (slowest {max(ms):.0f} ms)")
-    if real:
-        r = statistics.median(real)
-        print(f"median of {len(real)} builds with PyTorch's headers: {r:.0f} ms; ratio {r / m:.0f}")
+    tool, sources = os.path.join(a.build_dir, "tests", "litetorch", "test_build"), list(candidates())
+    sim, real = measure(tool, sources, "sim", a.rounds), []
+    for ms, folder in sim[:a.real]:
+        with tempfile.TemporaryDirectory() as out:
+            real.append(build_with_torch(share, folder, out))
+    tell("sim", [ms for ms, _ in sim], "g++ with PyTorch's headers", real)
+    cuda = measure(tool, sources, "cuda", a.rounds)
+    if cuda:
+        tell("cuda", [ms for ms, _ in cuda], "load_inline", [build_with_load_inline(s) for s in sources[:a.load_inline]])
+    else:
+        print("cuda           no nvcc here")
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def build_one(build_dir, request):
         return {"ok": False, "infra": done.stderr.strip()[-300:], "wall_ms": wall}
     reply = json.loads(done.stdout)
     first = (reply["diagnostics"] or [{}])[0]
-    return {"ok": reply["ok"], "ms": reply["ms"], "wall_ms": wall, "route": reply["route"], "findings": reply["findings"],
+    return {"ok": reply["ok"], "ms": reply["ms"], "wall_ms": wall, "route": reply["route"], "split": reply["split"], "findings": reply["findings"],
             "dropped": reply["dropped"], "where": first.get("file"), "line": first.get("line"),
             "message": first.get("message"), "source": first.get("source")}
 
@@ -145,7 +145,7 @@ def table(args):
     data = json.loads(pathlib.Path(args.files[0]).read_text())
     loaded = data["loaded"]
     good = {n: r for n, r in loaded.items() if r["ok"]}
-    print(f"{len(good)} of {len(loaded)} build; {sum('infra' in r for r in loaded.values())} infra; {data['jobs']} at a time: "
+    print(f"{len(good)} of {len(loaded)} build, {sum(bool(r.get('split')) for r in good.values())} of them in two halves; {sum('infra' in r for r in loaded.values())} infra; {data['jobs']} at a time: "
           f"{data['total_s']:.1f} s for all")
     for title, rows in (("alone", data["idle"]), ("all at once", loaded)):
         ms = [r["ms"] for r in rows.values() if r["ok"]]
@@ -156,6 +156,7 @@ def table(args):
     took = [r["s"] for r in theirs.values() if r["ok"]]
     if took:
         print(f"load_inline, {len(theirs)} at once: median {statistics.median(took):.1f} s of {len(took)} good")
+        print(f"ratio of the medians at equal load: {statistics.median(took) * 1e3 / statistics.median(r['ms'] for r in good.values()):.0f}")
     for n, r in theirs.items():
         if r["ok"] is not None and r["ok"] != loaded[n]["ok"]:
             print(f"differs: {n}: here {loaded[n]['ok']}, torch {r['ok']} ({r.get('message') or loaded[n].get('message')})")

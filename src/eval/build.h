@@ -3,8 +3,9 @@
  * A request is what load_inline/load was called with (ARCHITECTURE.md, "Build request"). Targets (build_target.h):
  *   sim   the sources are rewritten for the emulator (translate/simt_rewrite) and compiled against litetorch/ and simt/
  *         headers by g++
- *   cuda  nvcc compiles the kernels' text against litetorch/ and the toolkit's headers, g++ the bindings; what
- *         litetorch does not cover is compiled against PyTorch's own headers
+ *   cuda  g++ compiles the host's half of the kernels' text and the bindings, nvcc the device's
+ *         half; what cannot be parted (translate/cuda_split.h), or does not build so, nvcc compiles
+ *         whole. Against litetorch/ and the toolkit's headers
  * Compilers run in a jail; results are kept in a content-addressed folder: path_cache("build")/KEY/{module.so,
  * result.json}. KEY covers the sources, the table of functions, flags, header sets and the compiler. Two callers that
  * want the same key at once compile it once (file lock). A failed compile is cached too; one that ran out of time is
@@ -28,7 +29,7 @@ struct build_opts {
     bool no_jail;          /* run the compiler unjailed (eval --jail none); default is jailed */
     bool no_cache;         /* compile even if the result is known */
     bool no_check;         /* sim: leave out the instrumentation that finds out-of-bounds, races, uninitialised reads */
-    bool no_fallback;      /* cuda: never try PyTorch's own headers */
+    bool no_fallback;      /* never try a target's second route, where it has one */
     bool whole;            /* cuda: never part a source into host's and device's half */
 };
 
@@ -36,7 +37,7 @@ struct build_result {
     bool ok;
     bool cached;          /* taken from the cache: ms is then the time of the compile that filled it */
     bool timed_out;       /* not ok because the compiler exceeded timeout_s */
-    const char *route;    /* whose headers were used: "litetorch" or "torch"; static text */
+    const char *route;    /* whose headers were used: "litetorch" (no target has another route yet); static text */
     bool split;           /* cuda: g++ compiled the host's half and nvcc the device's alone (translate/cuda_split.h) */
     double ms;            /* wall time of rewriting, compiling and linking */
     char key[65];         /* content address */

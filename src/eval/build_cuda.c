@@ -192,7 +192,7 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
     sha256_adds(h, version.p);
     sha256_adds(h, host_flags);
     sha256_adds(h, nvcc_flags);
-    sha256_adds(h, "split/1");
+    sha256_adds(h, "split/2");
     for (size_t i = 0; i < N_OF(wrapped); i++)
         sha256_adds(h, wrapped[i]);
     build_audit_hash(h);
@@ -616,11 +616,12 @@ static void add_link(struct buf *s, const struct build_job *j, const char *prefi
 
 /* ---- host and device apart ---- */
 
-/* Kernels by the names that the device compiler gave them, and their code: what litetorch/split.cc registers. */
+/* Kernels by the names that the device compiler gave them, and their code: what litetorch/split.cc registers. A kernel
+ * that the host's half does not spell alike is an undefined symbol, and nvcc does all. CUB's own are nobody's here. */
 static const char make_rows[] =
     "{ printf '.section .nv_fatbin,\"a\"\\n.balign 8\\n.globl lt_split_fatbin\\nlt_split_fatbin: .incbin \"device.fatbin\"\\n"
     ".section .data.rel.ro,\"aw\"\\n.balign 8\\n.globl lt_split_rows\\nlt_split_rows:\\n'\n"
-    "sed -nE 's/^(\\.(visible|weak) )?\\.entry ([A-Za-z0-9_$]+).*/.pushsection .rodata\\n1: .asciz \"\\3\"\\n"
+    "sed -nE '/_ZN(3cub|6thrust)/d;s/^(\\.(visible|weak) )?\\.entry ([A-Za-z0-9_$]+).*/.pushsection .rodata\\n1: .asciz \"\\3\"\\n"
     ".popsection\\n.quad \\3, 1b/p' device.ptx\n"
     "printf '.quad 0, 0\\n.section .note.GNU-stack\\n'; } >rows.s";
 
@@ -637,7 +638,7 @@ static void device_half(struct buf *s, const struct build_job *j, const char *te
 
     if (*templates)
         buf_addf(s, "nm -C host.o | sed -nE 's/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ \\1;/p' "
-                    ">>device.cu && ", templates);
+                    "| cat half.cu - >device.cu && ", templates);
     nvcc_command(s, j);
     buf_addf(s, "-DLT_LEAN %s%s%s%s-include litetorch/split_device.h -fatbin -keep -keep-dir . device.cu -o device.fatbin "
                 ">split1.log 2>&1", strstr(text, "half") || strstr(text, "HALF") ? "-DLT_USE_HALF " : "",
@@ -645,7 +646,7 @@ static void device_half(struct buf *s, const struct build_job *j, const char *te
              names_driver(text) ? "-include cuda.h " : "", j->r->kernel_flags.p);
 }
 
-/* Writes host.cpp and device.cu. 1 if they are there, 0 if the source cannot be parted, -1. */
+/* Writes host.cpp and device.cu; half.cu if the templates are still to come behind it. 1 if they are there, 0 if the source cannot be parted, -1. */
 static int write_halves(const struct build_job *j, struct cuda_split *h, struct err *e)
 {
     struct buf text;
@@ -660,7 +661,7 @@ static int write_halves(const struct build_job *j, struct cuda_split *h, struct 
     buf_add(&text, h->host.p, h->host.n);
     if (j->r->joined)
         buf_add(&text, j->r->main_cpp.p, j->r->main_cpp.n);
-    rc = text.cut ? 0 : build_write(j->dir, "host.cpp", &text, e) < 0 || build_write(j->dir, "device.cu", &h->device, e) < 0 ? -1 : 1;
+    rc = text.cut ? 0 : build_write(j->dir, "host.cpp", &text, e) < 0 || build_write(j->dir, h->templates.n ? "half.cu" : "device.cu", &h->device, e) < 0 ? -1 : 1;
     buf_free(&text);
     return rc;
 }

@@ -467,13 +467,67 @@ static void cuda_names_what_a_library_refers_to(void **s)
     build_result_free(&r);
 }
 
+/* Templates of kernels, device functions, a class with device code and macros from the flags: the device's half is nvcc's
+ * alone. What the host's half cannot be without, nvcc's own front end, brings the whole source back to it. */
+#define PARTED                                                                                                 \
+    "#include <torch/extension.h>\n#include <cuda_fp16.h>\n"                                                   \
+    "struct Op { __device__ float operator()(float a) const { return __expf(a) * FACTOR; } };\n"               \
+    "__device__ __forceinline__ float near(float a) { return __shfl_xor_sync(~0u, a, 1); }\n"                  \
+    "template <typename T, int N>\nstatic __global__ void __launch_bounds__(256) k(const T *x, T *y, int n) {\n" \
+    "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = N > 2 ? Op()(x[i]) : near(x[i]);\n}\n" \
+    "torch::Tensor f(torch::Tensor x) {\n    auto y = torch::empty_like(x);\n    int blocks = min(1024, int(x.numel() + 255) / 256);\n" \
+    "    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), \"f\", ([&] {\n"                                            \
+    "        k<scalar_t, 3><<<blocks, 256>>>(x.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), x.numel());\n    }));\n" \
+    "    return y;\n}\n"
+
+static void cuda_parts_host_from_device(void **s)
+{
+    json_t *q = request(PARTED);
+    struct build_result r;
+
+    if (no_nvcc())
+        skip();
+    json_object_set_new(q, "extra_cuda_cflags", json_pack("[s,s]", "-O3", "-DFACTOR=2.0f"));
+    r = build_cuda(q);
+    assert_true(r.ok);
+    assert_true(r.split);
+    assert_int_equal(json_array_size(r.findings), 0);
+    build_result_free(&r);
+    r = build_cuda(request(RELU "#ifdef __CUDACC__\nint nvcc_reads_this;\n#endif\n"));
+    assert_true(r.ok);
+    assert_false(r.split);
+    build_result_free(&r);
+}
+
+/* Nothing of a candidate runs while it is built. */
+static void cuda_constructors_run_at_load_only(void **s)
+{
+    struct build_result r;
+
+    if (no_nvcc())
+        skip();
+    unlink("/tmp/mc_built_and_run");
+    r = build_cuda(request(RELU "#include <fcntl.h>\nextern \"C\" int creat(const char *, unsigned);\n"
+                           "__attribute__((constructor)) void early() { creat(\"/tmp/mc_built_and_run\", 0644); }\n"));
+    assert_false(file_exists("/tmp/mc_built_and_run"));
+    assert_true(json_array_size(r.findings) > 0);
+    build_result_free(&r);
+}
+
 static void cuda_hostile_sources_end_soon(void **s)
 {
     static const char *const sources[] = {
         RELU "#include \"/dev/zero\"\n",
         RELU "#include \"/etc/shadow\"\n",
         RELU "__asm__(\".incbin \\\"/etc/shadow\\\"\");\n",
-        RELU "template <int N> struct T { static const int v = T<N + 1>::v; };\nint deep() { return T<0>::v; }\n"};
+        "__device__ int x;\n__global__ void g() { asm volatile(\".incbin \\\"/etc/shadow\\\"\"); }\n" RELU,
+        RELU "template <int N> struct T { static const int v = T<N + 1>::v; };\nint deep() { return T<0>::v; }\n",
+        // words that double: what comes out of the preprocessor has no end
+        RELU "#define A0 1 + 1\n#define A1 A0 + A0 + A0 + A0 + A0 + A0 + A0 + A0\n#define A2 A1 + A1 + A1 + A1 + A1 + A1 + A1 + A1\n"
+        "#define A3 A2 + A2 + A2 + A2 + A2 + A2 + A2 + A2\n#define A4 A3 + A3 + A3 + A3 + A3 + A3 + A3 + A3\n"
+        "#define A5 A4 + A4 + A4 + A4 + A4 + A4 + A4 + A4\n#define A6 A5 + A5 + A5 + A5 + A5 + A5 + A5 + A5\n"
+        "#define A7 A6 + A6 + A6 + A6 + A6 + A6 + A6 + A6\n#define A8 A7 + A7 + A7 + A7 + A7 + A7 + A7 + A7\n"
+        "int words[A8 + A8 + A8 + A8];\n"};
     struct build_result r;
 
     if (no_nvcc() || opts.no_jail)
@@ -482,8 +536,8 @@ static void cuda_hostile_sources_end_soon(void **s)
         opts.timeout_s = 40;
         r = build_cuda(request(sources[i]));
         opts.timeout_s = 0;
-        if (r.ok || strstr(r.log, "root:"))
-            fail_msg("source %zu: ok %d, log %s", i, r.ok, r.log);
+        if (r.ok || strstr(r.log, "root:") || strlen(r.log) > 8192 || r.ms > 50000)
+            fail_msg("source %zu: ok %d, %.0f ms, log %s", i, r.ok, r.ms, r.log);
         build_result_free(&r);
     }
 }
@@ -566,6 +620,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(cuda_builds_and_names_dropped_flags),
         cmocka_unit_test(cuda_errors_have_a_line),
         cmocka_unit_test(cuda_names_what_a_library_refers_to),
+        cmocka_unit_test(cuda_parts_host_from_device),
+        cmocka_unit_test(cuda_constructors_run_at_load_only),
         cmocka_unit_test(cuda_hostile_sources_end_soon),
     };
 
