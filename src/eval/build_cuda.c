@@ -2,11 +2,15 @@
  * launches (litetorch/device.cc). Three ways, the first that works:
  *   split  the source is parted (translate/cuda_split.h): g++ and a precompiled header make the host's half and the
  *          bindings, nvcc the device's half from kernels alone; litetorch/split.cc registers what nvcc would have
- *   lean   nvcc on the whole text behind the few standard headers that its own names ask for (LT_LEAN, litetorch/std.h);
- *          nvcc reads headers twice and cannot precompile. g++ makes the bindings at the same time
+ *   lean   what cannot be parted: nvcc on the whole text behind the few standard headers that its own names ask for
+ *          (LT_LEAN, litetorch/std.h); nvcc reads headers twice and cannot precompile. g++ makes the bindings beside it
  *   full   the same behind all headers: only this decides what is an error
- * Measured for the smallest kernel (CPU seconds of one core): lean 1.7 of which cudafe++ 0.6, cicc 0.5, g++ 0.45 and two
- * preprocessors 0.1; nvcc on the same kernel without any header 0.6; split 0.5, of which 0.25 are cicc on cuda_runtime.h.
+ *
+ * Measured, the smallest kernel, CPU seconds of one 2026 core: lean 1.7 (cudafe++ 0.6, cicc 0.5, g++ 0.45, preprocessors
+ * 0.1); nvcc on that kernel without any header 0.6; split 0.45, of which cicc on cuda_runtime.h alone 0.2.
+ * Rejected: NVRTC in place of nvcc for the device's half. A fresh process takes 340 ms (load 112, first compile 229), more
+ * than nvcc does; a warm one 8 ms, but its headers are not nvcc's, and foreign text would share a process with what is
+ * compiled after it. lld in place of ld: saves 30 ms, but is no part of a compiler's installation.
  * Reading order: script(), add_split(), then use_flags(), then keep_flags() and find(). */
 #include <ctype.h>
 #include <errno.h>
@@ -192,7 +196,7 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
     sha256_adds(h, version.p);
     sha256_adds(h, host_flags);
     sha256_adds(h, nvcc_flags);
-    sha256_adds(h, "split/2");
+    sha256_adds(h, "split/3");
     for (size_t i = 0; i < N_OF(wrapped); i++)
         sha256_adds(h, wrapped[i]);
     build_audit_hash(h);
@@ -589,12 +593,13 @@ static void whole_command(struct buf *s, const struct build_job *j, bool driver)
         buf_addf(s, "-include torch/types.h %s", driver ? "-include cuda.h " : "");
 }
 
-static void add_kernel_part(struct buf *s, const struct build_job *j)
+/* The whole source by nvcc. A source that did not build in halves is most likely wrong: then at once behind all headers. */
+static void add_kernel_part(struct buf *s, const struct build_job *j, bool was_split)
 {
     struct buf lean;
 
     buf_init(&lean, 4096);
-    if (use_flags(j->r->cuda_cu.p, &lean)) {
+    if (!was_split && use_flags(j->r->cuda_cu.p, &lean)) {
         whole_command(s, j, names_driver(j->r->cuda_cu.p));
         buf_addf(s, "%s%s-c cuda.cu -o part1.o >part1.log 2>&1 || ", lean.p, j->r->kernel_flags.p);
     }
@@ -672,7 +677,8 @@ static void main_part(struct buf *s, const struct build_job *j, const char *pref
     buf_addf(s, "-include %s/prefix.h %s -c main.cpp -o part0.o >part0.log 2>&1", prefix, j->r->flags.p);
 }
 
-/* Templates wait for the host's half; otherwise both halves, and the bindings, are made at once. */
+/* Templates wait for the host's half; otherwise both halves, and the bindings, are made at once. 1 if the script now tries
+ * this, 0 if the source cannot be parted, -1. */
 static int add_split(struct buf *s, const struct build_job *j, const char *prefix, struct err *e)
 {
     struct cuda_split h;
@@ -702,22 +708,23 @@ static int add_split(struct buf *s, const struct build_job *j, const char *prefi
     buf_free(&h.host);
     buf_free(&h.device);
     buf_free(&h.templates);
-    return rc < 0 ? -1 : 0;
+    return rc;
 }
 
 static int script(const struct build_job *j, struct build_plan *plan, struct err *e)
 {
     struct buf *s = &plan->script;
     char *pre;
+    int split = 0;
 
     if (!(pre = prefix(j->t, e)))
         return -1;
-    if (json_array_size(j->r->cuda) && add_split(s, j, pre, e) < 0)
+    if (json_array_size(j->r->cuda) && (split = add_split(s, j, pre, e)) < 0)
         return free(pre), -1;
     main_part(s, j, pre);
     buf_adds(s, " & p0=$!\nr1=0\n");
     if (json_array_size(j->r->cuda)) {
-        add_kernel_part(s, j);
+        add_kernel_part(s, j, split > 0);
         buf_adds(s, " || r1=1\n");
     }
     buf_adds(s, "wait $p0 && [ $r1 = 0 ] || exit 10\n");

@@ -459,7 +459,7 @@ static void stub(struct splitter *s, const struct decl *d, size_t name)
     struct buf b;
 
     buf_init(&b, 1 << 16);
-    buf_addf(&b, "{ LT_LAUNCH((const void *)&%.*s", (int)t->v[name].n, t->src + t->v[name].at);
+    buf_addf(&b, "{ LT_LAUNCH(((const void *)&%.*s", (int)t->v[name].n, t->src + t->v[name].at);
     if (d->templated) {
         size_t open = tok_next(t, d->start + 1);
         buf_addc(&b, '<');
@@ -469,7 +469,7 @@ static void stub(struct splitter *s, const struct decl *d, size_t name)
         b.p[b.n] = 0;
         buf_addc(&b, '>');
     }
-    buf_adds(&b, ", {");
+    buf_adds(&b, "), {");
     if (!add_param_names(s, d->params + 1, s->mate[d->params], "&", &b))
         decline(s, "a kernel's parameter without a name");
     buf_adds(&b, "nullptr}); }");

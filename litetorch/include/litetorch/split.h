@@ -54,6 +54,18 @@ inline void launch(const handle &h, const void *const *args)
     static const ::lt::handle lt_handle(STUB);                                                                 \
     ::lt::launch(lt_handle, lt_args)
 
+/* Attributes of kernels, which the device's half heeds. */
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#undef __grid_constant__
+#define __grid_constant__
+#undef __cluster_dims__
+#define __cluster_dims__(...)
+#undef __maxnreg__
+#define __maxnreg__(...)
+#undef __block_size__
+#define __block_size__(...)
+
 /* What cuda_runtime.h declares for nvcc alone, of what candidates use. */
 template <class T>
 inline cudaError_t cudaFuncSetAttribute(T *f, cudaFuncAttribute a, int value)
