@@ -30,7 +30,7 @@ struct build_opts {
     bool no_cache;         /* compile even if the result is known */
     bool no_check;         /* sim: leave out the instrumentation that finds out-of-bounds, races, uninitialised reads */
     bool no_fallback;      /* never try a target's second route, where it has one */
-    bool whole;            /* cuda: never part a source into host's and device's half */
+    bool whole;            /* cuda: never part a source into host's and device's half; $MUSACODER_CUDA_WHOLE too */
 };
 
 struct build_result {

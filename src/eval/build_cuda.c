@@ -196,7 +196,7 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
     sha256_adds(h, version.p);
     sha256_adds(h, host_flags);
     sha256_adds(h, nvcc_flags);
-    sha256_adds(h, "split/3");
+    sha256_adds(h, "split/5");
     for (size_t i = 0; i < N_OF(wrapped); i++)
         sha256_adds(h, wrapped[i]);
     build_audit_hash(h);
@@ -633,7 +633,7 @@ static const char make_rows[] =
 static void host_half(struct buf *s, const struct build_job *j, const char *prefix)
 {
     host_command(s, j->t);
-    buf_addf(s, "-include %s/prefix.h -c host.cpp -o host.o >split0.log 2>&1", prefix);
+    buf_addf(s, "-include %s/prefix.h -c host.cpp -o part1.o >split0.log 2>&1", prefix);
 }
 
 /* What the host's half made of kernel templates is what the device's must instantiate. */
@@ -642,7 +642,7 @@ static void device_half(struct buf *s, const struct build_job *j, const char *te
     const char *text = j->r->cuda_cu.p;
 
     if (*templates)
-        buf_addf(s, "nm -C host.o | sed -nE 's/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ \\1;/p' "
+        buf_addf(s, "nm -C part1.o | sed -nE 's/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ \\1;/p' "
                     "| cat half.cu - >device.cu && ", templates);
     nvcc_command(s, j);
     buf_addf(s, "-DLT_LEAN %s%s%s%s-include litetorch/split_device.h -fatbin -keep -keep-dir . device.cu -o device.fatbin "
@@ -691,7 +691,7 @@ static int add_split(struct buf *s, const struct build_job *j, const char *prefi
     rc = write_halves(j, &h, e);
     if (rc > 0) {
         buf_init(&objects, 8192);
-        buf_addf(&objects, "%s host.o rows.s %s/split.o", j->r->joined ? "" : "part0.o", prefix);
+        buf_addf(&objects, "%spart1.o rows.s %s/split.o", j->r->joined ? "" : "part0.o ", prefix);
         if (!j->r->joined) {
             main_part(s, j, prefix);
             buf_adds(s, " & p0=$!\n");
@@ -701,6 +701,7 @@ static int add_split(struct buf *s, const struct build_job *j, const char *prefi
         device_half(s, j, h.templates.p);
         buf_adds(s, "; }; r2=$?\n[ -z \"$p1\" ] || { wait $p1; r1=$?; }\n[ -z \"$p0\" ] || { wait $p0; r0=$?; }\n");
         buf_addf(s, "if [ \"$r0$r1$r2\" = %s ]; then\n%s\n", j->r->joined ? "00" : "000", make_rows);
+        build_add_disassembly(s, j->r);
         add_link(s, j, prefix, objects.p);
         buf_adds(s, ">split2.log 2>&1 && : >split.ok && exit 0\nfi\n");
         buf_free(&objects);
@@ -749,7 +750,7 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
     if (ret->ok)
         build_audit_library(so, audit_symbol, ret->findings);
     for (int i = 0; i < 2; i++) {
-        char *object = path_join(j->dir, i == 0 ? "part0.o" : ret->split ? "host.o" : "part1.o");
+        char *object = path_join(j->dir, i ? "part1.o" : "part0.o");
         build_audit_object(object, ret->findings);
         free(object);
     }
