@@ -23,13 +23,11 @@ inline unsigned push(dim3 grid, dim3 block, size_t shared = 0, struct CUstream_s
 #if CUDART_VERSION >= 13000
 struct handle {
     cudaKernel_t kernel = nullptr;
-    bool ok;
-    explicit handle(const void *stub) : ok(__cudaGetKernel(&kernel, stub) == cudaSuccess) {}
+    explicit handle(const void *stub) { __cudaGetKernel(&kernel, stub); } // unknown: the launch says so, as nvcc's does
 };
 #else
 struct handle {
     const void *kernel;
-    bool ok = true;
     explicit handle(const void *stub) : kernel(stub) {}
 };
 inline cudaError_t __cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
@@ -44,7 +42,7 @@ inline void launch(const handle &h, const void *const *args)
     size_t shared;
     cudaStream_t stream;
 
-    if (h.ok && __cudaPopCallConfiguration(&grid, &block, &shared, &stream) == cudaSuccess)
+    if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) == cudaSuccess)
         (void)__cudaLaunchKernel(h.kernel, grid, block, const_cast<void **>(args), shared, stream);
 }
 } // namespace lt
