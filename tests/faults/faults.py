@@ -70,8 +70,13 @@ def reap():
 
 
 def orphaned_groups():
-    """Control groups of jails (mc-PID-N) whose maker is dead."""
-    found = {p for p in glob.glob("/sys/fs/cgroup/**/mc-*", recursive=True) if os.path.isdir(p)}
+    """Control groups of jails (mc-PID-N) whose maker is dead, beside or below our own group: others' are not ours to judge."""
+    found = set()
+    with open("/proc/self/cgroup") as f:
+        for line in f:
+            own = line.strip().split(":", 2)[2].strip("/")
+            for root in ("", "unified", *line.split(":")[1].split(",")):
+                found |= set(glob.glob(os.path.join("/sys/fs/cgroup", root, own, "mc-*")))
     return {p for p in found if not os.path.exists("/proc/" + os.path.basename(p).split("-")[1])}
 
 
@@ -263,7 +268,8 @@ class Experiment:
         self.folder = tempfile.mkdtemp(prefix="mc-faults-")
         for name in ("cache", "tmp", "solo"):
             os.mkdir(os.path.join(self.folder, name))
-        os.environ["MUSACODER_CACHE_DIR"] = os.path.join(self.folder, "cache")
+        if not (self.a.quick and "MUSACODER_CACHE_DIR" in os.environ):  # else the headers are compiled there already
+            os.environ["MUSACODER_CACHE_DIR"] = os.path.join(self.folder, "cache")
         os.environ["TMPDIR"] = os.path.join(self.folder, "tmp")
         os.environ.setdefault("MUSACODER_SECRET", "faults")  # the same draws for all, as in one cache folder
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans come to us: nothing can hide
