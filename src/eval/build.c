@@ -661,8 +661,8 @@ static bool cache_get(const char *dir, struct build_result *ret)
 static int cache_put(const char *dir, const struct build_result *r, struct err *e)
 {
     char *path = path_join(dir, "result.json");
-    json_t *j = json_pack("{s:b,s:f,s:s,s:b,s:o,s:o,s:O,s:O}", "ok", r->ok, "ms", r->ms, "route", r->route, "split", r->split,
-                          "log", json_utf8(r->log, strlen(r->log)),
+    json_t *j = json_pack("{s:b,s:f,s:s,s:b,s:o,s:o,s:O,s:O}", "ok", r->ok, "ms", r->ms, "route", r->route, "split",
+                          r->split, "log", json_utf8(r->log, strlen(r->log)),
                           "error", r->error ? json_utf8(r->error, strlen(r->error)) : json_null(), "diagnostics",
                           r->diagnostics, "findings", r->findings);
     int rc = json_write(path, j, e);
