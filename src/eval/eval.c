@@ -428,6 +428,49 @@ static json_t *known(struct eval *ev, const struct task *task, const struct eval
     return rec;
 }
 
+/* ---- few tasks at once on a GPU: each has processes of its own there, and values of its own ---- */
+
+/* Waits until candidates of this task may be judged; returns the task's place. -1: no limit on this backend. */
+static int task_enter(struct eval *ev, const struct server *sv, const char *sha256)
+{
+    struct task_gate *g = &ev->gates[backend_index(sv->backend)];
+    struct hold share = {0};
+    bool fresh = false;
+    int at = -1;
+
+    if (!sv->backend->timed)
+        return -1;
+    pthread_mutex_lock(&ev->lock);
+    while (at < 0) {
+        for (int i = 0; i < TASKS_AT_ONCE; i++)
+            if (g->tasks[i].n && !strcmp(g->tasks[i].sha256, sha256))
+                at = i;
+        for (int i = 0; i < TASKS_AT_ONCE && at < 0; i++)
+            if (!g->tasks[i].n)
+                at = i, fresh = true;
+        if (at < 0)
+            pthread_cond_wait(&ev->landed, &ev->lock);
+    }
+    snprintf(g->tasks[at].sha256, sizeof g->tasks[at].sha256, "%s", sha256);
+    g->tasks[at].n++;
+    pthread_mutex_unlock(&ev->lock);
+    if (fresh && hold_take(sv->uuid ? sv->uuid : "", false, &share, NULL) == 0) {
+        reference_list_keep(ev, TASKS_AT_ONCE);
+        hold_drop(&share);
+    }
+    return at;
+}
+
+static void task_leave(struct eval *ev, const struct server *sv, int at)
+{
+    if (at < 0)
+        return;
+    pthread_mutex_lock(&ev->lock);
+    ev->gates[backend_index(sv->backend)].tasks[at].n--;
+    pthread_cond_broadcast(&ev->landed);
+    pthread_mutex_unlock(&ev->lock);
+}
+
 static int judge_once(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
                       const struct eval_options *o, json_t **ret, struct err *e)
 {
@@ -435,7 +478,7 @@ static int judge_once(struct eval *ev, struct server *sv, const struct task *tas
     json_t *rec = NULL;
     bool kept;
     char key[65];
-    int rc;
+    int rc, place;
 
     cache_key(sv->toolchain, task, c, o, key);
     if (!ev->config.no_cache && !(f = flight_board(ev, key, &rec))) {
@@ -448,7 +491,9 @@ static int judge_once(struct eval *ev, struct server *sv, const struct task *tas
         *ret = renamed(rec, task, c);
         return 0;
     }
+    place = task_enter(ev, sv, task->sha256);
     rc = judge(ev, sv, task, c, o, &rec, e);
+    task_leave(ev, sv, place);
     kept = rc == 0 && cache_put(ev, key, rec);
     if (f)
         flight_land(ev, f, kept ? rec : NULL);

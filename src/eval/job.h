@@ -15,12 +15,21 @@
 #include "proc/forkserver.h"
 #include "store/store.h"
 
+#define TASKS_AT_ONCE 2
+struct task_gate { /* tasks whose candidates are being judged on one device (eval.c); n 0: free */
+    struct {
+        char sha256[65];
+        int n;
+    } tasks[TASKS_AT_ONCE];
+};
+
 struct eval {
     struct eval_config config;
     struct server servers[BACKENDS];
     struct identity identities[BACKENDS]; /* of servers, started or not */
     struct desk desks[BACKENDS]; /* the judge's device, for values */
     struct store *store;
+    struct task_gate gates[BACKENDS];
     struct flight *flights;      /* candidates that are being judged right now (eval.c) */
     pthread_cond_t landed;       /* one of them is not any more */
     pthread_mutex_t lock;        /* the store, identities, flights, the list of references */

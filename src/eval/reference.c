@@ -683,6 +683,26 @@ void reference_release(struct eval *ev, struct reference *r)
         reference_free(r);
 }
 
+void reference_list_keep(struct eval *ev, int idle)
+{
+    struct reference *r;
+
+    do {
+        int n = 0;
+
+        r = NULL;
+        pthread_mutex_lock(&ev->lock);
+        for (int i = 0; i < REFERENCE_LIST; i++)
+            if (ev->refs.items[i] && ev->refs.items[i]->users == 0 && ++n > idle)
+                r = ev->refs.items[i];
+        if (r)
+            list_drop(&ev->refs, r);
+        pthread_mutex_unlock(&ev->lock);
+        if (r)
+            reference_free(r);
+    } while (r);
+}
+
 void reference_list_free(struct eval *ev)
 {
     for (int i = 0; i < REFERENCE_LIST; i++)

@@ -85,6 +85,9 @@ struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const ch
 int64_t reference_seed(const struct eval *ev, int64_t seed);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);
+/* Gives up those that nobody uses, except the 'idle' most recent ones: their processes and what they hold on the device. Where the
+ * device has a clock the caller shares it (hold.h). */
+void reference_list_keep(struct eval *ev, int idle);
 
 /* The values of draw d of r are there until reference_let_go, which every hold needs. ERR_ENV: they cannot be made again. The
  * caller has a share of the device, where it has a clock. */
