@@ -27,8 +27,8 @@ void **handle;
 
 void unregister() { __cudaUnregisterFatBinary(handle); }
 
-/* Before the candidate's own constructors, which may launch. */
-__attribute__((constructor(101))) void register_all()
+/* Behind the candidate's own constructors, as nvcc's is: what they launch is unknown to the runtime either way. */
+__attribute__((constructor)) void register_all()
 {
     handle = __cudaRegisterFatBinary(&wrapper);
     for (auto *r = lt_split_rows; r->stub; r++)
