@@ -1,7 +1,7 @@
 """area.py - memory that the judge shares with this process: one buffer of src/device, come as a file descriptor.
 
-open_area(fd, spec, device) maps it; spec: {"kind","size","capacity"}. kind "host" is a memfd; "cuda" is device memory, and
-runner/cuda/area.py maps that. An area has
+open_area(fd, spec, device) maps it; spec: {"kind","size","capacity"}. kind "host" is a memfd; "cuda" is device memory,
+and runner/cuda/area.py maps that. An area has
 
     blob            what values.decode reads a tree's tensors from (offsets of the tree count from its start)
     write(at, t, packer) the elements of t in C order at byte 'at'; packer: how t is read (values.Packer)

@@ -33,12 +33,13 @@ def bind():
 
     _driver = ctypes.CDLL("libcuda.so.1")
     p, z, u, i = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_ulonglong, ctypes.c_int
-    for name, *args in (("cuMemImportFromShareableHandle", p, p, i), ("cuMemAddressReserve", p, z, z, u, u), ("cuMemMap", u, z, z, u, u),
-                        ("cuMemSetAccess", u, z, p, z), ("cuMemRelease", u), ("cuMemUnmap", u, z), ("cuMemAddressFree", u, z)):
+    for name, *args in (("cuMemImportFromShareableHandle", p, p, i), ("cuMemAddressReserve", p, z, z, u, u),
+                        ("cuMemMap", u, z, z, u, u), ("cuMemSetAccess", u, z, p, z), ("cuMemRelease", u),
+                        ("cuMemUnmap", u, z), ("cuMemAddressFree", u, z)):
         f = getattr(_driver, name)
         f.restype, f.argtypes = i, args
-    _torch.update(as_tensor=torch.as_tensor, sync=torch._C._cuda_synchronize, narrow=torch.Tensor.narrow, view=torch.Tensor.view,
-                  copy=torch.Tensor.copy_, detach=torch.Tensor.detach, as_strided=torch.Tensor.as_strided)
+    _torch.update(as_tensor=torch.as_tensor, sync=torch._C._cuda_synchronize, narrow=torch.Tensor.narrow,
+                  view=torch.Tensor.view, copy=torch.Tensor.copy_, detach=torch.Tensor.detach)
 
 
 def _call(name, *args):

@@ -45,8 +45,8 @@ bool desk_open(struct desk *k, const struct backend *b)
             log_warn("values travel in frames: %s", e.msg);
             k->dev = NULL;
         } else if (!device_info(k->dev)->vmm_fd || !device_has_kernels(k->dev)) {
-            log_warn("values travel in frames: %s", device_has_kernels(k->dev) ? "the device cannot share memory as file descriptors"
-                                                                              : "build/lib/judge.fatbin is missing");
+            log_warn("values travel in frames: %s", device_has_kernels(k->dev) ? "the device cannot share its memory"
+                                                                               : "build/lib/judge.fatbin is missing");
             device_close(k->dev);
             k->dev = NULL;
         } else {
@@ -138,7 +138,8 @@ json_t *desk_spec(const struct device_buf *b)
                      (json_int_t)b->capacity);
 }
 
-int desk_copy(struct desk *k, struct device_buf *to, const struct device_buf *from, size_t from_at, size_t n, struct err *e)
+int desk_copy(struct desk *k, struct device_buf *to, const struct device_buf *from, size_t from_at, size_t n,
+              struct err *e)
 {
     int rc;
 

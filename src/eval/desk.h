@@ -1,6 +1,7 @@
-/* desk.h - the judge's own device as a place for values: master copies that nobody else can reach (DEVICE_PLAIN), and areas,
- * each shared with one child (DEVICE_SHARED, runner/area.py). One desk per backend, opened when first asked for; where there is
- * none (no shared memory on this device, or $MUSACODER_VALUES says "frames") values travel as bytes in frames.
+/* desk.h - the judge's own device as a place for values: master copies that nobody else can reach (DEVICE_PLAIN),
+ * and areas, each shared with one child (DEVICE_SHARED, runner/area.py). One desk per backend, opened when first
+ * asked for; where there is none (no shared memory on this device, or $MUSACODER_VALUES says "frames") values travel
+ * as bytes in frames.
  *
  * desk_lock: one thread at a time uses the device; whoever does, has a share of it where it has a clock (hold.h). */
 #ifndef MC_EVAL_DESK_H
@@ -38,7 +39,9 @@ void desk_free(struct desk *k, struct device_buf *b); /* a zeroed one is fine */
  * descriptor that the caller hands to the child and closes. */
 int desk_area(struct desk *k, size_t n, struct device_buf *b, int *ret_fd, struct err *e);
 json_t *desk_spec(const struct device_buf *b); /* what runner/area.py wants to know */
-int desk_copy(struct desk *k, struct device_buf *to, const struct device_buf *from, size_t from_at, size_t n, struct err *e); /* waits */
+/* Waits. */
+int desk_copy(struct desk *k, struct device_buf *to, const struct device_buf *from, size_t from_at, size_t n,
+              struct err *e);
 int desk_fetch(struct desk *k, const struct device_buf *from, size_t at, void *to, size_t n, struct err *e);
 
 #endif

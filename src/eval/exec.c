@@ -14,8 +14,8 @@
 static enum call_fault in_frames(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
 {
     const struct ref_draw *d = c->draw;
-    json_t *req = json_pack("{s:s,s:O,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation, "same_memory",
-                            c->same_memory);
+    json_t *req = json_pack("{s:s,s:O,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation,
+                            "same_memory", c->same_memory);
     enum call_fault fault = session_call(j->session, req, d->inputs.bytes, d->inputs.n, ret, e);
 
     json_decref(req);
@@ -35,7 +35,8 @@ static enum call_fault hand_over(struct job *j, const int fds[2], struct err *e)
         return fault;
     if (strcmp(json_str(f.head, "op", ""), "ok")) {
         desk_refuse(j->ref->desk, json_str(f.head, "message", "no reason given"));
-        err_set(e, ERR_ENV, "the candidate's process cannot map shared memory: %.300s", json_str(f.head, "message", ""));
+        err_set(e, ERR_ENV, "the candidate's process cannot map shared memory: %.300s",
+                json_str(f.head, "message", ""));
         fault = CALL_INFRA;
     }
     frame_free(&f);
@@ -102,7 +103,8 @@ static enum call_fault make_room(struct job *j, size_t inputs, size_t outputs, s
     j->desk = k;
     inputs = inputs > r->inputs.size ? inputs : r->inputs.size;
     outputs = outputs > r->outputs.size ? outputs : r->outputs.size;
-    while ((rc = take_memory(k, r, inputs, outputs, fds, e)) < 0 && now_s() < until && !device_lost(k->dev) && !stop_requested())
+    while ((rc = take_memory(k, r, inputs, outputs, fds, e)) < 0 && now_s() < until && !device_lost(k->dev) &&
+           !stop_requested())
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     if (rc < 0)
         return out_of_memory(j, inputs, outputs, e);
@@ -148,7 +150,8 @@ static int look_at_leaf(const json_t *leaf, const char *path, void *ctx, struct 
     (void)path;
     if (!tree_is_tensor(leaf))
         return 0;
-    if (n && device_bytes_differ(&c->j->room.inputs, at, c->d->inputs.mem, c->d->inputs.at + at, n, &differ, &first, e) < 0)
+    if (n && device_bytes_differ(&c->j->room.inputs, at, c->d->inputs.mem, c->d->inputs.at + at, n, &differ, &first,
+                                 e) < 0)
         return -1;
     if (differ)
         json_array_append_new(c->list, json_integer((json_int_t)c->i));
@@ -188,8 +191,8 @@ static enum call_fault in_areas(struct job *j, const struct exec_call *c, struct
         return fault;
     if (lay_out(j, d, e) < 0)
         return CALL_INFRA;
-    req = json_pack("{s:s,s:O,s:b,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation, "same_memory",
-                    c->same_memory, "area", 1);
+    req = json_pack("{s:s,s:O,s:b,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation,
+                    "same_memory", c->same_memory, "area", 1);
     fault = session_call(j->session, req, NULL, 0, ret, e);
     json_decref(req);
     if (fault == CALL_OK && !strcmp(json_str(ret->head, "op", ""), "result") && look(j, d, ret, e) < 0) {

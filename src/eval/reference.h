@@ -1,7 +1,8 @@
 /* reference.h - expected values of a task: made once by the reference side (runner/reference.py), then shared by all
- * candidates. Where judge and children share a device's memory (desk.h) they are master copies there, as many as the desk's
- * budget holds; the others are made again when they are asked for, by the reference's process, which is kept for that. Else
- * they are bytes, in memory and in a content-addressed file under path_cache("reference"), which no candidate can see. */
+ * candidates. Where judge and children share a device's memory (desk.h) they are master copies there, as many as the
+ * desk's budget holds; the others are made again when they are asked for, by the reference's process, which is kept
+ * for that. Else they are bytes, in memory and in a content-addressed file under path_cache("reference"), which no
+ * candidate can see. */
 #ifndef MC_EVAL_REFERENCE_H
 #define MC_EVAL_REFERENCE_H
 
@@ -69,8 +70,8 @@ struct reference_list {
     struct reference *items[REFERENCE_LIST]; /* most recent first */
 };
 
-/* params: "random" (floating parameters re-randomised) or "seed" (as constructed). variant: of the task's sidecar, 0 is the
- * task as written. ERR_INPUT: the task or its sidecar is at fault. */
+/* params: "random" (floating parameters re-randomised) or "seed" (as constructed). variant: of the task's sidecar, 0
+ * is the task as written. ERR_INPUT: the task or its sidecar is at fault. */
 int reference_get(struct eval *ev, struct server *sv, const struct task *t, const struct eval_options *o,
                   const char *params, int variant, struct reference **ret, struct err *e);
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
@@ -78,7 +79,8 @@ int ref_section_parse(const struct frame *f, const json_t *s, struct section *re
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);
 /* The same of a draw whose values lie in mem, 'size' bytes: *ret borrows both. */
 int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, struct ref_draw *ret, struct err *e);
-/* How far output 'tensor' of a draw may be from expected. own: a sidecar's {"abs","rel"} for floating outputs, or NULL. */
+/* How far output 'tensor' of a draw may be from expected. own: a sidecar's {"abs","rel"} for floating outputs, or
+ * NULL. */
 struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own);
 /* The seed that draws are made from: of the user's seed and a secret of this machine (path_cache("judge-secret"), or
  * $MUSACODER_SECRET), so that a program which knows this source cannot draw them itself. Recorded as "inputs_seed". */
@@ -89,8 +91,8 @@ void reference_list_free(struct eval *ev);
  * device has a clock the caller shares it (hold.h). */
 void reference_list_keep(struct eval *ev, int idle);
 
-/* The values of draw d of r are there until reference_let_go, which every hold needs. ERR_ENV: they cannot be made again. The
- * caller has a share of the device, where it has a clock. */
+/* The values of draw d of r are there until reference_let_go, which every hold needs. ERR_ENV: they cannot be made
+ * again. The caller has a share of the device, where it has a clock. */
 int reference_hold(struct reference *r, const struct ref_draw *d, struct err *e);
 void reference_let_go(struct reference *r, const struct ref_draw *d);
 

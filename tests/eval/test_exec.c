@@ -1,6 +1,6 @@
-/* test_exec.c - calls of forward whose values lie in shared device memory, without a GPU: on the host backend and on the cuda
- * backend over the fake driver (tests/device/fake_cuda.c). The candidate's process is a thread of this test: honest, wrong,
- * silent, or hostile. */
+/* test_exec.c - calls of forward whose values lie in shared device memory, without a GPU: on the host backend and on
+ * the cuda backend over the fake driver (tests/device/fake_cuda.c). The candidate's process is a thread of this
+ * test: honest, wrong, silent, or hostile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -166,7 +166,8 @@ static void close_bench(struct bench *b)
     json_decref(b->noise);
 }
 
-/* One call and its comparison: 1 right, 0 wrong. *ret_worst: what is wrong, or NULL; *ret_changed: inputs that changed. */
+/* One call and its comparison: 1 right, 0 wrong. *ret_worst: what is wrong, or NULL; *ret_changed: inputs that
+ * changed. */
 static int call(struct bench *b, json_t **ret_worst, size_t *ret_changed)
 {
     struct exec_call c = {.draw = &b->draw};
