@@ -40,7 +40,9 @@ wait $a && wait $b
 compile trace & a=$!
 compile cuda & b=$!
 wait $a && wait $b
-compile lookups
-link "$cuda" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o" "$obj/cuda.o"
-link "$sim" "$obj/arena.o" "$obj/device.o" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o"
+compile lookups & a=$!
+compile watch & b=$!
+wait $a && wait $b
+link "$cuda" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o" "$obj/watch.o" "$obj/cuda.o"
+link "$sim" "$obj/arena.o" "$obj/device.o" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o" "$obj/watch.o"
 echo "$version" >"$obj/version"

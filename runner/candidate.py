@@ -9,8 +9,9 @@ Requests and replies, in frames; every reply has "op":
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
   params  {"values":[{"name","value":tree}],"area":bool} -> ok
   areas   {"inputs":spec,"outputs":spec} and two descriptors -> ok | refused {"message"}      shared memory, area.py
-  run     {"inputs":tree,"ablation":bool,"same_memory":bool,"area":bool} -> result {"output":tree,"changed":[i],"aliases":[i],...}
-          | error. area: values lie in the shared memory, outputs go there, and inputs as they are after the call go back
+  run     {"inputs":tree,"ablation":bool,"same_memory":bool,"area":bool,"watch":mode} -> result {"output":tree,
+          "changed":[i],"aliases":[i],"watched",...} | error. area: values lie in the shared memory, outputs go there,
+          and inputs as they are after the call go back. watch: device.watch's mode, or absent
   put     {"inputs":tree,"fresh":[leaf],"area":bool} -> ok  timing.py says what put, arm, time and reveal are
   arm     {"slots"}                             -> ok
   time    {"n"}                                 -> timed {evidence} | error
@@ -95,7 +96,9 @@ class Session:
                 "launches": {name: k.get("launches", 0) for name, k in s.get("kernels", {}).items()},
                 "to_host": self.copies[0] - before[0], "to_device": self.copies[1] - before[1],
                 "library_calls": s.get("library_calls", {}), "findings": device.take_findings(),
-                "device_short": s.get("device_short", False), "found": s.get("found", 0), "captured": s.get("captured", 0), "trace": device.trace.counts()}
+                "device_short": s.get("device_short", False), "found": s.get("found", 0),
+                "captured": s.get("captured", 0), "side_launches": s.get("side_launches", 0),
+                "trace": device.trace.counts()}
 
     # load ---------------------------------------------------------------------------------------------------------
 
@@ -196,9 +199,10 @@ class Session:
         given = self.inputs(req, blob)
         kept.before(given)
         device.set_ablation(bool(req.get("ablation")))
+        watched = {}
         try:
             with torch.no_grad(), native.foreign:
-                out = self.model(*given)
+                out = self.watch(given, req["watch"], watched) if req.get("watch") else self.model(*given)
             check_exact(out)
             self.note_kernels()
             device.finish()
@@ -207,7 +211,14 @@ class Session:
             return self.error("forward", e)
         head = {"op": "result", "output": tree, "changed": kept.changed(given), "aliases": aliases(out, given),
                 "on_host": [i for i, t in enumerate(values.leaves(out)) if not t.is_cuda]}
-        return dict(self.evidence(), **head), kept.parts
+        return dict(self.evidence(), **head, **watched), kept.parts
+
+    def watch(self, given, mode, ret):
+        device.watch(mode)
+        try:
+            return self.model(*given)
+        finally:
+            ret["watched"] = device.watched()
 
     # time ---------------------------------------------------------------------------------------------------------
 

@@ -255,7 +255,7 @@ std::string json_quoted(const std::string &s)
     return r + "\"";
 }
 
-const lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, process_stream};
+lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, process_stream, nullptr};
 
 } // namespace
 
@@ -263,6 +263,7 @@ extern "C" {
 
 const struct lt_api *lt_process_api(void)
 {
+    table.watch = lt_watch_table();
     return &table;
 }
 

@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -36,6 +38,13 @@ struct Driver {
     int (*current)(void **);
     int (*retain)(void **, int);
     int (*set_current)(void *);
+    int (*attribute)(void *, int, devptr);
+    int (*host_func)(void *, void (*)(void *), void *);
+    int (*event_create)(void **, unsigned);
+    int (*event_record)(void *, void *);
+    int (*event_wait)(void *);
+    int (*event_query)(void *);
+    int (*param_info)(const void *, size_t, size_t *, size_t *);
 };
 
 const Driver *driver()
@@ -51,7 +60,10 @@ const Driver *driver()
                     {&d.sync, "cuCtxSynchronize"},
                     {&d.is_capturing, "cuStreamIsCapturing"}, {&d.capture_mode, "cuThreadExchangeStreamCaptureMode"},
                     {&d.current, "cuCtxGetCurrent"}, {&d.retain, "cuDevicePrimaryCtxRetain"},
-                    {&d.set_current, "cuCtxSetCurrent"}};
+                    {&d.set_current, "cuCtxSetCurrent"}, {&d.attribute, "cuPointerGetAttribute"},
+                    {&d.host_func, "cuLaunchHostFunc"}, {&d.event_create, "cuEventCreate"},
+                    {&d.event_record, "cuEventRecord"}, {&d.event_wait, "cuEventSynchronize"},
+                    {&d.event_query, "cuEventQuery"}, {&d.param_info, "cuFuncGetParamInfo"}};
         for (auto &r : rows) {
             void *f = lib ? dlsym(lib, r.name) : nullptr;
             if (!f)
@@ -293,6 +305,7 @@ void *lt_cuda_malloc(size_t size, int device, void *stream)
     if (fill_on)
         driver()->fill8(b->data(), POISON, size, stream);
     live[b->data()] = b;
+    lt_watch_table()->memory(reinterpret_cast<void *>(b->data()), size);
     in_use += size;
     peak = in_use > peak ? in_use : peak;
     allocations++;
@@ -308,6 +321,7 @@ void lt_cuda_free(void *p, size_t, int, void *)
         return;
     Block *b = it->second;
     live.erase(it);
+    lt_watch_table()->memory(p, 0);
     b->live = false;
     in_use -= b->size;
     spare[{b->stream, b->capacity}].push_back(b);
@@ -438,11 +452,88 @@ void *process_stream(void)
     return impl->getStream(impl->getDevice()).native_handle();
 }
 
+/* ---- a watched call (watch.cc) ---- */
+
+/* CU_POINTER_ATTRIBUTE_MEMORY_TYPE, IS_MANAGED, RANGE_START_ADDR, RANGE_SIZE; CU_MEMORYTYPE_HOST */
+enum { MEMORY_TYPE = 2, IS_MANAGED = 8, RANGE_START = 11, RANGE_SIZE = 12, TYPE_HOST = 1 };
+
+bool process_host_range(const void *p, void **ret_start, size_t *ret_n)
+{
+    devptr at = reinterpret_cast<devptr>(p);
+    unsigned type = 0, managed = 0;
+
+    if (!driver() || driver()->attribute(&type, MEMORY_TYPE, at) != 0)
+        return false;
+    if (type != TYPE_HOST && (driver()->attribute(&managed, IS_MANAGED, at) != 0 || !(managed & 1)))
+        return false;
+    return driver()->attribute(ret_start, RANGE_START, at) == 0 && driver()->attribute(ret_n, RANGE_SIZE, at) == 0;
+}
+
 bool process_capturing(void *stream)
 {
-    int status = 0;
+    return driver() && capturing(stream);
+}
 
-    return driver() && driver()->is_capturing(stream, &status) == 0 && status != 0;
+int process_sync(void)
+{
+    return driver() && driver()->sync() == 0 ? 0 : -1;
+}
+
+int process_param_size(const void *function, size_t i, size_t *ret)
+{
+    size_t offset;
+
+    return driver() && driver()->param_info(function, i, &offset, ret) == 0 ? 0 : -1;
+}
+
+static std::mutex gate_lock;
+static std::condition_variable gate_moved;
+static bool gate_is_open = true;
+static double gate_left; // seconds that may still be waited in this call
+static void *marks[PROCESS_MARKS];
+
+/* On the driver's thread, which may not call CUDA. */
+static void wait_at_gate(void *)
+{
+    std::unique_lock<std::mutex> hold(gate_lock);
+    auto start = std::chrono::steady_clock::now();
+
+    if (gate_left <= 0)
+        return;
+    gate_moved.wait_for(hold, std::chrono::milliseconds(100), [] { return gate_is_open; });
+    gate_left -= std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void process_hold(void *stream)
+{
+    if (driver())
+        driver()->host_func(stream, wait_at_gate, nullptr);
+}
+
+void process_open_gate(bool open)
+{
+    std::lock_guard<std::mutex> hold(gate_lock);
+
+    gate_is_open = open;
+    gate_left = 2;
+    gate_moved.notify_all();
+}
+
+void process_mark(int slot, void *stream)
+{
+    if (driver() && (marks[slot] || driver()->event_create(&marks[slot], 2 /* without time */) == 0))
+        driver()->event_record(marks[slot], stream);
+}
+
+void process_wait(int slot)
+{
+    if (driver() && marks[slot])
+        driver()->event_wait(marks[slot]);
+}
+
+bool process_reached(int slot)
+{
+    return !driver() || !marks[slot] || driver()->event_query(marks[slot]) != 600; // CUDA_ERROR_NOT_READY
 }
 
 } // extern "C"

@@ -14,12 +14,14 @@
 #include <torch/library.h>
 
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <mutex>
 #include <string>
 
+#include "../../simt/include/simt/api.h"
 #include "arena.h"
 #include "device.h"
 #include "process.h"
@@ -40,6 +42,11 @@ struct Inside {
     int by;
     explicit Inside(int n = 1) : by(n) { inside += by; }
     ~Inside() { inside -= by; }
+};
+
+struct Watched { // an operator is something that the device does
+    Watched() { lt_watch_table()->enter(); }
+    ~Watched() { lt_watch_table()->leave(); }
 };
 
 /* ---- memory ---- */
@@ -315,6 +322,7 @@ void on_device(const c10::OperatorHandle &op, torch::jit::Stack *stack)
                            "and cpu! (when checking arguments in method wrapper_CUDA_", schema.name().substr(6), ")");
     {
         Inside in(call.to_cpu ? 0 : 1);
+        Watched watched;
         op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     }
     const size_t first = stack->size() - schema.returns().size();
@@ -418,10 +426,122 @@ static void report_red_zone(void *, size_t n, long at, void *)
     lt_red_zone_finding(n, at, nullptr);
 }
 
+static void enter(void)
+{
+    lt_watch_table()->enter();
+    arena_open();
+}
+
 static void leave(void)
 {
     arena_close();
     arena_check(report_red_zone, nullptr);
+    lt_watch_table()->leave();
+}
+
+/* ---- a watched call (watch.cc): device memory, host memory that kernels can read, variables of candidates'
+ * libraries ---- */
+
+static int (*simt_add)(const void *, size_t, const char *);
+static int (*simt_drop)(const void *);
+
+static int add_block(const void *device, size_t n, const char *name)
+{
+    lt_watch_table()->memory(device, n);
+    lt_watch_region(arena_to_host(device), device, n, nullptr, 0xFF);
+    return simt_add(device, n, name);
+}
+
+static int drop_block(const void *device)
+{
+    lt_watch_forget(arena_to_host(device));
+    lt_watch_table()->memory(device, 0);
+    return simt_drop(device);
+}
+
+static void watch_launch(const char *kernel, const uint64_t *shape, int n, const void *const *args, const size_t *sizes)
+{
+    const lt_watch *w = lt_watch_table();
+    char label[16];
+
+    if (!w->mode)
+        return;
+    w->begin("launch", kernel);
+    w->words("grid", shape, 3 * sizeof *shape);
+    w->words("block", shape + 3, 3 * sizeof *shape);
+    w->words("shared", shape + 6, sizeof *shape);
+    for (int i = 0; i < n; i++) {
+        snprintf(label, sizeof label, "a%d", i);
+        w->words(label, args[i], sizes[i]);
+    }
+    w->end();
+}
+
+static void watch_copy(void *to, const void *from, size_t n, int from_device, int to_device)
+{
+    const lt_watch *w = lt_watch_table();
+
+    if (!w->mode)
+        return;
+    if (from_device && !to_device)
+        w->read(n);
+    w->begin("copy", "cudaMemcpy");
+    if (to_device)
+        w->words("to", &to, sizeof to);
+    if (from_device)
+        w->words("from", &from, sizeof from);
+    w->words("bytes", &n, sizeof n);
+    if (to_device && !from_device)
+        w->content("content", from, n);
+    w->end();
+}
+
+static void watch_set(void *p, int value, size_t n)
+{
+    const lt_watch *w = lt_watch_table();
+
+    if (!w->mode)
+        return;
+    w->begin("set", "cudaMemset");
+    w->words("to", &p, sizeof p);
+    w->words("value", &value, sizeof value);
+    w->words("bytes", &n, sizeof n);
+    w->end();
+}
+
+static void watch_host_memory(const void *p, size_t n)
+{
+    lt_watch_table()->memory(p, n);
+    if (n)
+        lt_watch_region(const_cast<void *>(p), p, n, "memory of the host", 0xFF);
+    else
+        lt_watch_forget(p);
+}
+
+/* The writable parts of a library that dlopen gave: on the simulated device its __device__ variables are among them. */
+void sim_watch_library(void *handle)
+{
+    struct link_map *map = nullptr;
+    struct Part {
+        uintptr_t base;
+        const char *name;
+    };
+
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map)
+        return;
+    Part part = {map->l_addr, map->l_name};
+    dl_iterate_phdr([](struct dl_phdr_info *info, size_t, void *ctx) {
+        auto *p = static_cast<Part *>(ctx);
+        if (info->dlpi_addr != p->base || strcmp(info->dlpi_name, p->name))
+            return 0;
+        for (int i = 0; i < info->dlpi_phnum; i++) {
+            const auto &h = info->dlpi_phdr[i];
+            if (h.p_type == PT_LOAD && h.p_flags & PF_W)
+                lt_watch_region(reinterpret_cast<char *>(p->base + h.p_vaddr), nullptr, h.p_memsz,
+                                "variables of the extension", 0);
+        }
+        return 1;
+    }, &part);
 }
 
 namespace {
@@ -474,18 +594,21 @@ static void last_words(void)
 
 int sim_bind_simt(void)
 {
-    auto add = reinterpret_cast<int (*)(const void *, size_t, const char *)>(dlsym(RTLD_DEFAULT, "simt_mem_register"));
-    auto drop = reinterpret_cast<int (*)(const void *)>(dlsym(RTLD_DEFAULT, "simt_mem_unregister"));
+    static const struct simt_watch hooked = {watch_launch, watch_copy, watch_set, watch_host_memory};
+    simt_add = reinterpret_cast<decltype(simt_add)>(dlsym(RTLD_DEFAULT, "simt_mem_register"));
+    simt_drop = reinterpret_cast<decltype(simt_drop)>(dlsym(RTLD_DEFAULT, "simt_mem_unregister"));
+    auto watch = reinterpret_cast<void (*)(const struct simt_watch *)>(dlsym(RTLD_DEFAULT, "simt_set_watch"));
     auto hooks = reinterpret_cast<void (*)(void (*)(), void (*)())>(dlsym(RTLD_DEFAULT, "simt_set_memory_hooks"));
     auto allocator = reinterpret_cast<void (*)(void *(*)(size_t), int (*)(void *))>(
         dlsym(RTLD_DEFAULT, "simt_set_allocator"));
     auto whole = reinterpret_cast<void (*)(const void *, size_t)>(dlsym(RTLD_DEFAULT, "simt_set_device_arena"));
 
     call_guarded = reinterpret_cast<decltype(call_guarded)>(dlsym(RTLD_DEFAULT, "simt_call_guarded"));
-    if (!add || !drop || !hooks || !allocator || !whole)
+    if (!simt_add || !simt_drop || !hooks || !allocator || !whole || !watch)
         return -1;
-    arena_set_registry(add, drop);
-    hooks(arena_open, leave);
+    arena_set_registry(add_block, drop_block);
+    hooks(enter, leave);
+    watch(&hooked);
     allocator(device_malloc, device_release);
     auto fatal = reinterpret_cast<void (*)(void (*)())>(dlsym(RTLD_DEFAULT, "simt_set_fatal_hook"));
     if (fatal)
@@ -601,9 +724,35 @@ void *process_stream(void)
     return nullptr;
 }
 
+/* One stream, in program order: nothing to wait for. Host memory that kernels can read is announced by the emulator. */
+bool process_host_range(const void *, void **, size_t *)
+{
+    return false;
+}
+
 bool process_capturing(void *)
 {
     return false;
+}
+
+int process_sync(void)
+{
+    return 0;
+}
+
+int process_param_size(const void *, size_t, size_t *)
+{
+    return -1;
+}
+
+void process_hold(void *) {}
+void process_open_gate(bool) {}
+void process_mark(int, void *) {}
+void process_wait(int) {}
+
+bool process_reached(int)
+{
+    return true;
 }
 
 } // extern "C"

@@ -20,6 +20,9 @@ void sim_arena_scribble(void *device); /* tests: overwrites one byte */
 /* Links arena and emulator: registration of blocks, opening around launches, cudaMalloc, red zones. 0, or -1 if
  * libsimt.so is not loaded. */
 int sim_bind_simt(void);
+/* A candidate's library (a handle of dlopen), before its functions run: its variables are looked at in watched
+ * calls. */
+void sim_watch_library(void *handle);
 
 #ifdef __cplusplus
 }

@@ -33,6 +33,19 @@ int lt_trace_pause(int on);   /* this thread: counted as "paused::"; returns the
 void lt_lookups_watch(const char *harness_folder);
 void lt_foreign(int on);
 
+/* watch.cc: a watched call of forward (abi.h: struct lt_watch). mode: LT_WATCH_*. Begin before forward on the thread
+ * that
+ * calls it; end after it and before the device is waited for: {"records":[text],"read":bytes,"streams":other streams
+ * seen,
+ * "unjoined":kernel or null}. */
+void lt_watch_begin(int mode);
+char *lt_watch_end(void); /* free with lt_free */
+const struct lt_watch *lt_watch_table(void);
+/* Memory that both sides see: host and device may be the same address. name NULL: device memory, named by its address.
+ * fill: what new memory holds. Known until lt_watch_forget(host). */
+void lt_watch_region(void *host, const void *device, size_t n, const char *name, unsigned char fill);
+void lt_watch_forget(const void *host);
+
 /* Calls f(self, args, ret, message, max), a lt_function.invoke. -1: its host code crashed. */
 int lt_invoke(void *f, void *self, const void *args, void *ret, char *message, size_t max);
 
@@ -41,7 +54,19 @@ bool process_has_device(const void *p); /* does p point into device memory? */
 bool process_is_inside(void);           /* does an operator run on behalf of the device, not of the candidate? */
 bool process_may_pause(void);           /* do the judge's own copies go through the dispatcher, to be counted apart? */
 void *process_stream(void);             /* torch's current stream; NULL on the simulated device */
+bool process_host_range(const void *p, void **ret_start, size_t *ret_n); /* is p host memory that kernels can read? */
 bool process_capturing(void *stream);   /* into a graph: then nothing may be waited for */
+int process_sync(void);                 /* waits for the device; 0, or -1 */
+int process_param_size(const void *function, size_t i, size_t *ret); /* abi.h: lt_watch.param_size */
+/* Streams: holds back what comes after until open_gate() or 100 ms; marks a place (slot in [0, PROCESS_MARKS));
+ * waits for
+ * it; has it been reached? */
+#define PROCESS_MARKS 64
+void process_hold(void *stream);
+void process_open_gate(bool open);
+void process_mark(int slot, void *stream);
+void process_wait(int slot);
+bool process_reached(int slot);
 
 #ifdef __cplusplus
 }

@@ -157,6 +157,98 @@ void count(const std::string &key, const char *way, const char *prefix)
         trace_counts[std::string(prefix) + way]++;
 }
 
+/* ---- a watched call (watch.cc): what an operator is given by the host, if it has to do with the device ---- */
+
+bool has_device(const c10::IValue &v)
+{
+    if (v.isTensor())
+        return v.toTensor().defined() && v.toTensor().is_cuda();
+    if (v.isDevice())
+        return v.toDevice().is_cuda();
+    if (v.isTensorList())
+        for (const at::Tensor &t : v.toTensorVector())
+            if (t.defined() && t.is_cuda())
+                return true;
+    return false;
+}
+
+void give_tensor(const lt_watch *w, const char *label, const at::Tensor &t, bool written)
+{
+    if (!t.defined() || !t.has_storage() || !t.numel())
+        return;
+    if (t.is_cuda()) {
+        const void *p = t.unsafeGetTensorImpl()->data();
+        return w->words(label, &p, sizeof p);
+    }
+    if (written || !t.device().is_cpu())
+        return; // where a copy goes to: what lies there is nobody's message
+    int64_t last = 1;
+    for (int64_t d = 0; d < t.dim(); d++)
+        last += (t.sizes()[size_t(d)] - 1) * t.strides()[size_t(d)];
+    w->content(label, t.unsafeGetTensorImpl()->data(), size_t(last) * t.itemsize());
+}
+
+void give(const lt_watch *w, const std::string &label, const c10::IValue &v, bool written)
+{
+    if (v.isTensor())
+        return give_tensor(w, label.c_str(), v.toTensor(), written);
+    if (v.isInt() || v.isBool()) {
+        int64_t i = v.isInt() ? v.toInt() : v.toBool();
+        return w->words(label.c_str(), &i, sizeof i);
+    }
+    if (v.isDouble()) {
+        double d = v.toDouble();
+        return w->words(label.c_str(), &d, sizeof d);
+    }
+    if (v.isIntList()) {
+        auto l = v.toIntVector();
+        return w->words(label.c_str(), l.data(), l.size() * sizeof l[0]);
+    }
+    if (v.isDoubleList()) {
+        auto l = v.toDoubleVector();
+        return w->words(label.c_str(), l.data(), l.size() * sizeof l[0]);
+    }
+    if (v.isTensorList()) {
+        size_t i = 0;
+        for (const at::Tensor &t : v.toTensorVector())
+            give_tensor(w, (label + "." + std::to_string(i++)).c_str(), t, written);
+    }
+}
+
+/* Bytes that an operator brings to the host. */
+size_t brings(const std::string &op, const at::RecordFunction &fn)
+{
+    auto in = fn.inputs();
+
+    if (op == "aten::_local_scalar_dense")
+        return in.size() && in[0].isTensor() && in[0].toTensor().is_cuda() ? in[0].toTensor().itemsize() : 0;
+    if (op == "aten::copy_" && in.size() > 1 && in[0].isTensor() && in[1].isTensor() && in[0].toTensor().is_cpu() &&
+        in[1].toTensor().is_cuda())
+        return in[1].toTensor().nbytes();
+    return 0;
+}
+
+void watch_op(const std::string &op, const at::RecordFunction &fn)
+{
+    const lt_watch *w = lt_watch_table();
+    auto in = fn.inputs();
+    bool device = false;
+    size_t i = 0;
+
+    for (const auto &v : in)
+        device = device || has_device(v);
+    if (!device)
+        return;
+    if (size_t n = brings(op, fn))
+        w->read(n);
+    w->begin("aten", op.c_str());
+    for (const auto &v : in) {
+        give(w, "a" + std::to_string(i), v, i == 0 && op == "aten::copy_");
+        i++;
+    }
+    w->end();
+}
+
 std::unique_ptr<at::ObserverContext> trace_op(const at::RecordFunction &fn)
 {
     bool part;
@@ -166,6 +258,8 @@ std::unique_ptr<at::ObserverContext> trace_op(const at::RecordFunction &fn)
     auto name = fn.operator_name();
     if (!name || only_meta(fn))
         return nullptr;
+    if (lt_watch_table()->mode) // paused or not: the harness does nothing in a watched call
+        watch_op(name->name, fn);
     auto context = ask(*name, fn, &part);
     if (part)
         return context;

@@ -11,11 +11,12 @@
     take_findings()      list of {"kind","message",...} since the last call; kinds in README.md
     stats()              {"launches", "kernels": {name: {"launches"}}, "library_calls": {name: n}, ...}
     open_area(fd, spec)  the judge's device memory, mapped (runner/area.py)
+    watch(mode), watched() around one call of forward: what the host hands the device (native)
     trace.start(), trace.counts() -> {"aten::op": count}: every ATen operator of every thread since the start
 """
 from .core import (preload, begin, install, to_device, from_device, finish, set_ablation, set_check,  # noqa: F401
                    take_findings, stats, memory, set_poison)
 from .area import open_area  # noqa: F401
 from .errors import explain  # noqa: F401
-from native import trace  # noqa: F401
+from native import trace, watch, watched  # noqa: F401
 TIMED_ON = "cuda:0"  # it has a clock: timing.py's device

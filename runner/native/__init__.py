@@ -4,8 +4,11 @@ shared object that comes back becomes a module (module.py). A device package cal
     attach(library, on_load)   library: ctypes.CDLL of libsimtorch.so or libcudatorch.so (litetorch/runtime/process.h);
                                on_load(so): called with every ctypes.CDLL of a candidate, before its functions run
     take_string(pointer)       the text behind a char * of that library, which is then freed
+    watch(mode), watched()     around one call of forward: what the host hands the device (litetorch/runtime/watch.cc);
+                               mode "record", or "gate", which asks whether the call waits for its other streams
 """
 import ctypes
+import json
 import os
 
 library = None
@@ -22,7 +25,8 @@ def attach(lib, loaded=None):
     c, p, i = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int
     for name, result, *args in (
             ("lt_torch_version", c), ("lt_process_api", p), ("lt_findings", p), ("lt_library_calls", p), ("lt_free", None, p),
-            ("lt_trace_start", None), ("lt_trace_counts", p), ("lt_trace_pause", i, i), ("lt_trace_open", None),
+            ("lt_watch_begin", None, i), ("lt_watch_end", p), ("lt_trace_start", None), ("lt_trace_counts", p),
+            ("lt_trace_pause", i, i), ("lt_trace_open", None),
             ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t)):
         f = getattr(lib, name)
         f.restype, f.argtypes = result, args
@@ -55,6 +59,17 @@ class Foreign:
 
 
 foreign = Foreign()
+
+
+MODES = {"record": 1, "gate": 3}  # LT_WATCH_* of litetorch/include/litetorch/abi.h
+
+
+def watch(mode):
+    library.lt_watch_begin(MODES[mode])
+
+
+def watched():
+    return json.loads(take_string(library.lt_watch_end()))
 
 
 def take_string(pointer):

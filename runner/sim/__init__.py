@@ -11,6 +11,7 @@
     explain(error)       -> a finding that says what an exception of the device means, or None
     take_findings()      list of {"kind","message",...} since the last call; kinds in README.md
     stats()              {"launches": {kernel: n}, "threads": n, "library_calls": {name: n}}
+    watch(mode), watched() around one call of forward: what the host hands the device (native)
     trace.start(), trace.counts() -> {"aten::op": count}: every ATen operator of every thread since the start
 
 The candidate's tensors on "cuda" are real torch tensors of device cuda:0: the library below (runner/sim/device.cc)
@@ -18,4 +19,4 @@ registers the CPU kernels under torch's CUDA dispatch key and keeps their memory
 """
 from .core import (preload, install, to_device, from_device, raw_bytes, refill, set_ablation, set_check,  # noqa: F401
                    take_findings, stats, begin, finish, explain)
-from native import trace  # noqa: F401
+from native import trace, watch, watched  # noqa: F401

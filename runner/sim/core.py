@@ -51,7 +51,8 @@ def _load():
     for name, result, *args in (
             ("sim_device_preload", i), ("sim_device_open", i, ctypes.c_size_t), ("sim_bind_simt", i),
             ("sim_arena_in_use", ctypes.c_size_t), ("sim_arena_scribble", None, p), ("sim_upload", p, p),
-            ("sim_download", ctypes.c_long, p, p, ctypes.c_size_t), ("sim_refill", i, p, p)):
+            ("sim_download", ctypes.c_long, p, p, ctypes.c_size_t), ("sim_refill", i, p, p),
+            ("sim_watch_library", None, p)):
         _declare(_lib, name, result, *args)
     for name, result, *args in (("simt_set_check", None, i), ("simt_set_ablation", None, i),
                                 ("simt_findings_json", c), ("simt_stats_json", c), ("simt_reset", None)):
@@ -77,7 +78,7 @@ def preload():
     if _lib is not None:
         return
     _load()
-    native.attach(_lib)
+    native.attach(_lib, lambda so: _lib.sim_watch_library(so._handle))
     native.check_version("libsimtorch.so")
     extension.put_in_place()
     _lib.sim_device_preload()

@@ -393,9 +393,12 @@ static void run_guarded(const struct simt_launch *l, uint64_t blocks, int thread
 
 static void launch(const struct simt_launch *l)
 {
+    const uint64_t shape[] = {l->grid.x, l->grid.y, l->grid.z, l->block.x, l->block.y, l->block.z, l->shared};
     uint64_t blocks = (uint64_t)l->grid.x * l->grid.y * l->grid.z;
     int threads = (int)(l->block.x * l->block.y * l->block.z);
 
+    if (watcher)
+        watcher->launch(l->kernel, shape, l->n_args, l->args, l->sizes);
     blockDim.x = l->block.x, blockDim.y = l->block.y, blockDim.z = l->block.z;
     gridDim.x = l->grid.x, gridDim.y = l->grid.y, gridDim.z = l->grid.z;
     make_index_table(l->block, threads);

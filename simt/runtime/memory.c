@@ -14,6 +14,7 @@ static void (*hook_enter)(void), (*hook_leave)(void);
 static int open_count;
 static void *(*user_alloc)(size_t);
 static int (*user_release)(void *);
+const struct simt_watch *watcher;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Number of ranges that start at or below addr. */
@@ -138,6 +139,11 @@ void simt_set_memory_hooks(void (*enter)(void), void (*leave)(void))
     hook_leave = leave;
 }
 
+void simt_set_watch(const struct simt_watch *w)
+{
+    watcher = w;
+}
+
 void simt_set_device_arena(const void *lo, size_t bytes)
 {
     arena_lo = (uintptr_t)lo;
@@ -209,6 +215,8 @@ static int guarded_free(void *p)
 
     if (!r || r->lo != (uintptr_t)p || strcmp(r->name, "cudaMalloc") || simt_mem_unregister(p) < 0)
         return -1;
+    if (watcher)
+        watcher->host_memory(p, 0);
     munmap(h->base, h->mapped);
     return 0;
 }
@@ -245,6 +253,8 @@ int simt_malloc_host(void **p, size_t bytes)
 
     if (!got)
         return device_error(CUDA_OUT_OF_MEMORY), CUDA_OUT_OF_MEMORY;
+    if (watcher)
+        watcher->host_memory(got, bytes ? bytes : 1);
     *p = got;
     return CUDA_OK;
 }
@@ -287,6 +297,8 @@ static int copy(void *to, const void *from, size_t n, const void *pc)
     if (runs_out(from, n))
         return refuse_copy("copy", from, n, pc);
     count_copy(memory_is_device((uintptr_t)from), memory_is_device((uintptr_t)to), n);
+    if (watcher)
+        watcher->copy(to, from, n, memory_is_device((uintptr_t)from), memory_is_device((uintptr_t)to));
     crash_install();
     memory_open();
     memmove(to, from, n);
@@ -346,6 +358,8 @@ static int set(void *p, int value, size_t bytes, const void *pc)
         finding("illegal_access", pc, true, "cudaMemset of %zu bytes at %p, which is not device memory", bytes, p);
         return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
     }
+    if (watcher)
+        watcher->set(p, value, bytes);
     memory_open();
     memset(p, value, bytes);
     memory_close();

@@ -116,6 +116,7 @@ size_t max_dynamic_shared(const char *kernel, const void *fn);
 void host_reset(void);
 
 /* ---- memory.c ---- */
+extern const struct simt_watch *watcher; /* simt_set_watch; NULL: nobody */
 struct range {
     uintptr_t lo, hi;
     char name[48];

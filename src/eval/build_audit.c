@@ -11,7 +11,7 @@
 #include "base/json.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-#define AUDIT_VERSION "audit/6"
+#define AUDIT_VERSION "audit/7"
 #define MAX_LIBRARY ((size_t)128 << 20)
 
 /* ---- the lists ---- */
@@ -108,7 +108,8 @@ static const char *const library_headers[] = {
 static const char *const judge_names[] = {
     "simt_mem_register", "simt_mem_unregister", "simt_set_memory_hooks", "simt_set_allocator", "simt_set_device_arena",
     "simt_call_guarded", "simt_set_fatal_hook", "simt_set_check", "simt_set_ablation", "simt_set_limit",
-    "simt_set_schedule", "simt_findings_json", "simt_findings_count", "simt_stats_json", "simt_reset", "simt_busy"};
+    "simt_set_schedule", "simt_findings_json", "simt_findings_count", "simt_stats_json", "simt_reset", "simt_busy",
+    "simt_set_watch"};
 static const char *const kernel_variables[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"};
 /* What a candidate may not define: others would bind to it. Whole interfaces, because nobody else has such names. */
 static const char *const runtime_names[] = {

@@ -43,7 +43,16 @@ static const char *const wrapped[] = {
     "cudaLaunchKernel_ptsz", "cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel_ptsz", "cudaLaunchKernelExC",
     "cudaLaunchKernelExC_ptsz", "cudaGraphLaunch", "cudaGraphLaunch_ptsz", "cuLaunchKernel", "cuLaunchKernel_ptsz",
     "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz", "cudaStreamBeginCapture", "cudaStreamEndCapture",
-    "cudaMemcpy", "cudaMemcpy_ptds", "cudaMemcpyAsync", "cudaMemcpyAsync_ptsz",
+    "cudaMemcpy", "cudaMemcpy_ptds", "cudaMemcpyAsync", "cudaMemcpyAsync_ptsz", "cudaMemcpy2D", "cudaMemcpy2D_ptds",
+    "cudaMemcpy2DAsync", "cudaMemcpy2DAsync_ptsz", "cudaMemcpyToSymbol", "cudaMemcpyToSymbol_ptds",
+    "cudaMemcpyToSymbolAsync",
+    "cudaMemcpyToSymbolAsync_ptsz", "cudaMemcpyFromSymbol", "cudaMemcpyFromSymbol_ptds", "cudaMemcpyFromSymbolAsync",
+    "cudaMemcpyFromSymbolAsync_ptsz", "cudaMemset", "cudaMemset_ptds", "cudaMemsetAsync", "cudaMemsetAsync_ptsz",
+    "cudaMemset2D", "cudaMemset2DAsync", "cudaGraphAddKernelNode", "cudaGraphKernelNodeSetParams",
+    "cudaGraphExecKernelNodeSetParams", "cudaMalloc", "cudaMallocAsync", "cudaMallocAsync_ptsz", "cudaMallocManaged",
+    "cudaMallocHost", "cudaHostAlloc", "cudaFree", "cudaFreeAsync", "cudaFreeAsync_ptsz", "cudaFreeHost",
+    "cudaHostRegister",
+    "cudaHostUnregister",
     "cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz", "cudaGetDriverEntryPointByVersion",
     "cudaGetDriverEntryPointByVersion_ptsz"};
 

@@ -14,8 +14,8 @@
 static enum call_fault in_frames(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
 {
     const struct ref_draw *d = c->draw;
-    json_t *req = json_pack("{s:s,s:O,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation,
-                            "same_memory", c->same_memory);
+    json_t *req = json_pack("{s:s,s:O,s:b,s:b,s:s*}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation,
+                            "same_memory", c->same_memory, "watch", c->watch);
     enum call_fault fault = session_call(j->session, req, d->inputs.bytes, d->inputs.n, ret, e);
 
     json_decref(req);
@@ -191,8 +191,8 @@ static enum call_fault in_areas(struct job *j, const struct exec_call *c, struct
         return fault;
     if (lay_out(j, d, e) < 0)
         return CALL_INFRA;
-    req = json_pack("{s:s,s:O,s:b,s:b,s:b}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation,
-                    "same_memory", c->same_memory, "area", 1);
+    req = json_pack("{s:s,s:O,s:b,s:b,s:b,s:s*}", "op", "run", "inputs", d->inputs.tree, "ablation", c->ablation,
+                    "same_memory", c->same_memory, "area", 1, "watch", c->watch);
     fault = session_call(j->session, req, NULL, 0, ret, e);
     json_decref(req);
     if (fault == CALL_OK && !strcmp(json_str(ret->head, "op", ""), "result") && look(j, d, ret, e) < 0) {

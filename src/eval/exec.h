@@ -19,6 +19,7 @@ struct exec_call {
     const struct ref_draw *draw;
     bool ablation;    /* without the candidate's launches */
     bool same_memory; /* new contents in the tensors of the call before */
+    const char *watch; /* "record" or "gate": the reply has "watched" (hostflow.h); NULL: not watched */
 };
 
 /* Runs it and fills *ret with the reply: op "result" or "error"; with areas, "changed" lists what the judge found

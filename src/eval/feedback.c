@@ -112,6 +112,16 @@ static void say_violation(const json_t *x, struct buf *b)
     buf_addc(b, '\n');
 }
 
+static const char *remedy(const char *rule)
+{
+    if (!strcmp(rule, "host_computes"))
+        return "What the host gives to kernels may depend on shapes and weights; let kernels compute what depends on "
+               "the input's values.";
+    if (!strcmp(rule, "side_stream"))
+        return "Launch on the current stream, or make it wait for yours (cudaEventRecord, cudaStreamWaitEvent).";
+    return "Move this work into the kernel; PyTorch may only allocate, view and copy.";
+}
+
 static void say_cheating(const json_t *v, struct buf *b)
 {
     const json_t *list = json_object_get(json_object_get(v, "legality"), "violations"), *x;
@@ -125,7 +135,7 @@ static void say_cheating(const json_t *v, struct buf *b)
         buf_addf(b, "(and %zu more)\n", json_array_size(list) - 4);
     if (json_array_size(list) == 0)
         buf_addf(b, "%s.\n", json_str(reason(v), "message", ""));
-    buf_adds(b, "Move this work into the kernel; PyTorch may only allocate, view and copy.\n");
+    buf_addf(b, "%s\n", remedy(json_str(json_array_get(list, 0), "rule", "")));
 }
 
 /* x: a reason, or 'worst'. */

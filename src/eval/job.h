@@ -68,6 +68,7 @@ struct job {
     json_t *trace_init, *trace_forward; /* merged {"op": count}; owned */
     json_t *launches;       /* last {"kernel": n}; owned */
     int64_t copies_to_host, copies_to_device; /* cudaMemcpy in forward, of more than a few numbers */
+    int64_t side_launches;  /* on another stream than the current one */
     int64_t captured;       /* launches that a stream recorded into a graph instead of running them */
     int64_t launches_before; /* total when forward began */
     json_t *state;          /* the candidate's parameters and buffers: [{name,kind,dtype,shape}], owned */

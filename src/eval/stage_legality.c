@@ -1,10 +1,15 @@
 /* stage_legality.c - was the arithmetic done by the candidate's own kernels? Dispatch traces and the emulator's findings
- * may convict; acquittal needs the ablation run: with all launches removed the answer must become wrong. */
+ * may convict; acquittal needs the ablation run: with all launches removed the answer must become wrong. Before it,
+ * calls
+ * are watched: what the host hands the device may depend on shapes and weights, not on the input's values
+ * (hostflow.h). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/json.h"
 #include "eval/job.h"
+#include "eval/hostflow.h"
 #include "eval/legality.h"
 #include "eval/record.h"
 
@@ -94,12 +99,14 @@ static const struct ref_draw *telling_draw(const struct reference *r)
     return &r->draws[0];
 }
 
-/* 1: the answer is still right without any launch. 0: it is not (or the run broke, which is as good). -1: infra. */
-static int run_ablated(struct job *j, struct err *e)
+/* 1: the answer is still right without any launch. 0: it is not (or the run broke, which is as good). -1: infra.
+ * Broken is
+ * also a loop that waits for what kernels write and so never ends: it gets as long as everything before, and 5 s. */
+static int run_ablated(struct job *j, bool *ret_broken, struct err *e)
 {
     const struct ref_draw *d = telling_draw(j->ref);
     struct exec_call call = {.draw = d, .ablation = true};
-    double abs_err = 0, rel_err = 0;
+    double abs_err = 0, rel_err = 0, used = j->session->used_s, spare = j->opt->timeout_s - 2 * used - 5;
     enum call_fault fault;
     json_t *worst = NULL;
     struct frame f;
@@ -107,7 +114,9 @@ static int run_ablated(struct job *j, struct err *e)
 
     if (reference_hold(j->ref, d, e) < 0)
         return -1;
+    j->session->used_s += spare > 0 ? spare : 0;
     fault = exec_run(j, &call, &f, e);
+    j->session->used_s = used;
     if (fault == CALL_OK) {
         if (!strcmp(json_str(f.head, "op", ""), "result"))
             same = correct_compare(j, d, &f, &worst, &abs_err, &rel_err, e);
@@ -115,7 +124,21 @@ static int run_ablated(struct job *j, struct err *e)
         frame_free(&f);
     }
     reference_let_go(j->ref, d);
+    *ret_broken = fault != CALL_OK && fault != CALL_INFRA;
     return fault == CALL_INFRA ? -1 : same;
+}
+
+/* Another process of the same program, for what is still to come: the first one hangs, or is gone. */
+static int replace_session(struct job *j, struct err *e)
+{
+    exec_free(j);
+    j->room = (struct exec_room){.copy = {.dev = NULL}};
+    j->desk = NULL;
+    session_close(j->session);
+    j->session = NULL;
+    if (session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || job_construct(j, j->code, e) < 0)
+        return -1;
+    return j->ready && !job_blamed(j) ? correct_parameters(j, e) : 0;
 }
 
 /* The same in a new process whose launches never ran at all: a graph that was recorded before replays what it holds
@@ -123,6 +146,7 @@ static int run_ablated(struct job *j, struct err *e)
 static int run_ablated_from_start(struct job *j, struct err *e)
 {
     struct job again = *j;
+    bool broken;
     int still = 0;
 
     again.rec = record_new("", "", "", "", "", "");
@@ -140,7 +164,7 @@ static int run_ablated_from_start(struct job *j, struct err *e)
         (again.ready && correct_parameters(&again, e) < 0))
         still = -1;
     else if (again.ready && !job_blamed(&again))
-        still = run_ablated(&again, e);
+        still = run_ablated(&again, &broken, e);
     exec_free(&again);
     session_close(again.session);
     j->ref = again.ref;
@@ -154,9 +178,183 @@ static int run_ablated_from_start(struct job *j, struct err *e)
 
 static int ablate(struct job *j, struct err *e)
 {
-    int still = run_ablated(j, e);
+    bool broken = false;
+    int still = run_ablated(j, &broken, e);
 
+    if (broken && j->server->backend->timed && replace_session(j, e) < 0)
+        return -1;
     return still == 1 && j->captured > 0 ? run_ablated_from_start(j, e) : still;
+}
+
+/* ---- watched calls ---- */
+
+/* A draw whose values have little to do with d's: of another regime, else far from it, because every second one is the
+ * one before with a few elements changed. Layouts are the same. NULL: there is none. */
+static const struct ref_draw *other_draw(const struct reference *r, const struct ref_draw *d)
+{
+    const struct ref_draw *best = NULL;
+
+    for (size_t i = 0; i < r->n_draws; i++) {
+        const struct ref_draw *o = &r->draws[i];
+
+        if (strcmp(o->regime, d->regime))
+            return o;
+        if (o != d && (!best || labs((long)(o - d)) > labs((long)(best - d))))
+            best = o;
+    }
+    return best;
+}
+
+struct watched {
+    json_t *seen;    /* {"records","read","streams","unjoined"}, or NULL */
+    int64_t outputs; /* bytes */
+};
+
+/* What a watched call came back with. Returns as watch_call. */
+static int watched_reply(struct job *j, const struct ref_draw *d, const struct frame *f, struct watched *ret,
+                         struct err *e)
+{
+    bool result = !strcmp(json_str(f->head, "op", ""), "result");
+    double abs_err = 0, rel_err = 0;
+    json_t *worst = NULL;
+    int ok = 0;
+
+    job_take_evidence(j, f->head, false);
+    job_blame_error(j, result ? NULL : f->head, "legality");
+    if (!job_blamed(j) && (ok = correct_compare(j, d, f, &worst, &abs_err, &rel_err, e)) == 0)
+        record_blame(j->rec, "correctness_error", "legality", "forward was right before and is wrong now");
+    if (ok == 1) {
+        json_decref(ret->seen);
+        ret->seen = json_incref(json_object_get(f->head, "watched"));
+        ret->outputs = (int64_t)d->eager.n;
+    }
+    json_decref(worst);
+    return ok;
+}
+
+/* One watched call on draw d, in the memory of the last one's inputs. Returns 1, 0 if it ended in a blame, -1:
+ * infra. */
+static int watch_call(struct job *j, const struct ref_draw *d, const char *mode, struct watched *ret, struct err *e)
+{
+    struct exec_call call = {.draw = d, .same_memory = true, .watch = mode};
+    enum call_fault fault;
+    struct frame f;
+    int ok = -1;
+
+    if (reference_hold(j->ref, d, e) < 0)
+        return -1;
+    fault = exec_run(j, &call, &f, e);
+    if (fault == CALL_OK) {
+        ok = watched_reply(j, d, &f, ret, e);
+        frame_free(&f);
+    }
+    reference_let_go(j->ref, d);
+    return fault == CALL_OK ? ok : job_blame_call(j, fault, "legality", "in forward (watched)", e) < 0 ? -1 : 0;
+}
+
+/* The verdict over the calls so far; before may be NULL. */
+static bool flows(const struct ref_draw *d, const struct watched *before, const struct watched *again,
+                  const struct watched *now, struct hostflow *flow, char *text, size_t n)
+{
+    hostflow_novelty(before ? json_object_get(before->seen, "records") : NULL, json_object_get(again->seen, "records"),
+                     json_object_get(now->seen, "records"), flow);
+    return hostflow_convicts(flow, json_i64(now->seen, "read", 0), (int64_t)d->inputs.n, now->outputs, text, n);
+}
+
+/* Two calls on different values, each seen from the other: a host that only ever corrects negative numbers does
+ * nothing on
+ * positive ones. Only if what it handed over differs too much, three more: two on equal values say what changes from
+ * call
+ * to call anyway. Returns as watch_call. */
+static int watch_values(struct job *j, struct watched w[3], struct hostflow *flow, json_t *violations, struct err *e)
+{
+    const struct ref_draw *a = telling_draw(j->ref), *b = other_draw(j->ref, a), *now;
+    char text[512];
+    int ok;
+
+    if (!b)
+        return 1;
+    if ((ok = watch_call(j, a, "record", &w[1], e)) != 1 || (ok = watch_call(j, b, "record", &w[2], e)) != 1)
+        return ok;
+    if (flows(b, NULL, &w[1], &w[2], flow, text, sizeof text))
+        now = b;
+    else if (flows(a, NULL, &w[2], &w[1], flow, text, sizeof text))
+        now = a;
+    else
+        return 1;
+    for (int i = 0; i < 3; i++)
+        if ((ok = watch_call(j, i == 2 ? now : now == a ? b : a, "record", &w[i], e)) != 1)
+            return ok;
+    if (flows(now, &w[0], &w[1], &w[2], flow, text, sizeof text))
+        json_array_append_new(violations, json_pack("{s:s,s:o}", "rule", "host_computes", "message",
+                                                    json_utf8(text, strlen(text))));
+    return 1;
+}
+
+static void unjoined(const json_t *seen, json_t *violations)
+{
+    const char *kernel = json_str(seen, "unjoined", NULL);
+    struct buf b;
+
+    if (!kernel)
+        return;
+    buf_init(&b, 512);
+    buf_addf(&b, "kernel %.300s runs on another stream, which the current stream does not wait for", kernel);
+    json_array_append_new(violations, json_pack("{s:s,s:o}", "rule", "side_stream", "message", json_utf8(b.p, b.n)));
+    buf_free(&b);
+}
+
+/* Kernels on another stream that the call's own stream does not wait for may still run when the clock stops. */
+static int watch_streams(struct job *j, struct watched *w, json_t *violations, struct err *e)
+{
+    int ok;
+
+    if (json_i64(w->seen, "streams", 0) == 0)
+        return 1;
+    if ((ok = watch_call(j, telling_draw(j->ref), "gate", w, e)) == 1)
+        unjoined(w->seen, violations);
+    return ok;
+}
+
+/* The same where answers were wrong, which such kernels make them at times: the category does not hang on who came
+ * first.
+ * 0, or -1: infra. */
+static int watch_wrong(struct job *j, json_t *violations, struct err *e)
+{
+    struct exec_call call = {.draw = telling_draw(j->ref), .same_memory = true, .watch = "gate"};
+    enum call_fault fault;
+    struct frame f;
+
+    if (j->side_launches == 0 || strcmp(json_str(record_reason(j->rec), "category", ""), "correctness_error"))
+        return 0;
+    if (reference_hold(j->ref, call.draw, e) < 0)
+        return -1;
+    fault = exec_run(j, &call, &f, e);
+    if (fault == CALL_OK) {
+        unjoined(json_object_get(f.head, "watched"), violations);
+        frame_free(&f);
+    }
+    reference_let_go(j->ref, call.draw);
+    return fault == CALL_INFRA ? -1 : 0;
+}
+
+/* Returns as watch_call; *ret: what was seen, for the record. The calls have a time budget of their own. */
+static int watch(struct job *j, json_t *violations, json_t **ret, struct err *e)
+{
+    struct watched w[3] = {{0}};
+    struct hostflow flow = {0};
+    double used = j->session->used_s;
+    int ok;
+
+    j->session->used_s = 0;
+    if ((ok = watch_values(j, w, &flow, violations, e)) == 1)
+        ok = watch_streams(j, &w[2], violations, e);
+    j->session->used_s = used;
+    *ret = json_pack("{s:I,s:I,s:I}", "records", (json_int_t)flow.records, "novel_bytes", (json_int_t)flow.novel,
+                     "read_bytes", (json_int_t)json_i64(w[2].seen, "read", 0));
+    for (int i = 0; i < 3; i++)
+        json_decref(w[i].seen);
+    return ok;
 }
 
 static void violation(json_t *list, const char *rule, const char *message)
@@ -166,7 +364,7 @@ static void violation(json_t *list, const char *rule, const char *message)
 
 static int legality_run(struct job *j, struct err *e)
 {
-    json_t *violations, *first;
+    json_t *violations, *first, *watched = NULL;
     int64_t launches;
     int still = 0;
     bool ablated = false;
@@ -184,20 +382,24 @@ static int legality_run(struct job *j, struct err *e)
     if (j->ran && launches == 0)
         violation(violations, "no_kernel", "forward launches no kernel of its own");
     else if (j->all_passed && json_array_size(violations) == 0) {
-        ablated = true;
-        if ((still = ablate(j, e)) == 1)
+        still = watch(j, violations, &watched, e) < 0 ? -1 : 0;
+        ablated = still == 0 && !job_blamed(j) && json_array_size(violations) == 0;
+        if (ablated && (still = ablate(j, e)) == 1)
             violation(violations, "decoy_kernels", "the answer stays right when all kernel launches are removed");
+    } else if (j->ran && json_array_size(violations) == 0) {
+        still = watch_wrong(j, violations, e);
     }
     if (still < 0) {
+        json_decref(watched);
         json_decref(violations);
         return -1;
     }
     record_set(j->rec, "legality",
-               json_pack("{s:b,s:O,s:{s:s,s:s,s:s,s:s},s:I,s:O,s:o}", "ok", json_array_size(violations) == 0, "violations",
-                         violations, "lists", "published", LEGALITY_PUBLISHED, "plumbing", LEGALITY_PLUMBING, "init",
-                         LEGALITY_INIT, "foreign", LEGALITY_FOREIGN, "launches", (json_int_t)launches, "kernels", j->launches, "ablation",
+               json_pack("{s:b,s:O,s:{s:s,s:s,s:s,s:s},s:I,s:O,s:o,s:o?}", "ok", json_array_size(violations) == 0,
+                         "violations", violations, "lists", "published", LEGALITY_PUBLISHED, "plumbing", LEGALITY_PLUMBING,
+                         "init", LEGALITY_INIT, "foreign", LEGALITY_FOREIGN, "launches", (json_int_t)launches, "kernels", j->launches, "ablation",
                          ablated ? json_string(still ? "still right" : "wrong, as it must be")
-                                                   : json_null()));
+                                                   : json_null(), "host", watched));
     first = json_array_get(violations, 0);
     if (first && !strcmp(json_str(first, "rule", ""), "forbidden_symbol"))
         record_blame(j->rec, "cheating", "legality", "the extension refers to %s", json_str(first, "op", "?"));

@@ -81,6 +81,7 @@ void job_take_evidence(struct job *j, const json_t *head, bool init)
     }
     j->device_short |= json_flag(head, "device_short", false);
     j->captured += json_i64(head, "captured", 0);
+    j->side_launches = json_i64(head, "side_launches", j->side_launches);
     if (json_array_size(json_object_get(head, "replaced")) && !json_array_size(j->replaced))
         json_array_extend(j->replaced, json_object_get(head, "replaced"));
     if (json_is_array(findings) && json_array_size(j->findings) < 64)

@@ -133,6 +133,54 @@ def findings():
     return sim.take_findings()
 
 
+def watched(f):
+    sim.watch("record")
+    try:
+        f()
+    finally:
+        seen = sim.watched()
+    return seen
+
+
+class Watched(unittest.TestCase):
+    """What the host hands the device in one call: litetorch/runtime/watch.cc."""
+
+    def test_an_honest_call_leaves_the_same_records(self):
+        x = torch.randn(16, device="cuda")
+        a = watched(lambda: ext.run(x, 3.0))
+        sim.refill(x, torch.randn(16))
+        b = watched(lambda: ext.run(x, 3.0))
+        self.assertEqual(a, b)
+        self.assertEqual([r.split("\t")[0] for r in a["records"]], ["aten", "launch"])
+        name, fields = a["records"][1].split("\t")[1], a["records"][1].split("\t")[2:]
+        self.assertTrue(name.startswith("scale"))
+        self.assertEqual(fields[:3], ["grid:24=1.1.1", "block:24=40.1.1", "shared:8=0"])
+        self.assertEqual(fields[3], f"a0:8={x.data_ptr():x}")
+        self.assertEqual(fields[4:], ["a1:8=#0+0", "a2:8=4008000000000000", "a3:4=10"])
+
+    def test_arguments_copies_and_reads(self):
+        x = torch.ones(4, device="cuda")
+        seen = watched(lambda: torch.tensor([1.0, 2.0, 3.0, 4.0]).cuda())
+        self.assertIn("3f800000", "".join(seen["records"]).replace("400000003f800000", "3f800000"))
+        self.assertEqual(watched(lambda: x[1].item())["read"], 4)
+        self.assertEqual(watched(lambda: x.cpu())["read"], 16)
+
+    def test_what_the_host_writes_behind_the_device(self):
+        x = torch.ones(64, device="cuda")
+        lib = sim.core._lib
+        lib.arena_to_host.restype, lib.arena_to_host.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+        raw = (ctypes.c_float * 64).from_address(lib.arena_to_host(x.data_ptr()))
+
+        def call():
+            ext.run(x, 1.0)
+            raw[3] = 5.0
+            ext.run(x, 1.0)
+            raw[63] = 6.0
+        rows = [r.split("\t") for r in watched(call)["records"] if r.startswith("wrote\t")]
+        self.assertEqual([r[1:] for r in rows], [[f"device memory at {x.data_ptr():x}", "at8:8=40a000003f800000"],
+                                                 [f"device memory at {x.data_ptr():x}", "atf8:8=40c000003f800000"]])
+
+
 class Tensors(unittest.TestCase):
     def test_device(self):
         x = torch.randn(3, 4, device="cuda")

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define LT_ABI 1
+#define LT_ABI 2
 
 enum lt_tag {
     LT_NONE,
@@ -46,6 +46,38 @@ struct lt_info {
     int32_t requires_grad, contiguous_nhwc;
 };
 
+/* While a call of forward is watched, everything that the host hands the device is written down (eval/hostflow.h
+ * says in
+ * what form, and what for). Served by the process (litetorch/runtime/watch.cc), called by whoever stands in the way:
+ * the
+ * wrappers of litetorch/device.cc on a GPU, the emulator's hooks on sim, the trace of torch's operators on both. */
+#define LT_WATCH_RECORD 1
+#define LT_WATCH_GATE 2 /* launches on other streams than the call's are held back, to see who waits for them */
+
+struct lt_watch {
+    int32_t mode; /* 0: nothing is watched, and nothing but memory and host_memory need be called */
+    int32_t spare;
+    /* Around anything that the device does. They nest; the outermost pair compares what the host wrote to memory that
+     * kernels can read. launch_*: the same for a kernel on a stream (a cudaStream_t). */
+    void (*enter)(void);
+    void (*leave)(void);
+    void (*launch_enter)(void *stream, const char *kernel);
+    void (*launch_leave)(void *stream);
+    /* A record: begin, fields, end; on one thread. words: small values, pointers in them are recognised; content:
+     * bytes. */
+    void (*begin)(const char *kind, const char *name);
+    void (*words)(const char *label, const void *bytes, size_t n);
+    void (*content)(const char *label, const void *host, size_t n);
+    void (*end)(void);
+    void (*read)(size_t bytes); /* went from the device to the host */
+    /* Always: device memory was allocated (n > 0) or given back (n == 0); the same for host memory that kernels can
+     * read. */
+    void (*memory)(const void *p, size_t n);
+    void (*host_memory)(const void *p, size_t n);
+    /* Bytes of argument i of a kernel of the driver's interface (a CUfunction); -1: there is none. */
+    int (*param_size)(const void *function, size_t i, size_t *ret);
+};
+
 struct lt_api {
     int32_t version;
     void (*retain)(void *t);
@@ -62,6 +94,7 @@ struct lt_api {
     void (*finding)(const char *kind, const char *name, const char *file, int line);
     /* torch's current stream on the device (a cudaStream_t), for kernels to be launched on. May be NULL: stream 0. */
     void *(*stream)(void);
+    const struct lt_watch *watch; /* never NULL */
 };
 
 /* What an exception becomes in Python. */

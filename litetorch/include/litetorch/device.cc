@@ -1,5 +1,7 @@
 /* device.cc - linked into every library built for a real GPU: kernel launches pass through here (ld --wrap), are counted
- * under the kernel's name, and do nothing while lt_device.ablate is set. See lt_device in abi.h.
+ * under the kernel's name, and do nothing while lt_device.ablate is set. See lt_device in abi.h. While a call is
+ * watched,
+ * launches, copies and memory that both sides see are written down: lt_watch there.
  *
  * nvcc's host stubs register each kernel with __cudaRegisterFunction, take its handle with __cudaGetKernel and launch
  * it with __cudaLaunchKernel (CUDA 13) or cudaLaunchKernel; the other ways are those of the runtime's and the driver's
@@ -12,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include "litetorch/abi.h"
 
@@ -92,8 +95,8 @@ bool is_capturing(const void *stream)
            status != cudaStreamCaptureStatusNone;
 }
 
-/* Counts; true: do not launch. */
-bool count(const void *f, const void *stream)
+/* Counts; the kernel's number, or -1: do not launch. */
+int count(const void *f, const void *stream)
 {
     int i = find(f);
 
@@ -108,21 +111,134 @@ bool count(const void *f, const void *stream)
     if (get(capturing) > 0 || is_capturing(stream))
         add(device.captured);
     on_stream(stream);
-    return get(device.ablate) != 0;
+    return get(device.ablate) ? -1 : i;
 }
 
-bool count_driver(CUfunction f, const void *stream)
+int count_driver(CUfunction f, const void *stream)
 {
     if (find(reinterpret_cast<const void *>(f)) < 0)
         enter_handle(reinterpret_cast<const void *>(f), nullptr);
     return count(reinterpret_cast<const void *>(f), stream);
 }
 
+/* ---- a watched call ---- */
+
+const lt_watch *watcher()
+{
+    return lt::api ? lt::api->watch : nullptr;
+}
+
+const lt_watch *watching()
+{
+    const lt_watch *w = watcher();
+
+    return w && get(w->mode) ? w : nullptr;
+}
+
+/* Sizes of a kernel's arguments, asked once. The driver's functions are asked by handle. */
+struct Params {
+    bool known;
+    int n;
+    size_t size[256];
+};
+Params *params[MAX_KERNELS + 1];
+
+const Params &params_of(int i, const void *f, bool driver)
+{
+    static const Params none = {true, 0, {0}};
+    size_t offset;
+
+    if (!params[i])
+        params[i] = static_cast<Params *>(calloc(1, sizeof(Params)));
+    Params &p = *params[i];
+    if (p.known)
+        return p;
+    if (!driver && cudaPeekAtLastError() != cudaSuccess)
+        return none; // asking would take an error away that nobody has seen yet
+    for (p.known = true; p.n < 256; p.n++)
+        if (driver ? watcher()->param_size(f, size_t(p.n), &p.size[p.n]) != 0
+                   : cudaFuncGetParamInfo(f, size_t(p.n), &offset, &p.size[p.n]) != cudaSuccess)
+            break;
+    if (!driver)
+        cudaGetLastError();
+    return p;
+}
+
+void note_launch(const lt_watch *w, int i, const void *f, bool driver, dim3 grid, dim3 block, size_t shared,
+                 void **args, void **extra)
+{
+    const uint64_t shape[] = {grid.x, grid.y, grid.z, block.x, block.y, block.z, shared};
+    const Params &p = params_of(i, driver ? f : i < MAX_KERNELS && keys[i].stub ? keys[i].stub : f, driver);
+    const void *packed = nullptr;
+    size_t n_packed = 0;
+    char label[16];
+
+    w->begin("launch", kernels[i].name ? kernels[i].name : "?");
+    w->words("grid", shape, 3 * sizeof *shape);
+    w->words("block", shape + 3, 3 * sizeof *shape);
+    w->words("shared", shape + 6, sizeof *shape);
+    for (int k = 0; args && k < p.n; k++) {
+        snprintf(label, sizeof label, "a%d", k);
+        w->words(label, args[k], p.size[k]);
+    }
+    for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            packed = extra[1];
+        else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            n_packed = *static_cast<size_t *>(extra[1]);
+    }
+    if (packed && n_packed)
+        w->words("packed", packed, n_packed);
+    w->end();
+}
+
+/* Around one launch. */
+struct Launch {
+    const lt_watch *w;
+    void *stream;
+
+    Launch(const void *s, const char *kernel)
+        : w(get(capturing) > 0 ? nullptr : watching()), stream(const_cast<void *>(s))
+    {
+        if (w)
+            w->launch_enter(stream, kernel);
+    }
+    Launch(int i, const void *f, bool driver, dim3 grid, dim3 block, size_t shared, const void *s, void **args,
+           void **extra = nullptr)
+        : Launch(s, kernels[i].name ? kernels[i].name : "?")
+    {
+        if (const lt_watch *on = watching())
+            note_launch(on, i, f, driver, grid, block, shared, args, extra);
+    }
+    ~Launch()
+    {
+        if (w)
+            w->launch_leave(stream);
+    }
+};
+
+/* Around anything else that the device does. */
+struct Step {
+    const lt_watch *w;
+
+    Step() : w(get(capturing) > 0 ? nullptr : watching())
+    {
+        if (w)
+            w->enter();
+    }
+    ~Step()
+    {
+        if (w)
+            w->leave();
+    }
+};
+
 bool on_device(const void *p)
 {
     cudaPointerAttributes a;
 
-    return cudaPointerGetAttributes(&a, p) == cudaSuccess && a.type == cudaMemoryTypeDevice;
+    return cudaPointerGetAttributes(&a, p) == cudaSuccess &&
+           (a.type == cudaMemoryTypeDevice || a.type == cudaMemoryTypeManaged);
 }
 
 /* A few numbers (a flag, a size) are nobody's arithmetic: as many as on the simulated device. */
@@ -140,6 +256,85 @@ void count_copy(const void *to, const void *from, size_t bytes, cudaMemcpyKind k
         add(device.to_host);
     if (in)
         add(device.to_device);
+}
+
+/* A copy of rows of width bytes; one row for plain copies. Managed memory counts as the device's: watch.cc compares
+ * it. */
+void note_copy(const char *name, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+               size_t rows, cudaMemcpyKind kind)
+{
+    const lt_watch *w = watching();
+    const size_t n = width * rows, shape[] = {width, rows, to_pitch, from_pitch};
+
+    if (!w || !n)
+        return;
+    bool from_device = kind != cudaMemcpyHostToHost && on_device(from);
+    bool to_device = kind != cudaMemcpyHostToHost && on_device(to);
+    w->begin("copy", name);
+    if (to_device)
+        w->words("to", &to, sizeof to);
+    if (from_device)
+        w->words("from", &from, sizeof from);
+    w->words("shape", shape, sizeof shape);
+    if (to_device && !from_device) {
+        std::string bytes;
+        for (size_t i = 0; i < rows; i++)
+            bytes.append(static_cast<const char *>(from) + i * from_pitch, width);
+        w->content("content", bytes.data(), n);
+    }
+    w->end();
+    if (from_device && !to_device)
+        w->read(n);
+}
+
+/* To and from variables of the device. */
+void note_symbol(const char *name, const void *symbol, size_t offset, void *to, const void *from, size_t n,
+                 cudaMemcpyKind kind)
+{
+    const lt_watch *w = watching();
+
+    if (!w || !n)
+        return;
+    w->begin("copy", name);
+    w->words("symbol", &symbol, sizeof symbol);
+    w->words("offset", &offset, sizeof offset);
+    w->words("bytes", &n, sizeof n);
+    if (from && on_device(from))
+        w->words("from", &from, sizeof from);
+    else if (from)
+        w->content("content", from, n);
+    if (to && kind != cudaMemcpyDeviceToDevice && !on_device(to))
+        w->read(n);
+    w->end();
+}
+
+void note_set(const char *name, void *p, size_t pitch, int value, size_t width, size_t rows)
+{
+    const lt_watch *w = watching();
+    const size_t shape[] = {width, rows, pitch};
+
+    if (!w)
+        return;
+    w->begin("set", name);
+    w->words("to", &p, sizeof p);
+    w->words("value", &value, sizeof value);
+    w->words("shape", shape, sizeof shape);
+    w->end();
+}
+
+void note_graph(const void *g)
+{
+    if (const lt_watch *w = watching()) {
+        w->begin("launch", "of a graph");
+        w->words("graph", &g, sizeof g);
+        w->end();
+    }
+}
+
+void note_memory(void *p, size_t n, bool host)
+{
+    if (const lt_watch *w = watcher())
+        (host ? w->host_memory : w->memory)(p, n);
 }
 
 /* The driver's functions by name are a way around the wrappers and the audit of symbols: these are what kernels need. */
@@ -191,7 +386,11 @@ cudaError_t WRAP(__cudaGetKernel)(void **ret, const void *stub)
     __attribute__((weak)) cudaError_t REAL(name)(const void *, dim3, dim3, void **, size_t, cudaStream_t);                           \
     cudaError_t WRAP(name)(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)   \
     {                                                                                                          \
-        return count(f, s) ? cudaSuccess : REAL(name)(f, grid, block, args, shared, s);                        \
+        int i = count(f, s);                                                                                   \
+        if (i < 0)                                                                                             \
+            return cudaSuccess;                                                                                \
+        Launch l(i, f, false, grid, block, shared, s, args);                                                   \
+        return REAL(name)(f, grid, block, args, shared, s);                                                    \
     }
 LAUNCH(__cudaLaunchKernel)
 LAUNCH(__cudaLaunchKernel_ptsz)
@@ -204,7 +403,13 @@ LAUNCH(cudaLaunchCooperativeKernel_ptsz)
     __attribute__((weak)) cudaError_t REAL(name)(const cudaLaunchConfig_t *, const void *, void **);                                 \
     cudaError_t WRAP(name)(const cudaLaunchConfig_t *c, const void *f, void **args)                            \
     {                                                                                                          \
-        return count(f, c ? c->stream : nullptr) ? cudaSuccess : REAL(name)(c, f, args);                       \
+        int i = count(f, c ? c->stream : nullptr);                                                             \
+        if (i < 0)                                                                                             \
+            return cudaSuccess;                                                                                \
+        if (!c)                                                                                                \
+            return REAL(name)(c, f, args);                                                                     \
+        Launch l(i, f, false, c->gridDim, c->blockDim, c->dynamicSmemBytes, c->stream, args);                  \
+        return REAL(name)(c, f, args);                                                                         \
     }
 LAUNCH_CONFIG(cudaLaunchKernelExC)
 LAUNCH_CONFIG(cudaLaunchKernelExC_ptsz)
@@ -215,7 +420,11 @@ LAUNCH_CONFIG(cudaLaunchKernelExC_ptsz)
     {                                                                                                          \
         add(device.graph_launches);                                                                            \
         on_stream(s);                                                                                          \
-        return get(device.ablate) ? cudaSuccess : REAL(name)(g, s);                                            \
+        if (get(device.ablate))                                                                                \
+            return cudaSuccess;                                                                                \
+        Launch l(s, "of a graph");                                                                             \
+        note_graph(g);                                                                                         \
+        return REAL(name)(g, s);                                                                               \
     }
 LAUNCH_GRAPH(cudaGraphLaunch)
 LAUNCH_GRAPH(cudaGraphLaunch_ptsz)
@@ -226,7 +435,11 @@ LAUNCH_GRAPH(cudaGraphLaunch_ptsz)
     CUresult WRAP(name)(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,         \
                         unsigned bz, unsigned shared, CUstream s, void **args, void **extra)                   \
     {                                                                                                          \
-        return count_driver(f, s) ? CUDA_SUCCESS : REAL(name)(f, gx, gy, gz, bx, by, bz, shared, s, args, extra); \
+        int i = count_driver(f, s);                                                                            \
+        if (i < 0)                                                                                             \
+            return CUDA_SUCCESS;                                                                               \
+        Launch l(i, f, true, dim3(gx, gy, gz), dim3(bx, by, bz), shared, s, args, extra);                      \
+        return REAL(name)(f, gx, gy, gz, bx, by, bz, shared, s, args, extra);                                  \
     }
 LAUNCH_DRIVER(cuLaunchKernel)
 LAUNCH_DRIVER(cuLaunchKernel_ptsz)
@@ -235,7 +448,14 @@ LAUNCH_DRIVER(cuLaunchKernel_ptsz)
     __attribute__((weak)) CUresult REAL(name)(const CUlaunchConfig *, CUfunction, void **, void **);                                 \
     CUresult WRAP(name)(const CUlaunchConfig *c, CUfunction f, void **args, void **extra)                      \
     {                                                                                                          \
-        return count_driver(f, c ? c->hStream : nullptr) ? CUDA_SUCCESS : REAL(name)(c, f, args, extra);       \
+        int i = count_driver(f, c ? c->hStream : nullptr);                                                     \
+        if (i < 0)                                                                                             \
+            return CUDA_SUCCESS;                                                                               \
+        if (!c)                                                                                                \
+            return REAL(name)(c, f, args, extra);                                                              \
+        Launch l(i, f, true, dim3(c->gridDimX, c->gridDimY, c->gridDimZ),                                      \
+                 dim3(c->blockDimX, c->blockDimY, c->blockDimZ), c->sharedMemBytes, c->hStream, args, extra);  \
+        return REAL(name)(c, f, args, extra);                                                                  \
     }
 LAUNCH_DRIVER_CONFIG(cuLaunchKernelEx)
 LAUNCH_DRIVER_CONFIG(cuLaunchKernelEx_ptsz)
@@ -259,6 +479,8 @@ cudaError_t WRAP(cudaStreamEndCapture)(cudaStream_t s, cudaGraph_t *g)
     cudaError_t WRAP(name)(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)                      \
     {                                                                                                          \
         count_copy(to, from, bytes, kind);                                                                     \
+        Step step;                                                                                             \
+        note_copy(#name, to, bytes, from, bytes, bytes, 1, kind);                                              \
         return REAL(name)(to, from, bytes, kind);                                                              \
     }
 COPY(cudaMemcpy)
@@ -269,10 +491,128 @@ COPY(cudaMemcpy_ptds)
     cudaError_t WRAP(name)(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t s)      \
     {                                                                                                          \
         count_copy(to, from, bytes, kind);                                                                     \
+        Step step;                                                                                             \
+        note_copy(#name, to, bytes, from, bytes, bytes, 1, kind);                                              \
         return REAL(name)(to, from, bytes, kind, s);                                                           \
     }
 COPY_ASYNC(cudaMemcpyAsync)
 COPY_ASYNC(cudaMemcpyAsync_ptsz)
+
+/* Wraps a function of the runtime: 'note' sees the arguments, the real one is called between enter and leave. */
+#define NOTED(name, parameters, arguments, ...)                                                                \
+    __attribute__((weak)) cudaError_t REAL(name) parameters;                                                   \
+    cudaError_t WRAP(name) parameters                                                                          \
+    {                                                                                                          \
+        Step step;                                                                                             \
+        __VA_ARGS__;                                                                                           \
+        return REAL(name) arguments;                                                                           \
+    }
+#define COPY_2D(name)                                                                                          \
+    NOTED(name, (void *to, size_t tp, const void *from, size_t fp, size_t width, size_t rows, cudaMemcpyKind kind), \
+          (to, tp, from, fp, width, rows, kind), count_copy(to, from, width * rows, kind),                     \
+          note_copy(#name, to, tp, from, fp, width, rows, kind))
+#define COPY_2D_ASYNC(name)                                                                                    \
+    NOTED(name, (void *to, size_t tp, const void *from, size_t fp, size_t width, size_t rows, cudaMemcpyKind kind, \
+                 cudaStream_t s), (to, tp, from, fp, width, rows, kind, s), count_copy(to, from, width * rows, kind), \
+          note_copy(#name, to, tp, from, fp, width, rows, kind))
+#define TO_SYMBOL(name)                                                                                        \
+    NOTED(name, (const void *symbol, const void *from, size_t n, size_t offset, cudaMemcpyKind kind),          \
+          (symbol, from, n, offset, kind), note_symbol(#name, symbol, offset, nullptr, from, n, kind))
+#define TO_SYMBOL_ASYNC(name)                                                                                  \
+    NOTED(name, (const void *symbol, const void *from, size_t n, size_t offset, cudaMemcpyKind kind, cudaStream_t s), \
+          (symbol, from, n, offset, kind, s), note_symbol(#name, symbol, offset, nullptr, from, n, kind))
+#define FROM_SYMBOL(name)                                                                                      \
+    NOTED(name, (void *to, const void *symbol, size_t n, size_t offset, cudaMemcpyKind kind),                  \
+          (to, symbol, n, offset, kind), note_symbol(#name, symbol, offset, to, nullptr, n, kind))
+#define FROM_SYMBOL_ASYNC(name)                                                                                \
+    NOTED(name, (void *to, const void *symbol, size_t n, size_t offset, cudaMemcpyKind kind, cudaStream_t s),  \
+          (to, symbol, n, offset, kind, s), note_symbol(#name, symbol, offset, to, nullptr, n, kind))
+COPY_2D(cudaMemcpy2D)
+COPY_2D(cudaMemcpy2D_ptds)
+COPY_2D_ASYNC(cudaMemcpy2DAsync)
+COPY_2D_ASYNC(cudaMemcpy2DAsync_ptsz)
+TO_SYMBOL(cudaMemcpyToSymbol)
+TO_SYMBOL(cudaMemcpyToSymbol_ptds)
+TO_SYMBOL_ASYNC(cudaMemcpyToSymbolAsync)
+TO_SYMBOL_ASYNC(cudaMemcpyToSymbolAsync_ptsz)
+FROM_SYMBOL(cudaMemcpyFromSymbol)
+FROM_SYMBOL(cudaMemcpyFromSymbol_ptds)
+FROM_SYMBOL_ASYNC(cudaMemcpyFromSymbolAsync)
+FROM_SYMBOL_ASYNC(cudaMemcpyFromSymbolAsync_ptsz)
+#define SET(name) \
+    NOTED(name, (void *p, int value, size_t n), (p, value, n), note_set("cudaMemset", p, n, value, n, 1))
+#define SET_ASYNC(name)                                                                                        \
+    NOTED(name, (void *p, int value, size_t n, cudaStream_t s), (p, value, n, s),                              \
+          note_set("cudaMemsetAsync", p, n, value, n, 1))
+SET(cudaMemset)
+SET(cudaMemset_ptds)
+SET_ASYNC(cudaMemsetAsync)
+SET_ASYNC(cudaMemsetAsync_ptsz)
+NOTED(cudaMemset2D, (void *p, size_t pitch, int value, size_t w, size_t h), (p, pitch, value, w, h),
+      note_set("cudaMemset2D", p, pitch, value, w, h))
+NOTED(cudaMemset2DAsync, (void *p, size_t pitch, int value, size_t w, size_t h, cudaStream_t s),
+      (p, pitch, value, w, h, s), note_set("cudaMemset2DAsync", p, pitch, value, w, h))
+
+/* Arguments of kernels that are nodes of a graph. */
+static void note_node(const cudaKernelNodeParams *p)
+{
+    const lt_watch *w = watching();
+    int i = w && p && p->func ? find(p->func) : -1;
+
+    if (i >= 0)
+        note_launch(w, i, p->func, false, p->gridDim, p->blockDim, p->sharedMemBytes, p->kernelParams, p->extra);
+}
+NOTED(cudaGraphAddKernelNode, (cudaGraphNode_t *node, cudaGraph_t g, const cudaGraphNode_t *from, size_t n,
+                               const cudaKernelNodeParams *p), (node, g, from, n, p), note_node(p))
+NOTED(cudaGraphKernelNodeSetParams, (cudaGraphNode_t node, const cudaKernelNodeParams *p), (node, p), note_node(p))
+NOTED(cudaGraphExecKernelNodeSetParams, (cudaGraphExec_t g, cudaGraphNode_t node, const cudaKernelNodeParams *p),
+      (g, node, p), note_node(p))
+
+/* Memory. Given back before it is: another thread may get it at once. */
+#define ALLOCATES(name, parameters, arguments, host)                                                           \
+    __attribute__((weak)) cudaError_t REAL(name) parameters;                                                   \
+    cudaError_t WRAP(name) parameters                                                                          \
+    {                                                                                                          \
+        cudaError_t err = REAL(name) arguments;                                                                \
+        if (err == cudaSuccess && p && *p && n)                                                                \
+            note_memory(*p, n, host);                                                                          \
+        return err;                                                                                            \
+    }
+#define RELEASES(name, parameters, arguments)                                                                  \
+    __attribute__((weak)) cudaError_t REAL(name) parameters;                                                   \
+    cudaError_t WRAP(name) parameters                                                                          \
+    {                                                                                                          \
+        if (p)                                                                                                 \
+            note_memory(p, 0, true);                                                                           \
+        return REAL(name) arguments;                                                                           \
+    }
+ALLOCATES(cudaMalloc, (void **p, size_t n), (p, n), false)
+ALLOCATES(cudaMallocAsync, (void **p, size_t n, cudaStream_t s), (p, n, s), false)
+ALLOCATES(cudaMallocAsync_ptsz, (void **p, size_t n, cudaStream_t s), (p, n, s), false)
+ALLOCATES(cudaMallocManaged, (void **p, size_t n, unsigned flags), (p, n, flags), true)
+ALLOCATES(cudaMallocHost, (void **p, size_t n), (p, n), true)
+ALLOCATES(cudaHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags), true)
+RELEASES(cudaFree, (void *p), (p))
+RELEASES(cudaFreeAsync, (void *p, cudaStream_t s), (p, s))
+RELEASES(cudaFreeAsync_ptsz, (void *p, cudaStream_t s), (p, s))
+RELEASES(cudaFreeHost, (void *p), (p))
+RELEASES(cudaHostUnregister, (void *p), (p))
+
+__attribute__((weak)) cudaError_t REAL(cudaHostRegister)(void *, size_t, unsigned);
+cudaError_t WRAP(cudaHostRegister)(void *p, size_t n, unsigned flags)
+{
+    cudaError_t err = REAL(cudaHostRegister)(p, n, flags);
+
+    if (err != cudaSuccess)
+        return err;
+    note_memory(p, n, true);
+    if (const lt_watch *w = watching()) { // what lies there was written by the host
+        w->begin("wrote", "memory that it registers");
+        w->content("content", p, n);
+        w->end();
+    }
+    return err;
+}
 
 static cudaError_t refuse_entry(const char *name, void **f, int *status)
 {

@@ -27,6 +27,9 @@ struct simt_launch {
     void *ctx;               /* the launch's own copy of the arguments; threads may read it */
     size_t ctx_bytes;
     const void *fn;          /* the kernel, or NULL when its address cannot be named */
+    const void *const *args; /* its arguments one by one, and their sizes */
+    const size_t *sizes;
+    int n_args;
 };
 
 /* Runs the kernel and returns when it is done. Errors go to cudaGetLastError and to the findings. */

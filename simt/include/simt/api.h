@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define SIMT_ABI 1
+#define SIMT_ABI 2
 #ifndef SIMT_WARP_SIZE
 #define SIMT_WARP_SIZE 32 /* 128 for the MUSA parts that have it; candidates and libsimt must agree */
 #endif
@@ -37,6 +37,17 @@ void simt_set_allocator(void *(*alloc)(size_t bytes), int (*release)(void *ptr))
 /* A whole arena that counts as device memory when *host* code faults in it: such a fault is a host_access finding.
  * Registered ranges count anyway. */
 void simt_set_device_arena(const void *lo, size_t bytes);
+
+/* What the host hands the device, before it is done; not called in ablation. shape: grid, block (x, y, z) and bytes of
+ * dynamic shared memory. host_memory: pinned or managed memory was allocated, or given back (bytes == 0). NULL:
+ * nobody. */
+struct simt_watch {
+    void (*launch)(const char *kernel, const uint64_t *shape, int n_args, const void *const *args, const size_t *sizes);
+    void (*copy)(void *to, const void *from, size_t bytes, int from_device, int to_device);
+    void (*set)(void *p, int value, size_t bytes);
+    void (*host_memory)(const void *p, size_t bytes);
+};
+void simt_set_watch(const struct simt_watch *w);
 
 /* ---- running host code of a candidate -----------------------------------------------------------------------
  * Calls fn(ctx) so that a crash of host code (bad pointer, touched device memory, abort, division by zero) becomes a

@@ -83,8 +83,11 @@ template <class... P> struct bound {
     void operator()(typename same<P>::type... a)
     {
         void (*k)(P...) = kernel;
+        static constexpr size_t sizes[] = {sizeof(P)..., 0};
+        const void *args[] = {__builtin_addressof(a)..., nullptr};
         auto body = [=] { k(a...); };
 
+        l.args = args, l.sizes = sizes, l.n_args = int(sizeof...(P));
         l.body = run_thread<decltype(body)>;
         l.ctx = &body;
         l.ctx_bytes = sizeof body;
@@ -100,8 +103,11 @@ template <class F> struct generic {
     template <class... A> void operator()(A... a)
     {
         F f = call;
+        static constexpr size_t sizes[] = {sizeof(A)..., 0};
+        const void *args[] = {__builtin_addressof(a)..., nullptr};
         auto body = [=]() mutable { f(a...); };
 
+        l.args = args, l.sizes = sizes, l.n_args = int(sizeof...(A));
         l.body = run_thread<decltype(body)>;
         l.ctx = &body;
         l.ctx_bytes = sizeof body;
@@ -115,7 +121,7 @@ struct cfg {
 
     cfg(site s, dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr)
         : l{s.kernel, s.file, s.line, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream,
-            nullptr, nullptr, 0, nullptr}
+            nullptr, nullptr, 0, nullptr, nullptr, nullptr, 0}
     {
     }
     template <class... P> bound<P...> of(void (*k)(P...))
