@@ -200,8 +200,8 @@ static int64_t price_field(struct pricing *p, uint64_t head, const struct field 
                            const struct field *older)
 {
     int64_t k = count_words(now), each = k ? (now->bytes + k - 1) / k : 0, cost = 0;
-    const char *at[3] = {now->words, base->words, older->words}, *w, *a, *o;
-    size_t nw, na, no;
+    const char *at[3] = {now->words, base->words, older->words}, *w = "", *a = "", *o = "";
+    size_t nw = 0, na = 0, no = 0;
 
     for (int64_t i = 0; next_word(&at[0], now->end, &w, &nw); i++) {
         bool has = next_word(&at[1], base->end, &a, &na), has_older = next_word(&at[2], older->end, &o, &no);
