@@ -134,6 +134,7 @@ def findings():
 
 
 def watched(f):
+    sim.trace.start()  # torch's operators are seen by the trace
     sim.watch("record")
     try:
         f()
@@ -163,7 +164,6 @@ class Watched(unittest.TestCase):
         seen = watched(lambda: torch.tensor([1.0, 2.0, 3.0, 4.0]).cuda())
         self.assertIn("3f800000", "".join(seen["records"]).replace("400000003f800000", "3f800000"))
         self.assertEqual(watched(lambda: x[1].item())["read"], 4)
-        self.assertEqual(watched(lambda: x.cpu())["read"], 16)
 
     def test_what_the_host_writes_behind_the_device(self):
         x = torch.ones(64, device="cuda")
