@@ -255,7 +255,7 @@ std::string json_quoted(const std::string &s)
     return r + "\"";
 }
 
-lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, process_stream, nullptr};
+lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, process_stream, nullptr, process_take};
 
 } // namespace
 

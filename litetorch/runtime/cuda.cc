@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -443,6 +444,39 @@ bool process_is_inside(void)
 bool process_may_pause(void)
 {
     return true;
+}
+
+/* Counts with torch's pool: 'held' is what this process has of the device, however it came by it. */
+int process_take(const void *p, size_t n, const char *call)
+{
+    static std::unordered_map<const void *, size_t> taken; // under lock
+    std::unique_lock<std::mutex> hold(lock);
+
+    if (!call && n == 0) {
+        auto it = taken.find(p);
+        if (it != taken.end()) {
+            held -= it->second;
+            taken.erase(it);
+        }
+        return 0;
+    }
+    if (!call) {
+        if (p)
+            taken[p] = n;
+        else
+            held -= n;
+        return 0;
+    }
+    if (!limit || (n <= limit && held <= limit - n)) {
+        held += n;
+        return 0;
+    }
+    char text[256];
+    snprintf(text, sizeof text, "out of device memory: %s of %.1f MiB was refused; the process holds %.1f MiB of the "
+             "%.1f MiB that a candidate may hold", call, double(n) / (1 << 20), double(held) / (1 << 20), double(limit) / (1 << 20));
+    hold.unlock();
+    lt_add_finding("memory_limit", call, text);
+    return -1;
 }
 
 void *process_stream(void)

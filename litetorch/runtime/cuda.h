@@ -19,7 +19,7 @@ void *lt_cuda_malloc(size_t size, int device, void *stream);
 void lt_cuda_free(void *p, size_t size, int device, void *stream);
 void lt_cuda_record_stream(void *p, void *stream);
 
-void lt_cuda_limit(size_t bytes);  /* device memory that the pool may hold; 0: no limit */
+void lt_cuda_limit(size_t bytes);  /* device memory that the pool and the candidate's libraries may hold; 0: no limit */
 void lt_cuda_poison(int fill, int zones); /* both are on at first; zones cost two small fills per block */
 /* Looks at the red zones of all blocks that live or were given back since the last call, waits for the device. Adds
  * findings (process.h). Returns how many it looked at, or -1 if the device does not answer (a fault is pending). */

@@ -53,6 +53,7 @@ int lt_invoke(void *f, void *self, const void *args, void *ret, char *message, s
 bool process_has_device(const void *p); /* does p point into device memory? */
 bool process_is_inside(void);           /* does an operator run on behalf of the device, not of the candidate? */
 bool process_may_pause(void);           /* do the judge's own copies go through the dispatcher, to be counted apart? */
+int process_take(const void *p, size_t n, const char *call); /* lt_api.take */
 void *process_stream(void);             /* torch's current stream; NULL on the simulated device */
 bool process_host_range(const void *p, void **ret_start, size_t *ret_n); /* is p host memory that kernels can read? */
 bool process_capturing(void *stream);   /* into a graph: then nothing may be waited for */

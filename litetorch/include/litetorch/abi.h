@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define LT_ABI 2
+#define LT_ABI 3
 
 enum lt_tag {
     LT_NONE,
@@ -95,6 +95,10 @@ struct lt_api {
     /* torch's current stream on the device (a cudaStream_t), for kernels to be launched on. May be NULL: stream 0. */
     void *(*stream)(void);
     const struct lt_watch *watch; /* never NULL */
+    /* Memory that a library takes by itself, on the device or pinned: the process says how much is enough. call: may n
+     * bytes be taken by this call? 0: yes, and they count. call NULL: p is what came of it (NULL: nothing did, n bytes
+     * count no more); n 0: p goes back. May be NULL: no limit. */
+    int (*take)(const void *p, size_t n, const char *call);
 };
 
 /* What an exception becomes in Python. */

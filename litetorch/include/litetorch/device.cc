@@ -568,12 +568,26 @@ NOTED(cudaGraphKernelNodeSetParams, (cudaGraphNode_t node, const cudaKernelNodeP
 NOTED(cudaGraphExecKernelNodeSetParams, (cudaGraphExec_t g, cudaGraphNode_t node, const cudaKernelNodeParams *p),
       (g, node, p), note_node(p))
 
-/* Memory. Given back before it is: another thread may get it at once. */
+/* Memory, and how much of it a candidate may have. Given back before it is: another thread may get it at once. */
+static bool may_take(size_t n, const char *call)
+{
+    return !lt::api || !lt::api->take || lt::api->take(nullptr, n, call) == 0;
+}
+
+static void taken(const void *p, size_t n) // p NULL: the device did not give what was claimed; n 0: it goes back
+{
+    if (lt::api && lt::api->take)
+        lt::api->take(p, n, nullptr);
+}
+
 #define ALLOCATES(name, parameters, arguments, host)                                                           \
     __attribute__((weak)) cudaError_t REAL(name) parameters;                                                   \
     cudaError_t WRAP(name) parameters                                                                          \
     {                                                                                                          \
+        if (!may_take(n, #name))                                                                               \
+            return cudaErrorMemoryAllocation;                                                                  \
         cudaError_t err = REAL(name) arguments;                                                                \
+        taken(err == cudaSuccess && p ? *p : nullptr, n);                                                      \
         if (err == cudaSuccess && p && *p && n)                                                                \
             note_memory(*p, n, host);                                                                          \
         return err;                                                                                            \
@@ -582,8 +596,10 @@ NOTED(cudaGraphExecKernelNodeSetParams, (cudaGraphExec_t g, cudaGraphNode_t node
     __attribute__((weak)) cudaError_t REAL(name) parameters;                                                   \
     cudaError_t WRAP(name) parameters                                                                          \
     {                                                                                                          \
-        if (p)                                                                                                 \
+        if (p) {                                                                                               \
             note_memory(p, 0, true);                                                                           \
+            taken(p, 0);                                                                                       \
+        }                                                                                                      \
         return REAL(name) arguments;                                                                           \
     }
 ALLOCATES(cudaMalloc, (void **p, size_t n), (p, n), false)
@@ -592,11 +608,56 @@ ALLOCATES(cudaMallocAsync_ptsz, (void **p, size_t n, cudaStream_t s), (p, n, s),
 ALLOCATES(cudaMallocManaged, (void **p, size_t n, unsigned flags), (p, n, flags), true)
 ALLOCATES(cudaMallocHost, (void **p, size_t n), (p, n), true)
 ALLOCATES(cudaHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags), true)
+ALLOCATES(cudaMallocFromPoolAsync, (void **p, size_t n, cudaMemPool_t pool, cudaStream_t s), (p, n, pool, s), false)
+ALLOCATES(cudaMallocFromPoolAsync_ptsz, (void **p, size_t n, cudaMemPool_t pool, cudaStream_t s), (p, n, pool, s),
+          false)
 RELEASES(cudaFree, (void *p), (p))
 RELEASES(cudaFreeAsync, (void *p, cudaStream_t s), (p, s))
 RELEASES(cudaFreeAsync_ptsz, (void *p, cudaStream_t s), (p, s))
 RELEASES(cudaFreeHost, (void *p), (p))
 RELEASES(cudaHostUnregister, (void *p), (p))
+
+__attribute__((weak)) cudaError_t REAL(cudaMallocPitch)(void **, size_t *, size_t, size_t);
+cudaError_t WRAP(cudaMallocPitch)(void **p, size_t *pitch, size_t width, size_t height)
+{
+    const size_t n = height && width > SIZE_MAX / height ? SIZE_MAX : width * height;
+
+    if (!may_take(n, "cudaMallocPitch"))
+        return cudaErrorMemoryAllocation;
+    cudaError_t err = REAL(cudaMallocPitch)(p, pitch, width, height);
+    taken(err == cudaSuccess && p ? *p : nullptr, n);
+    if (err == cudaSuccess && p && *p && n)
+        note_memory(*p, *pitch * height, false);
+    return err;
+}
+
+/* The driver's spellings of the same. */
+#define TAKES(name, parameters, arguments)                                                                     \
+    __attribute__((weak)) CUresult REAL(name) parameters;                                                      \
+    CUresult WRAP(name) parameters                                                                             \
+    {                                                                                                          \
+        if (!may_take(n, #name))                                                                               \
+            return CUDA_ERROR_OUT_OF_MEMORY;                                                                   \
+        CUresult err = REAL(name) arguments;                                                                   \
+        taken(err == CUDA_SUCCESS && p ? reinterpret_cast<const void *>(*p) : nullptr, n);                     \
+        if (err == CUDA_SUCCESS && p && *p && n)                                                               \
+            note_memory(reinterpret_cast<void *>(*p), n, false);                                               \
+        return err;                                                                                            \
+    }
+#define GIVES(name, parameters, arguments)                                                                     \
+    __attribute__((weak)) CUresult REAL(name) parameters;                                                      \
+    CUresult WRAP(name) parameters                                                                             \
+    {                                                                                                          \
+        note_memory(reinterpret_cast<void *>(p), 0, true);                                                     \
+        taken(reinterpret_cast<const void *>(p), 0);                                                           \
+        return REAL(name) arguments;                                                                           \
+    }
+TAKES(cuMemAlloc_v2, (CUdeviceptr *p, size_t n), (p, n))
+TAKES(cuMemAllocAsync, (CUdeviceptr *p, size_t n, CUstream s), (p, n, s))
+TAKES(cuMemAllocAsync_ptsz, (CUdeviceptr *p, size_t n, CUstream s), (p, n, s))
+GIVES(cuMemFree_v2, (CUdeviceptr p), (p))
+GIVES(cuMemFreeAsync, (CUdeviceptr p, CUstream s), (p, s))
+GIVES(cuMemFreeAsync_ptsz, (CUdeviceptr p, CUstream s), (p, s))
 
 __attribute__((weak)) cudaError_t REAL(cudaHostRegister)(void *, size_t, unsigned);
 cudaError_t WRAP(cudaHostRegister)(void *p, size_t n, unsigned flags)
