@@ -388,6 +388,28 @@ def oracle_of(model, inputs, seed):
     return oracle, moved
 
 
+class Usage:
+    """Most bytes of device memory that torch had: "eager" in forward, with parameters and inputs, "peak" in all."""
+
+    def __init__(self):
+        self.peak = self.eager = 0
+
+    @contextlib.contextmanager
+    def forward(self):
+        if PLACE.type != "cuda":
+            yield
+            return
+        self.peak = max(self.peak, torch.cuda.max_memory_reserved())
+        torch.cuda.reset_peak_memory_stats()
+        yield
+        self.eager = max(self.eager, torch.cuda.max_memory_allocated())
+
+    def facts(self):
+        if PLACE.type != "cuda":
+            return None
+        return {"peak": max(self.peak, torch.cuda.max_memory_reserved()), "eager": self.eager}
+
+
 def one_line(e):
     return f"{type(e).__name__}: {str(e).splitlines()[0][:160] if str(e) else ''}"
 
@@ -412,6 +434,7 @@ class Task:
         self.parts, self.size, self.defects = [], 0, None
         self.everything = True  # kernelbench: all tensors are cast, see cast
         self.items, self.room = [], 0  # with areas: [(at, Collector)] of the last draw, and its bytes
+        self.usage = Usage()
 
     def check_size(self, what, tensors):
         n = max([t.numel() for t in tensors] + [0])
@@ -462,7 +485,8 @@ class Task:
                 raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
 
     def expected(self, regime, inputs, seed):
-        eager, given = run(self.model, inputs)
+        with self.usage.forward():
+            eager, given = run(self.model, inputs)
         self.check_size("an output", values.leaves(eager))
         if regime in REGIMES and not finite(eager):
             raise Skip("the reference is not finite at its own precision")
@@ -550,7 +574,8 @@ class Task:
         self.check_size("an input", values.leaves(raw))
         inputs = self.cast(raw, self.everything)
         try:
-            eager, given = run(self.model, inputs, s)
+            with self.usage.forward():
+                eager, given = run(self.model, inputs, s)
         except Exception:
             if not self.everything:
                 raise
@@ -595,7 +620,8 @@ class Task:
         kinds, state = self.state_section()
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
                 "init_seed": self.init_seed, "state": kinds, "state_values": state, "torch": torch.__version__,
-                "defects": self.defects, "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}
+                "defects": self.defects, "memory": self.usage.facts(),
+                "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}
 
 
 def shapes_agree(a, b):
@@ -635,13 +661,21 @@ class Server:
         self.draws = t.kernelbench_draws({}) if req["protocol"] == "kernelbench" else t.strict_draws(self.skipped)
         return {"ok": True}, []
 
+    def let_go(self):
+        """One draw at a time: what the last one left is gone before the next is made."""
+        self.task.items = []
+        if PLACE.type == "cuda" and torch.cuda.memory_reserved() > KEPT_BYTES:
+            torch.cuda.empty_cache()
+
     def op_next(self, req, fds):
+        self.let_go()
         draw = next(self.draws, None)
         if draw is None:
             return dict(self.task.rest([], self.skipped), end=True, **policy()), self.task.parts
         return {"ok": True, "draw": draw, "size": self.task.room}, []
 
     def op_again(self, req, fds):
+        self.let_go()
         draw = self.task.again(req["regime"], req["trial"])
         return {"ok": True, "draw": draw, "size": self.task.room}, []
 
@@ -651,8 +685,7 @@ class Server:
                 self.area.close()
             self.area = area.open_area(fds[0], req["area"], self.device)
         self.task.fill(self.area)
-        if PLACE.type == "cuda" and torch.cuda.memory_reserved() > KEPT_BYTES:
-            torch.cuda.empty_cache()
+        self.let_go()
         return {"ok": True}, []
 
     def answer(self, req, fds):

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -22,10 +23,12 @@
 #include "eval/job.h"
 #include "eval/pipeline.h"
 #include "eval/record.h"
+#include "eval/room.h"
 #include "eval/server.h"
 #include "store/limit.h"
 
 #define INFRA_TRIES 3
+#define IDLE_LOOKS_S 2 /* more than a worker waits for its next job (worker.c) */
 
 /* ---- options ---- */
 
@@ -390,26 +393,161 @@ static void cache_tend(struct eval *ev)
 
 /* ---- one ---- */
 
-/* Judges, again after a fault of ours. */
+/* ---- room on a GPU (room.h) ---- */
+
+struct entry { /* of one try of one candidate */
+    struct eval *ev;
+    struct server *sv;
+};
+
+static const char *device_name(const struct server *sv)
+{
+    return sv->uuid ? sv->uuid : "";
+}
+
+/* What nobody uses gives its memory back. */
+static void give_way(struct eval *ev, struct server *sv)
+{
+    struct hold share = {0};
+
+    if (hold_take(device_name(sv), false, &share, NULL) < 0)
+        return;
+    reference_list_keep(ev, 0);
+    baseline_list_stop(ev);
+    hold_drop(&share);
+}
+
+/* Four fifths of the device's memory: judges' own contexts, what timing keeps, and fragments have the rest. */
+static uint64_t room_budget(const struct server *sv)
+{
+    return (uint64_t)sv->device_memory * (uint64_t)(sv->backend->slots ? sv->backend->slots : 1) / 7 * 8;
+}
+
+static void give_way_if_wanted(void *ctx)
+{
+    struct entry *n = ctx;
+
+    if (room_wanted(device_name(n->sv), room_budget(n->sv)))
+        give_way(n->ev, n->sv);
+}
+
+void eval_idle(struct eval *ev)
+{
+    for (int i = 0; i < BACKENDS; i++)
+        if (ev->servers[i].started && ev->servers[i].backend->timed)
+            give_way_if_wanted(&(struct entry){ev, &ev->servers[i]});
+}
+
+/* whole: nobody else may have room. Without a ledger there is no waiting. Returns -1 only for Ctrl-C. */
+static int room_enter(struct entry *n, const struct task *t, const struct eval_options *o, bool whole, struct room *r,
+                      struct err *e)
+{
+    uint64_t budget = room_budget(n->sv), group = hash64(t->sha256, strlen(t->sha256), 2);
+    struct room_need need = {budget / 16, budget / 8}; /* of a task that nobody has seen */
+    struct err why = ERR_INIT;
+
+    if (!n->sv->backend->timed)
+        return 0;
+    room_recall(t->sha256, o->protocol, &need);
+    if (whole)
+        need.own = budget;
+    if (room_take(device_name(n->sv), budget, &need, group, give_way_if_wanted, n, r, &why) < 0) {
+        if (why.kind == ERR_STOP)
+            return err_set(e, ERR_STOP, "interrupted");
+        log_debug("room on the device: %s", why.msg);
+    } else if (whole) {
+        give_way(n->ev, n->sv);
+        nanosleep(&(struct timespec){.tv_sec = IDLE_LOOKS_S}, NULL); /* the others: eval_idle */
+    }
+    return 0;
+}
+
+static void room_leave(struct entry *n, struct room *r)
+{
+    if (!r->fd)
+        return;
+    room_drop(r);
+    give_way_if_wanted(n);
+}
+
+/* Did memory run out on the judge's side, though not for lack of it when nobody else is there? */
+static bool memory_ran_out(const json_t *rec, const struct err *why)
+{
+    if (rec)
+        return !strcmp(json_str(rec, "status", ""), "infra") && room_short(json_str(record_reason(rec), "message", ""));
+    return why->kind == ERR_INPUT && strstr(why->msg, "the reference's process died");
+}
+
+/* One try. Waiting for room is nobody's run time. */
+static int judge_in_room(struct entry *n, const struct task *task, const struct eval_candidate *c,
+                         const struct eval_options *o, bool whole, bool alone, json_t **ret, struct err *e)
+{
+    struct room room = {0};
+    double t0 = now_s(), waited;
+    int rc;
+
+    if (room_enter(n, task, o, whole, &room, e) < 0)
+        return -1;
+    waited = now_s() - t0;
+    rc = pipeline_run(n->ev, n->sv, task, c, o, whole || alone, ret, e);
+    room_leave(n, &room);
+    if (rc == 0 && waited > 1e-3)
+        record_stage_ms(*ret, "waiting", waited * 1e3);
+    return rc;
+}
+
+/* Memory did not suffice with nobody else in the room: that is how it is. */
+static void say_it_is_final(json_t *rec)
+{
+    const char *also = " (with no other job on the device: make the task smaller with 'musacoder shrink')";
+    json_t *r = (json_t *)record_reason(rec);
+    char *text = xasprintf("%s%s", json_str(r, "message", ""), also);
+
+    json_object_set_new(r, "message", json_utf8(text, strlen(text)));
+    free(text);
+    record_set(rec, "feedback", json_utf8(json_str(r, "message", ""), strlen(json_str(r, "message", ""))));
+}
+
+/* Judges, again after a fault of ours; where memory ran out, with the device to itself. */
 static int judge(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
                  const struct eval_options *o, json_t **ret, struct err *e)
 {
+    struct entry n = {ev, sv};
+    struct err why = ERR_INIT;
     json_t *rec = NULL;
+    bool whole = false, ran_out = false;
 
     for (int i = 0; i < INFRA_TRIES; i++) {
+        bool last = i + 1 == INFRA_TRIES;
+        int rc;
+
         json_decref(rec);
         rec = NULL;
-        if (pipeline_run(ev, sv, task, c, o, i + 1 == INFRA_TRIES, &rec, e) < 0)
+        why = (struct err)ERR_INIT;
+        rc = judge_in_room(&n, task, c, o, whole, last, &rec, &why);
+        ran_out = sv->backend->timed && memory_ran_out(rec, &why);
+        if (rc < 0 && (!ran_out || whole)) {
+            if (e)
+                *e = why;
             return -1;
-        if (strcmp(json_str(rec, "status", ""), "infra"))
+        }
+        if (rec && strcmp(json_str(rec, "status", ""), "infra"))
             break;
         if (stop_requested()) {
             json_decref(rec);
             return err_set(e, ERR_STOP, "interrupted");
         }
-        if (i + 1 < INFRA_TRIES)
+        whole = whole || ran_out || i + 2 == INFRA_TRIES;
+        if (!last)
             server_revive(ev, sv, NULL);
     }
+    if (!rec) {
+        if (e)
+            *e = why;
+        return -1;
+    }
+    if (ran_out)
+        say_it_is_final(rec);
     *ret = rec;
     return 0;
 }

@@ -76,6 +76,9 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
 int eval_many(struct eval *ev, const struct task *task, const struct eval_candidate *cs, int n, const struct eval_options *o,
               int (*each)(int i, const json_t *verdict, void *ctx, struct err *e), void *ctx, struct err *e);
 
+/* For who has nothing to judge now: what is kept for later leaves a device's memory to a job that needs all of it. */
+void eval_idle(struct eval *ev);
+
 /* Serves a verdict queue (queue/verdict.h) until the process is stopped or its parent goes away. */
 int eval_worker(struct eval *ev, const char *queue_path, const char *name, struct err *e);
 

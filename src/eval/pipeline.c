@@ -78,8 +78,8 @@ static int look_for_others(struct job *j, struct err *e)
 
     if (!j->server->backend->usable || !r)
         return 0;
-    if (runtime && j->device_short && !j->alone)
-        return err_set(e, ERR_ENV, "the device's memory was used up, though this candidate held less than its share");
+    if (runtime && !j->alone && (j->device_short || strstr(json_str(r, "message", ""), "CUDA error: out of memory")))
+        return err_set(e, ERR_ENV, "the device's memory was used up while others had part of it");
     if (strcmp(category, "timeout") &&
         !(runtime && !strcmp(json_str(json_object_get(r, "finding"), "kind", ""), "device_lost")))
         return 0;

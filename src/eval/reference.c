@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "eval/hold.h"
 #include "eval/job.h"
+#include "eval/room.h"
 #include "store/limit.h"
 
 #define MAGIC "MCREF1\n"
@@ -542,6 +543,31 @@ void reference_let_go(struct reference *r, const struct ref_draw *given)
     pthread_mutex_unlock(&r->lock);
 }
 
+#define CONTEXT_BYTES ((size_t)600 << 20) /* of a process on the device, with its libraries */
+
+/* What this task was seen to need on the device, for room.h: runner/reference.py measured what torch held there. */
+static void note_need(const struct reference *r, const struct want *w)
+{
+    const json_t *memory = json_object_get(r->f.head, "memory");
+    size_t peak = (size_t)json_i64(memory, "peak", 0), eager = (size_t)json_i64(memory, "eager", 0);
+    size_t all = 0, in = 0, out = 0, room = 0;
+    struct room_need need;
+
+    if (!json_is_object(memory))
+        return;
+    for (size_t i = 0; i < r->n_draws; i++) {
+        const struct ref_draw *d = &r->draws[i];
+
+        all += d->size;
+        in = d->inputs.n > in ? d->inputs.n : in;
+        out = d->eager.n > out ? d->eager.n : out;
+        room = d->size > room ? d->size : room;
+    }
+    need.shared = CONTEXT_BYTES + peak + room + (all < r->desk->budget ? all : r->desk->budget);
+    need.own = CONTEXT_BYTES + in + 2 * out + eager / 4 * 5; /* areas, the snapshot; a workspace as eager's and more */
+    room_note(w->t->sha256, w->o->protocol, &need);
+}
+
 /* Under r->lock: makes it, unless somebody has, or has failed to. */
 static int make_once(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
 {
@@ -550,6 +576,7 @@ static int make_once(struct eval *ev, struct reference *r, const struct want *w,
     if (!r->made && !r->failed) {
         if (start_child(w, &r->child, &why) == 0 && make_draws(ev, r, w, &why) == 0) {
             r->made = true;
+            note_need(r, w);
         } else {
             r->why = why;
             r->failed = true;

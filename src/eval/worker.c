@@ -131,6 +131,8 @@ static void *worker_thread(void *arg)
     }
     while (got >= 0 && !stop_requested() && getppid() == w->parent) {
         got = queue_claim(q, w->name, VERDICT_LEASE_S, 1.0, &job, &e);
+        if (got == 0)
+            eval_idle(w->ev);
         if (got != 1)
             continue;
         if (serve_job(w, q, &job, &e) < 0)
