@@ -10,7 +10,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
-BUILD = os.environ.get("MUSACODER_BUILD_DIR", os.path.join(ROOT, "build"))
+BUILD = os.path.join(ROOT, os.environ.get("B", "build"))
 sys.path.insert(0, os.path.join(ROOT, "runner"))
 
 import native  # noqa: E402
