@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "json.h"
 #include "process.h"
 
 namespace {
@@ -237,22 +238,6 @@ void add(const Finding &f)
 void finding(const char *kind, const char *name, const char *file, int line)
 {
     add({kind, std::string(name) + " was called", name, file ? file : "", line, 1});
-}
-
-std::string json_quoted(const std::string &s)
-{
-    std::string r = "\"";
-    char hex[8];
-
-    for (unsigned char c : s) {
-        if (c == '"' || c == '\\')
-            r += '\\', r += char(c);
-        else if (c < 0x20 || c >= 0x7f)
-            snprintf(hex, sizeof hex, "\\u%04x", c), r += hex;
-        else
-            r += char(c);
-    }
-    return r + "\"";
 }
 
 lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, process_stream, nullptr, process_take};

@@ -34,10 +34,8 @@ void lt_lookups_watch(const char *harness_folder);
 void lt_foreign(int on);
 
 /* watch.cc: a watched call of forward (abi.h: struct lt_watch). mode: LT_WATCH_*. Begin before forward on the thread
- * that
- * calls it; end after it and before the device is waited for: {"records":[text],"read":bytes,"streams":other streams
- * seen,
- * "unjoined":kernel or null}. */
+ * that calls it; end after it and before the device is waited for: {"records":[text],"read":bytes,"streams":other
+ * streams seen, "unjoined":kernel or null}. */
 void lt_watch_begin(int mode);
 char *lt_watch_end(void); /* free with lt_free */
 const struct lt_watch *lt_watch_table(void);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "json.h"
 #include "process.h"
 
 namespace {
@@ -140,22 +141,6 @@ void keep(std::string &text)
         records.push_back(std::move(text));
     }
     text.clear();
-}
-
-std::string quoted(const std::string &s)
-{
-    std::string r = "\"";
-    char hex[8];
-
-    for (unsigned char c : s) {
-        if (c == '"' || c == '\\')
-            r += '\\', r += char(c);
-        else if (c < 0x20 || c >= 0x7f)
-            snprintf(hex, sizeof hex, "\\u%04x", c), r += hex;
-        else
-            r += char(c);
-    }
-    return r + "\"";
 }
 
 /* ---- memory that both sides see ---- */
@@ -470,9 +455,9 @@ char *lt_watch_end(void)
         records.push_back(text);
     }
     for (auto &r : records)
-        out += (&r == &records[0] ? "" : ",") + quoted(r);
+        out += (&r == &records[0] ? "" : ",") + json_quoted(r);
     out += "],\"read\":" + std::to_string(read_bytes) + ",\"streams\":" + std::to_string(sides.size()) +
-           ",\"unjoined\":" + (who.empty() ? "null" : quoted(who)) + "}";
+           ",\"unjoined\":" + (who.empty() ? "null" : json_quoted(who)) + "}";
     table.mode = 0;
     for (auto &x : regions) {
         x.second.seen = {};

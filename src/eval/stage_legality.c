@@ -262,10 +262,8 @@ static bool flows(const struct ref_draw *d, const struct watched *before, const 
 }
 
 /* Two calls on different values, each seen from the other: a host that only ever corrects negative numbers does
- * nothing on
- * positive ones. Only if what it handed over differs too much, three more: two on equal values say what changes from
- * call
- * to call anyway. Returns as watch_call. */
+ * nothing on positive ones. Only if what it handed over differs too much, three more: two on equal values say what
+ * changes from call to call anyway. Returns as watch_call. */
 static int watch_values(struct job *j, struct watched w[3], struct hostflow *flow, json_t *violations, struct err *e)
 {
     const struct ref_draw *a = telling_draw(j->ref), *b = other_draw(j->ref, a), *now;
