@@ -2,22 +2,40 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "store/store.h"
 
 #define BUSY_MS 20000
+#define RETRY_NS 5000000L
 
 static int fail(const char *path, sqlite3 *db, struct err *e)
 {
     int code = sqlite3_errcode(db);
 
+    if (stop_requested())
+        return err_set(e, ERR_STOP, "interrupted");
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
         return err_set(e, ERR_ENV, "'%s' is damaged or not a database of ours; move it away and run again", path);
     if (code == SQLITE_FULL)
         return err_set(e, ERR_ENV, "cannot write '%s': the disk is full; free some space and run again", path);
     return err_set(e, ERR_ENV, "cannot use '%s': %s", path, sqlite3_errmsg(db));
+}
+
+/* Makes a file a WAL one, which reads it and then takes it alone. Of two processes that do so to a new file at once, one
+ * would have to go back: SQLite tells it 'busy' at once and does not wait as elsewhere. So we do. */
+static int use_wal(sqlite3 *db)
+{
+    double until = now_s() + BUSY_MS / 1e3;
+    int rc;
+
+    while ((rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL)) == SQLITE_BUSY && now_s() < until &&
+           !stop_requested())
+        nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
+    return rc;
 }
 
 static int user_version(sqlite3 *db, int *ret)
@@ -67,8 +85,8 @@ int store_db_open(const char *path, const char *schema, int version, struct sqli
         return rc;
     }
     sqlite3_busy_timeout(db, BUSY_MS);
-    if (sqlite3_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", NULL, NULL,
-                     NULL) != SQLITE_OK ||
+    if (use_wal(db) != SQLITE_OK ||
+        sqlite3_exec(db, "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", NULL, NULL, NULL) != SQLITE_OK ||
         user_version(db, &have) < 0)
         rc = fail(path, db, e);
     else if (have == 0)

@@ -142,6 +142,68 @@ static void many_processes_lose_and_double_nothing(void **state)
     queue_close(q);
 }
 
+#define CROWD 10
+#define EACH 15
+
+/* Makes the file with the others, puts jobs of its own and does whoever's it gets, with heartbeats and a look at all. */
+static int one_of_a_crowd(const char *path, int go, int me)
+{
+    struct queue_stats st;
+    struct queue_job j;
+    struct err e = ERR_INIT;
+    struct queue *q;
+    char name[16], key[32], byte;
+    int bad = read(go, &byte, 1), got = 0; /* 0 when the gate opens */
+    int64_t id;
+
+    snprintf(name, sizeof name, "w%d", me);
+    if (bad || queue_open(path, &q, &e) < 0)
+        bad = 1;
+    for (int i = 0; i < EACH && !bad; i++) {
+        snprintf(key, sizeof key, "%d-%d", me, i);
+        bad = queue_put(q, key, key, &id, &e) < 0 || (got = queue_claim(q, name, 30, 0, &j, &e)) < 0 ||
+              queue_stats(q, &st, &e) < 0;
+        if (bad || got == 0)
+            continue;
+        bad = queue_heartbeat(q, &j, 30, &e) != 1 || queue_finish(q, j.id, j.payload, &e) < 0;
+        queue_job_free(&j);
+    }
+    if (bad)
+        fprintf(stderr, "process %d: %s\n", me, e.msg);
+    return bad;
+}
+
+static void a_crowd_is_never_locked_out(void **state)
+{
+    for (int round = 0; round < 25; round++) {
+        char *path = xasprintf("%s/crowd%d.db", dir, round);
+        struct queue_stats st;
+        struct err e = ERR_INIT;
+        struct queue *q;
+        int gate[2], bad = 0;
+
+        assert_int_equal(pipe(gate), 0);
+        for (int i = 0; i < CROWD; i++)
+            if (fork() == 0) {
+                close(gate[1]);
+                _exit(one_of_a_crowd(path, gate[0], i));
+            }
+        close(gate[1]);
+        close(gate[0]);
+        for (int i = 0, status; i < CROWD; i++) {
+            wait(&status);
+            bad += status != 0;
+        }
+        assert_int_equal(bad, 0);
+        assert_int_equal(queue_open(path, &q, &e), 0);
+        assert_int_equal(queue_stats(q, &st, &e), 0);
+        assert_int_equal(st.waiting + st.done, CROWD * EACH);
+        assert_int_equal(st.leased + st.failed, 0);
+        queue_close(q);
+        free(path);
+    }
+}
+
 /* ---- the service ---- */
 
 static void fake_worker(const char *path, const char *name)
@@ -222,6 +284,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_job_is_leased_and_finished_once),
         cmocka_unit_test(an_expired_lease_goes_to_another),
         cmocka_unit_test(many_processes_lose_and_double_nothing),
+        cmocka_unit_test(a_crowd_is_never_locked_out),
         cmocka_unit_test(verdicts_come_in_order_and_survive_dying_workers),
         cmocka_unit_test(a_worker_that_cannot_start_is_an_error),
     };

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -106,12 +107,66 @@ static void one_makes_while_others_wait(void **state)
     free(made), free(log);
 }
 
+#define CROWD 12
+#define ROUNDS 40
+
+/* One of a crowd: opens, writes, reads and closes again and again, so that some are the first and some the last to have
+ * the file open. 0, or what went wrong on stderr. */
+static int one_of_a_crowd(const char *path, int go, int me)
+{
+    json_t *record = json_pack("{s:s,s:n,s:i}", "status", "passed", "category", "reward", me), *got = NULL;
+    struct err e = ERR_INIT;
+    struct store *s;
+    char key[65], byte;
+    int bad = read(go, &byte, 1); /* 0 when the gate opens */
+
+    for (int i = 0; i < 5 && !bad; i++) {
+        snprintf(key, sizeof key, "%d-%d", me, i);
+        if (store_open(path, &s, &e) < 0)
+            bad = 1;
+        else {
+            bad = store_put(s, key, record, &e) != 1 || store_get(s, key, &got, &e) != 1 || !json_equal(got, record);
+            store_close(s);
+        }
+    }
+    if (bad)
+        fprintf(stderr, "process %d: %s\n", me, e.msg);
+    return bad;
+}
+
+/* A new file each round: making it, and leaving its first journal for another, happen while others are at it. */
+static void a_crowd_is_never_locked_out(void **state)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        char name[32];
+        int gate[2], bad = 0;
+
+        snprintf(name, sizeof name, "crowd%d.db", round);
+        char *path = path_join(dir, name);
+        assert_int_equal(pipe(gate), 0);
+        for (int i = 0; i < CROWD; i++)
+            if (fork() == 0) {
+                close(gate[1]);
+                _exit(one_of_a_crowd(path, gate[0], i));
+            }
+        close(gate[1]);
+        close(gate[0]);
+        for (int i = 0, st; i < CROWD; i++) {
+            wait(&st);
+            bad += st != 0;
+        }
+        assert_int_equal(bad, 0);
+        free(path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_verdicts_but_never_timeouts_or_infra),
         cmocka_unit_test(damage_is_one_clear_error),
         cmocka_unit_test(one_makes_while_others_wait),
+        cmocka_unit_test(a_crowd_is_never_locked_out),
     };
 
     return cmocka_run_group_tests(tests, make_dir, drop_dir);
