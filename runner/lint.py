@@ -134,10 +134,10 @@ def parameter_effects(t):
     rows = []
     floats = [(n, p) for n, p in t.model.named_parameters() if p.is_floating_point() and p.numel()]
     for name, p in floats[:MAX_STATE]:
-        gen = torch.Generator().manual_seed(reference.derive(t.seed, "lint", name))
+        gen = torch.Generator(p.device).manual_seed(reference.derive(t.seed, "lint", name))
         old, worst = p.detach().clone(), None
         with torch.no_grad():
-            p.copy_(reference.new_values(p, name, gen))
+            reference.renew(p, name, gen)
         try:
             for _, inputs, eager in t.kept:
                 worst = max(worst or 0.0, effect(eager, reference.run(t.model, inputs)[0]))

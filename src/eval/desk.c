@@ -9,7 +9,6 @@
 #include "eval/backend.h"
 
 #define AREA_UNIT ((size_t)2 << 20) /* granularity of shared device memory */
-#define SHARE 6 /* of the device's memory: master copies take at most one part in so many */
 
 void desk_init(struct desk *k)
 {
@@ -50,7 +49,7 @@ bool desk_open(struct desk *k, const struct backend *b)
             device_close(k->dev);
             k->dev = NULL;
         } else {
-            k->budget = device_info(k->dev)->memory / SHARE;
+            k->budget = device_info(k->dev)->memory / DESK_SHARE;
             k->budget = budget < k->budget ? budget : k->budget;
         }
         k->off = !k->dev;

@@ -14,6 +14,8 @@
 
 #include "device/device.h"
 
+#define DESK_SHARE 6 /* master copies take at most one part in so many of the device's memory */
+
 struct backend;
 
 struct desk {

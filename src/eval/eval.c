@@ -417,10 +417,13 @@ static void give_way(struct eval *ev, struct server *sv)
     hold_drop(&share);
 }
 
-/* Four fifths of the device's memory: judges' own contexts, what timing keeps, and fragments have the rest. */
+/* Four fifths of the device's memory, less what master copies may take: judges' own contexts, what timing keeps, and
+ * fragments have the rest. */
 static uint64_t room_budget(const struct server *sv)
 {
-    return (uint64_t)sv->device_memory * (uint64_t)(sv->backend->slots ? sv->backend->slots : 1) / 7 * 8;
+    uint64_t memory = (uint64_t)sv->device_memory * DEVICE_PARTS / 7 * 10;
+
+    return memory / 5 * 4 - memory / DESK_SHARE;
 }
 
 static void give_way_if_wanted(void *ctx)
@@ -593,7 +596,7 @@ static int task_enter(struct eval *ev, const struct server *sv, const char *sha2
     g->tasks[at].n++;
     pthread_mutex_unlock(&ev->lock);
     if (fresh && hold_take(sv->uuid ? sv->uuid : "", false, &share, NULL) == 0) {
-        reference_list_keep(ev, TASKS_AT_ONCE);
+        reference_list_keep(ev, TASKS_KEPT);
         hold_drop(&share);
     }
     return at;

@@ -68,6 +68,18 @@ int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
     return rc;
 }
 
+bool hold_wanted(const char *device)
+{
+    char *folder = path_cache("device");
+    int gate = open_file(folder, device, "gate", NULL);
+    bool wanted = gate >= 0 && flock(gate, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+
+    if (gate >= 0)
+        close(gate);
+    free(folder);
+    return wanted;
+}
+
 void hold_drop(struct hold *h)
 {
     if (h->fd > 0)

@@ -14,6 +14,9 @@ struct hold { /* zeroed: holds nothing */
 /* Waits. A share taken by a thread that has one already is that share (two could wait for each other, with somebody who
  * wants to be alone in between); to be alone a thread must hold nothing. device: its uuid, or any name. ERR_STOP on Ctrl-C. *h must hold nothing. */
 int hold_take(const char *device, bool alone, struct hold *h, struct err *e);
+/* Does somebody wait for the device (or pass the gate just now)? Who shares it and is between two things may then drop its
+ * share and take another one. */
+bool hold_wanted(const char *device);
 void hold_drop(struct hold *h); /* holding nothing is fine */
 
 #endif

@@ -15,7 +15,8 @@
 #include "proc/forkserver.h"
 #include "store/store.h"
 
-#define TASKS_AT_ONCE 2
+#define TASKS_AT_ONCE 6
+#define TASKS_KEPT 2 /* of those that nobody is at, so many may keep their reference */
 struct task_gate { /* tasks whose candidates are being judged on one device (eval.c); n 0: free */
     struct {
         char sha256[65];
@@ -63,7 +64,7 @@ struct job {
     bool device_short;      /* device memory ran out although the candidate was within its own limit */
     bool ready;             /* the candidate was constructed */
     bool ran;               /* forward returned at least once */
-    bool all_passed;
+    bool all_passed;        /* all draws that were run */
     bool ablated;           /* launches are taken away from the start: its process judges nothing else */
     json_t *trace_init, *trace_forward; /* merged {"op": count}; owned */
     json_t *launches;       /* last {"kernel": n}; owned */
@@ -99,6 +100,8 @@ void job_take_evidence(struct job *j, const json_t *head, bool init);
 void job_blame_error(struct job *j, const json_t *head, const char *stage);
 bool job_forbidden(const json_t *finding); /* legality's matter, no fault of the program: a library's call, a symbol */
 void compile_judge(struct job *j);
+/* Does the evidence so far make the program a cheat, whatever comes? Runs nothing. */
+bool legality_convicts(const struct job *j);
 /* The judge's parameter values into the candidate, as far as they can be matched; sets params. -1 only for infra. */
 int correct_parameters(struct job *j, struct err *e);
 /* Compares one reply with one draw. Fills the record's worst on the first failure. 1 = passed, 0 = failed. */

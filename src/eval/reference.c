@@ -17,6 +17,7 @@
 
 #define MAGIC "MCREF1\n"
 #define REFERENCE_TIMEOUT_S 120.0
+#define REGIMES 5 /* at most, of a draw: runner/reference.py */
 #define REFERENCE_MAX_FILE ((size_t)2 << 30)
 
 /* ---- a frame becomes a reference ---- */
@@ -103,14 +104,11 @@ static int parse_rest(struct reference *r, struct err *e)
     const json_t *h = r->f.head;
 
     r->state = json_object_get(h, "state");
-    r->skipped = json_object_get(h, "skipped");
     r->defects = json_object_get(h, "defects");
     r->dtype = json_string_value(json_object_get(h, "dtype"));
     r->tf32 = json_object_get(h, "tf32");
     r->mode = json_str(h, "mode", "train");
     r->init_seed = json_i64(h, "init_seed", 0);
-    if (r->n_draws == 0)
-        return err_set(e, ERR_BUG, "the reference side sent no draws");
     if (ref_section_parse(&r->f, json_object_get(h, "init"), &r->init, e) < 0)
         return -1;
     return ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e);
@@ -121,10 +119,13 @@ static int reference_parse(struct reference *r, struct err *e)
     const json_t *draws = json_object_get(r->f.head, "draws");
 
     r->n_draws = json_array_size(draws);
-    r->draws = xcalloc(r->n_draws + 1, sizeof *r->draws);
+    if (r->n_draws == 0)
+        return err_set(e, ERR_BUG, "the reference side sent no draws");
+    r->draws = xcalloc(r->n_draws, sizeof *r->draws);
     for (size_t i = 0; i < r->n_draws; i++)
         if (ref_draw_parse(&r->f, json_array_get(draws, i), &r->draws[i], e) < 0)
             return -1;
+    r->skipped = json_object_get(r->f.head, "skipped");
     return parse_rest(r, e);
 }
 
@@ -155,6 +156,7 @@ static void reference_free(struct reference *r)
         json_decref(r->draws[i].head);
     }
     frame_free(&r->f);
+    frame_free(&r->end);
     free(r->draws);
     pthread_mutex_destroy(&r->lock);
     free(r);
@@ -452,45 +454,106 @@ static int fill(struct reference *r, const struct want *w, struct device_buf *to
 
 static int add_draw(struct eval *ev, struct reference *r, const struct want *w, struct frame *f, double deadline, struct err *e)
 {
-    struct ref_draw *d;
+    size_t n = r->n_draws;
+    struct ref_draw *d = &r->draws[n];
 
-    r->draws = xrealloc(r->draws, (r->n_draws + 1) * sizeof *r->draws);
-    d = &r->draws[r->n_draws++];
+    if (n == r->n_most)
+        return err_set(e, ERR_BUG, "the reference side sent more than %zu draws", n);
     if (desk_draw(f->head, d, e) < 0)
         return -1;
     d->kept = room_for(ev, r->desk, d->size, d->mem);
-    return d->kept ? fill(r, w, d->mem, d->size, deadline, e) : 0;
+    if (d->kept && fill(r, w, d->mem, d->size, deadline, e) < 0)
+        return -1;
+    r->n_draws = n + 1;
+    return 0;
 }
 
-static int make_draws(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+static bool all_kept(const struct reference *r)
 {
-    double deadline = now_s() + REFERENCE_TIMEOUT_S;
+    for (size_t i = 0; i < r->n_draws; i++)
+        if (!r->draws[i].kept)
+            return false;
+    return true;
+}
+
+/* One more draw, or the end. */
+static int next_draw(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+{
+    double t0 = now_s(), deadline = t0 + REFERENCE_TIMEOUT_S - r->spent_s;
+    struct frame f;
+    int rc = 0;
+
+    if (!r->child)
+        return err_set(e, ERR_ENV, "the reference's process is gone");
+    if (ask(r->child, w, json_pack("{s:s}", "op", "next"), NULL, deadline, &f, e) < 0)
+        return -1;
+    if (json_flag(f.head, "end", false)) {
+        r->end = f;
+        r->skipped = json_object_get(f.head, "skipped");
+        r->ended = true;
+        if (all_kept(r)) /* nothing will have to be made again */
+            end_child(r);
+    } else {
+        rc = add_draw(ev, r, w, &f, deadline, e);
+        frame_free(&f);
+    }
+    r->spent_s += now_s() - t0;
+    return rc;
+}
+
+/* The first draw, and everything else there is to know. */
+static int make_first(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+{
+    double t0 = now_s();
     json_t *req = reference_request(w);
     struct frame f;
-    bool all = true, end = false;
-    int rc;
 
     if (req)
         json_object_set_new(req, "area", json_true());
-    if (ask(r->child, w, req, NULL, deadline, &f, e) < 0)
+    r->n_most = (size_t)w->o->trials * REGIMES;
+    r->draws = xcalloc(r->n_most, sizeof *r->draws);
+    if (ask(r->child, w, req, NULL, t0 + REFERENCE_TIMEOUT_S, &f, e) < 0)
         return -1;
     frame_free(&f);
-    while (!end) {
-        if (ask(r->child, w, json_pack("{s:s}", "op", "next"), NULL, deadline, &f, e) < 0)
-            return -1;
-        if ((end = json_flag(f.head, "end", false))) {
-            r->f = f;
-        } else {
-            rc = add_draw(ev, r, w, &f, deadline, e);
-            frame_free(&f);
-            if (rc < 0)
-                return -1;
-            all = all && r->draws[r->n_draws - 1].kept;
-        }
-    }
-    if (all) /* nothing will have to be made again */
-        end_child(r);
+    r->spent_s = now_s() - t0;
+    if (next_draw(ev, r, w, e) < 0)
+        return -1;
+    if (r->n_draws == 0)
+        return err_set(e, ERR_BUG, "the reference side sent no draws");
+    if (ask(r->child, w, json_pack("{s:s}", "op", "facts"), NULL, now_s() + REFERENCE_TIMEOUT_S, &r->f, e) < 0)
+        return -1;
     return parse_rest(r, e);
+}
+
+static void name_task(struct want *w)
+{
+    snprintf(w->title, sizeof w->title, w->variant ? "task '%.60s', variant '%s'" : "task '%.60s'", w->t->name,
+             task_variant_name(w->t, w->variant));
+}
+
+int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+{
+    struct reference *r = j->ref;
+    struct want w = {.sv = j->server, .t = j->task, .o = j->opt, .variant = j->variant};
+    int rc = 0;
+
+    if (i >= r->n_draws && r->desk) {
+        name_task(&w);
+        pthread_mutex_lock(&r->lock);
+        while (rc == 0 && i >= r->n_draws && !r->ended) {
+            if (r->failed)
+                rc = -1;
+            else if ((rc = next_draw(j->ev, r, &w, &r->why)) < 0)
+                r->failed = true;
+        }
+        if (rc < 0 && e)
+            *e = r->why;
+        pthread_mutex_unlock(&r->lock);
+    }
+    if (rc < 0 || i >= r->n_draws)
+        return rc;
+    *ret = &r->draws[i];
+    return 1;
 }
 
 static int again(struct reference *r, struct ref_draw *d, struct err *e)
@@ -522,10 +585,13 @@ int reference_hold(struct reference *r, const struct ref_draw *given, struct err
     if (!r->desk || d->kept)
         return 0;
     pthread_mutex_lock(&r->lock);
-    if (!d->mem->dev && (rc = again(r, d, e)) < 0)
+    if (!d->mem->dev && (rc = again(r, d, &r->why)) < 0) {
         r->failed = true;
-    if (rc < 0 && e && e->kind == ERR_INPUT) /* it has been made before: no longer the task's fault */
-        e->kind = ERR_ENV;
+        if (r->why.kind == ERR_INPUT) /* it has been made before: no longer the task's fault */
+            r->why.kind = ERR_ENV;
+        if (e)
+            *e = r->why;
+    }
     d->holders += rc == 0;
     pthread_mutex_unlock(&r->lock);
     return rc;
@@ -550,21 +616,13 @@ static void note_need(const struct reference *r, const struct want *w)
 {
     const json_t *memory = json_object_get(r->f.head, "memory");
     size_t peak = (size_t)json_i64(memory, "peak", 0), eager = (size_t)json_i64(memory, "eager", 0);
-    size_t all = 0, in = 0, out = 0, room = 0;
+    const struct ref_draw *d = &r->draws[0]; /* the others are about as large */
     struct room_need need;
 
     if (!json_is_object(memory))
         return;
-    for (size_t i = 0; i < r->n_draws; i++) {
-        const struct ref_draw *d = &r->draws[i];
-
-        all += d->size;
-        in = d->inputs.n > in ? d->inputs.n : in;
-        out = d->eager.n > out ? d->eager.n : out;
-        room = d->size > room ? d->size : room;
-    }
-    need.shared = CONTEXT_BYTES + peak + room + (all < r->desk->budget ? all : r->desk->budget);
-    need.own = CONTEXT_BYTES + in + 2 * out + eager / 4 * 5; /* areas, the snapshot; a workspace as eager's and more */
+    need.shared = CONTEXT_BYTES + peak + d->size; /* master copies have a budget of their own: desk.h */
+    need.own = CONTEXT_BYTES + d->inputs.n + 2 * d->eager.n + eager / 4 * 5; /* areas, snapshot; a workspace as eager's and more */
     room_note(w->t->sha256, w->o->protocol, &need);
 }
 
@@ -574,7 +632,7 @@ static int make_once(struct eval *ev, struct reference *r, const struct want *w,
     struct err why = ERR_INIT;
 
     if (!r->made && !r->failed) {
-        if (start_child(w, &r->child, &why) == 0 && make_draws(ev, r, w, &why) == 0) {
+        if (start_child(w, &r->child, &why) == 0 && make_first(ev, r, w, &why) == 0) {
             r->made = true;
             note_need(r, w);
         } else {
@@ -595,7 +653,7 @@ static struct reference *join_or_add(struct eval *ev, struct desk *k, const char
     *ret_old = NULL;
     pthread_mutex_lock(&ev->lock);
     r = list_find(&ev->refs, key);
-    if (r && r->failed && r->made) { /* its process is gone and draws were lost with it */
+    if (r && r->failed && r->made && r->why.kind != ERR_INPUT) { /* its process is gone and draws were lost with it */
         list_drop(&ev->refs, r);
         r->users--;
         *ret_old = r->users == 0 ? r : NULL;
@@ -690,8 +748,7 @@ int reference_get(struct eval *ev, struct server *sv, const struct task *t, cons
     struct want w = {sv, t, o, params, variant, reference_seed(ev, o->seed), ""};
     int at = backend_index(sv->backend), rc = 1;
 
-    snprintf(w.title, sizeof w.title, variant ? "task '%.60s', variant '%s'" : "task '%.60s'", t->name,
-             task_variant_name(t, variant));
+    name_task(&w);
     if (at >= 0)
         rc = get_on_desk(ev, &ev->desks[at], &w, ret, e);
     return rc == 1 ? get_in_frames(ev, &w, ret, e) : rc;

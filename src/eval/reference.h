@@ -1,8 +1,9 @@
 /* reference.h - expected values of a task: made once by the reference side (runner/reference.py), then shared by all
- * candidates. Where judge and children share a device's memory (desk.h) they are master copies there, as many as the
- * desk's budget holds; the others are made again when they are asked for, by the reference's process, which is kept
- * for that. Else they are bytes, in memory and in a content-addressed file under path_cache("reference"), which no
- * candidate can see. */
+ * candidates. Where judge and children share a device's memory (desk.h) a draw is made when the first candidate needs it
+ * (most never get beyond the first), and its values are a master copy there, as many as the desk's budget holds; the
+ * others are made again when they are asked for, by the reference's process, which is kept for that. Else all draws are
+ * made at once, and are bytes, in memory and in a content-addressed file under path_cache("reference"), which no candidate
+ * can see. */
 #ifndef MC_EVAL_REFERENCE_H
 #define MC_EVAL_REFERENCE_H
 
@@ -17,6 +18,7 @@
 
 struct eval;
 struct eval_options;
+struct job;
 struct server;
 
 struct section { /* a value tree and its bytes */
@@ -48,19 +50,22 @@ struct reference {
     bool listed;
     struct section init, state_values;
     const json_t *state; /* [{"name","kind","dtype","shape"}] */
-    const json_t *skipped; /* {"regime": reason} */
+    const json_t *skipped; /* {"regime": reason}; NULL: not all draws are made */
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */
     const char *dtype;     /* floating parameters are to have it: "float16"...; NULL: as constructed */
     const char *mode;
     const json_t *tf32;    /* on a GPU: {"matmul","cudnn"}, what the reference was allowed; else NULL */
     int64_t init_seed;
-    struct ref_draw *draws;
-    size_t n_draws;
+    struct ref_draw *draws;   /* they stay where they are */
+    _Atomic size_t n_draws;   /* so many are made */
     /* On the desk; lock: making draws, the process, holders. Who takes it has a share of the device already. */
     struct desk *desk; /* NULL: values are bytes of f.blob */
     pthread_mutex_t lock;
-    bool made, failed;
+    size_t n_most;        /* more draws there cannot be */
+    bool made, ended, failed; /* the first draw is there; all are; no more can be made */
     struct err why;       /* of a failure */
+    double spent_s;       /* on making draws */
+    struct frame end;     /* the last answer: what parse_end points into */
     struct child *child;  /* NULL: all draws are kept, or it is gone */
     struct device_buf area; /* shared with child */
 };
@@ -91,6 +96,9 @@ void reference_list_free(struct eval *ev);
  * device has a clock the caller shares it (hold.h). */
 void reference_list_keep(struct eval *ev, int idle);
 
+/* Draw i of j->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at fault). The caller
+ * has a share of the device, where it has a clock. */
+int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e);
 /* The values of draw d of r are there until reference_let_go, which every hold needs. ERR_ENV: they cannot be made
  * again. The caller has a share of the device, where it has a clock. */
 int reference_hold(struct reference *r, const struct ref_draw *d, struct err *e);

@@ -118,7 +118,7 @@ static int look_at_device(struct server *sv, struct err *e)
     sv->uuid = xstrdup(info[0].uuid);
     sv->arch = xasprintf("sm_%d", info[0].cc);
     /* the reference and the judge want their share, and a context of each process takes half a gigabyte */
-    sv->device_memory = info[0].memory / 10 * 7 / (size_t)(sv->backend->slots ? sv->backend->slots : 1);
+    sv->device_memory = info[0].memory / 10 * 7 / DEVICE_PARTS;
     free(info);
     return 0;
 }

@@ -10,6 +10,8 @@
 #include "eval/backend.h"
 #include "proc/forkserver.h"
 
+#define DEVICE_PARTS 4 /* a candidate may hold one part of so many of seven tenths of the device's memory */
+
 struct eval;
 
 struct server {

@@ -59,6 +59,14 @@ void session_wake(struct session *s)
     run_slot(s, true);
 }
 
+void session_give_way(struct session *s)
+{
+    if (s->hold.fd <= 0 || s->alone || !hold_wanted(s->server->uuid))
+        return;
+    hold_drop(&s->hold);
+    share_device(s);
+}
+
 /* On a GPU the process makes its context before it takes a slot: that is driver's and host's work. It still is a share of
  * the device, because whoever times must not be disturbed by it. */
 static int spawn(struct session *s, const struct server_child *spec, struct err *e)

@@ -69,6 +69,7 @@ const char *session_output(struct session *s);
 /* Gives slot and share of the device away, and takes them again (waits): for who wants the device alone. */
 void session_rest(struct session *s);
 void session_wake(struct session *s);
+void session_give_way(struct session *s); /* between two calls: to whoever wants the device alone, and waits until that is done */
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
 
 #endif

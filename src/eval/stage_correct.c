@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "eval/compare_device.h"
 #include "eval/compare_parts.h"
@@ -283,6 +284,7 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
 
 struct tally {
     int trials, passed;
+    bool stopped; /* the program was convicted before the last draw */
     double max_abs, max_rel;
     json_t *worst, *regimes;
 };
@@ -415,6 +417,8 @@ static json_t *correct_section(struct job *j, struct tally *t, const char *param
                           "max_rel_err", json_num(t->max_rel), "worst", t->worst, "params", params, "mode", j->ref->mode,
                           "regimes", t->regimes, "sidecar", sidecar_json(j));
 
+    if (t->stopped)
+        json_object_set_new(c, "stopped", json_string("legality"));
     if (json_is_array(j->ref->defects))
         json_object_set(c, "known_defects", (json_t *)j->ref->defects);
     if (json_is_object(j->ref->tf32))
@@ -433,20 +437,43 @@ static int64_t total(const json_t *launches)
     return n;
 }
 
+/* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. The
+ * published protocol counts all of its trials. */
+static bool enough(const struct job *j)
+{
+    return !strcmp(j->opt->protocol, "strict") && legality_convicts(j);
+}
+
+/* As reference_draw. Between two draws whoever wants the device alone gets it. */
+static int next_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+{
+    double t0;
+    int rc;
+
+    session_give_way(j->session);
+    t0 = now_s();
+    rc = reference_draw(j, i, ret, e);
+    j->reference_s += now_s() - t0;
+    return rc;
+}
+
 /* Parameters and all draws of the current variant; the candidate is constructed for it. 0, or -1: infra. */
 static int run_draws(struct job *j, struct tally *t, struct err *e)
 {
+    const struct ref_draw *d;
     int ok = 1;
 
     if (correct_parameters(j, e) < 0)
         return -1;
-    for (size_t i = 0; i < j->ref->n_draws && !job_blamed(j) && ok >= 0; i++) {
-        if (reference_hold(j->ref, &j->ref->draws[i], e) < 0)
+    for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j)) && (ok = next_draw(j, i, &d, e)) == 1; i++) {
+        if (reference_hold(j->ref, d, e) < 0)
             return -1;
-        ok = run_draw(j, &j->ref->draws[i], t, e);
-        reference_let_go(j->ref, &j->ref->draws[i]);
+        ok = run_draw(j, d, t, e);
+        reference_let_go(j->ref, d);
+        if (ok < 0)
+            break;
         if (ok == 0 || ok == 1)
-            count(j, t, &j->ref->draws[i], ok == 1);
+            count(j, t, d, ok == 1);
     }
     count_skipped(j, t);
     return ok < 0 ? -1 : 0;
@@ -483,9 +510,9 @@ static int run_variants(struct job *j, struct tally *t, struct err *e)
     const char *params = j->params;
     int rc = 0;
 
-    for (int i = 1; i <= task_variants(j->task) && rc == 0 && !job_blamed(j); i++)
+    for (int i = 1; i <= task_variants(j->task) && rc == 0 && !job_blamed(j) && !t->stopped; i++)
         rc = run_variant(j, i, t, e);
-    if (rc == 0 && j->variant && !job_blamed(j)) {
+    if (rc == 0 && j->variant && !job_blamed(j) && !t->stopped) {
         rc = change_variant(j, 0, e);
         if (rc == 0 && j->ready && !job_blamed(j))
             rc = correct_parameters(j, e);
@@ -514,7 +541,7 @@ static int correct_run(struct job *j, struct err *e)
         return -1;
     }
     j->all_passed = !job_blamed(j) && t.trials > 0 && t.passed == t.trials;
-    if (!job_blamed(j) && !j->all_passed)
+    if (!job_blamed(j) && !j->all_passed && (t.trials || !t.stopped))
         record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong", t.trials - t.passed, t.trials);
     record_set(j->rec, "correctness", correct_section(j, &t, j->params));
     compile_judge(j);

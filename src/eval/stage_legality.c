@@ -355,6 +355,28 @@ static int watch(struct job *j, json_t *violations, json_t **ret, struct err *e)
     return ok;
 }
 
+/* What needs no run of its own. */
+static void evidence(const struct job *j, json_t *violations)
+{
+    legality_judge(j->trace_init, "init", j->code, violations);
+    legality_judge(j->trace_forward, "forward", j->code, violations);
+    library_calls(j, violations);
+    built_references(j, violations);
+    replaced_names(j, violations);
+    host_arithmetic(j, violations);
+}
+
+bool legality_convicts(const struct job *j)
+{
+    json_t *violations = json_array();
+    bool any;
+
+    evidence(j, violations);
+    any = json_array_size(violations) > 0;
+    json_decref(violations);
+    return any;
+}
+
 static void violation(json_t *list, const char *rule, const char *message)
 {
     json_array_append_new(list, json_pack("{s:s,s:s}", "rule", rule, "message", message));
@@ -371,12 +393,7 @@ static int legality_run(struct job *j, struct err *e)
         return 0;
     violations = json_array();
     launches = total(j->launches) - j->launches_before;
-    legality_judge(j->trace_init, "init", j->code, violations);
-    legality_judge(j->trace_forward, "forward", j->code, violations);
-    library_calls(j, violations);
-    built_references(j, violations);
-    replaced_names(j, violations);
-    host_arithmetic(j, violations);
+    evidence(j, violations);
     if (j->ran && launches == 0)
         violation(violations, "no_kernel", "forward launches no kernel of its own");
     else if (j->all_passed && json_array_size(violations) == 0) {

@@ -2,6 +2,7 @@
 import os
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "runner"))
 import torch  # noqa: E402
@@ -43,6 +44,32 @@ class Draws(unittest.TestCase):
             eager, oracle = value(d["eager"], blob), value(d["oracle"], blob)
             self.assertEqual((eager.dtype, oracle.dtype), (torch.float32, torch.float64))
             self.assertTrue(torch.allclose(oracle, torch.tanh(value(d["inputs"], blob)[0].double()), atol=1e-15))
+
+    def test_a_large_task_has_one_oracle_for_each_regime(self):
+        src = task("x @ self.w", "[torch.rand(4, 6)]", "self.w = nn.Parameter(torch.randn(6, 3))")
+        each, blob = run(src, trials=3)
+        with unittest.mock.patch.object(reference, "LARGE", 20):
+            once, blob_once = run(src, trials=3)
+        for a, b in zip(each["draws"], once["draws"], strict=True):
+            self.assertEqual(str(value(a["inputs"], blob)), str(value(b["inputs"], blob_once)))
+            eager, oracle = value(b["eager"], blob_once), value(b["oracle"], blob_once)
+            self.assertEqual(oracle.dtype, torch.float32 if b["trial"] else torch.float64)
+            self.assertEqual(b["trial"] > 0, torch.equal(oracle, eager))
+            first = next(d for d in each["draws"] if d["regime"] == b["regime"])
+            self.assertEqual([(r["n1"], r["n2"]) for r in b["noise"]], [(r["n1"], r["n2"]) for r in first["noise"]])
+            self.assertGreater(b["noise"][0]["n2"], 0)
+            self.assertAlmostEqual(b["noise"][0]["max_abs"], float(eager.abs().max()), delta=1e-5 * float(eager.abs().max()))
+
+    def test_a_large_parameter_is_drawn_in_parts(self):
+        src = task("x @ self.w.t() + self.b", init="self.w = nn.Parameter(torch.randn(5, 6) * 3 + 1); self.b = nn.Parameter(torch.zeros(5))")
+        with unittest.mock.patch.object(reference, "PART", 7):
+            head, blob = run(src)
+        w, b = value(head["state_values"], blob)
+        torch.manual_seed(0)
+        old = torch.randn(5, 6) * 3 + 1
+        self.assertEqual(len(set(w.flatten().tolist())), 30)
+        self.assertLess(float((w - old.mean()).abs().max()), 3.01 * float(old.std()))
+        self.assertTrue((b.abs() <= 0.5).all() and len(set(b.tolist())) == 5)
 
     def test_same_seed_same_bytes(self):
         self.assertEqual(run(task("x * 2")), run(task("x * 2")))
@@ -174,7 +201,8 @@ class InSharedMemory(unittest.TestCase):
         while True:
             head, blob = self.ask(server, op="next")
             if head.get("end"):
-                return server, draws, head, blob
+                facts, blob = self.ask(server, op="facts")
+                return server, draws, dict(facts, skipped=head["skipped"]), blob
             self.ask(server, op="fill", area=spec)
             spec = None
             draws.append((head["draw"], os.pread(self.fd, head["size"], 0)))

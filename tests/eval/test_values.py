@@ -52,6 +52,12 @@ class Values(unittest.TestCase):
         want = self.same(corpus.RELU_TASK, some(corpus.RELU, *(n for names in kinds.values() for n in names[:2])), "--trials", "2")
         self.assertEqual({v["category"] for v in want}, set(kinds))
 
+    def test_what_is_convicted_runs_no_further(self):
+        for options, trials in (("--trials", "3"), 1), (("--trials", "3", "--protocol", "kernelbench"), 3):
+            [v] = self.same(corpus.RELU_TASK, some(corpus.RELU, "torch in forward"), *options, budget=False)
+            self.assertEqual((v["category"], v["correctness"]["trials"]), ("cheating", trials))
+            self.assertEqual(v["correctness"].get("stopped"), "legality" if trials == 1 else None)
+
     def test_several_outputs(self):
         self.same(corpus.SEVERAL_TASK, [r[3] for r in corpus.SEVERAL], "--trials", "2")
 
