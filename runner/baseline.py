@@ -344,7 +344,7 @@ def one_line(e):
     text = [line.strip() for line in str(e).splitlines() if line.strip()]
     if text and text[0].endswith(":"):  # "backend='inductor' raised:"
         text[0] += " " + " ".join(text[1:2])
-    return {"op": "error", "type": type(e).__name__, "message": text[0][:300] if text else ""}
+    return {"op": "error", "type": type(e).__name__, "message": text[0][:300] if text else "", "memory": values.out_of_memory(e)}
 
 
 def serve(sock, args):

@@ -8,7 +8,7 @@ Requests and replies, in frames; every reply has "op":
   load    {"source","init":tree,"seed","mode","dtype"} -> ready {"state":[{name,kind,dtype,shape}],...} | error {"phase",..}
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
   params  {"values":[{"name","value":tree}],"area":bool} -> ok
-  areas   {"inputs":spec,"outputs":spec} and two descriptors -> ok | refused {"message"}      shared memory, area.py
+  areas   {"inputs":spec,"outputs":spec} and two descriptors -> ok | refused {"message","memory"}  shared memory, area.py
   run     {"inputs":tree,"ablation":bool,"same_memory":bool,"area":bool,"watch":mode} -> result {"output":tree,
           "changed":[i],"aliases":[i],"watched",...} | error. area: values lie in the shared memory, outputs go there,
           and inputs as they are after the call go back. watch: device.watch's mode, or absent
@@ -176,7 +176,7 @@ class Session:
         try:
             self.room = {name: area.open_area(fd, req[name], device) for name, fd in zip(("inputs", "outputs"), fds, strict=True)}
         except Exception as e:  # this machine's, never the candidate's: it has nothing to say here
-            return {"op": "refused", "message": f"{type(e).__name__}: {e}"[:300]}, []
+            return {"op": "refused", "message": f"{type(e).__name__}: {e}"[:300], "memory": values.out_of_memory(e)}, []
         return {"op": "ok"}, []
 
     def source_of(self, req, blob):

@@ -2,12 +2,14 @@
 
 This process keeps one thread and never runs a tensor operation: a child would hang in its first parallel one. It
 speaks frames on descriptor 3. Requests: {"op":"spawn","id","role","args","plan","memory","pids"} with the child's
-socket and its output pipe attached; {"op":"kill","id"}. Reports: {"op":"spawned"|"failed"|"exit","id",...}.
+socket and its output pipe attached; {"op":"kill","id"}. Reports: {"op":"spawned"|"failed"|"exit","id",...}; a child on
+a device says {"op":"begun"} first, or {"op":"unfit","message","memory"} and ends (memory: the device's ran out).
 A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end on.
 $MUSACODER_DEVICE names the device package ("sim", "cuda") of all children: two of them do not fit into one process.
 """
 
 import ctypes
+import errno
 import gc
 import importlib
 import os
@@ -110,8 +112,13 @@ def begin(role, args):
     if device:
         if device != DEVICE:
             raise RuntimeError(f"role '{role}' is for a fork server of device '{device}', this one is for '{DEVICE}'")
-        importlib.import_module(device).begin(dict(args or {}).get("device"))
         with socket.socket(fileno=os.dup(3)) as judge:
+            try:
+                importlib.import_module(device).begin(dict(args or {}).get("device"))
+            except Exception as e:
+                import values  # loaded with the role's module; earlier it would load torch too early
+                frame.send(judge, {"op": "unfit", "message": str(e)[:300], "memory": values.out_of_memory(e)})
+                raise
             frame.send(judge, {"op": "begun"})
 
 
@@ -209,7 +216,7 @@ class Server:
         except (OSError, ValueError, jail.JailError) as e:
             if box is not None:
                 box.end()
-            self.report(op="failed", id=ident, error=str(e))
+            self.report(op="failed", id=ident, error=str(e), memory=getattr(e, "errno", None) == errno.ENOMEM)
         else:
             self.children[ident] = Child(ident, pid, box)
             self.report(op="spawned", id=ident, pid=pid)

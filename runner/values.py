@@ -6,6 +6,7 @@ to their models, {"t":"config","v":its dict}; tensors
 {"t":"tensor","dtype","shape","strides","offset","nbytes"} with their values in C order in the blob. 'strides' says how
 they lie in memory; decode() restores that layout. Nothing is ever pickled.
 """
+import contextlib
 import math
 import sys
 
@@ -178,8 +179,23 @@ def map_tensors(v, f):
     return v
 
 
+def out_of_memory(e):
+    """Did the device's memory run out, as torch or the driver (runner/cuda/area.py) says?"""
+    for _ in range(8):  # a candidate's exceptions may be chained in a ring
+        if isinstance(e, torch.OutOfMemoryError) or getattr(e, "driver_error", None) == 2:
+            return True
+        with contextlib.suppress(Exception):
+            if isinstance(e, RuntimeError) and "CUDA error: out of memory" in str(e).split("\n")[0]:
+                return True
+        e = e.__cause__
+        if e is None:
+            break
+    return False
+
+
 def describe_error(e, filename, source):
-    """{"type","message","line","text","where"}: the last line of 'filename' that the exception went through."""
+    """{"type","message","line","text","memory"}: the last line of 'filename' that the exception went through; memory: the
+    device's memory ran out."""
     line = None
     tb = e.__traceback__
     while tb is not None:
@@ -197,4 +213,4 @@ def describe_error(e, filename, source):
     name = type(e).__name__
     if isinstance(e, SyntaxError):
         message = e.msg or message
-    return {"type": str(name)[:80], "message": message[:4000], "line": line, "text": text}
+    return {"type": str(name)[:80], "message": message[:4000], "line": line, "text": text, "memory": out_of_memory(e)}

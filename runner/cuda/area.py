@@ -45,7 +45,9 @@ def bind():
 def _call(name, *args):
     code = getattr(_driver, name)(*args)
     if code:
-        raise RuntimeError(f"{name} fails with error {code} of the driver")
+        e = RuntimeError(f"{name} fails with error {code} of the driver")
+        e.driver_error = code
+        raise e
 
 
 class Area:

@@ -17,6 +17,7 @@ ROWS = (
     ("invalid device function", "launch_error", "a kernel was not launched: it was not built for this device", ""),
     ("no kernel image", "launch_error", "a kernel was not launched: it was not built for this device", ""),
     ("launch out of resources", "launch_error", "a kernel was not launched: out of resources", ""),
+    ("CUDA error: out of memory", "out_of_memory", "the device's memory was used up (CUDA error: out of memory)", ""),
     ("unspecified launch failure", "crash", "a kernel crashed on the device (unspecified launch failure)",
      "often an access through a wild pointer, or a stack that overflows"),
     ("address space", "illegal_address", "a kernel used an address that is none (invalid address space)",

@@ -22,6 +22,7 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     if (!e)
         return -1;
     e->kind = kind;
+    e->lack = LACK_NONE;
     va_start(ap, fmt);
     vsnprintf(e->msg, sizeof e->msg, fmt, ap);
     va_end(ap);
@@ -37,6 +38,7 @@ int err_sys(struct err *e, const char *fmt, ...)
     if (!e)
         return -1;
     e->kind = ERR_ENV;
+    e->lack = saved == ENOMEM ? LACK_HOST : LACK_NONE;
     va_start(ap, fmt);
     vsnprintf(e->msg, sizeof e->msg, fmt, ap);
     va_end(ap);
@@ -44,6 +46,13 @@ int err_sys(struct err *e, const char *fmt, ...)
     snprintf(e->msg + n, sizeof e->msg - n, ": %s%s", strerror(saved),
              saved == ENOSPC ? "; free some disk space and run again" : "");
     return one_line(e);
+}
+
+int err_lack(struct err *e, enum err_lack what)
+{
+    if (e)
+        e->lack = what;
+    return -1;
 }
 
 int err_prefix(struct err *e, const char *fmt, ...)

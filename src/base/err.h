@@ -17,16 +17,21 @@ enum err_kind {
     ERR_BUG    /* a broken invariant of ours */
 };
 
+/* What there was too little of, at that moment: with nobody else there it may suffice. */
+enum err_lack { LACK_NONE = 0, LACK_DEVICE /* memory of a device */, LACK_HOST /* memory of the machine */ };
+
 struct err {
     enum err_kind kind;
     char msg[1024];
+    enum err_lack lack; /* LACK_NONE unless err_lack said so: whoever sees the shortage says it, nobody reads it out of msg */
 };
 
-#define ERR_INIT {ERR_NONE, ""}
+#define ERR_INIT {ERR_NONE, "", LACK_NONE}
 
-/* All three return -1, so that 'return err_set(e, ...)' reads as one thought. e may be NULL. */
+/* All return -1, so that 'return err_set(e, ...)' reads as one thought. e may be NULL. */
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* ERR_ENV + errno text */
+int err_lack(struct err *e, enum err_lack what); /* after err_set; err_sys sees ENOMEM itself; err_prefix keeps it */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -11,6 +11,7 @@ static struct drv driver;
 static struct err why = ERR_INIT; /* why there is no driver */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+#define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 #define REMEDY "install the NVIDIA driver, give this container its devices, or use '--backend sim'"
 
 static int find_all(void *lib, const char **ret_missing)
@@ -69,5 +70,6 @@ int drv_fail(const struct drv *c, int code, struct err *e, const char *fmt, ...)
         text = "unknown error";
     if (c->GetErrorName(code, &name) != 0 || !name)
         name = "?";
-    return err_set(e, ERR_ENV, "%s: %s (%s, %d)", what, text, name, code);
+    err_set(e, ERR_ENV, "%s: %s (%s, %d)", what, text, name, code);
+    return code == OUT_OF_MEMORY ? err_lack(e, LACK_DEVICE) : -1;
 }

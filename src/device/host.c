@@ -81,7 +81,7 @@ static int host_alloc(struct device_buf *b, struct err *e)
 
     b->capacity = (b->size + 4095) / 4096 * 4096;
     if (b->capacity > b->dev->info.memory)
-        return err_set(e, ERR_ENV, "%zu bytes of device memory: out of memory", b->size);
+        return err_set(e, ERR_ENV, "%zu bytes of device memory: out of memory", b->size), err_lack(e, LACK_DEVICE);
     if (memfd_open(b->capacity, &fd, e) < 0)
         return -1;
     if (host_map(b, fd, e) < 0) {

@@ -35,6 +35,7 @@ static int ask(struct baseline *b, json_t *req, const struct section *blob, doub
         return -1;
     if (strcmp(json_str(f.head, "op", ""), "ok")) {
         err_set(e, ERR_ENV, "%.80s: %.300s", json_str(f.head, "type", "?"), json_str(f.head, "message", ""));
+        err_lack(e, json_flag(f.head, "memory", false) ? LACK_DEVICE : LACK_NONE);
         frame_free(&f);
         return -1;
     }
@@ -159,7 +160,8 @@ int baseline_start(struct baseline *b, struct job *j, const struct baseline_plac
     if (load(b, j, p, &why) == 0 && params(b, j, &why) == 0 && put(b, j->ref, &why) == 0)
         return 0;
     baseline_give_up(b);
-    return err_set(e, why.kind, "no baseline of task '%.100s': %.600s", j->task->name, why.msg);
+    err_set(e, why.kind, "no baseline of task '%.100s': %.600s", j->task->name, why.msg);
+    return err_lack(e, why.lack);
 }
 
 void baseline_give_up(struct baseline *b)

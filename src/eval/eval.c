@@ -23,11 +23,11 @@
 #include "eval/job.h"
 #include "eval/pipeline.h"
 #include "eval/record.h"
+#include "eval/retry.h"
 #include "eval/room.h"
 #include "eval/server.h"
 #include "store/limit.h"
 
-#define INFRA_TRIES 3
 #define IDLE_LOOKS_S 2 /* more than a worker waits for its next job (worker.c) */
 
 /* ---- options ---- */
@@ -441,10 +441,11 @@ void eval_idle(struct eval *ev)
             give_way_if_wanted(&(struct entry){ev, &ev->servers[i]});
 }
 
-/* whole: nobody else may have room. Without a ledger there is no waiting. Returns -1 only for Ctrl-C. */
-static int room_enter(struct entry *n, const struct task *t, const struct eval_options *o, bool whole, struct room *r,
-                      struct err *e)
+/* RETRY_ALONE: nobody else may have room. Without a ledger there is no waiting. Returns -1 only for Ctrl-C. */
+static int room_enter(struct entry *n, const struct task *t, const struct eval_options *o, enum retry_step how,
+                      struct room *r, struct err *e)
 {
+    bool whole = how >= RETRY_ALONE;
     uint64_t budget = room_budget(n->sv), group = hash64(t->sha256, strlen(t->sha256), 2);
     struct room_need need = {budget / 16, budget / 8}; /* of a task that nobody has seen */
     struct err why = ERR_INIT;
@@ -473,29 +474,28 @@ static void room_leave(struct entry *n, struct room *r)
     give_way_if_wanted(n);
 }
 
-/* Did memory run out on the judge's side, though not for lack of it when nobody else is there? */
-static bool memory_ran_out(const json_t *rec, const struct err *why)
-{
-    if (rec)
-        return !strcmp(json_str(rec, "status", ""), "infra") && room_short(json_str(record_reason(rec), "message", ""));
-    return why->kind == ERR_INPUT && strstr(why->msg, "the reference's process died");
-}
-
-/* One try. Waiting for room is nobody's run time. */
+/* One try, with what 'how' says. Waiting for room is nobody's run time. *seen: what came of it; -1 is TRY_NOTHING. */
 static int judge_in_room(struct entry *n, const struct task *task, const struct eval_candidate *c,
-                         const struct eval_options *o, bool whole, bool alone, json_t **ret, struct err *e)
+                         const struct eval_options *o, enum retry_step how, json_t **ret, struct try_seen *seen,
+                         struct err *e)
 {
+    struct err why = ERR_INIT; /* of an infra record */
     struct room room = {0};
     double t0 = now_s(), waited;
     int rc;
 
-    if (room_enter(n, task, o, whole, &room, e) < 0)
+    *e = (struct err)ERR_INIT;
+    *seen = (struct try_seen){.end = TRY_NOTHING, .shared = n->sv->backend->timed};
+    if (room_enter(n, task, o, how, &room, e) < 0)
         return -1;
     waited = now_s() - t0;
-    rc = pipeline_run(n->ev, n->sv, task, c, o, whole || alone, ret, e);
+    rc = pipeline_run(n->ev, n->sv, task, c, o, how >= RETRY_ALONE, ret, &why, e);
     room_leave(n, &room);
     if (rc == 0 && waited > 1e-3)
         record_stage_ms(*ret, "waiting", waited * 1e3);
+    if (rc == 0)
+        seen->end = why.kind == ERR_NONE ? TRY_VERDICT : TRY_INFRA;
+    seen->lack = rc == 0 ? why.lack : e->lack;
     return rc;
 }
 
@@ -511,45 +511,36 @@ static void say_it_is_final(json_t *rec)
     record_set(rec, "feedback", json_utf8(json_str(r, "message", ""), strlen(json_str(r, "message", ""))));
 }
 
-/* Judges, again after a fault of ours; where memory ran out, with the device to itself. */
+/* Judges, again after a fault of ours; where memory was short, with the device to itself (retry.h). */
 static int judge(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
                  const struct eval_options *o, json_t **ret, struct err *e)
 {
+    enum retry_step how = RETRY_AGAIN, next;
     struct entry n = {ev, sv};
-    struct err why = ERR_INIT;
+    struct try_seen seen;
+    struct err why;
     json_t *rec = NULL;
-    bool whole = false, ran_out = false;
 
-    for (int i = 0; i < INFRA_TRIES; i++) {
-        bool last = i + 1 == INFRA_TRIES;
-        int rc;
-
+    for (int made = 1;; made++) {
+        judge_in_room(&n, task, c, o, how, &rec, &seen, &why);
+        seen.stopped = seen.end != TRY_VERDICT && stop_requested();
+        if ((next = retry_next(made, how, &seen)) == RETRY_STOP)
+            break;
         json_decref(rec);
         rec = NULL;
-        why = (struct err)ERR_INIT;
-        rc = judge_in_room(&n, task, c, o, whole, last, &rec, &why);
-        ran_out = sv->backend->timed && memory_ran_out(rec, &why);
-        if (rc < 0 && (!ran_out || whole)) {
-            if (e)
-                *e = why;
-            return -1;
-        }
-        if (rec && strcmp(json_str(rec, "status", ""), "infra"))
-            break;
-        if (stop_requested()) {
-            json_decref(rec);
-            return err_set(e, ERR_STOP, "interrupted");
-        }
-        whole = whole || ran_out || i + 2 == INFRA_TRIES;
-        if (!last)
-            server_revive(ev, sv, NULL);
+        server_revive(ev, sv, NULL);
+        how = next;
+    }
+    if (seen.stopped) {
+        json_decref(rec);
+        return err_set(e, ERR_STOP, "interrupted");
     }
     if (!rec) {
         if (e)
             *e = why;
         return -1;
     }
-    if (ran_out)
+    if (retry_is_final(how, &seen))
         say_it_is_final(rec);
     *ret = rec;
     return 0;

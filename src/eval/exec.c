@@ -22,7 +22,8 @@ static enum call_fault in_frames(struct job *j, const struct exec_call *c, struc
     return fault;
 }
 
-/* Hands areas over that are new. A child that cannot map them is the machine's: the next try goes without. */
+/* Hands areas over that are new. A child that cannot map them is the machine's: the next try goes without, unless it was
+ * for lack of memory. */
 static enum call_fault hand_over(struct job *j, const int fds[2], struct err *e)
 {
     json_t *req = json_pack("{s:s,s:o,s:o}", "op", "areas", "inputs", desk_spec(&j->room.inputs), "outputs",
@@ -34,9 +35,12 @@ static enum call_fault hand_over(struct job *j, const int fds[2], struct err *e)
     if (fault != CALL_OK)
         return fault;
     if (strcmp(json_str(f.head, "op", ""), "ok")) {
-        desk_refuse(j->ref->desk, json_str(f.head, "message", "no reason given"));
         err_set(e, ERR_ENV, "the candidate's process cannot map shared memory: %.300s",
                 json_str(f.head, "message", ""));
+        if (json_flag(f.head, "memory", false))
+            err_lack(e, LACK_DEVICE);
+        else
+            desk_refuse(j->ref->desk, json_str(f.head, "message", "no reason given"));
         fault = CALL_INFRA;
     }
     frame_free(&f);

@@ -30,8 +30,9 @@ static int failed(struct measure_fault *fault, const struct measure_side *s, enu
         return -1;
     fault->error = json_incref(reply->head);
     frame_free(reply);
-    return err_set(e, ERR_ENV, "a timed call raised %s: %.300s", json_str(fault->error, "type", "?"),
-                   json_str(fault->error, "message", ""));
+    err_set(e, ERR_ENV, "a timed call raised %s: %.300s", json_str(fault->error, "type", "?"),
+            json_str(fault->error, "message", ""));
+    return err_lack(e, json_flag(fault->error, "memory", false) ? LACK_DEVICE : LACK_NONE);
 }
 
 /* One block of a side into 'calls'. */

@@ -1,6 +1,7 @@
 /* pipeline.c - walks the stage table without turning back; see pipeline.h and job.h. */
 #include "eval/pipeline.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,20 +69,32 @@ static json_t *environment(const struct job *j)
     return env;
 }
 
-/* Is what went wrong the candidate's doing? Where others share a device they may have taken all of its memory, or the device
- * itself is gone. -1 with what it was. */
+/* Killed by nobody here: the machine had no memory left and took the process for it. */
+static bool killed_from_outside(const struct session *s)
+{
+    return s && s->ended && s->end.why == PROC_SIGNALED && s->end.signal == SIGKILL;
+}
+
+/* Is what went wrong the candidate's doing? Where others share a device or its machine they may have taken all memory, or
+ * the device itself is gone. -1 with what it was. */
 static int look_for_others(struct job *j, struct err *e)
 {
     const json_t *r = record_reason(j->rec);
-    const char *category = r ? json_str(r, "category", "") : "";
+    const char *category = r ? json_str(r, "category", "") : "", *kind;
     bool runtime = !strcmp(category, "runtime_error");
 
     if (!j->server->backend->usable || !r)
         return 0;
-    if (runtime && !j->alone && (j->device_short || strstr(json_str(r, "message", ""), "CUDA error: out of memory")))
-        return err_set(e, ERR_ENV, "the device's memory was used up while others had part of it");
-    if (strcmp(category, "timeout") &&
-        !(runtime && !strcmp(json_str(json_object_get(r, "finding"), "kind", ""), "device_lost")))
+    kind = json_str(json_object_get(r, "finding"), "kind", "");
+    if (runtime && !j->alone && (j->device_short || !strcmp(kind, "out_of_memory"))) {
+        err_set(e, ERR_ENV, "the device's memory was used up while others had part of it");
+        return err_lack(e, LACK_DEVICE);
+    }
+    if (runtime && !j->alone && killed_from_outside(j->session)) {
+        err_set(e, ERR_ENV, "the candidate's process was killed from outside; was the machine's memory used up?");
+        return err_lack(e, LACK_HOST);
+    }
+    if (strcmp(category, "timeout") && !(runtime && !strcmp(kind, "device_lost")))
         return 0;
     return server_check(j->server, e);
 }
@@ -101,7 +114,7 @@ static void job_end(struct job *j)
 }
 
 int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
-                 const struct eval_options *o, bool alone, json_t **ret, struct err *e)
+                 const struct eval_options *o, bool alone, json_t **ret, struct err *ret_void, struct err *e)
 {
     struct job j = {.ev = ev, .alone = alone, .server = sv, .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
                     .trace_forward = json_object(), .launches = json_object(), .findings = json_array(), .replaced = json_array()};
@@ -124,6 +137,7 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
     }
     if (rc < 0) { /* not the candidate's fault: everything else that was seen is void */
         record_blame(j.rec, "infra", json_str(j.rec, "stage", ""), "%s", why.msg);
+        *ret_void = why;
         stage_reward.run(&j, &why);
         stage_feedback.run(&j, &why);
     }

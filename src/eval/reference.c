@@ -238,9 +238,10 @@ static int task_error(const struct want *w, const json_t *head, struct err *e)
 {
     int64_t line = json_i64(head, "line", -1);
 
-    if (!strcmp(json_str(head, "type", ""), "memory"))
-        return err_set(e, ERR_ENV, "%s: the reference does not find room on the device: %.400s", w->title,
-                       json_str(head, "message", ""));
+    if (!strcmp(json_str(head, "type", ""), "memory") || json_flag(head, "memory", false)) {
+        err_set(e, ERR_ENV, "%s: the reference does not find room on the device: %.400s", w->title, json_str(head, "message", ""));
+        return err_lack(e, LACK_DEVICE);
+    }
     if (!strcmp(json_str(head, "type", ""), "refused"))
         return err_set(e, ERR_INPUT, "%s: %.700s", w->title, json_str(head, "message", ""));
     if (line > 0)
@@ -286,6 +287,7 @@ static int ask(struct child *c, const struct want *w, json_t *req, const int *fd
         err_set(e, ERR_ENV, "%s: the reference's process was lost with the fork server", w->title);
     } else if (rc < 0 && fault == FRAME_CLOSED) {
         err_set(e, ERR_INPUT, "%s: the reference's process died; is it too large? see 'musacoder shrink'", w->title);
+        err_lack(e, LACK_HOST);
     }
     return rc;
 }

@@ -262,14 +262,3 @@ void room_note(const char *task, const char *protocol, const struct room_need *n
         log_debug("a task's need of memory: %s", e.msg);
     free(path);
 }
-
-bool room_short(const char *message)
-{
-    static const char *const words[] = {"out of memory", "OutOfMemory", "NoMemory", "OUT_OF_MEMORY",
-                                        "memory was used up"};
-
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strstr(message, words[i]))
-            return true;
-    return false;
-}

@@ -52,7 +52,4 @@ bool room_wanted(const char *device, uint64_t budget);
 bool room_recall(const char *task, const char *protocol, struct room_need *ret);
 void room_note(const char *task, const char *protocol, const struct room_need *need);
 
-/* Does a message of the driver, of torch or of the judge say that device memory ran out? */
-bool room_short(const char *message);
-
 #endif

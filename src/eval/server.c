@@ -244,20 +244,26 @@ static int await_begun(struct child *c, struct err *e)
     struct child_end end = {0};
     struct frame f;
     char why[400] = "";
+    bool begun, memory = false;
 
     if (frame_recv(c->fd, 1 << 16, 0, now_s() + BEGIN_S, &f, NULL, e) == 0) {
+        begun = !strcmp(json_str(f.head, "op", ""), "begun");
+        memory = json_flag(f.head, "memory", false);
         frame_free(&f);
-        return 0;
-    }
-    if (e && e->kind == ERR_STOP)
+        if (begun)
+            return 0;
+        child_wait(c, now_s() + 5, NULL, NULL); /* its last words say why */
+    } else if (e && e->kind == ERR_STOP) {
         return -1;
+    }
     child_kill(c);
     if (child_wait(c, now_s() + 10, &end, NULL) == 0) {
         snprintf(why, sizeof why, "%.300s", end.output.p ? end.output.p : "");
         why[strcspn(why, "\n")] = 0;
         buf_free(&end.output);
     }
-    return err_set(e, ERR_ENV, "a process on the GPU did not start: %s", *why ? why : "no answer");
+    err_set(e, ERR_ENV, "a process on the GPU did not start: %s", *why ? why : "no answer");
+    return memory ? err_lack(e, LACK_DEVICE) : -1;
 }
 
 /* The one that runs now: another thread may replace it meanwhile. NULL if it could not be started again. */

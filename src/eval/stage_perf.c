@@ -385,6 +385,12 @@ static int measure_job(struct perf *p, struct err *e)
     return rc < 0 ? -1 : check_outputs(p, e);
 }
 
+/* Others hold what timing needs, so that it is tried again without them; alone, the verdict stands without times. */
+static bool crowded_out(const struct job *j, int rc, const struct err *why)
+{
+    return rc < 0 && !job_blamed(j) && !j->alone && why->lack != LACK_NONE;
+}
+
 static int perf_run(struct job *j, struct err *e)
 {
     struct perf p = {.j = j};
@@ -405,7 +411,12 @@ static int perf_run(struct job *j, struct err *e)
     timed_calls_free(&p.eager.calls);
     timed_calls_free(&p.mine.calls);
     json_decref(p.fault.error);
-    return why.kind == ERR_STOP ? err_set(e, ERR_STOP, "interrupted") : 0;
+    if (why.kind == ERR_STOP)
+        return err_set(e, ERR_STOP, "interrupted");
+    if (!crowded_out(j, rc, &why))
+        return 0;
+    *e = why;
+    return -1;
 }
 
 const struct stage stage_perf = {"performance", perf_run, false};

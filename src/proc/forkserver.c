@@ -42,6 +42,7 @@ struct entry {
     size_t max_rss;
     struct buf output;
     char error[256];
+    bool no_memory; /* FAILED: the machine's memory ran out */
 };
 
 struct forkserver {
@@ -97,6 +98,7 @@ static void take_report(struct forkserver *fs, const json_t *h)
         x->state = RUNNING;
     } else if (!strcmp(op, "failed")) {
         snprintf(x->error, sizeof x->error, "%s", json_str(h, "error", "unknown"));
+        x->no_memory = json_flag(h, "memory", false);
         x->state = FAILED;
     } else if (!strcmp(op, "exit")) {
         drain(x);
@@ -501,7 +503,8 @@ static int await_running(struct forkserver *fs, struct entry *x, pid_t *ret_pid,
     while (x->state == ASKED && !fs->dead && now_s() < deadline && !stop_requested())
         wait_slice(fs, deadline);
     if (x->state == FAILED)
-        rc = err_set(e, ERR_ENV, "cannot start a jailed process: %s", x->error);
+        rc = err_set(e, ERR_ENV, "cannot start a jailed process: %s", x->error),
+        err_lack(e, x->no_memory ? LACK_HOST : LACK_NONE);
     else if (x->state == ASKED && stop_requested())
         rc = err_set(e, ERR_STOP, "stopped");
     else if (x->state == ASKED) {

@@ -1,5 +1,6 @@
 /* test_base.c - the foundations: buffers, JSON rules, UTF-8, YAML, options, RNG, files. */
 #include <math.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -157,6 +158,27 @@ static void errors_are_one_line(void **state)
     assert_string_equal(e.msg, "in 'x y': 'a b [31m' is odd");
 }
 
+/* What was short is said with the error, kept by who adds words to it, and forgotten with the next one. */
+static void errors_know_what_was_short(void **state)
+{
+    struct err e = ERR_INIT;
+
+    assert_int_equal(e.lack, LACK_NONE);
+    err_set(&e, ERR_ENV, "no room");
+    assert_int_equal(err_lack(&e, LACK_DEVICE), -1);
+    err_prefix(&e, "for 'x'");
+    assert_int_equal(e.lack, LACK_DEVICE);
+    err_set(&e, ERR_ENV, "out of memory"); /* words are for people */
+    assert_int_equal(e.lack, LACK_NONE);
+    errno = ENOMEM;
+    err_sys(&e, "cannot fork");
+    assert_int_equal(e.lack, LACK_HOST);
+    errno = EACCES;
+    err_sys(&e, "cannot fork");
+    assert_int_equal(e.lack, LACK_NONE);
+    assert_int_equal(err_lack(NULL, LACK_HOST), -1);
+}
+
 static const struct opt rows[] = {
     {"main", "steps", OPT_INT, "10", "number of steps"},
     {"main", "rate", OPT_REAL, NULL, "learning rate"},
@@ -300,6 +322,7 @@ int main(void)
         cmocka_unit_test(foreign_text_is_refused_in_one_line),
         cmocka_unit_test(yaml_aliases_do_not_multiply),
         cmocka_unit_test(errors_are_one_line),
+        cmocka_unit_test(errors_know_what_was_short),
         cmocka_unit_test(options_take_flag_over_recipe_over_environment),
         cmocka_unit_test(options_refuse_with_a_remedy),
         cmocka_unit_test(sizes_have_units),

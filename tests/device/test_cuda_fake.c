@@ -100,6 +100,10 @@ static void test_out_of_memory(void **state)
     fake_fail_after(0, 2);
     assert_int_equal(device_alloc(dev, 4096, DEVICE_SHARED, &b, &err), -1);
     assert_non_null(strstr(err.msg, "out of memory"));
+    assert_int_equal(err.lack, LACK_DEVICE);
+    fake_fail_after(0, 1);
+    assert_int_equal(device_alloc(dev, 4096, DEVICE_SHARED, &b, &err), -1);
+    assert_int_equal(err.lack, LACK_NONE); /* of what was said before nothing is left */
     fake_fail_after(-1, 0);
     assert_false(device_lost(dev));
     check_memory(NULL);

@@ -22,7 +22,7 @@
 #define N 100
 #define TASK "class Model: pass\ndef get_inputs(): pass\ndef get_init_inputs(): pass\n"
 
-enum manner { HONEST, WRONG, SILENT, CHANGES_INPUT, OUTSIDE, UNALIGNED, LARGER, REFUSES };
+enum manner { HONEST, WRONG, SILENT, CHANGES_INPUT, OUTSIDE, UNALIGNED, LARGER, REFUSES, FULL };
 
 struct peer {
     int fd;
@@ -77,8 +77,8 @@ static void *serve(void *arg)
 
         if (!strcmp(op, "run"))
             reply = forward(p);
-        else if (p->manner == REFUSES)
-            reply = json_pack("{s:s,s:s}", "op", "refused", "message", "no such call");
+        else if (p->manner == REFUSES || p->manner == FULL)
+            reply = json_pack("{s:s,s:s,s:b}", "op", "refused", "message", "no such call", "memory", p->manner == FULL);
         else
             map(p, f.head, fds), reply = json_pack("{s:s}", "op", "ok");
         frame_send(p->fd, reply, NULL, 0, 0, NULL, NULL);
@@ -239,7 +239,26 @@ static void test_refused(void **state)
     c = (struct exec_call){.draw = &b.draw};
     assert_int_equal(exec_run(&b.job, &c, &f, &e), CALL_INFRA);
     assert_non_null(strstr(e.msg, "no such call"));
+    assert_int_equal(e.lack, LACK_NONE);
     assert_false(desk_open(&b.desk, &row));
+    close_bench(&b);
+}
+
+/* Where it cannot for lack of memory, it is not the way that values travel. */
+static void test_full(void **state)
+{
+    const struct backend row = {.name = "test", .values = "host"};
+    struct exec_call c;
+    struct err e = ERR_INIT;
+    struct frame f;
+    struct bench b;
+
+    (void)state;
+    open_bench(&b, "host", FULL);
+    c = (struct exec_call){.draw = &b.draw};
+    assert_int_equal(exec_run(&b.job, &c, &f, &e), CALL_INFRA);
+    assert_int_equal(e.lack, LACK_DEVICE);
+    assert_true(desk_open(&b.desk, &row));
     close_bench(&b);
 }
 
@@ -287,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_on_the_host),
         cmocka_unit_test(test_on_a_fake_gpu),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_full),
         cmocka_unit_test(test_bytes),
     };
 

@@ -182,22 +182,11 @@ static void test_notes(void **state)
     assert_false(room_recall("task", "kernelbench", &n));
 }
 
-static void test_words(void **state)
-{
-    (void)state;
-    assert_true(room_short("a process on the GPU did not start: jail: CUDA error: out of memory"));
-    assert_true(room_short("1073741824 bytes of shared device memory: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2)"));
-    assert_true(room_short("task 'x': the reference does not find room on the device: NoMemory: CUDA"));
-    assert_false(room_short("the Python fork server could not be started again"));
-    assert_false(room_short(""));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fits),    cmocka_unit_test(test_order),
                                        cmocka_unit_test(test_waits),   cmocka_unit_test(test_killed),
-                                       cmocka_unit_test(test_threads), cmocka_unit_test(test_notes),
-                                       cmocka_unit_test(test_words)};
+                                       cmocka_unit_test(test_threads), cmocka_unit_test(test_notes)};
     char folder[] = "/tmp/test_room.XXXXXX";
 
     if (!mkdtemp(folder))

@@ -56,8 +56,33 @@ class Errors(unittest.TestCase):
                            ("CUDA error: unspecified launch failure", "crash"),
                            ("CUDA error: operation not supported on global/shared address space", "illegal_address"),
                            ("CUDA error: device-side assert triggered", "assertion"),
+                           ("CUDA error: out of memory", "out_of_memory"),
+                           ("CUDA out of memory. Tried to allocate 2 GiB", None),  # its own limit: torch's exception
                            ("boom", None)):
             self.assertEqual(self.kind(text), kind, text)
+
+    def test_out_of_memory(self):
+        """Of which exceptions the harness says that the device's memory ran out: by class or code, and CUDA's own words."""
+        code = """
+import torch, values
+def chained(e, cause):
+    e.__cause__ = cause
+    return e
+class Odd(RuntimeError):
+    def __str__(self):
+        raise ValueError
+driver, other = RuntimeError("cuMemMap fails with error 2"), RuntimeError("cuMemMap fails with error 1")
+driver.driver_error, other.driver_error = 2, 1
+ring = RuntimeError("a")
+ring.__cause__ = chained(RuntimeError("b"), ring)
+short = torch.OutOfMemoryError("CUDA out of memory")
+print([values.out_of_memory(e) for e in (short, driver, chained(ValueError("x"), short),
+       RuntimeError("CUDA error: out of memory\\nadvice"), other, ring, Odd(), ValueError("CUDA error: out of memory"),
+       RuntimeError("boom\\nCUDA error: out of memory"), MemoryError())])
+"""
+        p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                           env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "runner")))
+        self.assertEqual(p.stdout.strip(), str([True] * 4 + [False] * 6), p.stderr)
 
 
 if __name__ == "__main__":

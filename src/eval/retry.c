@@ -1,0 +1,31 @@
+/* retry.c - see retry.h. */
+#include "eval/retry.h"
+
+static enum retry_step larger(enum retry_step a, enum retry_step b)
+{
+    return a > b ? a : b;
+}
+
+/* What a try must have so that this does not happen again. */
+static enum retry_step wanted(const struct try_seen *seen)
+{
+    if (!seen->shared || seen->lack == LACK_NONE)
+        return RETRY_AGAIN;
+    return seen->lack == LACK_HOST ? RETRY_ALL : RETRY_ALONE;
+}
+
+enum retry_step retry_next(int made, enum retry_step had, const struct try_seen *seen)
+{
+    enum retry_step want = wanted(seen), last = made + 1 >= RETRY_TRIES && seen->shared ? RETRY_ALONE : RETRY_AGAIN;
+
+    if (seen->end == TRY_VERDICT || seen->stopped || made >= RETRY_TRIES)
+        return RETRY_STOP;
+    if (seen->end == TRY_NOTHING)
+        return want > had ? want : RETRY_STOP;
+    return larger(larger(want, last), had);
+}
+
+bool retry_is_final(enum retry_step had, const struct try_seen *seen)
+{
+    return seen->end == TRY_INFRA && wanted(seen) > RETRY_AGAIN && had >= wanted(seen);
+}

@@ -1,0 +1,40 @@
+/* retry.h - what follows a try of one candidate: a verdict stands; a fault of ours is tried again; where memory was short
+ * it is tried with nobody else there. Pure. Inside src/eval only. */
+#ifndef MC_EVAL_RETRY_H
+#define MC_EVAL_RETRY_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+#define RETRY_TRIES 3
+
+enum try_end {
+    TRY_VERDICT, /* about the candidate */
+    TRY_INFRA,   /* a record that says what of ours or of the machine's failed */
+    TRY_NOTHING  /* no record: the task cannot be used, or Ctrl-C */
+};
+
+struct try_seen {
+    enum try_end end;
+    enum err_lack lack; /* what there was too little of; of a verdict: not looked at */
+    bool stopped;       /* Ctrl-C */
+    bool shared;        /* the backend has room to be claimed (room.h); else nobody can be alone */
+};
+
+enum retry_step {
+    RETRY_STOP,  /* what was seen is how it is */
+    RETRY_AGAIN, /* as before */
+    RETRY_ALONE, /* with all of the device's memory */
+    RETRY_ALL    /* and with all of the machine's */
+};
+
+/* made: tries so far, this one included; had: what this one was made with (RETRY_AGAIN for the first). The last of
+ * RETRY_TRIES is made alone whatever failed, and who was alone once stays so. A task that cannot be used is not asked
+ * again, unless memory was short and it was not alone. */
+enum retry_step retry_next(int made, enum retry_step had, const struct try_seen *seen);
+
+/* Was memory short with nobody else there? Then that is final, and the record may say so. */
+bool retry_is_final(enum retry_step had, const struct try_seen *seen);
+
+#endif

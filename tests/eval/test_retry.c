@@ -1,0 +1,136 @@
+/* test_retry.c - what follows a try of one candidate: every kind of end, with and without others beside it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "eval/retry.h"
+
+static struct try_seen seen(enum try_end end, enum err_lack lack)
+{
+    return (struct try_seen){.end = end, .lack = lack, .shared = true};
+}
+
+static enum retry_step next(int made, enum retry_step had, enum try_end end, enum err_lack lack)
+{
+    struct try_seen s = seen(end, lack);
+
+    return retry_next(made, had, &s);
+}
+
+/* A verdict stands, whatever memory did on the way. */
+static void a_verdict_stands(void **state)
+{
+    (void)state;
+    for (int made = 1; made <= RETRY_TRIES; made++)
+        for (enum retry_step had = RETRY_AGAIN; had <= RETRY_ALL; had++)
+            for (enum err_lack lack = LACK_NONE; lack <= LACK_HOST; lack++)
+                assert_int_equal(next(made, had, TRY_VERDICT, lack), RETRY_STOP);
+}
+
+static void a_fault_of_ours_is_tried_three_times(void **state)
+{
+    (void)state;
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_NONE), RETRY_AGAIN);
+    assert_int_equal(next(2, RETRY_AGAIN, TRY_INFRA, LACK_NONE), RETRY_ALONE); /* the last one: it may have been others */
+    assert_int_equal(next(3, RETRY_ALONE, TRY_INFRA, LACK_NONE), RETRY_STOP);
+}
+
+static void where_memory_was_short_the_next_try_is_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_DEVICE), RETRY_ALONE);
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_HOST), RETRY_ALL);
+    assert_int_equal(next(2, RETRY_AGAIN, TRY_INFRA, LACK_HOST), RETRY_ALL);
+    assert_int_equal(next(2, RETRY_ALONE, TRY_INFRA, LACK_HOST), RETRY_ALL);
+    assert_int_equal(next(2, RETRY_ALONE, TRY_INFRA, LACK_DEVICE), RETRY_ALONE); /* who gave way may have been late */
+    assert_int_equal(next(2, RETRY_ALL, TRY_INFRA, LACK_NONE), RETRY_ALL);       /* once alone, alone */
+    assert_int_equal(next(3, RETRY_ALL, TRY_INFRA, LACK_HOST), RETRY_STOP);
+}
+
+/* "The task raises ..." is asked once. "Its process died" may have been others; alone it is the task. */
+static void a_task_that_cannot_be_used(void **state)
+{
+    (void)state;
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_NONE), RETRY_STOP);
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_HOST), RETRY_ALL);
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_DEVICE), RETRY_ALONE);
+    assert_int_equal(next(2, RETRY_ALONE, TRY_NOTHING, LACK_DEVICE), RETRY_STOP);
+    assert_int_equal(next(2, RETRY_ALONE, TRY_NOTHING, LACK_HOST), RETRY_ALL);
+    assert_int_equal(next(2, RETRY_ALL, TRY_NOTHING, LACK_HOST), RETRY_STOP);
+    assert_int_equal(next(3, RETRY_AGAIN, TRY_NOTHING, LACK_HOST), RETRY_STOP);
+}
+
+static void an_interrupt_stops(void **state)
+{
+    struct try_seen s = seen(TRY_INFRA, LACK_DEVICE);
+
+    (void)state;
+    s.stopped = true;
+    assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_STOP);
+}
+
+/* On the emulator there is no room to be claimed: nothing is ever made alone. */
+static void where_nobody_can_be_alone(void **state)
+{
+    struct try_seen infra = seen(TRY_INFRA, LACK_HOST), nothing = seen(TRY_NOTHING, LACK_HOST);
+
+    (void)state;
+    infra.shared = nothing.shared = false;
+    assert_int_equal(retry_next(1, RETRY_AGAIN, &infra), RETRY_AGAIN);
+    assert_int_equal(retry_next(2, RETRY_AGAIN, &infra), RETRY_AGAIN);
+    assert_int_equal(retry_next(3, RETRY_AGAIN, &infra), RETRY_STOP);
+    assert_int_equal(retry_next(1, RETRY_AGAIN, &nothing), RETRY_STOP);
+    assert_false(retry_is_final(RETRY_AGAIN, &infra));
+}
+
+/* Whatever happens, and in whatever order, there are at most RETRY_TRIES tries, and never less room than before. */
+static void it_ends(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 6 * 6 * 6; way++) {
+        enum retry_step had = RETRY_AGAIN, then;
+        int made = 0, what = way;
+
+        do {
+            struct try_seen s = seen(what % 2 ? TRY_INFRA : TRY_NOTHING, (enum err_lack)(what / 2 % 3));
+            what /= 6;
+            assert_true(++made <= RETRY_TRIES);
+            then = retry_next(made, had, &s);
+            assert_true(then == RETRY_STOP || then >= had);
+            had = then == RETRY_STOP ? had : then;
+        } while (then != RETRY_STOP);
+    }
+}
+
+static void what_is_final(void **state)
+{
+    struct try_seen device = seen(TRY_INFRA, LACK_DEVICE), host = seen(TRY_INFRA, LACK_HOST),
+                    other = seen(TRY_INFRA, LACK_NONE), fine = seen(TRY_VERDICT, LACK_DEVICE);
+
+    (void)state;
+    assert_false(retry_is_final(RETRY_AGAIN, &device));
+    assert_true(retry_is_final(RETRY_ALONE, &device));
+    assert_true(retry_is_final(RETRY_ALL, &device));
+    assert_false(retry_is_final(RETRY_ALONE, &host)); /* jobs of other devices were there */
+    assert_true(retry_is_final(RETRY_ALL, &host));
+    assert_false(retry_is_final(RETRY_ALL, &other));
+    assert_false(retry_is_final(RETRY_ALL, &fine));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_verdict_stands),
+        cmocka_unit_test(a_fault_of_ours_is_tried_three_times),
+        cmocka_unit_test(where_memory_was_short_the_next_try_is_alone),
+        cmocka_unit_test(a_task_that_cannot_be_used),
+        cmocka_unit_test(an_interrupt_stops),
+        cmocka_unit_test(where_nobody_can_be_alone),
+        cmocka_unit_test(it_ends),
+        cmocka_unit_test(what_is_final),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
