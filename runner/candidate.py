@@ -108,7 +108,7 @@ class Session:
             self.source = req["source"]
             device.install(self.build)
         self.seal = self.seal or integrity.Seal()
-        device.set_ablation(bool(req.get("ablation")))
+        device.set_ablation("recorded" if req.get("ablation") else False)
         native.watch_lookups()
         device.trace.start()
         init = values.decode(req["init"], blob)

@@ -6,7 +6,7 @@
     to_device(t)         host tensor -> tensor on cuda:0 (a copy);  from_device(t): back (a copy)
     finish()             after forward: waits for the device; raises what it has to say, unchecked launch errors included
     explain(error)       -> a finding that says what an exception of CUDA means, or None
-    set_ablation(b)      launches of the candidate's libraries become counted no-ops
+    set_ablation(b)      launches of the candidate's libraries become counted no-ops ("recorded": those into a graph)
     set_check(b)         red zones are looked at after each forward (on after install)
     take_findings()      list of {"kind","message",...} since the last call; kinds in README.md
     stats()              {"launches", "kernels": {name: {"launches"}}, "library_calls": {name: n}, ...}

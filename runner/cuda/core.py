@@ -10,9 +10,12 @@ import threading
 
 import native
 
+from .graphs import Graphs
+
 _lib = None
 _libraries = []  # lt_device of every library of the candidate
-_ablate = _check = False
+_ablate = 0      # LT_ABLATE_... of litetorch/abi.h
+_check = False
 _lock = threading.Lock()
 
 
@@ -33,6 +36,7 @@ class Memory(ctypes.Structure):
 
 
 DEVICE_ABI = 2
+RECORDED = 2  # LT_ABLATE_RECORDED
 
 
 def lib_path():
@@ -100,11 +104,13 @@ def set_tf32(on):
 def install(build):
     """Candidate's child, before its code runs. build(request) -> reply blocks until the compile stage answers."""
     global _check
+    import torch
     from native import extension
     extension.set_builder(build)
     if not _check:
         _lib.lt_trace_open()
         note_jiterator()
+        _graphs.watch(torch._C._CUDAGraph)
         bind()
     _check = True
 
@@ -119,7 +125,7 @@ def _loaded(so):
     device = f()
     if not device or device.contents.version != DEVICE_ABI:
         raise native.DeviceError("the extension was built for another version of litetorch")
-    device.contents.ablate = int(_ablate)
+    device.contents.ablate = _ablate
     with _lock:
         if not any(ctypes.addressof(d.contents) == ctypes.addressof(device.contents) for d in _libraries):
             _libraries.append(device)  # loaded twice, counted once
@@ -177,10 +183,10 @@ def finish():
 
 def set_ablation(on):
     global _ablate
-    _ablate = bool(on)
+    _ablate = RECORDED if on == "recorded" else int(bool(on))
     with _lock:
         for d in _libraries:
-            d.contents.ablate = int(_ablate)
+            d.contents.ablate = _ablate
 
 
 def set_check(on):
@@ -204,19 +210,38 @@ def take_findings():
     return json.loads(native.take_string(_lib.lt_findings()))
 
 
-def stats():
-    """Counts since install. Host memory only: they can be asked after a fault too."""
-    out = {"launches": 0, "graph_launches": 0, "side_launches": 0, "captured": 0, "kernels": {}, "to_host": 0,
-           "to_device": 0}
+def launched():
+    """{kernel: launches} that passed through the candidate's libraries, recorded ones included."""
+    out = {}
     with _lock:
         for d in _libraries:
-            for name in ("launches", "graph_launches", "side_launches", "captured", "to_host", "to_device"):
-                out[name] += getattr(d.contents, name)
             for i in range(d.contents.n_kernels):
                 k = d.contents.kernels[i]
                 name = (k.name or k.symbol or b"?").decode("utf-8", "replace")
-                have = out["kernels"].setdefault(name, {"launches": 0})
-                have["launches"] += k.launches
+                out[name] = out.get(name, 0) + k.launches
+    return out
+
+
+def total(*names):
+    with _lock:
+        return {name: sum(getattr(d.contents, name) for d in _libraries) for name in names}
+
+
+_graphs = Graphs(lambda: total("captured")["captured"], launched)
+
+
+def kernels():
+    """{kernel: launches}, replays of graphs included."""
+    out = launched()
+    for name, n in _graphs.replayed().items():
+        out[name] = out.get(name, 0) + n
+    return out
+
+
+def stats():
+    """Counts since install. Host memory only: they can be asked after a fault too."""
+    out = total("launches", "graph_launches", "side_launches", "captured", "to_host", "to_device")
+    out["kernels"] = {name: {"launches": n} for name, n in kernels().items()}
     out["device_short"] = memory()["short"] > 0
     out["library_calls"] = json.loads(native.take_string(_lib.lt_library_calls()))
     return out

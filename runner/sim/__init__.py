@@ -5,7 +5,7 @@
     install(build)       candidate's child, before its code runs; build(request) -> reply blocks until compiled
     to_device(t)         host tensor -> tensor on cuda:0 (a copy);  from_device(t): back (a copy)
     raw_bytes(t)         the elements in C order;  refill(t, host): new contents in place, address and version kept
-    set_ablation(b)      launches become counted no-ops
+    set_ablation(b)      launches become counted no-ops ("recorded": those into a graph, of which there are none)
     set_check(b)         per-access checks on or off (on after install)
     finish()             after forward: waits for the device; raises what it has to say
     explain(error)       -> a finding that says what an exception of the device means, or None

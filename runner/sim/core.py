@@ -148,7 +148,7 @@ def from_device(t):
 
 
 def set_ablation(on):
-    _simt.simt_set_ablation(1 if on else 0)
+    _simt.simt_set_ablation(1 if on and on != "recorded" else 0)  # there are no graphs
 
 
 def set_check(on):

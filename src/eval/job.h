@@ -65,7 +65,7 @@ struct job {
     bool ready;             /* the candidate was constructed */
     bool ran;               /* forward returned at least once */
     bool all_passed;        /* all draws that were run */
-    bool ablated;           /* launches are taken away from the start: its process judges nothing else */
+    bool ablated;           /* graphs hold none of its kernels, from the start: its process judges nothing else */
     json_t *trace_init, *trace_forward; /* merged {"op": count}; owned */
     json_t *launches;       /* last {"kernel": n}; owned */
     int64_t copies_to_host, copies_to_device; /* cudaMemcpy in forward, of more than a few numbers */

@@ -141,8 +141,9 @@ static int replace_session(struct job *j, struct err *e)
     return j->ready && !job_blamed(j) ? correct_parameters(j, e) : 0;
 }
 
-/* The same in a new process whose launches never ran at all: a graph that was recorded before replays what it holds
- * whatever the switch says, one that is recorded there holds no kernel of the candidate. */
+/* The same in a new process: a graph that was recorded before replays what it holds whatever the switch says, one that
+ * is recorded there holds no kernel of the candidate, from the start. What __init__ computes outside of graphs it
+ * computes there too, because it does in the process where forward's launches alone are taken away. */
 static int run_ablated_from_start(struct job *j, struct err *e)
 {
     struct job again = *j;

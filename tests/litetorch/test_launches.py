@@ -1,6 +1,6 @@
 """A cuda library says the same to the CUDA runtime whether nvcc compiled its source whole or g++ and nvcc one half each:
 what it registers, and each launch with its grid, stream and arguments. A runtime of our own writes down what it is told, so
-this needs nvcc and no GPU."""
+this needs nvcc and no GPU. The same runtime shows what a library's graphs hold and count while launches are taken away."""
 import json
 import os
 import re
@@ -91,10 +91,73 @@ torch::Tensor f(torch::Tensor x) { return x; }
 """
 
 
+# What is launched while a stream records is "recorded". Nodes: 0 a kernel, 5 empty, as the runtime numbers them.
+RECORDER = r"""
+#include <stdio.h>
+static int recording, node_type;
+void **__cudaRegisterFatBinary(const void *w) { static void *handle; return &handle; }
+int __cudaGetKernel(void **k, const void *stub) { return *k = (void *)stub, 0; }
+unsigned __cudaPushCallConfiguration(void) { return 0; }
+int __cudaPopCallConfiguration(void) { return 0; }
+int cudaStreamIsCapturing(void *s, int *status) { return *status = recording, 0; }
+int cudaStreamBeginCapture(void *s, int mode) { return recording = 1, 0; }
+int cudaStreamEndCapture(void *s, void **g) { return recording = 0, 0; }
+int __cudaLaunchKernel(void *k) { puts(recording ? "recorded" : "launched"); return 0; }
+int cudaGraphLaunch(void *g, void *s) { puts("graph"); return 0; }
+int cudaGraphAddKernelNode(void **n) { puts("kernel node"); return node_type = 0; }
+int cudaGraphAddEmptyNode(void **n) { puts("empty node"); return node_type = 5, 0; }
+int cudaGraphNodeGetType(void *n, int *type) { return *type = node_type, 0; }
+int cudaGraphKernelNodeSetParams(void *n, const void *p) { puts("set"); return 0; }
+int cudaGetLastError(void) { return 0; }
+int cudaFuncGetName(const char **name, const void *f) { return *name = "?", 0; }
+"""
+
+# Does what the letters of $DO say, then says what was counted.
+GRAPHS = r"""
+#include <torch/extension.h>
+#include <litetorch/abi.h>
+#include <stdio.h>
+#include <stdlib.h>
+__global__ void relu(float *y) { y[0] = 0; }
+static void launch() { relu<<<1, 1>>>(nullptr); }
+static void record()
+{
+    cudaGraph_t g;
+    cudaStreamBeginCapture(0, cudaStreamCaptureModeThreadLocal);
+    launch();
+    cudaStreamEndCapture(0, &g);
+}
+static void add_node()
+{
+    cudaGraphNode_t node;
+    cudaKernelNodeParams p = {};
+    p.func = (void *)relu;
+    cudaGraphAddKernelNode(&node, 0, nullptr, 0, &p);
+    cudaGraphKernelNodeSetParams(node, &p);
+}
+__attribute__((destructor)) static void at_exit()
+{
+    struct lt_device *d = lt_module_device();
+    for (const char *c = getenv("DO"); *c; c++) {
+        if (*c == 'l') launch();
+        if (*c == 'r') record();
+        if (*c == 'n') add_node();
+        if (*c == 'g') cudaGraphLaunch(0, 0);
+        if (*c >= '0' && *c <= '9') d->ablate = *c - '0';
+    }
+    printf("%d %d %d:", (int)d->launches, (int)d->graph_launches, (int)d->captured);
+    for (int i = 0; i < d->n_kernels; i++)
+        printf(" %.18s %d", d->kernels[i].name, (int)d->kernels[i].launches);
+    printf("\n");
+}
+torch::Tensor f(torch::Tensor x) { return x; }
+"""
+
+
 class Launches(unittest.TestCase):
-    def build(self, *options):
+    def build(self, *options, source=SOURCE):
         request = {"kind": "load_inline", "name": "ext", "cpp_sources": ["torch::Tensor f(torch::Tensor x);"],
-                   "cuda_sources": [SOURCE], "functions": ["f"]}
+                   "cuda_sources": [source], "functions": ["f"]}
         p = subprocess.run([TOOL, "build", "--no-cache", "cuda", *options], input=json.dumps(request), text=True,
                            capture_output=True)
         if "no nvcc" in p.stderr:
@@ -103,35 +166,68 @@ class Launches(unittest.TestCase):
         self.assertTrue(reply["ok"], reply)
         return reply
 
-    def told(self, folder, so):
+    def run_with(self, folder, so, do=""):
         code = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
         p = subprocess.run([sys.executable, "-c", code, so], capture_output=True, text=True,
-                           env=dict(os.environ, LD_LIBRARY_PATH=folder))
+                           env=dict(os.environ, LD_LIBRARY_PATH=folder, DO=do))
         self.assertEqual(p.returncode, 0, p.stderr)
-        lines = p.stdout.splitlines()
+        return p.stdout.splitlines()
+
+    def told(self, folder, so):
+        lines = self.run_with(folder, so)
         return sorted(x for x in lines if x.startswith("kernel")), [x for x in lines if not x.startswith("kernel")]
 
-    def test_same_words_to_the_runtime(self):
-        if not os.path.exists(TOOL):
-            self.skipTest("make test-programs builds test_build")
-        halves, whole = self.build(), self.build("--whole")
-        self.assertTrue(halves["split"])
-        self.assertFalse(whole["split"])
+    def runtime(self, folder, text, *libraries):
+        """Compiles our runtime, with empty functions for what else the libraries ask for, under the name they ask for."""
         names = set()
-        for so in (halves["so"], whole["so"]):
+        for so in libraries:
             listing = subprocess.run(["nm", "-D", "--undefined-only", so], capture_output=True, text=True).stdout
             names |= {x.split()[-1].split("@")[0] for x in listing.splitlines()}
         rest = "".join(f"int {n}(void) {{ return 0; }}\n" for n in sorted(names)
-                       if re.match(r"(__)?cu[a-zA-Z]", n) and f" {n}(" not in RUNTIME and f"*{n}(" not in RUNTIME)
-        needed = subprocess.run(["objdump", "-p", halves["so"]], capture_output=True, text=True).stdout
+                       if re.match(r"(__)?cu[a-zA-Z]", n) and f" {n}(" not in text and f"*{n}(" not in text)
+        needed = subprocess.run(["objdump", "-p", libraries[0]], capture_output=True, text=True).stdout
         name = next(x.split()[1] for x in needed.splitlines() if "NEEDED" in x and "libcudart" in x)
+        subprocess.run([shutil.which("cc") or "gcc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", f"{folder}/{name}"],
+                       input=text + rest, text=True, check=True)
+
+    def setUp(self):
+        if not os.path.exists(TOOL):
+            self.skipTest("make test-programs builds test_build")
+
+    def test_same_words_to_the_runtime(self):
+        halves, whole = self.build(), self.build("--whole")
+        self.assertTrue(halves["split"])
+        self.assertFalse(whole["split"])
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([shutil.which("cc") or "gcc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", f"{folder}/{name}"],
-                           input=RUNTIME + rest, text=True, check=True)
+            self.runtime(folder, RUNTIME, halves["so"], whole["so"])
             ours, nvccs = self.told(folder, halves["so"]), self.told(folder, whole["so"])
         self.assertEqual(ours, nvccs)
         self.assertEqual(sum("launch" in x for x in ours[1]), 6, ours)
         self.assertEqual(len(ours[0]), 3)
+
+    def test_graphs(self):
+        so = self.build(source=GRAPHS)["so"]
+        with tempfile.TemporaryDirectory() as folder:
+            self.runtime(folder, RECORDER, so)
+
+            def told(do):
+                *did, counts = self.run_with(folder, so, do)
+                return did, counts
+
+            # forward launches a graph that was recorded before it, or made node by node
+            self.assertEqual(told("rg"), (["recorded", "graph"], "1 1 1: relu(float*) 1 kernels of a graph 1"))
+            self.assertEqual(told("ngg"), (["kernel node", "set", "graph", "graph"],
+                                           "0 2 1: relu(float*) 0 kernels of a graph 2"))
+            # a graph of nobody's kernels is no launch, and what it would compute is left out
+            self.assertEqual(told("g"), (["graph"], "0 1 0: relu(float*) 0 kernels of a graph 0"))
+            self.assertEqual(told("1g")[0], [])
+            # what was recorded before runs whatever the switch says; what is recorded now holds nothing
+            self.assertEqual(told("r1g")[0], ["recorded", "graph"])
+            self.assertEqual(told("1rlg"), (["graph"], "2 1 1: relu(float*) 2 kernels of a graph 1"))
+            self.assertEqual(told("1ng")[0], ["empty node", "graph"])
+            # taken away is only what is recorded
+            self.assertEqual(told("2lrlng")[0], ["launched", "launched", "empty node", "graph"])
+            self.assertEqual(told("2r1lg0l")[0], ["graph", "launched"])
 
 
 if __name__ == "__main__":

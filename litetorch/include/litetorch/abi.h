@@ -135,6 +135,11 @@ const struct lt_module *lt_module_open(const struct lt_api *api);
  * wrappers that are linked into it (litetorch/device.cc): they count, and launch nothing while 'ablate' is set. */
 #define LT_DEVICE_ABI 2
 
+/* lt_device.ablate, set by the process: launches do nothing and say cudaSuccess. What a graph was given meanwhile is
+ * not in it, but what was recorded before is: graphs are launched all the same. */
+#define LT_ABLATE_ALL 1
+#define LT_ABLATE_RECORDED 2 /* only launches that are recorded into a graph */
+
 struct lt_kernel {
     const char *symbol; /* mangled */
     const char *name;   /* readable: "relu(float const*, float*, int)" */
@@ -143,11 +148,11 @@ struct lt_kernel {
 
 struct lt_device {
     int32_t version;
-    int32_t ablate;          /* set by the process: launches do nothing and say cudaSuccess */
+    int32_t ablate;          /* 0 or LT_ABLATE_... */
     uint64_t launches;       /* kernels, graphs excluded; counted while ablated too */
     uint64_t graph_launches; /* cudaGraphLaunch */
     uint64_t side_launches;  /* of both, on another stream than lt_api.stream() gives */
-    uint64_t captured;       /* of 'launches', into a graph that was being captured */
+    uint64_t captured;       /* kernels recorded into graphs: of 'launches', and nodes that were added one by one */
     int32_t n_kernels, spare;
     const struct lt_kernel *kernels; /* known after loading; the library's own, never moved */
     uint64_t to_host, to_device; /* copies by the runtime's calls between host and device, of more than 64 bytes */

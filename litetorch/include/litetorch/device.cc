@@ -95,9 +95,28 @@ bool is_capturing(const void *stream)
            status != cudaStreamCaptureStatusNone;
 }
 
+bool taken_away(bool recorded)
+{
+    const int ablate = get(device.ablate);
+
+    return ablate && (ablate != LT_ABLATE_RECORDED || recorded);
+}
+
+/* A graph's kernels were counted when they were recorded; each time that the library launches one, this counts. */
+void count_graph(const void *stream)
+{
+    static const int i = enter(nullptr, "kernels of a graph");
+
+    add(device.graph_launches);
+    if (get(device.captured))
+        add(kernels[i].launches);
+    on_stream(stream);
+}
+
 /* Counts; the kernel's number, or -1: do not launch. */
 int count(const void *f, const void *stream)
 {
+    const bool recorded = get(capturing) > 0 || is_capturing(stream);
     int i = find(f);
 
     if (i < 0) {
@@ -108,10 +127,10 @@ int count(const void *f, const void *stream)
     }
     add(kernels[i].launches);
     add(device.launches);
-    if (get(capturing) > 0 || is_capturing(stream))
+    if (recorded)
         add(device.captured);
     on_stream(stream);
-    return get(device.ablate) ? -1 : i;
+    return taken_away(recorded) ? -1 : i;
 }
 
 int count_driver(CUfunction f, const void *stream)
@@ -418,9 +437,8 @@ LAUNCH_CONFIG(cudaLaunchKernelExC_ptsz)
     __attribute__((weak)) cudaError_t REAL(name)(cudaGraphExec_t, cudaStream_t);                                                     \
     cudaError_t WRAP(name)(cudaGraphExec_t g, cudaStream_t s)                                                  \
     {                                                                                                          \
-        add(device.graph_launches);                                                                            \
-        on_stream(s);                                                                                          \
-        if (get(device.ablate))                                                                                \
+        count_graph(s);                                                                                        \
+        if (taken_away(false) && !get(device.captured)) /* its kernels came there in a way that we do not see */ \
             return cudaSuccess;                                                                                \
         Launch l(s, "of a graph");                                                                             \
         note_graph(g);                                                                                         \
@@ -553,7 +571,7 @@ NOTED(cudaMemset2D, (void *p, size_t pitch, int value, size_t w, size_t h), (p, 
 NOTED(cudaMemset2DAsync, (void *p, size_t pitch, int value, size_t w, size_t h, cudaStream_t s),
       (p, pitch, value, w, h, s), note_set("cudaMemset2DAsync", p, pitch, value, w, h))
 
-/* Arguments of kernels that are nodes of a graph. */
+/* Kernels that are nodes of a graph: their arguments, and nodes without a kernel in their place. */
 static void note_node(const cudaKernelNodeParams *p)
 {
     const lt_watch *w = watching();
@@ -562,11 +580,37 @@ static void note_node(const cudaKernelNodeParams *p)
     if (i >= 0)
         note_launch(w, i, p->func, false, p->gridDim, p->blockDim, p->sharedMemBytes, p->kernelParams, p->extra);
 }
-NOTED(cudaGraphAddKernelNode, (cudaGraphNode_t *node, cudaGraph_t g, const cudaGraphNode_t *from, size_t n,
-                               const cudaKernelNodeParams *p), (node, g, from, n, p), note_node(p))
-NOTED(cudaGraphKernelNodeSetParams, (cudaGraphNode_t node, const cudaKernelNodeParams *p), (node, p), note_node(p))
-NOTED(cudaGraphExecKernelNodeSetParams, (cudaGraphExec_t g, cudaGraphNode_t node, const cudaKernelNodeParams *p),
-      (g, node, p), note_node(p))
+
+static bool is_empty(cudaGraphNode_t node)
+{
+    cudaGraphNodeType type;
+
+    return cudaGraphNodeGetType(node, &type) == cudaSuccess && type == cudaGraphNodeTypeEmpty;
+}
+
+__attribute__((weak)) cudaError_t REAL(cudaGraphAddKernelNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *,
+                                                               size_t, const cudaKernelNodeParams *);
+cudaError_t WRAP(cudaGraphAddKernelNode)(cudaGraphNode_t *node, cudaGraph_t g, const cudaGraphNode_t *from, size_t n,
+                                         const cudaKernelNodeParams *p)
+{
+    Step step;
+    note_node(p);
+    add(device.captured);
+    return taken_away(true) ? cudaGraphAddEmptyNode(node, g, from, n)
+                            : REAL(cudaGraphAddKernelNode)(node, g, from, n, p);
+}
+
+#define SET_NODE(name, parameters, arguments)                                                                  \
+    __attribute__((weak)) cudaError_t REAL(name) parameters;                                                   \
+    cudaError_t WRAP(name) parameters                                                                          \
+    {                                                                                                          \
+        Step step;                                                                                             \
+        note_node(p);                                                                                          \
+        return is_empty(node) ? cudaSuccess : REAL(name) arguments;                                            \
+    }
+SET_NODE(cudaGraphKernelNodeSetParams, (cudaGraphNode_t node, const cudaKernelNodeParams *p), (node, p))
+SET_NODE(cudaGraphExecKernelNodeSetParams, (cudaGraphExec_t g, cudaGraphNode_t node, const cudaKernelNodeParams *p),
+         (g, node, p))
 
 /* Memory, and how much of it a candidate may have. Given back before it is: another thread may get it at once. */
 static bool may_take(size_t n, const char *call)
