@@ -8,7 +8,7 @@ import time
 
 
 class _Err(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("msg", ctypes.c_char * 1024)]
+    _fields_ = [("kind", ctypes.c_int), ("msg", ctypes.c_char * 1024), ("lack", ctypes.c_int)]  # struct err of base/err.h
 
 
 class _Cgroup(ctypes.Structure):
