@@ -27,7 +27,7 @@ def load(folder):
     global _lib
     _lib = ctypes.CDLL(os.path.join(folder, "libjail.so"))
     _lib.jail_cgroup_oom.restype = ctypes.c_bool
-    _lib.jail_resident.restype = ctypes.c_size_t
+    _lib.jail_resident.restype = _lib.jail_cgroup_peak.restype = ctypes.c_size_t
     _lib.jail_cgroup_make.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     _lib.jail_close.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p]
 
@@ -43,6 +43,7 @@ class Box:
     def __init__(self, plan, memory, pids):
         self.plan, self.memory = plan.encode(), memory
         self.pid = self.status = None
+        self.last_peak = 0
         self.group, self.procs = _Cgroup(), []
         _lib.jail_cgroup_make(ctypes.byref(self.group), memory, pids)
         try:
@@ -77,6 +78,12 @@ class Box:
     def resident(self):
         return _lib.jail_resident(self.pid)
 
+    def peak(self):
+        """Bytes that its cgroup held at most, also after end(); 0: nobody knows."""
+        if self.group.memory:
+            self.last_peak = _lib.jail_cgroup_peak(ctypes.byref(self.group))
+        return self.last_peak
+
     def enter(self):
         """In a fork of the server: join the namespaces. The next fork is inside."""
         err = _Err()
@@ -110,6 +117,7 @@ class Box:
             self.status.close()
         for fd in self.procs:
             os.close(fd)
+        self.peak()
         oom = bool(_lib.jail_cgroup_oom(ctypes.byref(self.group)))
         _lib.jail_cgroup_remove(ctypes.byref(self.group))
         self.pid, self.status, self.procs = None, None, []

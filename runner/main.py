@@ -2,8 +2,8 @@
 
 This process keeps one thread and never runs a tensor operation: a child would hang in its first parallel one. It
 speaks frames on descriptor 3. Requests: {"op":"spawn","id","role","args","plan","memory","pids"} with the child's
-socket and its output pipe attached; {"op":"kill","id"}. Reports: {"op":"spawned"|"failed"|"exit","id",...}; a child on
-a device says {"op":"begun"} first, or {"op":"unfit","message","memory"} and ends (memory: the device's ran out).
+socket and its output pipe attached; {"op":"kill"|"peak","id"}. Reports: {"op":"spawned"|"failed"|"exit"|"peak","id",...};
+a child on a device says {"op":"begun"} first, or {"op":"unfit","message","memory"} and ends (memory: the device's ran out).
 A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end on.
 $MUSACODER_DEVICE names the device package ("sim", "cuda") of all children: two of them do not fit into one process.
 """
@@ -63,9 +63,27 @@ def python_paths():
     return found
 
 
+def resident(pid):
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError):
+        return 0
+
+
 class Child:
     def __init__(self, ident, pid, box):
         self.ident, self.pid, self.box, self.oom = ident, pid, box, False
+        self.shared, self.most = resident(os.getpid()), 0  # what it has of ours from the start; resident bytes seen
+
+    def look(self):
+        """Where no cgroup counts: called now and then, and at the end."""
+        self.most = max(self.most, self.box.resident() if self.box is not None else resident(self.pid))
+        return self.most
+
+    def peak(self):
+        """Bytes of memory of its own that it had at most, as far as anybody saw."""
+        return self.box is not None and self.box.peak() or max(0, self.most - self.shared)
 
     def kill(self):
         """With a jail, the end of its process 1 is the end of all inside; the process outside sees that and follows."""
@@ -236,13 +254,14 @@ class Server:
                     os.killpg(pid, signal.SIGKILL)
                 except OSError:
                     pass
+            child.most = max(child.most, usage.ru_maxrss * 1024)
             del self.children[child.ident]
             self.report(op="exit", id=child.ident, status=status, cpu_s=usage.ru_utime + usage.ru_stime,
-                        max_rss=usage.ru_maxrss * 1024, oom=child.oom)
+                        max_rss=usage.ru_maxrss * 1024, peak=child.peak(), oom=child.oom)
 
     def watch_memory(self):
         for child in self.children.values():
-            if child.box is not None and child.box.watched and child.box.resident() > child.box.memory:
+            if child.box is not None and child.box.watched and child.look() > child.box.memory:
                 child.oom = True
                 child.kill()
 
@@ -252,6 +271,11 @@ class Server:
             self.spawn(request, fds)
         elif request["op"] == "kill" and request["id"] in self.children:
             self.children[request["id"]].kill()
+        elif request["op"] == "peak":
+            child = self.children.get(request["id"])
+            if child and (child.box is None or child.box.watched):
+                child.look()
+            self.report(op="peak", id=request["id"], bytes=child.peak() if child else 0)
 
     def run(self):
         while True:

@@ -22,6 +22,8 @@
 #include "proc/jail_apply.h"
 #include "proc/spawn.h"
 
+_Static_assert(sizeof(struct err) == 1032, "runner/jail.py has a twin of struct err");
+
 /* Spec to plan -------------------------------------------------------------------------------------------------- */
 
 #define MIB ((size_t)1 << 20)

@@ -232,6 +232,22 @@ int jail_cgroup_add(const struct jail_cgroup *g, pid_t pid)
     return 0;
 }
 
+/* Version 2 has it since Linux 5.19. */
+size_t jail_cgroup_peak(const struct jail_cgroup *g)
+{
+    char path[400];
+    size_t n = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", g->memory, base.version == 2 ? "memory.peak" : "memory.max_usage_in_bytes");
+    if (!g->memory[0] || !(f = fopen(path, "re")))
+        return 0;
+    if (fscanf(f, "%zu", &n) != 1)
+        n = 0;
+    fclose(f);
+    return n;
+}
+
 bool jail_cgroup_oom(const struct jail_cgroup *g)
 {
     if (!g->memory[0])

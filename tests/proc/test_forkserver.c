@@ -160,6 +160,32 @@ static void test_ends(void **state)
     child_free(c);
 }
 
+/* What a child has had of the machine's memory is known while it lives and when it is gone, and is not what it has now. */
+static void test_peak(void **state)
+{
+    const size_t mib = (size_t)1 << 20;
+    struct jail_spec jail = {.memory_bytes = 600 * mib};
+    struct child *c = spawn_child(&jail, 0), *idle = spawn_child(&jail, 0);
+    struct child_end end;
+    json_t *a;
+
+    (void)state;
+    json_decref(ask(idle, json_pack("{s:s}", "do", "echo")));
+    a = ask(c, json_pack("{s:s,s:s}", "do", "exec", "code", "import time\nx = bytearray(b'1') * (300 << 20)\ntime.sleep(0.3)\n"
+                         "del x\nvalue = 0"));
+    assert_non_null(a);
+    json_decref(a);
+    assert_in_range(child_peak(c), 300 * mib, 450 * mib);
+    assert_in_range(child_peak(idle), 0, 150 * mib);
+    child_kill(c);
+    end = end_of(c);
+    assert_in_range(end.peak, 300 * mib, 450 * mib);
+    buf_free(&end.output);
+    assert_in_range(child_peak(c), 300 * mib, 450 * mib);
+    child_free(c);
+    child_free(idle);
+}
+
 static void test_output(void **state)
 {
     struct child *c = spawn_child(NULL, 1000);
@@ -339,7 +365,7 @@ static void test_bad_python(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_echo_and_exit), cmocka_unit_test(test_ends),  cmocka_unit_test(test_output),
+        cmocka_unit_test(test_echo_and_exit), cmocka_unit_test(test_ends),  cmocka_unit_test(test_peak), cmocka_unit_test(test_output),
         cmocka_unit_test(test_jail_from_inside), cmocka_unit_test(test_a_role_that_compiles), cmocka_unit_test(test_bombs), cmocka_unit_test(test_threads_and_speed),
         cmocka_unit_test(test_bad_role),      cmocka_unit_test(test_bad_python),
     };
