@@ -1,13 +1,16 @@
-/* hold.c - see hold.h. A taker passes the gate first, one at a time; who will be alone keeps the gate closed behind it
- * until the sharers inside have left. */
+/* hold.c - see hold.h. A taker passes the gate first, one at a time; who will be alone, and has been patient, keeps the gate
+ * closed behind it until the sharers inside have left. In a process one thread at a time does that for all that want to
+ * be alone: the lock is handed from one to the next. */
 #include "eval/hold.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -34,16 +37,170 @@ static int lock_file(int fd, int how, struct err *e)
     return 0;
 }
 
+double hold_patience_s = 8.0;
+
 /* What this thread holds: how often, and of which device. */
 static _Thread_local struct {
     int depth;
     char device[128];
 } mine;
 
+/* ---- one process's queue of those that want to be alone ---- */
+
+struct waiter {
+    struct waiter *next;
+    char device[128];
+    enum { WAITS, GOT_LOCK, LEADS } state;
+    int fd; /* GOT_LOCK */
+};
+
+struct leader { /* of a device: who has the lock alone or is about to take it */
+    char device[128]; /* "": nobody's */
+    double since;     /* when the batch began */
+};
+
+#define LEADERS 16
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    struct waiter *first;
+    struct leader leaders[LEADERS];
+} line = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+
+static struct leader *leader_of(const char *device)
+{
+    struct leader *empty = NULL;
+
+    for (int i = 0; i < LEADERS; i++) {
+        if (!strcmp(line.leaders[i].device, device))
+            return &line.leaders[i];
+        if (!line.leaders[i].device[0])
+            empty = &line.leaders[i];
+    }
+    return empty;
+}
+
+/* Takes w out of the line. */
+static void leave_line(struct waiter *w)
+{
+    struct waiter **p = &line.first;
+
+    while (*p && *p != w)
+        p = &(*p)->next;
+    if (*p)
+        *p = w->next;
+}
+
+/* The next one for this device gets the lock, or the task of taking it when fd is -1. False: there is none. */
+static bool hand_on(const char *device, int fd)
+{
+    struct waiter *w = line.first;
+
+    while (w && (w->state != WAITS || strcmp(w->device, device)))
+        w = w->next;
+    if (!w)
+        return false;
+    w->state = fd >= 0 ? GOT_LOCK : LEADS;
+    w->fd = fd;
+    pthread_cond_broadcast(&line.change);
+    return true;
+}
+
+/* Until this thread leads (-1), or has been handed the lock: its descriptor. */
+static int stand_in_line(const char *name)
+{
+    struct waiter w = {.fd = -1}, **p;
+    struct leader *l;
+    int fd = -1;
+
+    snprintf(w.device, sizeof w.device, "%s", name);
+    pthread_mutex_lock(&line.lock);
+    l = leader_of(name);
+    if (l && l->device[0]) {
+        for (p = &line.first; *p; p = &(*p)->next)
+            ;
+        *p = &w;
+        while (w.state == WAITS)
+            pthread_cond_wait(&line.change, &line.lock);
+        leave_line(&w);
+        fd = w.fd;
+    } else if (l) {
+        snprintf(l->device, sizeof l->device, "%s", name);
+    }
+    pthread_mutex_unlock(&line.lock);
+    return fd;
+}
+
+/* fd: the lock, which the next one gets as long as the batch is young; else it is closed and the next one leads. */
+static void end_lead(const char *name, int fd)
+{
+    struct leader *l;
+    bool young;
+
+    pthread_mutex_lock(&line.lock);
+    l = leader_of(name);
+    young = fd >= 0 && l && now_s() - l->since < HOLD_BATCH_S && !stop_requested();
+    if (!young || !hand_on(name, fd)) {
+        if (fd >= 0)
+            close(fd);
+        if (!hand_on(name, -1) && l)
+            l->device[0] = 0;
+    }
+    pthread_mutex_unlock(&line.lock);
+}
+
+static void begin_batch(const char *name)
+{
+    struct leader *l;
+
+    pthread_mutex_lock(&line.lock);
+    if ((l = leader_of(name)))
+        l->since = now_s();
+    pthread_mutex_unlock(&line.lock);
+}
+
+/* ---- taking ---- */
+
+/* A moment without anybody inside, without keeping anybody out. 1: fd is locked; 0: there was none in time. */
+static int wait_for_a_gap(int fd, struct err *e)
+{
+    double until = now_s() + hold_patience_s;
+
+    for (;;) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return 1;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_sys(e, "cannot lock a device");
+        if (stop_requested())
+            return err_set(e, ERR_STOP, "interrupted");
+        if (now_s() >= until)
+            return 0;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
+/* The lock's descriptor, or -1. */
+static int pass(const char *device, bool alone, struct err *e)
+{
+    char *folder = path_cache("device");
+    int rc = dir_make(folder, e), gate = -1, fd = -1;
+
+    if (rc == 0 && ((fd = open_file(folder, device, "lock", e)) < 0 || (gate = open_file(folder, device, "gate", e)) < 0))
+        rc = -1;
+    if (rc == 0 && (!alone || (rc = wait_for_a_gap(fd, e)) == 0))
+        rc = lock_file(gate, LOCK_EX, e) == 0 ? lock_file(fd, alone ? LOCK_EX : LOCK_SH, e) : -1;
+    if (gate >= 0)
+        close(gate);
+    if (rc < 0 && fd >= 0)
+        close(fd);
+    free(folder);
+    return rc < 0 ? -1 : fd;
+}
+
 int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
 {
-    char *folder;
-    int gate = -1, fd = -1, rc;
+    const char *name = *device ? device : "device";
+    int fd;
 
     if (mine.depth && (alone || strcmp(mine.device, device)))
         return err_set(e, ERR_BUG, "a thread that holds device '%s' asks for '%s'", mine.device, device);
@@ -52,20 +209,20 @@ int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
         h->fd = -1;
         return 0;
     }
-    folder = path_cache("device");
-    rc = dir_make(folder, e);
-    if (rc == 0 && (gate = open_file(folder, device, "gate", e)) >= 0 && (fd = open_file(folder, device, "lock", e)) >= 0 &&
-        lock_file(gate, LOCK_EX, e) == 0 && lock_file(fd, alone ? LOCK_EX : LOCK_SH, e) == 0)
-        h->fd = fd + 1, mine.depth = 1;
-    else
-        rc = -1;
-    if (gate >= 0)
-        close(gate);
-    if (rc < 0 && fd >= 0)
-        close(fd);
+    fd = alone ? stand_in_line(name) : -1;
+    if (fd < 0) {
+        fd = pass(device, alone, e);
+        if (alone && fd >= 0)
+            begin_batch(name);
+        else if (alone)
+            end_lead(name, -1);
+    }
+    if (fd < 0)
+        return -1;
     snprintf(mine.device, sizeof mine.device, "%s", device);
-    free(folder);
-    return rc;
+    *h = (struct hold){fd + 1, alone};
+    mine.depth = 1;
+    return 0;
 }
 
 bool hold_wanted(const char *device)
@@ -82,8 +239,10 @@ bool hold_wanted(const char *device)
 
 void hold_drop(struct hold *h)
 {
-    if (h->fd > 0)
+    if (h->fd > 0 && h->alone)
+        end_lead(*mine.device ? mine.device : "device", h->fd - 1);
+    else if (h->fd > 0)
         close(h->fd - 1);
     mine.depth -= h->fd != 0;
-    h->fd = 0;
+    *h = (struct hold){0};
 }

@@ -1,5 +1,7 @@
 /* hold.h - who may use a device: many that share it, or one alone. Over threads and processes (two flock'ed files under
- * path_cache("device")). Who waits to be alone is served before later sharers. */
+ * path_cache("device")). Changing sides costs: everybody must have left. So who wants to be alone waits for a moment
+ * without sharers first (hold_patience_s), and only then keeps later sharers out; and those of one process that want to be
+ * alone follow each other without letting anybody in between (HOLD_BATCH_S). */
 #ifndef MC_EVAL_HOLD_H
 #define MC_EVAL_HOLD_H
 
@@ -7,14 +9,18 @@
 
 #include "base/err.h"
 
+extern double hold_patience_s; /* tests make it short */
+#define HOLD_BATCH_S 20.0
+
 struct hold { /* zeroed: holds nothing */
     int fd;   /* file descriptor + 1; -1: a share of the share that this thread has */
+    bool alone;
 };
 
 /* Waits. A share taken by a thread that has one already is that share (two could wait for each other, with somebody who
  * wants to be alone in between); to be alone a thread must hold nothing. device: its uuid, or any name. ERR_STOP on Ctrl-C. *h must hold nothing. */
 int hold_take(const char *device, bool alone, struct hold *h, struct err *e);
-/* Does somebody wait for the device (or pass the gate just now)? Who shares it and is between two things may then drop its
+/* Does somebody keep sharers out to get the device alone (or pass the gate just now)? Who shares it and is between two things may then drop its
  * share and take another one. */
 bool hold_wanted(const char *device);
 void hold_drop(struct hold *h); /* holding nothing is fine */

@@ -242,6 +242,92 @@ static void test_a_share_within_a_share(void **state)
     assert_int_equal(was_alone, 1);
 }
 
+/* Two that share in turn, so that one always does, until *stop. */
+static void *never_gone(void *arg)
+{
+    struct hold h[2] = {{0}};
+    bool *stop = arg;
+    int rounds = 0;
+
+    while (!__atomic_load_n(stop, __ATOMIC_SEQ_CST) && rounds < 10000) {
+        pthread_mutex_lock(&seen.lock);
+        seen.broken |= seen.alone > 0;
+        pthread_mutex_unlock(&seen.lock);
+        if (hold_take("busy", false, &h[0], NULL) < 0)
+            return (void *)1;
+        usleep(3000);
+        hold_drop(&h[0]);
+        rounds++;
+    }
+    return NULL;
+}
+
+static struct {
+    pthread_mutex_t lock;
+    char order[16]; /* 'a' alone, 's' a share */
+    int n;
+} log_of = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *logged(void *arg)
+{
+    bool alone = arg != NULL;
+    struct hold h = {0};
+
+    if (hold_take("batch", alone, &h, NULL) < 0)
+        return (void *)1;
+    pthread_mutex_lock(&log_of.lock);
+    log_of.order[log_of.n++] = alone ? 'a' : 's';
+    pthread_mutex_unlock(&log_of.lock);
+    usleep(20000);
+    hold_drop(&h);
+    return NULL;
+}
+
+/* Sharers come and go and are never all gone: who wants to be alone gets in all the same, after its patience. */
+static void test_patience_ends(void **state)
+{
+    struct hold h = {0};
+    pthread_t t[3];
+    bool stop = false;
+    double t0;
+
+    (void)state;
+    hold_patience_s = 0.2;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, never_gone, &stop), 0);
+    usleep(20000);
+    t0 = now_s();
+    assert_int_equal(hold_take("busy", true, &h, NULL), 0);
+    assert_true(now_s() - t0 < 5);
+    hold_drop(&h);
+    __atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < 3; i++) {
+        void *rc;
+        pthread_join(t[i], &rc);
+        assert_null(rc);
+    }
+}
+
+/* Three that want to be alone, and a sharer that comes before the last of them but after the gate was closed: it waits for
+ * all three. */
+static void test_batch(void **state)
+{
+    struct hold h = {0};
+    pthread_t t[4];
+
+    (void)state;
+    hold_patience_s = 0.05;
+    assert_int_equal(hold_take("batch", false, &h, NULL), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, logged, i == 2 ? NULL : &t), 0);
+        usleep(i == 1 ? 150000 : 20000); /* the first two wait behind the closed gate when the sharer comes */
+    }
+    hold_drop(&h);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    assert_string_equal(log_of.order, "aaas");
+}
+
 static void test_hold(void **state)
 {
     pthread_t t[6];
@@ -261,7 +347,7 @@ static void test_hold(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_hold), cmocka_unit_test(test_patience_ends), cmocka_unit_test(test_batch),
         cmocka_unit_test(test_a_share_within_a_share),
         cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
         cmocka_unit_test(test_who_failed_is_said),
