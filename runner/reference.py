@@ -9,7 +9,8 @@ whose tensors' offsets count from blob[at].
 With "area":true draws do not come with the reply but one at a time, as they are needed, through memory that the judge
 shares (area.py):
     next                     -> {"ok":true,"draw":{..},"size":bytes}, or, after the last, {"ok":true,"end":true,"skipped"}
-    facts                    -> everything but the draws, as above; after the first draw, which settles the mode
+    facts {"bytes"}          -> everything but the draws, as above; after the first draw, which settles the mode. Without
+                                bytes the state's values come with fill, like a draw's
     again {"regime","trial"} -> the same draw once more
     fill  {"area":spec|null} -> {"ok":true}: the last draw's values lie in the area (null: the one of the fill before);
                                 sections' "at" count from its start
@@ -658,10 +659,12 @@ class Task:
         """The model as another seed constructs it."""
         return construct(self.task, self.init, seed).to(PLACE)
 
-    def state_section(self):
+    def state_section(self, in_bytes):
         rows = named_state(self.model)
         kinds = [{"name": n, "kind": k, "dtype": str(t.dtype)[6:], "shape": list(t.shape)} for n, k, t in rows]
-        return kinds, self.section([t for _, _, t in rows])
+        tree = [t for _, _, t in rows]
+        self.items, self.room = [], 0
+        return kinds, self.section(tree) if in_bytes else self.draw_section(tree)
 
     def answer(self):
         draws, skipped = self.kernelbench() if self.req["protocol"] == "kernelbench" else self.strict()
@@ -670,8 +673,8 @@ class Task:
     def again(self, regime, trial):
         return self.kernelbench_draw(trial) if self.req["protocol"] == "kernelbench" else self.draw(regime, trial)
 
-    def rest(self, draws, skipped):
-        kinds, state = self.state_section()
+    def rest(self, draws, skipped, in_bytes=True):
+        kinds, state = self.state_section(in_bytes)
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
                 "init_seed": self.init_seed, "state": kinds, "state_values": state, "torch": torch.__version__,
                 "defects": self.defects, "memory": self.usage.facts(),
@@ -729,7 +732,9 @@ class Server:
         return {"ok": True, "draw": draw, "size": self.task.room}, []
 
     def op_facts(self, req, fds):
-        return dict(self.task.rest([], None), **policy()), self.task.parts
+        self.let_go()
+        self.task.parts, self.task.size = [], 0
+        return dict(self.task.rest([], None, req["bytes"]), **policy()), self.task.parts
 
     def op_again(self, req, fds):
         self.let_go()

@@ -447,7 +447,7 @@ static int room_enter(struct entry *n, const struct task *t, const struct eval_o
 {
     bool whole = how >= RETRY_ALONE;
     uint64_t budget = room_budget(n->sv), group = hash64(t->sha256, strlen(t->sha256), 2);
-    struct room_need need = {budget / 16, budget / 8}; /* of a task that nobody has seen */
+    struct room_need need = {budget / 32, budget / 16}; /* of a task that nobody has seen */
     struct err why = ERR_INIT;
 
     if (!n->sv->backend->timed)

@@ -240,7 +240,8 @@ enum call_fault exec_bytes(struct job *j, const struct section *s, json_t *req, 
         fault = session_call(j->session, req, s->bytes, s->n, ret, e);
     } else if ((fault = make_room(j, s->n, 0, e)) == CALL_OK) {
         desk_lock(k);
-        rc = device_upload(&j->room.inputs, 0, s->bytes, s->n, e);
+        rc = s->mem ? device_copy(&j->room.inputs, 0, s->mem, s->at, s->n, e) < 0 || device_sync(k->dev, e) < 0 ? -1 : 0
+                    : device_upload(&j->room.inputs, 0, s->bytes, s->n, e);
         desk_unlock(k);
         fault = rc < 0 ? CALL_INFRA : send_in_area(j, req, ret, e);
     }

@@ -26,7 +26,7 @@ struct exec_call {
  * changed. The caller holds the draw (reference_hold) until it has compared. CALL_INFRA: *e. */
 enum call_fault exec_run(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e);
 /* Sends a request that reads inputs from the area: {"op","..."}; "area" is added when what it reads has been laid
- * out there, else the bytes ride along. d: whose inputs (held by the caller), for exec_put; bytes of host memory for
+ * out there, else the bytes ride along. d: whose inputs (held by the caller), for exec_put; any section for
  * exec_bytes. req is taken. */
 enum call_fault exec_put(struct job *j, const struct ref_draw *d, json_t *req, struct frame *ret, struct err *e);
 enum call_fault exec_bytes(struct job *j, const struct section *s, json_t *req, struct frame *ret, struct err *e);

@@ -111,6 +111,8 @@ static int parse_rest(struct reference *r, struct err *e)
     r->init_seed = json_i64(h, "init_seed", 0);
     if (ref_section_parse(&r->f, json_object_get(h, "init"), &r->init, e) < 0)
         return -1;
+    if (r->state_mem.dev)
+        return desk_section(json_object_get(h, "state_values"), &r->state_mem, r->state_mem.size, &r->state_values, e);
     return ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e);
 }
 
@@ -155,6 +157,8 @@ static void reference_free(struct reference *r)
         free(r->draws[i].mem);
         json_decref(r->draws[i].head);
     }
+    if (r->desk)
+        desk_free(r->desk, &r->state_mem);
     frame_free(&r->f);
     frame_free(&r->end);
     free(r->draws);
@@ -470,6 +474,7 @@ static int add_draw(struct eval *ev, struct reference *r, const struct want *w, 
     return 0;
 }
 
+/* Is no draw to be made again? */
 static bool all_kept(const struct reference *r)
 {
     for (size_t i = 0; i < r->n_draws; i++)
@@ -503,6 +508,21 @@ static int next_draw(struct eval *ev, struct reference *r, const struct want *w,
     return rc;
 }
 
+/* Everything but the draws. The state may be of gigabytes: its values come onto the desk if there is room, else in bytes. */
+static int take_facts(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+{
+    double deadline = now_s() + REFERENCE_TIMEOUT_S;
+    size_t n;
+
+    if (ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 0), NULL, deadline, &r->f, e) < 0)
+        return -1;
+    n = (size_t)json_i64(json_object_get(r->f.head, "state_values"), "nbytes", 0);
+    if (n && room_for(ev, r->desk, n, &r->state_mem))
+        return fill(r, w, &r->state_mem, n, deadline, e);
+    frame_free(&r->f);
+    return ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 1), NULL, deadline, &r->f, e);
+}
+
 /* The first draw, and everything else there is to know. */
 static int make_first(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
 {
@@ -522,9 +542,7 @@ static int make_first(struct eval *ev, struct reference *r, const struct want *w
         return -1;
     if (r->n_draws == 0)
         return err_set(e, ERR_BUG, "the reference side sent no draws");
-    if (ask(r->child, w, json_pack("{s:s}", "op", "facts"), NULL, now_s() + REFERENCE_TIMEOUT_S, &r->f, e) < 0)
-        return -1;
-    return parse_rest(r, e);
+    return take_facts(ev, r, w, e) < 0 ? -1 : parse_rest(r, e);
 }
 
 static void name_task(struct want *w)

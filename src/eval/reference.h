@@ -49,6 +49,7 @@ struct reference {
     int users;
     bool listed;
     struct section init, state_values;
+    struct device_buf state_mem; /* on the desk, if there was room: state_values */
     const json_t *state; /* [{"name","kind","dtype","shape"}] */
     const json_t *skipped; /* {"regime": reason}; NULL: not all draws are made */
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */

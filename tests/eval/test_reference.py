@@ -201,7 +201,7 @@ class InSharedMemory(unittest.TestCase):
         while True:
             head, blob = self.ask(server, op="next")
             if head.get("end"):
-                facts, blob = self.ask(server, op="facts")
+                facts, blob = self.ask(server, op="facts", bytes=True)
                 return server, draws, dict(facts, skipped=head["skipped"]), blob
             self.ask(server, op="fill", area=spec)
             spec = None
@@ -218,6 +218,17 @@ class InSharedMemory(unittest.TestCase):
                 self.assertEqual([draw[k] for k in ("regime", "trial", "mutates")], [w[k] for k in ("regime", "trial", "mutates")])
                 for k in "inputs", "eager", "oracle":
                     self.assertEqual(str(value(draw[k], mine)), str(value(w[k], blob)))
+
+    def test_parameters_in_shared_memory(self):
+        source = task("x @ self.w", init="self.w = nn.Parameter(torch.randn(6, 3)); self.v = nn.Parameter(torch.randn(2))")
+        server, _, head, blob = self.all(source=source)
+        want = value(head["state_values"], blob)
+        facts, rest = self.ask(server, op="facts", bytes=False)
+        self.ask(server, op="fill", area=None)
+        s = facts["state_values"]
+        self.assertEqual(str(value(s, os.pread(self.fd, s["nbytes"], 0))), str(want))
+        self.assertEqual((facts["state"], rest), (head["state"], b"".join([])))
+        self.assertEqual(facts["init"], {"tree": {"t": "list", "v": []}, "at": 0, "nbytes": 0})
 
     def test_a_draw_is_made_again(self):
         server, draws, _, _ = self.all(source=task("x * 2"))
