@@ -1,4 +1,4 @@
-/* jail_apply.h - the operations of a jail's plan. Used by mcjail and by jail.c; nobody else.
+/* jail_apply.h - the operations of a jail's plan. Used by mcjail, jail.c and jail_probe.c; nobody else.
  *
  * A plan is lines of tab-separated fields. The outer half runs in process 1 of the new namespaces:
  *   ns LIST | root BYTES | tmpfs PATH BYTES MODE | dir PATH | ro SRC DST | rw SRC DST UID | dev PATH | proc PATH |
@@ -8,6 +8,7 @@
 #ifndef MC_JAIL_APPLY_H
 #define MC_JAIL_APPLY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -20,5 +21,6 @@ int plan_each(const char *plan, size_t n, int (*f)(int argc, char **argv, void *
 int jail_outer(const char *plan, size_t n, struct err *e);
 int jail_inner(const char *plan, size_t n, struct err *e);
 int jail_landlock_abi(void); /* 0 when the kernel has none */
+bool jail_seccomp_holds(void); /* of jail_probe.c: does the seccomp line load? The caller stays without a filter */
 
 #endif

@@ -55,16 +55,28 @@ static bool stands(unsigned held, char *why, size_t n_why)
     return ok;
 }
 
-/* Does the inner half's seccomp line load? In a child: a filter cannot be taken back. */
-static bool seccomp_holds(void)
+static void *load_filter(void *ret_loaded)
 {
     static const char plan[] = "nnp\nseccomp\tnoexec\n";
-    int status;
-    pid_t pid = fork();
 
-    if (pid == 0)
-        _exit(jail_close(plan, sizeof plan - 1, NULL) == 0 ? 0 : 1);
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+    *(bool *)ret_loaded = jail_close(plan, sizeof plan - 1, NULL) == 0;
+    return NULL;
+}
+
+/* In a thread, with which the filter ends. Not in a fork: libseccomp allocates, and in the copy of a process that has
+ * threads a lock may be held for ever. No handler of ours runs under the filter. */
+bool jail_seccomp_holds(void)
+{
+    bool loaded = false;
+    sigset_t all, old;
+    pthread_t t;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(&t, NULL, load_filter, &loaded);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc == 0 && pthread_join(t, NULL) == 0 && loaded;
 }
 
 static struct jail_layers layers;
@@ -91,7 +103,7 @@ static void probe(void)
 
     layers.landlock_abi = jail_landlock_abi();
     layers.held |= layers.landlock_abi > 0 ? JAIL_LANDLOCK : 0;
-    layers.held |= seccomp_holds() ? JAIL_SECCOMP : 0;
+    layers.held |= jail_seccomp_holds() ? JAIL_SECCOMP : 0;
     jail_cgroup_make(&g, 64 << 20, 8);
     layers.held |= (g.memory[0] ? JAIL_CGROUP_MEMORY : 0) | (g.pids[0] ? JAIL_CGROUP_PIDS : 0);
     jail_cgroup_remove(&g);

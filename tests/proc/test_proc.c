@@ -4,15 +4,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "proc/jail_apply.h"
 #include "proc/proc.h"
 
 static struct proc_result run_in(const char *script, const struct jail_spec *jail, const char *in, double timeout)
@@ -195,6 +199,45 @@ static void test_jail_sees_little(void **state)
     expect_ok("head -c 100000000 /dev/zero >/tmp/big 2>/dev/null || echo ok", &j);
 }
 
+static atomic_bool stop_allocating;
+
+static void *allocate(void *arg)
+{
+    static _Thread_local void *kept[4096];
+    (void)arg;
+
+    while (!stop_allocating) { /* more than a thread's own store: the part under the lock has work */
+        for (int i = 0; i < 4096; i++)
+            kept[i] = malloc(16u << i % 8);
+        for (int i = 0; i < 4096; i++)
+            free(kept[i]);
+    }
+    return NULL;
+}
+
+/* The probe is made by processes with threads, whose allocator may be locked at any time. */
+static void test_seccomp_probe_beside_threads(void **state)
+{
+    pthread_t threads[4];
+    double t = now_s();
+    int n = 0;
+    (void)state;
+
+    stop_allocating = false;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, allocate, NULL), 0);
+    alarm(60);
+    for (; n < 300 && now_s() - t < 5; n++)
+        assert_true(jail_seccomp_holds() == !!(jail_probe()->held & JAIL_SECCOMP));
+    alarm(0);
+    stop_allocating = true;
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    print_message("%d probes in %.1f s\n", n, now_s() - t);
+    assert_int_equal(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0); /* we ourselves stay as we were */
+    assert_int_equal(prctl(PR_GET_SECCOMP, 0, 0, 0, 0), 0);
+}
+
 static void test_jail_folders(void **state)
 {
     struct err e = ERR_INIT;
@@ -307,7 +350,7 @@ int main(void)
         cmocka_unit_test(test_output_caps),      cmocka_unit_test(test_pool),
         cmocka_unit_test(test_plan_text),        cmocka_unit_test(test_jail_sees_little),
         cmocka_unit_test(test_jail_folders),     cmocka_unit_test(test_jail_limits),
-        cmocka_unit_test(report_speed),
+        cmocka_unit_test(test_seccomp_probe_beside_threads), cmocka_unit_test(report_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
