@@ -19,12 +19,11 @@
 #include "base/mem.h"
 #include "base/opt.h"
 #include "device/device.h"
+#include "eval/admit.h"
 #include "eval/build.h"
 #include "eval/job.h"
 #include "eval/pipeline.h"
 #include "eval/record.h"
-#include "eval/retry.h"
-#include "eval/room.h"
 #include "eval/server.h"
 #include "store/limit.h"
 
@@ -391,13 +390,16 @@ static void cache_tend(struct eval *ev)
     free(root);
 }
 
-/* ---- one ---- */
-
 /* ---- room on a GPU (room.h) ---- */
 
-struct entry { /* of one try of one candidate */
+struct entry { /* of one candidate, through all its tries */
     struct eval *ev;
     struct server *sv;
+    const struct task *task;
+    const struct eval_candidate *c;
+    const struct eval_options *o;
+    json_t *rec;    /* of the last try; owned, NULL if there is none */
+    struct err why; /* there is none */
 };
 
 static const char *device_name(const struct server *sv)
@@ -406,14 +408,15 @@ static const char *device_name(const struct server *sv)
 }
 
 /* What nobody uses gives its memory back. */
-static void give_way(struct eval *ev, struct server *sv)
+static void give_way(void *ctx)
 {
+    struct entry *n = ctx;
     struct hold share = {0};
 
-    if (hold_take(device_name(sv), false, &share, NULL) < 0)
+    if (hold_take(device_name(n->sv), false, &share, NULL) < 0)
         return;
-    reference_list_keep(ev, 0);
-    baseline_list_stop(ev);
+    reference_list_keep(n->ev, 0);
+    baseline_list_stop(n->ev);
     hold_drop(&share);
 }
 
@@ -426,77 +429,57 @@ static uint64_t room_budget(const struct server *sv)
     return memory / 5 * 4 - memory / DESK_SHARE;
 }
 
-static void give_way_if_wanted(void *ctx)
+static struct admit admission(struct entry *n)
 {
-    struct entry *n = ctx;
+    const struct backend *b = n->sv->backend;
 
-    if (room_wanted(device_name(n->sv), room_budget(n->sv)))
-        give_way(n->ev, n->sv);
+    return (struct admit){.device = device_name(n->sv), .settle_s = IDLE_LOOKS_S, .give_way = give_way, .ctx = n,
+                          .budget = room_budget(n->sv),
+                          .most = {.host_own = b->memory_bytes, .host_shared = b->reference_memory_bytes}};
 }
 
 void eval_idle(struct eval *ev)
 {
     for (int i = 0; i < BACKENDS; i++)
-        if (ev->servers[i].started && ev->servers[i].backend->timed)
-            give_way_if_wanted(&(struct entry){ev, &ev->servers[i]});
+        if (ev->servers[i].started && ev->servers[i].backend->timed) {
+            struct entry n = {.ev = ev, .sv = &ev->servers[i]};
+            struct admit a = admission(&n);
+
+            admit_idle(&a);
+        }
 }
 
-/* RETRY_ALONE: nobody else may have room. Without a ledger there is no waiting. Returns -1 only for Ctrl-C. */
-static int room_enter(struct entry *n, const struct task *t, const struct eval_options *o, enum retry_step how,
-                      struct room *r, struct err *e)
+/* One try. Waiting for room is nobody's run time. */
+static void try_once(void *ctx, enum retry_step how, struct try_seen *seen)
 {
-    bool whole = how >= RETRY_ALONE;
-    uint64_t budget = room_budget(n->sv), group = hash64(t->sha256, strlen(t->sha256), 2);
-    struct room_need need = {budget / 32, budget / 16}; /* of a task that nobody has seen */
-    struct err why = ERR_INIT;
-
-    if (!n->sv->backend->timed)
-        return 0;
-    room_recall(t->sha256, o->protocol, &need);
-    if (whole)
-        need.own = budget;
-    if (room_take(device_name(n->sv), budget, &need, group, give_way_if_wanted, n, r, &why) < 0) {
-        if (why.kind == ERR_STOP)
-            return err_set(e, ERR_STOP, "interrupted");
-        log_debug("room on the device: %s", why.msg);
-    } else if (whole) {
-        give_way(n->ev, n->sv);
-        nanosleep(&(struct timespec){.tv_sec = IDLE_LOOKS_S}, NULL); /* the others: eval_idle */
-    }
-    return 0;
-}
-
-static void room_leave(struct entry *n, struct room *r)
-{
-    if (!r->fd)
-        return;
-    room_drop(r);
-    give_way_if_wanted(n);
-}
-
-/* One try, with what 'how' says. Waiting for room is nobody's run time. *seen: what came of it; -1 is TRY_NOTHING. */
-static int judge_in_room(struct entry *n, const struct task *task, const struct eval_candidate *c,
-                         const struct eval_options *o, enum retry_step how, json_t **ret, struct try_seen *seen,
-                         struct err *e)
-{
-    struct err why = ERR_INIT; /* of an infra record */
+    struct entry *n = ctx;
+    struct admit a = admission(n);
+    struct err infra = ERR_INIT;
     struct room room = {0};
     double t0 = now_s(), waited;
-    int rc;
 
-    *e = (struct err)ERR_INIT;
+    json_decref(n->rec);
+    n->rec = NULL;
+    n->why = (struct err)ERR_INIT;
     *seen = (struct try_seen){.end = TRY_NOTHING, .shared = n->sv->backend->timed};
-    if (room_enter(n, task, o, how, &room, e) < 0)
-        return -1;
-    waited = now_s() - t0;
-    rc = pipeline_run(n->ev, n->sv, task, c, o, how >= RETRY_ALONE, ret, &why, e);
-    room_leave(n, &room);
-    if (rc == 0 && waited > 1e-3)
-        record_stage_ms(*ret, "waiting", waited * 1e3);
-    if (rc == 0)
-        seen->end = why.kind == ERR_NONE ? TRY_VERDICT : TRY_INFRA;
-    seen->lack = rc == 0 ? why.lack : e->lack;
-    return rc;
+    if (!seen->shared || admit_enter(&a, n->task->sha256, n->o->protocol, how, &room, &n->why) == 0) {
+        waited = now_s() - t0;
+        pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how >= RETRY_ALONE, &n->rec, &infra, &n->why);
+        admit_leave(&a, &room);
+        if (n->rec && waited > 1e-3)
+            record_stage_ms(n->rec, "waiting", waited * 1e3);
+    }
+    if (n->rec)
+        seen->end = infra.kind == ERR_NONE ? TRY_VERDICT : TRY_INFRA;
+    seen->lack = n->rec ? infra.lack : n->why.lack;
+    seen->stopped = seen->end != TRY_VERDICT && stop_requested();
+}
+
+static void revive(void *ctx)
+{
+    struct entry *n = ctx;
+
+    server_revive(n->ev, n->sv, NULL);
 }
 
 /* Memory did not suffice with nobody else in the room: that is how it is. */
@@ -515,34 +498,22 @@ static void say_it_is_final(json_t *rec)
 static int judge(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
                  const struct eval_options *o, json_t **ret, struct err *e)
 {
-    enum retry_step how = RETRY_AGAIN, next;
-    struct entry n = {ev, sv};
+    struct entry n = {.ev = ev, .sv = sv, .task = task, .c = c, .o = o};
     struct try_seen seen;
-    struct err why;
-    json_t *rec = NULL;
+    enum retry_step how = retry_run(try_once, revive, &n, &seen);
 
-    for (int made = 1;; made++) {
-        judge_in_room(&n, task, c, o, how, &rec, &seen, &why);
-        seen.stopped = seen.end != TRY_VERDICT && stop_requested();
-        if ((next = retry_next(made, how, &seen)) == RETRY_STOP)
-            break;
-        json_decref(rec);
-        rec = NULL;
-        server_revive(ev, sv, NULL);
-        how = next;
-    }
     if (seen.stopped) {
-        json_decref(rec);
+        json_decref(n.rec);
         return err_set(e, ERR_STOP, "interrupted");
     }
-    if (!rec) {
+    if (!n.rec) {
         if (e)
-            *e = why;
+            *e = n.why;
         return -1;
     }
     if (retry_is_final(how, &seen))
-        say_it_is_final(rec);
-    *ret = rec;
+        say_it_is_final(n.rec);
+    *ret = n.rec;
     return 0;
 }
 

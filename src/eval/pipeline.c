@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "eval/job.h"
 #include "eval/record.h"
+#include "eval/room.h"
 
 static const struct stage *const stages[] = {&stage_extract, &stage_load, &stage_compile, &stage_correct, &stage_legality,
                                              &stage_perf, &stage_reward, &stage_feedback};
@@ -99,6 +100,19 @@ static int look_for_others(struct job *j, struct err *e)
     return server_check(j->server, e);
 }
 
+/* For room.h: what the task's processes took of the machine's memory. A candidate counts that did what it should: what others
+ * take is their own doing. */
+static void note_host(struct job *j)
+{
+    struct room_need need = {0};
+
+    if (!j->server->backend->timed || !j->ref)
+        return;
+    need.host_shared = reference_host_bytes(j->ref);
+    need.host_own = j->session && !job_blamed(j) ? session_peak(j->session) : 0;
+    room_note(j->task->sha256, j->opt->protocol, &need);
+}
+
 static void job_end(struct job *j)
 {
     exec_free(j); /* while the session has its share of the device */
@@ -126,8 +140,8 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
     j.rec = record_new(task->name, task->sha256, c->name, sha, o->backend, o->protocol);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && rc == 0; i++)
         rc = run_stage(&j, stages[i], &why);
-    if (rc == 0)
-        rc = look_for_others(&j, &why);
+    if (rc == 0 && (rc = look_for_others(&j, &why)) == 0)
+        note_host(&j);
     if (rc < 0 && (why.kind == ERR_INPUT || why.kind == ERR_STOP)) {
         if (e)
             *e = why;

@@ -140,6 +140,7 @@ static void end_child(struct reference *r)
         return;
     child_kill(r->child);
     if (child_wait(r->child, now_s() + 5, &end, NULL) == 0) {
+        r->host_peak = end.peak > r->host_peak ? end.peak : r->host_peak;
         if (r->failed && end.output.n)
             log_debug("reference side printed: %.2000s", end.output.p);
         buf_free(&end.output);
@@ -637,13 +638,25 @@ static void note_need(const struct reference *r, const struct want *w)
     const json_t *memory = json_object_get(r->f.head, "memory");
     size_t peak = (size_t)json_i64(memory, "peak", 0), eager = (size_t)json_i64(memory, "eager", 0);
     const struct ref_draw *d = &r->draws[0]; /* the others are about as large */
-    struct room_need need;
+    struct room_need need = {0};
 
     if (!json_is_object(memory))
         return;
     need.shared = CONTEXT_BYTES + peak + d->size; /* master copies have a budget of their own: desk.h */
     need.own = CONTEXT_BYTES + d->inputs.n + 2 * d->eager.n + eager / 4 * 5; /* areas, snapshot; a workspace as eager's and more */
     room_note(w->t->sha256, w->o->protocol, &need);
+}
+
+size_t reference_host_bytes(struct reference *r)
+{
+    size_t n;
+
+    if (r->desk && pthread_mutex_trylock(&r->lock) == 0) {
+        n = r->child ? child_peak(r->child) : 0;
+        r->host_peak = n > r->host_peak ? n : r->host_peak;
+        pthread_mutex_unlock(&r->lock);
+    }
+    return r->host_peak;
 }
 
 /* Under r->lock: makes it, unless somebody has, or has failed to. */

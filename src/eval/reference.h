@@ -67,6 +67,7 @@ struct reference {
     struct err why;       /* of a failure */
     double spent_s;       /* on making draws */
     struct frame end;     /* the last answer: what parse_end points into */
+    _Atomic size_t host_peak; /* bytes of the machine's memory that its process was seen to have, at most */
     struct child *child;  /* NULL: all draws are kept, or it is gone */
     struct device_buf area; /* shared with child */
 };
@@ -93,6 +94,9 @@ struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const ch
 int64_t reference_seed(const struct eval *ev, int64_t seed);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);
+/* Bytes of the machine's memory that the process has had at most, as far as anybody saw; does not wait for one that is busy.
+ * 0: nobody knows. */
+size_t reference_host_bytes(struct reference *r);
 /* Gives up those that nobody uses, except the 'idle' most recent ones: their processes and what they hold on the device. Where the
  * device has a clock the caller shares it (hold.h). */
 void reference_list_keep(struct eval *ev, int idle);

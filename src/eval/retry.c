@@ -25,6 +25,21 @@ enum retry_step retry_next(int made, enum retry_step had, const struct try_seen 
     return larger(larger(want, last), had);
 }
 
+enum retry_step retry_run(void (*once)(void *ctx, enum retry_step how, struct try_seen *seen), void (*again)(void *ctx),
+                          void *ctx, struct try_seen *ret_seen)
+{
+    enum retry_step how = RETRY_AGAIN, next = RETRY_AGAIN;
+
+    for (int made = 1; next != RETRY_STOP; made++) {
+        how = next;
+        if (made > 1 && again)
+            again(ctx);
+        once(ctx, how, ret_seen);
+        next = retry_next(made, how, ret_seen);
+    }
+    return how;
+}
+
 bool retry_is_final(enum retry_step had, const struct try_seen *seen)
 {
     return seen->end == TRY_INFRA && wanted(seen) > RETRY_AGAIN && had >= wanted(seen);

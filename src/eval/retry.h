@@ -1,5 +1,5 @@
 /* retry.h - what follows a try of one candidate: a verdict stands; a fault of ours is tried again; where memory was short
- * it is tried with nobody else there. Pure. Inside src/eval only. */
+ * it is tried with nobody else there. Inside src/eval only. */
 #ifndef MC_EVAL_RETRY_H
 #define MC_EVAL_RETRY_H
 
@@ -31,10 +31,15 @@ enum retry_step {
 
 /* made: tries so far, this one included; had: what this one was made with (RETRY_AGAIN for the first). The last of
  * RETRY_TRIES is made alone whatever failed, and who was alone once stays so. A task that cannot be used is not asked
- * again, unless memory was short and it was not alone. */
+ * again, unless memory was short and it was not alone. Pure. */
 enum retry_step retry_next(int made, enum retry_step had, const struct try_seen *seen);
 
-/* Was memory short with nobody else there? Then that is final, and the record may say so. */
+/* Makes tries as retry_next says: once() makes one and fills *seen, again() (NULL is fine) is called between two. Returns what
+ * the last was made with, and *ret_seen what came of it. */
+enum retry_step retry_run(void (*once)(void *ctx, enum retry_step how, struct try_seen *seen), void (*again)(void *ctx),
+                          void *ctx, struct try_seen *ret_seen);
+
+/* Was memory short with nobody else there? Then that is final, and the record may say so. Pure. */
 bool retry_is_final(enum retry_step had, const struct try_seen *seen);
 
 #endif

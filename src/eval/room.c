@@ -23,54 +23,101 @@
 
 /* ---- who may come in ---- */
 
-static bool first_of_group(const struct room_claim *c, int i)
+enum place { DEVICE, HOST };
+
+static uint64_t part_of(const struct room_claim *c, enum place p, bool shared)
 {
-    for (int k = 0; k < i; k++)
-        if (c[k].state == ROOM_IN && c[k].group == c[i].group)
-            return false;
-    return true;
+    if (p == DEVICE)
+        return shared ? c->shared : c->own;
+    return shared ? c->host_shared : c->host_own;
 }
 
-/* The most that a claim of the group wants, of those that are in and of 'who'. */
-static uint64_t group_share(const struct room_claim *c, int n, int who, uint64_t group)
+/* The claims that a sum is over: those that are in, and 'who'; on one device, or on the machine. */
+static bool counts(const struct room_claim *c, int i, int who, enum place p, uint64_t device)
+{
+    return (c[i].state == ROOM_IN || i == who) && (p == HOST || c[i].device == device);
+}
+
+/* What claim i adds for its group: the most that one of them wants, if it is the first of them. */
+static uint64_t group_share(const struct room_claim *c, int n, int i, int who, enum place p, uint64_t device)
 {
     uint64_t most = 0;
 
-    for (int i = 0; i < n; i++)
-        if ((c[i].state == ROOM_IN || i == who) && c[i].group == group && c[i].shared > most)
-            most = c[i].shared;
+    for (int k = 0; k < n; k++) {
+        if (c[k].group != c[i].group || !counts(c, k, who, p, device))
+            continue;
+        if (k < i)
+            return 0;
+        most = part_of(&c[k], p, true) > most ? part_of(&c[k], p, true) : most;
+    }
     return most;
 }
 
-uint64_t room_sum(const struct room_claim *c, int n, int who)
+static uint64_t sum_of(const struct room_claim *c, int n, int who, enum place p, uint64_t device)
 {
-    bool with_others = who < 0;
-    uint64_t sum = who >= 0 ? c[who].own : 0;
+    uint64_t sum = 0;
 
-    for (int i = 0; i < n; i++) {
-        if (c[i].state != ROOM_IN || i == who)
-            continue;
-        sum += c[i].own + (first_of_group(c, i) ? group_share(c, n, who, c[i].group) : 0);
-        with_others = with_others || c[i].group == c[who].group;
-    }
-    return sum + (with_others ? 0 : c[who].shared);
+    for (int i = 0; i < n; i++)
+        if (counts(c, i, who, p, device))
+            sum += part_of(&c[i], p, false) + group_share(c, n, i, who, p, device);
+    return sum;
 }
 
-bool room_admits(const struct room_claim *c, int n, int who, uint64_t budget, double now)
+struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t device)
 {
-    bool empty = true;
+    return (struct room_budget){sum_of(c, n, who, DEVICE, device), sum_of(c, n, who, HOST, 0)};
+}
 
-    for (int i = 0; i < n; i++) {
-        if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket && now - c[i].since >= ROOM_PASS_S)
+/* Beside those that are in, or where nobody is. */
+static bool fits(const struct room_claim *c, int n, int who, enum place p, uint64_t budget)
+{
+    for (int i = 0; i < n; i++)
+        if (i != who && counts(c, i, -1, p, c[who].device))
+            return sum_of(c, n, who, p, c[who].device) <= budget;
+    return true;
+}
+
+static bool fits_host(const struct room_claim *c, int n, int who, const struct room_budget *b)
+{
+    return !b->host || fits(c, n, who, HOST, b->host);
+}
+
+bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now)
+{
+    for (int i = 0; i < n; i++)
+        if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket && now - c[i].since >= ROOM_PASS_S &&
+            (c[i].device == c[who].device || !fits_host(c, n, i, b)))
             return false;
-        empty = empty && (c[i].state != ROOM_IN || i == who);
-    }
-    return empty || room_sum(c, n, who) <= budget;
+    return fits(c, n, who, DEVICE, b->device) && fits_host(c, n, who, b);
+}
+
+static size_t at_most(uint64_t n, size_t most)
+{
+    return most && n > most ? most : (size_t)n;
+}
+
+struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most)
+{
+    struct room_need n = seen ? *seen : (struct room_need){0};
+
+    n.own = n.own ? n.own : b->device / 32;
+    n.shared = n.shared ? n.shared : b->device / 16;
+    if (!n.host_own)
+        n.host_own = at_most(n.host_shared ? n.host_shared : b->host / 32, most->host_own);
+    if (!n.host_shared)
+        n.host_shared = at_most(b->host / 16, most->host_shared);
+    return n;
+}
+
+uint64_t room_host_budget(uint64_t left)
+{
+    return left / 4 * 3;
 }
 
 /* ---- the ledger ---- */
 
 struct ledger {
+    uint64_t host; /* the machine's budget, of the time when nobody was in */
     struct room_claim c[SLOTS];
 };
 
@@ -92,12 +139,13 @@ static bool owner_lives(int fd, int slot)
     return fcntl(fd, F_OFD_GETLK, &l) < 0 || l.l_type != F_UNLCK;
 }
 
-static int ledger_open(const char *device, struct err *e)
+/* One for all devices of the machine; its name says what its records look like. */
+static int ledger_open(struct err *e)
 {
     char *folder = path_cache("device"), path[4096];
     int fd = -1;
 
-    snprintf(path, sizeof path, "%s/%s.room", folder, *device ? device : "device");
+    snprintf(path, sizeof path, "%s/rooms.%zu", folder, sizeof(struct ledger));
     if (dir_make(folder, e) == 0 && (fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0)
         err_sys(e, "cannot open '%s'", path);
     free(folder);
@@ -109,7 +157,7 @@ static int ledger_begin(int fd, int mine, struct ledger *l, struct err *e)
 {
     memset(l, 0, sizeof *l);
     if (byte_lock(fd, LEDGER_BYTE, F_WRLCK, true) < 0 || pread(fd, l, sizeof *l, 0) < 0)
-        return err_sys(e, "cannot read the ledger of a device's memory");
+        return err_sys(e, "cannot read the ledger of memory");
     for (int i = 0; i < SLOTS; i++)
         if (l->c[i].state && i != mine && !owner_lives(fd, i))
             l->c[i].state = 0;
@@ -121,29 +169,44 @@ static int ledger_end(int fd, const struct ledger *l, struct err *e)
     int rc = 0;
 
     if (l && pwrite(fd, l, sizeof *l, 0) != (ssize_t)sizeof *l)
-        rc = err_sys(e, "cannot write the ledger of a device's memory");
+        rc = err_sys(e, "cannot write the ledger of memory");
     byte_lock(fd, LEDGER_BYTE, F_UNLCK, false);
     return rc;
 }
 
-/* A record of our own, waiting. Its index, or -1. */
-static int join(int fd, const struct room_need *need, uint64_t group, struct err *e)
+static uint64_t device_key(const char *device)
+{
+    return hash64(device, strlen(device), 3);
+}
+
+static bool anybody_in(const struct ledger *l)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (l->c[i].state == ROOM_IN)
+            return true;
+    return false;
+}
+
+/* A record of our own, waiting: mine, with a ticket. Its index, or -1. */
+static int join(int fd, struct room_claim mine, uint64_t host, struct err *e)
 {
     struct ledger l;
-    uint64_t last = 0;
     int slot = 0;
 
     if (ledger_begin(fd, -1, &l, e) < 0)
         return -1;
     for (int i = 0; i < SLOTS; i++)
-        last = l.c[i].state && l.c[i].ticket > last ? l.c[i].ticket : last;
+        mine.ticket = l.c[i].state && l.c[i].ticket > mine.ticket ? l.c[i].ticket : mine.ticket;
+    mine.ticket++;
     while (slot < SLOTS && (l.c[slot].state || byte_lock(fd, slot, F_WRLCK, false) < 0))
         slot++;
     if (slot == SLOTS) {
         ledger_end(fd, NULL, NULL);
         return err_set(e, ERR_ENV, "more than %d jobs wait for a device", SLOTS);
     }
-    l.c[slot] = (struct room_claim){ROOM_WAITS, last + 1, need->own, need->shared, group, now_s()};
+    if (!anybody_in(&l))
+        l.host = host;
+    l.c[slot] = mine;
     return ledger_end(fd, &l, e) < 0 ? -1 : slot;
 }
 
@@ -155,22 +218,25 @@ static int try_once(int fd, int slot, uint64_t budget, struct err *e)
 
     if (ledger_begin(fd, slot, &l, e) < 0)
         return -1;
-    in = room_admits(l.c, SLOTS, slot, budget, now_s());
+    in = room_admits(l.c, SLOTS, slot, &(struct room_budget){budget, l.host}, now_s());
     if (in)
         l.c[slot].state = ROOM_IN;
     return ledger_end(fd, in ? &l : NULL, e) < 0 ? -1 : in;
 }
 
-int room_take(const char *device, uint64_t budget, const struct room_need *need, uint64_t group,
+int room_take(const char *device, const struct room_budget *b, const struct room_need *need, uint64_t group,
               void (*make_room)(void *ctx), void *ctx, struct room *r, struct err *e)
 {
     uint64_t pid = (uint64_t)getpid(), key[2] = {pid, group};
-    int fd = ledger_open(device, e), in = -1;
+    struct room_claim mine = {.state = ROOM_WAITS, .own = need->own, .shared = need->shared, .host_own = need->host_own,
+                              .host_shared = need->host_shared, .device = device_key(device),
+                              .group = hash64(key, sizeof key, 1), .since = now_s()};
+    int fd = ledger_open(e), in = -1;
 
     if (fd < 0)
         return -1;
-    if ((r->slot = join(fd, need, hash64(key, sizeof key, 1), e)) >= 0)
-        in = try_once(fd, r->slot, budget, e);
+    if ((r->slot = join(fd, mine, b->host, e)) >= 0)
+        in = try_once(fd, r->slot, b->device, e);
     for (int i = 0; in == 0; i++) {
         if (stop_requested()) {
             in = err_set(e, ERR_STOP, "interrupted");
@@ -179,7 +245,7 @@ int room_take(const char *device, uint64_t budget, const struct room_need *need,
         if (make_room && i % MAKE_ROOM_EVERY == 0)
             make_room(ctx);
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
-        in = try_once(fd, r->slot, budget, e);
+        in = try_once(fd, r->slot, b->device, e);
     }
     if (in < 0) {
         close(fd);
@@ -198,7 +264,8 @@ void room_drop(struct room *r)
 
 bool room_wanted(const char *device, uint64_t budget)
 {
-    int fd = ledger_open(device, NULL);
+    uint64_t key = device_key(device);
+    int fd = ledger_open(NULL);
     struct ledger l;
     bool wanted = false;
 
@@ -206,7 +273,7 @@ bool room_wanted(const char *device, uint64_t budget)
         return false;
     if (ledger_begin(fd, -1, &l, NULL) == 0)
         for (int i = 0; i < SLOTS; i++)
-            wanted = wanted || (l.c[i].state && l.c[i].own >= budget);
+            wanted = wanted || (l.c[i].state && (l.c[i].host_own >= ROOM_ALL || (l.c[i].device == key && l.c[i].own >= budget)));
     close(fd);
     return wanted;
 }
@@ -227,37 +294,48 @@ static char *note_path(const char *task, const char *protocol)
     return path;
 }
 
+/* Those written before the machine's memory was counted have two numbers. */
 bool room_recall(const char *task, const char *protocol, struct room_need *ret)
 {
     char *path = note_path(task, protocol);
-    uint64_t own = 0, shared = 0;
+    struct room_need n = {0};
     struct buf b;
     bool known;
 
     buf_init(&b, 128);
     known = file_exists(path) && file_read(path, &b, NULL) == 0 && b.n &&
-            sscanf(b.p, "%" SCNu64 " %" SCNu64, &own, &shared) == 2;
+            sscanf(b.p, "%zu %zu %zu %zu", &n.own, &n.shared, &n.host_own, &n.host_shared) >= 2;
     if (known)
-        *ret = (struct room_need){own, shared};
+        *ret = n;
     buf_free(&b);
     free(path);
     return known;
 }
 
+static void raise_to(size_t *n, size_t seen, bool *more)
+{
+    if (seen > *n) {
+        *n = seen;
+        *more = true;
+    }
+}
+
 void room_note(const char *task, const char *protocol, const struct room_need *need)
 {
-    struct room_need old, n = *need;
-    char *path, text[64];
+    struct room_need n = {0};
+    bool more = false;
+    char *path, text[128];
     struct err e = ERR_INIT;
 
-    if (room_recall(task, protocol, &old)) {
-        if (old.own >= n.own && old.shared >= n.shared)
-            return;
-        n.own = old.own > n.own ? old.own : n.own;
-        n.shared = old.shared > n.shared ? old.shared : n.shared;
-    }
+    room_recall(task, protocol, &n);
+    raise_to(&n.own, need->own, &more);
+    raise_to(&n.shared, need->shared, &more);
+    raise_to(&n.host_own, need->host_own, &more);
+    raise_to(&n.host_shared, need->host_shared, &more);
+    if (!more)
+        return;
     path = note_path(task, protocol);
-    snprintf(text, sizeof text, "%zu %zu\n", n.own, n.shared);
+    snprintf(text, sizeof text, "%zu %zu %zu %zu\n", n.own, n.shared, n.host_own, n.host_shared);
     if (file_write(path, text, strlen(text), &e) < 0)
         log_debug("a task's need of memory: %s", e.msg);
     free(path);

@@ -1,5 +1,5 @@
-/* room.h - the memory of a device as a budget that all jobs of all processes on a machine share. A job claims what it
- * and its task's reference will need at most, once, while it holds nothing else, and waits until there is room: nobody
+/* room.h - the memory of devices, and of their machine, as budgets that all jobs of all processes share. A job claims what
+ * it and its task's reference will need at most, once, while it holds nothing else, and waits until there is room: nobody
  * who has room waits for room, so there is no deadlock. What is claimed is a promise, not a limit.
  *
  * The ledger is a file under path_cache("device"): one record for each claim, which counts while its owner holds the
@@ -15,40 +15,60 @@
 
 #define ROOM_PASS_S 10.0 /* whoever has waited so long is not overtaken any more */
 
-struct room_need { /* bytes of device memory */
-    size_t own;    /* the candidate's process, its areas, the snapshot of its outputs */
-    size_t shared; /* the reference's process and values: once for all claims of a group */
+#define ROOM_ALL ((uint64_t)1 << 60) /* as host_own: all that the machine has, whatever that is */
+
+struct room_need { /* bytes; seen: 0 is not known */
+    size_t own;         /* of the device: the candidate's process, its areas, the snapshot of its outputs */
+    size_t shared;      /* of the device: the reference's process and values, once for all claims of a group */
+    size_t host_own;    /* of the machine: the candidate's process */
+    size_t host_shared; /* of the machine: the reference's process, once for all claims of a group */
+};
+
+struct room_budget { /* bytes */
+    uint64_t device;
+    uint64_t host; /* 0: nobody knows, and it is not counted */
 };
 
 struct room_claim {
     uint64_t state;  /* 0: nobody's, else ROOM_WAITS or ROOM_IN */
     uint64_t ticket; /* order of arrival, from 1 */
-    uint64_t own, shared, group;
+    uint64_t own, shared, host_own, host_shared;
+    uint64_t device, group; /* hashes of names */
     double since;    /* now_s() of the arrival: one clock for all processes */
 };
 enum { ROOM_WAITS = 1, ROOM_IN = 2 };
 
-/* May claim 'who' come in? If it fits beside those that are in, or nobody is in; but not before a claim that arrived
- * earlier and has waited for ROOM_PASS_S. Pure. */
-bool room_admits(const struct room_claim *c, int n, int who, uint64_t budget, double now);
-/* Bytes of those that are in, and of 'who' (-1: nobody) beside them. Pure. */
-uint64_t room_sum(const struct room_claim *c, int n, int who);
+/* May claim 'who' come in? If it fits beside those that are in on its device, or nobody is in there, and the same of the
+ * machine; but not before a claim that arrived earlier, has waited for ROOM_PASS_S and is for the same device, or for more
+ * of the machine than there is now. b: of who's device. Pure. */
+bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now);
+/* Bytes of those that are in, and of 'who' (-1: nobody) beside them: on 'device', and of the machine. Pure. */
+struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t device);
+
+/* What is claimed for a task of which this much was seen (NULL: nothing). Of a device a sixteenth for the reference and
+ * half of that for a candidate that nobody has seen; so of the machine, but no more than their processes may have ('most'; 0: no
+ * such limit). Where only the reference was seen there, a candidate is taken to be as large: it makes the same model. Pure. */
+struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most);
+/* The budget of a machine of which so much is left: three quarters, files that are read and the judges have the rest. Pure. */
+uint64_t room_host_budget(uint64_t left);
 
 struct room { /* zeroed: holds nothing */
     int fd;   /* file descriptor + 1 */
     int slot;
 };
 
-/* Waits until there is room. More than the budget means: alone. group: claims of one process with the same number share
- * need->shared. make_room(ctx) is called now and then while it waits; may be NULL. ERR_STOP on Ctrl-C; ERR_ENV: the
- * ledger cannot be kept, and everything goes on without. */
-int room_take(const char *device, uint64_t budget, const struct room_need *need, uint64_t group,
+/* Waits until there is room. More than a budget means: alone there. group: claims of one process with the same number share
+ * what is shared. b->host is what the machine has now; it counts for all who come while anybody is in. make_room(ctx) is called
+ * now and then while it waits; may be NULL. ERR_STOP on Ctrl-C; ERR_ENV: the ledger cannot be kept, and everything goes on
+ * without. */
+int room_take(const char *device, const struct room_budget *b, const struct room_need *need, uint64_t group,
               void (*make_room)(void *ctx), void *ctx, struct room *r, struct err *e);
 void room_drop(struct room *r); /* holding nothing is fine */
-/* Does anybody want all of the budget, or has got it? Then what is kept for later must go. */
+/* Does anybody want all of the device's budget or of the machine's, or has got it? Then what is kept for later must go. */
 bool room_wanted(const char *device, uint64_t budget);
 
-/* What a task was seen to need, by its hash and protocol; false: nobody knows. The largest note is kept. */
+/* What a task was seen to need, by its hash and protocol; false: nobody knows. Of each number the largest note is kept; 0
+ * says nothing. */
 bool room_recall(const char *task, const char *protocol, struct room_need *ret);
 void room_note(const char *task, const char *protocol, const struct room_need *need);
 

@@ -313,12 +313,23 @@ enum call_fault session_give(struct session *s, const json_t *head, const int *f
     return await_reply(s, ret, e);
 }
 
+static void end_process(struct session *s)
+{
+    if (s->ended)
+        return;
+    child_kill(s->child);
+    s->ended = child_wait(s->child, now_s() + 10, &s->end, NULL) == 0;
+}
+
+size_t session_peak(struct session *s)
+{
+    end_process(s);
+    return s->ended ? s->end.peak : 0;
+}
+
 const char *session_output(struct session *s)
 {
-    if (!s->ended) {
-        child_kill(s->child);
-        s->ended = child_wait(s->child, now_s() + 10, &s->end, NULL) == 0;
-    }
+    end_process(s);
     return s->ended && s->end.output.p ? s->end.output.p : "";
 }
 

@@ -1,9 +1,10 @@
 /* fake_cuda.c - a CUDA driver without a GPU: libcuda's functions over host memory, the judge's kernels run by their
  * twins (device/host_kernels.h). Built into the test that uses it; with it all of cuda.c runs in 'make test', and a GPU
- * can fall off. fake_left: calls until every further one answers fake_code; -1 = never. It checks what a driver would:
+ * can fall off. fake_fail_after: calls until every further one answers a code; -1 = never. fake_memory: it is so small. It checks what a driver would:
  * contexts, sizes, addresses that are mapped, handles that are alive. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,9 +26,11 @@
 static long left = -1, live; /* live: allocations, handles, registrations, events, streams that were not given back */
 static int fail_code = 719;
 static bool current;
+static size_t memory = (size_t)1 << 40, used; /* bytes of cuMemAlloc: what there is, what is taken */
 
 EXPORT void fake_fail_after(long calls, int code);
 EXPORT long fake_live(void);
+EXPORT void fake_memory(size_t n);
 
 void fake_fail_after(long calls, int code)
 {
@@ -38,6 +41,11 @@ void fake_fail_after(long calls, int code)
 long fake_live(void)
 {
     return live;
+}
+
+void fake_memory(size_t n)
+{
+    memory = n;
 }
 
 #define CALL                                                                                                           \
@@ -162,15 +170,17 @@ FAKE(cuMemGetInfo_v2, size_t *left_bytes, size_t *total)
 FAKE(cuMemAlloc_v2, uint64_t *p, size_t n)
 {
     NEED_CONTEXT
-    if (n > (size_t)1 << 40)
+    if (n > memory - used)
         return OUT_OF_MEMORY;
     *p = (uint64_t)(uintptr_t)aligned_alloc(512, (n + 511) / 512 * 512);
     live++;
+    used += malloc_usable_size((void *)(uintptr_t)*p);
     return *p ? 0 : OUT_OF_MEMORY;
 }
 
 FAKE(cuMemFree_v2, uint64_t p) /* giving back never fails: a lost context takes everything along */
 {
+    used -= malloc_usable_size((void *)(uintptr_t)p);
     free((void *)(uintptr_t)p);
     live--;
     return 0;

@@ -119,6 +119,46 @@ static void what_is_final(void **state)
     assert_false(retry_is_final(RETRY_ALL, &fine));
 }
 
+/* ---- the loop ---- */
+
+struct script { /* ends of the tries, one after the other */
+    const struct try_seen *ends;
+    enum retry_step had[RETRY_TRIES + 1];
+    int n, again;
+};
+
+static void play(void *ctx, enum retry_step how, struct try_seen *seen)
+{
+    struct script *s = ctx;
+
+    assert_in_range(s->n, 0, RETRY_TRIES - 1);
+    s->had[s->n] = how;
+    *seen = s->ends[s->n++];
+}
+
+static void count_again(void *ctx)
+{
+    ((struct script *)ctx)->again++;
+}
+
+static void the_loop(void **state)
+{
+    const struct try_seen ends[] = {seen(TRY_INFRA, LACK_NONE), seen(TRY_INFRA, LACK_HOST), seen(TRY_INFRA, LACK_HOST)},
+                          heals[] = {seen(TRY_NOTHING, LACK_DEVICE), seen(TRY_VERDICT, LACK_NONE)};
+    struct script s = {.ends = ends}, h = {.ends = heals};
+    struct try_seen last;
+
+    (void)state;
+    assert_int_equal(retry_run(play, count_again, &s, &last), RETRY_ALL);
+    assert_int_equal(s.n, 3);
+    assert_int_equal(s.again, 2);
+    assert_true(s.had[0] == RETRY_AGAIN && s.had[1] == RETRY_AGAIN && s.had[2] == RETRY_ALL);
+    assert_true(retry_is_final(RETRY_ALL, &last));
+    assert_int_equal(retry_run(play, NULL, &h, &last), RETRY_ALONE);
+    assert_int_equal(h.n, 2);
+    assert_int_equal(last.end, TRY_VERDICT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +170,7 @@ int main(void)
         cmocka_unit_test(where_nobody_can_be_alone),
         cmocka_unit_test(it_ends),
         cmocka_unit_test(what_is_final),
+        cmocka_unit_test(the_loop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,9 +14,17 @@
 #include "base/log.h"
 #include "eval/room.h"
 
+#define GPU 7 /* a device */
+
 static struct room_claim claim(int state, int ticket, uint64_t own, uint64_t shared, uint64_t group)
 {
-    return (struct room_claim){(uint64_t)state, (uint64_t)ticket, own, shared, group, 0};
+    return (struct room_claim){.state = (uint64_t)state, .ticket = (uint64_t)ticket, .own = own, .shared = shared,
+                               .group = group, .device = GPU};
+}
+
+static bool admits(const struct room_claim *c, int n, int who, uint64_t device, uint64_t host, double now)
+{
+    return room_admits(c, n, who, &(struct room_budget){device, host}, now);
 }
 
 static void test_fits(void **state)
@@ -26,17 +34,17 @@ static void test_fits(void **state)
                              claim(0, 5, 100, 100, 3)};
 
     (void)state;
-    assert_int_equal(room_sum(c, 5, -1), 60);
-    assert_int_equal(room_sum(c, 5, 1), 110); /* another group: its reference comes with it */
-    assert_int_equal(room_sum(c, 5, 2), 100); /* the same one: its reference is there */
-    assert_false(room_admits(c, 5, 1, 100, 0));
-    assert_true(room_admits(c, 5, 2, 100, 0));
-    assert_false(room_admits(c, 5, 2, 99, 0));
-    assert_true(room_admits(c, 5, 3, 100, 0));
+    assert_int_equal(room_sum(c, 5, -1, GPU).device, 60);
+    assert_int_equal(room_sum(c, 5, 1, GPU).device, 110); /* another group: its reference comes with it */
+    assert_int_equal(room_sum(c, 5, 2, GPU).device, 100); /* the same one: its reference is there */
+    assert_false(admits(c, 5, 1, 100, 0, 0));
+    assert_true(admits(c, 5, 2, 100, 0, 0));
+    assert_false(admits(c, 5, 2, 99, 0, 0));
+    assert_true(admits(c, 5, 3, 100, 0, 0));
     c[2].shared = 30; /* the group's reference is as large as its largest claim says */
-    assert_int_equal(room_sum(c, 5, 2), 110);
+    assert_int_equal(room_sum(c, 5, 2, GPU).device, 110);
     c[2] = claim(ROOM_IN, 3, 40, 30, 1);
-    assert_int_equal(room_sum(c, 5, -1), 110); /* once, not twice */
+    assert_int_equal(room_sum(c, 5, -1, GPU).device, 110); /* once, not twice */
 }
 
 static void test_order(void **state)
@@ -45,17 +53,119 @@ static void test_order(void **state)
                              claim(ROOM_WAITS, 3, 10, 0, 3)};
 
     (void)state;
-    assert_false(room_admits(c, 3, 1, 100, 1)); /* more than there is: only alone */
-    assert_true(room_admits(c, 3, 2, 100, 1));  /* may pass it for a while, */
-    assert_false(room_admits(c, 3, 2, 100, ROOM_PASS_S)); /* but not for ever */
+    assert_false(admits(c, 3, 1, 100, 0, 1)); /* more than there is: only alone */
+    assert_true(admits(c, 3, 2, 100, 0, 1));  /* may pass it for a while, */
+    assert_false(admits(c, 3, 2, 100, 0, ROOM_PASS_S)); /* but not for ever */
     c[0].state = 0;
-    assert_true(room_admits(c, 3, 1, 100, ROOM_PASS_S));
-    assert_false(room_admits(c, 3, 2, 100, ROOM_PASS_S));
+    assert_true(admits(c, 3, 1, 100, 0, ROOM_PASS_S));
+    assert_false(admits(c, 3, 2, 100, 0, ROOM_PASS_S));
+}
+
+static struct room_claim on(uint64_t device, int state, int ticket, uint64_t host_own, uint64_t host_shared)
+{
+    struct room_claim c = claim(state, ticket, 10, 10, (uint64_t)ticket);
+
+    c.device = device;
+    c.host_own = host_own;
+    c.host_shared = host_shared;
+    return c;
+}
+
+/* Devices are apart, their machine is one. */
+static void test_host(void **state)
+{
+    struct room_claim c[] = {on(GPU, ROOM_IN, 1, 30, 10), on(8, ROOM_IN, 2, 20, 10), on(GPU, ROOM_WAITS, 3, 25, 10),
+                             on(8, ROOM_WAITS, 4, 20, 5)};
+
+    (void)state;
+    assert_int_equal(room_sum(c, 4, -1, GPU).device, 20);
+    assert_int_equal(room_sum(c, 4, -1, 8).device, 20);
+    assert_int_equal(room_sum(c, 4, -1, GPU).host, 70);
+    assert_int_equal(room_sum(c, 4, 2, GPU).host, 105);
+    assert_true(admits(c, 4, 2, 100, 105, 0));
+    assert_false(admits(c, 4, 2, 100, 104, 0)); /* the machine is full, though the device is not */
+    assert_true(admits(c, 4, 2, 100, 0, 0));    /* nobody knows how large the machine is */
+    assert_false(admits(c, 4, 2, 39, 200, 0));  /* the device is full, though the machine is not */
+    assert_true(admits(c, 4, 3, 100, 95, 0));
+    c[2].group = c[0].group; /* of one task: one reference */
+    assert_int_equal(room_sum(c, 4, 2, GPU).host, 95);
+}
+
+/* Who waits for the machine is not overtaken for ever by those of other devices; who waits for its device is. */
+static void test_host_order(void **state)
+{
+    struct room_claim c[] = {on(GPU, ROOM_IN, 1, 30, 0), on(GPU, ROOM_WAITS, 2, 80, 0), on(8, ROOM_WAITS, 3, 20, 0)};
+
+    (void)state;
+    assert_true(admits(c, 3, 2, 100, 100, 1));
+    assert_false(admits(c, 3, 2, 100, 100, ROOM_PASS_S));
+    c[1].host_own = 20;
+    c[1].own = 500; /* it waits for its device alone */
+    assert_false(admits(c, 3, 1, 100, 100, ROOM_PASS_S));
+    assert_true(admits(c, 3, 2, 100, 100, ROOM_PASS_S));
+    c[1].host_own = ROOM_ALL;
+    assert_false(admits(c, 3, 2, 100, 100, ROOM_PASS_S));
+    c[0].state = 0;
+    assert_true(admits(c, 3, 1, 100, 100, 0)); /* all of it, with nobody there */
+    c[2].state = ROOM_IN;
+    assert_false(admits(c, 3, 1, 100, 100, 0)); /* not beside a job of another device */
+}
+
+static void test_expected(void **state)
+{
+    const struct room_budget b = {3200, 6400}, blind = {3200, 0};
+    const struct room_need most = {0, 0, 150, 300}, none = {0};
+    struct room_need seen = {7, 0, 0, 120}, n;
+
+    (void)state;
+    n = room_expect(NULL, &b, &none);
+    assert_true(n.own == 100 && n.shared == 200 && n.host_own == 200 && n.host_shared == 400);
+    n = room_expect(NULL, &b, &most);
+    assert_true(n.host_own == 150 && n.host_shared == 300); /* no process may have more */
+    n = room_expect(&seen, &b, &most);
+    assert_true(n.own == 7 && n.shared == 200 && n.host_shared == 120);
+    assert_int_equal(n.host_own, 120); /* it makes the same model */
+    seen.host_shared = 280;
+    assert_int_equal(room_expect(&seen, &b, &most).host_own, 150);
+    seen.host_own = 5;
+    assert_int_equal(room_expect(&seen, &b, &most).host_own, 5);
+    n = room_expect(NULL, &blind, &most);
+    assert_true(n.host_own == 0 && n.host_shared == 0);
+    assert_int_equal(room_host_budget((uint64_t)128 << 30), (uint64_t)96 << 30);
+}
+
+/* Every job fits once it is alone: with any claims, waiting in any order, somebody can always come in. */
+static void test_no_deadlock(void **state)
+{
+    uint64_t seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        struct room_claim c[6];
+        bool any = false;
+
+        for (int i = 0; i < 6; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            c[i] = on((seed >> 33) % 2, ROOM_WAITS, i + 1, (seed >> 35) % 8 == 0 ? ROOM_ALL : (seed >> 38) % 150,
+                      (seed >> 45) % 60);
+            c[i].own = (seed >> 50) % 150;
+        }
+        for (int i = 0; i < 6; i++)
+            any = any || admits(c, 6, i, 100, 100, (double)(round % 2) * 2 * ROOM_PASS_S);
+        assert_true(any);
+    }
 }
 
 static struct room_need need(size_t own)
 {
-    return (struct room_need){own, 0};
+    return (struct room_need){.own = own};
+}
+
+/* As room_take, of a device with a budget of 100 and a machine that nobody knows. */
+static int take(const char *device, const struct room_need *n, uint64_t group, void (*make_room)(void *), void *ctx,
+                struct room *r, struct err *e)
+{
+    return room_take(device, &(struct room_budget){100, 0}, n, group, make_room, ctx, r, e);
 }
 
 static int called;
@@ -74,16 +184,16 @@ static void test_waits(void **state)
     struct err e = ERR_INIT;
 
     (void)state;
-    assert_int_equal(room_take("gpu", 100, &n, 1, NULL, NULL, &a, &e), 0);
+    assert_int_equal(take("gpu", &n, 1, NULL, NULL, &a, &e), 0);
     assert_false(room_wanted("gpu", 100));
-    assert_int_equal(room_take("gpu", 100, &n, 2, count_call, &a, &b, &e), 0);
+    assert_int_equal(take("gpu", &n, 2, count_call, &a, &b, &e), 0);
     assert_int_equal(called, 1);
     assert_int_equal(a.fd, 0);
-    assert_int_equal(room_take("other", 100, &n, 1, NULL, NULL, &a, &e), 0); /* another device is another ledger */
+    assert_int_equal(take("other", &n, 1, NULL, NULL, &a, &e), 0); /* another device is another budget */
     room_drop(&a);
     room_drop(&b);
     n = need(100);
-    assert_int_equal(room_take("gpu", 100, &n, 1, NULL, NULL, &a, &e), 0);
+    assert_int_equal(take("gpu", &n, 1, NULL, NULL, &a, &e), 0);
     assert_true(room_wanted("gpu", 100));
     room_drop(&a);
     assert_false(room_wanted("gpu", 100));
@@ -104,7 +214,7 @@ static void test_killed(void **state)
     if ((holder = fork()) == 0) {
         struct room mine = {0};
 
-        if (room_take("gpu", 100, &n, 1, NULL, NULL, &mine, NULL) == 0 && write(up[1], "1", 1) == 1)
+        if (take("gpu", &n, 1, NULL, NULL, &mine, NULL) == 0 && write(up[1], "1", 1) == 1)
             pause();
         _exit(1);
     }
@@ -112,7 +222,7 @@ static void test_killed(void **state)
     if ((waiter = fork()) == 0) {
         struct room mine = {0};
 
-        room_take("gpu", 100, &all, 2, NULL, NULL, &mine, NULL);
+        take("gpu", &all, 2, NULL, NULL, &mine, NULL);
         _exit(1);
     }
     for (int i = 0; i < 200 && !room_wanted("gpu", 100); i++)
@@ -125,7 +235,7 @@ static void test_killed(void **state)
     assert_false(room_wanted("gpu", 100));
     kill(holder, SIGKILL);
     waitpid(holder, NULL, 0);
-    assert_int_equal(room_take("gpu", 100, &n, 1, NULL, NULL, &r, &e), 0);
+    assert_int_equal(take("gpu", &n, 1, NULL, NULL, &r, &e), 0);
     room_drop(&r);
     close(up[0]);
     close(up[1]);
@@ -140,7 +250,7 @@ static void *go_through(void *arg)
     struct room r = {0};
     struct room_need n = need(40);
 
-    if (room_take("gpu", 100, &n, (uint64_t)(uintptr_t)arg, NULL, NULL, &r, NULL) < 0)
+    if (take("gpu", &n, (uint64_t)(uintptr_t)arg, NULL, NULL, &r, NULL) < 0)
         return (void *)1;
     pthread_mutex_lock(&lock);
     most = ++inside > most ? inside : most;
@@ -170,23 +280,47 @@ static void test_threads(void **state)
 
 static void test_notes(void **state)
 {
-    struct room_need n = {0, 0}, big = {10, 5}, small = {3, 7};
+    struct room_need n = {0}, big = {10, 5, 0, 1}, small = {3, 7, 2, 0};
 
     (void)state;
+    assert_false(room_recall("task", "strict", &n));
+    room_note("task", "strict", &(struct room_need){0});
     assert_false(room_recall("task", "strict", &n));
     room_note("task", "strict", &big);
     room_note("task", "strict", &small);
     assert_true(room_recall("task", "strict", &n));
-    assert_int_equal(n.own, 10);
-    assert_int_equal(n.shared, 7);
+    assert_true(n.own == 10 && n.shared == 7 && n.host_own == 2 && n.host_shared == 1);
     assert_false(room_recall("task", "kernelbench", &n));
+}
+
+/* The machine's memory is what it was when the first one came, for all who come while anybody is in. */
+static void test_one_machine(void **state)
+{
+    const struct room_need n = {.own = 1, .host_own = 60};
+    struct room a = {0}, b = {0};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(room_take("gpu", &(struct room_budget){100, 120}, &n, 1, NULL, NULL, &a, &e), 0);
+    called = 0;
+    assert_int_equal(room_take("other", &(struct room_budget){100, 10}, &n, 2, count_call, &a, &b, &e), 0); /* now it has less */
+    assert_int_equal(called, 0);
+    room_drop(&a);
+    room_drop(&b);
+    assert_int_equal(room_take("gpu", &(struct room_budget){100, 70}, &n, 1, NULL, NULL, &a, &e), 0);
+    assert_int_equal(room_take("other", &(struct room_budget){100, 1000}, &n, 2, count_call, &a, &b, &e), 0);
+    assert_int_equal(called, 1); /* it did not fit before the first one went */
+    room_drop(&b);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fits),    cmocka_unit_test(test_order),
-                                       cmocka_unit_test(test_waits),   cmocka_unit_test(test_killed),
-                                       cmocka_unit_test(test_threads), cmocka_unit_test(test_notes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fits),     cmocka_unit_test(test_order),       cmocka_unit_test(test_host),
+        cmocka_unit_test(test_expected), cmocka_unit_test(test_host_order),  cmocka_unit_test(test_no_deadlock),
+        cmocka_unit_test(test_waits),    cmocka_unit_test(test_killed),      cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_notes),    cmocka_unit_test(test_one_machine),
+    };
     char folder[] = "/tmp/test_room.XXXXXX";
 
     if (!mkdtemp(folder))
