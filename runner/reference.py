@@ -320,9 +320,10 @@ class Variant:
 # Running --------------------------------------------------------------------------------------------------------------
 
 
-def run(model, inputs, seed=0, around=None):
-    """forward on copies of the inputs, on a copy of the model: no state survives. around: a context for forward alone."""
-    m = copy.deepcopy(model)
+def run(model, inputs, seed=0, around=None, own=False):
+    """forward on copies of the inputs, on a copy of the model (own: on the model itself): no state survives. around: a
+    context for forward alone."""
+    m = model if own else copy.deepcopy(model)
     given = values.map_tensors(inputs, clone)
     seed_all(seed)
     with torch.no_grad(), around or contextlib.nullcontext():
@@ -411,22 +412,24 @@ def perturbed(model, inputs, u, seed):
             return t
         return t * (1 + u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64, device=t.device) - 1))
 
-    m = copy.deepcopy(model)
+    m = copy.deepcopy(model).double()
     with torch.no_grad():
         for p in m.parameters():
-            if p.is_floating_point():
+            if p.is_floating_point() and p.is_contiguous():
+                for part in p.detach().view(-1).split(PART):
+                    part.copy_(shake(part))
+            elif p.is_floating_point():
                 p.copy_(shake(p.detach()))
     return m, values.map_tensors(inputs, shake)
 
 
 def oracle_of(model, inputs, seed):
     """(oracle, oracle on rounded inputs), both in double."""
-    m64 = copy.deepcopy(model).double()
     x64 = values.map_tensors(inputs, to_double)
     u, _ = unit(values.leaves(inputs) + [p for _, _, p in named_state(model)])
-    oracle, _ = run(m64, x64)
-    pm, px = perturbed(m64, x64, u, seed)
-    moved, _ = run(pm, px)
+    oracle, _ = run(copy.deepcopy(model).double(), x64, own=True)  # one copy at a time: a model may be of gigabytes
+    pm, px = perturbed(model, x64, u, seed)
+    moved, _ = run(pm, px, own=True)
     return oracle, moved
 
 

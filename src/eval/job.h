@@ -15,7 +15,7 @@
 #include "proc/forkserver.h"
 #include "store/store.h"
 
-#define TASKS_AT_ONCE 6
+#define TASKS_AT_ONCE 12
 #define TASKS_KEPT 2 /* of those that nobody is at, so many may keep their reference */
 struct task_gate { /* tasks whose candidates are being judged on one device (eval.c); n 0: free */
     struct {

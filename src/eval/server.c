@@ -155,6 +155,8 @@ static void server_close(struct server *sv)
     if (sv->started) {
         sem_destroy(&sv->run_slots);
         sem_destroy(&sv->begin_slots);
+        sem_destroy(&sv->slow_lane);
+        share_free(&sv->share);
     }
     if (sv->devices)
         names_free(sv->devices, sv->n_devices);
@@ -180,6 +182,8 @@ static int server_start(struct eval *ev, struct server *sv, struct err *e)
         return -1;
     sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
     sem_init(&sv->begin_slots, 0, BEGIN_SLOTS);
+    sem_init(&sv->slow_lane, 0, 1);
+    share_init(&sv->share);
     sv->started = true;
     return 0;
 }

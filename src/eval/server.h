@@ -8,6 +8,7 @@
 #include <semaphore.h>
 
 #include "eval/backend.h"
+#include "eval/share.h"
 #include "proc/forkserver.h"
 
 #define DEVICE_PARTS 4 /* a candidate may hold one part of so many of seven tenths of the device's memory */
@@ -30,6 +31,8 @@ struct server {
     char **devices, **folders; /* backend's; NULL-terminated or NULL */
     size_t n_devices, n_folders;
     sem_t run_slots;
+    sem_t slow_lane;      /* candidates whose calls take long: one at a time, so that the others are not kept waiting */
+    struct share_clock share; /* of the device: run time of candidates that share it */
     sem_t begin_slots;    /* processes that make their context at once: the driver serves them one after the other */
 };
 

@@ -2,6 +2,8 @@
 #include "eval/session.h"
 
 #include <errno.h>
+#include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +45,9 @@ static void run_slot(struct session *s, bool take)
     if (!take) {
         hold_drop(&s->hold);
         sem_post(&s->server->run_slots);
+        if (s->slow)
+            sem_post(&s->server->slow_lane);
+        s->slow = false;
         return;
     }
     slot_take(s, &s->server->run_slots);
@@ -65,6 +70,16 @@ void session_give_way(struct session *s)
         return;
     hold_drop(&s->hold);
     share_device(s);
+}
+
+void session_slow_lane(struct session *s)
+{
+    if (s->slow || s->alone || !s->slot || !s->server->backend->timed)
+        return;
+    run_slot(s, false);
+    slot_take(s, &s->server->slow_lane);
+    s->slow = true;
+    run_slot(s, true);
 }
 
 /* On a GPU the process makes its context before it takes a slot: that is driver's and host's work. It still is a share of
@@ -266,13 +281,34 @@ static enum call_fault send_timed(struct session *s, const json_t *head, const c
     return rc < 0 ? session_fault(s, f, e) : CALL_OK;
 }
 
+/* Until something comes, or the budget is used up. */
+static void wait_shared(struct session *s, struct share_clock *c, double v0)
+{
+    double left;
+
+    while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0)) > 0 && !stop_requested()) {
+        struct pollfd p = {.fd = s->child->fd, .events = POLLIN};
+        double wait = fmin(share_lasts(c, left), 1.0);
+
+        if (poll(&p, 1, (int)(wait * 1e3) + 1) > 0)
+            return;
+    }
+}
+
 static enum call_fault recv_timed(struct session *s, struct frame *ret, struct err *e)
 {
-    double t0 = now_s();
+    struct share_clock *c = s->server->backend->timed && !s->alone ? &s->server->share : NULL;
+    double t0 = now_s(), left = s->opt->timeout_s - s->used_s, v0 = 0;
     enum frame_fault f = FRAME_OK;
-    int rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, t0 + s->opt->timeout_s - s->used_s, ret, &f, e);
+    int rc;
 
-    s->used_s += now_s() - t0;
+    if (c) {
+        v0 = share_begin(c, t0);
+        wait_shared(s, c, v0);
+        left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0);
+    }
+    rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, c ? now_s() + share_lasts(c, left) : t0 + left, ret, &f, e);
+    s->used_s += c ? share_end(c, now_s()) - v0 : now_s() - t0;
     return rc < 0 ? session_fault(s, f, e) : CALL_OK;
 }
 

@@ -1,6 +1,6 @@
 /* session.h - the judge's conversation with one candidate's jailed process (runner/candidate.py).
  *
- * Clock: only time in which the candidate runs counts against the budget. While a build request is served the clock
+ * Clock: only time in which the candidate runs counts against the budget, on a shared device as share.h says. While a build request is served the clock
  * stands still and the run slot is free for others. */
 #ifndef MC_EVAL_SESSION_H
 #define MC_EVAL_SESSION_H
@@ -34,6 +34,7 @@ struct session {
     struct child *child;
     struct child_end end; /* valid after CALL_DIED */
     bool ended, slot, alone;
+    bool slow;            /* has the slow lane of the device */
     struct hold hold;     /* a share of the device while it has a slot, where the device has a clock */
     double used_s;        /* run time so far */
     double build_s;       /* wall time spent serving builds */
@@ -72,6 +73,9 @@ const char *session_output(struct session *s);
 void session_rest(struct session *s);
 void session_wake(struct session *s);
 void session_give_way(struct session *s); /* between two calls: to whoever wants the device alone, and waits until that is done */
+/* Between two calls of a candidate that takes long: waits until no other such one is on the device. Its slot, share and
+ * lane go together, with session_rest at the latest. */
+void session_slow_lane(struct session *s);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
 
 #endif

@@ -282,9 +282,13 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
 
 /* ---- running ---- */
 
+#define SLOW_S 1.0    /* of run time (share.h) for one call */
+#define SLOW_TRIALS 2 /* draws of each regime that such a candidate gets: one, and the same with a few elements changed */
+
 struct tally {
     int trials, passed;
-    bool stopped; /* the program was convicted before the last draw */
+    const char *stopped; /* before the last draw, for this; NULL: it was not */
+    bool slow;           /* a call took more than SLOW_S: only SLOW_TRIALS of each regime */
     double max_abs, max_rel;
     json_t *worst, *regimes;
 };
@@ -418,7 +422,9 @@ static json_t *correct_section(struct job *j, struct tally *t, const char *param
                           "regimes", t->regimes, "sidecar", sidecar_json(j));
 
     if (t->stopped)
-        json_object_set_new(c, "stopped", json_string("legality"));
+        json_object_set_new(c, "stopped", json_string(t->stopped));
+    if (t->slow)
+        json_object_set_new(c, "slow", json_true());
     if (json_is_array(j->ref->defects))
         json_object_set(c, "known_defects", (json_t *)j->ref->defects);
     if (json_is_object(j->ref->tf32))
@@ -437,19 +443,33 @@ static int64_t total(const json_t *launches)
     return n;
 }
 
-/* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. The
- * published protocol counts all of its trials. */
-static bool enough(const struct job *j)
+/* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. And an
+ * output of another kind or shape than expected will be one again. The published protocol counts all of its trials. */
+static const char *enough(const struct job *j, const struct tally *t)
 {
-    return !strcmp(j->opt->protocol, "strict") && legality_convicts(j);
+    const char *kind = json_str(t->worst, "kind", "values");
+
+    if (strcmp(j->opt->protocol, "strict"))
+        return NULL;
+    if (legality_convicts(j))
+        return "legality";
+    return t->trials && !t->passed && strcmp(kind, "values") && strcmp(kind, "input_modified") ? kind : NULL;
 }
 
-/* As reference_draw. Between two draws whoever wants the device alone gets it. */
-static int next_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+/* On a device that others wait for: takes a call so long that it is not worth all trials? Nobody gains by being slow. */
+static bool is_slow(const struct job *j, double call_s)
+{
+    return call_s > SLOW_S && j->server->backend->timed && !strcmp(j->opt->protocol, "strict");
+}
+
+/* As reference_draw. Between two draws whoever wants the device alone gets it, and slow candidates take turns. */
+static int next_draw(struct job *j, size_t i, bool slow, const struct ref_draw **ret, struct err *e)
 {
     double t0;
     int rc;
 
+    if (slow)
+        session_slow_lane(j->session);
     session_give_way(j->session);
     t0 = now_s();
     rc = reference_draw(j, i, ret, e);
@@ -461,15 +481,20 @@ static int next_draw(struct job *j, size_t i, const struct ref_draw **ret, struc
 static int run_draws(struct job *j, struct tally *t, struct err *e)
 {
     const struct ref_draw *d;
+    double used;
     int ok = 1;
 
     if (correct_parameters(j, e) < 0)
         return -1;
-    for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j)) && (ok = next_draw(j, i, &d, e)) == 1; i++) {
+    for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j, t)) && (ok = next_draw(j, i, t->slow, &d, e)) == 1; i++) {
+        if (t->slow && d->trial >= SLOW_TRIALS)
+            continue;
+        used = j->session->used_s;
         if (reference_hold(j->ref, d, e) < 0)
             return -1;
         ok = run_draw(j, d, t, e);
         reference_let_go(j->ref, d);
+        t->slow = t->slow || is_slow(j, j->session->used_s - used);
         if (ok < 0)
             break;
         if (ok == 0 || ok == 1)
