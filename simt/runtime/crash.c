@@ -125,10 +125,12 @@ static void on_fault(int sig, siginfo_t *info, void *context)
     if (run.in_kernel && pthread_equal(run.owner, pthread_self())) {
         report_fault(sig, info, context, true);
         device_error_sticky(error_of(sig, info));
+        memory_abandon();
         siglongjmp(run.escape, 1);
     }
     report_fault(sig, info, context, false);
     if (guard) {
+        memory_abandon();
         memory_close_all();
         siglongjmp(*guard, 1);
     }

@@ -7,25 +7,71 @@
 
 #include "runtime.h"
 
+/* The registry changes while kernels run: another thread of the process may make and drop tensors. Kernels look up
+ * often and changes are rare, so readers take no lock but look again, with the lock, if it was changed meanwhile. Until
+ * then they may see any mixture of old and new, so nothing that they can reach is ever given back to malloc. */
 static struct range **ranges; /* sorted by lo, disjoint */
 static size_t n_ranges, cap_ranges;
+static struct range *spare;   /* ranges to be used again */
+static unsigned changes;      /* odd: being changed */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool changing; /* by this thread, which must not wait for itself when it faults */
+#define GET(WHAT) __atomic_load_n(&(WHAT), __ATOMIC_RELAXED)
+#define PUT(WHAT, V) __atomic_store_n(&(WHAT), V, __ATOMIC_RELAXED)
+
 static uintptr_t arena_lo, arena_hi;
 static void (*hook_enter)(void), (*hook_leave)(void);
-static int open_count;
+static __thread int open_here;
+static int open_count; /* of all threads */
 static void *(*user_alloc)(size_t);
 static int (*user_release)(void *);
 const struct simt_watch *watcher;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void change_begin(void)
+{
+    pthread_mutex_lock(&lock);
+    changing = true;
+    PUT(changes, changes + 1);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static void change_end(void)
+{
+    __atomic_store_n(&changes, changes + 1, __ATOMIC_RELEASE);
+    changing = false;
+    pthread_mutex_unlock(&lock);
+}
+
+void memory_abandon(void)
+{
+    if (changing)
+        change_end();
+}
+
+struct view {
+    struct range **all;
+    size_t n;
+};
+
+/* The number is read first: the array is then at least as large. */
+static struct view view(void)
+{
+    struct view v;
+
+    v.n = __atomic_load_n(&n_ranges, __ATOMIC_ACQUIRE);
+    v.all = __atomic_load_n(&ranges, __ATOMIC_ACQUIRE);
+    return v;
+}
 
 /* Number of ranges that start at or below addr. */
-static size_t upper(uintptr_t addr)
+static size_t upper(struct view v, uintptr_t addr)
 {
-    size_t lo = 0, hi = n_ranges;
+    size_t lo = 0, hi = v.n;
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
 
-        if (ranges[mid]->lo <= addr)
+        if (GET(GET(v.all[mid])->lo) <= addr)
             lo = mid + 1;
         else
             hi = mid;
@@ -33,23 +79,50 @@ static size_t upper(uintptr_t addr)
     return lo;
 }
 
+static struct range *holder(uintptr_t addr)
+{
+    struct view v = view();
+    size_t i = upper(v, addr);
+    struct range *r = i > 0 ? GET(v.all[i - 1]) : NULL;
+
+    return r && addr < GET(r->hi) ? r : NULL;
+}
+
+static struct range *nearest(uintptr_t addr)
+{
+    struct view v = view();
+    size_t i = upper(v, addr);
+    struct range *below = i > 0 ? GET(v.all[i - 1]) : NULL, *above = i < v.n ? GET(v.all[i]) : NULL;
+
+    if (!below || !above)
+        return below ? below : above;
+    if (addr < GET(below->hi))
+        return below;
+    return addr - GET(below->hi) <= GET(above->lo) - addr ? below : above;
+}
+
+static inline struct range *look_up(struct range *(*f)(uintptr_t), uintptr_t addr)
+{
+    unsigned before = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
+    struct range *r = f(addr);
+
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if ((!(before & 1) && GET(changes) == before) || changing)
+        return r;
+    pthread_mutex_lock(&lock);
+    r = f(addr);
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
 struct range *memory_find(uintptr_t addr)
 {
-    size_t i = upper(addr);
-
-    return i > 0 && addr < ranges[i - 1]->hi ? ranges[i - 1] : NULL;
+    return look_up(holder, addr);
 }
 
 struct range *memory_nearest(uintptr_t addr)
 {
-    size_t i = upper(addr);
-    struct range *below = i > 0 ? ranges[i - 1] : NULL, *above = i < n_ranges ? ranges[i] : NULL;
-
-    if (!below || !above)
-        return below ? below : above;
-    if (addr < below->hi)
-        return below;
-    return addr - below->hi <= above->lo - addr ? below : above;
+    return look_up(nearest, addr);
 }
 
 bool memory_is_device(uintptr_t addr)
@@ -75,6 +148,7 @@ void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n)
                  addr + bytes > r->hi ? ", across its end" : "");
 }
 
+/* The old array stays for those who read it: all of them together are smaller than the new one. */
 static bool grow(void)
 {
     size_t cap = cap_ranges ? cap_ranges * 2 : 256;
@@ -82,26 +156,56 @@ static bool grow(void)
 
     if (n_ranges < cap_ranges)
         return true;
-    if (!(p = realloc(ranges, cap * sizeof *p)))
+    if (!(p = malloc(cap * sizeof *p)))
         return false;
-    ranges = p;
+    if (n_ranges)
+        memcpy(p, ranges, n_ranges * sizeof *p);
+    __atomic_store_n(&ranges, p, __ATOMIC_RELEASE);
     cap_ranges = cap;
     return true;
 }
 
+static struct range *range_new(void)
+{
+    struct range *r = spare;
+
+    if (!r)
+        return calloc(1, sizeof *r);
+    spare = r->next;
+    return r;
+}
+
 static int insert(uintptr_t lo, uintptr_t hi, const char *name)
 {
-    size_t i = upper(lo);
+    size_t i = upper(view(), lo);
     struct range *r;
 
     if (hi < lo || (i > 0 && lo < ranges[i - 1]->hi) || (i > 0 && lo == ranges[i - 1]->lo) ||
-        (i < n_ranges && hi > ranges[i]->lo) || !grow() || !(r = calloc(1, sizeof *r)))
+        (i < n_ranges && hi > ranges[i]->lo) || !grow() || !(r = range_new()))
         return -1;
-    r->lo = lo, r->hi = hi;
+    PUT(r->lo, lo);
+    PUT(r->hi, hi);
     snprintf(r->name, sizeof r->name, "%s", name ? name : "device memory");
-    memmove(ranges + i + 1, ranges + i, (n_ranges - i) * sizeof *ranges);
-    ranges[i] = r;
-    n_ranges++;
+    for (size_t k = n_ranges; k > i; k--)
+        PUT(ranges[k], ranges[k - 1]);
+    PUT(ranges[i], r);
+    __atomic_store_n(&n_ranges, n_ranges + 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static int drop(uintptr_t lo)
+{
+    size_t i = upper(view(), lo);
+    struct range *r = i > 0 ? ranges[i - 1] : NULL;
+
+    if (!r || r->lo != lo)
+        return -1;
+    for (; i < n_ranges; i++)
+        PUT(ranges[i - 1], ranges[i]);
+    PUT(n_ranges, n_ranges - 1);
+    shadow_free(r);
+    r->next = spare;
+    spare = r;
     return 0;
 }
 
@@ -109,27 +213,19 @@ int simt_mem_register(const void *ptr, size_t bytes, const char *name)
 {
     int rc;
 
-    pthread_mutex_lock(&lock);
+    change_begin();
     rc = insert((uintptr_t)ptr, (uintptr_t)ptr + bytes, name);
-    pthread_mutex_unlock(&lock);
+    change_end();
     return rc;
 }
 
 int simt_mem_unregister(const void *ptr)
 {
-    size_t i;
-    int rc = -1;
+    int rc;
 
-    pthread_mutex_lock(&lock);
-    i = upper((uintptr_t)ptr);
-    if (i > 0 && ranges[i - 1]->lo == (uintptr_t)ptr) {
-        shadow_free(ranges[i - 1]);
-        free(ranges[i - 1]);
-        n_ranges--;
-        memmove(ranges + i - 1, ranges + i, (n_ranges - (i - 1)) * sizeof *ranges);
-        rc = 0;
-    }
-    pthread_mutex_unlock(&lock);
+    change_begin();
+    rc = drop((uintptr_t)ptr);
+    change_end();
     return rc;
 }
 
@@ -156,28 +252,32 @@ void simt_set_allocator(void *(*alloc)(size_t bytes), int (*release)(void *ptr))
     user_release = release;
 }
 
+/* The hooks nest, so each thread has its own count: one may copy while another one launches. */
 void memory_open(void)
 {
-    if (open_count++ == 0 && hook_enter)
+    __atomic_add_fetch(&open_count, 1, __ATOMIC_SEQ_CST);
+    if (open_here++ == 0 && hook_enter)
         hook_enter();
 }
 
 void memory_close(void)
 {
-    if (open_count > 0 && --open_count == 0 && hook_leave)
+    if (open_here == 0)
+        return;
+    if (--open_here == 0 && hook_leave)
         hook_leave();
+    __atomic_sub_fetch(&open_count, 1, __ATOMIC_SEQ_CST);
 }
 
 void memory_close_all(void)
 {
-    if (open_count > 0 && hook_leave)
-        hook_leave();
-    open_count = 0;
+    while (open_here > 0)
+        memory_close();
 }
 
 int simt_busy(void)
 {
-    return open_count > 0;
+    return GET(open_count) > 0;
 }
 
 /* ---- cudaMalloc: pages of its own, the end against a guard page, filled with NaN ---- */

@@ -121,10 +121,12 @@ struct range {
     uintptr_t lo, hi;
     char name[48];
     struct cell *shadow; /* of check.c; mapped on first use */
+    struct range *next;  /* when it is no range any more */
 };
-void memory_open(void); /* nested */
+void memory_open(void); /* nested; by thread */
 void memory_close(void);
-void memory_close_all(void);
+void memory_close_all(void); /* of this thread */
+void memory_abandon(void); /* a fault leaves whatever memory.c was doing by a jump */
 struct range *memory_find(uintptr_t addr);                 /* the range that holds addr, or NULL */
 struct range *memory_nearest(uintptr_t addr);              /* closest range, or NULL */
 bool memory_is_device(uintptr_t addr);                     /* registered, or in the arena */

@@ -2,9 +2,11 @@
  * Correct kernels must compute what the host computes and give no finding; broken ones must give exactly the findings
  * that their comments announce, at those lines. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "translate/simt_rewrite.h"
 
@@ -41,6 +44,7 @@ static struct {
     int (*call_guarded)(void (*)(void *), void *);
     int (*mem_register)(const void *, size_t, const char *), (*mem_unregister)(const void *);
     void (*set_hooks)(void (*)(void), void (*)(void));
+    int (*busy)(void);
 } simt;
 
 static char *lib_dir, *tmp;
@@ -89,6 +93,7 @@ static int set_up(void **state)
     *(void **)&simt.mem_register = symbol(simt.lib, "simt_mem_register");
     *(void **)&simt.mem_unregister = symbol(simt.lib, "simt_mem_unregister");
     *(void **)&simt.set_hooks = symbol(simt.lib, "simt_set_memory_hooks");
+    *(void **)&simt.busy = symbol(simt.lib, "simt_busy");
     tmp = dir_temp("test_simt", &e);
     assert_non_null(tmp);
     return 0;
@@ -305,6 +310,94 @@ static void test_faults_unchecked(void **state)
     dlclose(lib);
 }
 
+/* ---- other threads ---- */
+
+static atomic_bool stop_churning;
+
+/* Makes and drops ranges below everybody else's, as a thread does that makes and drops tensors. */
+static void *churn(void *ret_n)
+{
+    enum { MANY = 1500, STEP = 4096 };
+    char *low = (char *)(uintptr_t)(1 << 20); /* never touched */
+    long n = 0;
+
+    while (!stop_churning) {
+        int failed = 0;
+
+        for (int i = 0; i < MANY; i++)
+            failed |= simt.mem_register(low + i * STEP, 100, "other");
+        for (int i = 0; i < MANY; i++)
+            failed |= simt.mem_unregister(low + i * STEP);
+        if (failed)
+            break;
+        n += 2 * MANY;
+    }
+    *(long *)ret_n = stop_churning ? n : -1;
+    return NULL;
+}
+
+static void test_ranges_change_while_kernels_run(void **state)
+{
+    void *lib = build("kernels", "-fsanitize=thread");
+    double t = now_s();
+    pthread_t other;
+    long n = 0, rounds = 0;
+
+    (void)state;
+    stop_churning = false;
+    assert_int_equal(0, pthread_create(&other, NULL, churn, &n));
+    for (; now_s() - t < 2; rounds++)
+        run_checks(lib);
+    stop_churning = true;
+    assert_int_equal(0, pthread_join(other, NULL));
+    print_message("%ld rounds of all kernels, %ld changes\n", rounds, n);
+    assert_true(n > 1000);
+    dlclose(lib);
+}
+
+static atomic_int depth;
+static atomic_long entered;
+
+static void on_enter(void)
+{
+    depth++;
+    entered++;
+}
+
+static void on_leave(void)
+{
+    depth--;
+}
+
+static void *copy_often(void *arg)
+{
+    int (*copy)(void *, const void *, size_t, int);
+    int from = 7, to = 0;
+    (void)arg;
+
+    *(void **)&copy = symbol(simt.lib, "cudaMemcpy");
+    for (int i = 0; i < 20000; i++)
+        copy(&to, &from, sizeof to, 3);
+    return NULL;
+}
+
+/* Device memory stays open as long as any thread needs it, and no longer. */
+static void test_two_threads_copy(void **state)
+{
+    pthread_t other;
+
+    (void)state;
+    simt.set_hooks(on_enter, on_leave);
+    assert_int_equal(0, pthread_create(&other, NULL, copy_often, NULL));
+    copy_often(NULL);
+    assert_int_equal(0, pthread_join(other, NULL));
+    simt.set_hooks(NULL, NULL);
+    assert_int_equal(entered, 40000);
+    assert_int_equal(depth, 0);
+    assert_int_equal(simt.busy(), 0);
+    simt.reset();
+}
+
 /* ---- the judge's side ---- */
 
 static int opened, closed;
@@ -406,7 +499,8 @@ int main(void)
         cmocka_unit_test(test_correct_kernels),   cmocka_unit_test(test_correct_kernels_checked),
         cmocka_unit_test(test_torch_macros),      cmocka_unit_test(test_faults),
         cmocka_unit_test(test_faults_unchecked),  cmocka_unit_test(test_ablation_and_stats),
-        cmocka_unit_test(test_guarded_calls),
+        cmocka_unit_test(test_guarded_calls),     cmocka_unit_test(test_ranges_change_while_kernels_run),
+        cmocka_unit_test(test_two_threads_copy),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -22,12 +22,12 @@ extern "C" {
  * Kernels may touch registered ranges, shared memory, their own stack and the globals of their .so; nothing else.
  * 'bytes' is the exact size of the tensor: check mode reports the first byte behind it. Ranges must not overlap.
  * name is copied (may be NULL) and appears in messages: "4 bytes past the end of 'x'". Returns 0, or -1 if the range
- * overlaps a registered one. */
+ * overlaps a registered one. Any thread may call these at any time, also while kernels run. */
 int simt_mem_register(const void *ptr, size_t bytes, const char *name);
 int simt_mem_unregister(const void *ptr); /* 0, or -1 if ptr is not the start of a registered range */
 
-/* Called around every launch and every cudaMemcpy/cudaMemset, nested calls counted, so that enter() can open device
- * memory and leave() close it again. NULL removes them. */
+/* Called around every launch and every cudaMemcpy/cudaMemset, so that enter() can open device memory and leave() close
+ * it again. Nested calls of one thread count as one; threads may be inside together. NULL removes them. */
 void simt_set_memory_hooks(void (*enter)(void), void (*leave)(void));
 
 /* cudaMalloc and cudaFree go here when set; else libsimt maps its own memory, with a guard page behind the end. alloc
