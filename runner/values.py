@@ -8,6 +8,7 @@ they lie in memory; decode() restores that layout. Nothing is ever pickled.
 """
 import contextlib
 import math
+import re
 import sys
 
 import torch
@@ -179,13 +180,16 @@ def map_tensors(v, f):
     return v
 
 
+_OUT_OF_MEMORY = re.compile(r"(CUDA error|\bError 2): out of memory")  # of torch's CUDA errors; the second while it starts
+
+
 def out_of_memory(e):
     """Did the device's memory run out, as torch or the driver (runner/cuda/area.py) says?"""
     for _ in range(8):  # a candidate's exceptions may be chained in a ring
         if isinstance(e, torch.OutOfMemoryError) or getattr(e, "driver_error", None) == 2:
             return True
         with contextlib.suppress(Exception):
-            if isinstance(e, RuntimeError) and "CUDA error: out of memory" in str(e).split("\n")[0]:
+            if isinstance(e, RuntimeError) and _OUT_OF_MEMORY.search(str(e).split("\n")[0]):
                 return True
         e = e.__cause__
         if e is None:

@@ -2,6 +2,7 @@
  * twins (device/host_kernels.h). Built into the test that uses it; with it all of cuda.c runs in 'make test', and a GPU
  * can fall off. fake_fail_after: calls until every further one answers a code; -1 = never. fake_memory: it is so small. It checks what a driver would:
  * contexts, sizes, addresses that are mapped, handles that are alive. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -63,6 +64,42 @@ void fake_memory(size_t n)
 FAKE(cuInit, unsigned flags)
 {
     return flags ? INVALID : 0;
+}
+
+/* ---- for the CUDA runtime: the driver of a full GPU, if a file "full" lies beside this library; else there is none ---- */
+
+static int full(void)
+{
+    return OUT_OF_MEMORY;
+}
+
+static bool is_full;
+
+/* When it is loaded: a jailed process may not look later. */
+__attribute__((constructor)) static void look_beside(void)
+{
+    char path[4096];
+    Dl_info at;
+
+    if (!dladdr((void *)(intptr_t)full, &at) || !strrchr(at.dli_fname, '/'))
+        return;
+    snprintf(path, sizeof path, "%.*s/full", (int)(strrchr(at.dli_fname, '/') - at.dli_fname), at.dli_fname);
+    is_full = access(path, F_OK) == 0;
+}
+
+EXPORT int cuDriverGetVersion(int *v);
+
+FAKE(cuGetProcAddress_v2, const char *name, void **p, int version, unsigned long long flags, void *status)
+{
+    (void)version;
+    (void)flags;
+    (void)status;
+    *p = (void *)(intptr_t)full;
+    if (!strcmp(name, "cuGetProcAddress"))
+        *p = (void *)(intptr_t)cuGetProcAddress_v2;
+    if (!strcmp(name, "cuDriverGetVersion"))
+        *p = (void *)(intptr_t)cuDriverGetVersion;
+    return is_full ? 0 : 500;
 }
 
 FAKE(cuDriverGetVersion, int *v)

@@ -1,5 +1,7 @@
-"""test_lost_device.py - a GPU that falls off. A driver that finds a device which then answers nobody (tests/device/fake_cuda.c)
-stands for it: a candidate is not judged, never scored; and which errors of a device are taken as its loss."""
+"""test_lost_device.py - a GPU that falls off, and one that is full. A driver that finds a device which then answers nobody
+(tests/device/fake_cuda.c) stands for it: a candidate is not judged, never scored; and which errors of a device are taken
+as its loss."""
+import glob
 import importlib.util
 import json
 import os
@@ -7,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -18,24 +21,49 @@ EXE = os.path.abspath(os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.envi
 DRIVER = os.path.join(ROOT, "build", "lib", "libfakecuda.so")
 
 
-class LostDevice(unittest.TestCase):
-    @unittest.skipUnless(os.path.exists(DRIVER) and (shutil.which("nvcc") or os.path.exists("/usr/local/cuda/bin/nvcc")),
-                         "no driver to stand for the lost device, or no nvcc")
-    def test_infra(self):
-        with tempfile.TemporaryDirectory() as folder:
-            os.symlink(DRIVER, os.path.join(folder, "libcuda.so.1"))
-            for name, text in (("task.py", hostile.RELU_TASK), ("good.py", hostile.GOOD)):
-                with open(os.path.join(folder, name), "w") as f:
-                    f.write(text)
-            p = subprocess.run([EXE, "eval", "--task", os.path.join(folder, "task.py"), "--backend", "cuda", "--trials", "1",
-                                "--no-perf", "--no-cache", "--json", os.path.join(folder, "good.py")], capture_output=True,
-                               text=True, env=dict(os.environ, LD_LIBRARY_PATH=folder, MUSACODER_CACHE_DIR=folder))
-            self.assertEqual(p.returncode, 3, p.stdout + p.stderr)
-            if not p.stdout and "has no CUDA" in p.stderr:
-                self.skipTest("PyTorch was built without CUDA")
-            v = json.loads(p.stdout)
-            self.assertEqual((v["status"], v["category"], v["reward"]), ("infra", "infra", None))
-            self.assertIn("did not start", v["feedback"])
+@unittest.skipUnless(os.path.exists(DRIVER) and (shutil.which("nvcc") or os.path.exists("/usr/local/cuda/bin/nvcc")),
+                     "no driver to stand for a device, or no nvcc")
+class NoDevice(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        os.symlink(DRIVER, os.path.join(self.folder, "libcuda.so.1"))
+        self.put("task.py", hostile.RELU_TASK)
+        self.put("good.py", hostile.GOOD)
+
+    def put(self, name, text):
+        with open(os.path.join(self.folder, name), "w") as f:
+            f.write(text)
+
+    def start(self):
+        task, good = (os.path.join(self.folder, n) for n in ("task.py", "good.py"))
+        argv = [EXE, "eval", "--task", task, "--backend", "cuda", "--trials", "1", "--no-perf", "--no-cache", "--json", good]
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=dict(os.environ, LD_LIBRARY_PATH=self.folder, MUSACODER_CACHE_DIR=self.folder))
+
+    def infra(self, p):
+        out, err = p.communicate()
+        self.assertEqual(p.returncode, 3, out + err)
+        if not out and "has no CUDA" in err:
+            self.skipTest("PyTorch was built without CUDA")
+        v = json.loads(out)
+        self.assertEqual((v["status"], v["category"], v["reward"]), ("infra", "infra", None))
+        self.assertIn("did not start", v["feedback"])
+        return v
+
+    def test_lost(self):
+        self.assertNotIn("no other job", self.infra(self.start())["feedback"])
+
+    def test_full(self):
+        """Two judges on a GPU without memory: each finds out alone, while the other waits, and says so."""
+        self.put("full", "")
+        begun = time.monotonic()
+        for v in [self.infra(p) for p in [self.start(), self.start()]]:
+            self.assertIn("out of memory", v["feedback"])
+            self.assertIn("with no other job on the device", v["feedback"])
+            self.assertGreater(v["stage_ms"]["waiting"], 1900)  # the others have had time to give way
+        self.assertGreater(time.monotonic() - begun, 4 * 1.9)  # two tries each, one after the other
+        self.assertTrue(glob.glob(os.path.join(self.folder, "device", "rooms.*")))
 
 
 class Errors(unittest.TestCase):
@@ -77,12 +105,12 @@ ring = RuntimeError("a")
 ring.__cause__ = chained(RuntimeError("b"), ring)
 short = torch.OutOfMemoryError("CUDA out of memory")
 print([values.out_of_memory(e) for e in (short, driver, chained(ValueError("x"), short),
-       RuntimeError("CUDA error: out of memory\\nadvice"), other, ring, Odd(), ValueError("CUDA error: out of memory"),
+       RuntimeError("CUDA error: out of memory\\nadvice"), RuntimeError("Unexpected. Error 2: out of memory"), other, ring, Odd(), ValueError("CUDA error: out of memory"),
        RuntimeError("boom\\nCUDA error: out of memory"), MemoryError())])
 """
         p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                            env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "runner")))
-        self.assertEqual(p.stdout.strip(), str([True] * 4 + [False] * 6), p.stderr)
+        self.assertEqual(p.stdout.strip(), str([True] * 5 + [False] * 6), p.stderr)
 
 
 if __name__ == "__main__":
