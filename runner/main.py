@@ -8,6 +8,7 @@ A child is a fork of a fork: the first joins the jail's namespaces and outlives 
 $MUSACODER_DEVICE names the device package ("sim", "cuda") of all children: two of them do not fit into one process.
 """
 
+import contextlib
 import ctypes
 import errno
 import gc
@@ -73,13 +74,20 @@ def resident(pid):
 
 class Child:
     def __init__(self, ident, pid, box):
-        self.ident, self.pid, self.box, self.oom = ident, pid, box, False
+        self.ident, self.pid, self.box = ident, pid, box
+        self.oom = self.outside = False  # killed for memory: at its own limit; because the machine was full
         self.shared, self.most = resident(os.getpid()), 0  # what it has of ours from the start; resident bytes seen
 
     def look(self):
         """Where no cgroup counts: called now and then, and at the end."""
         self.most = max(self.most, self.box.resident() if self.box is not None else resident(self.pid))
         return self.most
+
+    def at_limit(self):
+        """Of a cgroup in which the kernel killed for memory: was it full? The kernel counts it too when it takes somebody
+        because the machine is."""
+        peak = self.box.peak()
+        return not peak or peak > 0.9 * self.box.memory
 
     def peak(self):
         """Bytes of memory of its own that it had at most, as far as anybody saw."""
@@ -247,17 +255,17 @@ class Server:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid == 0:
                 continue
-            if child.box is not None:
-                child.oom |= child.box.end()
-            else:
-                try:
+            if child.box is None:
+                with contextlib.suppress(OSError):
                     os.killpg(pid, signal.SIGKILL)
-                except OSError:
-                    pass
+            elif child.box.end():
+                child.oom |= child.at_limit()
+                child.outside = not child.oom
             child.most = max(child.most, usage.ru_maxrss * 1024)
             del self.children[child.ident]
             self.report(op="exit", id=child.ident, status=status, cpu_s=usage.ru_utime + usage.ru_stime,
-                        max_rss=usage.ru_maxrss * 1024, peak=child.peak(), oom=child.oom)
+                        max_rss=usage.ru_maxrss * 1024, peak=child.peak(), oom=child.oom,
+                        outside=child.outside)
 
     def watch_memory(self):
         for child in self.children.values():

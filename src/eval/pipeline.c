@@ -1,7 +1,6 @@
 /* pipeline.c - walks the stage table without turning back; see pipeline.h and job.h. */
 #include "eval/pipeline.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,12 +69,6 @@ static json_t *environment(const struct job *j)
     return env;
 }
 
-/* Killed by nobody here: the machine had no memory left and took the process for it. */
-static bool killed_from_outside(const struct session *s)
-{
-    return s && s->ended && s->end.why == PROC_SIGNALED && s->end.signal == SIGKILL;
-}
-
 /* Is what went wrong the candidate's doing? Where others share a device or its machine they may have taken all memory, or
  * the device itself is gone. -1 with what it was. */
 static int look_for_others(struct job *j, struct err *e)
@@ -91,7 +84,7 @@ static int look_for_others(struct job *j, struct err *e)
         err_set(e, ERR_ENV, "the device's memory was used up while others had part of it");
         return err_lack(e, LACK_DEVICE);
     }
-    if (runtime && !j->alone && killed_from_outside(j->session)) {
+    if (runtime && !j->alone && j->session && j->session->ended && j->session->end.outside) {
         err_set(e, ERR_ENV, "the candidate's process was killed from outside; was the machine's memory used up?");
         return err_lack(e, LACK_HOST);
     }

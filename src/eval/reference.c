@@ -270,6 +270,21 @@ static json_t *reference_request(const struct want *w)
     return req;
 }
 
+/* Why its process is not there any more. At its own limit it is too large; else it may have been the others. */
+static int process_died(struct child *c, const struct want *w, struct err *e)
+{
+    struct child_end end = {0};
+
+    if (child_wait(c, now_s() + 5, &end, NULL) < 0)
+        return err_set(e, ERR_ENV, "%s: the reference's process was lost with the fork server", w->title);
+    buf_free(&end.output);
+    if (end.why == PROC_MEMORY)
+        return err_set(e, ERR_INPUT, "%s: the reference takes more of the machine's memory than its process may have; make it "
+                       "smaller with 'musacoder shrink'", w->title);
+    err_set(e, ERR_INPUT, "%s: the reference's process died; is it too large? see 'musacoder shrink'", w->title);
+    return err_lack(e, LACK_HOST);
+}
+
 /* One request (reference taken) and its answer; fds: descriptors that ride along, or NULL. */
 static int ask(struct child *c, const struct want *w, json_t *req, const int *fd, double deadline, struct frame *ret, struct err *e)
 {
@@ -288,11 +303,8 @@ static int ask(struct child *c, const struct want *w, json_t *req, const int *fd
     } else if (rc < 0 && fault == FRAME_LATE) {
         err_set(e, ERR_INPUT, "%s: the reference did not finish in %.0f s; make it smaller with 'musacoder shrink'",
                 w->title, REFERENCE_TIMEOUT_S);
-    } else if (rc < 0 && fault == FRAME_CLOSED && child_wait(c, now_s() + 5, NULL, NULL) < 0) {
-        err_set(e, ERR_ENV, "%s: the reference's process was lost with the fork server", w->title);
     } else if (rc < 0 && fault == FRAME_CLOSED) {
-        err_set(e, ERR_INPUT, "%s: the reference's process died; is it too large? see 'musacoder shrink'", w->title);
-        err_lack(e, LACK_HOST);
+        process_died(c, w, e);
     }
     return rc;
 }

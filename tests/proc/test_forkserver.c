@@ -130,6 +130,7 @@ static void test_ends(void **state)
     end = end_of(c);
     assert_int_equal(end.why, PROC_SIGNALED);
     assert_int_equal(end.signal, SIGABRT);
+    assert_false(end.outside);
     buf_free(&end.output);
     child_free(c);
 
@@ -147,9 +148,18 @@ static void test_ends(void **state)
         child_kill(c);
         end = end_of(c);
         assert_int_equal(end.why, PROC_STOPPED);
+        assert_false(end.outside);
         buf_free(&end.output);
         child_free(c);
     }
+
+    c = spawn_child(NULL, 0); /* as the kernel does when the machine's memory is full */
+    kill(c->pid, SIGKILL);
+    end = end_of(c);
+    assert_int_equal(end.why, PROC_SIGNALED);
+    assert_true(end.outside);
+    buf_free(&end.output);
+    child_free(c);
 
     c = spawn_child(NULL, 0); /* the judge closing its end is the normal end */
     shutdown(c->fd, SHUT_RDWR);
@@ -285,6 +295,7 @@ static void test_bombs(void **state)
     assert_null(ask(c, json_pack("{s:s}", "do", "eat")));
     end = end_of(c);
     assert_int_equal(end.why, PROC_MEMORY);
+    assert_false(end.outside);
     buf_free(&end.output);
     child_free(c);
     c = spawn_child(&j, 0);
