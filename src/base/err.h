@@ -23,7 +23,7 @@ enum err_lack { LACK_NONE = 0, LACK_DEVICE /* memory of a device */, LACK_HOST /
 struct err {
     enum err_kind kind;
     char msg[1024];
-    enum err_lack lack; /* LACK_NONE unless err_lack said so: whoever sees the shortage says it, nobody reads it out of msg */
+    enum err_lack lack; /* said by who sees the shortage (err_lack); nobody reads it out of msg */
 };
 
 #define ERR_INIT {ERR_NONE, "", LACK_NONE}

@@ -19,8 +19,8 @@ static void make_room(void *ctx)
     admit_idle(ctx);
 }
 
-static struct room_need needed(const struct admit *a, const struct room_budget *b, const char *task, const char *protocol,
-                               enum retry_step how)
+static struct room_need needed(const struct admit *a, const struct room_budget *b, const char *task,
+                               const char *protocol, enum retry_step how)
 {
     struct room_need seen = {0}, need;
 

@@ -1,5 +1,5 @@
-/* admit.h - a job comes in when a device and its machine have room for what its task is known or expected to need (room.h),
- * and when it goes, what nobody uses goes too if somebody wants everything. Inside src/eval only. */
+/* admit.h - a job comes in when a device and its machine have room for what its task is known or expected to need
+ * (room.h), and when it goes, what nobody uses goes too if somebody wants everything. Inside src/eval only. */
 #ifndef MC_EVAL_ADMIT_H
 #define MC_EVAL_ADMIT_H
 
@@ -9,14 +9,14 @@
 struct admit { /* one device, as one process uses it; names are borrowed */
     const char *device;    /* its uuid, or any name */
     uint64_t budget;       /* bytes of its memory that all jobs may have */
-    struct room_need most; /* host_own, host_shared: what a process may have of the machine's memory; 0: no such limit */
+    struct room_need most; /* host_own, host_shared: what processes may have of the machine's memory; 0: no limit */
     double settle_s;       /* so long the others take until they have seen that somebody wants everything */
     void (*give_way)(void *ctx); /* gives back what nobody uses */
     void *ctx;
 };
 
-/* Waits for room for a candidate of the task; how says how much: what is expected (room_expect), all of the device, or all of
- * the machine too. Without a ledger there is no waiting, and r holds nothing. -1 only for Ctrl-C. */
+/* Waits for room for a candidate of the task; how says how much: what is expected (room_expect), all of the device, or all
+ * of the machine too. Without a ledger there is no waiting, and r holds nothing. -1 only for Ctrl-C. */
 int admit_enter(const struct admit *a, const char *task, const char *protocol, enum retry_step how, struct room *r,
                 struct err *e);
 void admit_leave(const struct admit *a, struct room *r); /* holding nothing is fine */

@@ -663,9 +663,10 @@ size_t reference_host_bytes(struct reference *r)
 {
     size_t n;
 
-    if (r->desk && pthread_mutex_trylock(&r->lock) == 0) {
+    if (r->desk && r->host_draws != r->n_draws && pthread_mutex_trylock(&r->lock) == 0) {
         n = r->child ? child_peak(r->child) : 0;
         r->host_peak = n > r->host_peak ? n : r->host_peak;
+        r->host_draws = r->n_draws;
         pthread_mutex_unlock(&r->lock);
     }
     return r->host_peak;

@@ -68,6 +68,7 @@ struct reference {
     double spent_s;       /* on making draws */
     struct frame end;     /* the last answer: what parse_end points into */
     _Atomic size_t host_peak; /* bytes of the machine's memory that its process was seen to have, at most */
+    _Atomic size_t host_draws; /* so many draws were made then */
     struct child *child;  /* NULL: all draws are kept, or it is gone */
     struct device_buf area; /* shared with child */
 };

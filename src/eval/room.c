@@ -273,7 +273,8 @@ bool room_wanted(const char *device, uint64_t budget)
         return false;
     if (ledger_begin(fd, -1, &l, NULL) == 0)
         for (int i = 0; i < SLOTS; i++)
-            wanted = wanted || (l.c[i].state && (l.c[i].host_own >= ROOM_ALL || (l.c[i].device == key && l.c[i].own >= budget)));
+            wanted = wanted || (l.c[i].state && (l.c[i].host_own >= ROOM_ALL ||
+                                                 (l.c[i].device == key && l.c[i].own >= budget)));
     close(fd);
     return wanted;
 }

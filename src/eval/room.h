@@ -46,10 +46,11 @@ bool room_admits(const struct room_claim *c, int n, int who, const struct room_b
 struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t device);
 
 /* What is claimed for a task of which this much was seen (NULL: nothing). Of a device a sixteenth for the reference and
- * half of that for a candidate that nobody has seen; so of the machine, but no more than their processes may have ('most'; 0: no
- * such limit). Where only the reference was seen there, a candidate is taken to be as large: it makes the same model. Pure. */
+ * half of that for a candidate that nobody has seen; so of the machine, but no more than their processes may have ('most';
+ * 0: no such limit). Where only the reference was seen there, a candidate is taken to be as large: it makes the same
+ * model. Pure. */
 struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most);
-/* The budget of a machine of which so much is left: three quarters, files that are read and the judges have the rest. Pure. */
+/* The budget of a machine of which so much is left: three quarters; files that are read, and judges, have the rest. Pure. */
 uint64_t room_host_budget(uint64_t left);
 
 struct room { /* zeroed: holds nothing */
@@ -57,10 +58,10 @@ struct room { /* zeroed: holds nothing */
     int slot;
 };
 
-/* Waits until there is room. More than a budget means: alone there. group: claims of one process with the same number share
- * what is shared. b->host is what the machine has now; it counts for all who come while anybody is in. make_room(ctx) is called
- * now and then while it waits; may be NULL. ERR_STOP on Ctrl-C; ERR_ENV: the ledger cannot be kept, and everything goes on
- * without. */
+/* Waits until there is room. More than a budget means: alone there. group: claims of one process with the same number
+ * share what is shared. b->host is what the machine has now; it counts for all who come while anybody is in.
+ * make_room(ctx) is called now and then while it waits; may be NULL. ERR_STOP on Ctrl-C; ERR_ENV: the ledger cannot be
+ * kept, and everything goes on without. */
 int room_take(const char *device, const struct room_budget *b, const struct room_need *need, uint64_t group,
               void (*make_room)(void *ctx), void *ctx, struct room *r, struct err *e);
 void room_drop(struct room *r); /* holding nothing is fine */

@@ -42,8 +42,8 @@ static uint64_t left_in(const char *root, const char *folder, bool v2)
     return limit > used ? limit - used : 0;
 }
 
-/* The least that this group and those above it have. path: "/a/b" under mount; in a container it may not be there, its own
- * group being the mount itself. Cut short on return. */
+/* The least that this group and those above it have. path: "/a/b" under mount; in a container it may not be there, its
+ * own group being the mount itself. Cut short on return. */
 static uint64_t least(const char *root, const char *mount, char *path, bool v2)
 {
     uint64_t min = UNLIMITED, left;

@@ -26,7 +26,7 @@ static int fail(const char *path, sqlite3 *db, struct err *e)
 }
 
 /* Makes a file a WAL one, which reads it and then takes it alone. Of two processes that do so to a new file at once, one
- * would have to go back: SQLite tells it 'busy' at once and does not wait as elsewhere. So we do. */
+ * would have to go back: SQLite says 'busy' to it and does not wait as elsewhere. So we do. */
 static int use_wal(sqlite3 *db)
 {
     double until = now_s() + BUSY_MS / 1e3;

@@ -1,5 +1,5 @@
-/* test_admit.c - jobs on a small device (build/lib/libfakecuda.so), from admission to their last try: memory runs out, is
- * claimed, found to suffice, noted, and the next time nothing runs out. */
+/* test_admit.c - jobs on a small device (build/lib/libfakecuda.so), from admission to their last try: memory runs out,
+ * is claimed, found to suffice, noted, and the next time nothing runs out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
