@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "eval/job.h"
 #include "eval/record.h"
+#include "eval/retry.h"
 #include "eval/room.h"
 
 static const struct stage *const stages[] = {&stage_extract, &stage_load, &stage_compile, &stage_correct, &stage_legality,
@@ -76,17 +77,19 @@ static int look_for_others(struct job *j, struct err *e)
     const json_t *r = record_reason(j->rec);
     const char *category = r ? json_str(r, "category", "") : "", *kind;
     bool runtime = !strcmp(category, "runtime_error");
+    struct try_error x;
+    enum err_lack lack;
 
     if (!j->server->backend->usable || !r)
         return 0;
     kind = json_str(json_object_get(r, "finding"), "kind", "");
-    if (runtime && !j->alone && (j->device_short || !strcmp(kind, "out_of_memory"))) {
-        err_set(e, ERR_ENV, "the device's memory was used up while others had part of it");
-        return err_lack(e, LACK_DEVICE);
-    }
-    if (runtime && !j->alone && j->session && j->session->ended && j->session->end.outside) {
-        err_set(e, ERR_ENV, "the candidate's process was killed from outside; was the machine's memory used up?");
-        return err_lack(e, LACK_HOST);
+    x = (struct try_error){.alone = j->alone, .device_short = j->device_short, .finding = kind,
+                           .killed_outside = j->session && j->session->ended && j->session->end.outside};
+    if (runtime && (lack = retry_others(&x)) != LACK_NONE) {
+        err_set(e, ERR_ENV, lack == LACK_DEVICE ? "the device's memory was used up while others had part of it"
+                                                : "the candidate's process was killed from outside; was the machine's "
+                                                  "memory used up?");
+        return err_lack(e, lack);
     }
     if (strcmp(category, "timeout") && !(runtime && !strcmp(kind, "device_lost")))
         return 0;

@@ -29,6 +29,16 @@ enum retry_step {
     RETRY_ALL    /* and with all of the machine's */
 };
 
+struct try_error { /* a candidate's runtime_error */
+    bool alone;           /* nobody else was on its device */
+    bool device_short;    /* the device had nothing left although the candidate was within its own limit */
+    const char *finding;  /* kind of what was found (runner/cuda/errors.py); "" */
+    bool killed_outside;  /* struct child_end */
+};
+
+/* May others have taken what the candidate lacked? Then it is no verdict about the candidate. Pure. */
+enum err_lack retry_others(const struct try_error *x);
+
 /* made: tries so far, this one included; had: what this one was made with (RETRY_AGAIN for the first). The last of
  * RETRY_TRIES is made alone whatever failed, and who was alone once stays so. A task that cannot be used is not asked
  * again, unless memory was short and it was not alone. Pure. */

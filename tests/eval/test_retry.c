@@ -119,6 +119,24 @@ static void what_is_final(void **state)
     assert_false(retry_is_final(RETRY_ALL, &fine));
 }
 
+static enum err_lack others(bool alone, bool device_short, const char *finding, bool outside)
+{
+    return retry_others(&(struct try_error){alone, device_short, finding, outside});
+}
+
+/* What lacked memory beside others is not judged; what lacks it alone is. */
+static void what_others_may_have_done(void **state)
+{
+    (void)state;
+    assert_int_equal(others(false, false, "", false), LACK_NONE);
+    assert_int_equal(others(false, false, "illegal_address", false), LACK_NONE);
+    assert_int_equal(others(false, true, "", false), LACK_DEVICE);
+    assert_int_equal(others(false, false, "out_of_memory", false), LACK_DEVICE);
+    assert_int_equal(others(false, false, "", true), LACK_HOST);
+    assert_int_equal(others(false, true, "", true), LACK_DEVICE);
+    assert_int_equal(others(true, true, "out_of_memory", true), LACK_NONE);
+}
+
 /* ---- the loop ---- */
 
 struct script { /* ends of the tries, one after the other */
@@ -171,6 +189,7 @@ int main(void)
         cmocka_unit_test(it_ends),
         cmocka_unit_test(what_is_final),
         cmocka_unit_test(the_loop),
+        cmocka_unit_test(what_others_may_have_done),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
