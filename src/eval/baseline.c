@@ -186,6 +186,7 @@ void baseline_give_up(struct baseline *b)
     json_decref(b->fresh);
     json_decref(b->facts);
     b->fresh = b->facts = NULL;
+    b->compile_made = b->library_made = false;
 }
 
 /* ---- the list ---- */
@@ -250,7 +251,17 @@ static bool listed(const struct baseline_list *l, const struct baseline *b)
     return false;
 }
 
-struct baseline *baseline_hold(struct job *j, const struct baseline_place *p)
+void baseline_lock(struct baseline *b)
+{
+    pthread_mutex_lock(&b->lock);
+}
+
+void baseline_unlock(struct baseline *b)
+{
+    pthread_mutex_unlock(&b->lock);
+}
+
+struct baseline *baseline_get(struct job *j, const struct baseline_place *p)
 {
     struct eval *ev = j->ev;
     struct baseline *b, *old;
@@ -262,7 +273,6 @@ struct baseline *baseline_hold(struct job *j, const struct baseline_place *p)
     pthread_mutex_unlock(&ev->lock);
     if (old)
         baseline_free(old);
-    pthread_mutex_lock(&b->lock);
     return b;
 }
 
@@ -272,7 +282,6 @@ void baseline_release(struct eval *ev, struct baseline *b)
 
     if (!b)
         return;
-    pthread_mutex_unlock(&b->lock);
     pthread_mutex_lock(&ev->lock);
     last = --b->users == 0 && !listed(&ev->baselines, b);
     pthread_mutex_unlock(&ev->lock);
@@ -303,6 +312,7 @@ void baseline_list_stop(struct eval *ev)
             continue;
         if (pthread_mutex_trylock(&items[i]->lock) == 0) {
             baseline_give_up(items[i]);
+            baseline_unlock(items[i]);
             baseline_release(ev, items[i]);
             continue;
         }
@@ -395,10 +405,11 @@ void baseline_compile(struct baseline *b, const char *mode)
     enum frame_fault fault = FRAME_OK;
     struct frame f;
 
-    if (b->compile_known || (b->compile_known = cache_load(b, mode, &b->compile_of_eager, &b->compile_error)))
+    if (b->compile_known || b->compile_made || (b->compile_known = cache_load(b, mode, &b->compile_of_eager, &b->compile_error)))
         return;
     if (ask(b, json_pack("{s:s,s:s}", "op", "compile", "mode", mode), NULL, COMPILE_S, &f, &fault, &e) == 0) {
         frame_free(&f);
+        b->compile_made = true;
         return;
     }
     if (fault == FRAME_OK) { /* it said why: that is how the task is, and worth keeping */
@@ -415,7 +426,7 @@ void baseline_time_compiled(struct baseline *b, const char *mode, const struct m
     struct measure_fault fault = {0};
     struct err e = ERR_INIT;
 
-    if (b->compile_known)
+    if (b->compile_known || !b->compile_made)
         return;
     if (time_other(b, "compile", p, &b->compile_of_eager, &fault, &e) < 0) {
         no_compile(b, e.msg);
@@ -436,7 +447,7 @@ void baseline_library(struct baseline *b)
     enum frame_fault fault = FRAME_OK;
     struct frame f;
 
-    if (b->library_known || (b->library_known = cache_load(b, "library", &b->library_of_eager, &b->library_call)))
+    if (b->library_known || b->library_made || (b->library_known = cache_load(b, "library", &b->library_of_eager, &b->library_call)))
         return;
     if (ask(b, json_pack("{s:s}", "op", "library"), NULL, START_S, &f, &fault, &e) < 0) {
         log_debug("no library call: %s", e.msg);
@@ -445,6 +456,7 @@ void baseline_library(struct baseline *b)
             baseline_give_up(b);
         return;
     }
+    b->library_made = true;
     free(b->library_call);
     b->library_call = *json_str(f.head, "call", "") ? xstrdup(json_str(f.head, "call", "")) : NULL;
     if (json_flag(f.head, "eager", false))

@@ -34,6 +34,7 @@ struct baseline {
     json_t *facts;             /* runner/baseline.py, put */
     struct perf_work work;
     size_t output_bytes;
+    bool compile_made, library_made; /* the process has the compiled model, and looked for a library's call */
     bool compile_known;        /* the next two are settled */
     struct perf_estimate compile_of_eager; /* value NaN: none */
     char *compile_error;       /* "Name: message", or NULL */
@@ -53,9 +54,12 @@ struct baseline_place {
     bool tf32;
 };
 
-/* The baseline of j's task, locked for the caller: waits for its other users. Who locks holds no share of the device (hold.h):
- * the other user may be waiting to have it alone. Never NULL. */
-struct baseline *baseline_hold(struct job *j, const struct baseline_place *p);
+/* The baseline of j's task. Never NULL. */
+struct baseline *baseline_get(struct job *j, const struct baseline_place *p);
+/* For all that follows: waits for its other users. Who locks has the device already, shared or alone (hold.h), and gives it
+ * back after unlocking: so nobody with the lock waits for the device. Another user may have given the process up meanwhile. */
+void baseline_lock(struct baseline *b);
+void baseline_unlock(struct baseline *b);
 /* Starts the process of a locked baseline if there is none, sharing the device. ERR_ENV: it cannot be had. */
 int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e);
 void baseline_release(struct eval *ev, struct baseline *b); /* NULL is fine */

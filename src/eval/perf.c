@@ -252,6 +252,14 @@ struct perf_agreement perf_agree(const struct perf_overhead *o, const struct per
     return a;
 }
 
+struct perf_agreement perf_clocks(const struct perf_calls *cold, const struct perf_calls *empty,
+                                  const struct perf_calls *eager_cold, const struct perf_calls *eager_empty)
+{
+    struct perf_overhead trusted = perf_calibrate(eager_cold), o = perf_carry_over(&trusted, eager_empty, empty);
+
+    return perf_agree(&o, cold);
+}
+
 /* ---- roofline ---- */
 
 static double rate(double amount, double per_second)

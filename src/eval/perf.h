@@ -75,6 +75,9 @@ struct perf_agreement {
 };
 #define PERF_MARGIN_MS 0.005 /* a forward that is itself heavy on the host leaves slower host code behind it */
 struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c);
+/* The same of a measurement as it comes: the candidate's cold calls and empty ones, the reference's. */
+struct perf_agreement perf_clocks(const struct perf_calls *cold, const struct perf_calls *empty,
+                                  const struct perf_calls *eager_cold, const struct perf_calls *eager_empty);
 
 /* What the task must do at least, and what the device can do at most. Zeros: unknown. */
 struct perf_work {
