@@ -348,13 +348,26 @@ def ours_summary(out, stem):
             "device_peak": max((u["device_peak_mib"] or 0 for u in usage))}
 
 
+def values_right(v):
+    """Were the values of all calls right, whoever computed them? None: a convicted program was not run to its end."""
+    c = v.get("correctness") or {}
+    if category(v) == "passed":
+        return True
+    if category(v) == "cheating":
+        return None if c.get("stopped") or not c.get("trials") else c["passed"] == c["trials"]
+    return False
+
+
 def agreement(ours_v, theirs_v):
-    """None when KernelBench said nothing; else (do they agree, ours, theirs)."""
+    """None when KernelBench said nothing; else ("same" | "refused" | "differ", ours, theirs). refused: right by KernelBench,
+    and by us not wrong but not the candidate's own work."""
     if theirs_v is None or theirs_v.get("none") or "timeout" in theirs_v or "died" in theirs_v:
         return None
     said = "passed" if theirs_v["correct"] else "compile_error" if not theirs_v["compiled"] else "wrong"
-    mine = category(ours_v)
-    return (mine == "passed") == (said == "passed"), mine, said
+    mine, right = category(ours_v), values_right(ours_v)
+    if said == "passed" and mine == "cheating" and right is not False:
+        return "refused", mine, said
+    return "same" if (right is True) == (said == "passed") else "differ", mine, said
 
 
 def repeat_table(a, b):
@@ -426,9 +439,11 @@ def table(args):
         rows = [(n, agreement(v, judged.get(n)), v) for n, v in s["verdicts"].items() if n in judged]
         rows = [r for r in rows if r[1]]
         if rows:
-            print(f"Agreement with KernelBench on pass or fail: {sum(r[1][0] for r in rows)} of {len(rows)}")
+            kinds = [r[1][0] for r in rows]
+            print(f"Beside KernelBench, {len(rows)} candidates: {kinds.count('same')} the same, {kinds.count('refused')} right there and "
+                  f"refused here because PyTorch or a library does the work, {kinds.count('differ')} differ")
             for n, (same, mine, said), v in sorted(rows):
-                if not same:
+                if same == "differ":
                     why = (v.get("feedback") or "").replace("\n", " ")[:220]
                     print(f"- {n}: ours {mine}, theirs {said} | {why} | {str(judged[n].get('metadata', ''))[:160]}")
         other = ours_summary(out, f"ours-{protocol}-2")

@@ -443,8 +443,9 @@ static int64_t total(const json_t *launches)
     return n;
 }
 
-/* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. And an
- * output of another kind or shape than expected will be one again. The published protocol counts all of its trials. */
+/* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. An output
+ * of another kind or shape than expected will be one again. And what is slow and has been wrong every time is not worth the
+ * others' waiting. The published protocol counts all of its trials. */
 static const char *enough(const struct job *j, const struct tally *t)
 {
     const char *kind = json_str(t->worst, "kind", "values");
@@ -453,6 +454,8 @@ static const char *enough(const struct job *j, const struct tally *t)
         return NULL;
     if (legality_convicts(j))
         return "legality";
+    if (t->slow && t->trials >= SLOW_TRIALS && !t->passed)
+        return "slow";
     return t->trials && !t->passed && strcmp(kind, "values") && strcmp(kind, "input_modified") ? kind : NULL;
 }
 
