@@ -96,6 +96,8 @@ struct bench {
     struct ref_draw draw;
     struct reference ref;
     struct job job;
+    struct backend timed; /* whose run time is shared */
+    struct server server;
     struct session session;
     struct child child;
     struct eval_options opt;
@@ -145,7 +147,10 @@ static void open_bench(struct bench *b, const char *device, enum manner m)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     b->child = (struct child){.fd = pair[0]};
     b->peer = (struct peer){.fd = pair[1], .manner = m};
-    b->session = (struct session){.child = &b->child, .opt = &b->opt};
+    b->timed = (struct backend){.name = "test", .timed = true};
+    b->server.backend = &b->timed;
+    share_init(&b->server.share);
+    b->session = (struct session){.child = &b->child, .opt = &b->opt, .server = &b->server};
     b->job = (struct job){.ref = &b->ref, .session = &b->session, .opt = &b->opt, .task = &b->task};
     assert_int_equal(pthread_create(&b->thread, NULL, serve, &b->peer), 0);
 }
@@ -158,6 +163,7 @@ static void close_bench(struct bench *b)
     assert_false(b->peer.open_ends);
     close(b->peer.fd);
     desk_free(&b->desk, &b->master);
+    share_free(&b->server.share);
     assert_int_equal(b->desk.held, 0);
     desk_close(&b->desk);
     task_free(&b->task);
