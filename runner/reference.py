@@ -7,7 +7,8 @@ Request {"op":"task","source","name","protocol":"strict"|"kernelbench","params":
 whose tensors' offsets count from blob[at].
 
 With "area":true draws do not come with the reply but one at a time, as they are needed, through memory that the judge
-shares (area.py):
+shares (area.py), and nothing is on the device before the first next. The reply is {"ok":true,"state_bytes",
+"input_bytes"}: of the model's parameters and buffers, and of one draw's inputs (null: get_inputs needs values).
     next                     -> {"ok":true,"draw":{..},"size":bytes}, or, after the last, {"ok":true,"end":true,"skipped"}
     facts {"bytes"}          -> everything but the draws, as above; after the first draw, which settles the mode. Without
                                 bytes the state's values come with fill, like a draw's
@@ -176,6 +177,23 @@ def call_there(f, place):
         return f()
 
 
+def input_bytes(task, variant):
+    """Bytes of one draw's inputs, from a draw without values; None where get_inputs does not stand that. Random states
+    stay as they are."""
+    states = random.getstate(), torch.get_rng_state()
+    try:
+        with torch.device("meta"):
+            leaves = values.leaves(task.get_inputs())
+        if any(t.device.type != "meta" for t in leaves):
+            return None
+        return sum(t.numel() * variant.width(t) for t in leaves)
+    except Exception:
+        return None
+    finally:
+        random.setstate(states[0])
+        torch.set_rng_state(states[1])
+
+
 def placed(v):
     """Tensors of the meta device stay there: they have a size and no values."""
     return values.map_tensors(v, lambda t: t if t.device.type in (PLACE.type, "meta") else t.to(PLACE))
@@ -282,6 +300,10 @@ class Variant:
 
     def model(self, model):
         return model.to(self.dtype) if self.dtype else model
+
+    def width(self, t):
+        """Bytes of an element of an input."""
+        return self.dtype.itemsize if self.dtype and t.is_floating_point() else t.element_size()
 
     def form(self, inputs):
         if self.dtype:
@@ -460,7 +482,8 @@ def one_line(e):
 
 
 class Task:
-    def __init__(self, req):
+    def __init__(self, req, there=True):
+        """there: the model is on its device, with its values; else only after arrive()."""
         self.req, self.seed, self.limit = req, req["seed"], req["max_elements"]
         self.variant, self.regimes = Variant(req.get("variant") or {}), tuple(req.get("regimes") or REGIMES)
         self.task = load(self.variant.source(req["source"]))
@@ -472,15 +495,30 @@ class Task:
         self.init_seed = base
         self.model = self.variant.model(construct(self.task, self.init, base))
         self.check_size("a parameter", [p for _, _, p in named_state(self.model)])
-        self.model = self.model.to(PLACE)
-        if req["params"] == "random":
-            randomise(self.model, self.seed)
+        self.there = False
+        if there:
+            self.arrive()
         self.mode = "train"
         self.parts, self.size, self.defects = [], 0, None
         self.everything = True  # kernelbench: all tensors are cast, see cast
         self.items, self.room = [], 0  # with areas: [(at, Collector)] of the last draw, and its bytes
         self.usage = Usage()
         self.noise = {}  # large tasks: of each regime, what its first draw's oracle told
+
+    def arrive(self):
+        """Once; before this nothing of the task is on the device."""
+        if self.there:
+            return
+        self.there = True
+        self.model = self.model.to(PLACE)
+        if self.req["params"] == "random":
+            randomise(self.model, self.seed)
+
+    def sizes(self):
+        """What the task will need memory for, before it is there."""
+        state = {id(t): t for t in list(self.model.parameters()) + list(self.model.buffers())}
+        return {"state_bytes": sum(t.numel() * t.element_size() for t in state.values()),
+                "input_bytes": input_bytes(self.task, self.variant)}
 
     def check_size(self, what, tensors):
         n = max([t.numel() for t in tensors] + [0])
@@ -714,12 +752,12 @@ class Server:
 
     def op_task(self, req, fds):
         self.task = self.draws = None
-        self.source, t = req["source"], Task(req)
+        self.source, t = req["source"], Task(req, there=not req.get("area"))
         if not req.get("area"):
             return dict(t.answer(), **policy()), t.parts
         self.task, self.skipped = t, {}
         self.draws = t.kernelbench_draws({}) if req["protocol"] == "kernelbench" else t.strict_draws(self.skipped)
-        return {"ok": True}, []
+        return dict(t.sizes(), ok=True), []
 
     def let_go(self):
         """One draw at a time: what the last one left is gone before the next is made."""
@@ -729,6 +767,7 @@ class Server:
 
     def op_next(self, req, fds):
         self.let_go()
+        self.task.arrive()
         draw = next(self.draws, None)
         if draw is None:
             return {"ok": True, "end": True, "skipped": self.skipped}, []

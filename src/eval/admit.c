@@ -61,6 +61,13 @@ int admit_enter(const struct admit *a, const char *task, const char *protocol, e
     return 0;
 }
 
+bool admit_learned(const char *task, const char *protocol, const struct room *r)
+{
+    struct room_need known = {0};
+
+    return r->fd && room_recall(task, protocol, &known) && !room_covers(&r->need, &known);
+}
+
 void admit_leave(const struct admit *a, struct room *r)
 {
     if (!r->fd)

@@ -464,7 +464,8 @@ static void try_once(void *ctx, enum retry_step how, struct try_seen *seen)
     *seen = (struct try_seen){.end = TRY_NOTHING, .shared = n->sv->backend->timed};
     if (!seen->shared || admit_enter(&a, n->task->sha256, n->o->protocol, how, &room, &n->why) == 0) {
         waited = now_s() - t0;
-        pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how >= RETRY_ALONE, &n->rec, &infra, &n->why);
+        pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how, &room, &n->rec, &infra, &n->why);
+        seen->learned = admit_learned(n->task->sha256, n->o->protocol, &room);
         admit_leave(&a, &room);
         if (n->rec && waited > 1e-3)
             record_stage_ms(n->rec, "waiting", waited * 1e3);
@@ -494,7 +495,7 @@ static void say_it_is_final(json_t *rec)
     record_set(rec, "feedback", json_utf8(json_str(r, "message", ""), strlen(json_str(r, "message", ""))));
 }
 
-/* Judges, again after a fault of ours; where memory was short, with the device to itself (retry.h). */
+/* Judges, again after a fault of ours; where memory was short, with more of it (retry.h). */
 static int judge(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
                  const struct eval_options *o, json_t **ret, struct err *e)
 {

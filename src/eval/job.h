@@ -10,6 +10,7 @@
 #include "eval/exec.h"
 #include "eval/identity.h"
 #include "eval/reference.h"
+#include "eval/room.h"
 #include "eval/server.h"
 #include "eval/session.h"
 #include "proc/forkserver.h"
@@ -60,6 +61,8 @@ struct job {
     double reference_s;     /* wall time until the expected values were there */
     const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
     int variant;            /* of the task's sidecar that the candidate is constructed for; 0: the task as written */
+    struct room *claim;     /* of memory; NULL: nothing is claimed */
+    bool yields;            /* until its first reference is there: ends where the claim cannot grow to what is needed */
     bool alone;             /* on the device: a try after one that others may have disturbed */
     bool device_short;      /* device memory ran out although the candidate was within its own limit */
     bool ready;             /* the candidate was constructed */

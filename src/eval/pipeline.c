@@ -124,9 +124,11 @@ static void job_end(struct job *j)
 }
 
 int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
-                 const struct eval_options *o, bool alone, json_t **ret, struct err *ret_void, struct err *e)
+                 const struct eval_options *o, enum retry_step how, struct room *claim, json_t **ret,
+                 struct err *ret_void, struct err *e)
 {
-    struct job j = {.ev = ev, .alone = alone, .server = sv, .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
+    struct job j = {.ev = ev, .alone = how >= RETRY_ALONE, .yields = how == RETRY_AGAIN, .claim = claim, .server = sv,
+                    .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
                     .trace_forward = json_object(), .launches = json_object(), .findings = json_array(), .replaced = json_array()};
     struct err why = ERR_INIT;
     char sha[65];

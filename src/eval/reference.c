@@ -236,6 +236,8 @@ struct want {
     const char *params;
     int variant;
     int64_t seed;    /* of the draws: reference_seed */
+    struct room *claim; /* of the job that asks; NULL: nothing is claimed */
+    bool yields;     /* it ends where that is too small and cannot grow */
     char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */
 };
 
@@ -536,21 +538,57 @@ static int take_facts(struct eval *ev, struct reference *r, const struct want *w
     return ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 1), NULL, deadline, &r->f, e);
 }
 
-/* The first draw, and everything else there is to know. */
-static int make_first(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+/* The claim becomes as large as what is known by now. */
+static int claim_known(const struct want *w, struct err *e)
+{
+    struct room_need known = {0};
+
+    if (!w->claim || !room_recall(w->t->sha256, w->o->protocol, &known) || room_grow(w->claim, &known) || !w->yields)
+        return 0;
+    err_set(e, ERR_ENV, "%s: it needs %.1f GiB of the device and its reference %.1f GiB; others have them", w->title,
+            (double)known.own / 0x1p30, (double)known.shared / 0x1p30);
+    return err_lack(e, LACK_DEVICE);
+}
+
+/* told: how large the model is, and one draw's inputs, before anything is on the device. An estimate that misses the
+ * inputs is worth something where it is more than what is claimed blindly. */
+static int claim_estimated(const struct want *w, const json_t *told, struct err *e)
+{
+    int64_t state = json_i64(told, "state_bytes", -1), inputs = json_i64(told, "input_bytes", -1);
+    struct room_need need;
+
+    if (!w->claim || !w->claim->fd || state < 0)
+        return 0;
+    need = room_estimate((size_t)state, inputs, !strcmp(w->o->protocol, "strict"));
+    if (inputs >= 0 || !room_covers(&w->claim->need, &need))
+        room_note_estimate(w->t->sha256, w->o->protocol, &need);
+    return claim_known(w, e);
+}
+
+/* Its process gets the task, and there is room for what comes. ret_yielded: there is not; nothing is wrong with r. */
+static int begin(struct reference *r, const struct want *w, bool *ret_yielded, struct err *e)
 {
     double t0 = now_s();
     json_t *req = reference_request(w);
     struct frame f;
+    int rc;
 
     if (req)
         json_object_set_new(req, "area", json_true());
-    r->n_most = (size_t)w->o->trials * REGIMES;
-    r->draws = xcalloc(r->n_most, sizeof *r->draws);
     if (ask(r->child, w, req, NULL, t0 + REFERENCE_TIMEOUT_S, &f, e) < 0)
         return -1;
+    rc = claim_estimated(w, f.head, e);
+    *ret_yielded = rc < 0;
     frame_free(&f);
     r->spent_s = now_s() - t0;
+    return rc;
+}
+
+/* The first draw, and everything else there is to know. */
+static int make_first(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+{
+    r->n_most = (size_t)w->o->trials * REGIMES;
+    r->draws = xcalloc(r->n_most, sizeof *r->draws);
     if (next_draw(ev, r, w, e) < 0)
         return -1;
     if (r->n_draws == 0)
@@ -642,8 +680,6 @@ void reference_let_go(struct reference *r, const struct ref_draw *given)
     pthread_mutex_unlock(&r->lock);
 }
 
-#define CONTEXT_BYTES ((size_t)600 << 20) /* of a process on the device, with its libraries */
-
 /* What this task was seen to need on the device, for room.h: runner/reference.py measured what torch held there. */
 static void note_need(const struct reference *r, const struct want *w)
 {
@@ -654,8 +690,9 @@ static void note_need(const struct reference *r, const struct want *w)
 
     if (!json_is_object(memory))
         return;
-    need.shared = CONTEXT_BYTES + peak + d->size; /* master copies have a budget of their own: desk.h */
-    need.own = CONTEXT_BYTES + d->inputs.n + 2 * d->eager.n + eager / 4 * 5; /* areas, snapshot; a workspace as eager's and more */
+    need.shared = ROOM_CONTEXT_BYTES + peak + d->size; /* master copies have a budget of their own: desk.h */
+    need.own = ROOM_CONTEXT_BYTES + d->inputs.n + 2 * d->eager.n; /* areas, snapshot; */
+    need.own += eager / 4 * 5;                                    /* a workspace as eager's and more */
     room_note(w->t->sha256, w->o->protocol, &need);
 }
 
@@ -672,24 +709,29 @@ size_t reference_host_bytes(struct reference *r)
     return r->host_peak;
 }
 
-/* Under r->lock: makes it, unless somebody has, or has failed to. */
+/* Under r->lock: makes it, unless somebody has, or has failed to. Who has no room for it leaves it to the next one. */
 static int make_once(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
 {
     struct err why = ERR_INIT;
+    bool yielded = false;
 
+    if (!r->failed && claim_known(w, e) < 0)
+        return -1;
     if (!r->made && !r->failed) {
-        if (start_child(w, &r->child, &why) == 0 && make_first(ev, r, w, &why) == 0) {
+        if (start_child(w, &r->child, &why) == 0 && begin(r, w, &yielded, &why) == 0 &&
+            make_first(ev, r, w, &why) == 0) {
             r->made = true;
             note_need(r, w);
+            claim_known(w, NULL); /* if there is room: what is made is kept */
         } else {
             r->why = why;
-            r->failed = true;
+            r->failed = !yielded;
             end_child(r);
         }
     }
-    if (r->failed && e)
+    if ((r->failed || yielded) && e)
         *e = r->why;
-    return r->failed ? -1 : 0;
+    return r->failed || yielded ? -1 : 0;
 }
 
 static struct reference *join_or_add(struct eval *ev, struct desk *k, const char *key, struct reference **ret_old)
@@ -726,6 +768,7 @@ static int get_on_desk(struct eval *ev, struct desk *k, const struct want *w, st
     struct reference *r, *old;
     struct hold share = {0};
     char key[65];
+    bool failed;
     int rc;
 
     if (w->sv->backend->timed && hold_take(w->sv->uuid, false, &share, e) < 0)
@@ -740,11 +783,13 @@ static int get_on_desk(struct eval *ev, struct desk *k, const struct want *w, st
         reference_free(old);
     pthread_mutex_lock(&r->lock);
     rc = make_once(ev, r, w, e);
+    failed = r->failed;
     pthread_mutex_unlock(&r->lock);
     hold_drop(&share);
     if (rc < 0) {
         pthread_mutex_lock(&ev->lock);
-        list_drop(&ev->refs, r);
+        if (failed)
+            list_drop(&ev->refs, r);
         pthread_mutex_unlock(&ev->lock);
         reference_release(ev, r);
         return -1;
@@ -788,16 +833,16 @@ static int get_in_frames(struct eval *ev, const struct want *w, struct reference
     return 0;
 }
 
-int reference_get(struct eval *ev, struct server *sv, const struct task *t, const struct eval_options *o,
-                  const char *params, int variant, struct reference **ret, struct err *e)
+int reference_get(struct job *j, const char *params, struct reference **ret, struct err *e)
 {
-    struct want w = {sv, t, o, params, variant, reference_seed(ev, o->seed), ""};
-    int at = backend_index(sv->backend), rc = 1;
+    struct want w = {.sv = j->server, .t = j->task, .o = j->opt, .params = params, .variant = j->variant,
+                     .seed = reference_seed(j->ev, j->opt->seed), .claim = j->claim, .yields = j->yields};
+    int at = backend_index(j->server->backend), rc = 1;
 
     name_task(&w);
     if (at >= 0)
-        rc = get_on_desk(ev, &ev->desks[at], &w, ret, e);
-    return rc == 1 ? get_in_frames(ev, &w, ret, e) : rc;
+        rc = get_on_desk(j->ev, &j->ev->desks[at], &w, ret, e);
+    return rc == 1 ? get_in_frames(j->ev, &w, ret, e) : rc;
 }
 
 void reference_release(struct eval *ev, struct reference *r)

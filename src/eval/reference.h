@@ -78,10 +78,11 @@ struct reference_list {
     struct reference *items[REFERENCE_LIST]; /* most recent first */
 };
 
-/* params: "random" (floating parameters re-randomised) or "seed" (as constructed). variant: of the task's sidecar, 0
- * is the task as written. ERR_INPUT: the task or its sidecar is at fault. */
-int reference_get(struct eval *ev, struct server *sv, const struct task *t, const struct eval_options *o,
-                  const char *params, int variant, struct reference **ret, struct err *e);
+/* Of j's task and variant, whatever j->ref is. params: "random" (floating parameters re-randomised) or "seed" (as
+ * constructed). ERR_INPUT: the task or its sidecar is at fault. Before its process uses the device, j's claim grows to
+ * what the task is known or (room_estimate) expected to need; where that does not fit and j yields: LACK_DEVICE, and
+ * nothing was made. */
+int reference_get(struct job *j, const char *params, struct reference **ret, struct err *e);
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);

@@ -18,16 +18,19 @@ static enum retry_step larger(enum retry_step a, enum retry_step b)
 }
 
 /* What a try must have so that this does not happen again. */
-static enum retry_step wanted(const struct try_seen *seen)
+static enum retry_step wanted(enum retry_step had, const struct try_seen *seen)
 {
     if (!seen->shared || seen->lack == LACK_NONE)
         return RETRY_AGAIN;
+    if (seen->lack == LACK_DEVICE && seen->learned && had < RETRY_KNOWN)
+        return RETRY_KNOWN;
     return seen->lack == LACK_HOST ? RETRY_ALL : RETRY_ALONE;
 }
 
 enum retry_step retry_next(int made, enum retry_step had, const struct try_seen *seen)
 {
-    enum retry_step want = wanted(seen), last = made + 1 >= RETRY_TRIES && seen->shared ? RETRY_ALONE : RETRY_AGAIN;
+    enum retry_step want = wanted(had, seen);
+    enum retry_step last = made + 1 >= RETRY_TRIES && seen->shared ? RETRY_ALONE : RETRY_AGAIN;
 
     if (seen->end == TRY_VERDICT || seen->stopped || made >= RETRY_TRIES)
         return RETRY_STOP;
@@ -53,5 +56,5 @@ enum retry_step retry_run(void (*once)(void *ctx, enum retry_step how, struct tr
 
 bool retry_is_final(enum retry_step had, const struct try_seen *seen)
 {
-    return seen->end == TRY_INFRA && wanted(seen) > RETRY_AGAIN && had >= wanted(seen);
+    return seen->end == TRY_INFRA && wanted(had, seen) > RETRY_AGAIN && had >= wanted(had, seen);
 }

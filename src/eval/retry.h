@@ -1,5 +1,6 @@
 /* retry.h - what follows a try of one candidate: a verdict stands; a fault of ours is tried again; where memory was
- * short it is tried with nobody else there. Inside src/eval only. */
+ * short it is tried with more of it: once with as much as is known by then, at last with nobody else there. Inside
+ * src/eval only. */
 #ifndef MC_EVAL_RETRY_H
 #define MC_EVAL_RETRY_H
 
@@ -18,6 +19,7 @@ enum try_end {
 struct try_seen {
     enum try_end end;
     enum err_lack lack; /* what there was too little of; of a verdict: not looked at */
+    bool learned;       /* the task is known by now to need more than this try had claimed */
     bool stopped;       /* Ctrl-C */
     bool shared;        /* the backend has room to be claimed (room.h); else nobody can be alone */
 };
@@ -25,6 +27,7 @@ struct try_seen {
 enum retry_step {
     RETRY_STOP,  /* what was seen is how it is */
     RETRY_AGAIN, /* as before */
+    RETRY_KNOWN, /* with what is known by now to be needed, beside others */
     RETRY_ALONE, /* with all of the device's memory */
     RETRY_ALL    /* and with all of the machine's */
 };

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #define LEDGER_BYTE ((off_t)1 << 30) /* its lock: of the records; of byte i: record i's owner */
 #define POLL_NS 100000000L
 #define MAKE_ROOM_EVERY 10 /* polls */
+#define PROCESS_BYTES ((size_t)2 << 30) /* of the machine: torch, a device's libraries */
 
 /* ---- who may come in ---- */
 
@@ -82,13 +84,27 @@ static bool fits_host(const struct room_claim *c, int n, int who, const struct r
     return !b->host || fits(c, n, who, HOST, b->host);
 }
 
+static bool fits_both(const struct room_claim *c, int n, int who, const struct room_budget *b)
+{
+    return fits(c, n, who, DEVICE, b->device) && fits_host(c, n, who, b);
+}
+
+/* budget: of its device. */
+static bool wants_all(const struct room_claim *c, uint64_t budget)
+{
+    return c->own >= budget || c->host_own >= ROOM_ALL;
+}
+
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now)
 {
-    for (int i = 0; i < n; i++)
-        if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket && now - c[i].since >= ROOM_PASS_S &&
-            (c[i].device == c[who].device || !fits_host(c, n, i, b)))
+    for (int i = 0; i < n; i++) {
+        bool here = c[i].device == c[who].device, all = wants_all(&c[i], here ? b->device : UINT64_MAX);
+
+        if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket &&
+            now - c[i].since >= (all ? ROOM_PASS_ALL_S : ROOM_PASS_S) && (here || !fits_host(c, n, i, b)))
             return false;
-    return fits(c, n, who, DEVICE, b->device) && fits_host(c, n, who, b);
+    }
+    return fits_both(c, n, who, b);
 }
 
 static size_t at_most(uint64_t n, size_t most)
@@ -107,6 +123,16 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
     if (!n.host_shared)
         n.host_shared = at_most(b->host / 16, most->host_shared);
     return n;
+}
+
+struct room_need room_estimate(size_t state, int64_t inputs, bool oracle)
+{
+    size_t x = inputs > 0 ? (size_t)inputs : 0;
+
+    return (struct room_need){.own = ROOM_CONTEXT_BYTES + 3 * state + 4 * x,
+                              .shared = ROOM_CONTEXT_BYTES + (oracle ? 5 * state + 10 * x : 3 * state + 5 * x),
+                              .host_own = PROCESS_BYTES + state,
+                              .host_shared = PROCESS_BYTES + state + (oracle ? 0 : x)};
 }
 
 uint64_t room_host_budget(uint64_t left)
@@ -252,7 +278,63 @@ int room_take(const char *device, const struct room_budget *b, const struct room
         return -1;
     }
     r->fd = fd + 1;
+    r->budget = b->device;
+    r->need = *need;
     return 0;
+}
+
+static void raise_to(size_t *n, size_t seen, bool *more)
+{
+    if (seen > *n) {
+        *n = seen;
+        *more = true;
+    }
+}
+
+/* Of each number the larger one. Was any of 'seen' larger? */
+static bool raise_need(struct room_need *n, const struct room_need *seen)
+{
+    bool more = false;
+
+    raise_to(&n->own, seen->own, &more);
+    raise_to(&n->shared, seen->shared, &more);
+    raise_to(&n->host_own, seen->host_own, &more);
+    raise_to(&n->host_shared, seen->host_shared, &more);
+    return more;
+}
+
+bool room_covers(const struct room_need *have, const struct room_need *need)
+{
+    struct room_need n = *have;
+
+    return !raise_need(&n, need);
+}
+
+bool room_grow(struct room *r, const struct room_need *need)
+{
+    struct room_need want = r->need;
+    struct err e = ERR_INIT;
+    struct ledger l;
+    struct room_claim *c;
+    bool in;
+
+    if (!raise_need(&want, need) || !r->fd)
+        return true;
+    if (ledger_begin(r->fd - 1, r->slot, &l, &e) < 0) {
+        log_debug("room on the device: %s", e.msg);
+        return true; /* as without a ledger */
+    }
+    c = &l.c[r->slot];
+    c->own = want.own;
+    c->shared = want.shared;
+    c->host_own = want.host_own;
+    c->host_shared = want.host_shared;
+    in = fits_both(l.c, SLOTS, r->slot, &(struct room_budget){r->budget, l.host});
+    if (ledger_end(r->fd - 1, in ? &l : NULL, &e) < 0)
+        log_debug("room on the device: %s", e.msg);
+    if (in)
+        r->need = want;
+    return in;
 }
 
 void room_drop(struct room *r)
@@ -273,15 +355,17 @@ bool room_wanted(const char *device, uint64_t budget)
         return false;
     if (ledger_begin(fd, -1, &l, NULL) == 0)
         for (int i = 0; i < SLOTS; i++)
-            wanted = wanted || (l.c[i].state && (l.c[i].host_own >= ROOM_ALL ||
-                                                 (l.c[i].device == key && l.c[i].own >= budget)));
+            wanted = wanted || (l.c[i].state && wants_all(&l.c[i], l.c[i].device == key ? budget : UINT64_MAX));
     close(fd);
     return wanted;
 }
 
 /* ---- what tasks need ---- */
 
-static char *note_path(const char *task, const char *protocol)
+#define SEEN ".room"
+#define ESTIMATED ".estimate"
+
+static char *note_path(const char *task, const char *protocol, const char *suffix)
 {
     char *folder = path_cache("reference"), *path, key[65];
     struct sha256 h;
@@ -290,15 +374,15 @@ static char *note_path(const char *task, const char *protocol)
     sha256_adds(&h, task);
     sha256_adds(&h, protocol);
     sha256_end(&h, key);
-    path = artefact_path(folder, key, ".room");
+    path = artefact_path(folder, key, suffix);
     free(folder);
     return path;
 }
 
 /* Those written before the machine's memory was counted have two numbers. */
-bool room_recall(const char *task, const char *protocol, struct room_need *ret)
+static bool read_note(const char *task, const char *protocol, const char *suffix, struct room_need *ret)
 {
-    char *path = note_path(task, protocol);
+    char *path = note_path(task, protocol, suffix);
     struct room_need n = {0};
     struct buf b;
     bool known;
@@ -313,31 +397,55 @@ bool room_recall(const char *task, const char *protocol, struct room_need *ret)
     return known;
 }
 
-static void raise_to(size_t *n, size_t seen, bool *more)
-{
-    if (seen > *n) {
-        *n = seen;
-        *more = true;
-    }
-}
+static pthread_mutex_t note_lock = PTHREAD_MUTEX_INITIALIZER; /* one writer of a process at a time */
 
-void room_note(const char *task, const char *protocol, const struct room_need *need)
+/* Under note_lock. */
+static void raise_note(const char *task, const char *protocol, const char *suffix, const struct room_need *need)
 {
     struct room_need n = {0};
-    bool more = false;
     char *path, text[128];
     struct err e = ERR_INIT;
 
-    room_recall(task, protocol, &n);
-    raise_to(&n.own, need->own, &more);
-    raise_to(&n.shared, need->shared, &more);
-    raise_to(&n.host_own, need->host_own, &more);
-    raise_to(&n.host_shared, need->host_shared, &more);
-    if (!more)
+    read_note(task, protocol, suffix, &n);
+    if (!raise_need(&n, need))
         return;
-    path = note_path(task, protocol);
+    path = note_path(task, protocol, suffix);
     snprintf(text, sizeof text, "%zu %zu %zu %zu\n", n.own, n.shared, n.host_own, n.host_shared);
     if (file_write(path, text, strlen(text), &e) < 0)
         log_debug("a task's need of memory: %s", e.msg);
     free(path);
+}
+
+static void write_note(const char *task, const char *protocol, const char *suffix, const struct room_need *need)
+{
+    pthread_mutex_lock(&note_lock);
+    raise_note(task, protocol, suffix, need);
+    pthread_mutex_unlock(&note_lock);
+}
+
+static size_t first_of(size_t seen, size_t estimated)
+{
+    return seen ? seen : estimated;
+}
+
+bool room_recall(const char *task, const char *protocol, struct room_need *ret)
+{
+    struct room_need n = {0}, guess = {0};
+    bool seen = read_note(task, protocol, SEEN, &n), estimated = read_note(task, protocol, ESTIMATED, &guess);
+
+    if (!seen && !estimated)
+        return false;
+    *ret = (struct room_need){first_of(n.own, guess.own), first_of(n.shared, guess.shared),
+                              first_of(n.host_own, guess.host_own), first_of(n.host_shared, guess.host_shared)};
+    return true;
+}
+
+void room_note(const char *task, const char *protocol, const struct room_need *need)
+{
+    write_note(task, protocol, SEEN, need);
+}
+
+void room_note_estimate(const char *task, const char *protocol, const struct room_need *need)
+{
+    write_note(task, protocol, ESTIMATED, need);
 }

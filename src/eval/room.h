@@ -13,8 +13,10 @@
 
 #include "base/err.h"
 
-#define ROOM_PASS_S 10.0 /* whoever has waited so long is not overtaken any more */
+#define ROOM_PASS_S 10.0     /* whoever has waited so long is not overtaken any more; */
+#define ROOM_PASS_ALL_S 60.0 /* who wants everything, so long: it comes in when nobody is there, or stops all others */
 
+#define ROOM_CONTEXT_BYTES ((size_t)600 << 20) /* of a process on the device, with its libraries */
 #define ROOM_ALL ((uint64_t)1 << 60) /* as host_own: all that the machine has, whatever that is */
 
 struct room_need { /* bytes; seen: 0 is not known */
@@ -39,8 +41,9 @@ struct room_claim {
 enum { ROOM_WAITS = 1, ROOM_IN = 2 };
 
 /* May claim 'who' come in? If it fits beside those that are in on its device, or nobody is in there, and the same of the
- * machine; but not before a claim that arrived earlier, has waited for ROOM_PASS_S and is for the same device, or for more
- * of the machine than there is now. b: of who's device. Pure. */
+ * machine; but not before a claim that arrived earlier, has waited for ROOM_PASS_S (ROOM_PASS_ALL_S: one for all of the
+ * device's budget or of the machine) and is for the same device, or for more of the machine than there is now. b: of
+ * who's device. Pure. */
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now);
 /* Bytes of those that are in, and of 'who' (-1: nobody) beside them: on 'device', and of the machine. Pure. */
 struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t device);
@@ -50,12 +53,25 @@ struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t
  * 0: no such limit). Where only the reference was seen there, a candidate is taken to be as large: it makes the same
  * model. Pure. */
 struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most);
+/* What a task needs of which only this is known: bytes of its model's parameters and buffers, and of one draw's inputs
+ * (-1: not known, and not counted). oracle: it is also run in double. Of the device, outputs taken to be as large as
+ * inputs:
+ *   reference  5 states: the model, a copy that is run, one in double (2), and what a copy in double is made from;
+ *              10 inputs: a draw and what a run gets and gives (3), both again in double (4), rounded inputs and room
+ *              to make them (3). Without an oracle 3 states and, with the area that the judge shares, 5 inputs;
+ *   candidate  3 states: the model, a copy, a workspace of as much; 4 inputs: areas with inputs and outputs, a snapshot
+ *              of the outputs, one tensor in between.
+ * Of the machine: both construct the model there, and without an oracle inputs are drawn there. An estimate, not a
+ * bound: what is measured later counts instead. Pure. */
+struct room_need room_estimate(size_t state, int64_t inputs, bool oracle);
 /* The budget of a machine of which so much is left: three quarters; files that are read, and judges, have the rest. Pure. */
 uint64_t room_host_budget(uint64_t left);
 
 struct room { /* zeroed: holds nothing */
     int fd;   /* file descriptor + 1 */
     int slot;
+    uint64_t budget;       /* of its device */
+    struct room_need need; /* what it claims */
 };
 
 /* Waits until there is room. More than a budget means: alone there. group: claims of one process with the same number
@@ -64,13 +80,18 @@ struct room { /* zeroed: holds nothing */
  * kept, and everything goes on without. */
 int room_take(const char *device, const struct room_budget *b, const struct room_need *need, uint64_t group,
               void (*make_room)(void *ctx), void *ctx, struct room *r, struct err *e);
+/* Claims as much as 'need' where that is more, at once if it fits beside those that are in, whoever waits. False: it
+ * does not, and the claim is as before. Holding nothing: true. */
+bool room_grow(struct room *r, const struct room_need *need);
+bool room_covers(const struct room_need *have, const struct room_need *need); /* is no number of need larger? Pure. */
 void room_drop(struct room *r); /* holding nothing is fine */
 /* Does anybody want all of the device's budget or of the machine's, or has got it? Then what is kept for later must go. */
 bool room_wanted(const char *device, uint64_t budget);
 
-/* What a task was seen to need, by its hash and protocol; false: nobody knows. Of each number the largest note is kept; 0
- * says nothing. */
+/* What a task was seen to need, by its hash and protocol, or else estimated to, each number for itself; false: nobody
+ * knows. Of each number the largest note is kept; 0 says nothing. */
 bool room_recall(const char *task, const char *protocol, struct room_need *ret);
 void room_note(const char *task, const char *protocol, const struct room_need *need);
+void room_note_estimate(const char *task, const char *protocol, const struct room_need *need);
 
 #endif

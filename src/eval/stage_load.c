@@ -230,7 +230,8 @@ int job_reference(struct job *j, const char *params, struct err *e)
 
     reference_release(j->ev, j->ref);
     j->ref = NULL;
-    rc = reference_get(j->ev, j->server, j->task, j->opt, params, j->variant, &j->ref, e);
+    rc = reference_get(j, params, &j->ref, e);
+    j->yields = j->yields && rc < 0;
     j->reference_s += now_s() - t0;
     return rc;
 }

@@ -31,6 +31,7 @@ struct job {
     const char *task;
     size_t need, host; /* bytes of the device; noted of the machine */
     bool kills;        /* its machine has no memory for it beside others */
+    bool tells;        /* it knows what it needs before it takes it, as a reference's process does */
     int tries;
     enum retry_step how;
     struct try_seen seen;
@@ -59,12 +60,20 @@ static void give_way(void *ctx)
 }
 
 /* What the pipeline does to memory: takes it for a while; a verdict if it was there. */
-static void work(struct job *j, struct err *e)
+static void work(struct job *j, enum retry_step how, struct room *room, struct err *e)
 {
     struct device_buf b = {0};
+    struct room_need need = {.own = j->need, .shared = 1};
     int n = enter(1);
 
-    if (j->kills && n > 1) {
+    if (j->tells) {
+        usleep(60000); /* meanwhile others come, who know nothing */
+        room_note_estimate(j->task, "strict", &need);
+    }
+    if (j->tells && !room_grow(room, &need) && how == RETRY_AGAIN) {
+        err_set(e, ERR_ENV, "others have it");
+        err_lack(e, LACK_DEVICE);
+    } else if (j->kills && n > 1) {
         err_set(e, ERR_ENV, "the process died");
         err_lack(e, LACK_HOST);
     } else if (desk_alloc(&desk, j->need, DEVICE_PLAIN, &b, e) == 0) {
@@ -84,7 +93,8 @@ static void once(void *ctx, enum retry_step how, struct try_seen *seen)
     j->tries++;
     *seen = (struct try_seen){.shared = true};
     if (admit_enter(&j->a, j->task, "strict", how, &room, &e) == 0)
-        work(j, &e);
+        work(j, how, &room, &e);
+    seen->learned = admit_learned(j->task, "strict", &room);
     admit_leave(&j->a, &room);
     seen->end = e.kind == ERR_NONE ? TRY_VERDICT : TRY_INFRA;
     seen->lack = e.lack;
@@ -146,6 +156,32 @@ static void large_jobs_find_room(void **state)
     assert_int_equal(most, 2); /* side by side, as many as there is room for */
     for (int i = 0; i < JOBS; i++)
         assert_int_equal(jobs[i].how, RETRY_AGAIN);
+}
+
+/* They say what they need before they take it: those that do not fit wait for as much, nobody for the whole device. */
+static void who_knows_its_size(void **state)
+{
+    struct job jobs[JOBS], other = job("holds", "gpu", MIB);
+    struct room room = {0};
+    struct err e = ERR_INIT;
+    int known = 0;
+
+    (void)state;
+    fake_memory(110 * MIB);
+    for (int i = 0; i < JOBS; i++) {
+        jobs[i] = job("tells", "gpu", 45 * MIB);
+        jobs[i].tells = true;
+    }
+    assert_int_equal(admit_enter(&other.a, "holds", "strict", RETRY_AGAIN, &room, &e), 0);
+    run(jobs, JOBS); /* beside somebody: nobody could be alone, and this would hang */
+    admit_leave(&other.a, &room);
+    for (int i = 0; i < JOBS; i++) {
+        assert_int_equal(jobs[i].seen.end, TRY_VERDICT);
+        assert_true(jobs[i].how <= RETRY_KNOWN);
+        known += jobs[i].how == RETRY_KNOWN;
+    }
+    assert_true(known > 0); /* else this test is none */
+    assert_int_equal(gave_way, 0);
 }
 
 /* More than the device has: found out alone, and said. Those beside it are not harmed. */
@@ -229,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_jobs_find_room),
+        cmocka_unit_test(who_knows_its_size),
         cmocka_unit_test(a_job_that_never_fits),
         cmocka_unit_test(a_machine_for_one),
         cmocka_unit_test(large_on_the_machine),

@@ -219,6 +219,53 @@ class InSharedMemory(unittest.TestCase):
                 for k in "inputs", "eager", "oracle":
                     self.assertEqual(str(value(draw[k], mine)), str(value(w[k], blob)))
 
+    def told(self, source, **change):
+        server = reference.Server(None, None)
+        head, _ = self.ask(server, **dict({"op": "task", "source": source, "protocol": "strict", "params": "random",
+                                           "trials": 1, "seed": 0, "max_elements": 1 << 20, "area": True}, **change))
+        return server, head["state_bytes"], head["input_bytes"]
+
+    def test_what_memory_it_will_need(self):
+        layer = ("self.l = nn.Linear(6, 3); self.m = self.l; "
+                 "self.h = nn.Parameter(torch.zeros(5, dtype=torch.float16)); "
+                 "self.register_buffer('b', torch.zeros(2, dtype=torch.int64), persistent=False)")
+        inputs = "[torch.randn(4, 6), [torch.randint(3, (7,))], 2, torch.rand(3, 2).double()]"
+        _, state, draw = self.told(task("self.l(x)", inputs, layer))
+        self.assertEqual(state, (6 * 3 + 3) * 4 + 5 * 2 + 2 * 8)
+        self.assertEqual(draw, 4 * 6 * 4 + 7 * 8 + 6 * 8)
+        _, state, draw = self.told(task("self.l(x)", inputs, layer), variant={"dtype": "float16"})
+        self.assertEqual((state, draw), ((6 * 3 + 3) * 2 + 5 * 2 + 2 * 8, 4 * 6 * 2 + 7 * 8 + 6 * 2))
+
+    def test_inputs_that_need_values(self):
+        for inputs in ("[torch.randn(int(torch.randint(3, 5, (1,))), 6)]", "[torch.randn(4, 6, device='cpu')]",
+                       "[torch.from_numpy(__import__('numpy').ones((4, 6), 'float32'))]"):
+            server, state, draw = self.told(task("x * 2", inputs))
+            self.assertEqual((state, draw), (0, None), inputs)
+            self.assertIn("draw", self.ask(server, op="next")[0])
+
+    def test_the_sizes_leave_random_numbers_alone(self):
+        import random
+        inputs = "[torch.randn(random.randint(1, 9), 6), torch.randn(4).to('cpu')]"
+        module = reference.load("import random\n" + task("x", inputs))
+        reference.seed_all(3)
+        want = random.random(), torch.rand(3).tolist()
+        reference.seed_all(3)
+        reference.input_bytes(module, reference.Variant({}))
+        self.assertEqual((random.random(), torch.rand(3).tolist()), want)
+
+    def test_nothing_is_on_the_device_before_the_first_draw(self):
+        arrive = reference.Task.arrive
+        with unittest.mock.patch.object(reference.Task, "arrive", autospec=True, side_effect=arrive) as arrive:
+            server, _, _ = self.told(task("x @ self.w", init="self.w = nn.Parameter(torch.ones(6, 3))"))
+            arrive.assert_not_called()
+            self.assertTrue((server.task.model.w == 1).all())
+            self.ask(server, op="next")
+            arrive.assert_called()
+        w = server.task.model.w.clone()
+        self.assertFalse((w == 1).any())
+        self.ask(server, op="next")
+        self.assertTrue(torch.equal(server.task.model.w, w))
+
     def test_parameters_in_shared_memory(self):
         source = task("x @ self.w", init="self.w = nn.Parameter(torch.randn(6, 3)); self.v = nn.Parameter(torch.randn(2))")
         server, _, head, blob = self.all(source=source)

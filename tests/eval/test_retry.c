@@ -49,6 +49,34 @@ static void where_memory_was_short_the_next_try_is_alone(void **state)
     assert_int_equal(next(3, RETRY_ALL, TRY_INFRA, LACK_HOST), RETRY_STOP);
 }
 
+/* Where the task is known by now to need more than the try had, that is what the next one gets, once. */
+static void what_was_learned_is_tried_first(void **state)
+{
+    struct try_seen s = seen(TRY_INFRA, LACK_DEVICE);
+
+    (void)state;
+    s.learned = true;
+    assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_KNOWN);
+    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_ALONE);
+    assert_int_equal(retry_next(2, RETRY_KNOWN, &s), RETRY_ALONE);
+    assert_int_equal(retry_next(2, RETRY_AGAIN, &s), RETRY_ALONE); /* the last one */
+    assert_int_equal(retry_next(2, RETRY_ALONE, &s), RETRY_ALONE);
+    assert_false(retry_is_final(RETRY_AGAIN, &s));
+    assert_false(retry_is_final(RETRY_KNOWN, &s));
+    assert_true(retry_is_final(RETRY_ALONE, &s));
+    s.end = TRY_NOTHING;
+    assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_KNOWN);
+    assert_int_equal(retry_next(2, RETRY_KNOWN, &s), RETRY_ALONE);
+    assert_int_equal(retry_next(2, RETRY_ALONE, &s), RETRY_STOP);
+    s = seen(TRY_INFRA, LACK_DEVICE);
+    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_ALONE);
+    s.lack = LACK_HOST;
+    s.learned = true;
+    assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_ALL); /* who was killed is not asked how large it was */
+    s.lack = LACK_NONE;
+    assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_AGAIN);
+}
+
 /* "The task raises ..." is asked once. "Its process died" may have been others; alone it is the task. */
 static void a_task_that_cannot_be_used(void **state)
 {
@@ -89,13 +117,14 @@ static void where_nobody_can_be_alone(void **state)
 static void it_ends(void **state)
 {
     (void)state;
-    for (int way = 0; way < 6 * 6 * 6; way++) {
+    for (int way = 0; way < 12 * 12 * 12; way++) {
         enum retry_step had = RETRY_AGAIN, then;
         int made = 0, what = way;
 
         do {
             struct try_seen s = seen(what % 2 ? TRY_INFRA : TRY_NOTHING, (enum err_lack)(what / 2 % 3));
-            what /= 6;
+            s.learned = what / 6 % 2;
+            what /= 12;
             assert_true(++made <= RETRY_TRIES);
             then = retry_next(made, had, &s);
             assert_true(then == RETRY_STOP || then >= had);
@@ -183,6 +212,7 @@ int main(void)
         cmocka_unit_test(a_verdict_stands),
         cmocka_unit_test(a_fault_of_ours_is_tried_three_times),
         cmocka_unit_test(where_memory_was_short_the_next_try_is_alone),
+        cmocka_unit_test(what_was_learned_is_tried_first),
         cmocka_unit_test(a_task_that_cannot_be_used),
         cmocka_unit_test(an_interrupt_stops),
         cmocka_unit_test(where_nobody_can_be_alone),

@@ -49,16 +49,37 @@ static void test_fits(void **state)
 
 static void test_order(void **state)
 {
-    struct room_claim c[] = {claim(ROOM_IN, 1, 40, 0, 1), claim(ROOM_WAITS, 2, 500, 0, 2),
+    struct room_claim c[] = {claim(ROOM_IN, 1, 40, 0, 1), claim(ROOM_WAITS, 2, 90, 20, 2),
                              claim(ROOM_WAITS, 3, 10, 0, 3)};
 
     (void)state;
-    assert_false(admits(c, 3, 1, 100, 0, 1)); /* more than there is: only alone */
+    assert_false(admits(c, 3, 1, 100, 0, 1)); /* no room yet */
     assert_true(admits(c, 3, 2, 100, 0, 1));  /* may pass it for a while, */
     assert_false(admits(c, 3, 2, 100, 0, ROOM_PASS_S)); /* but not for ever */
     c[0].state = 0;
     assert_true(admits(c, 3, 1, 100, 0, ROOM_PASS_S));
     assert_false(admits(c, 3, 2, 100, 0, ROOM_PASS_S));
+}
+
+/* Who wants everything is overtaken for longer: most of the time it comes in when nobody is there. */
+static void test_order_of_all(void **state)
+{
+    struct room_claim c[] = {claim(ROOM_IN, 1, 40, 0, 1), claim(ROOM_WAITS, 2, 100, 0, 2),
+                             claim(ROOM_WAITS, 3, 10, 0, 3)};
+
+    (void)state;
+    assert_true(ROOM_PASS_ALL_S > 3 * ROOM_PASS_S);
+    assert_false(admits(c, 3, 1, 100, 0, ROOM_PASS_ALL_S));
+    assert_true(admits(c, 3, 2, 100, 0, ROOM_PASS_S));
+    assert_true(admits(c, 3, 2, 100, 0, ROOM_PASS_ALL_S - 1));
+    assert_false(admits(c, 3, 2, 100, 0, ROOM_PASS_ALL_S));
+    c[1].own = 99; /* not everything */
+    assert_false(admits(c, 3, 2, 100, 0, ROOM_PASS_S));
+    c[1].host_own = ROOM_ALL; /* all of the machine */
+    assert_true(admits(c, 3, 2, 100, 50, ROOM_PASS_ALL_S - 1));
+    assert_false(admits(c, 3, 2, 100, 50, ROOM_PASS_ALL_S));
+    c[0].state = 0;
+    assert_true(admits(c, 3, 1, 100, 0, 0));
 }
 
 static struct room_claim on(uint64_t device, int state, int ticket, uint64_t host_own, uint64_t host_shared)
@@ -102,9 +123,10 @@ static void test_host_order(void **state)
     c[1].host_own = 20;
     c[1].own = 500; /* it waits for its device alone */
     assert_false(admits(c, 3, 1, 100, 100, ROOM_PASS_S));
-    assert_true(admits(c, 3, 2, 100, 100, ROOM_PASS_S));
+    assert_true(admits(c, 3, 2, 100, 100, ROOM_PASS_ALL_S));
     c[1].host_own = ROOM_ALL;
-    assert_false(admits(c, 3, 2, 100, 100, ROOM_PASS_S));
+    assert_true(admits(c, 3, 2, 100, 100, ROOM_PASS_S));
+    assert_false(admits(c, 3, 2, 100, 100, ROOM_PASS_ALL_S));
     c[0].state = 0;
     assert_true(admits(c, 3, 1, 100, 100, 0)); /* all of it, with nobody there */
     c[2].state = ROOM_IN;
@@ -151,7 +173,7 @@ static void test_no_deadlock(void **state)
             c[i].own = (seed >> 50) % 150;
         }
         for (int i = 0; i < 6; i++)
-            any = any || admits(c, 6, i, 100, 100, (double)(round % 2) * 2 * ROOM_PASS_S);
+            any = any || admits(c, 6, i, 100, 100, (double)(round % 3) * (ROOM_PASS_ALL_S - ROOM_PASS_S));
         assert_true(any);
     }
 }
@@ -166,6 +188,53 @@ static int take(const char *device, const struct room_need *n, uint64_t group, v
                 struct room *r, struct err *e)
 {
     return room_take(device, &(struct room_budget){100, 0}, n, group, make_room, ctx, r, e);
+}
+
+/* A claim becomes larger where there is room beside the others, at once, and never smaller. */
+static void test_grows(void **state)
+{
+    struct room a = {0}, b = {0}, mate = {0}, nothing = {0};
+    struct room_need n = {.own = 20, .shared = 10}, more = {.own = 50, .shared = 5, .host_own = 7};
+    struct room_need over = need(61), full = need(60);
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_true(room_grow(&nothing, &more));
+    assert_int_equal(take("gpu", &n, 1, NULL, NULL, &a, &e), 0);
+    assert_int_equal(take("gpu", &n, 2, NULL, NULL, &b, &e), 0);
+    assert_false(room_grow(&a, &over)); /* 61 + 10 + 30 */
+    assert_int_equal(a.need.own, 20);
+    assert_true(room_grow(&a, &full));
+    assert_true(a.need.own == 60 && a.need.shared == 10);
+    assert_false(room_grow(&b, &(struct room_need){.own = 21}));
+    room_drop(&a);
+    assert_true(room_grow(&b, &more));
+    assert_true(b.need.own == 50 && b.need.shared == 10 && b.need.host_own == 7);
+    assert_true(room_grow(&b, &n)); /* it has that */
+    assert_int_equal(b.need.own, 50);
+    assert_int_equal(take("gpu", &n, 2, NULL, NULL, &mate, &e), 0); /* of the same group: 50 + 20 + 10 */
+    assert_true(room_grow(&mate, &(struct room_need){.shared = 30}));
+    assert_false(room_grow(&b, &(struct room_need){.shared = 31}));
+    room_drop(&mate);
+    assert_true(room_grow(&b, &(struct room_need){.own = 500})); /* nobody else is there */
+    room_drop(&b);
+}
+
+static void test_estimated(void **state)
+{
+    const size_t gib = (size_t)1 << 30, base = ROOM_CONTEXT_BYTES;
+    struct room_need n = room_estimate(4 * gib, (int64_t)gib, true);
+
+    (void)state;
+    assert_true(n.own == base + 16 * gib && n.shared == base + 30 * gib);
+    assert_true(n.host_own >= 5 * gib && n.host_shared == n.host_own);
+    n = room_estimate(4 * gib, (int64_t)gib, false);
+    assert_true(n.own == base + 16 * gib && n.shared == base + 17 * gib);
+    assert_int_equal(n.host_shared, n.host_own + gib);
+    n = room_estimate(0, -1, true);
+    assert_true(n.own == base && n.shared == base);
+    assert_true(room_covers(&n, &n));
+    assert_false(room_covers(&(struct room_need){5, 5, 5, 5}, &(struct room_need){.host_shared = 6}));
 }
 
 static int called;
@@ -278,6 +347,34 @@ static void test_threads(void **state)
     assert_true(most <= 2);
 }
 
+static void *note_and_recall(void *arg)
+{
+    uintptr_t lost = 0;
+
+    for (size_t i = 1; i <= 50; i++) {
+        struct room_need n = {.own = i * 2 + (size_t)(uintptr_t)arg}, got = {0};
+
+        room_note("noted", "strict", &n);
+        lost += !room_recall("noted", "strict", &got) || got.own < n.own;
+    }
+    return (void *)lost;
+}
+
+/* What one thread has noted no other one takes away, not for a moment. */
+static void test_notes_of_threads(void **state)
+{
+    pthread_t t[THREADS];
+    void *lost;
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, note_and_recall, (void *)(uintptr_t)(i % 2)), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(t[i], &lost);
+        assert_null(lost);
+    }
+}
+
 static void test_notes(void **state)
 {
     struct room_need n = {0}, big = {10, 5, 0, 1}, small = {3, 7, 2, 0};
@@ -291,6 +388,12 @@ static void test_notes(void **state)
     assert_true(room_recall("task", "strict", &n));
     assert_true(n.own == 10 && n.shared == 7 && n.host_own == 2 && n.host_shared == 1);
     assert_false(room_recall("task", "kernelbench", &n));
+    room_note_estimate("other", "strict", &(struct room_need){.own = 90, .shared = 80, .host_own = 70});
+    assert_true(room_recall("other", "strict", &n));
+    assert_true(n.own == 90 && n.shared == 80 && n.host_own == 70 && n.host_shared == 0);
+    room_note("other", "strict", &(struct room_need){.own = 9}); /* what was seen counts, though it is less */
+    assert_true(room_recall("other", "strict", &n));
+    assert_true(n.own == 9 && n.shared == 80);
 }
 
 /* The machine's memory is what it was when the first one came, for all who come while anybody is in. */
@@ -320,6 +423,8 @@ int main(void)
         cmocka_unit_test(test_expected), cmocka_unit_test(test_host_order),  cmocka_unit_test(test_no_deadlock),
         cmocka_unit_test(test_waits),    cmocka_unit_test(test_killed),      cmocka_unit_test(test_threads),
         cmocka_unit_test(test_notes),    cmocka_unit_test(test_one_machine),
+        cmocka_unit_test(test_grows),    cmocka_unit_test(test_estimated),   cmocka_unit_test(test_order_of_all),
+        cmocka_unit_test(test_notes_of_threads),
     };
     char folder[] = "/tmp/test_room.XXXXXX";
 

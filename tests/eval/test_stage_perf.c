@@ -110,7 +110,7 @@ static json_t *timed(const char *reference, const char *program, const char *mod
     must(task_make("t", reference, strlen(reference), &t, &e), &e);
     j.rec = record_new("t", "", "c", "", "host", "strict");
     record_set(j.rec, "correctness", json_pack("{s:i,s:i,s:i}", "trials", 5, "passed", 5, "q", 1));
-    must(reference_get(&ev, j.server, &t, &o, "random", 0, &j.ref, &e), &e);
+    must(reference_get(&j, "random", &j.ref, &e), &e);
     open_candidate(&j, program);
     must(stage_perf.run(&j, &e), &e);
     record_settle(j.rec);
