@@ -17,12 +17,13 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "eval/job.h"
 
 #define N 100
 #define TASK "class Model: pass\ndef get_inputs(): pass\ndef get_init_inputs(): pass\n"
 
-enum manner { HONEST, WRONG, SILENT, CHANGES_INPUT, OUTSIDE, UNALIGNED, LARGER, REFUSES, FULL };
+enum manner { HONEST, WRONG, SILENT, CHANGES_INPUT, OUTSIDE, UNALIGNED, LARGER, REFUSES, FULL, LATE };
 
 struct peer {
     int fd;
@@ -56,6 +57,8 @@ static json_t *forward(struct peer *p)
 {
     int n = p->manner == LARGER ? 1 << 24 : N, at = p->manner == OUTSIDE ? 1 << 20 : p->manner == UNALIGNED ? 2 : 0;
 
+    if (p->manner == LATE)
+        usleep(700000);
     for (int i = 0; i < N && p->manner != SILENT; i++)
         p->out[i] = p->in[i] > 0 ? p->in[i] : 0;
     if (p->manner == WRONG)
@@ -191,6 +194,29 @@ static int call(struct bench *b, json_t **ret_worst, size_t *ret_changed)
     return ok;
 }
 
+/* An answer after 0.7 s where 0.5 are allowed: too late alone, in time beside somebody else, who had half of the device. */
+static void test_time_is_shared(void **state)
+{
+    struct exec_call c;
+    struct err e = ERR_INIT;
+    struct bench b;
+    struct frame f;
+
+    (void)state;
+    for (int others = 0; others < 2; others++) {
+        open_bench(&b, "host", LATE);
+        b.opt.timeout_s = 0.5;
+        c = (struct exec_call){.draw = &b.draw};
+        if (others)
+            share_begin(&b.server.share, now_s());
+        assert_int_equal(exec_run(&b.job, &c, &f, &e), others ? CALL_OK : CALL_TIMEOUT);
+        assert_true(b.session.used_s > (others ? 0.34 : 0.49));
+        if (others)
+            frame_free(&f);
+        close_bench(&b);
+    }
+}
+
 static void expect(const char *device, enum manner m, int want, const char *kind, const char *detail, size_t want_changed)
 {
     struct bench b;
@@ -309,7 +335,7 @@ static bool fake_gpu(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_on_the_host),
+        cmocka_unit_test(test_time_is_shared), cmocka_unit_test(test_on_the_host),
         cmocka_unit_test(test_on_a_fake_gpu),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_full),
