@@ -95,16 +95,18 @@ static int how_many(const struct measure_plan *p, double call_s)
     return (n + MEASURE_ROUNDS - 1) / MEASURE_ROUNDS;
 }
 
-static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, struct measure_fault *fault, struct err *e)
+static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, bool *ret_slow, struct measure_fault *fault,
+                   struct err *e)
 {
     double call_s = 0;
 
     if (arm(s, 0, fault, e) < 0 || warm_up(s, &call_s, fault, e) < 0)
         return -1;
     *ret_n = how_many(p, call_s);
+    *ret_slow = call_s > MEASURE_SLOW_S;
     if (arm(s, MEASURE_ROUNDS * (*ret_n + (*ret_n + 2) / 3), fault, e) < 0)
         return -1;
-    return warm_up(s, NULL, fault, e);
+    return *ret_slow ? 0 : warm_up(s, NULL, fault, e);
 }
 
 static int one_round(struct measure_side *s, enum timing_mode mode, int n, int round, struct measure_fault *fault, struct err *e)
@@ -118,12 +120,14 @@ static int one_round(struct measure_side *s, enum timing_mode mode, int n, int r
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,
                  struct err *e)
 {
-    int n_a, n_b, rc = 0;
+    bool slow_a, slow_b;
+    int n_a, n_b, rounds, rc = 0;
 
     *fault = (struct measure_fault){0};
-    if (prepare(a, p, &n_a, fault, e) < 0 || prepare(b, p, &n_b, fault, e) < 0)
+    if (prepare(a, p, &n_a, &slow_a, fault, e) < 0 || prepare(b, p, &n_b, &slow_b, fault, e) < 0)
         return -1;
-    for (int r = 0; r < MEASURE_ROUNDS && rc == 0; r++) {
+    rounds = slow_a || slow_b ? MEASURE_SLOW_ROUNDS : MEASURE_ROUNDS;
+    for (int r = 0; r < rounds && rc == 0; r++) {
         if ((rc = one_round(a, TIMING_COLD, n_a, r, fault, e)) == 0)
             rc = one_round(b, TIMING_COLD, n_b, r, fault, e);
         if (rc == 0 && (rc = one_round(a, TIMING_WARM, (n_a + 2) / 3, r, fault, e)) == 0)

@@ -21,6 +21,8 @@ struct measure_plan {
 };
 
 #define MEASURE_ROUNDS 5
+#define MEASURE_SLOW_S 0.25 /* where a call takes longer, seconds go by with the device alone: */
+#define MEASURE_SLOW_ROUNDS 3
 #define MEASURE_MAX_S 2.0
 #define MEASURE_EMPTY 20 /* calls of each round and side */
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2, .keep_bytes = (size_t)4 << 30})

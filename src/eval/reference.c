@@ -538,12 +538,18 @@ static int take_facts(struct eval *ev, struct reference *r, const struct want *w
     return ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 1), NULL, deadline, &r->f, e);
 }
 
-/* The claim becomes as large as what is known by now. */
+/* The claim becomes as large as what is known by now, and no larger. */
 static int claim_known(const struct want *w, struct err *e)
 {
     struct room_need known = {0};
 
-    if (!w->claim || !room_recall(w->t->sha256, w->o->protocol, &known) || room_grow(w->claim, &known) || !w->yields)
+    if (!w->claim || !room_recall(w->t->sha256, w->o->protocol, &known))
+        return 0;
+    if (room_grow(w->claim, &known)) {
+        room_shrink(w->claim, &known);
+        return 0;
+    }
+    if (!w->yields)
         return 0;
     err_set(e, ERR_ENV, "%s: it needs %.1f GiB of the device and its reference %.1f GiB; others have them", w->title,
             (double)known.own / 0x1p30, (double)known.shared / 0x1p30);

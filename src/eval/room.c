@@ -310,31 +310,57 @@ bool room_covers(const struct room_need *have, const struct room_need *need)
     return !raise_need(&n, need);
 }
 
-bool room_grow(struct room *r, const struct room_need *need)
+/* Claims 'want' instead; false: it must fit, and does not. */
+static bool claim_instead(struct room *r, const struct room_need *want, bool must_fit)
 {
-    struct room_need want = r->need;
     struct err e = ERR_INIT;
     struct ledger l;
     struct room_claim *c;
     bool in;
 
-    if (!raise_need(&want, need) || !r->fd)
-        return true;
     if (ledger_begin(r->fd - 1, r->slot, &l, &e) < 0) {
         log_debug("room on the device: %s", e.msg);
         return true; /* as without a ledger */
     }
     c = &l.c[r->slot];
-    c->own = want.own;
-    c->shared = want.shared;
-    c->host_own = want.host_own;
-    c->host_shared = want.host_shared;
-    in = fits_both(l.c, SLOTS, r->slot, &(struct room_budget){r->budget, l.host});
+    c->own = want->own;
+    c->shared = want->shared;
+    c->host_own = want->host_own;
+    c->host_shared = want->host_shared;
+    in = !must_fit || fits_both(l.c, SLOTS, r->slot, &(struct room_budget){r->budget, l.host});
     if (ledger_end(r->fd - 1, in ? &l : NULL, &e) < 0)
         log_debug("room on the device: %s", e.msg);
     if (in)
-        r->need = want;
+        r->need = *want;
     return in;
+}
+
+bool room_grow(struct room *r, const struct room_need *need)
+{
+    struct room_need want = r->need;
+
+    return !raise_need(&want, need) || !r->fd || claim_instead(r, &want, true);
+}
+
+static void lower_to(size_t *x, size_t need, bool *less)
+{
+    if (need && need < *x)
+        *x = need, *less = true;
+}
+
+void room_shrink(struct room *r, const struct room_need *need)
+{
+    struct room_need want = r->need;
+    bool less = false;
+
+    if (!r->fd || want.own >= r->budget || want.host_own >= ROOM_ALL)
+        return;
+    lower_to(&want.own, need->own, &less);
+    lower_to(&want.shared, need->shared, &less);
+    lower_to(&want.host_own, need->host_own, &less);
+    lower_to(&want.host_shared, need->host_shared, &less);
+    if (less)
+        claim_instead(r, &want, false);
 }
 
 void room_drop(struct room *r)

@@ -217,6 +217,27 @@ static void test_grows(void **state)
     assert_false(room_grow(&b, &(struct room_need){.shared = 31}));
     room_drop(&mate);
     assert_true(room_grow(&b, &(struct room_need){.own = 500})); /* nobody else is there */
+    room_shrink(&b, &(struct room_need){.own = 20}); /* it claims everything */
+    assert_int_equal(b.need.own, 500);
+    room_drop(&b);
+}
+
+/* A claim shrinks to what is known, and others come in at once. */
+static void test_shrinks(void **state)
+{
+    struct room a = {0}, b = {0}, nothing = {0};
+    struct room_need n = {.own = 60, .shared = 30, .host_own = 9};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    room_shrink(&nothing, &n);
+    assert_int_equal(take("gpu", &n, 1, NULL, NULL, &a, &e), 0);
+    room_shrink(&a, &(struct room_need){.own = 70, .shared = 10, .host_own = 0});
+    assert_true(a.need.own == 60 && a.need.shared == 10 && a.need.host_own == 9);
+    room_shrink(&a, &(struct room_need){.own = 5});
+    assert_int_equal(take("gpu", &(struct room_need){.own = 85}, 2, NULL, NULL, &b, &e), 0); /* 5 + 10 + 85: it does not wait */
+    assert_false(room_grow(&a, &(struct room_need){.own = 6}));
+    room_drop(&a);
     room_drop(&b);
 }
 
@@ -423,7 +444,7 @@ int main(void)
         cmocka_unit_test(test_expected), cmocka_unit_test(test_host_order),  cmocka_unit_test(test_no_deadlock),
         cmocka_unit_test(test_waits),    cmocka_unit_test(test_killed),      cmocka_unit_test(test_threads),
         cmocka_unit_test(test_notes),    cmocka_unit_test(test_one_machine),
-        cmocka_unit_test(test_grows),    cmocka_unit_test(test_estimated),   cmocka_unit_test(test_order_of_all),
+        cmocka_unit_test(test_grows), cmocka_unit_test(test_shrinks),    cmocka_unit_test(test_estimated),   cmocka_unit_test(test_order_of_all),
         cmocka_unit_test(test_notes_of_threads),
     };
     char folder[] = "/tmp/test_room.XXXXXX";
