@@ -581,12 +581,14 @@ int lt_invoke(void *f, void *self, const void *args, void *ret, char *message, s
     return i.code;
 }
 
-/* Host code outside of lt_invoke crashed (ctypes, a destructor): the process ends, its findings must not. */
+static const char *(*findings_json)(void);
+
+/* Host code outside of lt_invoke crashed (ctypes, a destructor), or the heap is broken: the process ends, its findings
+ * must not. In a signal handler, with locks of malloc held. */
 static void last_words(void)
 {
     static const char mark[] = "musacoder-findings: ";
-    auto json = reinterpret_cast<const char *(*)()>(dlsym(RTLD_DEFAULT, "simt_findings_json"));
-    const char *text = json ? json() : "[]";
+    const char *text = findings_json ? findings_json() : "[]";
 
     if (write(2, mark, sizeof mark - 1) < 0 || write(2, text, strlen(text)) < 0 || write(2, "\n", 1) < 0)
         return;
@@ -606,6 +608,7 @@ int sim_bind_simt(void)
     call_guarded = reinterpret_cast<decltype(call_guarded)>(dlsym(RTLD_DEFAULT, "simt_call_guarded"));
     if (!simt_add || !simt_drop || !hooks || !allocator || !whole || !watch)
         return -1;
+    findings_json = reinterpret_cast<decltype(findings_json)>(dlsym(RTLD_DEFAULT, "simt_findings_json"));
     arena_set_registry(add_block, drop_block);
     hooks(enter, leave);
     watch(&hooked);

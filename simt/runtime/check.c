@@ -549,7 +549,7 @@ static __attribute__((noinline)) void look(const void *p, size_t bytes, bool wri
 {
     struct access a = {(uintptr_t)p, bytes, write, !write, false, pc};
 
-    if (!run.current)
+    if (!run.current || !in_my_kernel()) /* host code of another thread is none of the kernel's */
         return;
     if (!write && bytes == 4 && ((uintptr_t)p & 3) == 0 && !check_pending && known_read((uintptr_t)p, run.current->thread))
         return;
@@ -569,7 +569,7 @@ void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read)
 {
     struct access a = {(uintptr_t)p, bytes, true, after_read, true, pc};
 
-    if (uninteresting(p) || !run.current)
+    if (uninteresting(p) || !run.current || !in_my_kernel())
         return;
     if ((uintptr_t)p & (bytes - 1))
         misaligned(p, bytes, pc);

@@ -1,8 +1,13 @@
 /* crash.c - faults become findings. In a kernel the handler jumps out of the launch; in guarded host code it jumps
- * out of the call; elsewhere it records, tells the owner of the process, and lets the old action happen. */
+ * out of the call; elsewhere it records, tells the owner of the process, and lets the old action happen.
+ *
+ * The thread may have faulted inside malloc and hold its lock: nothing that the handler calls may allocate. Nor can the
+ * process go on then, so such faults end it even in a kernel or in guarded code. */
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -14,8 +19,9 @@ static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 #define ALT_STACK (64u << 10)
 
 static struct sigaction old_action[N_SIGNALS];
-static __thread sigjmp_buf *guard; /* of the innermost simt_call_guarded */
-static __thread bool have_stack;
+THREAD_LOCAL sigjmp_buf *guard;   /* of the innermost simt_call_guarded */
+THREAD_LOCAL sigjmp_buf *looking; /* of the handler, while it reads what may not be there */
+THREAD_LOCAL bool have_stack;
 static void (*fatal_hook)(void);
 
 static const void *pc_of(const void *context)
@@ -40,27 +46,137 @@ static const uintptr_t *sp_of(const void *context)
 #endif
 }
 
+/* ---- the allocator ---- */
+
+static const char *const allocator_names[] = {"malloc", "free", "calloc", "realloc", "reallocarray", "memalign",
+                                              "aligned_alloc", "posix_memalign", "valloc", "malloc_trim"};
+#define N_ALLOCATOR (sizeof allocator_names / sizeof allocator_names[0])
+static struct { uintptr_t lo, hi; } allocator[N_ALLOCATOR], libc;
+static struct abort_message { unsigned bytes; char text[]; } **abort_message; /* of glibc: why it aborts */
+
+/* Before anything happens: the linker allocates. */
+static void find_allocator(void)
+{
+    static bool done;
+
+    if (done)
+        return;
+    done = true;
+    abort_message = dlvsym(RTLD_DEFAULT, "__abort_msg", "GLIBC_PRIVATE");
+    for (size_t i = 0; i < N_ALLOCATOR; i++) {
+        void *fn = dlsym(RTLD_DEFAULT, allocator_names[i]), *symbol = NULL;
+        Dl_info info;
+
+        if (!fn || !dladdr1(fn, &info, &symbol, RTLD_DL_SYMENT) || !symbol)
+            continue;
+        allocator[i].lo = (uintptr_t)fn;
+        allocator[i].hi = (uintptr_t)fn + ((const ElfW(Sym) *)symbol)->st_size;
+        if (i == 0 && !image_of(fn, &libc.lo, &libc.hi))
+            libc.lo = libc.hi = 0;
+    }
+}
+
+static bool in_allocator(uintptr_t addr)
+{
+    for (size_t i = 0; i < N_ALLOCATOR; i++)
+        if (addr - allocator[i].lo < allocator[i].hi - allocator[i].lo)
+            return true;
+    return false;
+}
+
+static bool in_libc(uintptr_t addr)
+{
+    return addr - libc.lo < libc.hi - libc.lo;
+}
+
+/* Has libc, which faulted, come from the allocator? The functions that do its work have no names: their callers are on
+ * the stack, below the code that called libc. */
+static bool faulted_in_allocator(const void *pc, const uintptr_t *sp, const uintptr_t *end)
+{
+    if (!in_libc((uintptr_t)pc))
+        return false;
+    for (uintptr_t at = (uintptr_t)pc; !in_allocator(at); at = *sp++)
+        if (sp == end || (is_code(at) && !in_libc(at)))
+            return false;
+    return true;
+}
+
+/* glibc's words, if it aborts by itself and gives them; once, for it keeps them. */
+static bool take_abort_message(char *out, size_t n)
+{
+    struct abort_message *m = abort_message ? *abort_message : NULL;
+
+    out[0] = 0;
+    if (!m)
+        return false;
+    *abort_message = NULL;
+    snprintf(out, n, "%s", m->text);
+    out[strcspn(out, "\n")] = 0;
+    return out[0] != 0;
+}
+
+static bool about_the_heap(const char *message)
+{
+    static const char *const words[] = {"malloc", "free", "realloc", "corrupted", "chunk"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && !strstr(message, "ssertion `"); i++)
+        if (strstr(message, words[i]))
+            return true;
+    return false;
+}
+
+/* ---- the place ---- */
+
 #define HOST_WORDS 512 /* of a host stack that are searched */
 
-/* Code may fault inside a function that it called (an atomic, memcpy, abort): then the first return address on the
- * stack that lies in the candidate's own code is the place to name. Sets *call when it is a return address. */
-static const void *blame(const void *context, bool kernel_code, bool *call)
-{
-    const void *pc = pc_of(context), *found;
-    const uintptr_t *sp = sp_of(context), *end = sp + HOST_WORDS;
-    struct source_line l = line_of(pc);
+struct place {
+    const void *pc;
+    bool call;      /* a return address */
+    bool allocator; /* it faulted inside malloc or the like */
+};
 
-    *call = false;
+/* Code may fault inside a function that it called (an atomic, memcpy, abort): then the first return address on the
+ * stack that lies in the candidate's own code is the place to name. */
+static void blame(struct place *p, const uintptr_t *sp, bool kernel_code)
+{
+    const uintptr_t *end = sp + HOST_WORDS;
+    struct source_line l;
+    const void *found;
+
+    if (memory_mover()) {
+        p->pc = memory_mover();
+        p->call = true;
+        return;
+    }
+    l = line_of(p->pc);
     if (!sp || (l.line && strncmp(l.file, "simt/runtime/", 13)))
-        return pc;
+        return;
     if (kernel_code) {
         if (!run.current || (uintptr_t)sp - (uintptr_t)run.current->stack >= FIBER_STACK)
-            return pc;
+            return;
         end = (const uintptr_t *)(const void *)(run.current->stack + FIBER_STACK);
     }
-    found = own_return_address((const uintptr_t *)((uintptr_t)sp & ~(uintptr_t)7), end);
-    *call = found != NULL;
-    return found ? found : pc;
+    p->allocator = faulted_in_allocator(p->pc, sp, end);
+    if (!(found = own_return_address(sp, end)))
+        return;
+    p->pc = found;
+    p->call = true;
+}
+
+/* The stack may be what is broken, or end early: a fault in here comes back to here, and what is known until then is
+ * the answer. */
+static struct place place_of(const void *context, bool kernel_code)
+{
+    THREAD_LOCAL struct place p;
+    sigjmp_buf here;
+
+    p = (struct place){pc_of(context), false, false};
+    if (sigsetjmp(here, 0) == 0) {
+        looking = &here;
+        blame(&p, (const uintptr_t *)((uintptr_t)sp_of(context) & ~(uintptr_t)7), kernel_code);
+    }
+    looking = NULL;
+    return p;
 }
 
 #define NEAR (1u << 20) /* a fault this close to a tensor is called an overrun of it */
@@ -83,18 +199,26 @@ static void report_address(const char *who, uintptr_t addr, bool kernel_code, co
                 kernel_code ? "not device" : "not mapped");
 }
 
-static void report_fault(int sig, const siginfo_t *info, const void *context, bool kernel_code)
+/* True if the process cannot go on: the heap is broken, or locked for good. */
+static bool report_fault(int sig, const siginfo_t *info, const void *context, bool kernel_code)
 {
     const char *who = kernel_code ? "the kernel" : "host code";
-    bool call;
-    const void *pc = blame(context, kernel_code, &call);
+    struct place p = place_of(context, kernel_code);
+    const void *pc = p.pc;
+    bool call = p.call;
+    char why[200] = "";
 
-    if (sig == SIGFPE)
+    if (sig == SIGABRT)
+        p.allocator |= take_abort_message(why, sizeof why) && about_the_heap(why);
+    if (p.allocator)
+        finding("crash", pc, call, "the heap is corrupted: %s has written outside of a block, or has freed what it "
+                "must not (%s)", who, why[0] ? why : "a fault inside malloc or free");
+    else if (sig == SIGFPE)
         finding("crash", pc, call, "integer division by zero in %s", kernel_code ? "a kernel" : "host code");
     else if (sig == SIGILL)
         finding("assertion", pc, call, "%s executes a trap", who);
     else if (sig == SIGABRT)
-        finding("assertion", pc, call, "%s aborts: a failed assertion or an uncaught exception", who);
+        finding("assertion", pc, call, "%s aborts: %s", who, why[0] ? why : "a failed assertion or an uncaught exception");
     else if (info->si_code == SI_KERNEL)
         finding("misaligned", pc, call, "%s accesses memory at a misaligned or impossible address", who);
     else if (kernel_code && fiber_guards(run.current, info->si_addr))
@@ -102,6 +226,7 @@ static void report_fault(int sig, const siginfo_t *info, const void *context, bo
                 "deep", FIBER_STACK >> 10);
     else
         report_address(who, (uintptr_t)info->si_addr, kernel_code, pc, call);
+    return p.allocator;
 }
 
 static int error_of(int sig, const siginfo_t *info)
@@ -122,17 +247,17 @@ static void give_back(int sig)
 
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
-    if (run.in_kernel && pthread_equal(run.owner, pthread_self())) {
-        report_fault(sig, info, context, true);
-        device_error_sticky(error_of(sig, info));
-        memory_abandon();
-        siglongjmp(run.escape, 1);
-    }
-    report_fault(sig, info, context, false);
-    if (guard) {
-        memory_abandon();
-        memory_close_all();
-        siglongjmp(*guard, 1);
+    bool kernel = in_my_kernel();
+
+    if (looking)
+        siglongjmp(*looking, 1);
+    if (!report_fault(sig, info, context, kernel)) {
+        if (kernel) {
+            device_error_sticky(error_of(sig, info));
+            siglongjmp(run.escape, 1);
+        }
+        if (guard)
+            siglongjmp(*guard, 1);
     }
     if (fatal_hook)
         fatal_hook();
@@ -160,6 +285,7 @@ static void own_signal_stack(void)
 void crash_install(void)
 {
     own_signal_stack();
+    find_allocator();
     for (size_t i = 0; i < N_SIGNALS; i++) {
         struct sigaction now, ours = {0};
 
@@ -175,10 +301,15 @@ void crash_install(void)
 int simt_call_guarded(void (*fn)(void *ctx), void *ctx)
 {
     sigjmp_buf here, *outer = guard;
+    int depth = memory_depth();
 
     crash_install();
     if (sigsetjmp(here, 1) != 0) {
         guard = outer;
+        memory_abandon();
+        findings_abandon();
+        memory_close_to(depth);
+        launch_abandon();
         return -1;
     }
     guard = &here;

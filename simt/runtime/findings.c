@@ -1,11 +1,14 @@
 /* findings.c - the list of what went wrong, the launch statistics, and both as JSON.
  *
- * Recording happens in signal handlers too: it allocates nothing and leaves code addresses unresolved. Lines are
- * looked up when somebody asks. */
+ * Recording happens in signal handlers too, and in several threads: it allocates nothing and leaves code addresses
+ * unresolved. Lines are looked up when somebody asks. A process that dies asks from its handler, so JSON keeps out of
+ * malloc as well; of stdio only vsnprintf is used, which allocates nothing for the plain formats below. */
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runtime.h"
 
@@ -33,6 +36,32 @@ static int n_kernels;
 static uint64_t n_ever; /* findings since the process began: simt_reset does not take them back */
 static uint64_t n_launches, n_threads, n_failed, n_to_host, n_to_device;
 
+/* Taken in handlers, so no mutex. A thread that faults while it records must not wait for itself. */
+static int busy;
+THREAD_LOCAL bool recording;
+
+static bool take(void)
+{
+    if (recording)
+        return false;
+    while (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+        sched_yield();
+    return recording = true;
+}
+
+static void give(bool taken)
+{
+    if (!taken)
+        return;
+    recording = false;
+    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+}
+
+void findings_abandon(void)
+{
+    give(recording);
+}
+
 static bool known(const char *kind, const void *pc, const char *message)
 {
     for (int i = 0; i < n_records; i++)
@@ -41,9 +70,25 @@ static bool known(const char *kind, const void *pc, const char *message)
     return false;
 }
 
-static void fill(struct record *r, const char *kind, const void *pc, const char *message)
+struct where { /* in the grid */
+    bool in_kernel;
+    struct simt_dim3u block, thread;
+};
+
+static struct where here(void)
 {
-    const struct simt_launch *l = run.launch;
+    struct where w = {.in_kernel = in_my_kernel() && run.current && run.current->thread >= 0};
+
+    if (w.in_kernel) {
+        w.block = blockIdx;
+        w.thread = thread_index[run.current->thread];
+    }
+    return w;
+}
+
+static void fill(struct record *r, const char *kind, const void *pc, const char *message, const struct where *w)
+{
+    const struct simt_launch *l = pthread_equal(run.owner, pthread_self()) ? run.launch : NULL; /* not another thread's */
 
     memset(r, 0, sizeof *r);
     r->kind = kind;
@@ -54,10 +99,28 @@ static void fill(struct record *r, const char *kind, const void *pc, const char 
         snprintf(r->file, sizeof r->file, "%s", l->file ? l->file : "");
         r->line = l->line;
     }
-    r->in_kernel = run.in_kernel && run.current && run.current->thread >= 0;
-    r->block = blockIdx;
-    if (r->in_kernel)
-        r->thread = thread_index[run.current->thread];
+    r->in_kernel = w->in_kernel;
+    r->block = w->block;
+    r->thread = w->thread;
+}
+
+/* A record is whole before it is counted: readers take no lock. */
+static void record(const char *kind, const void *pc, const char *message, struct where w)
+{
+    bool taken = take();
+
+    if (known(kind, pc, message)) {
+        give(taken);
+        return;
+    }
+    if (n_records >= max_records) {
+        n_dropped++;
+    } else {
+        n_ever++;
+        fill(&records[n_records], kind, pc, message, &w);
+        __atomic_store_n(&n_records, n_records + 1, __ATOMIC_RELEASE);
+    }
+    give(taken);
 }
 
 void finding(const char *kind, const void *pc, bool after_call, const char *fmt, ...)
@@ -70,53 +133,64 @@ void finding(const char *kind, const void *pc, bool after_call, const char *fmt,
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    if (known(kind, pc, message))
-        return;
-    if (n_records >= max_records) {
-        n_dropped++;
-        return;
-    }
-    n_ever++;
-    fill(&records[n_records++], kind, pc, message);
+    record(kind, pc, message, here());
 }
 
 void finding_by(struct simt_dim3u block, int thread, const char *kind, const void *pc, const char *message)
 {
-    int n = n_records;
+    record(kind, (const char *)pc - 1, message, (struct where){true, block, thread_index[thread]});
+}
 
-    finding(kind, pc, true, "%s", message);
-    if (n_records == n)
-        return;
-    records[n].in_kernel = true;
-    records[n].block = block;
-    records[n].thread = thread_index[thread];
+static struct kernel_count *count_of(const char *kernel)
+{
+    int i;
+
+    for (i = 0; i < n_kernels && strncmp(kernels[i].name, kernel, sizeof kernels[i].name - 1); i++)
+        ;
+    if (i == MAX_KERNELS)
+        return NULL;
+    if (i == n_kernels) {
+        memset(&kernels[i], 0, sizeof kernels[i]);
+        snprintf(kernels[i].name, sizeof kernels[i].name, "%s", kernel);
+        n_kernels++;
+    }
+    return &kernels[i];
 }
 
 void count_launch(const char *kernel, uint64_t threads, bool failed)
 {
-    int i;
+    bool taken = take();
+    struct kernel_count *k = count_of(kernel);
 
     n_launches++;
     n_threads += threads;
     n_failed += failed;
-    for (i = 0; i < n_kernels && strncmp(kernels[i].name, kernel, sizeof kernels[i].name - 1); i++)
-        ;
-    if (i == n_kernels) {
-        if (n_kernels == MAX_KERNELS)
-            return;
-        memset(&kernels[n_kernels++], 0, sizeof kernels[0]);
-        snprintf(kernels[i].name, sizeof kernels[i].name, "%s", kernel);
+    if (k) {
+        k->launches++;
+        k->threads += threads;
     }
-    kernels[i].launches++;
-    kernels[i].threads += threads;
+    give(taken);
 }
 
 /* ---- JSON ---- */
 
-struct text {
+struct text { /* in pages of its own */
     char *p;
     size_t n, cap;
 };
+
+static bool text_grow(struct text *t, size_t by)
+{
+    size_t cap = (t->cap * 2 + by + 8191) & ~(size_t)4095;
+    void *p = t->p ? mremap(t->p, t->cap, cap, MREMAP_MAYMOVE)
+                   : mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED)
+        return false;
+    t->p = p;
+    t->cap = cap;
+    return true;
+}
 
 static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void add(struct text *t, const char *fmt, ...)
@@ -125,7 +199,6 @@ static void add(struct text *t, const char *fmt, ...)
         size_t room = t->cap - t->n;
         va_list ap;
         int k;
-        char *p;
 
         va_start(ap, fmt);
         k = t->p ? vsnprintf(t->p + t->n, room, fmt, ap) : (int)room;
@@ -136,10 +209,8 @@ static void add(struct text *t, const char *fmt, ...)
             t->n += (size_t)k;
             return;
         }
-        t->cap = t->cap * 2 + (size_t)k + 4096;
-        if (!(p = realloc(t->p, t->cap)))
+        if (!text_grow(t, (size_t)k))
             abort();
-        t->p = p;
     }
 }
 
@@ -206,11 +277,12 @@ static void add_record(struct text *t, const struct record *r)
 const char *simt_findings_json(void)
 {
     static struct text t;
+    int n = __atomic_load_n(&n_records, __ATOMIC_ACQUIRE);
     bool first = true;
 
     t.n = 0;
     add(&t, "[");
-    for (int i = 0; i < n_records; i++) {
+    for (int i = 0; i < n; i++) {
         bool seen = false;
 
         for (int k = 0; k < i && !seen; k++)
@@ -232,10 +304,14 @@ int simt_findings_count(void)
 
 void count_copy(bool from_device, bool to_device, size_t bytes)
 {
+    bool taken;
+
     if (bytes <= 64)
         return;
+    taken = take();
     n_to_host += from_device && !to_device;
     n_to_device += to_device && !from_device;
+    give(taken);
 }
 
 const char *simt_stats_json(void)
@@ -264,7 +340,10 @@ void simt_set_limit(int max_findings)
 
 void simt_reset(void)
 {
+    bool taken = take();
+
     n_records = n_dropped = n_kernels = 0;
     n_launches = n_threads = n_failed = n_to_host = n_to_device = 0;
+    give(taken);
     host_reset();
 }

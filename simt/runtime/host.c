@@ -307,6 +307,7 @@ static struct {
     size_t dynamic;
 } attrs[MAX_ATTRS];
 static int n_attrs;
+static pthread_mutex_t attrs_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Does the mangled symbol name a function called 'name'? ("3foo" in "_Z3fooIfEvPT_") */
 static bool names(const char *symbol, const char *name)
@@ -327,11 +328,32 @@ size_t max_dynamic_shared(const char *kernel, const void *fn)
 {
     size_t max = SHARED_DEFAULT;
 
+    pthread_mutex_lock(&attrs_lock);
     for (int i = 0; i < n_attrs; i++)
         if (fn ? attrs[i].fn == fn : attrs[i].symbol && names(attrs[i].symbol, kernel))
             if (attrs[i].dynamic > max)
                 max = attrs[i].dynamic;
+    pthread_mutex_unlock(&attrs_lock);
     return max;
+}
+
+/* False if there is no room. Programs set it before every launch: the last word counts. */
+static bool set_dynamic(const void *fn, size_t bytes)
+{
+    const char *symbol = symbol_name(fn);
+    int i;
+
+    pthread_mutex_lock(&attrs_lock);
+    for (i = 0; i < n_attrs && attrs[i].fn != fn; i++)
+        ;
+    if (i < MAX_ATTRS) {
+        attrs[i].fn = fn;
+        attrs[i].symbol = symbol;
+        attrs[i].dynamic = bytes;
+        n_attrs += i == n_attrs;
+    }
+    pthread_mutex_unlock(&attrs_lock);
+    return i < MAX_ATTRS;
 }
 
 int simt_func_set_attribute(const void *fn, int attr, int value);
@@ -346,14 +368,13 @@ int simt_func_set_attribute(const void *fn, int attr, int value)
 {
     if (attr != 8) /* cudaFuncAttributeMaxDynamicSharedMemorySize; the others are hints */
         return CUDA_OK;
-    if (!fn || value < 0 || (size_t)value > SHARED_OPTIN || n_attrs == MAX_ATTRS) {
+    if (!fn || value < 0 || (size_t)value > SHARED_OPTIN) {
         finding("launch_error", __builtin_return_address(0), true, "cudaFuncSetAttribute asks for %d bytes of dynamic "
                 "shared memory; at most %u are possible", value, SHARED_OPTIN);
         return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
     }
-    attrs[n_attrs].fn = fn;
-    attrs[n_attrs].symbol = symbol_name(fn);
-    attrs[n_attrs++].dynamic = (size_t)value;
+    if (!set_dynamic(fn, (size_t)value))
+        return device_error(CUDA_OUT_OF_MEMORY), CUDA_OUT_OF_MEMORY;
     return CUDA_OK;
 }
 

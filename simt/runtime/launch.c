@@ -30,6 +30,7 @@ static struct list idle; /* fibers that finished their loop and can start it aga
 static int n_fibers;     /* fibers armed so far */
 static bool torn = true; /* the last launch ended in the middle */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+THREAD_LOCAL bool my_turn;
 
 void wake_all(struct list *l)
 {
@@ -378,9 +379,11 @@ static void run_guarded(const struct simt_launch *l, uint64_t blocks, int thread
         warp_reset();
     check_launch_start();
     if (sigsetjmp(run.escape, 1) == 0) {
-        run.in_kernel = true;
+        __atomic_store_n(&run.in_kernel, true, __ATOMIC_RELEASE); /* after the owner: others look at both */
         run_grid(blocks, threads);
     } else {
+        memory_abandon();
+        findings_abandon();
         run.end = LAUNCH_ABORTED;
     }
     run.in_kernel = false;
@@ -395,7 +398,7 @@ static void launch(const struct simt_launch *l)
 {
     const uint64_t shape[] = {l->grid.x, l->grid.y, l->grid.z, l->block.x, l->block.y, l->block.z, l->shared};
     uint64_t blocks = (uint64_t)l->grid.x * l->grid.y * l->grid.z;
-    int threads = (int)(l->block.x * l->block.y * l->block.z);
+    int threads = (int)(l->block.x * l->block.y * l->block.z), depth = memory_depth();
 
     if (watcher)
         watcher->launch(l->kernel, shape, l->n_args, l->args, l->sizes);
@@ -406,9 +409,33 @@ static void launch(const struct simt_launch *l)
     crash_install();
     memory_open();
     run_guarded(l, blocks, threads);
-    memory_close();
+    memory_close_to(depth); /* a copy called by the kernel may have faulted and left it open, too */
     if (run.end != LAUNCH_DONE && !device_error_state())
         device_error_sticky(run.end == LAUNCH_DEADLOCK ? CUDA_LAUNCH_TIMEOUT : CUDA_LAUNCH_FAILURE);
+}
+
+static void turn_take(void)
+{
+    pthread_mutex_lock(&turn);
+    my_turn = true;
+}
+
+static void turn_give(void)
+{
+    my_turn = false;
+    pthread_mutex_unlock(&turn);
+}
+
+void launch_abandon(void)
+{
+    if (!my_turn)
+        return;
+    check_now = false;
+    run.launch = NULL;
+    run.in_kernel = false;
+    torn = true;
+    fibers_forget();
+    turn_give();
 }
 
 void simt_run(const struct simt_launch *l)
@@ -417,23 +444,24 @@ void simt_run(const struct simt_launch *l)
     const char *why;
     int code;
 
-    if (run.in_kernel) { /* dynamic parallelism */
+    if (in_my_kernel()) { /* dynamic parallelism */
         finding("launch_error", NULL, false, "a kernel launches '%s'; launches from device code are not emulated", l->kernel);
         abort_kernel();
     }
-    pthread_mutex_lock(&turn);
+    turn_take();
     why = refuse(l, text, sizeof text, &code);
     count_launch(l->kernel, why ? 0 : (uint64_t)l->grid.x * l->grid.y * l->grid.z * l->block.x * l->block.y * l->block.z,
                  why != NULL);
     if (why) {
         run.launch = l;
+        run.owner = pthread_self();
         finding("launch_error", NULL, false, "launch of '%s' refused: %s", l->kernel, why);
         run.launch = NULL;
         device_error(code);
     } else if (!ablation && !device_error_state()) {
         launch(l);
     }
-    pthread_mutex_unlock(&turn);
+    turn_give();
 }
 
 void simt_set_ablation(int on)

@@ -15,22 +15,34 @@ static size_t n_ranges, cap_ranges;
 static struct range *spare;   /* ranges to be used again */
 static unsigned changes;      /* odd: being changed */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread bool changing; /* by this thread, which must not wait for itself when it faults */
+THREAD_LOCAL bool holding;     /* the lock, by this thread, which must not wait for itself when it faults */
 #define GET(WHAT) __atomic_load_n(&(WHAT), __ATOMIC_RELAXED)
 #define PUT(WHAT, V) __atomic_store_n(&(WHAT), V, __ATOMIC_RELAXED)
 
 static uintptr_t arena_lo, arena_hi;
 static void (*hook_enter)(void), (*hook_leave)(void);
-static __thread int open_here;
+THREAD_LOCAL int open_here;
 static int open_count; /* of all threads */
+THREAD_LOCAL const void *moving; /* who asked for the copy whose bytes are being moved: a return address */
 static void *(*user_alloc)(size_t);
 static int (*user_release)(void *);
 const struct simt_watch *watcher;
 
-static void change_begin(void)
+static void lock_take(void)
 {
     pthread_mutex_lock(&lock);
-    changing = true;
+    holding = true;
+}
+
+static void lock_give(void)
+{
+    holding = false;
+    pthread_mutex_unlock(&lock);
+}
+
+static void change_begin(void)
+{
+    lock_take();
     PUT(changes, changes + 1);
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
@@ -38,14 +50,16 @@ static void change_begin(void)
 static void change_end(void)
 {
     __atomic_store_n(&changes, changes + 1, __ATOMIC_RELEASE);
-    changing = false;
-    pthread_mutex_unlock(&lock);
+    lock_give();
 }
 
 void memory_abandon(void)
 {
-    if (changing)
+    if (holding && (changes & 1))
         change_end();
+    else if (holding)
+        lock_give();
+    moving = NULL;
 }
 
 struct view {
@@ -107,11 +121,11 @@ static inline struct range *look_up(struct range *(*f)(uintptr_t), uintptr_t add
     struct range *r = f(addr);
 
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if ((!(before & 1) && GET(changes) == before) || changing)
+    if ((!(before & 1) && GET(changes) == before) || holding)
         return r;
-    pthread_mutex_lock(&lock);
+    lock_take();
     r = f(addr);
-    pthread_mutex_unlock(&lock);
+    lock_give();
     return r;
 }
 
@@ -269,9 +283,14 @@ void memory_close(void)
     __atomic_sub_fetch(&open_count, 1, __ATOMIC_SEQ_CST);
 }
 
-void memory_close_all(void)
+int memory_depth(void)
 {
-    while (open_here > 0)
+    return open_here;
+}
+
+void memory_close_to(int depth)
+{
+    while (open_here > depth)
         memory_close();
 }
 
@@ -373,7 +392,7 @@ static bool runs_out(const void *p, size_t n)
 {
     const struct range *r = memory_find((uintptr_t)p);
 
-    return r && (uintptr_t)p + n > r->hi;
+    return r && n > r->hi - (uintptr_t)p; /* n may be a negative number, converted */
 }
 
 static int refuse_copy(const char *what, const void *p, size_t n, const void *pc)
@@ -384,6 +403,11 @@ static int refuse_copy(const char *what, const void *p, size_t n, const void *pc
     finding("out_of_bounds", pc, true, "%s of %zu bytes %s", what, n, where);
     device_error(CUDA_INVALID_VALUE);
     return CUDA_INVALID_VALUE;
+}
+
+const void *memory_mover(void)
+{
+    return moving;
 }
 
 static int copy(void *to, const void *from, size_t n, const void *pc)
@@ -401,7 +425,11 @@ static int copy(void *to, const void *from, size_t n, const void *pc)
         watcher->copy(to, from, n, memory_is_device((uintptr_t)from), memory_is_device((uintptr_t)to));
     crash_install();
     memory_open();
+    moving = pc;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     memmove(to, from, n);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    moving = NULL;
     memory_close();
     return device_error_state();
 }

@@ -27,6 +27,10 @@ typedef uint32_t mask_t;
 #endif
 #define LANE_BIT(lane) ((mask_t)1 << (lane))
 
+/* Variables of a thread that signal handlers read. The usual model of a loaded library calls malloc when a thread first
+ * touches them, and the thread may have faulted inside malloc. */
+#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+
 /* The error codes of cuda_runtime.h that the runtime itself sets. */
 enum cuda_code {
     CUDA_OK = 0,
@@ -91,6 +95,12 @@ struct run {
 };
 extern struct run run;
 
+/* Is this thread inside of the kernel that runs? Others may run host code meanwhile. */
+static inline bool in_my_kernel(void)
+{
+    return __atomic_load_n(&run.in_kernel, __ATOMIC_ACQUIRE) && pthread_equal(run.owner, pthread_self());
+}
+
 struct simt_dim3u { unsigned x, y, z; };
 extern struct simt_dim3u threadIdx, blockIdx, blockDim, gridDim;
 extern const int warpSize;
@@ -102,6 +112,7 @@ static inline int this_thread(void)
 }
 void wake_all(struct list *l);        /* everybody in l becomes ready, in order */
 void abort_kernel(void) __attribute__((noreturn)); /* from kernel code: ends the launch; findings say why */
+void launch_abandon(void); /* a fault of host code left a launch of this thread by a jump: the next one may start */
 
 /* ---- warp.c ---- */
 void warp_reset(void);
@@ -125,8 +136,10 @@ struct range {
 };
 void memory_open(void); /* nested; by thread */
 void memory_close(void);
-void memory_close_all(void); /* of this thread */
-void memory_abandon(void); /* a fault leaves whatever memory.c was doing by a jump */
+int memory_depth(void); /* how often this thread has opened it */
+void memory_close_to(int depth); /* what a fault left open */
+void memory_abandon(void); /* a fault left whatever memory.c was doing by a jump */
+const void *memory_mover(void); /* return address of the call whose copy this thread is in; NULL: in none */
 struct range *memory_find(uintptr_t addr);                 /* the range that holds addr, or NULL */
 struct range *memory_nearest(uintptr_t addr);              /* closest range, or NULL */
 bool memory_is_device(uintptr_t addr);                     /* registered, or in the arena */
@@ -137,12 +150,13 @@ void shadow_free(struct range *r);
 /* pc: an address in the guilty code (after_call: a return address), or NULL: then the launch's line is used. */
 void finding(const char *kind, const void *pc, bool after_call, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* The same for a thread that has gone on since. */
+void findings_abandon(void); /* a fault left whatever findings.c was doing by a jump */
+/* The same for a thread of the kernel that has gone on since. */
 void finding_by(struct simt_dim3u block, int thread, const char *kind, const void *pc, const char *message);
 void count_launch(const char *kernel, uint64_t threads, bool failed);
 void count_copy(bool from_device, bool to_device, size_t bytes); /* between host and device, if more than a few scalars */
 
-/* ---- symbols.c ---- */
+/* ---- symbols.c: handlers ask, so nothing here calls malloc ---- */
 struct source_line {
     const char *file; /* valid for the process's life; NULL if unknown */
     int line;
@@ -156,6 +170,7 @@ const void *own_return_address(const uintptr_t *sp, const uintptr_t *end);
 size_t static_shared_of(const void *near, const char *name);
 /* The thread-local segment of the .so that holds addr, in this thread. False if it has none. */
 bool tls_of(const void *addr, char **lo, char **hi);
+bool is_code(uintptr_t addr); /* executable, of the program or a library */
 /* The loaded image of the .so that holds addr: code, constants and variables. False if there is none. */
 bool image_of(const void *addr, uintptr_t *lo, uintptr_t *hi);
 const char *symbol_name(const void *fn); /* mangled, or NULL */

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -28,7 +27,30 @@ struct module {
     struct sections lines;
 };
 
-static struct module *modules;
+static struct module *modules; /* threads and handlers add to it, nobody takes away */
+
+/* Memory for the life of the process, for several threads and for handlers: zeroed, NULL if there is none. */
+static void *take(size_t n)
+{
+    enum { CHUNK = 64 << 10 };
+    static struct chunk { size_t used; char bytes[]; } *chunk;
+
+    n = (n + 15) & ~(size_t)15;
+    for (;;) {
+        struct chunk *c = __atomic_load_n(&chunk, __ATOMIC_ACQUIRE), *more;
+        size_t at = c ? __atomic_fetch_add(&c->used, n, __ATOMIC_RELAXED) : CHUNK;
+
+        if (at + n <= CHUNK - sizeof *c)
+            return c->bytes + at;
+        if (n > CHUNK - sizeof *c)
+            return NULL;
+        more = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (more == MAP_FAILED)
+            return NULL;
+        if (!__atomic_compare_exchange_n(&chunk, &c, more, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            munmap(more, CHUNK);
+    }
+}
 
 /* ---- ELF ---- */
 
@@ -137,7 +159,7 @@ static int find_module(struct dl_phdr_info *info, size_t size, void *ctx)
 
         if (p->p_type != PT_LOAD || q->addr < lo || q->addr >= lo + p->p_memsz)
             continue;
-        if (!(q->found = calloc(1, sizeof *q->found)))
+        if (!(q->found = take(sizeof *q->found)))
             return 1;
         fill_module(q->found, info);
         q->found->system = !strncmp(info->dlpi_name, "/usr/", 5) || !strncmp(info->dlpi_name, "/lib", 4) ||
@@ -162,13 +184,14 @@ static struct module *module_of(const void *addr)
     unsigned long long unloads = 0;
 
     dl_iterate_phdr(count_unloads, &unloads);
-    for (struct module *m = modules; m; m = m->next)
+    for (struct module *m = __atomic_load_n(&modules, __ATOMIC_ACQUIRE); m; m = m->next)
         if (m->unloads == unloads && q.addr >= m->lo && q.addr < m->hi)
             return m;
     dl_iterate_phdr(find_module, &q);
     if (q.found) {
-        q.found->next = modules;
-        modules = q.found;
+        q.found->next = __atomic_load_n(&modules, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&modules, &q.found->next, q.found, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            ;
     }
     return q.found;
 }
@@ -292,14 +315,15 @@ static const char *keep(const char *path)
     static struct name { struct name *next; char text[]; } *names;
     struct name *n;
 
-    for (n = names; n; n = n->next)
+    for (n = __atomic_load_n(&names, __ATOMIC_ACQUIRE); n; n = n->next)
         if (!strcmp(n->text, path))
             return n->text;
-    if (!(n = malloc(sizeof *n + strlen(path) + 1)))
+    if (!(n = take(sizeof *n + strlen(path) + 1)))
         return NULL;
     strcpy(n->text, path);
-    n->next = names;
-    names = n;
+    n->next = __atomic_load_n(&names, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&names, &n->next, n, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
     return n->text;
 }
 
@@ -310,15 +334,16 @@ struct source_line line_of(const void *pc)
     const ElfW(Sym) *f;
     char path[512];
     bool exact = false;
+    const char *kept;
     int line;
 
     if (!m || !m->lines.line)
         return unknown;
     f = function_at(m, (uintptr_t)pc);
     line = dwarf_line_of(&m->lines, (uintptr_t)pc - m->bias, f ? f->st_value : 0, foreign, path, sizeof path, &exact);
-    if (!line)
+    if (!line || !(kept = keep(path)))
         return unknown;
-    return (struct source_line){keep(path), line, exact};
+    return (struct source_line){kept, line, exact};
 }
 
 static int has_code(struct dl_phdr_info *info, size_t size, void *ctx)
@@ -335,13 +360,18 @@ static int has_code(struct dl_phdr_info *info, size_t size, void *ctx)
     return 0;
 }
 
+bool is_code(uintptr_t addr)
+{
+    return addr >= 4096 && dl_iterate_phdr(has_code, &addr);
+}
+
 const void *own_return_address(const uintptr_t *sp, const uintptr_t *end)
 {
     for (; sp < end; sp++) {
         uintptr_t word = *sp;
         struct source_line l;
 
-        if (word < 4096 || !dl_iterate_phdr(has_code, &word))
+        if (!is_code(word))
             continue;
         l = line_of((const void *)(word - 1));
         if (l.line && !foreign(l.file))

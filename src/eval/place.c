@@ -44,6 +44,18 @@ void place_kernels(const char *output, char *ret, size_t n)
         snprintf(ret, n, " (%.*s)", (int)strcspn(at + sizeof mark - 1, "\r\n"), at + sizeof mark - 1);
 }
 
+const char *place_findings(const char *output, size_t *ret_n)
+{
+    static const char mark[] = "musacoder-findings: ";
+    const char *at = last_of(output, mark);
+
+    if (!at)
+        return NULL;
+    at += sizeof mark - 1;
+    *ret_n = strcspn(at, "\r\n");
+    return at;
+}
+
 /* "FILE:LINE: KERNEL: block: [0,0,0], thread: [0,0,0] Assertion `WHAT` failed." */
 bool place_assert(const char *output, struct place_assert *ret)
 {

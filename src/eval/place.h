@@ -23,6 +23,10 @@ struct place_assert {
 /* The first failed assert() of a kernel, as CUDA's runtime prints it. */
 bool place_assert(const char *output, struct place_assert *ret);
 
+/* The list of findings that the simulated device wrote as JSON when the process crashed (litetorch/runtime/device.cc);
+ * NULL if there is none. n: its bytes. */
+const char *place_findings(const char *output, size_t *ret_n);
+
 /* Line 'line' of a text, without its indentation; false if there is none. */
 bool place_line(const char *text, int64_t line, char *ret, size_t n);
 

@@ -133,29 +133,63 @@ static void find_assert(struct job *j, json_t *r, json_t *finding)
     json_object_set_new(finding, "kernel", json_utf8(a.kernel, strlen(a.kernel)));
 }
 
+static void set_finding(struct job *j, json_t *r, const json_t *f)
+{
+    json_t *copy = json_deep_copy(f);
+    char text[200];
+
+    find_assert(j, r, copy);
+    if (session_source_line(j->session, json_str(copy, "file", ""), json_i64(copy, "line", 0), text, sizeof text))
+        json_object_set_new(copy, "text", json_utf8(text, strlen(text)));
+    json_object_set_new(r, "finding", copy);
+}
+
 /* An exception, or a fault that the emulator found: runtime_error with everything that helps to find it. */
 void job_blame_error(struct job *j, const json_t *head, const char *stage)
 {
     const json_t *f = first_finding(j);
-    json_t *r, *copy;
-    char text[200];
+    json_t *r;
 
     if (!f && !head)
         return;
     r = f ? record_blame(j->rec, "runtime_error", stage, "%.1500s", json_str(f, "message", ""))
           : record_blame(j->rec, "runtime_error", stage, "%.80s: %.3000s", json_str(head, "type", ""),
                          json_str(head, "message", ""));
-    if (f) {
-        copy = json_deep_copy(f);
-        find_assert(j, r, copy);
-        if (session_source_line(j->session, json_str(copy, "file", ""), json_i64(copy, "line", 0), text, sizeof text))
-            json_object_set_new(copy, "text", json_utf8(text, strlen(text)));
-        json_object_set_new(r, "finding", copy);
-    }
+    if (f)
+        set_finding(j, r, f);
     if (head && json_i64(head, "line", -1) > 0) {
         json_object_set_new(r, "line", json_integer(json_i64(head, "line", 0)));
         json_object_set_new(r, "text", json_string(json_str(head, "text", "")));
     }
+}
+
+/* What the emulator's handler found last before the process died; NULL if it wrote nothing. */
+static json_t *last_words(const struct job *j)
+{
+    struct err e = ERR_INIT;
+    size_t n = 0;
+    const char *text = place_findings(session_output(j->session), &n);
+    json_t *list = text ? json_parse(text, n, "last words", &e) : NULL, *f;
+
+    f = list ? json_incref(json_array_get(list, json_array_size(list) - 1)) : NULL;
+    json_decref(list);
+    if (json_is_object(f))
+        return f;
+    json_decref(f);
+    return NULL;
+}
+
+static void blame_signal(struct job *j, const char *stage, const char *during)
+{
+    int sig = j->session->end.signal;
+    json_t *f = last_words(j), *r;
+
+    r = record_blame(j->rec, "runtime_error", stage, "the process crashed %s: signal %d (%s)%s%.1500s", during, sig,
+                     strsignal(sig), f ? ": " : "", f ? json_str(f, "message", "") : "");
+    if (f)
+        set_finding(j, r, f);
+    set_line(j, r, place_python(session_output(j->session), NULL));
+    json_decref(f);
 }
 
 static void blame_death(struct job *j, const char *stage, const char *during)
@@ -163,11 +197,12 @@ static void blame_death(struct job *j, const char *stage, const char *during)
     const struct child_end *end = &j->session->end;
     json_t *r;
 
+    if (end->why == PROC_SIGNALED) {
+        blame_signal(j, stage, during);
+        return;
+    }
     if (end->why == PROC_MEMORY)
         r = record_blame(j->rec, "runtime_error", stage, "out of memory %s: the process exceeded its memory limit", during);
-    else if (end->why == PROC_SIGNALED)
-        r = record_blame(j->rec, "runtime_error", stage, "the process crashed %s: signal %d (%s)", during, end->signal,
-                     strsignal(end->signal));
     else
         r = record_blame(j->rec, "runtime_error", stage, "the process ended itself %s (exit code %d)", during, end->code);
     set_line(j, r, place_python(session_output(j->session), NULL));

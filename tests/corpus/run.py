@@ -37,7 +37,7 @@ SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))  # sanitizers: the judge's 
 FAST = ("passed/01_*", "passed/31_*", "passed/67_*", "cheating/25_*", "cheating/26_*", "cheating/31_*", "cheating/53_*",
         "cheating/64_*", "correctness_error/01_*", "correctness_error/11_*", "correctness_error/14_*",
         "runtime_error/22_*",
-        "runtime_error/56_*", "runtime_error/86_*")
+        "runtime_error/56_*", "runtime_error/61e_*", "runtime_error/86_*")
 
 
 class Candidate:

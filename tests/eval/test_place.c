@@ -63,6 +63,19 @@ static void test_kernels(void **state)
     assert_string_equal(text, "");
 }
 
+static void test_findings(void **state)
+{
+    const char *p;
+    size_t n = 0;
+
+    (void)state;
+    p = place_findings("musacoder-findings: [1]\nfree(): invalid pointer\nmusacoder-findings: [2,3]\nAborted\n", &n);
+    assert_non_null(p);
+    assert_int_equal(5, n);
+    assert_memory_equal("[2,3]", p, n);
+    assert_null(place_findings("Aborted", &n));
+}
+
 static void test_line(void **state)
 {
     char text[16];
@@ -79,7 +92,7 @@ static void test_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_python), cmocka_unit_test(test_assert), cmocka_unit_test(test_kernels),
-                                       cmocka_unit_test(test_line)};
+                                       cmocka_unit_test(test_line), cmocka_unit_test(test_findings)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

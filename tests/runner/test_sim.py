@@ -3,6 +3,7 @@ import concurrent.futures
 import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -427,6 +428,16 @@ class Findings(unittest.TestCase):
         p = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE)
         self.assertNotEqual(p.returncode, 0)
         self.assertIn(b"musacoder-findings: [{\"kind\":\"host_access\"", p.stderr)
+
+    def test_a_broken_heap_ends_the_process_with_its_finding(self):
+        """Python's other threads exist, so malloc's lock is real, and glibc holds it while it aborts."""
+        code = ("import sys; sys.path.insert(0, %r); import sim; sim.preload(); sim.install(None); import ctypes, threading;"
+                "c = ctypes.CDLL(None); c.malloc.restype = ctypes.c_void_p; c.free.argtypes = [ctypes.c_void_p];"
+                "threading.Thread(target=print).start();"
+                "p = c.malloc(5000); q = c.malloc(64); c.free(p); c.free(p)") % os.path.join(ROOT, "runner")
+        p = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(p.returncode, -signal.SIGABRT)
+        self.assertIn(b"the heap is corrupted", p.stderr)
 
 
 class Trace(unittest.TestCase):

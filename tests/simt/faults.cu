@@ -286,6 +286,27 @@ __global__ void broadcast_unsynced(float *out)
 }
 static void run_broadcast_unsynced() { broadcast_unsynced<<<1, 128>>>(device(128)); }
 
+/* A copy called in a kernel, which faults on the way: what it opened is closed. */
+__global__ void copy_inside(float *p)
+{
+    cudaMemcpy(p, (const void *)0x100000000000, 16, cudaMemcpyDefault); /* expect: illegal_access */
+}
+static void run_copy_inside() { copy_inside<<<1, 1>>>(device(4)); }
+
+static void run_negative_copy()
+{
+    long n = 3;
+    float *p = device(4), host[4];
+    cudaMemcpy(host, p, (n - 4) * sizeof(float), cudaMemcpyDeviceToHost); /* expect: out_of_bounds */
+}
+
+/* Set before every launch, as many programs do. */
+static void run_many_attributes()
+{
+    for (int i = 0; i < 1000; i++)
+        cudaFuncSetAttribute(cleared, cudaFuncAttributeMaxDynamicSharedMemorySize, 1000 + i);
+}
+
 struct fault {
     const char *name;
     void (*run)();
@@ -296,4 +317,5 @@ extern "C" const fault faults[] = {
     F(one_barrier), F(block_copy), F(lost_update), F(across_blocks), F(warp_synchronous), F(half_filled), F(two_barriers),
     F(lanes_missing), F(not_in_mask), F(too_many_threads), F(empty_grid), F(too_much_shared), F(fat), F(copy_overrun),
     F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes), F(cleared),
-    F(in_place), F(broadcast), F(broadcast_unsynced), {nullptr, nullptr}};
+    F(in_place), F(broadcast), F(broadcast_unsynced), F(copy_inside), F(negative_copy),
+    F(many_attributes), {nullptr, nullptr}};

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -44,7 +46,8 @@ static struct {
     int (*call_guarded)(void (*)(void *), void *);
     int (*mem_register)(const void *, size_t, const char *), (*mem_unregister)(const void *);
     void (*set_hooks)(void (*)(void), void (*)(void));
-    int (*busy)(void);
+    void (*set_fatal_hook)(void (*)(void));
+    int (*busy)(void), (*count)(void);
 } simt;
 
 static char *lib_dir, *tmp;
@@ -94,6 +97,8 @@ static int set_up(void **state)
     *(void **)&simt.mem_unregister = symbol(simt.lib, "simt_mem_unregister");
     *(void **)&simt.set_hooks = symbol(simt.lib, "simt_set_memory_hooks");
     *(void **)&simt.busy = symbol(simt.lib, "simt_busy");
+    *(void **)&simt.count = symbol(simt.lib, "simt_findings_count");
+    *(void **)&simt.set_fatal_hook = symbol(simt.lib, "simt_set_fatal_hook");
     tmp = dir_temp("test_simt", &e);
     assert_non_null(tmp);
     return 0;
@@ -280,6 +285,8 @@ static void test_faults(void **state)
     for (; f->name; f++) {
         ((void (*)(void))f->run)();
         compare(f, source.p);
+        if (simt.busy())
+            fail_msg("%s leaves device memory open", f->name);
         simt.reset();
     }
     buf_free(&source);
@@ -291,7 +298,7 @@ static void test_faults_unchecked(void **state)
 {
     static const char *const names[] = {"null_pointer", "two_barriers", "lanes_missing", "not_in_mask", "too_many_threads",
                                         "empty_grid", "too_much_shared", "fat", "copy_overrun", "divide", "recurse",
-                                        "traps", "atomic_null"};
+                                        "traps", "atomic_null", "copy_inside", "negative_copy", "many_attributes"};
     void *lib = build("faults", "");
     struct buf source;
     struct err e = ERR_INIT;
@@ -304,6 +311,7 @@ static void test_faults_unchecked(void **state)
             if (!strcmp(f->name, names[i])) {
                 ((void (*)(void))f->run)();
                 compare(f, source.p);
+                assert_int_equal(simt.busy(), 0);
                 simt.reset();
             }
     buf_free(&source);
@@ -396,6 +404,61 @@ static void test_two_threads_copy(void **state)
     assert_int_equal(depth, 0);
     assert_int_equal(simt.busy(), 0);
     simt.reset();
+}
+
+/* The same findings, reported by two threads at the same instant: each is recorded once. */
+enum { PLACES = 8, ROUNDS = 20000 };
+static atomic_int round_now, round_done;
+
+static __attribute__((noinline)) void report_all(void)
+{
+    static int (*set)(void *, int, size_t);
+
+    if (!set)
+        *(void **)&set = symbol(simt.lib, "cudaMemset");
+    set((void *)(uintptr_t)64, 0, 1); /* not device memory; a finding for each of these calls */
+    set((void *)(uintptr_t)64, 0, 2);
+    set((void *)(uintptr_t)64, 0, 3);
+    set((void *)(uintptr_t)64, 0, 4);
+    set((void *)(uintptr_t)64, 0, 5);
+    set((void *)(uintptr_t)64, 0, 6);
+    set((void *)(uintptr_t)64, 0, 7);
+    set((void *)(uintptr_t)64, 0, 8);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void *report_in_rounds(void *arg)
+{
+    (void)arg;
+    for (int i = 1; i <= ROUNDS; i++) {
+        while (round_now < i)
+            ;
+        report_all();
+        round_done = i;
+    }
+    return NULL;
+}
+
+static void test_two_threads_report(void **state)
+{
+    pthread_t other;
+    int wrong = 0;
+
+    (void)state;
+    report_all();
+    simt.reset();
+    round_now = round_done = 0;
+    assert_int_equal(0, pthread_create(&other, NULL, report_in_rounds, NULL));
+    for (int i = 1; i <= ROUNDS; i++) {
+        round_now = i;
+        report_all();
+        while (round_done < i)
+            ;
+        wrong += simt.count() != PLACES;
+        simt.reset();
+    }
+    assert_int_equal(0, pthread_join(other, NULL));
+    assert_int_equal(0, wrong);
 }
 
 /* ---- the judge's side ---- */
@@ -493,6 +556,122 @@ static void test_guarded_calls(void **state)
     assert_int_equal(0, simt.mem_unregister(page));
 }
 
+/* ---- ends of the process: in a child ---- */
+
+static void say_and_exit(void) /* in a signal handler, with locks of malloc held */
+{
+    const char *text = simt.findings();
+
+    _exit(write(1, text, strlen(text)) < 0 ? 2 : 7);
+}
+
+/* What a child that runs f(arg) writes before it ends with code 7; it has ten seconds. */
+static void expect_last_words(void (*f)(void *), void *arg, const char *word)
+{
+    char text[4096];
+    size_t n = 0;
+    ssize_t got;
+    int ends[2], status;
+    pid_t pid;
+
+    assert_int_equal(0, pipe(ends));
+    assert_true((pid = fork()) >= 0);
+    if (pid == 0) {
+        dup2(ends[1], 1), close(ends[0]), close(ends[1]);
+        close(2); /* glibc's own words */
+        alarm(10);
+        simt.set_fatal_hook(say_and_exit);
+        f(arg);
+        _exit(3);
+    }
+    close(ends[1]);
+    while (n < sizeof text - 1 && (got = read(ends[0], text + n, sizeof text - 1 - n)) > 0)
+        n += (size_t)got;
+    text[n] = 0;
+    close(ends[0]);
+    assert_int_equal(pid, waitpid(pid, &status, 0));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 7 || !strstr(text, word))
+        fail_msg("status %d instead of exit code 7, findings '%s' instead of '%s'", status, text, word);
+}
+
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+/* glibc finds the second one out while it holds the arena's lock. */
+static void *free_twice(void *arg)
+{
+    void *volatile p = malloc(5000), *volatile behind = malloc(64);
+
+    free(p);
+    free(p);
+    free(behind);
+    return arg;
+}
+
+static void free_twice_guarded(void *arg)
+{
+    pthread_t t;
+
+    (void)arg;
+    pthread_create(&t, NULL, nothing, NULL); /* with one thread only, malloc takes no locks */
+    pthread_join(t, NULL);
+    simt.call_guarded((void (*)(void *))(void *)free_twice, NULL);
+}
+
+/* A thread that nobody has told libsimt of. */
+static void free_twice_elsewhere(void *arg)
+{
+    pthread_t t;
+
+    (void)arg;
+    pthread_create(&t, NULL, free_twice, NULL);
+    pthread_join(t, NULL);
+}
+
+static void free_wild(void *arg)
+{
+    void *volatile p = (void *)(uintptr_t)0x5a5a5a5a5a50;
+
+    free(p);
+    (void)arg;
+}
+
+static void test_corrupted_heap(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* not glibc's malloc */
+#endif
+    expect_last_words(free_twice_guarded, NULL, "\"message\":\"the heap is corrupted");
+    expect_last_words(free_twice_guarded, NULL, "double free");
+    expect_last_words(free_twice_elsewhere, NULL, "double free");
+    expect_last_words(free_wild, NULL, "a fault inside malloc or free");
+}
+
+/* abort() as all that there is on a stack: who looks for the candidate's code there comes to the end of it. */
+static void abort_on_a_short_stack(void *arg)
+{
+    char *stack = mmap(NULL, 2 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ucontext_t c;
+
+    (void)arg;
+    if (stack == MAP_FAILED || mprotect(stack + (1 << 16), 1 << 16, PROT_NONE) < 0 || getcontext(&c) < 0)
+        return;
+    c.uc_stack.ss_sp = stack;
+    c.uc_stack.ss_size = 1 << 16;
+    c.uc_link = NULL;
+    makecontext(&c, (void (*)(void))abort, 0);
+    setcontext(&c);
+}
+
+static void test_short_stack(void **state)
+{
+    (void)state;
+    expect_last_words(abort_on_a_short_stack, NULL, "\"kind\":\"assertion\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,7 +679,8 @@ int main(void)
         cmocka_unit_test(test_torch_macros),      cmocka_unit_test(test_faults),
         cmocka_unit_test(test_faults_unchecked),  cmocka_unit_test(test_ablation_and_stats),
         cmocka_unit_test(test_guarded_calls),     cmocka_unit_test(test_ranges_change_while_kernels_run),
-        cmocka_unit_test(test_two_threads_copy),
+        cmocka_unit_test(test_two_threads_copy),  cmocka_unit_test(test_two_threads_report),
+        cmocka_unit_test(test_corrupted_heap),    cmocka_unit_test(test_short_stack),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -52,12 +52,14 @@ void simt_set_watch(const struct simt_watch *w);
 /* ---- running host code of a candidate -----------------------------------------------------------------------
  * Calls fn(ctx) so that a crash of host code (bad pointer, touched device memory, abort, division by zero) becomes a
  * finding and a return value of -1 instead of the death of the process; 0 if fn returned. Frames of fn are abandoned
- * without running destructors, so locks that it held stay locked: finish up and end the process soon.
- * C++ exceptions pass through. */
+ * without running destructors, so locks that it held stay locked: finish up and end the process soon. A fault inside
+ * malloc or free (a corrupted heap) is not survived: it ends the process by the fatal hook and the old signal action, as
+ * does one in a kernel. C++ exceptions pass through. */
 int simt_call_guarded(void (*fn)(void *ctx), void *ctx);
 
-/* Called from the signal handler when host code crashes outside simt_call_guarded, after the finding is recorded and
- * before the old signal action: the place to write the findings somewhere and _exit. */
+/* Called from the signal handler when host code crashes outside simt_call_guarded or the heap is corrupted, after the
+ * finding is recorded and before the old signal action: the place to write the findings somewhere and _exit. malloc may
+ * be locked: simt_findings_json does without, and so must the hook. */
 void simt_set_fatal_hook(void (*hook)(void));
 
 /* ---- modes --------------------------------------------------------------------------------------------------- */
