@@ -549,9 +549,13 @@ static __attribute__((noinline)) void look(const void *p, size_t bytes, bool wri
 {
     struct access a = {(uintptr_t)p, bytes, write, !write, false, pc};
 
-    if (!run.current || !in_my_kernel()) /* host code of another thread is none of the kernel's */
+    const struct fiber *f = run.current;
+
+    if (!f)
         return;
-    if (!write && bytes == 4 && ((uintptr_t)p & 3) == 0 && !check_pending && known_read((uintptr_t)p, run.current->thread))
+    if (!write && bytes == 4 && ((uintptr_t)p & 3) == 0 && !check_pending && known_read((uintptr_t)p, f->thread))
+        return;
+    if (run.owner != this_host_thread()) /* host code of another thread is none of the kernel's */
         return;
     if (aligned && bytes <= 16 && ((uintptr_t)p & (bytes - 1)))
         misaligned(p, bytes, pc);

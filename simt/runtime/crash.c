@@ -218,7 +218,8 @@ static bool report_fault(int sig, const siginfo_t *info, const void *context, bo
     else if (sig == SIGILL)
         finding("assertion", pc, call, "%s executes a trap", who);
     else if (sig == SIGABRT)
-        finding("assertion", pc, call, "%s aborts: %s", who, why[0] ? why : "a failed assertion or an uncaught exception");
+        finding("assertion", pc, call, "%s aborts: %s", who,
+                why[0] ? why : "a failed assertion or an uncaught exception");
     else if (info->si_code == SI_KERNEL)
         finding("misaligned", pc, call, "%s accesses memory at a misaligned or impossible address", who);
     else if (kernel_code && fiber_guards(run.current, info->si_addr))

@@ -88,7 +88,8 @@ static struct where here(void)
 
 static void fill(struct record *r, const char *kind, const void *pc, const char *message, const struct where *w)
 {
-    const struct simt_launch *l = pthread_equal(run.owner, pthread_self()) ? run.launch : NULL; /* not another thread's */
+    bool mine = run.owner == this_host_thread();
+    const struct simt_launch *l = mine ? run.launch : NULL; /* another thread's is not to blame, and may go away */
 
     memset(r, 0, sizeof *r);
     r->kind = kind;

@@ -10,6 +10,7 @@
 #include "sched.h"
 
 struct run run;
+__thread char thread_mark;
 struct simt_dim3u threadIdx, blockIdx, blockDim, gridDim;
 const int warpSize = WARP;
 const struct simt_dim3u *thread_index;
@@ -371,8 +372,8 @@ static void fibers_forget(void)
 static void run_guarded(const struct simt_launch *l, uint64_t blocks, int threads)
 {
     run.end = LAUNCH_DONE;
+    run.owner = this_host_thread(); /* first: a finding of another thread looks at the launch if that thread owns it */
     run.launch = l;
-    run.owner = pthread_self();
     if (!tls_of((const void *)l->body, &run.shared_lo, &run.shared_hi))
         run.shared_lo = run.shared_hi = NULL;
     if (torn)
@@ -453,8 +454,8 @@ void simt_run(const struct simt_launch *l)
     count_launch(l->kernel, why ? 0 : (uint64_t)l->grid.x * l->grid.y * l->grid.z * l->block.x * l->block.y * l->block.z,
                  why != NULL);
     if (why) {
+        run.owner = this_host_thread();
         run.launch = l;
-        run.owner = pthread_self();
         finding("launch_error", NULL, false, "launch of '%s' refused: %s", l->kernel, why);
         run.launch = NULL;
         device_error(code);

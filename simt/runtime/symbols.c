@@ -190,7 +190,8 @@ static struct module *module_of(const void *addr)
     dl_iterate_phdr(find_module, &q);
     if (q.found) {
         q.found->next = __atomic_load_n(&modules, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(&modules, &q.found->next, q.found, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        while (!__atomic_compare_exchange_n(&modules, &q.found->next, q.found, false, __ATOMIC_RELEASE,
+                                            __ATOMIC_RELAXED))
             ;
     }
     return q.found;

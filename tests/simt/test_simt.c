@@ -406,6 +406,33 @@ static void test_two_threads_copy(void **state)
     simt.reset();
 }
 
+static void *scale_often(void *check)
+{
+    long wrong = 0;
+
+    for (int i = 0; i < 300; i++)
+        wrong += ((int (*)(void))check)();
+    return (void *)wrong;
+}
+
+/* Kernels take turns; a launch beside a kernel is not one from inside of it, and host code beside it is not its code. */
+static void test_two_threads_launch(void **state)
+{
+    void *lib = build("kernels", "-fsanitize=thread"), *wrong;
+    const struct entry *c = symbol(lib, "checks");
+    pthread_t other;
+
+    (void)state;
+    assert_int_equal(0, pthread_create(&other, NULL, scale_often, c->run));
+    assert_null(scale_often(c->run));
+    assert_int_equal(0, pthread_join(other, &wrong));
+    assert_null(wrong);
+    assert_string_equal(simt.findings(), "[]");
+    assert_int_equal(simt.busy(), 0);
+    simt.reset();
+    dlclose(lib);
+}
+
 /* The same findings, reported by two threads at the same instant: each is recorded once. */
 enum { PLACES = 8, ROUNDS = 20000 };
 static atomic_int round_now, round_done;
@@ -680,6 +707,7 @@ int main(void)
         cmocka_unit_test(test_faults_unchecked),  cmocka_unit_test(test_ablation_and_stats),
         cmocka_unit_test(test_guarded_calls),     cmocka_unit_test(test_ranges_change_while_kernels_run),
         cmocka_unit_test(test_two_threads_copy),  cmocka_unit_test(test_two_threads_report),
+        cmocka_unit_test(test_two_threads_launch),
         cmocka_unit_test(test_corrupted_heap),    cmocka_unit_test(test_short_stack),
     };
 
