@@ -276,12 +276,10 @@ struct baseline *baseline_get(struct job *j, const struct baseline_place *p)
     return b;
 }
 
-void baseline_release(struct eval *ev, struct baseline *b)
+static void baseline_let_go(struct eval *ev, struct baseline *b)
 {
     bool last;
 
-    if (!b)
-        return;
     pthread_mutex_lock(&ev->lock);
     last = --b->users == 0 && !listed(&ev->baselines, b);
     pthread_mutex_unlock(&ev->lock);
@@ -297,15 +295,16 @@ void baseline_list_free(struct eval *ev)
     memset(&ev->baselines, 0, sizeof ev->baselines);
 }
 
-void baseline_list_stop(struct eval *ev)
+/* Gives up the processes of listed ones: of all, or of those that nobody uses except the 'idle' most recent ones. Whoever
+ * holds one locked sees its process die, if it does: waiting here, it might wait for us. */
+static void stop_some(struct eval *ev, bool all, int idle)
 {
-    struct baseline *items[BASELINE_LIST];
+    struct baseline *items[BASELINE_LIST] = {NULL}, *b;
 
     pthread_mutex_lock(&ev->lock);
-    memcpy(items, ev->baselines.items, sizeof items);
     for (int i = 0; i < BASELINE_LIST; i++)
-        if (items[i])
-            items[i]->users++;
+        if ((b = ev->baselines.items[i]) && (all || (b->users == 0 && b->child && idle-- <= 0)))
+            items[i] = b, b->users++;
     pthread_mutex_unlock(&ev->lock);
     for (int i = 0; i < BASELINE_LIST; i++) {
         if (!items[i])
@@ -313,13 +312,35 @@ void baseline_list_stop(struct eval *ev)
         if (pthread_mutex_trylock(&items[i]->lock) == 0) {
             baseline_give_up(items[i]);
             baseline_unlock(items[i]);
-            baseline_release(ev, items[i]);
-            continue;
         }
-        pthread_mutex_lock(&ev->lock); /* who holds it sees its process die; waiting here, it might wait for us */
-        items[i]->users--;
-        pthread_mutex_unlock(&ev->lock);
+        baseline_let_go(ev, items[i]);
     }
+}
+
+void baseline_list_stop(struct eval *ev)
+{
+    stop_some(ev, true, 0);
+}
+
+void baseline_list_keep(struct eval *ev, int idle)
+{
+    stop_some(ev, false, idle);
+}
+
+void baseline_release(struct eval *ev, struct baseline *b)
+{
+    if (!b)
+        return;
+    baseline_let_go(ev, b);
+    baseline_list_keep(ev, BASELINE_IDLE);
+}
+
+void baseline_rest(struct baseline *b)
+{
+    struct err e = ERR_INIT;
+
+    if (b->child && ask(b, json_pack("{s:s,s:i}", "op", "arm", "slots", 0), NULL, BLOCK_S, NULL, NULL, &e) < 0)
+        log_debug("baseline: %s", e.msg);
 }
 
 /* ---- torch.compile ---- */

@@ -43,7 +43,8 @@ struct baseline {
     char *library_call;        /* "mm", "softmax", ...; NULL: none */
 };
 
-#define BASELINE_LIST 4
+#define BASELINE_LIST 32
+#define BASELINE_IDLE 2 /* processes that stay although nobody uses them */
 struct baseline_list {
     struct baseline *items[BASELINE_LIST]; /* most recent first */
 };
@@ -62,7 +63,10 @@ void baseline_lock(struct baseline *b);
 void baseline_unlock(struct baseline *b);
 /* Starts the process of a locked baseline if there is none, sharing the device. ERR_ENV: it cannot be had. */
 int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e);
-void baseline_release(struct eval *ev, struct baseline *b); /* NULL is fine */
+/* NULL is fine. The caller shares the device. */
+void baseline_release(struct eval *ev, struct baseline *b);
+/* Gives back the memory of outputs that were kept for being looked at. */
+void baseline_rest(struct baseline *b);
 void baseline_give_up(struct baseline *b); /* its process is not to be used again: the next holder starts another */
 
 /* The draw of a reference whose inputs are the base of every call's data. */
@@ -84,5 +88,8 @@ int baseline_expect(struct baseline *b, uint64_t seed, bool oracle, struct ref_d
 void baseline_list_free(struct eval *ev);
 /* Gives up the processes of all baselines: before the fork server that they are children of goes. */
 void baseline_list_stop(struct eval *ev);
+/* Gives up those that nobody uses, except the 'idle' most recent ones; what is known about them stays. The caller shares the
+ * device, where it has a clock. */
+void baseline_list_keep(struct eval *ev, int idle);
 
 #endif

@@ -416,7 +416,7 @@ static void give_way(void *ctx)
     if (hold_take(device_name(n->sv), false, &share, NULL) < 0)
         return;
     reference_list_keep(n->ev, 0);
-    baseline_list_stop(n->ev);
+    baseline_list_keep(n->ev, 0);
     hold_drop(&share);
 }
 

@@ -21,6 +21,7 @@
 #define CHECKED 4                        /* outputs of timed calls that are looked at, at least */
 #define CHECKED_BYTES ((size_t)64 << 20) /* more of them, up to CHECKED_MOST, while they fit into this */
 #define CHECKED_MOST 16
+#define STARTS 3                         /* of a baseline's process for one candidate */
 #define TAKES 3                          /* measurements at most, while the clocks disagree */
 /* NVML's clock event reasons that mean a device in trouble: hardware slowdown, software thermal, hardware thermal, power
  * brake. A power cap is no trouble: it is how a device runs at full load. */
@@ -34,8 +35,8 @@ struct perf {
     struct measure_side eager, mine;
     struct measure_fault fault;
     struct device_health before, after;
-    int checked, wrong, takes;
-    bool tampered;
+    int checked, wrong, takes, starts;
+    bool tampered, gone;
 };
 
 /* ---- the device ---- */
@@ -331,6 +332,7 @@ static int check_outputs(struct perf *p, struct err *e)
     for (int i = 0; i < n && rc == 0; i++)
         rc = check_output(p, at[i], e);
     free(at);
+    baseline_rest(p->base);
     return rc;
 }
 
@@ -414,10 +416,8 @@ static int with_base(struct perf *p, bool alone, int (*f)(struct perf *p, struct
     if (hold_take(device_name(p->j), alone, &p->hold, e) < 0)
         return -1;
     baseline_lock(p->base);
-    if (f != prepare && !p->base->child)
-        rc = err_set(e, ERR_ENV, "the baseline's process ended");
-    else
-        rc = f(p, e);
+    p->gone = f != prepare && !p->base->child;
+    rc = p->gone ? err_set(e, ERR_ENV, "the baseline's process ended") : f(p, e);
     baseline_unlock(p->base);
     hold_drop(&p->hold);
     return rc;
@@ -439,7 +439,10 @@ static int measure_job(struct perf *p, struct err *e)
                                        .machine = machine, .tf32 = strcmp(j->opt->protocol, "strict") != 0};
     session_rest(j->session); /* it holds its share of the device, and we want all of it */
     p->base = baseline_get(j, &p->place);
-    rc = with_base(p, false, prepare, e) < 0 || with_base(p, true, measure, e) < 0 ? -1 : 0;
+    do { /* between the two others may have found that its process is not to be used again */
+        p->gone = false;
+        rc = with_base(p, false, prepare, e) < 0 || with_base(p, true, measure, e) < 0 ? -1 : 0;
+    } while (p->gone && ++p->starts < STARTS);
     session_wake(j->session);
     return rc < 0 ? -1 : with_base(p, false, check_outputs, e);
 }
