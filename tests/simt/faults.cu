@@ -1,6 +1,7 @@
 /* faults.cu - one broken kernel for every kind of finding. The line that must be named is marked with a comment
  * that says 'expect' and the kind; kernels without a mark must give no finding. */
 #include <cuda_runtime.h>
+#include <stdlib.h>
 
 static float *device(size_t n)
 {
@@ -305,6 +306,21 @@ static void run_many_attributes()
 {
     for (int i = 0; i < 1000; i++)
         cudaFuncSetAttribute(cleared, cudaFuncAttributeMaxDynamicSharedMemorySize, 1000 + i);
+}
+
+/* Not in the list: it ends the process. */
+__global__ void frees_twice(void *volatile p)
+{
+    if (threadIdx.x == 5) {
+        free(p);
+        free(p);
+    }
+}
+extern "C" void run_frees_twice(void *)
+{
+    void *p = malloc(5000), *volatile behind = malloc(64);
+    frees_twice<<<1, 32>>>(p);
+    free(behind);
 }
 
 struct fault {

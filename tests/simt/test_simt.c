@@ -667,6 +667,8 @@ static void free_wild(void *arg)
 
 static void test_corrupted_heap(void **state)
 {
+    void (*in_kernel)(void *), *lib;
+
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
     skip(); /* not glibc's malloc */
@@ -675,6 +677,11 @@ static void test_corrupted_heap(void **state)
     expect_last_words(free_twice_guarded, NULL, "double free");
     expect_last_words(free_twice_elsewhere, NULL, "double free");
     expect_last_words(free_wild, NULL, "a fault inside malloc or free");
+    lib = build("faults", "");
+    *(void **)&in_kernel = symbol(lib, "run_frees_twice");
+    expect_last_words(in_kernel, NULL, "\"kernel\":\"frees_twice\"");
+    expect_last_words(in_kernel, NULL, "the heap is corrupted: the kernel");
+    dlclose(lib);
 }
 
 /* abort() as all that there is on a stack: who looks for the candidate's code there comes to the end of it. */
