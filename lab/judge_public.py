@@ -279,7 +279,7 @@ def theirs(args):
     names = [r["name"] for r in json.loads((work / "manifest.json").read_text()) if r.get("theirs")][:args.limit or None]
     todo = [n for n in names if n not in have]
     jobs = args.jobs or (16 if args.command == "theirs-build" else 1)
-    limit = 300 if args.command == "theirs-build" else 180
+    limit = args.each
     watch, lock, seconds = Watch(os.getpid()), threading.Lock(), args.seconds
 
     def work_off():
@@ -480,6 +480,7 @@ def main():
         p.add_argument("--arch", default="9.0")
         p.add_argument("--jobs", type=int, default=0)
         p.add_argument("--reserve", type=float, default=100 if name == "theirs-build" else 60)
+        p.add_argument("--each", type=float, default=300 if name == "theirs-build" else 180, help="seconds for one candidate")
         p.add_argument("--one")
         p.set_defaults(call=theirs)
     p = verbs.add_parser("table")
