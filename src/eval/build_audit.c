@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "base/json.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-#define AUDIT_VERSION "audit/7"
+#define AUDIT_VERSION "audit/8"
 #define MAX_LIBRARY ((size_t)128 << 20)
 
 /* ---- the lists ---- */
@@ -383,8 +384,40 @@ static void judge_header(const char *name, json_t *findings)
         add(findings, "library_call", name);
 }
 
+static void add_layer(const char *scope, size_t n_scope, const char *member, size_t n_member, json_t *findings)
+{
+    char name[160];
+
+    snprintf(name, sizeof name, "torch::nn%.*s::%.*s", (int)(n_scope < 60 ? n_scope : 60), scope,
+             (int)(n_member < 60 ? n_member : 60), member);
+    add(findings, "library_call", name);
+}
+
+/* Layers of torch in C++, which litetorch does not have, as nvcc's front end says it:
+ *   namespace "torch::nn::functional" has no member "LayerNormFuncOptions"
+ * and as g++ does:
+ *   'LayerNormFuncOptions' is not a member of 'torch::nn::functional' */
+static void judge_layers(const char *log, json_t *findings)
+{
+    static const char nvcc[] = "namespace \"torch::nn", has[] = "\" has no member \"", gcc[] = "' is not a member of 'torch::nn";
+    const char *s, *at;
+
+    for (s = log; (s = strstr(s, nvcc)); ) {
+        s += strlen(nvcc);
+        at = s + strcspn(s, "\"\n");
+        if (!strncmp(at, has, strlen(has)))
+            add_layer(s, (size_t)(at - s), at + strlen(has), strcspn(at + strlen(has), "\"\n"), findings);
+    }
+    for (s = log; (s = strstr(s, gcc)); s++) {
+        for (at = s; at > log && at[-1] != '\'' && at[-1] != '\n'; at--)
+            ;
+        add_layer(s + strlen(gcc), strcspn(s + strlen(gcc), "'\n"), at, (size_t)(s - at), findings);
+    }
+}
+
 void build_audit_log(const char *log, json_t *findings)
 {
+    judge_layers(log, findings);
     each_said(log, "undefined reference to `", "'(<\n", judge_missing, findings);
     each_said(log, "fatal error: ", ":\n", judge_header, findings);
 }

@@ -30,7 +30,8 @@ int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *c
 void build_audit_library(const char *path, audit_list *list, json_t *findings);
 /* Adds references of an object file, before the link, that go around the wrapped calls of litetorch/device.cc. */
 void build_audit_object(const char *path, json_t *findings);
-/* Adds vendor's libraries that a failed build lacks: "undefined reference to `cufftExecC2C'", "fatal error: nccl.h". */
+/* Adds what a failed build lacks and would compute with: vendor's libraries ("undefined reference to `cufftExecC2C'",
+ * "fatal error: nccl.h") and torch's layers (torch::nn::functional::layer_norm). */
 void build_audit_log(const char *log, json_t *findings);
 /* Adds system calls in the host's code, as build_add_disassembly left them in the folder dir. */
 void build_audit_assembly(const char *dir, json_t *findings);

@@ -339,19 +339,28 @@ static void sim_names_what_a_library_refers_to(void **s)
 
 static void logs_name_missing_libraries(void **s)
 {
+    const char *want[] = {"cufftExecC2C", "at::conv2d", "cusparse.h", "torch::nn::functional::LayerNormFuncOptions",
+                          "torch::nn::Linear", "torch::nn::"};
+    int n = 0;
     static const char log[] =
         "part1.o: in function `f':\ncuda_source:3: undefined reference to `cufftExecC2C'\n"
         "cuda_source:4: undefined reference to `at::conv2d(at::Tensor const&)'\n"
         "cuda_source:5: undefined reference to `relu(at::Tensor)'\n"
         "cuda_source:6:10: fatal error: cusparse.h: No such file or directory\n"
-        "cuda_source:7:10: fatal error: mine.h: No such file or directory\nfatal error: cut off";
+        "cuda_source:7:10: fatal error: mine.h: No such file or directory\n"
+        "cuda_source(119): error: namespace \"torch::nn::functional\" has no member \"LayerNormFuncOptions\"\n"
+        "cuda_source(120): error: namespace \"torch::indexing\" has no member \"Slice\"\n"
+        "cuda_source:9: error: 'Linear' is not a member of 'torch::nn'\n' is not a member of 'torch::nn\n"
+        "namespace \"torch::nn\nfatal error: cut off";
     json_t *f = json_array();
 
     build_audit_log(log, f);
-    assert_int_equal(json_array_size(f), 3);
-    assert_string_equal(json_str(json_array_get(f, 0), "name", ""), "cufftExecC2C");
-    assert_string_equal(json_str(json_array_get(f, 1), "name", ""), "at::conv2d");
-    assert_string_equal(json_str(json_array_get(f, 2), "name", ""), "cusparse.h");
+    for (size_t i = 0; i < json_array_size(f); i++)
+        for (size_t k = 0; k < 6; k++)
+            if (want[k] && !strcmp(json_str(json_array_get(f, i), "name", ""), want[k]))
+                want[k] = NULL, n++;
+    assert_int_equal(n, 6);
+    assert_int_equal(json_array_size(f), 6);
     json_decref(f);
 }
 
