@@ -399,7 +399,8 @@ static void add_layer(const char *scope, size_t n_scope, const char *member, siz
  *   'LayerNormFuncOptions' is not a member of 'torch::nn::functional' */
 static void judge_layers(const char *log, json_t *findings)
 {
-    static const char nvcc[] = "namespace \"torch::nn", has[] = "\" has no member \"", gcc[] = "' is not a member of 'torch::nn";
+    static const char nvcc[] = "namespace \"torch::nn", has[] = "\" has no member \"";
+    static const char gcc[] = "' is not a member of 'torch::nn";
     const char *s, *at;
 
     for (s = log; (s = strstr(s, nvcc)); ) {
