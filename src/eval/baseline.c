@@ -300,6 +300,7 @@ void baseline_list_free(struct eval *ev)
 static void stop_some(struct eval *ev, bool all, int idle)
 {
     struct baseline *items[BASELINE_LIST] = {NULL}, *b;
+    bool ours;
 
     pthread_mutex_lock(&ev->lock);
     for (int i = 0; i < BASELINE_LIST; i++)
@@ -310,7 +311,11 @@ static void stop_some(struct eval *ev, bool all, int idle)
         if (!items[i])
             continue;
         if (pthread_mutex_trylock(&items[i]->lock) == 0) {
-            baseline_give_up(items[i]);
+            pthread_mutex_lock(&ev->lock);
+            ours = all || items[i]->users == 1;
+            pthread_mutex_unlock(&ev->lock);
+            if (ours)
+                baseline_give_up(items[i]);
             baseline_unlock(items[i]);
         }
         baseline_let_go(ev, items[i]);

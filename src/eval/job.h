@@ -16,6 +16,7 @@
 #include "proc/forkserver.h"
 #include "store/store.h"
 
+#define SLOW_S 1.0 /* of run time (share.h) for one call */
 #define TASKS_AT_ONCE 12
 #define TASKS_KEPT 2 /* of those that nobody is at, so many may keep their reference */
 struct task_gate { /* tasks whose candidates are being judged on one device (eval.c); n 0: free */
@@ -68,6 +69,7 @@ struct job {
     bool ready;             /* the candidate was constructed */
     bool ran;               /* forward returned at least once */
     bool all_passed;        /* all draws that were run */
+    bool slow;              /* it got fewer draws, because each call took longer than SLOW_S */
     bool ablated;           /* graphs hold none of its kernels, from the start: its process judges nothing else */
     json_t *trace_init, *trace_forward; /* merged {"op": count}; owned */
     json_t *launches;       /* last {"kernel": n}; owned */

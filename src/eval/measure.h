@@ -33,7 +33,7 @@ struct measure_fault {
     json_t *error;                   /* then: {"type","message",...}; owned */
 };
 
-/* Warm-up calls, then MEASURE_ROUNDS rounds of cold blocks, warm blocks (a third as many calls) and MEASURE_EMPTY calls with
+/* Warm-up calls, then MEASURE_ROUNDS rounds (of slow calls MEASURE_SLOW_ROUNDS) of cold blocks, warm blocks (a third as many calls) and MEASURE_EMPTY calls with
  * an empty kernel in place of forward (TIMING_NULL: what a call costs without one, and the least that events measure), of
  * a and b in turn. -1 with *fault and *e. Ten milliseconds to a few seconds. */
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,

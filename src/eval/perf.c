@@ -239,14 +239,14 @@ struct perf_overhead perf_carry_over(const struct perf_overhead *o, const struct
     return r;
 }
 
-struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c)
+struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c, double eager_ms)
 {
     struct perf_agreement a = {0};
     double event = perf_median(c->event_ms, c->n);
     double se = o->se_ms * sqrt(1 + (double)o->n / (c->n > 0 ? c->n : 1));
 
     a.gap_ms = perf_calibrate(c).ms - o->ms;
-    a.margin_ms = PERF_MARGIN_MS + 6 * se + 0.02 * event;
+    a.margin_ms = PERF_MARGIN_MS + fmin(6 * se, fmax(PERF_NOISE_MS, eager_ms / 4)) + 0.02 * event;
     a.judge_ms = event + a.gap_ms;
     a.agree = fabs(a.gap_ms) <= a.margin_ms; /* false for NaN */
     return a;
@@ -257,7 +257,7 @@ struct perf_agreement perf_clocks(const struct perf_calls *cold, const struct pe
 {
     struct perf_overhead trusted = perf_calibrate(eager_cold), o = perf_carry_over(&trusted, eager_empty, empty);
 
-    return perf_agree(&o, cold);
+    return perf_agree(&o, cold, perf_median(eager_cold->event_ms, eager_cold->n));
 }
 
 /* ---- roofline ---- */
@@ -399,7 +399,7 @@ json_t *perf_section(const struct perf_facts *f)
     double eager = perf_time(&f->eager_cold, f->seed).value;
     struct perf_roofline r = perf_roofline(&f->work, &f->device, eager);
     struct perf_overhead o_cold = perf_carry_over(&f->overhead, &f->eager_empty, &f->empty);
-    struct perf_agreement cold = perf_agree(&o_cold, &f->cold);
+    struct perf_agreement cold = perf_agree(&o_cold, &f->cold, perf_median(f->eager_cold.event_ms, f->eager_cold.n));
     json_t *o = json_object(), *reasons;
 
     add_times(o, f, mine, eager);

@@ -70,11 +70,15 @@ struct perf_overhead perf_carry_over(const struct perf_overhead *o, const struct
 struct perf_agreement {
     bool agree;
     double gap_ms;    /* span - event of the candidate, averaged as the overhead is, less the overhead */
-    double margin_ms; /* |gap| up to this is noise: PERF_MARGIN_MS + 6 standard errors (the reference's) + 2 % of the event */
+    double margin_ms; /* |gap| up to this is noise: PERF_MARGIN_MS + 6 standard errors (the reference's) + 2 % of the event.
+                         Of the errors no more counts than PERF_NOISE_MS, or a quarter of the reference's own call: on a
+                         machine so busy that they are larger, the clocks can tell nothing */
     double judge_ms;  /* median event + gap: the judge's own estimate of the call */
 };
 #define PERF_MARGIN_MS 0.005 /* a forward that is itself heavy on the host leaves slower host code behind it */
-struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c);
+#define PERF_NOISE_MS 0.05
+/* eager_ms: of a cold call of the reference, by the device's clock. */
+struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c, double eager_ms);
 /* The same of a measurement as it comes: the candidate's cold calls and empty ones, the reference's. */
 struct perf_agreement perf_clocks(const struct perf_calls *cold, const struct perf_calls *empty,
                                   const struct perf_calls *eager_cold, const struct perf_calls *eager_empty);

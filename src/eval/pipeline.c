@@ -112,8 +112,8 @@ static void note_host(struct job *j)
 static void job_end(struct job *j)
 {
     exec_free(j); /* while the session has its share of the device */
-    session_close(j->session);
     reference_release(j->ev, j->ref);
+    session_close(j->session);
     free(j->code);
     json_decref(j->trace_init);
     json_decref(j->trace_forward);

@@ -480,13 +480,17 @@ static int add_draw(struct eval *ev, struct reference *r, const struct want *w, 
 
     if (n == r->n_most)
         return err_set(e, ERR_BUG, "the reference side sent more than %zu draws", n);
-    if (desk_draw(f->head, d, e) < 0)
-        return -1;
-    d->kept = room_for(ev, r->desk, d->size, d->mem);
-    if (d->kept && fill(r, w, d->mem, d->size, deadline, e) < 0)
-        return -1;
-    r->n_draws = n + 1;
-    return 0;
+    if (desk_draw(f->head, d, e) == 0) {
+        d->kept = room_for(ev, r->desk, d->size, d->mem);
+        if (!d->kept || fill(r, w, d->mem, d->size, deadline, e) == 0) {
+            r->n_draws = n + 1;
+            return 0;
+        }
+    }
+    desk_free(r->desk, d->mem);
+    free(d->mem);
+    json_decref(d->head);
+    return -1;
 }
 
 /* Is no draw to be made again? */
@@ -620,8 +624,11 @@ int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct 
         while (rc == 0 && i >= r->n_draws && !r->ended) {
             if (r->failed)
                 rc = -1;
-            else if ((rc = next_draw(j->ev, r, &w, &r->why)) < 0)
+            else if ((rc = next_draw(j->ev, r, &w, &r->why)) < 0) {
                 r->failed = true;
+                if (r->why.kind == ERR_INPUT) /* the first draw was fine: others have the device, or it died */
+                    r->why.kind = ERR_ENV;
+            }
         }
         if (rc < 0 && e)
             *e = r->why;
@@ -631,6 +638,19 @@ int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct 
         return rc;
     *ret = &r->draws[i];
     return 1;
+}
+
+int reference_all(struct job *j, struct err *e)
+{
+    const struct ref_draw *d;
+    size_t i = j->ref->n_draws;
+    double t0 = now_s();
+    int rc;
+
+    while ((rc = reference_draw(j, i, &d, e)) == 1)
+        i++;
+    j->reference_s += now_s() - t0;
+    return rc;
 }
 
 static int again(struct reference *r, struct ref_draw *d, struct err *e)

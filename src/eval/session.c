@@ -281,12 +281,12 @@ static enum call_fault send_timed(struct session *s, const json_t *head, const c
     return rc < 0 ? session_fault(s, f, e) : CALL_OK;
 }
 
-/* Until something comes, or the budget is used up. */
+/* Until something comes, or the budget is used up: however many share the device, after SHARE_MOST times as long as alone. */
 static void wait_shared(struct session *s, struct share_clock *c, double v0)
 {
-    double left;
+    double left, wall = now_s() + SHARE_MOST * (s->opt->timeout_s - s->used_s);
 
-    while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0)) > 0 && !stop_requested()) {
+    while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0)) > 0 && now_s() < wall && !stop_requested()) {
         struct pollfd p = {.fd = s->child->fd, .events = POLLIN};
         double wait = fmin(share_lasts(c, left), 1.0);
 
@@ -307,7 +307,7 @@ static enum call_fault recv_timed(struct session *s, struct frame *ret, struct e
         wait_shared(s, c, v0);
         left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0);
     }
-    rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, c ? now_s() + share_lasts(c, left) : t0 + left, ret, &f, e);
+    rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left, ret, &f, e);
     s->used_s += c ? share_end(c, now_s()) - v0 : now_s() - t0;
     return rc < 0 ? session_fault(s, f, e) : CALL_OK;
 }

@@ -1,6 +1,7 @@
-/* share.h - run time on a device that several processes share. The device serves them in turn, so who runs beside k - 1 others
- * gets about a k-th of it: the clock of each runs at 1 / k. A limit on run time then means the same on a busy device as on
- * an idle one, and a verdict does not depend on who else was there. (The virtual time of processor sharing.) */
+/* share.h - run time on a device that several candidates of this process share. The device serves them in turn, so who
+ * runs beside k - 1 others gets about a k-th of it: the clock of each runs at 1 / k. A limit on run time then means about
+ * the same on a busy device as on an idle one. (The virtual time of processor sharing; who only waits for the host counts
+ * too, other judges' candidates and references do not.) */
 #ifndef MC_EVAL_SHARE_H
 #define MC_EVAL_SHARE_H
 
@@ -12,6 +13,8 @@ struct share_clock {
     double v;  /* seconds of virtual time up to at */
     double at; /* now_s() of the last change */
 };
+
+#define SHARE_MOST 3.0 /* a limit lasts at most so many times as long as alone: all may hang */
 
 void share_init(struct share_clock *c);
 void share_free(struct share_clock *c);

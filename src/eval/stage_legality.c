@@ -346,7 +346,8 @@ static int watch(struct job *j, json_t *violations, json_t **ret, struct err *e)
     int ok;
 
     j->session->used_s = 0;
-    if ((ok = watch_values(j, w, &flow, violations, e)) == 1)
+    ok = reference_all(j, e) < 0 ? -1 : watch_values(j, w, &flow, violations, e);
+    if (ok == 1)
         ok = watch_streams(j, &w[2], violations, e);
     j->session->used_s = used;
     *ret = json_pack("{s:I,s:I,s:I}", "records", (json_int_t)flow.records, "novel_bytes", (json_int_t)flow.novel,

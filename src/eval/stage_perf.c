@@ -22,7 +22,8 @@
 #define CHECKED_BYTES ((size_t)64 << 20) /* more of them, up to CHECKED_MOST, while they fit into this */
 #define CHECKED_MOST 16
 #define STARTS 3                         /* of a baseline's process for one candidate */
-#define TAKES 3                          /* measurements at most, while the clocks disagree */
+#define TAKES 2                          /* measurements at most, while the clocks disagree */
+#define SAME_TIMES 1.25                  /* two of them must agree this far, or something changed between them */
 /* NVML's clock event reasons that mean a device in trouble: hardware slowdown, software thermal, hardware thermal, power
  * brake. A power cap is no trouble: it is how a device runs at full load. */
 #define TROUBLE (0x8u | 0x20u | 0x40u | 0x80u)
@@ -36,7 +37,7 @@ struct perf {
     struct measure_fault fault;
     struct device_health before, after;
     int checked, wrong, takes, starts;
-    bool tampered, gone;
+    bool tampered, gone, changed;
 };
 
 /* ---- the device ---- */
@@ -76,6 +77,7 @@ static int told(struct perf *p, enum call_fault fault, struct frame *f, struct e
         return job_blame_call(j, fault, "performance", "when it was to be timed", e), -1;
     if (strcmp(json_str(f->head, "op", ""), "error"))
         return 0;
+    j->device_short |= json_flag(f->head, "device_short", false);
     job_blame_error(j, f->head, "performance");
     frame_free(f);
     return -1;
@@ -109,6 +111,7 @@ static int blame_measure(struct perf *p, struct err *e)
         return -1;
     }
     if (p->fault.error) {
+        j->device_short |= json_flag(p->fault.error, "device_short", false);
         job_blame_error(j, p->fault.error, "performance");
         return -1;
     }
@@ -134,6 +137,17 @@ static void free_calls(struct measure_calls c[KINDS])
         measure_calls_free(&c[i]);
 }
 
+static double cold_ms(const struct perf *p)
+{
+    struct measure_calls c;
+    double ms;
+
+    measure_calls(&p->mine.calls, TIMING_COLD, &c);
+    ms = perf_median(c.c.event_ms, c.c.n);
+    measure_calls_free(&c);
+    return ms;
+}
+
 static bool clocks_agree(const struct perf *p)
 {
     struct measure_calls c[KINDS];
@@ -149,15 +163,18 @@ static bool clocks_agree(const struct perf *p)
  * time. So a measurement whose clocks disagree is made again, unless the calls are so long that it cannot be that. */
 static int measure_until_clocks_agree(struct perf *p, const struct measure_plan *plan, struct err *e)
 {
+    double before = NAN;
     int rc;
 
     do {
+        before = p->takes ? cold_ms(p) : NAN;
         timed_calls_free(&p->eager.calls);
         timed_calls_free(&p->mine.calls);
         p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
         p->mine = (struct measure_side){.fd = p->j->session->child->fd, .which = "candidate", .timeout_s = p->j->opt->timeout_s};
         rc = measure_pair(&p->eager, &p->mine, plan, &p->fault, e);
     } while (rc == 0 && ++p->takes < TAKES && p->mine.calls.v[0].span_ms < MEASURE_SLOW_S * 1e3 && !clocks_agree(p));
+    p->changed = rc == 0 && !isnan(before) && fmax(before, cold_ms(p)) > SAME_TIMES * fmin(before, cold_ms(p));
     return rc;
 }
 
@@ -344,6 +361,12 @@ static json_t *health_json(const struct device_health *h)
                      json_num(h->temperature_c), "power_w", json_num(h->power_w), "reasons", h->reasons_text);
 }
 
+static void distrust(json_t *section, const char *reason)
+{
+    json_object_set_new(section, "trusted", json_false());
+    json_array_append_new(json_object_get(section, "reasons"), json_string(reason));
+}
+
 static json_t *section(struct perf *p)
 {
     const struct device_info *d = device_info(p->j->ev->timer);
@@ -374,6 +397,10 @@ static json_t *section(struct perf *p)
                                                health_json(&p->before), "after", health_json(&p->after)));
     json_object_set_new(s, "tf32", json_boolean(p->place.tf32));
     json_object_set_new(s, "takes", json_integer(p->takes));
+    if (p->changed)
+        distrust(s, "changed_between_takes");
+    if (p->j->slow && f.cold.n && perf_median(f.cold.event_ms, f.cold.n) < SLOW_S * 1e3 / 2)
+        distrust(s, "slow_before");
     free_calls(c);
     return s;
 }
@@ -437,6 +464,8 @@ static int measure_job(struct perf *p, struct err *e)
              json_str(j->server->info, "torch", "?"));
     p->place = (struct baseline_place){.role = j->server->backend->baseline, .device = j->server->backend->place,
                                        .machine = machine, .tf32 = strcmp(j->opt->protocol, "strict") != 0};
+    if (reference_all(j, e) < 0)
+        return -1;
     session_rest(j->session); /* it holds its share of the device, and we want all of it */
     p->base = baseline_get(j, &p->place);
     do { /* between the two others may have found that its process is not to be used again */

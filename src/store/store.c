@@ -109,12 +109,24 @@ int store_get(struct store *s, const char *key, json_t **ret, struct err *e)
     return rc;
 }
 
+/* Should there be times, but something of ours came between? */
+static bool untimed(const json_t *verdict)
+{
+    const json_t *reasons = json_object_get(json_object_get(verdict, "performance"), "reasons"), *r;
+    size_t i;
+
+    json_array_foreach(reasons, i, r)
+        if (json_is_string(r) && !strcmp(json_string_value(r), "not_measured"))
+            return true;
+    return false;
+}
+
 /* A time limit says something about this machine at this moment, an infra verdict about ours: neither may stick. */
 static bool keepable(const json_t *verdict)
 {
     const char *category = json_str(verdict, "category", "");
 
-    return strcmp(category, "timeout") && strcmp(category, "infra") && strcmp(json_str(verdict, "status", ""), "infra");
+    return !untimed(verdict) && strcmp(category, "timeout") && strcmp(category, "infra") && strcmp(json_str(verdict, "status", ""), "infra");
 }
 
 int store_put(struct store *s, const char *key, const json_t *verdict, struct err *e)

@@ -123,18 +123,23 @@ static void test_two_clocks(void **state)
     assert_true(fabs(o.ms - 0.230) < 0.001 && o.noise_ms > 0.001 && o.noise_ms < 0.003);
     assert_true(o.se_ms > 0 && o.se_ms < 0.001);
     make(&mine, &rng, 0.060, 0.02, NULL, 0.230);
-    a = perf_agree(&o, &mine.c);
+    a = perf_agree(&o, &mine.c, 0.01);
     assert_true(a.agree && fabs(a.judge_ms - 0.060) < 0.002);
     for (int i = 0; i < N; i++)
         mine.event[i] *= 0.5; /* its events claim half the time */
-    assert_false(perf_agree(&o, &mine.c).agree);
+    assert_false(perf_agree(&o, &mine.c, 0.01).agree);
     make(&mine, &rng, 0.030, 0.02, NULL, 0.230 + 0.025); /* 25 us of work outside its events */
-    assert_false(perf_agree(&o, &mine.c).agree);
+    assert_false(perf_agree(&o, &mine.c, 0.01).agree);
     make(&mine, &rng, 0.030, 0.02, NULL, 0.100); /* events longer than the judge's own time: forged as well */
-    assert_false(perf_agree(&o, &mine.c).agree);
+    assert_false(perf_agree(&o, &mine.c, 0.01).agree);
     for (int i = 0; i < N; i++)
         mine.event[i] = NAN;
-    assert_false(perf_agree(&o, &mine.c).agree);
+    assert_false(perf_agree(&o, &mine.c, 0.01).agree);
+    make(&mine, &rng, 0.001, 0.02, NULL, 0.230 + 10); /* 10 ms are hidden on a machine whose clocks wander by milliseconds */
+    o.se_ms = 3;
+    assert_false(perf_agree(&o, &mine.c, 10).agree);
+    assert_true(perf_agree(&o, &mine.c, 10).margin_ms < 2.6);
+    assert_true(perf_agree(&o, &mine.c, 0.01).margin_ms < PERF_MARGIN_MS + PERF_NOISE_MS + 0.001);
 }
 
 /* A process whose own code is slower, empty calls included; and one that stretches its empty calls to hide work. */
@@ -153,15 +158,15 @@ static void test_clocks_of_another_process(void **state)
     o = perf_calibrate(&trusted.c);
     there = perf_carry_over(&o, &trusted_empty.c, &empty.c);
     assert_true(fabs(there.ms - o.ms - 0.008) < 0.0015 && there.se_ms >= o.se_ms);
-    assert_false(perf_agree(&o, &mine.c).agree);
-    assert_true(perf_agree(&there, &mine.c).agree);
+    assert_false(perf_agree(&o, &mine.c, 0.01).agree);
+    assert_true(perf_agree(&there, &mine.c, 0.01).agree);
     make(&mine, &rng, 0.0035, 0.02, NULL, 0.148 + 0.012); /* 12 us that no event saw */
-    assert_false(perf_agree(&there, &mine.c).agree);
+    assert_false(perf_agree(&there, &mine.c, 0.01).agree);
     make(&empty, &rng, 0.002, 0.02, NULL, 0.240);
     make(&mine, &rng, 0.0035, 0.02, NULL, 0.140 + PERF_PROCESS_MS + 0.012);
     there = perf_carry_over(&o, &trusted_empty.c, &empty.c);
     assert_true(fabs(there.ms - o.ms - PERF_PROCESS_MS) < 1e-9); /* 100 us are claimed: so much is never given */
-    assert_false(perf_agree(&there, &mine.c).agree);
+    assert_false(perf_agree(&there, &mine.c, 0.01).agree);
     make(&empty, &rng, 0.002, 0.02, NULL, 0.100); /* a faster process takes nothing away */
     assert_true(perf_carry_over(&o, &trusted_empty.c, &empty.c).ms == o.ms);
     empty.c.n = 0;
