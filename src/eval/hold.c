@@ -16,12 +16,17 @@
 #include "base/file.h"
 #include "base/log.h"
 
+static const char *name_of(const char *device)
+{
+    return *device ? device : "device";
+}
+
 static int open_file(const char *folder, const char *device, const char *suffix, struct err *e)
 {
     char path[4096];
     int fd;
 
-    snprintf(path, sizeof path, "%s/%s.%s", folder, *device ? device : "device", suffix);
+    snprintf(path, sizeof path, "%s/%s.%s", folder, name_of(device), suffix);
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     return fd < 0 ? err_sys(e, "cannot open '%s'", path) : fd;
 }
@@ -199,7 +204,7 @@ static int pass(const char *device, bool alone, struct err *e)
 
 int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
 {
-    const char *name = *device ? device : "device";
+    const char *name = name_of(device);
     int fd;
 
     if (mine.depth && (alone || strcmp(mine.device, device)))
@@ -240,7 +245,7 @@ bool hold_wanted(const char *device)
 void hold_drop(struct hold *h)
 {
     if (h->fd > 0 && h->alone)
-        end_lead(*mine.device ? mine.device : "device", h->fd - 1);
+        end_lead(name_of(mine.device), h->fd - 1);
     else if (h->fd > 0)
         close(h->fd - 1);
     mine.depth -= h->fd != 0;

@@ -103,6 +103,7 @@ int job_blame_call(struct job *j, enum call_fault fault, const char *stage, cons
 /* Takes over trace, launches and findings that a reply carries. */
 void job_take_evidence(struct job *j, const json_t *head, bool init);
 void job_blame_error(struct job *j, const json_t *head, const char *stage);
+int64_t job_launches(const struct job *j); /* so far, of all kernels */
 bool job_forbidden(const json_t *finding); /* legality's matter, no fault of the program: a library's call, a symbol */
 void compile_judge(struct job *j);
 /* Does the evidence so far make the program a cheat, whatever comes? Runs nothing. */

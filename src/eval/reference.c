@@ -616,6 +616,7 @@ int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct 
 {
     struct reference *r = j->ref;
     struct want w = {.sv = j->server, .t = j->task, .o = j->opt, .variant = j->variant};
+    double t0 = now_s();
     int rc = 0;
 
     if (i >= r->n_draws && r->desk) {
@@ -633,6 +634,7 @@ int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct 
         if (rc < 0 && e)
             *e = r->why;
         pthread_mutex_unlock(&r->lock);
+        j->reference_s += now_s() - t0;
     }
     if (rc < 0 || i >= r->n_draws)
         return rc;
@@ -644,12 +646,10 @@ int reference_all(struct job *j, struct err *e)
 {
     const struct ref_draw *d;
     size_t i = j->ref->n_draws;
-    double t0 = now_s();
     int rc;
 
     while ((rc = reference_draw(j, i, &d, e)) == 1)
         i++;
-    j->reference_s += now_s() - t0;
     return rc;
 }
 

@@ -104,7 +104,7 @@ size_t reference_host_bytes(struct reference *r);
 void reference_list_keep(struct eval *ev, int idle);
 
 /* Draw i of j->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at fault). The caller
- * has a share of the device, where it has a clock. */
+ * has a share of the device, where it has a clock. What it takes to make one is j->reference_s. */
 int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e);
 /* All draws of j->ref are made: for who looks for one among them. 0, or -1 as reference_draw. */
 int reference_all(struct job *j, struct err *e);

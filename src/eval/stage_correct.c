@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "eval/compare_device.h"
 #include "eval/compare_parts.h"
@@ -432,17 +431,6 @@ static json_t *correct_section(struct job *j, struct tally *t, const char *param
     return c;
 }
 
-static int64_t total(const json_t *launches)
-{
-    const char *k;
-    json_t *v;
-    int64_t n = 0;
-
-    json_object_foreach((json_t *)launches, k, v)
-        n += json_integer_value(v);
-    return n;
-}
-
 /* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. An output
  * of another kind or shape than expected will be one again. And what is slow and has been wrong every time is not worth the
  * others' waiting. The published protocol counts all of its trials. */
@@ -469,16 +457,10 @@ static bool is_slow(const struct job *j, double call_s)
 /* As reference_draw. Between two draws whoever wants the device alone gets it, and slow candidates take turns. */
 static int next_draw(struct job *j, size_t i, bool slow, const struct ref_draw **ret, struct err *e)
 {
-    double t0;
-    int rc;
-
     if (slow)
         session_slow_lane(j->session);
     session_give_way(j->session);
-    t0 = now_s();
-    rc = reference_draw(j, i, ret, e);
-    j->reference_s += now_s() - t0;
-    return rc;
+    return reference_draw(j, i, ret, e);
 }
 
 /* Parameters and all draws of the current variant; the candidate is constructed for it. 0, or -1: infra. */
@@ -513,13 +495,13 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
 /* ModelNew once more, in the same process, with the arguments of another variant. What it launches there is not forward. */
 static int change_variant(struct job *j, int variant, struct err *e)
 {
-    int64_t before = total(j->launches);
+    int64_t before = job_launches(j);
 
     j->variant = variant;
     if (job_reference(j, "random", e) < 0 || job_construct(j, NULL, e) < 0)
         return -1;
     job_blame_error(j, NULL, "load");
-    j->launches_before += total(j->launches) - before;
+    j->launches_before += job_launches(j) - before;
     return 0;
 }
 
@@ -562,7 +544,7 @@ static int correct_run(struct job *j, struct err *e)
         return 0;
     }
     job_blame_error(j, NULL, "load");
-    j->launches_before = total(j->launches);
+    j->launches_before = job_launches(j);
     rc = run_draws(j, &t, e);
     if (rc == 0 && !strcmp(j->opt->protocol, "strict"))
         rc = run_variants(j, &t, e);

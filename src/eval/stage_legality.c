@@ -13,17 +13,6 @@
 #include "eval/legality.h"
 #include "eval/record.h"
 
-static int64_t total(const json_t *launches)
-{
-    const char *k;
-    json_t *v;
-    int64_t n = 0;
-
-    json_object_foreach((json_t *)launches, k, v)
-        n += json_integer_value(v);
-    return n;
-}
-
 /* What the built libraries refer to, found without running them (build.h). */
 static void built_references(const struct job *j, json_t *violations)
 {
@@ -394,7 +383,7 @@ static int legality_run(struct job *j, struct err *e)
     if (!j->session)
         return 0;
     violations = json_array();
-    launches = total(j->launches) - j->launches_before;
+    launches = job_launches(j) - j->launches_before;
     evidence(j, violations);
     if (j->ran && launches == 0)
         violation(violations, "no_kernel", "forward launches no kernel of its own");

@@ -88,6 +88,17 @@ void job_take_evidence(struct job *j, const json_t *head, bool init)
         json_array_extend(j->findings, (json_t *)findings);
 }
 
+int64_t job_launches(const struct job *j)
+{
+    const char *kernel;
+    json_t *n;
+    int64_t all = 0;
+
+    json_object_foreach(j->launches, kernel, n)
+        all += json_integer_value(n);
+    return all;
+}
+
 bool job_forbidden(const json_t *finding)
 {
     const char *kind = json_str(finding, "kind", "");
