@@ -7,15 +7,15 @@ itself (operators, launches) can convict the candidate but never acquit it: see 
 Requests and replies, in frames; every reply has "op":
   load    {"source","init":tree,"seed","mode","dtype"} -> ready {"state":[{name,kind,dtype,shape}],...} | error {"phase",..}
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
-  params  {"values":[{"name","value":tree}],"area":bool} -> ok
+  params  {"values":[{"name","value":tree}],"area":bool} -> ok | error
   areas   {"inputs":spec,"outputs":spec} and two descriptors -> ok | refused {"message","memory"}  shared memory, area.py
   run     {"inputs":tree,"ablation":bool,"same_memory":bool,"area":bool,"watch":mode} -> result {"output":tree,
           "changed":[i],"aliases":[i],"watched",...} | error. area: values lie in the shared memory, outputs go there,
           and inputs as they are after the call go back. watch: device.watch's mode, or absent
-  put     {"inputs":tree,"fresh":[leaf],"area":bool} -> ok  timing.py says what put, arm, time and reveal are
-  arm     {"slots"}                             -> ok
+  put     {"inputs":tree,"fresh":[leaf],"area":bool} -> ok | error  timing.py says what put, arm, time and reveal are
+  arm     {"slots"}                             -> ok | error
   time    {"n"}                                 -> timed {evidence} | error
-  reveal  {"slot","area":bool}                  -> result {"output":tree,"on_host":[i]}
+  reveal  {"slot","area":bool}                  -> result {"output":tree,"on_host":[i]} | error
 In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
 """
 import contextlib
@@ -244,6 +244,15 @@ class Session:
     def reveal(self, req, blob):
         return self.timer.reveal(req["slot"], self.room["outputs"] if req.get("area") else None)
 
+    def answer(self, step, req, blob):
+        """What foreign code left behind, or memory that ran out, may raise in any step: the judge hears of that too."""
+        try:
+            return step(req, blob)
+        except frame.FrameError:
+            raise
+        except BaseException as e:
+            return self.error(req["op"], e)
+
     def error(self, phase, e):
         head = {"op": "error", "phase": phase, "missing_model": isinstance(e, MissingModel)}
         head.update(values.describe_error(e, FILE, self.source))
@@ -383,7 +392,7 @@ def serve(sock, args):
         timed = req["op"] in ("load", "params", "run", "areas")
         if timed:
             s.clock.start(req.get("timeout_s") if s.clock.left is None else None)
-        head, parts = s.areas(req, fds) if req["op"] == "areas" else steps[req["op"]](req, blob)
+        head, parts = s.areas(req, fds) if req["op"] == "areas" else s.answer(steps[req["op"]], req, blob)
         if timed:
             s.clock.stop()
         frame.send(sock, head, parts)

@@ -88,6 +88,10 @@ static int send_params(struct job *j, const json_t *const *pairs, struct err *e)
 
     if (fault != CALL_OK)
         return job_blame_call(j, fault, "correctness", "while its parameters were set", e);
+    if (!strcmp(json_str(f.head, "op", ""), "error")) {
+        job_take_evidence(j, f.head, true);
+        job_blame_error(j, f.head, "correctness");
+    }
     frame_free(&f);
     return 0;
 }

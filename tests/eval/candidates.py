@@ -248,6 +248,17 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return ext.fc(x, self.fc.weight, self.fc.bias)
 '''),
+    ("a weight whose elements share memory", "runtime_error", ["single memory location"], LINEAR_BUILD + '''
+class ModelNew(nn.Module):
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        self.fc = nn.Linear(n_in, n_out)
+    def cuda(self):
+        self.fc.weight.data = torch.ones(1, self.fc.in_features).cuda().expand(self.fc.out_features, -1)
+        return super().cuda()
+    def forward(self, x):
+        return ext.fc(x, self.fc.weight, self.fc.bias)
+'''),
     ("bias ignored", "correctness_error", [], LINEAR_BUILD.replace("float s = b[j];", "float s = 0.0f;") + '''
 class ModelNew(nn.Module):
     def __init__(self, n_in, n_out):

@@ -1,0 +1,107 @@
+"""test_candidate.py - the candidate's side answers every request: what raises is an error with a reason, never a process that
+died. The device is the simulated one, with the host's clock in place of one of its own."""
+
+import os
+import socket
+import sys
+import threading
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "runner"))
+PATIENCE_S = 60 * float(os.environ.get("TEST_SLOWDOWN", 1))
+
+import sim  # noqa: E402
+
+sim.preload()
+sim.TIMED_ON = "cpu"
+
+import torch  # noqa: E402
+
+import candidate  # noqa: E402
+import frame  # noqa: E402
+import values  # noqa: E402
+
+PROGRAM = """
+import torch
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.ones(4))
+    def forward(self, x):
+        %s
+        return x * 2
+"""
+
+
+class Judge:
+    def __init__(self, forward="pass"):
+        self.sock, self.other = socket.socketpair()
+        self.thread = threading.Thread(target=candidate.serve, args=(self.other, None), daemon=True)
+        self.thread.start()
+        self.ready = self.ask({"op": "load", "source": PROGRAM % forward, "init": values.Packer().tree([]), "seed": 0,
+                               "mode": "eval", "dtype": None})
+
+    def ask(self, req, *tensors):
+        p = values.Packer()
+        for name, t in zip(("inputs",), tensors):
+            req[name] = p.tree([t])
+        frame.send(self.sock, req, p.parts)
+        return frame.recv(self.sock, timeout=PATIENCE_S)[0]
+
+    def params(self, name):
+        p = values.Packer()
+        frame.send(self.sock, {"op": "params", "values": [{"name": name, "value": p.tree(torch.zeros(4))}]}, p.parts)
+        return frame.recv(self.sock, timeout=PATIENCE_S)[0]
+
+    def close(self):
+        self.sock.close()
+        self.thread.join(20)
+        self.other.close()
+
+
+class Answers(unittest.TestCase):
+    def judge(self, forward="pass"):
+        j = Judge(forward)
+        self.addCleanup(j.close)
+        self.assertEqual(j.ready["op"], "ready")
+        return j
+
+    def error(self, head, kind, phase, memory=False):
+        self.assertEqual((head["op"], head.get("type"), head["phase"], head["memory"]), ("error", kind, phase, memory), head)
+        for name in ("trace", "launches", "findings", "replaced", "device_short", "found"):  # what the judge looks at
+            self.assertIn(name, head)
+
+    def test_everything_is_answered_in_turn(self):
+        j = self.judge()
+        self.assertEqual(j.params("w")["op"], "ok")
+        self.assertEqual(j.ask({"op": "run"}, torch.ones(4))["op"], "result")
+        self.assertEqual(j.ask({"op": "put", "fresh": [0]}, torch.ones(4))["op"], "ok")
+        self.assertEqual(j.ask({"op": "arm", "slots": 1})["op"], "ok")
+
+    def test_memory_that_runs_out(self):
+        j, was = self.judge(), candidate.device.to_device
+
+        def full(t):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 7 MiB.")
+
+        candidate.device.to_device = full
+        self.addCleanup(setattr, candidate.device, "to_device", was)
+        for head, phase in ((j.ask({"op": "put", "fresh": [0]}, torch.ones(4)), "put"), (j.params("w"), "params"),
+                            (j.ask({"op": "run"}, torch.ones(4)), "run")):
+            self.error(head, "OutOfMemoryError", phase, memory=True)
+            self.assertIn("7 MiB", head["message"])
+        candidate.device.to_device = was
+        self.assertEqual(j.ask({"op": "put", "fresh": [0]}, torch.ones(4))["op"], "ok")  # and it goes on
+
+    def test_what_foreign_code_left_behind(self):
+        j = self.judge("del self._parameters")
+        self.assertEqual(j.ask({"op": "run"}, torch.ones(4))["op"], "result")
+        self.assertEqual(j.ask({"op": "put", "fresh": [0]}, torch.ones(4))["op"], "ok")
+        self.error(j.ask({"op": "arm", "slots": 1}), "AttributeError", "arm")
+        self.error(j.params("w"), "AttributeError", "params")
+        self.error(j.ask({"op": "reveal", "slot": 3}), "KeyError", "reveal")
+
+
+if __name__ == "__main__":
+    unittest.main()
