@@ -187,6 +187,14 @@ static int begin(struct eval *ev, const struct backend *b, struct server **ret, 
     return 0;
 }
 
+/* On a GPU most candidates wait most of the time: for memory, a slot, or their turn to be timed. */
+static int jobs_for(const struct backend *b, long cpus)
+{
+    if (cpus < 1)
+        return 2;
+    return (int)(b->timed ? 3 * cpus : cpus + (cpus + 1) / 2);
+}
+
 int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
 {
     const struct backend *first = backend_find(c->backend ? c->backend : "sim");
@@ -201,7 +209,7 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
     ev->config = *c;
     ev->config.jobs_given = ev->config.jobs > 0;
     if (ev->config.jobs <= 0)
-        ev->config.jobs = cpus > 0 ? (int)(cpus + (cpus + 1) / 2) : 2;
+        ev->config.jobs = jobs_for(first, cpus);
     pthread_mutex_init(&ev->lock, NULL);
     pthread_mutex_init(&ev->server_lock, NULL);
     pthread_cond_init(&ev->landed, NULL);

@@ -42,7 +42,7 @@ static int lock_file(int fd, int how, struct err *e)
     return 0;
 }
 
-double hold_patience_s = 4.0;
+double hold_patience_s = 15.0;
 
 /* What this thread holds: how often, and of which device. */
 static _Thread_local struct {

@@ -24,7 +24,9 @@ static enum retry_step wanted(enum retry_step had, const struct try_seen *seen)
         return RETRY_AGAIN;
     if (seen->lack == LACK_DEVICE && seen->learned && had < RETRY_KNOWN)
         return RETRY_KNOWN;
-    return seen->lack == LACK_HOST ? RETRY_ALL : RETRY_ALONE;
+    if (seen->lack == LACK_HOST)
+        return RETRY_ALL;
+    return had < RETRY_WIDE ? RETRY_WIDE : RETRY_ALONE;
 }
 
 enum retry_step retry_next(int made, enum retry_step had, const struct try_seen *seen)

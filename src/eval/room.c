@@ -21,7 +21,6 @@
 #define LEDGER_BYTE ((off_t)1 << 30) /* its lock: of the records; of byte i: record i's owner */
 #define POLL_NS 100000000L
 #define MAKE_ROOM_EVERY 10 /* polls */
-#define PROCESS_BYTES ((size_t)2 << 30) /* of the machine: torch, a device's libraries */
 
 /* ---- who may come in ---- */
 
@@ -115,13 +114,14 @@ static size_t at_most(uint64_t n, size_t most)
 struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most)
 {
     struct room_need n = seen ? *seen : (struct room_need){0};
+    size_t process = b->host ? ROOM_PROCESS_BYTES : 0;
 
-    n.own = n.own ? n.own : b->device / 32;
-    n.shared = n.shared ? n.shared : b->device / 16;
+    n.own = n.own ? n.own : at_most(ROOM_CONTEXT_BYTES + b->device / 128, b->device / 32);
+    n.shared = n.shared ? n.shared : at_most(ROOM_CONTEXT_BYTES + b->device / 64, b->device / 16);
     if (!n.host_own)
-        n.host_own = at_most(n.host_shared ? n.host_shared : b->host / 32, most->host_own);
+        n.host_own = at_most(n.host_shared ? n.host_shared : process, most->host_own);
     if (!n.host_shared)
-        n.host_shared = at_most(b->host / 16, most->host_shared);
+        n.host_shared = at_most(process, most->host_shared);
     return n;
 }
 
@@ -131,8 +131,8 @@ struct room_need room_estimate(size_t state, int64_t inputs, bool oracle)
 
     return (struct room_need){.own = ROOM_CONTEXT_BYTES + 3 * state + 4 * x,
                               .shared = ROOM_CONTEXT_BYTES + (oracle ? 5 * state + 10 * x : 3 * state + 5 * x),
-                              .host_own = PROCESS_BYTES + state,
-                              .host_shared = PROCESS_BYTES + state + (oracle ? 0 : x)};
+                              .host_own = ROOM_PROCESS_BYTES + state,
+                              .host_shared = ROOM_PROCESS_BYTES + state + (oracle ? 0 : x)};
 }
 
 uint64_t room_host_budget(uint64_t left)

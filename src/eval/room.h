@@ -13,10 +13,11 @@
 
 #include "base/err.h"
 
-#define ROOM_PASS_S 10.0     /* whoever has waited so long is not overtaken any more; */
-#define ROOM_PASS_ALL_S 60.0 /* who wants everything, so long: it comes in when nobody is there, or stops all others */
+#define ROOM_PASS_S 25.0     /* whoever has waited so long is not overtaken any more; */
+#define ROOM_PASS_ALL_S 90.0 /* who wants everything, so long: it comes in when nobody is there, or stops all others */
 
 #define ROOM_CONTEXT_BYTES ((size_t)600 << 20) /* of a process on the device, with its libraries */
+#define ROOM_PROCESS_BYTES ((size_t)2 << 30) /* of the machine: torch, a device's libraries */
 #define ROOM_ALL ((uint64_t)1 << 60) /* as host_own: all that the machine has, whatever that is */
 
 struct room_need { /* bytes; seen: 0 is not known */
@@ -48,10 +49,11 @@ bool room_admits(const struct room_claim *c, int n, int who, const struct room_b
 /* Bytes of those that are in, and of 'who' (-1: nobody) beside them: on 'device', and of the machine. Pure. */
 struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t device);
 
-/* What is claimed for a task of which this much was seen (NULL: nothing). Of a device a sixteenth for the reference and
- * half of that for a candidate that nobody has seen; so of the machine, but no more than their processes may have ('most';
- * 0: no such limit). Where only the reference was seen there, a candidate is taken to be as large: it makes the same
- * model. Pure. */
+/* What is claimed for a task of which this much was seen (NULL: nothing). Most tasks are small, and a reference says how
+ * large its task is before it puts anything on the device (room_estimate); whoever claimed too little then claims more or
+ * comes again. So what nobody has seen counts as a context and a 64th of the device for the reference, but no more than a
+ * 16th, a candidate as a context and a 128th, but no more than a 32nd; of the machine as ROOM_PROCESS_BYTES, but no more than their processes may have ('most'; 0: no such
+ * limit). Where only the reference was seen there, a candidate is taken to be as large: it makes the same model. Pure. */
 struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most);
 /* What a task needs of which only this is known: bytes of its model's parameters and buffers, and of one draw's inputs
  * (-1: not known, and not counted). oracle: it is also run in double. Of the device, outputs taken to be as large as

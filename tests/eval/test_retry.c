@@ -37,10 +37,13 @@ static void a_fault_of_ours_is_tried_three_times(void **state)
     assert_int_equal(next(3, RETRY_ALONE, TRY_INFRA, LACK_NONE), RETRY_STOP);
 }
 
-static void where_memory_was_short_the_next_try_is_alone(void **state)
+/* Beside others with half of the device, then alone. */
+static void where_memory_was_short_the_next_try_has_more(void **state)
 {
     (void)state;
-    assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_DEVICE), RETRY_ALONE);
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_DEVICE), RETRY_WIDE);
+    assert_int_equal(next(1, RETRY_WIDE, TRY_INFRA, LACK_DEVICE), RETRY_ALONE);
+    assert_int_equal(next(2, RETRY_WIDE, TRY_INFRA, LACK_DEVICE), RETRY_ALONE);
     assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_HOST), RETRY_ALL);
     assert_int_equal(next(2, RETRY_AGAIN, TRY_INFRA, LACK_HOST), RETRY_ALL);
     assert_int_equal(next(2, RETRY_ALONE, TRY_INFRA, LACK_HOST), RETRY_ALL);
@@ -57,7 +60,7 @@ static void what_was_learned_is_tried_first(void **state)
     (void)state;
     s.learned = true;
     assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_KNOWN);
-    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_ALONE);
+    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_WIDE);
     assert_int_equal(retry_next(2, RETRY_KNOWN, &s), RETRY_ALONE);
     assert_int_equal(retry_next(2, RETRY_AGAIN, &s), RETRY_ALONE); /* the last one */
     assert_int_equal(retry_next(2, RETRY_ALONE, &s), RETRY_ALONE);
@@ -66,10 +69,13 @@ static void what_was_learned_is_tried_first(void **state)
     assert_true(retry_is_final(RETRY_ALONE, &s));
     s.end = TRY_NOTHING;
     assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_KNOWN);
+    assert_int_equal(retry_next(2, RETRY_KNOWN, &s), RETRY_WIDE);
+    s.end = TRY_INFRA;
     assert_int_equal(retry_next(2, RETRY_KNOWN, &s), RETRY_ALONE);
+    s.end = TRY_NOTHING;
     assert_int_equal(retry_next(2, RETRY_ALONE, &s), RETRY_STOP);
     s = seen(TRY_INFRA, LACK_DEVICE);
-    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_ALONE);
+    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_WIDE);
     s.lack = LACK_HOST;
     s.learned = true;
     assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_ALL); /* who was killed is not asked how large it was */
@@ -83,7 +89,8 @@ static void a_task_that_cannot_be_used(void **state)
     (void)state;
     assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_NONE), RETRY_STOP);
     assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_HOST), RETRY_ALL);
-    assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_DEVICE), RETRY_ALONE);
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_DEVICE), RETRY_WIDE);
+    assert_int_equal(next(2, RETRY_WIDE, TRY_NOTHING, LACK_DEVICE), RETRY_ALONE);
     assert_int_equal(next(2, RETRY_ALONE, TRY_NOTHING, LACK_DEVICE), RETRY_STOP);
     assert_int_equal(next(2, RETRY_ALONE, TRY_NOTHING, LACK_HOST), RETRY_ALL);
     assert_int_equal(next(2, RETRY_ALL, TRY_NOTHING, LACK_HOST), RETRY_STOP);
@@ -201,7 +208,7 @@ static void the_loop(void **state)
     assert_int_equal(s.again, 2);
     assert_true(s.had[0] == RETRY_AGAIN && s.had[1] == RETRY_AGAIN && s.had[2] == RETRY_ALL);
     assert_true(retry_is_final(RETRY_ALL, &last));
-    assert_int_equal(retry_run(play, NULL, &h, &last), RETRY_ALONE);
+    assert_int_equal(retry_run(play, NULL, &h, &last), RETRY_WIDE);
     assert_int_equal(h.n, 2);
     assert_int_equal(last.end, TRY_VERDICT);
 }
@@ -211,7 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_verdict_stands),
         cmocka_unit_test(a_fault_of_ours_is_tried_three_times),
-        cmocka_unit_test(where_memory_was_short_the_next_try_is_alone),
+        cmocka_unit_test(where_memory_was_short_the_next_try_has_more),
         cmocka_unit_test(what_was_learned_is_tried_first),
         cmocka_unit_test(a_task_that_cannot_be_used),
         cmocka_unit_test(an_interrupt_stops),

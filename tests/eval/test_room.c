@@ -135,22 +135,25 @@ static void test_host_order(void **state)
 
 static void test_expected(void **state)
 {
-    const struct room_budget b = {3200, 6400}, blind = {3200, 0};
+    const struct room_budget b = {(uint64_t)128 << 30, 6400}, blind = {(uint64_t)128 << 30, 0}, small = {3200, 6400};
     const struct room_need most = {0, 0, 150, 300}, none = {0};
+    const size_t context = ROOM_CONTEXT_BYTES, process = ROOM_PROCESS_BYTES;
     struct room_need seen = {7, 0, 0, 120}, n;
 
     (void)state;
     n = room_expect(NULL, &b, &none);
-    assert_true(n.own == 100 && n.shared == 200 && n.host_own == 200 && n.host_shared == 400);
+    assert_true(n.own == context + ((size_t)1 << 30) && n.shared == context + ((size_t)2 << 30) && n.host_own == process && n.host_shared == process);
     n = room_expect(NULL, &b, &most);
     assert_true(n.host_own == 150 && n.host_shared == 300); /* no process may have more */
     n = room_expect(&seen, &b, &most);
-    assert_true(n.own == 7 && n.shared == 200 && n.host_shared == 120);
+    assert_true(n.own == 7 && n.shared == context + ((size_t)2 << 30) && n.host_shared == 120);
     assert_int_equal(n.host_own, 120); /* it makes the same model */
     seen.host_shared = 280;
     assert_int_equal(room_expect(&seen, &b, &most).host_own, 150);
     seen.host_own = 5;
     assert_int_equal(room_expect(&seen, &b, &most).host_own, 5);
+    n = room_expect(NULL, &small, &most);
+    assert_true(n.own == 100 && n.shared == 200); /* a context alone would be more than all of it */
     n = room_expect(NULL, &blind, &most);
     assert_true(n.host_own == 0 && n.host_shared == 0);
     assert_int_equal(room_host_budget((uint64_t)128 << 30), (uint64_t)96 << 30);
