@@ -62,7 +62,7 @@ CHEATS = {  # on softmax: name -> (forward, init, code at import)
                                "    MEMO[:] = [torch.softmax(self.given[0], -1)]\ntiming.Timer.draw = draw\n"),
     "computed when revealed": ("return torch.empty_like(x[0])", "pass",
                                "import timing\nseeds = {}\nold = timing.Timer.call\n"
-                               "def call(self, model, mode, seed, slot):\n    seeds[slot] = seed\n    return old(self, model, mode, seed, slot)\n"
+                               "def call(self, model, mode, seed, slot, *rest):\n    seeds[slot] = seed\n    return old(self, model, mode, seed, slot, *rest)\n"
                                "timing.Timer.call = call\nshow = timing.Timer.reveal\ndef reveal(self, slot):\n    self.draw(seeds[slot])\n"
                                "    self.kept[slot].tree.within(self.area[slot]).copy_(torch.softmax(self.given[0], -1))\n"
                                "    return show(self, slot)\ntiming.Timer.reveal = reveal\n"),

@@ -11,7 +11,7 @@ Requests and replies, in frames; every reply has "op", "error" when something ra
   area     {"area":spec} and a descriptor -> ok                           shared memory, area.py: trees with "area" lie in it
   put      {"inputs":tree,"area":bool}    -> ok {"fresh":[leaf index],"facts":{...}}
   arm      {"slots":n}                    -> ok
-  time     {"n","which":"eager"|"compile"|"library"} -> the block (timing.py), then timed
+  time     {"n","which":"eager"|"compile"|"library","pad_us"} -> the block (timing.py), then timed {"host_us"}
   compile  {"mode":"default"|"max-autotune"} -> ok {"seconds"} | error
   library  {}                              -> ok {"call": name or "", "eager": eager is that call}
   reveal   {"slot"}                        -> result {"output":tree,...}
@@ -235,8 +235,7 @@ class Baseline:
 
     def time(self, req, blob):
         model = {"compile": self.compiled, "library": self.library_call}.get(req["which"], self.model)
-        self.timer.serve(self.sock, model, req["n"])
-        return {"op": "timed"}, []
+        return {"op": "timed", "host_us": self.timer.serve(self.sock, model, req)}, []
 
     def reveal(self, req, blob):
         return self.timer.reveal(req["slot"])

@@ -14,7 +14,7 @@ Requests and replies, in frames; every reply has "op":
           and inputs as they are after the call go back. watch: device.watch's mode, or absent
   put     {"inputs":tree,"fresh":[leaf],"area":bool} -> ok | error  timing.py says what put, arm, time and reveal are
   arm     {"slots"}                             -> ok | error
-  time    {"n"}                                 -> timed {evidence} | error
+  time    {"n","pad_us"}                        -> timed {evidence,"host_us"} | error
   reveal  {"slot","area":bool}                  -> result {"output":tree,"on_host":[i]} | error
 In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
 """
@@ -234,12 +234,12 @@ class Session:
     def time(self, req, blob):
         device.set_ablation(False)
         try:
-            self.timer.serve(self.sock, self.model, req["n"])
+            host_us = self.timer.serve(self.sock, self.model, req)
         except frame.FrameError:
             raise
         except BaseException as e:
             return self.error("forward", e)
-        return dict(self.evidence(), op="timed"), []
+        return dict(self.evidence(), op="timed", host_us=host_us), []
 
     def reveal(self, req, blob):
         return self.timer.reveal(req["slot"], self.room["outputs"] if req.get("area") else None)

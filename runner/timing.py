@@ -12,23 +12,42 @@ computed after that comes too late. Later the judge asks for some of the outputs
 committed, and compares them, and their checksums, by itself. event_ms is this side's own claim: two device events
 around forward. Forging it, or hiding work from it, makes it disagree with the span.
 
+A block comes as {"op":"time","n","which","pad_us"} and ends with {"op":"timed",...,"host_us"}: how long this side's
+host needed from a call's start until its second event was queued, the median of the block. A claim, too: it can only
+make the judge ask for a longer pad_us, of both sides (src/eval/measure.h says how long).
+
 Inputs of a call: every floating leaf that may change is base * s * u, s in [0.5, 1) per leaf and u in [0.5, 1) per
 element, both from the seed: zeros, signs and ranges stay, and every element differs between calls. base is what the
-judge put. COLD draws, then overwrites the L2 cache; WARM waits on the device, then draws, and so leaves the data in it.
-Both keep the device busy until forward's launches are queued, so that short kernels are timed and not the host that
-launches them. Work that does not wait for the stream on which forward is called runs before a WARM call's data are
-there, and its answer is that of the call before. A WARM call's commitment is queued on that stream too, without waiting
-for others: who answers from another stream must have joined it. A COLD call waits for the whole device before it commits:
-whatever forward left behind is in the span, and what is done after it takes as long after every forward. NULL is a COLD
-call with an empty kernel in place of forward: what a call costs beside it, in this very process.
+judge put. Every call begins with a pad: the device is kept busy for pad_us, by a kernel that touches no memory. Then
+COLD draws and overwrites the L2 cache; WARM draws, and so leaves the data in it; NULL is a COLD call with an empty
+kernel in place of forward: what a call costs beside it, in this very process.
+
+What is measured is the device's time. The pad gives the host time to queue all the rest of the call, forward's
+launches and the second event too, before the device has reached the first event; with busy cores, a kernel of some
+microseconds would else be timed as long as the host takes to launch it. So the host's part of forward is hidden up to
+pad_us (a COLD call's flush hides about 70 us more); what goes beyond shows in the event time, as does every wait for
+the device within forward.
+
+The order, pad before draw before events, is also what keeps a call's data from being known early: work that does not
+wait for the stream on which forward is called runs during the pad, before the data are there, and its answer is that
+of the call before. Pad after drawing, and the pad would be time to compute in. A WARM call's commitment is queued on
+that stream too, without waiting for others: who answers from another stream must have joined it. A COLD call waits
+for the whole device before it commits: whatever forward left behind is in the span, and what is done after it takes
+as long after every forward.
+
+The pad is in every span, as a part of the constant that is measured on the reference's side. So it is timed by the
+device's nanoseconds and not by its cycles, whose length changes with the clock, and both sides pad alike.
 
 Inside the span torch's operators are not used, but the driver: an operator takes longer where somebody listens to
 operators, as the judge does in a candidate's process.
+
+Python's cyclic garbage is collected between calls, not in them.
 
 What this loop uses of torch is bound when this module is imported, which is before foreign code runs.
 """
 import contextlib
 import ctypes
+import gc
 import math
 import os
 import select
@@ -44,12 +63,13 @@ import values
 GO, DONE = struct.Struct("<4sIQII"), struct.Struct("<4sIQd")
 COLD, WARM, NULL = 0, 1, 2
 FLUSH_BYTES = 256 << 20  # what triton.testing.do_bench and KernelBench write
-PAD_CYCLES = 160_000     # about the time that the flush takes
+SLEEP_CYCLES_US = 1900   # torch's sleep, where there is no kernel of ours: cycles of a microsecond, about
 SPIN_S = 0.2             # the judge answers within microseconds; then it is worth not to sleep
 MASK = (1 << 64) - 1
 C1, C2, C3 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 _clock, _select = time.perf_counter, select.select
+_gc_on, _gc_off, _gc_is_on, _gc_collect = gc.enable, gc.disable, gc.isenabled, gc.collect
 _T = torch.Tensor
 _data_ptr, _is_contiguous = _T.data_ptr, _T.is_contiguous
 _copy, _fill, _uniform, _mul, _item, _view, _as_strided, _reshape = (
@@ -87,13 +107,13 @@ class HostDevice:
     def start(self):
         pass
 
-    def pad(self):
+    def pad(self, us):
         pass
 
     def wipe(self):
         pass
 
-    def record(self):
+    def record(self, which):
         return _clock()
 
     def elapsed_ms(self, a, b):
@@ -117,7 +137,7 @@ class CudaDevice:
 
     def start(self):
         self.stream = self._Stream(stream_id=0, device_index=0, device_type=1)
-        self.flush = None
+        self.flush, self.events = None, ()
         driver = ctypes.CDLL("libcuda.so.1")
         self.reset_l2, self.limit = driver.cuCtxResetPersistingL2Cache, driver.cuCtxSetLimit
         self.limit.argtypes = [ctypes.c_int, ctypes.c_size_t]
@@ -131,15 +151,24 @@ class CudaDevice:
             self.flush_at = _data_ptr(self.flush)
         self.limit(self.PERSISTING_L2, 0)
         self.reset_l2()
+        if not self.events:
+            new = CudaDevice._Event
+            self.events = tuple(new(enable_timing=True, blocking=False, interprocess=False) for _ in range(2))
+            for which in range(2):  # torch makes an event when it is recorded first: not in a call
+                self.record(which)
 
-    def pad(self):
-        CudaDevice._sleep(PAD_CYCLES)
+    def pad(self, us):
+        """Keeps the device busy for that long, without touching memory."""
+        if self.kernels:
+            self.kernels.spin(us)
+        else:
+            CudaDevice._sleep(us * SLEEP_CYCLES_US)
 
     def wipe(self):
         self.memset(self.flush_at, 0, FLUSH_BYTES // 4, None)
 
-    def record(self):
-        ev = CudaDevice._Event(enable_timing=True, blocking=False, interprocess=False)
+    def record(self, which):
+        ev = self.events[which]
         CudaDevice._record(ev, self.stream)
         return ev
 
@@ -172,11 +201,12 @@ class Kernels:
         self.memset.argtypes = [ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p]
         self.read.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t]
         self.ok(driver.cuModuleLoadData(ctypes.byref(module), text))
-        self.draws, self.commits = {}, ctypes.c_void_p()
+        self.draws, self.commits, self.spins = {}, ctypes.c_void_p(), ctypes.c_void_p()
         for dtype, name in self.DRAW.items():
             self.draws[dtype] = ctypes.c_void_p()
             self.ok(driver.cuModuleGetFunction(ctypes.byref(self.draws[dtype]), module, b"timing_draw_" + name.encode()))
         self.ok(driver.cuModuleGetFunction(ctypes.byref(self.commits), module, b"timing_commit"))
+        self.ok(driver.cuModuleGetFunction(ctypes.byref(self.spins), module, b"timing_spin"))
 
     @staticmethod
     def ok(rc):
@@ -187,6 +217,11 @@ class Kernels:
         grid = min((n + self.BLOCK - 1) // self.BLOCK, self.GRID)
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
         self.ok(self.launch_kernel(f, grid, 1, 1, self.BLOCK, 1, 1, 0, None, pointers, None))
+
+    def spin(self, us):
+        ns = ctypes.c_uint64(us * 1000)
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(ns))
+        self.ok(self.launch_kernel(self.spins, 1, 1, 1, 1, 1, 1, 0, None, pointers, None))
 
     def draw(self, flat, base, seed, s):
         n = flat.numel()
@@ -384,8 +419,9 @@ class Timer:
     def settle(self):
         """Outside of the span: nothing of the last call is left for the next one, neither its answer nor work."""
         spent, self.spent = self.spent, []
-        for t in spent:
-            self.poison(t)
+        while spent:
+            self.poison(spent.pop())
+        _gc_collect(1)  # what calls left since the last time; a whole collection would take longer than they do
         self.device.sync()
 
     def poison(self, t):
@@ -394,19 +430,21 @@ class Timer:
             with may_write(t):
                 _fill(t, float("nan") if t.is_floating_point() or t.is_complex() else t.dtype != torch.bool and 0x5A)
 
-    def call(self, model, mode, seed, slot):
-        dev, h = self.device, 0
-        if mode == WARM:
-            dev.pad()
+    def call(self, model, mode, seed, slot, pad_us=0):
+        """(commitment, event_ms, host_us)"""
+        dev, h, start = self.device, 0, _clock()
+        if pad_us:
+            dev.pad(pad_us)
         self.draw(seed)
         if mode != WARM:
             dev.wipe()
-        a = dev.record()
+        a = dev.record(0)
         if mode == NULL:
             dev.empty_kernel()
         else:
             out = model(*self.given)
-        b = dev.record()
+        b = dev.record(1)
+        host = (_clock() - start) * 1e6
         if mode != WARM:
             dev.sync()
         if mode == NULL:
@@ -417,26 +455,33 @@ class Timer:
             h = self.commit(out, slot)
         if not dev.kernels:
             dev.sync()
-        return h, dev.elapsed_ms(a, b)
+        return h, dev.elapsed_ms(a, b), host
 
-    def serve(self, sock, model, n):
-        """The n calls of one block. Raises what a call raised, after telling the judge that one did."""
+    def serve(self, sock, model, req):
+        """The calls of one block, and its host_us. Raises what a call raised, after telling the judge that one did."""
         self.device.begin()
         self.set_poison(False)  # the pool would fill what forward allocates inside its events; outputs are filled by commit
+        collects = _gc_is_on()
+        _gc_off()
         try:
-            self.calls(sock, model, n)
+            return self.calls(sock, model, req["n"], req["pad_us"])
         finally:
+            if collects:
+                _gc_on()
             self.set_poison(True)
 
-    def calls(self, sock, model, n):
+    def calls(self, sock, model, n, pad_us):
+        hosts = []
         with _no_grad():
             for index in range(n):
                 self.telling(sock, index, self.settle)
                 sock.sendall(DONE.pack(b"MCRD", index, 0, 0.0))
                 mode, seed, slot, index = self.go(sock)
-                h, ms = self.telling(sock, index, self.call, model, mode, seed, slot)
+                h, ms, host = self.telling(sock, index, self.call, model, mode, seed, slot, pad_us)
                 sock.sendall(DONE.pack(b"MCTD", index, h, ms if math.isfinite(ms) else 0.0))
+                hosts.append(host)
             self.settle()
+        return sorted(hosts)[len(hosts) // 2] if hosts else 0.0
 
     @staticmethod
     def telling(sock, index, f, *args):

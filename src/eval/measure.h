@@ -11,6 +11,8 @@ struct measure_side {
     const char *which; /* timing_block's */
     double timeout_s;  /* of one block */
     int kept;          /* outputs that the other side keeps */
+    double host_us;    /* of a call since its last warming up: the side's claim (timing.h) */
+    int pad_us;        /* of the measured calls */
     struct timed_calls calls; /* the measured ones, warm-up excluded; owned: timed_calls_free. All outputs are kept. */
 };
 
@@ -25,6 +27,16 @@ struct measure_plan {
 #define MEASURE_SLOW_ROUNDS 3
 #define MEASURE_MAX_S 2.0
 #define MEASURE_EMPTY 20 /* calls of each round and side */
+
+/* How long the device is kept busy before each call, so that the host can queue all of it meanwhile: twice what the
+ * slower of the two hosts needs, within bounds, the same for both sides. Event times are the device's then, however
+ * busy the machine is: host time of forward is hidden up to MEASURE_PAD_MAX_US (of a model that launches one small
+ * operator after the other, some hundred launches), and shows beyond. A side that lies about its host's time chooses
+ * a pad within these bounds, for both. */
+#define MEASURE_PAD_MIN_US 300
+#define MEASURE_PAD_MAX_US 1000
+int measure_pad_us(double host_us_a, double host_us_b);
+
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2, .keep_bytes = (size_t)4 << 30})
 
 struct measure_fault {
@@ -33,9 +45,10 @@ struct measure_fault {
     json_t *error;                   /* then: {"type","message",...}; owned */
 };
 
-/* Warm-up calls, then MEASURE_ROUNDS rounds (of slow calls MEASURE_SLOW_ROUNDS) of cold blocks, warm blocks (a third as many calls) and MEASURE_EMPTY calls with
- * an empty kernel in place of forward (TIMING_NULL: what a call costs without one, and the least that events measure), of
- * a and b in turn. -1 with *fault and *e. Ten milliseconds to a few seconds. */
+/* Warm-up calls (two where they are slow), then MEASURE_ROUNDS rounds (of slow calls MEASURE_SLOW_ROUNDS) of cold
+ * blocks, warm blocks (a third as many calls) and MEASURE_EMPTY calls with an empty kernel in place of forward
+ * (TIMING_NULL: what a call costs without one, and the least that events measure), of a and b in turn. -1 with
+ * *fault and *e. Ten milliseconds to a few seconds. */
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,
                  struct err *e);
 

@@ -397,6 +397,7 @@ static json_t *section(struct perf *p)
                                                health_json(&p->before), "after", health_json(&p->after)));
     json_object_set_new(s, "tf32", json_boolean(p->place.tf32));
     json_object_set_new(s, "takes", json_integer(p->takes));
+    json_object_set_new(s, "pad_us", json_integer(p->mine.pad_us));
     if (p->changed)
         distrust(s, "changed_between_takes");
     if (p->j->slow && f.cold.n && perf_median(f.cold.event_ms, f.cold.n) < SLOW_S * 1e3 / 2)

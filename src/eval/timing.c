@@ -124,7 +124,7 @@ static struct timed_call *append(struct timed_calls *calls)
 int timing_block(int fd, const struct timing_block *b, double deadline, struct timed_calls *calls, struct frame *ret,
                  enum frame_fault *ret_fault, struct err *e)
 {
-    json_t *req = json_pack("{s:s,s:i,s:s}", "op", "time", "n", b->n, "which", b->which);
+    json_t *req = json_pack("{s:s,s:i,s:s,s:i}", "op", "time", "n", b->n, "which", b->which, "pad_us", b->pad_us);
     int rc = frame_send(fd, req, NULL, 0, deadline, ret_fault, e);
 
     json_decref(req);

@@ -1,5 +1,6 @@
-/* timing.cu - what runner/timing.py does to memory around a timed call, in one pass each: drawing a call's data and
- * committing to its output. Both lie inside the judge's span, so they must be short and take the same time on both sides.
+/* timing.cu - what runner/timing.py does on the device around a timed call: waiting before it, drawing its data and
+ * committing to its output, in one pass each. All lie inside the judge's span: they must take the same time on both
+ * sides.
  * Built to build/lib/timing.fatbin; where that is missing, timing.py does the same with torch's operators (other
  * random numbers: both sides of a measurement must then do without). */
 #include <cuda_bf16.h>
@@ -17,6 +18,21 @@ static __device__ __forceinline__ u64 mix(u64 h)
     h *= C2;
     h ^= h >> 32;
     return h * C3;
+}
+
+/* Keeps the device busy for ns nanoseconds, without touching memory; for one thread. By the device's clock of
+ * nanoseconds: cycles last as long as the SM's clock has it, and what a call costs beside forward must not change
+ * with that. Cycles are the bound, should that clock stand still: more of them than a nanosecond has on any device.
+ * */
+extern "C" __global__ void timing_spin(u64 ns)
+{
+    long long first = clock64(), most = (long long)ns * 8 + 100000;
+    u64 start, now;
+
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    while (now - start < ns && clock64() - first < most);
 }
 
 /* x[i] = base[i] * s * u, u uniform in [0.5, 1): 24 bits of a counter's hash keyed by seed. */

@@ -1,7 +1,8 @@
 /* timing.h - the judge's end of a block of timed calls (runner/timing.py is the other end, and says what a call does).
  *
- * The other side says that it is ready: what it did after its last call is over. The judge's clock runs from sending a call's seed, from which its data is drawn, until it holds a commitment to the
- * call's output. The other side may be hostile: whatever it answers is only a claim, except that it answered then. */
+ * The other side says that it is ready: what it did after its last call is over. The judge's clock runs from sending
+ * a call's seed, from which its data is drawn, until it holds a commitment to the call's output. The other side may
+ * be hostile: whatever it answers is only a claim, except that it answered then. */
 #ifndef MC_EVAL_TIMING_H
 #define MC_EVAL_TIMING_H
 
@@ -31,9 +32,11 @@ struct timing_block {
     enum timing_mode mode;
     int n, round;
     int64_t slot; /* of the first call, the others follow; -1: outputs are not kept */
+    int pad_us;   /* how long the device is kept busy before each call's data are drawn (runner/timing.py) */
 };
 
-/* Runs one block and appends its calls. On 0 *ret holds the closing frame (frame_free it): op "timed", or "error" when a
+/* Runs one block and appends its calls. On 0 *ret holds the closing frame (frame_free it): op "timed" with
+ * "host_us", the side's own claim of how long its host took to queue a call (median of the block), or "error" when a
  * call raised (the calls before it are appended). -1 as frame_recv. deadline: now_s() value for the whole block. */
 int timing_block(int fd, const struct timing_block *b, double deadline, struct timed_calls *calls, struct frame *ret,
                  enum frame_fault *ret_fault, struct err *e);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,67 @@ static void test_a_slower_side_is_slower_and_outputs_are_committed(void **state)
     child_kill(b);
     child_free(a);
     child_free(b);
+}
+
+static void test_the_pad_is_bounded_whatever_a_side_says(void **state)
+{
+    static const struct {
+        double a, b;
+        int want;
+    } rows[] = {{0, 0, 300}, {40, 150, 300}, {40, 151, 302}, {151, 40, 302}, {200, 499, 998}, {1e9, 10, 1000},
+                {-1e300, 200, 400}, {NAN, 200, 400}, {INFINITY, 1, 1000}, {-5, -INFINITY, 300}, {NAN, NAN, 300}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(measure_pad_us(rows[i].a, rows[i].b), rows[i].want);
+}
+
+/* How many calls of 'forward' nobody counted: it returns the number of its call. */
+static int warming_up(const char *forward, int *ret_counted, int *ret_pad)
+{
+    struct child *a = side(TASK("return x + 1"), 8), *b = side(forward, 8);
+    struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60};
+    struct measure_side two = {.fd = b->fd, .which = "eager", .timeout_s = 60};
+    struct measure_plan plan = {.calls = 5};
+    struct measure_fault fault;
+    struct err e = ERR_INIT;
+    struct frame f;
+    int first;
+
+    if (measure_pair(&one, &two, &plan, &fault, &e) < 0)
+        fail_msg("%s", e.msg);
+    if (measure_ask(b->fd, json_pack("{s:s,s:i}", "op", "reveal", "slot", 0), NULL, 0, now_s() + 60, &f, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_string_equal(json_str(f.head, "op", ""), "result");
+    first = (int)json_integer_value(json_array_get(json_object_get(json_object_get(f.head, "output"), "v"), 1));
+    frame_free(&f);
+    *ret_counted = two.kept;
+    assert_true(two.host_us > 0);
+    assert_int_equal(one.pad_us, two.pad_us);
+    *ret_pad = two.pad_us;
+    timed_calls_free(&one.calls);
+    timed_calls_free(&two.calls);
+    child_kill(a);
+    child_kill(b);
+    child_free(a);
+    child_free(b);
+    return first - 1;
+}
+
+#define COUNTING(nap) TASK("import time; self.n = getattr(self, 'n', 0) + 1; time.sleep(" nap "); return x + 1, self.n")
+
+static void test_a_slow_side_is_not_warmed_up_for_long(void **state)
+{
+    int counted, pad;
+
+    (void)state;
+    assert_int_equal(warming_up(COUNTING("0.26"), &counted, &pad), 2);
+    assert_int_equal(pad, MEASURE_PAD_MAX_US); /* its host needs longer */
+    assert_int_equal(counted, MEASURE_SLOW_ROUNDS * 2);
+    assert_int_equal(warming_up(COUNTING("0"), &counted, &pad), 2 + 3 + 4);
+    assert_int_equal(counted, MEASURE_ROUNDS * 2);
+    assert_int_equal(warming_up(COUNTING("0.3 if self.n == 1 else 0"), &counted, &pad), 2 + 3 + 4); /* a load */
+    assert_int_equal(counted, MEASURE_ROUNDS * 2);
 }
 
 static void test_who_failed_is_said(void **state)
@@ -350,6 +412,8 @@ int main(void)
         cmocka_unit_test(test_hold), cmocka_unit_test(test_patience_ends), cmocka_unit_test(test_batch),
         cmocka_unit_test(test_a_share_within_a_share),
         cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
+        cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
+        cmocka_unit_test(test_a_slow_side_is_not_warmed_up_for_long),
         cmocka_unit_test(test_who_failed_is_said),
     };
 

@@ -1,4 +1,6 @@
 """test_timing.py - the timed loop and the baseline side on the host, driven by a judge that is written here anew."""
+import ctypes
+import gc
 import os
 import socket
 import struct
@@ -86,7 +88,7 @@ class Judge:
         return raw
 
     def block(self, seeds, mode=timing.COLD, slot=0, which="eager"):
-        frame.send(self.sock, {"op": "time", "n": len(seeds), "which": which})
+        frame.send(self.sock, {"op": "time", "n": len(seeds), "which": which, "pad_us": 300})
         got = []
         for i, seed in enumerate(seeds):
             magic, index, _, _ = timing.DONE.unpack(self.message())
@@ -239,6 +241,142 @@ class Loop(unittest.TestCase):
         self.assertEqual(checksum(p.tree(eager), b"".join(p.parts)), got[1][0])
 
 
+class Host(timing.HostDevice):
+    """Writes down what is asked of the device, in order."""
+
+    def __init__(self, log):
+        for name in ("begin", "pad", "wipe", "sync", "empty_kernel"):
+            setattr(self, name, lambda *args, name=name: log.append((name, *args)))
+        self.log = log
+
+    def record(self, which):
+        self.log.append(("record", which))
+        return super().record(which)
+
+
+class Order(unittest.TestCase):
+    def timer(self):
+        log = []
+        t = timing.Timer("cpu", lambda x: x.clone(), lambda x: x)
+        p = values.Packer()
+        t.put_inputs({"inputs": p.tree([torch.rand(64)]), "fresh": [0]}, b"".join(p.parts))
+        t.arm(0, [])
+        t.device, draw = Host(log), t.draw
+        t.draw = lambda seed: (log.append(("draw",)), draw(seed))
+        return t, log
+
+    def test_the_device_is_busy_before_the_data_are_drawn_and_never_after(self):
+        """What runs beside the stream then finds the data of the call before."""
+        t, log = self.timer()
+        model = lambda x: (log.append(("forward",)), x + 1)[1]  # noqa: E731
+        around = [("pad", 300), ("draw",)], [("record", 0), ("forward",), ("record", 1)]
+        empty = ("record", 0), ("empty_kernel",), ("record", 1)
+        for mode, want in ((timing.COLD, [*around[0], ("wipe",), *around[1], ("sync",)]),
+                           (timing.WARM, [*around[0], *around[1]]),
+                           (timing.NULL, [*around[0], ("wipe",), *empty, ("sync",)])):
+            del log[:]
+            t.call(model, mode, 5, 9, 300)
+            self.assertEqual(log[:len(want)], want)
+            self.assertNotIn("pad", [name for name, *_ in log[len(want):]])
+
+    def test_a_block_pads_every_call_and_says_how_long_its_host_needed(self):
+        t, log = self.timer()
+        a, b = socket.socketpair()
+        self.addCleanup(a.close)
+        self.addCleanup(b.close)
+        for i in range(3):  # the judge's messages may lie there before they are waited for
+            a.sendall(timing.GO.pack(b"MCGO", timing.COLD, i, 9, i))
+        naps = [0.0, 0.02, 0.02]
+        host_us = t.serve(b, lambda x: (__import__("time").sleep(naps.pop()), x + 1)[1], {"n": 3, "pad_us": 700})
+        self.assertEqual([e for e in log if e[0] == "pad"], [("pad", 700)] * 3)
+        self.assertTrue(20e3 <= host_us < 10e6, host_us)  # the median of the calls
+
+    def test_garbage_is_collected_between_calls_and_not_in_them(self):
+        t, log = self.timer()
+        a, b = socket.socketpair()
+        self.addCleanup(a.close)
+        self.addCleanup(b.close)
+
+        class Loop:
+            alive = 0
+
+            def __init__(self):
+                self.me = self
+                Loop.alive += 1
+
+            def __del__(self):
+                Loop.alive -= 1
+
+        seen = []
+
+        def model(x):
+            seen.append((gc.isenabled(), Loop.alive))
+            for _ in range(2000):  # would collect several times, were it on
+                Loop()
+            seen.append((gc.isenabled(), Loop.alive))
+            if len(seen) > 4:
+                raise ValueError("no more")
+            return x + 1
+
+        for i in range(3):
+            a.sendall(timing.GO.pack(b"MCGO", timing.COLD, i, 9, i))
+        self.assertTrue(gc.isenabled())
+        self.assertRaises(ValueError, t.serve, b, model, {"n": 3, "pad_us": 300})
+        self.assertEqual(seen, [(False, 0), (False, 2000)] * 3)
+        self.assertTrue(gc.isenabled())  # also after a call that raised
+
+
+class Driver:
+    """Takes what the driver would: functions are handles in the order in which they are asked for."""
+
+    def __init__(self):
+        c, size = ctypes.c_void_p, ctypes.c_size_t
+        self.names, self.launched = [], []
+
+        def function(ret, module, name):
+            self.names.append(name.decode())
+            ctypes.c_void_p.from_address(ret).value = len(self.names)
+            return 0
+
+        def launch(f, *args):
+            pointers = ctypes.cast(args[8], ctypes.POINTER(ctypes.c_void_p))
+            value = ctypes.c_uint64.from_address(pointers[0]).value
+            self.launched.append((self.names[f - 1], args[:6], args[7], value))
+            return 0
+
+        self.cuModuleLoadData = ctypes.CFUNCTYPE(ctypes.c_int, c, ctypes.c_char_p)(lambda m, text: 0)
+        self.cuModuleGetFunction = ctypes.CFUNCTYPE(ctypes.c_int, c, c, ctypes.c_char_p)(function)
+        self.cuLaunchKernel = ctypes.CFUNCTYPE(ctypes.c_int, c, *[ctypes.c_uint] * 7, c, c, c)(launch)
+        self.cuMemsetD32Async = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_uint, size, c)(lambda *a: 0)
+        self.cuMemcpyDtoH_v2 = ctypes.CFUNCTYPE(ctypes.c_int, c, ctypes.c_uint64, size)(lambda *a: 0)
+
+
+class Image(unittest.TestCase):
+    def test_a_pad_is_one_thread_on_the_legacy_stream_for_that_long(self):
+        d, driver = timing.CudaDevice(), Driver()
+        d.kernels = timing.Kernels(driver, b"image", "cpu")
+        for us in (300, 1000):
+            d.pad(us)
+        self.assertEqual(driver.launched, [("timing_spin", (1,) * 6, None, us * 1000) for us in (300, 1000)])
+
+    def test_without_an_image_a_pad_is_torchs_sleep_for_about_as_long(self):
+        d, naps, sleep = timing.CudaDevice(), [], timing.CudaDevice._sleep
+        d.kernels, timing.CudaDevice._sleep = None, staticmethod(naps.append)
+        try:
+            d.pad(300)
+        finally:
+            timing.CudaDevice._sleep = staticmethod(sleep) if sleep else None
+        self.assertTrue(len(naps) == 1 and 300e-6 * 1.4e9 < naps[0] < 300e-6 * 2.5e9 and isinstance(naps[0], int))
+
+    def test_it_has_every_kernel_that_the_loop_launches(self):
+        text = timing.image()
+        if text is None:
+            self.skipTest("built without nvcc")
+        draws = [b"timing_draw_" + n.encode() for n in timing.Kernels.DRAW.values()]
+        for name in [b"timing_spin", b"timing_commit", *draws]:
+            self.assertIn(b".text." + name + b"\0", text)
+
+
 class Tamper(unittest.TestCase):
     def test_events_are_not_looked_up_when_foreign_code_could_have_changed_them(self):
         """What Python code can replace: the loop must not read it after import."""
@@ -254,7 +392,7 @@ class Tamper(unittest.TestCase):
             torch.Tensor.uniform_ = lambda self, *a, **k: self
             torch.Tensor.copy_ = lambda self, *a, **k: self
             torch.Tensor.mul_ = lambda self, *a, **k: self
-            h, ms = t.call(lambda x: x + 1, timing.COLD, 3, 9)
+            h, ms, _ = t.call(lambda x: x + 1, timing.COLD, 3, 9)
         finally:
             time.perf_counter, torch.Tensor.uniform_, torch.Tensor.copy_, torch.Tensor.mul_ = saved
         self.assertGreater(ms, 0)
