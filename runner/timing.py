@@ -261,7 +261,8 @@ def device_of(name):
 
 def mix(words, index):
     """Sum over i of mix(words[i] ^ (i + 1) * C1) modulo 2**64, mix as in src/eval/timing.c. Both are 1-D int64."""
-    h = _mul(_xor(_mul(_copy(_empty(index.shape, dtype=torch.int64, device=index.device), index), signed(C1)), words), signed(C2))
+    h = _copy(_empty(index.shape, dtype=torch.int64, device=index.device), index)
+    h = _mul(_xor(_mul(h, signed(C1)), words), signed(C2))
     return _sum(_mul(_xor(h, _and(_shift(h, 32), 0xFFFFFFFF)), signed(C3)))
 
 
@@ -460,7 +461,7 @@ class Timer:
     def serve(self, sock, model, req):
         """The calls of one block, and its host_us. Raises what a call raised, after telling the judge that one did."""
         self.device.begin()
-        self.set_poison(False)  # the pool would fill what forward allocates inside its events; outputs are filled by commit
+        self.set_poison(False)  # the pool would fill what forward allocates inside its events; commit fills outputs
         collects = _gc_is_on()
         _gc_off()
         try:
@@ -492,7 +493,8 @@ class Timer:
             raise
 
     def go(self, sock):
-        """Waits for the judge without sleeping, for a while: a wake-up would be measured. Without a device it would be noise."""
+        """Waits for the judge without sleeping, for a while: a wake-up would be measured. Without a device it would be
+        noise."""
         got, until, flags = b"", _clock() + (SPIN_S if self.where != "cpu" else 0), 0x40  # MSG_DONTWAIT
         while len(got) < GO.size:
             try:

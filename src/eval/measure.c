@@ -21,8 +21,8 @@ int measure_ask(int fd, json_t *req, const void *blob, size_t n_blob, double dea
     return rc < 0 ? -1 : frame_recv(fd, (size_t)16 << 20, REPLY_MAX, deadline, ret, ret_fault, e);
 }
 
-static int failed(struct measure_fault *fault, const struct measure_side *s, enum frame_fault frame, struct frame *reply,
-                  struct err *e)
+static int failed(struct measure_fault *fault, const struct measure_side *s, enum frame_fault frame,
+                  struct frame *reply, struct err *e)
 {
     fault->side = s;
     fault->frame = frame;
@@ -112,8 +112,8 @@ static int how_many(const struct measure_plan *p, double call_s)
     return (n + MEASURE_ROUNDS - 1) / MEASURE_ROUNDS;
 }
 
-static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, bool *ret_slow, struct measure_fault *fault,
-                   struct err *e)
+static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, bool *ret_slow,
+                   struct measure_fault *fault, struct err *e)
 {
     double call_s = 0;
 
@@ -139,8 +139,8 @@ static int one_block(struct measure_side *s, enum timing_mode mode, int n, int r
     return block(s, b, &s->calls, fault, e);
 }
 
-int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,
-                 struct err *e)
+int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p,
+                 struct measure_fault *fault, struct err *e)
 {
     bool slow_a, slow_b;
     int n_a, n_b, rounds, rc = 0;
