@@ -179,8 +179,9 @@ def ours(args):
                    args.backend, "--no-cache"] + (["--jobs", str(args.jobs)] if args.jobs else [])
         feed = subprocess.Popen(command)
         watch = Watch(feed.pid)
-        code = feed.wait()
-    usage = dict(watch.end(), wall_s=time.monotonic() - started, workers=args.workers)
+        _, status, used = os.wait4(feed.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+    usage = dict(watch.end(), wall_s=time.monotonic() - started, workers=args.workers, cpu_s=used.ru_utime + used.ru_stime)
     results = read_lines(out / (stem + ".jsonl"))
     usage["judged"] = len(results) - had
     usage["last_done_s"] = max((r["done_s"] for r in results[had:]), default=0.0)

@@ -40,6 +40,8 @@ PLACE = torch.device("cpu")  # where inputs are drawn and Model runs: serve's "p
 NUDGED = 8  # elements
 KEPT_BYTES = 1 << 30  # device memory that torch may keep between two draws
 LARGE = 1 << 20  # elements; of a task with a larger tensor the first draw of each regime alone has an oracle
+HUGE = 1 << 27  # elements; of a task with a larger input or output each regime has HUGE_TRIALS draws at most: one
+HUGE_TRIALS = 2  # compares as many values as a hundred draws of others, and holds a gigabyte
 PART = 1 << 24  # elements of a parameter that are drawn at once
 
 
@@ -504,6 +506,7 @@ class Task:
         self.items, self.room = [], 0  # with areas: [(at, Collector)] of the last draw, and its bytes
         self.usage = Usage()
         self.noise = {}  # large tasks: of each regime, what its first draw's oracle told
+        self.trials = req["trials"]  # strict: draws of each regime; known to be fewer once a draw is there
 
     def arrive(self):
         """Once; before this nothing of the task is on the device."""
@@ -578,6 +581,8 @@ class Task:
         with self.usage.forward():
             eager, given = run(self.model, inputs)
         self.check_size("an output", values.leaves(eager))
+        if max([t.numel() for t in values.leaves(inputs) + values.leaves(eager)] + [0]) > HUGE:
+            self.trials = min(self.trials, HUGE_TRIALS)
         if regime in REGIMES and not finite(eager):
             raise Skip("the reference is not finite at its own precision")
         if trial and regime in self.noise and self.large(inputs, eager):
@@ -633,6 +638,8 @@ class Task:
         first, n = True, 0
         for regime in self.regimes:
             for trial in range(self.req["trials"]):
+                if trial >= self.trials:
+                    break
                 try:
                     if first:
                         self.settle_mode(draw_inputs(self.task, "task", 0, self.seed, self.variant.form))
@@ -651,7 +658,7 @@ class Task:
                 n += 1
                 yield draw
         if n == 0:
-            for trial in range(self.req["trials"]):
+            for trial in range(self.trials):
                 yield self.draw("task", trial)
 
     def strict(self):

@@ -85,13 +85,51 @@ static void binary_hash(char ret[65])
     buf_free(&b);
 }
 
+static struct build_opts build_options(const struct eval *ev, const struct server *sv)
+{
+    return (struct build_opts){.target = sv->backend->target, .arch = sv->arch, .no_jail = ev->config.no_jail};
+}
+
+/* What all builds need, made while the fork server imports torch: both take seconds. */
+struct preparation {
+    struct build_opts o;
+    struct err why;
+    int rc;
+    bool started;
+    pthread_t thread;
+};
+
+static void *prepare_builds(void *arg)
+{
+    struct preparation *p = arg;
+
+    p->rc = build_prepare(&p->o, &p->why);
+    return NULL;
+}
+
+static void preparation_start(struct preparation *p)
+{
+    p->started = pthread_create(&p->thread, NULL, prepare_builds, p) == 0;
+    if (!p->started)
+        prepare_builds(p);
+}
+
+static int preparation_end(struct preparation *p, struct err *e)
+{
+    if (p->started)
+        pthread_join(p->thread, NULL);
+    if (p->rc < 0 && e)
+        *e = p->why;
+    return p->rc;
+}
+
 static int make_toolchain(struct eval *ev, struct server *sv, struct err *e)
 {
-    struct build_opts o = {.target = sv->backend->target, .arch = sv->arch, .no_jail = ev->config.no_jail};
+    struct build_opts o = build_options(ev, sv);
     const json_t *info = sv->info = json_incref(forkserver_info(sv->fs));
     char exe[65];
 
-    if (build_prepare(&o, e) < 0 || !(sv->compiler = build_toolchain_id(&o, e)))
+    if (!(sv->compiler = build_toolchain_id(&o, e)))
         return -1;
     runner_hash(sv->backend, sv->runner_sha);
     binary_hash(exe);
@@ -173,12 +211,17 @@ static void server_close(struct server *sv)
 static int server_start(struct eval *ev, struct server *sv, struct err *e)
 {
     const struct backend *b = sv->backend;
+    struct preparation p = {.rc = 0};
+    int rc;
 
     if (look_at_device(sv, e) < 0)
         return -1;
     sv->devices = b->devices ? b->devices(&sv->n_devices) : NULL;
     sv->folders = b->folders ? b->folders(&sv->n_folders) : NULL;
-    if (start_forks(ev, sv, e) < 0 || make_toolchain(ev, sv, e) < 0)
+    p.o = build_options(ev, sv);
+    preparation_start(&p);
+    rc = start_forks(ev, sv, e);
+    if (preparation_end(&p, rc == 0 ? e : NULL) < 0 || rc < 0 || make_toolchain(ev, sv, e) < 0)
         return -1;
     sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
     sem_init(&sv->begin_slots, 0, BEGIN_SLOTS);

@@ -60,6 +60,14 @@ class Draws(unittest.TestCase):
             self.assertGreater(b["noise"][0]["n2"], 0)
             self.assertAlmostEqual(b["noise"][0]["max_abs"], float(eager.abs().max()), delta=1e-5 * float(eager.abs().max()))
 
+    def test_a_huge_task_has_two_draws_of_each_regime(self):
+        src = task("x @ self.w", "[torch.rand(4, 6)]", "self.w = nn.Parameter(torch.randn(6, 30))")
+        for huge, trials in ((119, 2), (120, 4)):  # the output has 120 elements, the largest parameter 180
+            with unittest.mock.patch.object(reference, "HUGE", huge):
+                head, _ = run(src, trials=4)
+            self.assertEqual([(d["regime"], d["trial"]) for d in head["draws"]],
+                             [(r, t) for r in reference.REGIMES for t in range(trials)])
+
     def test_a_large_parameter_is_drawn_in_parts(self):
         src = task("x @ self.w.t() + self.b", init="self.w = nn.Parameter(torch.randn(5, 6) * 3 + 1); self.b = nn.Parameter(torch.zeros(5))")
         with unittest.mock.patch.object(reference, "PART", 7):
