@@ -31,13 +31,24 @@ static int open_file(const char *folder, const char *device, const char *suffix,
     return fd < 0 ? err_sys(e, "cannot open '%s'", path) : fd;
 }
 
-static int lock_file(int fd, int how, struct err *e)
+#define GATE_MS 50 /* longest sleep between two looks at the gate; there may be many that look */
+#define LOCK_MS 10 /* at the lock, by the one that has the gate */
+#define SLICE_NS 100000000 /* after which a thread in line looks whether it is to stop */
+
+static void sleep_ms(int ms)
 {
-    while (flock(fd, how) < 0) {
-        if (errno != EINTR)
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
+
+/* flock, but a wait in the kernel would end on Ctrl-C in one thread only: looks again, after 1 ms first and most_ms at last. */
+static int lock_file(int fd, int how, int most_ms, struct err *e)
+{
+    for (int ms = 1; flock(fd, how | LOCK_NB) < 0; ms = ms * 2 < most_ms ? ms * 2 : most_ms) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
             return err_sys(e, "cannot lock a device");
         if (stop_requested())
             return err_set(e, ERR_STOP, "interrupted");
+        sleep_ms(ms);
     }
     return 0;
 }
@@ -111,12 +122,22 @@ static bool hand_on(const char *device, int fd)
     return true;
 }
 
-/* Until this thread leads (-1), or has been handed the lock: its descriptor. */
-static int stand_in_line(const char *name)
+static void wait_for_change(void)
 {
-    struct waiter w = {.fd = -1}, **p;
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += SLICE_NS;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    pthread_cond_clockwait(&line.change, &line.lock, CLOCK_MONOTONIC, &t);
+}
+
+/* Until this thread leads (*ret_fd is -1), or has been handed the lock: its descriptor. */
+static int stand_in_line(const char *name, int *ret_fd, struct err *e)
+{
+    struct waiter w = {.fd = -1, .state = LEADS}, **p;
     struct leader *l;
-    int fd = -1;
 
     snprintf(w.device, sizeof w.device, "%s", name);
     pthread_mutex_lock(&line.lock);
@@ -125,15 +146,16 @@ static int stand_in_line(const char *name)
         for (p = &line.first; *p; p = &(*p)->next)
             ;
         *p = &w;
-        while (w.state == WAITS)
-            pthread_cond_wait(&line.change, &line.lock);
+        w.state = WAITS;
+        while (w.state == WAITS && !stop_requested())
+            wait_for_change();
         leave_line(&w);
-        fd = w.fd;
     } else if (l) {
         snprintf(l->device, sizeof l->device, "%s", name);
     }
     pthread_mutex_unlock(&line.lock);
-    return fd;
+    *ret_fd = w.fd;
+    return w.state == WAITS ? err_set(e, ERR_STOP, "interrupted") : 0;
 }
 
 /* fd: the lock, which the next one gets as long as the batch is young; else it is closed and the next one leads. */
@@ -166,21 +188,32 @@ static void begin_batch(const char *name)
 
 /* ---- taking ---- */
 
-/* A moment without anybody inside, without keeping anybody out. 1: fd is locked; 0: there was none in time. */
-static int wait_for_a_gap(int fd, struct err *e)
+/* Both without waiting: who waits behind the gate is not overtaken. 1: fd is locked, and the gate; 0: neither. */
+static int try_both(int gate, int fd, struct err *e)
 {
-    double until = now_s() + hold_patience_s;
-
-    for (;;) {
+    if (flock(gate, LOCK_EX | LOCK_NB) == 0) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0)
             return 1;
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return err_sys(e, "cannot lock a device");
+        if (errno == EWOULDBLOCK || errno == EINTR)
+            return flock(gate, LOCK_UN) < 0 ? err_sys(e, "cannot lock a device") : 0;
+    }
+    return errno == EWOULDBLOCK || errno == EINTR ? 0 : err_sys(e, "cannot lock a device");
+}
+
+/* A moment without anybody inside, without keeping anybody out. 1: fd is locked, and the gate; 0: there was none in time. */
+static int wait_for_a_gap(int gate, int fd, struct err *e)
+{
+    double until = now_s() + hold_patience_s;
+    int rc;
+
+    for (;;) {
+        if ((rc = try_both(gate, fd, e)) != 0)
+            return rc;
         if (stop_requested())
             return err_set(e, ERR_STOP, "interrupted");
         if (now_s() >= until)
             return 0;
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        sleep_ms(5);
     }
 }
 
@@ -192,8 +225,8 @@ static int pass(const char *device, bool alone, struct err *e)
 
     if (rc == 0 && ((fd = open_file(folder, device, "lock", e)) < 0 || (gate = open_file(folder, device, "gate", e)) < 0))
         rc = -1;
-    if (rc == 0 && (!alone || (rc = wait_for_a_gap(fd, e)) == 0))
-        rc = lock_file(gate, LOCK_EX, e) == 0 ? lock_file(fd, alone ? LOCK_EX : LOCK_SH, e) : -1;
+    if (rc == 0 && (!alone || (rc = wait_for_a_gap(gate, fd, e)) == 0))
+        rc = lock_file(gate, LOCK_EX, GATE_MS, e) == 0 ? lock_file(fd, alone ? LOCK_EX : LOCK_SH, LOCK_MS, e) : -1;
     if (gate >= 0)
         close(gate);
     if (rc < 0 && fd >= 0)
@@ -205,7 +238,7 @@ static int pass(const char *device, bool alone, struct err *e)
 int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
 {
     const char *name = name_of(device);
-    int fd;
+    int fd = -1;
 
     if (mine.depth && (alone || strcmp(mine.device, device)))
         return err_set(e, ERR_BUG, "a thread that holds device '%s' asks for '%s'", mine.device, device);
@@ -214,7 +247,8 @@ int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
         h->fd = -1;
         return 0;
     }
-    fd = alone ? stand_in_line(name) : -1;
+    if (alone && stand_in_line(name, &fd, e) < 0)
+        return -1;
     if (fd < 0) {
         fd = pass(device, alone, e);
         if (alone && fd >= 0)

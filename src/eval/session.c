@@ -1,12 +1,12 @@
 /* session.c - see session.h. */
 #include "eval/session.h"
 
-#include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -17,13 +17,29 @@
 #define MAX_REPLY_HEAD ((size_t)16 << 20)
 #define MAX_REPLY_BLOB ((size_t)1 << 30)
 
-static void slot_take(struct session *s, sem_t *slots)
+#define SLICE_NS 100000000 /* after which who waits for a slot looks whether it is to stop: a signal reaches one thread only */
+
+static int wait_slice(sem_t *slots)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += SLICE_NS;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return sem_clockwait(slots, CLOCK_MONOTONIC, &t);
+}
+
+/* False on Ctrl-C: there is no slot then, and none to give back. What the session is asked next says so. */
+static bool slot_take(struct session *s, sem_t *slots)
 {
     double t0 = now_s();
+    bool got;
 
-    while (sem_wait(slots) < 0 && errno == EINTR)
+    while (!(got = wait_slice(slots) == 0) && !stop_requested())
         ;
     s->wait_s += now_s() - t0;
+    return got;
 }
 
 /* Timing wants the device alone: nobody submits meanwhile. Without the lock (a folder that cannot be written) timing says so. */
@@ -37,21 +53,29 @@ static void share_device(struct session *s)
     s->wait_s += now_s() - t0;
 }
 
+static void leave_lane(struct session *s)
+{
+    if (s->slow)
+        sem_post(&s->server->slow_lane);
+    s->slow = false;
+}
+
 static void run_slot(struct session *s, bool take)
 {
     if (take == s->slot)
         return;
-    s->slot = take;
-    if (!take) {
-        hold_drop(&s->hold);
-        sem_post(&s->server->run_slots);
-        if (s->slow)
-            sem_post(&s->server->slow_lane);
-        s->slow = false;
+    if (take) {
+        s->slot = slot_take(s, &s->server->run_slots);
+        if (s->slot)
+            share_device(s);
+        else
+            leave_lane(s);
         return;
     }
-    slot_take(s, &s->server->run_slots);
-    share_device(s);
+    s->slot = false;
+    hold_drop(&s->hold);
+    sem_post(&s->server->run_slots);
+    leave_lane(s);
 }
 
 void session_rest(struct session *s)
@@ -77,8 +101,7 @@ void session_slow_lane(struct session *s)
     if (s->slow || s->alone || !s->slot || !s->server->backend->timed)
         return;
     run_slot(s, false);
-    slot_take(s, &s->server->slow_lane);
-    s->slow = true;
+    s->slow = slot_take(s, &s->server->slow_lane);
     run_slot(s, true);
 }
 
@@ -93,7 +116,8 @@ static int spawn(struct session *s, const struct server_child *spec, struct err 
         run_slot(s, true);
         return server_spawn(s->server, spec, &s->child, e);
     }
-    slot_take(s, &s->server->begin_slots);
+    if (!slot_take(s, &s->server->begin_slots))
+        return err_set(e, ERR_STOP, "interrupted");
     share_device(s);
     rc = server_spawn(s->server, spec, &s->child, e);
     hold_drop(&s->hold);
@@ -108,6 +132,7 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
                                 .published = !strcmp(o->protocol, "kernelbench"),
                                 .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct session *s = xcalloc(1, sizeof *s);
+    int rc;
 
     s->ev = ev;
     s->alone = alone;
@@ -117,11 +142,14 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
     s->dropped = json_array();
     s->opt = o;
     s->diagnostics = json_array();
-    if (spawn(s, &spec, e) < 0) {
+    if ((rc = spawn(s, &spec, e)) == 0)
+        run_slot(s, true);
+    if (rc == 0 && !s->slot)
+        rc = err_set(e, ERR_STOP, "interrupted");
+    if (rc < 0) {
         session_close(s);
         return -1;
     }
-    run_slot(s, true);
     *ret = s;
     return 0;
 }
@@ -235,7 +263,11 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
         return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
     named = keep_sources(s, request);
     run_slot(s, false);
-    slot_take(s, &s->ev->build_slots);
+    if (!slot_take(s, &s->ev->build_slots)) {
+        json_decref(named);
+        err_set(e, ERR_STOP, "interrupted");
+        return NULL;
+    }
     t0 = now_s();
     rc = build_run(named, &o, &r, e);
     json_decref(named);

@@ -1,0 +1,237 @@
+/* test_hold.c - waiting for a device or a slot: in order, without work, and every thread's wait ends on Ctrl-C. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "eval/hold.h"
+#include "eval/job.h"
+#include "eval/session.h"
+
+static double slowdown(void)
+{
+    const char *s = getenv("TEST_SLOWDOWN");
+
+    return s ? atof(s) : 1;
+}
+
+static void sleep_s(double s)
+{
+    usleep((useconds_t)(s * 1e6));
+}
+
+/* Another process. Without 'says' it has the device from before this returns until end_of; else it asks for it, and writes
+ * 'says' to 'say_to' when it has it. */
+struct other {
+    pid_t pid;
+    int tell;
+};
+
+static struct other hold_elsewhere(const char *device, bool alone, char says, int say_to)
+{
+    int ready[2], go[2];
+    struct other o;
+    char byte;
+
+    if (pipe(ready) < 0 || pipe(go) < 0 || (o.pid = fork()) < 0)
+        abort();
+    if (o.pid == 0) {
+        struct hold h = {0};
+        close(go[1]);
+        if (!says && hold_take(device, alone, &h, NULL) < 0)
+            _exit(1);
+        if (write(ready[1], "x", 1) != 1 || (says && hold_take(device, alone, &h, NULL) < 0) ||
+            (says && write(say_to, &says, 1) != 1))
+            _exit(1);
+        alarm(60);
+        if (read(go[0], &byte, 1) != 1)
+            _exit(1);
+        hold_drop(&h);
+        _exit(0);
+    }
+    close(go[0]);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    o.tell = go[1];
+    return o;
+}
+
+static void end_of(struct other *o)
+{
+    int status;
+
+    assert_int_equal(write(o->tell, "x", 1), 1);
+    close(o->tell);
+    assert_int_equal(waitpid(o->pid, &status, 0), o->pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static double cpu_s(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+struct taken { /* by a thread */
+    const char *device;
+    bool alone;
+    int rc;
+    struct err e;
+    double at_s;
+};
+
+static void *take(void *arg)
+{
+    struct taken *t = arg;
+    struct hold h = {0};
+
+    t->rc = hold_take(t->device, t->alone, &h, &t->e);
+    t->at_s = now_s();
+    hold_drop(&h);
+    return NULL;
+}
+
+/* A long wait costs next to nothing and ends soon after the device is free. */
+static void test_waiting_is_idle_and_ends_soon(void **state)
+{
+    struct other o = hold_elsewhere("idle", true, 0, -1);
+    struct taken t[8];
+    pthread_t threads[8];
+    double cpu = cpu_s(), t0;
+
+    (void)state;
+    hold_patience_s = 0.05;
+    for (int i = 0; i < 8; i++) {
+        t[i] = (struct taken){.device = "idle", .alone = i < 2};
+        assert_int_equal(pthread_create(&threads[i], NULL, take, &t[i]), 0);
+    }
+    sleep_s(1.5);
+    cpu = cpu_s() - cpu;
+    t0 = now_s();
+    end_of(&o);
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(t[i].rc, 0);
+        assert_true(t[i].at_s - t0 < 0.5 * slowdown());
+    }
+    print_message("8 threads that wait 1.5 s: %.1f ms of processor time\n", cpu * 1e3);
+    assert_true(cpu < 0.1);
+}
+
+/* Somebody with long patience looks for a gap all the time, but who waits behind the gate by then comes first. */
+static void test_who_keeps_the_gate_is_not_overtaken(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        struct other holds = hold_elsewhere("order", false, 0, -1), first, second;
+        int order[2];
+        char got[2];
+
+        assert_int_equal(pipe(order), 0);
+        hold_patience_s = 0;
+        first = hold_elsewhere("order", true, '1', order[1]);
+        while (!hold_wanted("order")) /* it keeps the gate */
+            sleep_s(0.001);
+        sleep_s(0.02); /* and looks rarely by now */
+        hold_patience_s = 60;
+        second = hold_elsewhere("order", true, '2', order[1]);
+        sleep_s(0.015);
+        end_of(&holds);
+        assert_int_equal(read(order[0], &got[0], 1), 1);
+        end_of(got[0] == '1' ? &first : &second);
+        assert_int_equal(read(order[0], &got[1], 1), 1);
+        end_of(got[0] == '1' ? &second : &first);
+        assert_true(got[0] == '1' && got[1] == '2');
+        close(order[0]);
+        close(order[1]);
+    }
+}
+
+/* ---- Ctrl-C: the flag stays, so this comes last ---- */
+
+struct waits_for_slot {
+    struct session s;
+    double at_s;
+};
+
+static void *wait_for_slot(void *arg)
+{
+    struct waits_for_slot *w = arg;
+
+    session_wake(&w->s);
+    w->at_s = now_s();
+    return NULL;
+}
+
+static void test_ctrl_c_ends_every_wait(void **state)
+{
+    static const struct backend untimed = {.name = "sim"};
+    struct server sv = {.backend = &untimed};
+    struct waits_for_slot slot = {.s = {.server = &sv}};
+    struct other o = hold_elsewhere("stop", true, 0, -1);
+    struct taken t[5], again = {.device = "stop", .alone = true};
+    pthread_t threads[6];
+    int posts;
+    double t0;
+
+    (void)state;
+    hold_patience_s = 0.05;
+    sem_init(&sv.run_slots, 0, 0);
+    stop_install();
+    for (int i = 0; i < 5; i++) { /* a leader and two in line; two sharers, one of them at the gate */
+        t[i] = (struct taken){.device = "stop", .alone = i < 3};
+        assert_int_equal(pthread_create(&threads[i], NULL, take, &t[i]), 0);
+    }
+    assert_int_equal(pthread_create(&threads[5], NULL, wait_for_slot, &slot), 0);
+    sleep_s(0.4);
+    t0 = now_s();
+    pthread_kill(pthread_self(), SIGINT);
+    for (int i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(t[i].rc, -1);
+        assert_int_equal(t[i].e.kind, ERR_STOP);
+        assert_true(t[i].at_s - t0 < 0.2 * slowdown());
+    }
+    assert_true(slot.at_s - t0 < 0.2 * slowdown());
+    assert_false(slot.s.slot);
+    session_rest(&slot.s); /* it got none, so it gives none back */
+    sem_getvalue(&sv.run_slots, &posts);
+    assert_int_equal(posts, 0);
+    end_of(&o);
+    take(&again); /* nobody is left in line */
+    assert_int_equal(again.rc, 0);
+    sem_destroy(&sv.run_slots);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waiting_is_idle_and_ends_soon),
+        cmocka_unit_test(test_who_keeps_the_gate_is_not_overtaken),
+        cmocka_unit_test(test_ctrl_c_ends_every_wait),
+    };
+    char folder[] = "/tmp/mc-hold-XXXXXX";
+    int rc;
+
+    if (!mkdtemp(folder))
+        return 1;
+    setenv("MUSACODER_CACHE_DIR", folder, 1);
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    dir_remove(folder, NULL);
+    return rc;
+}
