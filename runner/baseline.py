@@ -12,7 +12,8 @@ Requests and replies, in frames; every reply has "op", "error" when something ra
   put      {"inputs":tree,"area":bool}    -> ok {"fresh":[leaf index],"facts":{...}}
   arm      {"slots":n}                    -> ok
   time     {"n","which":"eager"|"compile"|"library","pad_us"} -> the block (timing.py), then timed {"host_us"}
-  compile  {"mode":"default"|"max-autotune"} -> ok {"seconds"} | error
+  compile  {"mode":"default"|"max-autotune"} -> ok {"seconds","waited_s","asked"} | error. Before that any number of
+           {"op":"device"}, answered by go, and {"op":"rest"}: compiling.py
   library  {}                              -> ok {"call": name or "", "eager": eager is that call}
   reveal   {"slot"}                        -> result {"output":tree,...}
   expect   {"seed":text,"oracle":bool}    -> ok {"draw":{"eager":section,"oracle":section,"noise":[...]}}  as reference.py's.
@@ -28,6 +29,7 @@ import time
 import torch
 
 import area
+import compiling
 import frame
 import reference
 import timing
@@ -254,13 +256,17 @@ class Baseline:
             del sys.modules["torch.utils.cpp_extension"]
         start = time.monotonic()
         mode = req["mode"]
-        f = torch.compile(self.model, **({} if mode == "default" else {"mode": mode}))
-        with torch.no_grad():
-            for _ in range(3):
-                f(*self.timer.given)
-        self.timer.device.sync()
+        turn = compiling.Turn(self.sock, self.timer.device.sync)
+        try:
+            with compiling.asking(turn, self.model, mode):
+                f = torch.compile(self.model, **({} if mode == "default" else {"mode": mode}))
+                with torch.no_grad():
+                    for _ in range(3):
+                        f(*self.timer.given)
+        finally:  # the judge takes the device back with the answer
+            self.timer.device.sync()
         self.compiled = f
-        return {"seconds": time.monotonic() - start}, []
+        return {"seconds": time.monotonic() - start - turn.waited_s, "waited_s": turn.waited_s, "asked": turn.asked}, []
 
     def library(self, req, blob):
         """What one call of a vendor's library needs for the task, if there is one."""

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -12,11 +13,12 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "eval/hold.h"
 #include "eval/job.h"
 
 #define START_S 120.0
-#define COMPILE_S 180.0
 #define BLOCK_S 60.0
+double baseline_compile_s = 180;
 
 /* ---- the conversation ---- */
 
@@ -195,6 +197,8 @@ static void baseline_free(struct baseline *b)
 {
     baseline_give_up(b);
     pthread_mutex_destroy(&b->lock);
+    pthread_mutex_destroy(&b->shown.lock);
+    pthread_cond_destroy(&b->shown.change);
     free(b->compile_error);
     free(b->library_call);
     free(b);
@@ -233,6 +237,8 @@ static struct baseline *list_take(struct baseline_list *l, const char *key, stru
         b = xcalloc(1, sizeof *b);
         snprintf(b->key, sizeof b->key, "%s", key);
         pthread_mutex_init(&b->lock, NULL);
+        pthread_mutex_init(&b->shown.lock, NULL);
+        pthread_cond_init(&b->shown.change, NULL);
         b->compile_of_eager.value = b->library_of_eager.value = NAN;
     }
     if (at == BASELINE_LIST) /* all in use: this one is not listed, and freed by its last user */
@@ -258,7 +264,37 @@ void baseline_lock(struct baseline *b)
 
 void baseline_unlock(struct baseline *b)
 {
+    pthread_mutex_lock(&b->shown.lock);
+    b->shown.compiling = b->compiling;
+    b->shown.started = b->child && (b->library_known || b->library_made);
+    b->shown.compile_settled = b->compile_known || b->compile_made;
+    pthread_cond_broadcast(&b->shown.change);
+    pthread_mutex_unlock(&b->shown.lock);
     pthread_mutex_unlock(&b->lock);
+}
+
+int baseline_wait(struct baseline *b, struct err *e)
+{
+    struct timespec until;
+
+    pthread_mutex_lock(&b->shown.lock);
+    while (b->shown.compiling && !stop_requested()) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++; /* nobody wakes us on Ctrl-C */
+        pthread_cond_timedwait(&b->shown.change, &b->shown.lock, &until);
+    }
+    pthread_mutex_unlock(&b->shown.lock);
+    return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
+}
+
+bool baseline_ready(struct baseline *b, bool with_compile)
+{
+    bool ready;
+
+    pthread_mutex_lock(&b->shown.lock);
+    ready = b->shown.started && !b->shown.compiling && (!with_compile || b->shown.compile_settled);
+    pthread_mutex_unlock(&b->shown.lock);
+    return ready;
 }
 
 struct baseline *baseline_get(struct job *j, const struct baseline_place *p)
@@ -295,8 +331,8 @@ void baseline_list_free(struct eval *ev)
     memset(&ev->baselines, 0, sizeof ev->baselines);
 }
 
-/* Gives up the processes of listed ones: of all, or of those that nobody uses except the 'idle' most recent ones. Whoever
- * holds one locked sees its process die, if it does: waiting here, it might wait for us. */
+/* Gives up the processes of listed ones: of all, or of those that nobody uses except the 'idle' most recent ones.
+ * Whoever holds one locked or has it compile sees its process die, if it does: waiting here, it might wait for us. */
 static void stop_some(struct eval *ev, bool all, int idle)
 {
     struct baseline *items[BASELINE_LIST] = {NULL}, *b;
@@ -312,7 +348,7 @@ static void stop_some(struct eval *ev, bool all, int idle)
             continue;
         if (pthread_mutex_trylock(&items[i]->lock) == 0) {
             pthread_mutex_lock(&ev->lock);
-            ours = all || items[i]->users == 1;
+            ours = !items[i]->compiling && (all || items[i]->users == 1);
             pthread_mutex_unlock(&ev->lock);
             if (ours)
                 baseline_give_up(items[i]);
@@ -425,26 +461,108 @@ static void no_compile(struct baseline *b, const char *why)
     b->compile_known = true;
 }
 
-void baseline_compile(struct baseline *b, const char *mode)
+bool baseline_begin_compile(struct baseline *b, const char *mode)
 {
-    struct err e = ERR_INIT;
-    enum frame_fault fault = FRAME_OK;
-    struct frame f;
+    if (!b->child || b->compiling || b->compile_known || b->compile_made ||
+        (b->compile_known = cache_load(b, mode, &b->compile_of_eager, &b->compile_error)))
+        return false;
+    return b->compiling = true;
+}
 
-    if (b->compile_known || b->compile_made || (b->compile_known = cache_load(b, mode, &b->compile_of_eager, &b->compile_error)))
-        return;
-    if (ask(b, json_pack("{s:s,s:s}", "op", "compile", "mode", mode), NULL, COMPILE_S, &f, &fault, &e) == 0) {
-        frame_free(&f);
+/* What the process says next, with its answer to a request that means "lend me the device" given. 1: it has ended
+ * the conversation with *ret; 0: it goes on. -1: broken, or (*ret_ours) we could not lend. Time spent waiting moves
+ * *deadline. */
+static int compile_step(int fd, const char *device, struct hold *share, double *deadline, struct frame *ret,
+                        enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
+{
+    double start;
+    json_t *go;
+    int rc;
+
+    if (frame_recv(fd, (size_t)1 << 20, 1, *deadline, ret, ret_fault, e) < 0)
+        return -1;
+    if (!strcmp(json_str(ret->head, "op", ""), "rest")) {
+        frame_free(ret);
+        hold_drop(share);
+        return 0;
+    }
+    if (strcmp(json_str(ret->head, "op", ""), "device"))
+        return 1;
+    frame_free(ret);
+    start = now_s();
+    if (share->fd == 0 && hold_take(device, false, share, e) < 0) {
+        *ret_ours = true;
+        return -1;
+    }
+    *deadline += now_s() - start;
+    go = json_pack("{s:s}", "op", "go");
+    rc = frame_send(fd, go, NULL, 0, *deadline, ret_fault, e);
+    json_decref(go);
+    return rc;
+}
+
+/* The whole conversation; *share may be held at its end. 1: *ret is "ok" or "error". -1 as compile_step. */
+static int compile_talk(int fd, const char *mode, const char *device, struct hold *share, struct frame *ret,
+                        enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:s}", "op", "compile", "mode", mode);
+    double deadline = now_s() + baseline_compile_s;
+    int rc = frame_send(fd, req, NULL, 0, deadline, ret_fault, e);
+
+    json_decref(req);
+    while (rc == 0)
+        rc = compile_step(fd, device, share, &deadline, ret, ret_fault, ret_ours, e);
+    return rc;
+}
+
+/* With the lock: what came of it. A reason that is how the task is is worth keeping; not so when others had the
+ * memory. */
+static void compile_answered(struct baseline *b, const char *mode, const struct frame *f)
+{
+    char why[400];
+
+    if (!strcmp(json_str(f->head, "op", ""), "ok")) {
         b->compile_made = true;
+        log_debug("compiled in %.1f s, with %lld times the device after %.1f s of waiting",
+                  json_f64(f->head, "seconds", 0), (long long)json_i64(f->head, "asked", 0),
+                  json_f64(f->head, "waited_s", 0));
+        if (json_i64(f->head, "asked", 0) == 0)
+            log_warn("torch.compile ran a model without asking for the device");
         return;
     }
-    if (fault == FRAME_OK) { /* it said why: that is how the task is, and worth keeping */
-        no_compile(b, e.msg);
+    snprintf(why, sizeof why, "%.80s: %.300s", json_str(f->head, "type", "?"), json_str(f->head, "message", ""));
+    no_compile(b, why);
+    if (!json_flag(f->head, "memory", false))
         cache_save(b, mode, &b->compile_of_eager, b->compile_error);
-        return;
+}
+
+int baseline_compile(struct baseline *b, const char *mode, const char *device, struct err *e)
+{
+    enum frame_fault fault = FRAME_OK;
+    struct hold share = {0};
+    struct err why = ERR_INIT;
+    struct frame f;
+    bool ours = false;
+    int rc = compile_talk(b->child->fd, mode, device, &share, &f, &fault, &ours, &why);
+
+    ours = ours || why.kind == ERR_STOP;
+    baseline_lock(b);
+    if (rc == 1) {
+        compile_answered(b, mode, &f);
+        frame_free(&f);
+    } else {
+        if (!ours)
+            no_compile(b, fault == FRAME_LATE ? "Timeout: torch.compile did not finish"
+                                              : "Crash: torch.compile ended its process");
+        baseline_give_up(b); /* before others may believe that nothing of it is on the device */
     }
-    no_compile(b, fault == FRAME_LATE ? "Timeout: torch.compile did not finish" : "Crash: torch.compile ended its process");
-    baseline_give_up(b);
+    b->compiling = false;
+    baseline_unlock(b);
+    hold_drop(&share);
+    if (rc == 1 || !ours)
+        return 0;
+    *e = why;
+    return -1;
 }
 
 void baseline_time_compiled(struct baseline *b, const char *mode, const struct measure_plan *p)

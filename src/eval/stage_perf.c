@@ -24,8 +24,8 @@
 #define STARTS 3                         /* of a baseline's process for one candidate */
 #define TAKES 2                          /* measurements at most, while the clocks disagree */
 #define SAME_TIMES 1.25                  /* two of them must agree this far, or something changed between them */
-/* NVML's clock event reasons that mean a device in trouble: hardware slowdown, software thermal, hardware thermal, power
- * brake. A power cap is no trouble: it is how a device runs at full load. */
+/* NVML's clock event reasons that mean a device in trouble: hardware slowdown, software thermal, hardware thermal,
+ * power brake. A power cap is no trouble: it is how a device runs at full load. */
 #define TROUBLE (0x8u | 0x20u | 0x40u | 0x80u)
 
 struct perf {
@@ -37,7 +37,7 @@ struct perf {
     struct measure_fault fault;
     struct device_health before, after;
     int checked, wrong, takes, starts;
-    bool tampered, gone, changed;
+    bool tampered, gone, changed, compiles;
 };
 
 /* ---- the device ---- */
@@ -199,8 +199,8 @@ static int time_alone(struct perf *p, struct err *e)
 
 /* ---- what was timed, looked at ---- */
 
-/* Is it the output that was there when the call ended? What does not fit where the expected one does is wrong anyway: the
- * comparison says how. */
+/* Is it the output that was there when the call ended? What does not fit where the expected one does is wrong
+ * anyway: the comparison says how. */
 static bool as_committed(struct job *j, const struct ref_draw *want, const struct frame *got, uint64_t commitment)
 {
     const json_t *tree = json_object_get(got->head, "output");
@@ -218,8 +218,8 @@ static bool as_committed(struct job *j, const struct ref_draw *want, const struc
     return same;
 }
 
-/* Is it the right answer for other data: those that lay there before this call's were drawn? Then it was computed before the
- * judge's clock ran. 0 if that cannot be said. */
+/* Is it the right answer for other data: those that lay there before this call's were drawn? Then it was computed
+ * before the judge's clock ran. 0 if that cannot be said. */
 static bool is_answer_of(struct perf *p, const struct frame *got, uint64_t seed)
 {
     struct err e = ERR_INIT;
@@ -313,8 +313,8 @@ static void swap(int *a, int *b)
     *b = t;
 }
 
-/* The kept calls in random order, but every other one of the first ones is a warm call as long as there are some: what runs
- * beside the flush of a cold call cannot hide there. Returns how many; owned by the caller. */
+/* The kept calls in random order, but every other one of the first ones is a warm call as long as there are some:
+ * what runs beside the flush of a cold call cannot hide there. Returns how many; owned by the caller. */
 static int *shuffled(const struct timed_calls *c, struct rng *rng, int *ret_n)
 {
     int *at = xcalloc((size_t)c->n + 1, sizeof *at), n = 0;
@@ -425,8 +425,7 @@ static int prepare(struct perf *p, struct err *e)
     if (baseline_start(p->base, p->j, &p->place, e) < 0)
         return -1;
     baseline_library(p->base);
-    if (p->j->opt->compile_baseline && p->base->child)
-        baseline_compile(p->base, p->j->opt->compile_mode);
+    p->compiles = p->j->opt->compile_baseline && baseline_begin_compile(p->base, p->j->opt->compile_mode);
     return p->base->child ? 0 : err_set(e, ERR_ENV, "the baseline's process ended");
 }
 
@@ -436,19 +435,45 @@ static int measure(struct perf *p, struct err *e)
     return put_candidate(p, e) < 0 || time_alone(p, e) < 0 ? -1 : 0;
 }
 
-/* f with the device and the locked baseline: jobs of one task take turns, and queue for the device together. */
+/* The device and the locked baseline: jobs of one task take turns, and queue for the device together. While one
+ * compiles, nobody has the device who waits for that. */
+static int take_base(struct perf *p, bool alone, struct err *e)
+{
+    for (;;) {
+        if (baseline_wait(p->base, e) < 0 || hold_take(device_name(p->j), alone, &p->hold, e) < 0)
+            return -1;
+        baseline_lock(p->base);
+        if (!p->base->compiling)
+            return 0;
+        baseline_unlock(p->base);
+        hold_drop(&p->hold);
+    }
+}
+
 static int with_base(struct perf *p, bool alone, int (*f)(struct perf *p, struct err *e), struct err *e)
 {
     int rc;
 
-    if (hold_take(device_name(p->j), alone, &p->hold, e) < 0)
+    if (take_base(p, alone, e) < 0)
         return -1;
-    baseline_lock(p->base);
     p->gone = f != prepare && !p->base->child;
     rc = p->gone ? err_set(e, ERR_ENV, "the baseline's process ended") : f(p, e);
     baseline_unlock(p->base);
     hold_drop(&p->hold);
     return rc;
+}
+
+/* The first job of a task prepares; the others need not even share the device to see that it did. */
+static int prepare_base(struct perf *p, struct err *e)
+{
+    p->compiles = false;
+    if (baseline_wait(p->base, e) < 0)
+        return -1;
+    if (baseline_ready(p->base, p->j->opt->compile_baseline))
+        return 0;
+    if (with_base(p, false, prepare, e) < 0)
+        return -1;
+    return p->compiles ? baseline_compile(p->base, p->j->opt->compile_mode, device_name(p->j), e) : 0;
 }
 
 static int measure_job(struct perf *p, struct err *e)
@@ -471,7 +496,7 @@ static int measure_job(struct perf *p, struct err *e)
     p->base = baseline_get(j, &p->place);
     do { /* between the two others may have found that its process is not to be used again */
         p->gone = false;
-        rc = with_base(p, false, prepare, e) < 0 || with_base(p, true, measure, e) < 0 ? -1 : 0;
+        rc = prepare_base(p, e) < 0 || with_base(p, true, measure, e) < 0 ? -1 : 0;
     } while (p->gone && ++p->starts < STARTS);
     session_wake(j->session);
     return rc < 0 ? -1 : with_base(p, false, check_outputs, e);

@@ -1,6 +1,6 @@
-/* test_stage_perf.c - the whole performance stage without a GPU: a backend row whose device is the host. The candidate's
- * process is played by the baseline role too; what it runs is a program of the test. What the clock says on a busy machine is
- * not tested, what the stage makes of it is. */
+/* test_stage_perf.c - the whole performance stage without a GPU: a backend row whose device is the host. The
+ * candidate's process is played by the baseline role too; what it runs is a program of the test. What the clock
+ * says on a busy machine is not tested, what the stage makes of it is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "device/device.h"
+#include "eval/hold.h"
 #include "eval/job.h"
 #include "eval/record.h"
 
@@ -21,6 +24,7 @@ static const struct backend host = {.name = "host", .device = "sim", .candidate 
                                     .baseline = "baseline", .clock = "host", .place = "cpu", .timed = true, .slots = 2};
 
 static struct eval ev;
+static char dir[] = "/tmp/test_stage_perf.XXXXXX"; /* what processes note */
 
 static int start(void **state)
 {
@@ -35,6 +39,8 @@ static int start(void **state)
         print_message("skipped: %s\n", e.msg);
         exit(0);
     }
+    if (!mkdtemp(dir))
+        return -1;
     ev.config.no_jail = true;
     pthread_mutex_init(&ev.lock, NULL);
     pthread_mutex_init(&ev.server_lock, NULL);
@@ -59,6 +65,7 @@ static int stop(void **state)
     baseline_list_free(&ev);
     device_close(ev.timer);
     forkserver_stop(ev.servers[0].fs);
+    dir_remove(dir, NULL);
     return 0;
 }
 
@@ -149,7 +156,8 @@ static void test_an_honest_candidate_is_timed(void **state)
     assert_int_equal(json_array_size(json_object_get(p, "speedup_eager_ci")), 2);
     assert_true(json_i64(json_object_get(p, "calls"), "checked", 0) >= 4);
     assert_false(has_reason(p, "output_wrong") || has_reason(p, "inputs_repeat"));
-    assert_true(json_is_null(json_object_get(p, "speedup_compile")) && json_is_null(json_object_get(p, "compile_error")));
+    assert_true(json_is_null(json_object_get(p, "speedup_compile")));
+    assert_true(json_is_null(json_object_get(p, "compile_error")));
     assert_true(json_f64(p, "eager_ms", 0) > json_f64(p, "candidate_ms", 1e9));
     assert_string_equal(json_str(rec, "stage", ""), "performance");
     free(text);
@@ -243,6 +251,187 @@ static void test_no_baseline_is_nobodys_fault(void **state)
     json_decref(rec);
 }
 
+/* ---- torch.compile, without the device ---- */
+
+/* A task whose torch.compile does what 'asking' says (runner/compiling.py), with notes in files. */
+static char *compiling(const char *asking)
+{
+    static int n;
+
+    return xasprintf("import contextlib, os, sys, threading, time, torch\nimport compiling, frame\nD = '%s/%d.'\n"
+                     "def note(s):\n    with open(D + s, 'a') as f: f.write('.')\n"
+                     "@contextlib.contextmanager\ndef asking(turn, model, mode):\n    note('began')\n    %s\n"
+                     "    yield\ncompiling.asking = asking\ntorch.compile = lambda m, **k: m\n"
+                     TASK("return x * self.w"), dir, ++n, asking);
+}
+
+static size_t notes(const char *program, const char *what)
+{
+    const char *at = strstr(program, "D = '") + 5;
+    char *path = xasprintf("%.*s%s", (int)strcspn(at, "'"), at, what);
+    struct buf b;
+    size_t n;
+
+    buf_init(&b, 1 << 10);
+    n = file_exists(path) && file_read(path, &b, NULL) == 0 ? b.n : 0;
+    buf_free(&b);
+    free(path);
+    return n;
+}
+
+static void await_note(const char *program, const char *what)
+{
+    double until = now_s() + 120;
+
+    while (!notes(program, what)) {
+        if (now_s() > until)
+            fail_msg("no '%s'", what);
+        usleep(2000);
+    }
+}
+
+struct judged {
+    pthread_t thread;
+    const char *program;
+    json_t *rec;
+};
+
+static void *judge(void *ctx)
+{
+    struct judged *x = ctx;
+
+    x->rec = timed(x->program, TASK("return x * self.w"), "default");
+    return NULL;
+}
+
+static void expect_compiled(json_t *rec)
+{
+    const json_t *p = json_object_get(rec, "performance");
+    char *text = json_text(rec);
+
+    if (!json_is_number(json_object_get(p, "speedup_compile")) || !json_is_null(json_object_get(p, "compile_error")))
+        fail_msg("%s", text);
+    free(text);
+    json_decref(rec);
+}
+
+static void expect_not_compiled(json_t *rec, const char *why)
+{
+    const json_t *p = json_object_get(rec, "performance");
+    char *text = json_text(rec);
+
+    if (!json_is_number(json_object_get(p, "speedup_eager")) || !strstr(json_str(p, "compile_error", ""), why))
+        fail_msg("not '%s': %s", why, text);
+    free(text);
+    json_decref(rec);
+}
+
+/* Two jobs of a task: while the host compiles, the device is anybody's; nobody of them has it; and it is lent when
+ * nobody else has it. How long others have it does not count as time of compiling. */
+static void test_the_device_is_others_while_a_task_compiles(void **state)
+{
+    char *program = compiling("while not os.path.exists(D + 'go on'): time.sleep(0.01)\n    note('asks')\n"
+                              "    turn.take()\n    note('has')\n    turn.rest()\n    turn.take()");
+    struct judged jobs[2] = {{.program = program}, {.program = program}};
+    const char *at = strstr(program, "D = '") + 5;
+    char *go_on = xasprintf("%.*sgo on", (int)strcspn(at, "'"), at);
+    struct hold h = {0};
+    struct err e = ERR_INIT;
+    double start;
+
+    (void)state;
+    baseline_compile_s = 4;
+    pthread_create(&jobs[0].thread, NULL, judge, &jobs[0]);
+    await_note(program, "began");
+    pthread_create(&jobs[1].thread, NULL, judge, &jobs[1]);
+    usleep(700000); /* the second one comes to wait for the first, or is on its way */
+    start = now_s();
+    must(hold_take("test-host", true, &h, &e), &e);
+    assert_true(now_s() - start < 3);
+    must(file_write(go_on, "", 0, &e), &e);
+    await_note(program, "asks");
+    while (now_s() - start < 5)
+        usleep(10000);
+    assert_int_equal(notes(program, "has"), 0);
+    hold_drop(&h);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(jobs[i].thread, NULL);
+        expect_compiled(jobs[i].rec);
+    }
+    assert_int_equal(notes(program, "began"), 1);
+    baseline_compile_s = 180;
+    free(go_on);
+    free(program);
+}
+
+static void compile_fails(const char *asking, double limit_s, const char *why)
+{
+    char *program = compiling(asking);
+
+    baseline_compile_s = limit_s;
+    expect_not_compiled(timed(program, TASK("return x * self.w"), "default"), why);
+    assert_int_equal(notes(program, "began"), 1);
+    baseline_compile_s = 180;
+    free(program);
+}
+
+/* The candidate is timed all the same, by another process. */
+static void test_a_compiler_that_dies_or_hangs(void **state)
+{
+    (void)state;
+    compile_fails("turn.take()\n    os._exit(3)", 180, "Crash");
+    compile_fails("os._exit(3)", 180, "Crash");
+    compile_fails("frame.send(turn.sock, {'op': 'device'})\n    os._exit(3)", 180, "Crash");
+    compile_fails("turn.take()\n    time.sleep(100)", 0.5, "Timeout");
+    compile_fails("turn.take()\n    turn.sock.sendall(b'x' * 100)", 180, "Crash");
+    compile_fails("turn.take()\n    raise ValueError('no such thing')", 180, "ValueError: no such thing");
+}
+
+/* What fails on our side says nothing about the task, and leaves a baseline that the next one can use. */
+static void test_a_device_that_is_not_to_be_had(void **state)
+{
+    struct eval_options o = EVAL_OPTIONS_DEFAULT;
+    struct baseline_place place = {.role = "baseline", .device = "cpu", .machine = "m"};
+    struct err e = ERR_INIT;
+    struct task t;
+    struct job j = {.ev = &ev, .server = &ev.servers[0], .task = &t, .opt = &o};
+    struct hold h = {0};
+    struct baseline *b;
+    char *program = compiling("turn.take()");
+
+    (void)state;
+    o.trials = 1;
+    must(task_make("t", program, strlen(program), &t, &e), &e);
+    must(reference_get(&j, "random", &j.ref, &e), &e);
+    must(reference_all(&j, &e), &e);
+    b = baseline_get(&j, &place);
+    for (int i = 0; i < 2; i++) {
+        baseline_lock(b);
+        must(baseline_start(b, &j, &place, &e), &e);
+        baseline_library(b);
+        assert_true(baseline_begin_compile(b, "default"));
+        assert_false(baseline_begin_compile(b, "default"));
+        baseline_unlock(b);
+        assert_false(baseline_ready(b, false));
+        baseline_list_stop(&ev); /* as server_revive: who talks to it keeps it */
+        assert_non_null(b->child);
+        if (i == 0)
+            must(hold_take("another device", false, &h, &e), &e); /* so that a share of this one is refused */
+        assert_int_equal(baseline_compile(b, "default", "test-host", &e), i == 0 ? -1 : 0);
+        assert_int_equal(b->child != NULL, i);
+        assert_false(b->compiling || b->compile_known);
+        assert_int_equal(b->compile_made, i);
+        assert_int_equal(baseline_ready(b, true), i);
+        must(baseline_wait(b, &e), &e);
+        hold_drop(&h);
+        e = (struct err)ERR_INIT;
+    }
+    baseline_release(&ev, b);
+    reference_release(&ev, j.ref);
+    task_free(&t);
+    free(program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +440,9 @@ int main(void)
         cmocka_unit_test(test_a_call_that_fails_is_blamed),
         cmocka_unit_test(test_a_compiled_baseline_that_fails_is_named_and_kept),
         cmocka_unit_test(test_no_baseline_is_nobodys_fault),
+        cmocka_unit_test(test_the_device_is_others_while_a_task_compiles),
+        cmocka_unit_test(test_a_compiler_that_dies_or_hangs),
+        cmocka_unit_test(test_a_device_that_is_not_to_be_had),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

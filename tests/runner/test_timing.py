@@ -71,6 +71,10 @@ class Judge:
     def ask(self, req, parts=()):
         frame.send(self.sock, req, parts)
         head, blob = frame.recv(self.sock, timeout=PATIENCE_S)
+        while head["op"] in ("device", "rest"):  # compiling.py
+            if head["op"] == "device":
+                frame.send(self.sock, {"op": "go"})
+            head, blob = frame.recv(self.sock, timeout=PATIENCE_S)
         if head["op"] == "error":
             raise RuntimeError(f"{head['type']}: {head['message']}")
         return head, blob
