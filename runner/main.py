@@ -72,9 +72,19 @@ def resident(pid):
         return 0
 
 
+def oom_kills(path="/proc/vmstat"):
+    """How many processes the kernel has killed on this machine because memory was short; None: it does not say."""
+    try:
+        with open(path, encoding="ascii") as f:
+            return next((int(row.split()[1]) for row in f if row.startswith("oom_kill ")), None)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 class Child:
     def __init__(self, ident, pid, box):
         self.ident, self.pid, self.box = ident, pid, box
+        self.kills = oom_kills()
         self.oom = self.outside = False  # killed for memory: at its own limit; because the machine was full
         self.shared, self.most = resident(os.getpid()), 0  # what it has of ours from the start; resident bytes seen
 
@@ -88,6 +98,10 @@ class Child:
         because the machine is."""
         peak = self.box.peak()
         return not peak or peak > 0.9 * self.box.memory
+
+    def spared(self):
+        """The kernel says that it has killed nobody for memory in this one's time: whoever did it, it was not that."""
+        return self.kills is not None and oom_kills() == self.kills
 
     def peak(self):
         """Bytes of memory of its own that it had at most, as far as anybody saw."""
@@ -265,7 +279,7 @@ class Server:
             del self.children[child.ident]
             self.report(op="exit", id=child.ident, status=status, cpu_s=usage.ru_utime + usage.ru_stime,
                         max_rss=usage.ru_maxrss * 1024, peak=child.peak(), oom=child.oom,
-                        outside=child.outside)
+                        outside=child.outside, spared=os.WIFSIGNALED(status) and child.spared())
 
     def watch_memory(self):
         for child in self.children.values():

@@ -40,7 +40,8 @@ static void sleep_ms(int ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
 
-/* flock, but a wait in the kernel would end on Ctrl-C in one thread only: looks again, after 1 ms first and most_ms at last. */
+/* flock, but a wait in the kernel would end on Ctrl-C in one thread only: looks again, after 1 ms first, then less
+ * and less often, every most_ms at last. */
 static int lock_file(int fd, int how, int most_ms, struct err *e)
 {
     for (int ms = 1; flock(fd, how | LOCK_NB) < 0; ms = ms * 2 < most_ms ? ms * 2 : most_ms) {
@@ -200,7 +201,8 @@ static int try_both(int gate, int fd, struct err *e)
     return errno == EWOULDBLOCK || errno == EINTR ? 0 : err_sys(e, "cannot lock a device");
 }
 
-/* A moment without anybody inside, without keeping anybody out. 1: fd is locked, and the gate; 0: there was none in time. */
+/* A moment without anybody inside, without keeping anybody out. 1: fd is locked, and the gate; 0: there was none in
+ * time. */
 static int wait_for_a_gap(int gate, int fd, struct err *e)
 {
     double until = now_s() + hold_patience_s;

@@ -99,6 +99,8 @@ int job_reference(struct job *j, const char *params, struct err *e);
  * blames. source: the program on the first call, NULL later. -1 only for infra. */
 int job_construct(struct job *j, const char *source, struct err *e);
 /* Turns a failed session call into a blame (timeout, crash, tampering); -1 only for infra. */
+/* Of a process that has ended: of the machine's memory it had half of what it may have, or more. */
+bool job_was_large(const struct job *j);
 int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e);
 /* Takes over trace, launches and findings that a reply carries. */
 void job_take_evidence(struct job *j, const json_t *head, bool init);

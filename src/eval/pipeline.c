@@ -72,7 +72,7 @@ static json_t *environment(const struct job *j)
 
 /* Is what went wrong the candidate's doing? Where others share a device or its machine they may have taken all memory, or
  * the device itself is gone. -1 with what it was. */
-static int look_for_others(struct job *j, struct err *e)
+static int look_for_others(struct job *j, enum retry_step how, struct err *e)
 {
     const json_t *r = record_reason(j->rec);
     const char *category = r ? json_str(r, "category", "") : "", *kind;
@@ -84,11 +84,13 @@ static int look_for_others(struct job *j, struct err *e)
         return 0;
     kind = json_str(json_object_get(r, "finding"), "kind", "");
     x = (struct try_error){.alone = j->alone, .device_short = j->device_short, .finding = kind,
-                           .killed_outside = j->session && j->session->ended && j->session->end.outside};
+                           .killed_outside = j->session && j->session->ended && j->session->end.outside,
+                           .all = how >= RETRY_ALL, .large = job_was_large(j)};
     if (runtime && (lack = retry_others(&x)) != LACK_NONE) {
         err_set(e, ERR_ENV, lack == LACK_DEVICE ? "the device's memory was used up while others had part of it"
-                                                : "the candidate's process was killed from outside; was the machine's "
-                                                  "memory used up?");
+                : x.all ? "the candidate's process, which was small, was killed because the machine's memory was used "
+                          "up, by something else than the judge"
+                        : "the candidate's process was killed from outside; was the machine's memory used up?");
         return err_lack(e, lack);
     }
     if (strcmp(category, "timeout") && !(runtime && !strcmp(kind, "device_lost")))
@@ -138,7 +140,7 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
     j.rec = record_new(task->name, task->sha256, c->name, sha, o->backend, o->protocol);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && rc == 0; i++)
         rc = run_stage(&j, stages[i], &why);
-    if (rc == 0 && (rc = look_for_others(&j, &why)) == 0)
+    if (rc == 0 && (rc = look_for_others(&j, how, &why)) == 0)
         note_host(&j);
     if (rc < 0 && (why.kind == ERR_INPUT || why.kind == ERR_STOP)) {
         if (e)

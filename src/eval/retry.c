@@ -5,11 +5,9 @@
 
 enum err_lack retry_others(const struct try_error *x)
 {
-    if (x->alone)
-        return LACK_NONE;
-    if (x->device_short || !strcmp(x->finding, "out_of_memory"))
+    if (!x->alone && (x->device_short || !strcmp(x->finding, "out_of_memory")))
         return LACK_DEVICE;
-    return x->killed_outside ? LACK_HOST : LACK_NONE;
+    return x->killed_outside && !(x->all && x->large) ? LACK_HOST : LACK_NONE;
 }
 
 static enum retry_step larger(enum retry_step a, enum retry_step b)

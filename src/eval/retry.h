@@ -38,9 +38,13 @@ struct try_error { /* a candidate's runtime_error */
     bool device_short;    /* the device had nothing left although the candidate was within its own limit */
     const char *finding;  /* kind of what was found (runner/cuda/errors.py); "" */
     bool killed_outside;  /* struct child_end */
+    bool all;             /* nor anybody of ours on its machine */
+    bool large;           /* of the machine's memory it had half of what it may have, or more */
 };
 
-/* May others have taken what the candidate lacked? Then it is no verdict about the candidate. Pure. */
+/* May others have taken what the candidate lacked? Then it is no verdict about the candidate. Who was killed because
+ * the machine had no memory is to blame if nobody else of ours was there and it was large; if it was small, then what
+ * is not ours took it. Pure. */
 enum err_lack retry_others(const struct try_error *x);
 
 /* made: tries so far, this one included; had: what this one was made with (RETRY_AGAIN for the first). The last of

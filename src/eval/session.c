@@ -17,7 +17,8 @@
 #define MAX_REPLY_HEAD ((size_t)16 << 20)
 #define MAX_REPLY_BLOB ((size_t)1 << 30)
 
-#define SLICE_NS 100000000 /* after which who waits for a slot looks whether it is to stop: a signal reaches one thread only */
+/* After which who waits for a slot looks whether it is to stop: a signal reaches one thread only. */
+#define SLICE_NS 100000000
 
 static int wait_slice(sem_t *slots)
 {

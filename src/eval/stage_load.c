@@ -190,6 +190,33 @@ static json_t *last_words(const struct job *j)
     return NULL;
 }
 
+static size_t may_have(const struct job *j)
+{
+    return j->server->backend->memory_bytes ? j->server->backend->memory_bytes : JAIL_MEMORY;
+}
+
+bool job_was_large(const struct job *j)
+{
+    return j->session && j->session->ended && j->session->end.peak >= may_have(j) / 2;
+}
+
+/* Who was killed is told why, as far as the kernel says. */
+static void blame_kill(struct job *j, const char *stage, const char *during)
+{
+    const struct child_end *end = &j->session->end;
+    const double gib = 1 << 30;
+    json_t *r;
+
+    if (end->outside)
+        r = record_blame(j->rec, "runtime_error", stage, "the process was killed from outside %s: the machine had no "
+                         "memory left, it seems; the process had %.1f GiB of it, and may have %.1f GiB", during,
+                         (double)end->peak / gib, (double)may_have(j) / gib);
+    else
+        r = record_blame(j->rec, "runtime_error", stage, "the process was killed %s: signal 9 (Killed), and not for "
+                         "memory; did it do that itself?", during);
+    set_line(j, r, place_python(session_output(j->session), NULL));
+}
+
 static void blame_signal(struct job *j, const char *stage, const char *during)
 {
     int sig = j->session->end.signal;
@@ -209,7 +236,7 @@ static void blame_death(struct job *j, const char *stage, const char *during)
     json_t *r;
 
     if (end->why == PROC_SIGNALED) {
-        blame_signal(j, stage, during);
+        (end->signal == SIGKILL ? blame_kill : blame_signal)(j, stage, during);
         return;
     }
     if (end->why == PROC_MEMORY)

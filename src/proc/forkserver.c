@@ -37,7 +37,7 @@ struct entry {
     enum state state;
     pid_t pid;
     int out; /* read end of its output pipe; -1 when drained */
-    bool killed, told, oom, outside;
+    bool killed, told, oom, outside, spared;
     int status;
     double cpu_s;
     size_t max_rss, peak;
@@ -110,6 +110,7 @@ static void take_report(struct forkserver *fs, const json_t *h)
         x->peak = (size_t)json_i64(h, "peak", 0);
         x->oom = json_flag(h, "oom", false);
         x->outside = json_flag(h, "outside", false);
+        x->spared = json_flag(h, "spared", false);
         x->state = ENDED;
     } else if (!strcmp(op, "peak") && x->state == RUNNING) {
         x->peak = (size_t)json_i64(h, "bytes", 0);
@@ -575,7 +576,7 @@ static void fill_end(struct entry *x, struct child_end *ret)
         ret->why = PROC_MEMORY;
     else if (x->killed && (ret->signal == SIGKILL || (ret->why == PROC_EXITED && ret->code == CHILD_UNREADY)))
         ret->why = PROC_STOPPED;
-    ret->outside = x->outside || (ret->why == PROC_SIGNALED && ret->signal == SIGKILL && !x->killed);
+    ret->outside = x->outside || (ret->why == PROC_SIGNALED && ret->signal == SIGKILL && !x->killed && !x->spared);
     ret->cpu_s = x->cpu_s;
     ret->max_rss = x->max_rss;
     ret->peak = x->peak;

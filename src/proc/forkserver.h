@@ -56,7 +56,9 @@ struct child {
 struct child_end {
     enum proc_why why; /* PROC_EXITED, PROC_SIGNALED, PROC_MEMORY, or PROC_STOPPED after child_kill */
     int code, signal;
-    bool outside;      /* it was killed, but not by us and not at its own limit: the machine had no memory left? */
+    /* It was killed, but not by us and not at its own limit, and the kernel has killed for memory meanwhile, or does
+     * not say: the machine had none left? */
+    bool outside;
     double cpu_s;
     size_t max_rss;
     size_t peak;       /* bytes of memory of its own that it had at most, as child_peak */

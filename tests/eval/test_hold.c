@@ -31,8 +31,8 @@ static void sleep_s(double s)
     usleep((useconds_t)(s * 1e6));
 }
 
-/* Another process. Without 'says' it has the device from before this returns until end_of; else it asks for it, and writes
- * 'says' to 'say_to' when it has it. */
+/* Another process. Without 'says' it has the device from before this returns until end_of; else it asks for it, and
+ * writes 'says' to 'say_to' when it has it. */
 struct other {
     pid_t pid;
     int tell;

@@ -157,7 +157,7 @@ static void what_is_final(void **state)
 
 static enum err_lack others(bool alone, bool device_short, const char *finding, bool outside)
 {
-    return retry_others(&(struct try_error){alone, device_short, finding, outside});
+    return retry_others(&(struct try_error){alone, device_short, finding, outside, false, true});
 }
 
 /* What lacked memory beside others is not judged; what lacks it alone is. */
@@ -170,7 +170,22 @@ static void what_others_may_have_done(void **state)
     assert_int_equal(others(false, false, "out_of_memory", false), LACK_DEVICE);
     assert_int_equal(others(false, false, "", true), LACK_HOST);
     assert_int_equal(others(false, true, "", true), LACK_DEVICE);
-    assert_int_equal(others(true, true, "out_of_memory", true), LACK_NONE);
+    assert_int_equal(others(true, true, "out_of_memory", false), LACK_NONE);
+}
+
+/* Alone on its device it shares the machine with jobs of other devices, and alone there with what is not ours. */
+static void who_took_the_machines_memory(void **state)
+{
+    struct try_error x = {.alone = true, .killed_outside = true, .finding = "", .large = true};
+
+    (void)state;
+    assert_int_equal(retry_others(&x), LACK_HOST);
+    x.all = true;
+    assert_int_equal(retry_others(&x), LACK_NONE); /* it did */
+    x.large = false;
+    assert_int_equal(retry_others(&x), LACK_HOST); /* something else did */
+    x.killed_outside = false;
+    assert_int_equal(retry_others(&x), LACK_NONE);
 }
 
 /* ---- the loop ---- */
@@ -227,6 +242,7 @@ int main(void)
         cmocka_unit_test(what_is_final),
         cmocka_unit_test(the_loop),
         cmocka_unit_test(what_others_may_have_done),
+        cmocka_unit_test(who_took_the_machines_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-"""test_candidate.py - the candidate's side answers every request: what raises is an error with a reason, never a process that
-died. The device is the simulated one, with the host's clock in place of one of its own."""
+"""test_candidate.py - the candidate's side answers every request: what raises is an error with a reason, never a
+process that died. The device is the simulated one, with the host's clock in place of one of its own."""
 
 import os
 import socket
@@ -68,7 +68,8 @@ class Answers(unittest.TestCase):
         return j
 
     def error(self, head, kind, phase, memory=False):
-        self.assertEqual((head["op"], head.get("type"), head["phase"], head["memory"]), ("error", kind, phase, memory), head)
+        got = (head["op"], head.get("type"), head["phase"], head["memory"])
+        self.assertEqual(got, ("error", kind, phase, memory), head)
         for name in ("trace", "launches", "findings", "replaced", "device_short", "found"):  # what the judge looks at
             self.assertIn(name, head)
 

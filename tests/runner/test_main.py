@@ -1,0 +1,45 @@
+"""test_main.py - the fork server's own book: has the kernel killed for memory in a child's time?"""
+
+import os
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "runner"))
+
+import main  # noqa: E402
+
+
+class Kills(unittest.TestCase):
+    def setUp(self):
+        self.was = main.oom_kills
+        self.addCleanup(setattr, main, "oom_kills", self.was)
+
+    def count(self, text):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write(text)
+            f.flush()
+            return self.was(f.name)
+
+    def test_what_the_kernel_says(self):
+        self.assertEqual(self.count("pgfault 9\noom_kill 12\ndrop_pagecache 0\n"), 12)
+        self.assertIsNone(self.count("pgfault 9\noom_kill_other 12\n"))
+        self.assertIsNone(self.count("oom_kill\noom_kill x\n"))
+        self.assertIsNone(self.was("/no/such/file"))
+
+    def spared(self, before, after):
+        main.oom_kills = lambda: before
+        child = main.Child(1, os.getpid(), None)
+        main.oom_kills = lambda: after
+        return child.spared()
+
+    def test_who_was_spared(self):
+        self.assertTrue(self.spared(7, 7))
+        self.assertFalse(self.spared(7, 8))  # it may have been this one
+        self.assertFalse(self.spared(None, None))
+        self.assertFalse(self.spared(7, None))
+
+
+if __name__ == "__main__":
+    unittest.main()
