@@ -458,7 +458,8 @@ def oracle_of(model, inputs, seed):
 
 
 class Usage:
-    """Most bytes of device memory that torch had: "eager" in forward, with parameters and inputs, "peak" in all."""
+    """Bytes of device memory that torch had at most: "eager" in forward, with parameters and inputs, "peak" in all; "kept":
+    that it has now, between two draws."""
 
     def __init__(self):
         self.peak = self.eager = 0
@@ -476,7 +477,8 @@ class Usage:
     def facts(self):
         if PLACE.type != "cuda":
             return None
-        return {"peak": max(self.peak, torch.cuda.max_memory_reserved()), "eager": self.eager}
+        return {"peak": max(self.peak, torch.cuda.max_memory_reserved()), "eager": self.eager,
+                "kept": torch.cuda.memory_reserved()}
 
 
 def one_line(e):

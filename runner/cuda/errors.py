@@ -20,7 +20,7 @@ ROWS = (
     ("CUDA error: out of memory", "out_of_memory", "the device's memory was used up (CUDA error: out of memory)", ""),
     ("unspecified launch failure", "crash", "a kernel crashed on the device (unspecified launch failure)",
      "often an access through a wild pointer, or a stack that overflows"),
-    ("address space", "illegal_address", "a kernel used an address that is none (invalid address space)",
+    ("address space", "illegal_address", "a kernel used an address that is not device memory (invalid address space)",
      "check the index against the tensor's size: 32-bit products overflow"),
     ("invalid program counter", "crash", "a kernel jumped to nowhere", ""),
     ("illegal instruction", "crash", "a kernel ran into an illegal instruction", ""),

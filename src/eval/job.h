@@ -16,7 +16,7 @@
 #include "proc/forkserver.h"
 #include "store/store.h"
 
-#define SLOW_S 1.0 /* of run time (share.h) for one call */
+#define SLOW_S 0.3 /* of run time (share.h) for one call */
 #define TASKS_AT_ONCE 16
 #define TASKS_KEPT 2 /* of those that nobody is at, so many may keep their reference */
 struct task_gate { /* tasks whose candidates are being judged on one device (eval.c); n 0: free */

@@ -18,7 +18,7 @@ struct measure_side {
 
 struct measure_plan {
     int calls;           /* cold calls of each side; 0: as many as fit, below */
-    double seconds;      /* device time aimed at for each side; 30 to 200 calls, at least 5, at most MEASURE_MAX_S */
+    double seconds;      /* device time aimed at for each side; 30 to 120 calls, at least 5, at most MEASURE_MAX_S */
     size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls rather than more memory */
 };
 

@@ -502,15 +502,18 @@ static bool all_kept(const struct reference *r)
     return true;
 }
 
+static int take_lane(const struct reference *r, struct room_lane *l, struct err *e)
+{
+    return room_needs_lane(r->peak) && r->device ? room_lane_take(r->device, l, e) : 0;
+}
+
 /* One more draw, or the end. */
-static int next_draw(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+static int ask_next(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
 {
     double t0 = now_s(), deadline = t0 + REFERENCE_TIMEOUT_S - r->spent_s;
     struct frame f;
     int rc = 0;
 
-    if (!r->child)
-        return err_set(e, ERR_ENV, "the reference's process is gone");
     if (ask(r->child, w, json_pack("{s:s}", "op", "next"), NULL, deadline, &f, e) < 0)
         return -1;
     if (json_flag(f.head, "end", false)) {
@@ -524,6 +527,20 @@ static int next_draw(struct eval *ev, struct reference *r, const struct want *w,
         frame_free(&f);
     }
     r->spent_s += now_s() - t0;
+    return rc;
+}
+
+static int next_draw(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+{
+    struct room_lane lane = {0};
+    int rc;
+
+    if (!r->child)
+        return err_set(e, ERR_ENV, "the reference's process is gone");
+    if (take_lane(r, &lane, e) < 0)
+        return -1;
+    rc = ask_next(ev, r, w, e);
+    room_lane_drop(&lane);
     return rc;
 }
 
@@ -562,14 +579,16 @@ static int claim_known(const struct want *w, struct err *e)
 
 /* told: how large the model is, and one draw's inputs, before anything is on the device. An estimate that misses the
  * inputs is worth something where it is more than what is claimed blindly. */
-static int claim_estimated(const struct want *w, const json_t *told, struct err *e)
+static int claim_estimated(struct reference *r, const struct want *w, const json_t *told, struct err *e)
 {
     int64_t state = json_i64(told, "state_bytes", -1), inputs = json_i64(told, "input_bytes", -1);
     struct room_need need;
 
-    if (!w->claim || !w->claim->fd || state < 0)
+    if (!w->claim || state < 0)
         return 0;
-    need = room_estimate((size_t)state, inputs, !strcmp(w->o->protocol, "strict"));
+    need = room_estimate((size_t)state, inputs, !strcmp(w->o->protocol, "strict"), &r->peak);
+    if (!w->claim->fd)
+        return 0;
     if (inputs >= 0 || !room_covers(&w->claim->need, &need))
         room_note_estimate(w->t->sha256, w->o->protocol, &need);
     return claim_known(w, e);
@@ -587,7 +606,7 @@ static int begin(struct reference *r, const struct want *w, bool *ret_yielded, s
         json_object_set_new(req, "area", json_true());
     if (ask(r->child, w, req, NULL, t0 + REFERENCE_TIMEOUT_S, &f, e) < 0)
         return -1;
-    rc = claim_estimated(w, f.head, e);
+    rc = claim_estimated(r, w, f.head, e);
     *ret_yielded = rc < 0;
     frame_free(&f);
     r->spent_s = now_s() - t0;
@@ -653,25 +672,37 @@ int reference_all(struct job *j, struct err *e)
     return rc;
 }
 
-static int again(struct reference *r, struct ref_draw *d, struct err *e)
+static int ask_again(struct reference *r, const struct want *w, struct ref_draw *d, struct err *e)
 {
-    struct want w = {.title = "the task"};
     double deadline = now_s() + REFERENCE_TIMEOUT_S;
     struct frame f;
     int rc;
 
-    if (!r->child)
-        return err_set(e, ERR_ENV, "the reference's process is gone");
-    if (ask(r->child, &w, json_pack("{s:s,s:s,s:i}", "op", "again", "regime", d->regime, "trial", d->trial), NULL, deadline, &f, e) < 0)
+    if (ask(r->child, w, json_pack("{s:s,s:s,s:i}", "op", "again", "regime", d->regime, "trial", d->trial), NULL, deadline, &f, e) < 0)
         return -1;
     rc = (size_t)json_i64(f.head, "size", -1) == d->size ? 0 : err_set(e, ERR_ENV, "the reference's draw is another one now");
     frame_free(&f);
     if (rc < 0 || desk_alloc(r->desk, d->size, DEVICE_PLAIN, d->mem, e) < 0)
         return -1;
-    if (fill(r, &w, d->mem, d->size, deadline, e) == 0)
+    if (fill(r, w, d->mem, d->size, deadline, e) == 0)
         return 0;
     desk_free(r->desk, d->mem);
     return -1;
+}
+
+static int again(struct reference *r, struct ref_draw *d, struct err *e)
+{
+    struct want w = {.title = "the task"};
+    struct room_lane lane = {0};
+    int rc;
+
+    if (!r->child)
+        return err_set(e, ERR_ENV, "the reference's process is gone");
+    if (take_lane(r, &lane, e) < 0)
+        return -1;
+    rc = ask_again(r, &w, d, e);
+    room_lane_drop(&lane);
+    return rc;
 }
 
 int reference_hold(struct reference *r, const struct ref_draw *given, struct err *e)
@@ -707,16 +738,17 @@ void reference_let_go(struct reference *r, const struct ref_draw *given)
 }
 
 /* What this task was seen to need on the device, for room.h: runner/reference.py measured what torch held there. */
-static void note_need(const struct reference *r, const struct want *w)
+static void note_need(struct reference *r, const struct want *w)
 {
     const json_t *memory = json_object_get(r->f.head, "memory");
-    size_t peak = (size_t)json_i64(memory, "peak", 0), eager = (size_t)json_i64(memory, "eager", 0);
+    size_t kept = (size_t)json_i64(memory, "kept", 0), eager = (size_t)json_i64(memory, "eager", 0);
     const struct ref_draw *d = &r->draws[0]; /* the others are about as large */
     struct room_need need = {0};
 
     if (!json_is_object(memory))
         return;
-    need.shared = ROOM_CONTEXT_BYTES + peak + d->size; /* master copies have a budget of their own: desk.h */
+    r->peak = (size_t)json_i64(memory, "peak", 0);
+    need.shared = room_shared(kept, r->peak) + d->size; /* the area; master copies have a budget of their own: desk.h */
     need.own = ROOM_CONTEXT_BYTES + d->inputs.n + 2 * d->eager.n; /* areas, snapshot; */
     need.own += eager / 4 * 5;                                    /* a workspace as eager's and more */
     room_note(w->t->sha256, w->o->protocol, &need);
@@ -744,6 +776,7 @@ static int make_once(struct eval *ev, struct reference *r, const struct want *w,
     if (!r->failed && claim_known(w, e) < 0)
         return -1;
     if (!r->made && !r->failed) {
+        r->device = w->sv->uuid;
         if (start_child(w, &r->child, &why) == 0 && begin(r, w, &yielded, &why) == 0 &&
             make_first(ev, r, w, &why) == 0) {
             r->made = true;

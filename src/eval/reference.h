@@ -66,6 +66,8 @@ struct reference {
     bool made, ended, failed; /* the first draw is there; all are; no more can be made */
     struct err why;       /* of a failure */
     double spent_s;       /* on making draws */
+    const char *device;   /* its process is on (server.h's uuid, borrowed); NULL: not known yet, or none */
+    size_t peak;          /* bytes of device memory that its process needs for one, as far as is known */
     struct frame end;     /* the last answer: what parse_end points into */
     _Atomic size_t host_peak; /* bytes of the machine's memory that its process was seen to have, at most */
     _Atomic size_t host_draws; /* so many draws were made then */

@@ -20,6 +20,7 @@
 #define SLOTS 512
 #define LEDGER_BYTE ((off_t)1 << 30) /* its lock: of the records; of byte i: record i's owner */
 #define POLL_NS 100000000L
+#define LANE_POLL_NS 10000000L
 #define MAKE_ROOM_EVERY 10 /* polls */
 
 /* ---- who may come in ---- */
@@ -94,13 +95,18 @@ static bool wants_all(const struct room_claim *c, uint64_t budget)
     return c->own >= budget || c->host_own >= ROOM_ALL;
 }
 
+static bool is_small(const struct room_claim *c, uint64_t budget)
+{
+    return c->own + c->shared <= budget / ROOM_SMALL && c->host_own < ROOM_ALL;
+}
+
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now)
 {
     for (int i = 0; i < n; i++) {
         bool here = c[i].device == c[who].device, all = wants_all(&c[i], here ? b->device : UINT64_MAX);
 
         if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket &&
-            now - c[i].since >= (all ? ROOM_PASS_ALL_S : ROOM_PASS_S) && (here || !fits_host(c, n, i, b)))
+            now - c[i].since >= (all || is_small(&c[who], b->device) ? ROOM_PASS_ALL_S : ROOM_PASS_S) && (here || !fits_host(c, n, i, b)))
             return false;
     }
     return fits_both(c, n, who, b);
@@ -125,12 +131,23 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
     return n;
 }
 
-struct room_need room_estimate(size_t state, int64_t inputs, bool oracle)
+size_t room_shared(size_t kept, size_t peak)
 {
-    size_t x = inputs > 0 ? (size_t)inputs : 0;
+    return ROOM_CONTEXT_BYTES + (room_needs_lane(peak) && kept < peak ? kept : peak);
+}
 
+bool room_needs_lane(size_t peak)
+{
+    return peak > ROOM_LANE_BYTES;
+}
+
+struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, size_t *ret_peak)
+{
+    size_t x = inputs > 0 ? (size_t)inputs : 0, kept = state + ROOM_KEPT_BYTES + (oracle ? 4 : 2) * x;
+
+    *ret_peak = oracle ? 5 * state + 10 * x : 3 * state + 5 * x;
     return (struct room_need){.own = ROOM_CONTEXT_BYTES + 3 * state + 4 * x,
-                              .shared = ROOM_CONTEXT_BYTES + (oracle ? 5 * state + 10 * x : 3 * state + 5 * x),
+                              .shared = room_shared(kept, *ret_peak),
                               .host_own = ROOM_PROCESS_BYTES + state,
                               .host_shared = ROOM_PROCESS_BYTES + state + (oracle ? 0 : x)};
 }
@@ -203,6 +220,32 @@ static int ledger_end(int fd, const struct ledger *l, struct err *e)
 static uint64_t device_key(const char *device)
 {
     return hash64(device, strlen(device), 3);
+}
+
+int room_lane_take(const char *device, struct room_lane *l, struct err *e)
+{
+    off_t at = LEDGER_BYTE + 1 + (off_t)(device_key(device) % (1 << 20));
+    struct err why = ERR_INIT;
+    int fd = ledger_open(&why);
+
+    if (fd < 0)
+        log_debug("a device's lane: %s", why.msg);
+    while (fd >= 0 && byte_lock(fd, at, F_WRLCK, false) < 0) {
+        if ((errno != EAGAIN && errno != EACCES && errno != EINTR) || stop_requested()) {
+            close(fd);
+            return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = LANE_POLL_NS}, NULL);
+    }
+    *l = (struct room_lane){fd + 1};
+    return 0;
+}
+
+void room_lane_drop(struct room_lane *l)
+{
+    if (l->fd > 0)
+        close(l->fd - 1);
+    *l = (struct room_lane){0};
 }
 
 static bool anybody_in(const struct ledger *l)

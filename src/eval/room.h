@@ -13,8 +13,10 @@
 
 #include "base/err.h"
 
-#define ROOM_PASS_S 25.0     /* whoever has waited so long is not overtaken any more; */
-#define ROOM_PASS_ALL_S 90.0 /* who wants everything, so long: it comes in when nobody is there, or stops all others */
+#define ROOM_PASS_S 25.0     /* whoever has waited so long is not overtaken any more, but by who is small: */
+#define ROOM_SMALL 32        /* wants at most such a part of its device; */
+#define ROOM_PASS_ALL_S 90.0 /* and after so long by nobody. Who wants everything is overtaken by all until then: it
+                              * comes in when nobody is there, or stops all others */
 
 #define ROOM_CONTEXT_BYTES ((size_t)600 << 20) /* of a process on the device, with its libraries */
 #define ROOM_PROCESS_BYTES ((size_t)2 << 30) /* of the machine: torch, a device's libraries */
@@ -43,7 +45,7 @@ enum { ROOM_WAITS = 1, ROOM_IN = 2 };
 
 /* May claim 'who' come in? If it fits beside those that are in on its device, or nobody is in there, and the same of the
  * machine; but not before a claim that arrived earlier, has waited for ROOM_PASS_S (ROOM_PASS_ALL_S: one for all of the
- * device's budget or of the machine) and is for the same device, or for more of the machine than there is now. b: of
+ * device's budget or of the machine, or where 'who' is small) and is for the same device, or for more of the machine than there is now. b: of
  * who's device. Pure. */
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now);
 /* Bytes of those that are in, and of 'who' (-1: nobody) beside them: on 'device', and of the machine. Pure. */
@@ -58,14 +60,28 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
 /* What a task needs of which only this is known: bytes of its model's parameters and buffers, and of one draw's inputs
  * (-1: not known, and not counted). oracle: it is also run in double. Of the device, outputs taken to be as large as
  * inputs:
- *   reference  5 states: the model, a copy that is run, one in double (2), and what a copy in double is made from;
- *              10 inputs: a draw and what a run gets and gives (3), both again in double (4), rounded inputs and room
- *              to make them (3). Without an oracle 3 states and, with the area that the judge shares, 5 inputs;
+ *   reference  while it makes a draw (*ret_peak) 5 states: the model, a copy that is run, one in double (2), and what a
+ *              copy in double is made from; 10 inputs: a draw and what a run gets and gives (3), both again in double (4),
+ *              rounded inputs and room to make them (3). Without an oracle 3 states and, with the area that the judge
+ *              shares, 5 inputs. Between two draws the model, what it keeps, and the area: 4 inputs, without an oracle 2;
  *   candidate  3 states: the model, a copy, a workspace of as much; 4 inputs: areas with inputs and outputs, a snapshot
  *              of the outputs, one tensor in between.
  * Of the machine: both construct the model there, and without an oracle inputs are drawn there. An estimate, not a
  * bound: what is measured later counts instead. Pure. */
-struct room_need room_estimate(size_t state, int64_t inputs, bool oracle);
+struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, size_t *ret_peak);
+/* References need most of their memory while they make a draw, which takes a second. Those that need more than
+ * ROOM_LANE_BYTES for it do so one at a time (room_lane_take), in what no claim may have, and claim what they have in
+ * between. kept, peak: bytes of the reference's process between two draws, and while it makes one. Pure. */
+#define ROOM_LANE_BYTES ((size_t)4 << 30)
+#define ROOM_KEPT_BYTES ((size_t)1 << 30) /* runner/reference.py keeps no more between two draws, beside its model */
+size_t room_shared(size_t kept, size_t peak);
+bool room_needs_lane(size_t peak);
+struct room_lane { /* zeroed: holds nothing */
+    int fd; /* file descriptor + 1 */
+};
+/* Waits for the lane of a device, over all processes. Without a ledger there is none, and everything goes on. ERR_STOP on Ctrl-C. */
+int room_lane_take(const char *device, struct room_lane *l, struct err *e);
+void room_lane_drop(struct room_lane *l); /* holding nothing is fine */
 /* The budget of a machine of which so much is left: three quarters; files that are read, and judges, have the rest. Pure. */
 uint64_t room_host_budget(uint64_t left);
 

@@ -77,7 +77,8 @@ static void enter(uint64_t own, uint64_t group, struct room *r)
 static void test_yields_then_grows(void **state)
 {
     struct eval_options o = EVAL_OPTIONS_DEFAULT;
-    const struct room_need want = room_estimate(33 * 4, INPUT, true);
+    size_t peak;
+    const struct room_need want = room_estimate(33 * 4, INPUT, true, &peak);
     struct room_need known = {0};
     struct room mine = {0}, other = {0};
     struct task t;

@@ -61,6 +61,59 @@ static void test_order(void **state)
     assert_false(admits(c, 3, 2, 100, 0, ROOM_PASS_S));
 }
 
+/* Small claims come and go: they keep nobody out for long, and are let by for as long as where somebody wants everything. */
+static void test_small_ones_pass(void **state)
+{
+    struct room_claim c[] = {claim(ROOM_IN, 1, 1000, 0, 1), claim(ROOM_WAITS, 2, 2500, 200, 2),
+                             claim(ROOM_WAITS, 3, 80, 20, 3)};
+
+    (void)state;
+    assert_true(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_S));
+    assert_true(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_ALL_S - 1));
+    assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_ALL_S));
+    c[2].shared = 21; /* not small any more */
+    assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_S));
+    c[2].shared = 0;
+    c[2].host_own = ROOM_ALL;
+    assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_S));
+}
+
+static void *pass_lane(void *arg)
+{
+    struct room_lane l = {0};
+    struct err e = ERR_INIT;
+
+    assert_int_equal(room_lane_take("gpu", &l, &e), 0);
+    *(_Atomic bool *)arg = true;
+    room_lane_drop(&l);
+    return NULL;
+}
+
+/* One at a time on a device, threads of a process like processes; another device has a lane of its own. */
+static void test_lane(void **state)
+{
+    struct room_lane a = {0}, b = {0};
+    struct err e = ERR_INIT;
+    _Atomic bool passed = false;
+    pthread_t t;
+
+    (void)state;
+    assert_false(room_needs_lane(ROOM_LANE_BYTES));
+    assert_true(room_needs_lane(ROOM_LANE_BYTES + 1));
+    assert_int_equal(room_shared(5, 9), ROOM_CONTEXT_BYTES + 9);
+    assert_int_equal(room_shared(5, ROOM_LANE_BYTES + 1), ROOM_CONTEXT_BYTES + 5);
+    assert_int_equal(room_lane_take("gpu", &a, &e), 0);
+    assert_int_equal(room_lane_take("other", &b, &e), 0);
+    assert_int_equal(pthread_create(&t, NULL, pass_lane, &passed), 0);
+    usleep(100000);
+    assert_false(passed);
+    room_lane_drop(&a);
+    pthread_join(t, NULL);
+    assert_true(passed);
+    room_lane_drop(&b);
+    room_lane_drop(&b);
+}
+
 /* Who wants everything is overtaken for longer: most of the time it comes in when nobody is there. */
 static void test_order_of_all(void **state)
 {
@@ -247,16 +300,19 @@ static void test_shrinks(void **state)
 static void test_estimated(void **state)
 {
     const size_t gib = (size_t)1 << 30, base = ROOM_CONTEXT_BYTES;
-    struct room_need n = room_estimate(4 * gib, (int64_t)gib, true);
+    size_t peak;
+    struct room_need n = room_estimate(4 * gib, (int64_t)gib, true, &peak);
 
     (void)state;
-    assert_true(n.own == base + 16 * gib && n.shared == base + 30 * gib);
+    assert_true(n.own == base + 16 * gib && peak == 30 * gib && n.shared == base + 9 * gib); /* large draws: one at a time */
     assert_true(n.host_own >= 5 * gib && n.host_shared == n.host_own);
-    n = room_estimate(4 * gib, (int64_t)gib, false);
-    assert_true(n.own == base + 16 * gib && n.shared == base + 17 * gib);
+    n = room_estimate(4 * gib, (int64_t)gib, false, &peak);
+    assert_true(n.own == base + 16 * gib && peak == 17 * gib && n.shared == base + 7 * gib);
     assert_int_equal(n.host_shared, n.host_own + gib);
-    n = room_estimate(0, -1, true);
-    assert_true(n.own == base && n.shared == base);
+    n = room_estimate(gib / 8, (int64_t)gib / 8, true, &peak);
+    assert_true(peak == 15 * gib / 8 && n.shared == base + peak); /* a small one is claimed as it is */
+    n = room_estimate(0, -1, true, &peak);
+    assert_true(n.own == base && n.shared == base && peak == 0);
     assert_true(room_covers(&n, &n));
     assert_false(room_covers(&(struct room_need){5, 5, 5, 5}, &(struct room_need){.host_shared = 6}));
 }
@@ -445,6 +501,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fits),     cmocka_unit_test(test_order),       cmocka_unit_test(test_host),
         cmocka_unit_test(test_expected), cmocka_unit_test(test_host_order),  cmocka_unit_test(test_no_deadlock),
+        cmocka_unit_test(test_small_ones_pass), cmocka_unit_test(test_lane),
         cmocka_unit_test(test_waits),    cmocka_unit_test(test_killed),      cmocka_unit_test(test_threads),
         cmocka_unit_test(test_notes),    cmocka_unit_test(test_one_machine),
         cmocka_unit_test(test_grows), cmocka_unit_test(test_shrinks),    cmocka_unit_test(test_estimated),   cmocka_unit_test(test_order_of_all),
