@@ -436,25 +436,31 @@ static int measure(struct perf *p, struct err *e)
 }
 
 /* The device and the locked baseline: jobs of one task take turns, and queue for the device together. While one
- * compiles, nobody has the device who waits for that. */
-static int take_base(struct perf *p, bool alone, struct err *e)
+ * compiles, nobody has the device who waits for that: not through the candidate's session either, which wakes after it. */
+static int take_base(struct perf *p, bool alone, bool awake, struct err *e)
 {
     for (;;) {
-        if (baseline_wait(p->base, e) < 0 || hold_take(device_name(p->j), alone, &p->hold, e) < 0)
+        if (baseline_wait(p->base, e) < 0)
+            return -1;
+        if (awake)
+            session_wake(p->j->session);
+        if (hold_take(device_name(p->j), alone, &p->hold, e) < 0)
             return -1;
         baseline_lock(p->base);
         if (!p->base->compiling)
             return 0;
         baseline_unlock(p->base);
         hold_drop(&p->hold);
+        session_rest(p->j->session);
     }
 }
 
+/* f with both. The session rests, and wakes for check_outputs. */
 static int with_base(struct perf *p, bool alone, int (*f)(struct perf *p, struct err *e), struct err *e)
 {
     int rc;
 
-    if (take_base(p, alone, e) < 0)
+    if (take_base(p, alone, f == check_outputs, e) < 0)
         return -1;
     p->gone = f != prepare && !p->base->child;
     rc = p->gone ? err_set(e, ERR_ENV, "the baseline's process ended") : f(p, e);
@@ -498,8 +504,10 @@ static int measure_job(struct perf *p, struct err *e)
         p->gone = false;
         rc = prepare_base(p, e) < 0 || with_base(p, true, measure, e) < 0 ? -1 : 0;
     } while (p->gone && ++p->starts < STARTS);
+    if (rc == 0)
+        rc = with_base(p, false, check_outputs, e);
     session_wake(j->session);
-    return rc < 0 ? -1 : with_base(p, false, check_outputs, e);
+    return rc;
 }
 
 /* Others hold what timing needs, so that it is tried again without them; alone, the verdict stands without times. */
