@@ -475,8 +475,10 @@ static void try_once(void *ctx, enum retry_step how, struct try_seen *seen)
         pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how, &room, &n->rec, &infra, &n->why);
         seen->learned = admit_learned(n->task->sha256, n->o->protocol, &room);
         admit_leave(&a, &room);
-        if (n->rec && waited > 1e-3)
+        if (n->rec && waited > 1e-3) {
             record_stage_ms(n->rec, "waiting", waited * 1e3);
+            record_waiting(n->rec, "memory", waited * 1e3);
+        }
     }
     if (n->rec)
         seen->end = infra.kind == ERR_NONE ? TRY_VERDICT : TRY_INFRA;

@@ -55,6 +55,7 @@ static int lock_file(int fd, int how, int most_ms, struct err *e)
 }
 
 double hold_patience_s = 15.0;
+static _Atomic int lasting; /* shares of this process that are kept for seconds */
 
 /* What this thread holds: how often, and of which device. */
 static _Thread_local struct {
@@ -202,10 +203,10 @@ static int try_both(int gate, int fd, struct err *e)
 }
 
 /* A moment without anybody inside, without keeping anybody out. 1: fd is locked, and the gate; 0: there was none in
- * time. */
+ * time. As long as somebody inside stays for seconds, keeping others out would only make them wait too. */
 static int wait_for_a_gap(int gate, int fd, struct err *e)
 {
-    double until = now_s() + hold_patience_s;
+    double t0 = now_s(), waited;
     int rc;
 
     for (;;) {
@@ -213,7 +214,8 @@ static int wait_for_a_gap(int gate, int fd, struct err *e)
             return rc;
         if (stop_requested())
             return err_set(e, ERR_STOP, "interrupted");
-        if (now_s() >= until)
+        waited = now_s() - t0;
+        if (waited >= hold_patience_s && (!lasting || waited >= HOLD_LASTS_S))
             return 0;
         sleep_ms(5);
     }
@@ -261,7 +263,7 @@ int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
     if (fd < 0)
         return -1;
     snprintf(mine.device, sizeof mine.device, "%s", device);
-    *h = (struct hold){fd + 1, alone};
+    *h = (struct hold){.fd = fd + 1, .alone = alone};
     mine.depth = 1;
     return 0;
 }
@@ -278,8 +280,27 @@ bool hold_wanted(const char *device)
     return wanted;
 }
 
+void hold_lasts(struct hold *h)
+{
+    lasting += h->fd > 0 && !h->lasts;
+    h->lasts |= h->fd > 0;
+}
+
+bool hold_awaited(const char *device)
+{
+    const struct leader *l;
+    bool awaited;
+
+    pthread_mutex_lock(&line.lock);
+    l = leader_of(name_of(device));
+    awaited = l && l->device[0];
+    pthread_mutex_unlock(&line.lock);
+    return awaited;
+}
+
 void hold_drop(struct hold *h)
 {
+    lasting -= h->lasts;
     if (h->fd > 0 && h->alone)
         end_lead(name_of(mine.device), h->fd - 1);
     else if (h->fd > 0)

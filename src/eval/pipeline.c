@@ -155,6 +155,10 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
         stage_reward.run(&j, &why);
         stage_feedback.run(&j, &why);
     }
+    if (j.session && j.session->wait_s > 1e-3) {
+        record_waiting(j.rec, "slot", (j.session->wait_s - j.session->wait_device_s) * 1e3);
+        record_waiting(j.rec, "device", j.session->wait_device_s * 1e3);
+    }
     record_set(j.rec, "environment", environment(&j));
     *ret = j.rec;
     job_end(&j);

@@ -89,10 +89,19 @@ void record_settle(json_t *rec)
     json_object_set_new(rec, "stage", json_string(json_str(r, "stage", "")));
 }
 
+static void add_ms(json_t *all, const char *key, double ms)
+{
+    json_object_set_new(all, key, json_num(round((json_f64(all, key, 0) + ms) * 100) / 100));
+}
+
 void record_stage_ms(json_t *rec, const char *stage, double ms)
 {
-    json_t *all = json_object_get(rec, "stage_ms");
-    double before = json_f64(all, stage, 0);
+    add_ms(json_object_get(rec, "stage_ms"), stage, ms);
+}
 
-    json_object_set_new(all, stage, json_num(round((before + ms) * 100) / 100));
+void record_waiting(json_t *rec, const char *what, double ms)
+{
+    if (!json_object_get(rec, "waiting_ms"))
+        json_object_set_new(rec, "waiting_ms", json_object());
+    add_ms(json_object_get(rec, "waiting_ms"), what, ms);
 }

@@ -52,6 +52,7 @@ static void share_device(struct session *s)
     if (s->server->backend->timed && hold_take(s->server->uuid, s->alone, &s->hold, &e) < 0)
         log_debug("the device's lock: %s", e.msg);
     s->wait_s += now_s() - t0;
+    s->wait_device_s += now_s() - t0;
 }
 
 static void leave_lane(struct session *s)
@@ -97,13 +98,31 @@ void session_give_way(struct session *s)
     share_device(s);
 }
 
+/* Nobody is timed beside a call of seconds: it comes after them. */
+static void let_timed_pass(struct session *s)
+{
+    double t0 = now_s();
+
+    while (hold_awaited(s->server->uuid) && now_s() - t0 < SESSION_YIELD_S && !stop_requested())
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    s->wait_s += now_s() - t0;
+    s->wait_device_s += now_s() - t0;
+}
+
 void session_slow_lane(struct session *s)
 {
-    if (s->slow || s->alone || !s->slot || !s->server->backend->timed)
+    if (s->alone || !s->slot || !s->server->backend->timed)
         return;
-    run_slot(s, false);
-    s->slow = slot_take(s, &s->server->slow_lane);
-    run_slot(s, true);
+    if (!s->slow || hold_awaited(s->server->uuid)) {
+        bool lane = s->slow;
+
+        s->slow = false; /* kept while the slot is free for others */
+        run_slot(s, false);
+        s->slow = lane || slot_take(s, &s->server->slow_lane);
+        let_timed_pass(s);
+        run_slot(s, true);
+    }
+    hold_lasts(&s->hold);
 }
 
 /* On a GPU the process makes its context before it takes a slot: that is driver's and host's work. It still is a share of

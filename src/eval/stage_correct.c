@@ -461,9 +461,9 @@ static bool is_slow(const struct job *j, double call_s)
 /* As reference_draw. Between two draws whoever wants the device alone gets it, and slow candidates take turns. */
 static int next_draw(struct job *j, size_t i, bool slow, const struct ref_draw **ret, struct err *e)
 {
+    session_give_way(j->session);
     if (slow)
         session_slow_lane(j->session);
-    session_give_way(j->session);
     return reference_draw(j, i, ret, e);
 }
 

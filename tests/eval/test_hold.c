@@ -161,6 +161,42 @@ static void test_who_keeps_the_gate_is_not_overtaken(void **state)
     }
 }
 
+/* Somebody wants to be alone, beside a share of ours that lasts or not: do others come in meanwhile? */
+static bool others_come_in(bool lasts)
+{
+    const char *device = lasts ? "lasts" : "short";
+    struct hold mine = {0};
+    struct taken alone = {.device = device, .alone = true}, other = {.device = device};
+    pthread_t threads[2];
+    bool in;
+
+    hold_patience_s = 0.05;
+    assert_false(hold_awaited(device));
+    assert_int_equal(hold_take(device, false, &mine, NULL), 0);
+    if (lasts)
+        hold_lasts(&mine);
+    assert_int_equal(pthread_create(&threads[0], NULL, take, &alone), 0);
+    sleep_s(0.4); /* its patience is over */
+    assert_true(hold_awaited(device));
+    assert_int_equal(hold_wanted(device), !lasts);
+    assert_int_equal(pthread_create(&threads[1], NULL, take, &other), 0);
+    sleep_s(0.4);
+    in = other.at_s > 0;
+    hold_drop(&mine);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(alone.rc == 0 && other.rc == 0);
+    assert_false(hold_awaited(device));
+    return in;
+}
+
+static void test_beside_a_share_that_lasts(void **state)
+{
+    (void)state;
+    assert_true(others_come_in(true));
+    assert_false(others_come_in(false)); /* dropped, it lasts no more */
+}
+
 /* ---- Ctrl-C: the flag stays, so this comes last ---- */
 
 struct waits_for_slot {
@@ -223,6 +259,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting_is_idle_and_ends_soon),
         cmocka_unit_test(test_who_keeps_the_gate_is_not_overtaken),
+        cmocka_unit_test(test_beside_a_share_that_lasts),
         cmocka_unit_test(test_ctrl_c_ends_every_wait),
     };
     char folder[] = "/tmp/mc-hold-XXXXXX";
