@@ -92,7 +92,8 @@ class Session:
         """Counts that only grow ("trace", "found", "launches") and what happened since the last reply."""
         s = device.stats()
         before, self.copies = self.copies, (s.get("to_host", 0), s.get("to_device", 0))
-        return {"replaced": self.seal.broken() if self.seal else [],
+        replaced = self.seal.broken() if self.seal else []
+        return {"replaced": replaced if device.trace.alive() else replaced + ["the record of operators"],
                 "launches": {name: k.get("launches", 0) for name, k in s.get("kernels", {}).items()},
                 "to_host": self.copies[0] - before[0], "to_device": self.copies[1] - before[1],
                 "library_calls": s.get("library_calls", {}), "findings": device.take_findings(),

@@ -25,6 +25,7 @@ void lt_red_zone_finding(size_t n, long at, const char *kernel);
 void lt_trace_open(void);     /* once, in the child */
 void lt_trace_start(void);    /* for good */
 char *lt_trace_counts(void);  /* JSON object {operator: count} since the start; free with lt_free */
+int lt_trace_alive(void);     /* is what this thread does recorded? */
 int lt_trace_pause(int on);   /* this thread: counted as "paused::"; returns the former value; no effect where
                                  process_may_pause says no */
 

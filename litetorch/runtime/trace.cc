@@ -298,6 +298,11 @@ char *lt_trace_counts(void)
     return strdup((out + "}").c_str());
 }
 
+int lt_trace_alive(void)
+{
+    return at::isRecordFunctionEnabled() && at::hasGlobalCallbacks();
+}
+
 int lt_trace_pause(int on)
 {
     int before = trace_paused;

@@ -26,7 +26,7 @@ def attach(lib, loaded=None):
     for name, result, *args in (
             ("lt_torch_version", c), ("lt_process_api", p), ("lt_findings", p), ("lt_library_calls", p), ("lt_free", None, p),
             ("lt_watch_begin", None, i), ("lt_watch_end", p), ("lt_trace_start", None), ("lt_trace_counts", p),
-            ("lt_trace_pause", i, i), ("lt_trace_open", None),
+            ("lt_trace_pause", i, i), ("lt_trace_open", None), ("lt_trace_alive", i),
             ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t)):
         f = getattr(lib, name)
         f.restype, f.argtypes = result, args

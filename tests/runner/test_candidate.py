@@ -103,6 +103,18 @@ class Answers(unittest.TestCase):
         self.error(j.params("w"), "AttributeError", "params")
         self.error(j.ask({"op": "reveal", "slot": 3}), "KeyError", "reveal")
 
+    def test_whether_operators_are_recorded_is_said(self):
+        by_address = "__import__('ctypes').CDLL(None)._ZN2at20enableRecordFunctionEb(%d)"
+        j = self.judge("None if x[0] > 0 else " + by_address % 0)
+        self.assertEqual(j.ask({"op": "run"}, torch.ones(4))["replaced"], [])
+        self.assertEqual(j.ask({"op": "run"}, -torch.ones(4))["replaced"], ["the record of operators"])
+
+    def test_names_that_end_the_record_are_gone(self):
+        j = self.judge("torch.autograd._enable_record_function(False); torch._C._autograd._clear_callbacks()")
+        head = j.ask({"op": "run"}, torch.ones(4))
+        self.assertEqual([f["name"] for f in head["findings"]], ["_enable_record_function", "_clear_callbacks"])
+        self.assertEqual((head["replaced"], head["trace"]["aten::mul.Tensor"] > 0), ([], True))
+
 
 if __name__ == "__main__":
     unittest.main()
