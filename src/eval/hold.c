@@ -54,7 +54,7 @@ static int lock_file(int fd, int how, int most_ms, struct err *e)
     return 0;
 }
 
-double hold_patience_s = 15.0;
+double hold_patience_s = 8.0;
 static _Atomic int lasting; /* shares of this process that are kept for seconds */
 
 /* What this thread holds: how often, and of which device. */

@@ -104,7 +104,7 @@ static int clamp(double x, int lo, int hi)
 /* Cold calls of one side in one round. */
 static int how_many(const struct measure_plan *p, double call_s)
 {
-    int n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, 120);
+    int n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, 80);
 
     n = clamp(fmin(n, MEASURE_MAX_S / call_s), MEASURE_ROUNDS, n);
     if (p->output_bytes) /* warm calls are kept too */

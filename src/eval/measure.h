@@ -18,7 +18,7 @@ struct measure_side {
 
 struct measure_plan {
     int calls;           /* cold calls of each side; 0: as many as fit, below */
-    double seconds;      /* device time aimed at for each side; 30 to 120 calls, at least 5, at most MEASURE_MAX_S */
+    double seconds;      /* device time aimed at for each side; 30 to 80 calls, at least 5, at most MEASURE_MAX_S */
     size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls rather than more memory */
 };
 
@@ -26,7 +26,7 @@ struct measure_plan {
 #define MEASURE_SLOW_S 0.25 /* where a call takes longer, seconds go by with the device alone: */
 #define MEASURE_SLOW_ROUNDS 3
 #define MEASURE_MAX_S 2.0
-#define MEASURE_EMPTY 20 /* calls of each round and side */
+#define MEASURE_EMPTY 12 /* calls of each round and side */
 
 /* How long the device is kept busy before each call, so that the host can queue all of it meanwhile: twice what the
  * slower of the two hosts needs, within bounds, the same for both sides. Event times are the device's then, however

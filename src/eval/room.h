@@ -14,7 +14,7 @@
 #include "base/err.h"
 
 #define ROOM_PASS_S 25.0     /* whoever has waited so long is not overtaken any more, but by who is small: */
-#define ROOM_SMALL 32        /* wants at most such a part of its device; */
+#define ROOM_SMALL 16        /* wants at most such a part of its device; */
 #define ROOM_PASS_ALL_S 90.0 /* and after so long by nobody. Who wants everything is overtaken by all until then: it
                               * comes in when nobody is there, or stops all others */
 

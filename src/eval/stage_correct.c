@@ -286,6 +286,7 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
 /* ---- running ---- */
 
 #define SLOW_TRIALS 2 /* draws of each regime that such a candidate gets: one, and the same with a few elements changed */
+#define CRAWL_S 2.0   /* of run time for each call; if its answers are wrong, one is enough */
 
 struct tally {
     int trials, passed;
@@ -435,6 +436,13 @@ static json_t *correct_section(struct job *j, struct tally *t, const char *param
     return c;
 }
 
+/* On a device that others wait for: does even the fastest call take so long that all trials are not worth it? A program that is
+ * slow now and fast when it is timed has gained nothing: stage_perf.c. */
+static bool is_slow(const struct job *j, double call_s)
+{
+    return call_s > SLOW_S && j->server->backend->timed && !strcmp(j->opt->protocol, "strict");
+}
+
 /* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. An output
  * of another kind or shape than expected will be one again. And what is slow and has been wrong every time is not worth the
  * others' waiting. The published protocol counts all of its trials. */
@@ -446,16 +454,9 @@ static const char *enough(const struct job *j, const struct tally *t)
         return NULL;
     if (legality_convicts(j))
         return "legality";
-    if (t->slow && t->trials >= SLOW_TRIALS && !t->passed)
+    if (is_slow(j, t->fastest_s) && t->trials >= (t->fastest_s > CRAWL_S ? 1 : SLOW_TRIALS) && !t->passed)
         return "slow";
     return t->trials && !t->passed && strcmp(kind, "values") && strcmp(kind, "input_modified") ? kind : NULL;
-}
-
-/* On a device that others wait for: does even the fastest call take so long that all trials are not worth it? A program that is
- * slow now and fast when it is timed has gained nothing: stage_perf.c. */
-static bool is_slow(const struct job *j, double call_s)
-{
-    return call_s > SLOW_S && j->server->backend->timed && !strcmp(j->opt->protocol, "strict");
 }
 
 /* As reference_draw. Between two draws whoever wants the device alone gets it, and slow candidates take turns. */
