@@ -64,7 +64,7 @@ static void test_order(void **state)
 /* Small claims come and go: they keep nobody out for long, and are let by for as long as where somebody wants everything. */
 static void test_small_ones_pass(void **state)
 {
-    struct room_claim c[] = {claim(ROOM_IN, 1, 1000, 0, 1), claim(ROOM_WAITS, 2, 2500, 200, 2),
+    struct room_claim c[] = {claim(ROOM_IN, 1, 500, 0, 1), claim(ROOM_WAITS, 2, 1200, 200, 2),
                              claim(ROOM_WAITS, 3, 80, 20, 3)};
 
     (void)state;
