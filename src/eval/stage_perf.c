@@ -77,7 +77,7 @@ static int told(struct perf *p, enum call_fault fault, struct frame *f, struct e
         return job_blame_call(j, fault, "performance", "when it was to be timed", e), -1;
     if (strcmp(json_str(f->head, "op", ""), "error"))
         return 0;
-    j->device_short |= json_flag(f->head, "device_short", false);
+    job_take_evidence(j, f->head, false);
     job_blame_error(j, f->head, "performance");
     frame_free(f);
     return -1;
@@ -111,7 +111,7 @@ static int blame_measure(struct perf *p, struct err *e)
         return -1;
     }
     if (p->fault.error) {
-        j->device_short |= json_flag(p->fault.error, "device_short", false);
+        job_take_evidence(j, p->fault.error, false);
         job_blame_error(j, p->fault.error, "performance");
         return -1;
     }
