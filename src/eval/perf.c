@@ -132,6 +132,12 @@ static struct perf_estimate widen(double value, double lo, double hi, double sd)
     return (struct perf_estimate){value, value * exp(-hypot(down, repeat)), value * exp(hypot(up, repeat))};
 }
 
+/* Deviation of the logarithm of a process's median from another process's. */
+static double of_process(const struct groups *g)
+{
+    return hypot(PERF_REPEAT, PERF_REPEAT_MS / perf_median(g->x, g->n));
+}
+
 /* den may be NULL: the median of num itself. */
 static struct perf_estimate estimate(const struct groups *num, const struct groups *den, uint64_t seed)
 {
@@ -152,9 +158,9 @@ static struct perf_estimate estimate(const struct groups *num, const struct grou
     }
     value = perf_median(num->x, num->n) / (den ? perf_median(den->x, den->n) : 1);
     qsort(ratio, PERF_RESAMPLES, sizeof *ratio, by_value);
-    sd = hypot(PERF_REPEAT, PERF_REPEAT_MS / perf_median(num->x, num->n));
+    sd = of_process(num);
     if (den)
-        sd = hypot(sd, PERF_REPEAT_MS / perf_median(den->x, den->n));
+        sd = hypot(sd, of_process(den));
     est = widen(value, ratio[(int)(0.025 * PERF_RESAMPLES)], ratio[(int)(0.975 * PERF_RESAMPLES) - 1], sd);
     free(pick);
     free(ratio);

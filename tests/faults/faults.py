@@ -32,6 +32,7 @@ WAITING, LEASED, DONE, FAILED = range(4)
 QUIET = {"trials": 1, "perf": False}
 PR_SET_CHILD_SUBREAPER = 36
 DEVICE_SLACK_MIB = 64  # what the driver itself may keep
+PROGRESS_S = 15        # between two lines on stderr
 MAX_INFRA = 3          # times that a job may be put again
 
 
@@ -260,6 +261,14 @@ class Experiment:
         if self.a.verbose:
             print(f"{time.monotonic() - self.start:7.1f} s  {text}", flush=True)
 
+    def progress(self, done, n):
+        """A line now and then; with --verbose every verdict has one."""
+        now = time.monotonic()
+        if not self.a.verbose and now - self.told >= PROGRESS_S:
+            left = f", about {(now - self.start) / done * (n - done):.0f} s left" if done else ""
+            print(f"{done} of {n} verdicts, {len(self.problems)} problems, {now - self.start:.0f} s{left}", file=sys.stderr, flush=True)
+            self.told = now
+
     def fail(self, text):
         self.problems.append(text)
         self.say("WRONG: " + text)
@@ -327,6 +336,7 @@ class Experiment:
                     self.fail(f"worker {name} ended by itself with exit code {code}")
                 queue.release(name)
             reap_orphans(workers)
+            self.progress(done, len(jobs))
             time.sleep(0.1)
         for job in open_jobs:
             self.fail(f"no verdict for {job.key} ({job.kind})")
@@ -399,7 +409,7 @@ class Experiment:
         self.say(f"device memory in use: {self.memory} MiB before, {now} MiB after")
 
     def run(self):
-        self.start = time.monotonic()
+        self.start = self.told = time.monotonic()
         self.prepare()
         jobs = make_jobs(self.a.hostile, self.a.honest, self.a.backend, self.a.seed, self.a.quick)
         workers = Workers(self.folder, self.a.workers, self.a.jobs, self.a.backend)
