@@ -13,7 +13,7 @@
 #include "eval/job.h"
 #include "proc/frame.h"
 
-#define BEGIN_SLOTS 8
+#define BEGIN_SLOTS 4 /* contexts are made one after the other, five a second: more at once only take longer */
 #define BEGIN_S 60.0 /* context, first launch; several children may wait for the driver's lock */
 
 /* ---- what a verdict depends on ---- */

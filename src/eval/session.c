@@ -103,8 +103,9 @@ static void let_timed_pass(struct session *s)
 {
     double t0 = now_s();
 
-    while (hold_awaited(s->server->uuid) && now_s() - t0 < SESSION_YIELD_S && !stop_requested())
+    while (hold_awaited(s->server->uuid) && s->yielded_s + now_s() - t0 < SESSION_YIELD_S && !stop_requested())
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    s->yielded_s += now_s() - t0;
     s->wait_s += now_s() - t0;
     s->wait_device_s += now_s() - t0;
 }
@@ -113,7 +114,7 @@ void session_slow_lane(struct session *s)
 {
     if (s->alone || !s->slot || !s->server->backend->timed)
         return;
-    if (!s->slow || hold_awaited(s->server->uuid)) {
+    if (!s->slow || (hold_awaited(s->server->uuid) && s->yielded_s < SESSION_YIELD_S)) {
         bool lane = s->slow;
 
         s->slow = false; /* kept while the slot is free for others */

@@ -40,6 +40,7 @@ struct session {
     double build_s;       /* wall time spent serving builds */
     double wait_s;        /* wall time spent waiting for a run or build slot, and for the device */
     double wait_device_s; /* of this, for the device */
+    double yielded_s;     /* and of that, to those that are timed there (session_slow_lane) */
     int builds, builds_failed, builds_cached;
     int builds_refused;   /* failed, and what is missing is a vendor's library: legality's matter, not the compiler's */
     double compile_ms;    /* sum over requests of the time that compiling takes on a cache miss */
@@ -75,7 +76,7 @@ void session_rest(struct session *s);
 void session_wake(struct session *s);
 void session_give_way(struct session *s); /* between two calls: to whoever wants the device alone, and waits until that is done */
 /* Between two calls of a candidate that takes long: waits until no other such one is on the device, and while somebody is to
- * be timed there, SESSION_YIELD_S at most. Its slot, share and lane go together, with session_rest at the latest. */
+ * be timed there, SESSION_YIELD_S in all at most. Its slot, share and lane go together, with session_rest at the latest. */
 #define SESSION_YIELD_S 60.0
 void session_slow_lane(struct session *s);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
