@@ -11,7 +11,8 @@ Requests and replies, in frames; every reply has "op", "error" when something ra
   area     {"area":spec} and a descriptor -> ok                           shared memory, area.py: trees with "area" lie in it
   put      {"inputs":tree,"area":bool}    -> ok {"fresh":[leaf index],"facts":{...}}
   arm      {"slots":n}                    -> ok
-  time     {"n","which":"eager"|"compile"|"library","pad_us"} -> the block (timing.py), then timed {"host_us"}
+  time     {"n","which":"eager"|"compile"|"library","pad_us"} -> the block (timing.py), then timed {"host_us",
+           "kernels": timing.py works with its own kernels, not with torch's operators}
   compile  {"mode":"default"|"max-autotune"} -> ok {"seconds","waited_s","asked"} | error. Before that any number of
            {"op":"device"}, answered by go, and {"op":"rest"}: compiling.py
   library  {}                              -> ok {"call": name or "", "eager": eager is that call}
@@ -237,7 +238,8 @@ class Baseline:
 
     def time(self, req, blob):
         model = {"compile": self.compiled, "library": self.library_call}.get(req["which"], self.model)
-        return {"op": "timed", "host_us": self.timer.serve(self.sock, model, req)}, []
+        host_us = self.timer.serve(self.sock, model, req)
+        return {"op": "timed", "host_us": host_us, "kernels": bool(self.timer.device.kernels)}, []
 
     def reveal(self, req, blob):
         return self.timer.reveal(req["slot"])

@@ -53,6 +53,7 @@ int admit_enter(const struct admit *a, const char *task, const char *protocol, e
     struct err why = ERR_INIT;
 
     if (room_take(a->device, &b, &need, hash64(task, strlen(task), 2), make_room, (void *)a, r, &why) == 0) {
+        r->wide = how >= RETRY_WIDE;
         if (how >= RETRY_ALONE)
             settle(a);
     } else if (why.kind == ERR_STOP) {

@@ -447,8 +447,8 @@ static int time_other(struct baseline *b, const char *which, const struct measur
         measure_calls_free(&num);
         measure_calls_free(&den);
     }
-    timed_calls_free(&eager.calls);
-    timed_calls_free(&other.calls);
+    measure_side_free(&eager);
+    measure_side_free(&other);
     return rc;
 }
 

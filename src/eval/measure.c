@@ -48,8 +48,19 @@ static int block(struct measure_side *s, struct timing_block b, struct timed_cal
     if (strcmp(json_str(reply.head, "op", ""), "timed"))
         return failed(fault, s, FRAME_OK, &reply, e);
     s->host_us = fmax(s->host_us, json_f64(reply.head, "host_us", 0));
+    s->first = s->first ? s->first : json_incref(reply.head);
+    json_decref(s->last);
+    s->last = json_incref(reply.head);
     frame_free(&reply);
     return 0;
+}
+
+void measure_side_free(struct measure_side *s)
+{
+    timed_calls_free(&s->calls);
+    json_decref(s->first);
+    json_decref(s->last);
+    *s = (struct measure_side){0};
 }
 
 static int arm(struct measure_side *s, int slots, struct measure_fault *fault, struct err *e)

@@ -13,8 +13,11 @@ struct measure_side {
     int kept;          /* outputs that the other side keeps */
     double host_us;    /* of a call since its last warming up: the side's claim (timing.h) */
     int pad_us;        /* of the measured calls */
-    struct timed_calls calls; /* the measured ones, warm-up excluded; owned: timed_calls_free. All outputs are kept. */
+    struct timed_calls calls; /* the measured ones, warm-up excluded. All outputs are kept. */
+    json_t *first, *last;     /* heads of the frames that closed its first and its last block: its claims; owned */
 };
+
+void measure_side_free(struct measure_side *s); /* what it owns; it is zeroed then */
 
 struct measure_plan {
     int calls;           /* cold calls of each side; 0: as many as fit, below */

@@ -398,7 +398,8 @@ void room_shrink(struct room *r, const struct room_need *need)
 
     if (!r->fd || want.own >= r->budget || want.host_own >= ROOM_ALL)
         return;
-    lower_to(&want.own, need->own, &less);
+    if (!r->wide)
+        lower_to(&want.own, need->own, &less);
     lower_to(&want.shared, need->shared, &less);
     lower_to(&want.host_own, need->host_own, &less);
     lower_to(&want.host_shared, need->host_shared, &less);

@@ -280,6 +280,8 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
     json_t *reply = NULL, *named;
     int rc;
 
+    if (s->no_builds)
+        return json_pack("{s:b,s:s}", "ok", 0, "error", "nothing is built while calls are timed");
     if (++s->builds > SESSION_MAX_BUILDS)
         return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
     named = keep_sources(s, request);

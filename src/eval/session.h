@@ -35,6 +35,8 @@ struct session {
     struct child_end end; /* valid after CALL_DIED */
     bool ended, slot, alone;
     bool slow;            /* has the slow lane of the device */
+    bool no_builds;       /* builds are refused from now on: who serves them waits for slots, and whoever times or has a
+                           * baseline locked must not. Set by the owner */
     struct hold hold;     /* a share of the device while it has a slot, where the device has a clock */
     double used_s;        /* run time so far */
     double build_s;       /* wall time spent serving builds */

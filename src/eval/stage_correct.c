@@ -459,12 +459,10 @@ static const char *enough(const struct job *j, const struct tally *t)
     return t->trials && !t->passed && strcmp(kind, "values") && strcmp(kind, "input_modified") ? kind : NULL;
 }
 
-/* As reference_draw. Between two draws whoever wants the device alone gets it, and slow candidates take turns. */
-static int next_draw(struct job *j, size_t i, bool slow, const struct ref_draw **ret, struct err *e)
+/* As reference_draw. Between two draws whoever wants the device alone gets it. */
+static int next_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
 {
     session_give_way(j->session);
-    if (slow)
-        session_slow_lane(j->session);
     return reference_draw(j, i, ret, e);
 }
 
@@ -477,9 +475,11 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
 
     if (correct_parameters(j, e) < 0)
         return -1;
-    for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j, t)) && (ok = next_draw(j, i, t->slow, &d, e)) == 1; i++) {
+    for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j, t)) && (ok = next_draw(j, i, &d, e)) == 1; i++) {
         if (t->slow && d->trial >= SLOW_TRIALS)
             continue;
+        if (t->slow) /* not for draws that it does not get: each may wait for long */
+            session_slow_lane(j->session);
         used = j->session->used_s;
         if (reference_hold(j->ref, d, e) < 0)
             return -1;

@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "eval/hold.h"
 #include "eval/job.h"
+#include "eval/legality.h"
 #include "eval/measure.h"
 #include "eval/record.h"
 
@@ -168,14 +169,64 @@ static int measure_until_clocks_agree(struct perf *p, const struct measure_plan 
 
     do {
         before = p->takes ? cold_ms(p) : NAN;
-        timed_calls_free(&p->eager.calls);
-        timed_calls_free(&p->mine.calls);
+        measure_side_free(&p->eager);
+        measure_side_free(&p->mine);
         p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
         p->mine = (struct measure_side){.fd = p->j->session->child->fd, .which = "candidate", .timeout_s = p->j->opt->timeout_s};
         rc = measure_pair(&p->eager, &p->mine, plan, &p->fault, e);
     } while (rc == 0 && ++p->takes < TAKES && p->mine.calls.v[0].span_ms < MEASURE_SLOW_S * 1e3 && !clocks_agree(p));
     p->changed = rc == 0 && !isnan(before) && fmax(before, cold_ms(p)) > SAME_TIMES * fmin(before, cold_ms(p));
     return rc;
+}
+
+/* What runner/timing.py does with torch's operators where its kernels are not built, and legality.h does not allow. */
+static bool is_harness(const char *op)
+{
+    static const char *const names[] = {"aten::mul", "aten::mul_", "aten::sum", "aten::bitwise_xor_",
+                                        "aten::bitwise_and_", "aten::bitwise_right_shift"};
+    size_t n = strcspn(op, ".");
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == n && !strncmp(names[i], op, n))
+            return true;
+    return false;
+}
+
+/* Operators that the candidate's process counted more of when the last block was over than after the first. */
+static json_t *operators_timed(const struct perf *p)
+{
+    const json_t *before = json_object_get(p->mine.first, "trace"), *after = json_object_get(p->mine.last, "trace");
+    bool kernels = json_flag(p->eager.last, "kernels", false); /* both sides have them, or neither */
+    json_t *all = json_object(), *count;
+    const char *op;
+
+    json_object_foreach((json_t *)after, op, count) {
+        int64_t more = json_integer_value(count) - json_i64(before, op, 0);
+
+        if (more > 0 && (kernels || !is_harness(op)))
+            json_object_set_new(all, op, json_integer(more));
+    }
+    return all;
+}
+
+/* Legality saw other calls. A program that counts its own could use its kernels there, and torch's operators here. */
+static int judge_operators(struct perf *p, struct err *e)
+{
+    struct job *j = p->j;
+    json_t *all = operators_timed(p), *violations = json_array(), *r;
+    bool any;
+
+    legality_judge(all, "forward", j->code ? j->code : "", violations);
+    if ((any = json_array_size(violations) > 0)) {
+        r = record_blame(j->rec, "cheating", "performance", "%s does the arithmetic in timed calls",
+                         json_str(json_array_get(violations, 0), "op", "?"));
+        json_object_set_new(r, "rule", json_string("forbidden_op"));
+        json_object_set_new(r, "timed", json_copy(violations));
+        p->tampered = true;
+    }
+    json_decref(violations);
+    json_decref(all);
+    return any ? err_set(e, ERR_ENV, "operators of torch in timed calls") : 0;
 }
 
 static int time_alone(struct perf *p, struct err *e)
@@ -194,7 +245,7 @@ static int time_alone(struct perf *p, struct err *e)
         baseline_time_library(p->base, &plan);
     if (rc == 0 && o->compile_baseline && p->base->child)
         baseline_time_compiled(p->base, o->compile_mode, &plan);
-    return rc < 0 ? blame_measure(p, e) : 0;
+    return rc < 0 ? blame_measure(p, e) : judge_operators(p, e);
 }
 
 /* ---- what was timed, looked at ---- */
@@ -498,7 +549,8 @@ static int measure_job(struct perf *p, struct err *e)
                                        .machine = machine, .tf32 = strcmp(j->opt->protocol, "strict") != 0};
     if (reference_all(j, e) < 0)
         return -1;
-    session_rest(j->session); /* it holds its share of the device, and we want all of it */
+    j->session->no_builds = true; /* before we hold what others wait for with a slot */
+    session_rest(j->session);     /* it holds its share of the device, and we want all of it */
     p->base = baseline_get(j, &p->place);
     do { /* between the two others may have found that its process is not to be used again */
         p->gone = false;
@@ -536,8 +588,8 @@ static int perf_run(struct job *j, struct err *e)
     if (p.base)
         baseline_unlock(p.base);
     baseline_release(j->ev, p.base);
-    timed_calls_free(&p.eager.calls);
-    timed_calls_free(&p.mine.calls);
+    measure_side_free(&p.eager);
+    measure_side_free(&p.mine);
     json_decref(p.fault.error);
     if (why.kind == ERR_STOP)
         return err_set(e, ERR_STOP, "interrupted");

@@ -135,8 +135,8 @@ static void test_a_slower_side_is_slower_and_outputs_are_committed(void **state)
     assert_int_equal(distinct, two.kept - 1);
     measure_calls_free(&cold);
     measure_calls_free(&warm);
-    timed_calls_free(&one.calls);
-    timed_calls_free(&two.calls);
+    measure_side_free(&one);
+    measure_side_free(&two);
     child_kill(a);
     child_kill(b);
     child_free(a);
@@ -179,8 +179,8 @@ static int warming_up(const char *forward, int *ret_counted, int *ret_pad)
     assert_true(two.host_us > 0);
     assert_int_equal(one.pad_us, two.pad_us);
     *ret_pad = two.pad_us;
-    timed_calls_free(&one.calls);
-    timed_calls_free(&two.calls);
+    measure_side_free(&one);
+    measure_side_free(&two);
     child_kill(a);
     child_kill(b);
     child_free(a);
@@ -229,8 +229,8 @@ static void test_who_failed_is_said(void **state)
         if (fault.error)
             assert_string_equal(json_str(fault.error, "type", ""), "AttributeError");
         json_decref(fault.error);
-        timed_calls_free(&one.calls);
-        timed_calls_free(&two.calls);
+        measure_side_free(&one);
+        measure_side_free(&two);
         child_kill(bad[i]);
         child_free(bad[i]);
     }

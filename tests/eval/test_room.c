@@ -295,6 +295,11 @@ static void test_shrinks(void **state)
     assert_false(room_grow(&a, &(struct room_need){.own = 6}));
     room_drop(&a);
     room_drop(&b);
+    assert_int_equal(take("gpu", &n, 1, NULL, NULL, &a, &e), 0);
+    a.wide = true; /* what is known did not suffice */
+    room_shrink(&a, &(struct room_need){.own = 5, .shared = 10});
+    assert_true(a.need.own == 60 && a.need.shared == 10);
+    room_drop(&a);
 }
 
 static void test_estimated(void **state)

@@ -164,6 +164,59 @@ static void test_an_honest_candidate_is_timed(void **state)
     json_decref(rec);
 }
 
+/* Who builds gives its slot away and waits for another one, and others wait with a slot for what timing holds: nothing is
+ * built any more. */
+static void test_nothing_is_built_while_calls_are_timed(void **state)
+{
+    json_t *rec = timed(TASK("return x * self.w"),
+                        "import sys, frame, timing\nput, show = timing.Timer.put_inputs, timing.Timer.reveal\n"
+                        "def build():\n    sock = sys._getframe(2).f_locals['self'].sock\n"
+                        "    frame.send(sock, {'op': 'build', 'request': {'name': 'late'}})\n"
+                        "    reply = frame.recv(sock)[0]\n"
+                        "    assert not reply['ok'] and 'timed' in reply['error'], reply\n"
+                        "def put_inputs(self, req, blob):\n    build()\n    return put(self, req, blob)\n"
+                        "def reveal(self, slot):\n    build()\n    return show(self, slot)\n"
+                        "timing.Timer.put_inputs, timing.Timer.reveal = put_inputs, reveal\n" TASK("return x * self.w"), NULL);
+    char *text = json_text(rec);
+
+    (void)state;
+    if (strcmp(json_str(rec, "status", ""), "passed") || has_reason(json_object_get(rec, "performance"), "not_measured"))
+        fail_msg("%s", text);
+    assert_true(json_i64(json_object_get(json_object_get(rec, "performance"), "calls"), "checked", 0) >= 4);
+    free(text);
+    json_decref(rec);
+}
+
+/* A candidate whose record of operators is what 'trace' says (k: blocks so far), as runner/candidate.py tells it. */
+static json_t *traced(const char *trace)
+{
+    char *program = xasprintf("import frame\nk, send = 0, frame.send\ndef told(sock, head, parts=()):\n    global k\n"
+                              "    if head.get('op') == 'timed':\n        k += 1\n        head = dict(head, trace=%s)\n"
+                              "    return send(sock, head, parts)\nframe.send = told\n" TASK("return x * self.w"), trace);
+    json_t *rec = timed(TASK("return x * self.w"), program, NULL);
+
+    free(program);
+    return rec;
+}
+
+/* Who counts calls could compute by itself while it is judged, and with torch's operators once it is timed. What was
+ * counted before, and what legality allows, is no cheating. */
+static void test_operators_in_timed_calls(void **state)
+{
+    json_t *rec = traced("{'aten::mm': 7, 'paused::aten::clone': k, 'aten::fill_.Scalar': 9 * k, 'own::relu': k,"
+                         " 'aten::bitwise_xor_.Tensor': k}"); /* the loop's own, without its kernels */
+
+    (void)state;
+    assert_string_equal(json_str(rec, "status", ""), "passed");
+    assert_false(has_reason(json_object_get(rec, "performance"), "output_wrong"));
+    json_decref(rec);
+    rec = traced("{'aten::mm': 7 + (k > 4), 'aten::fill_.Scalar': 9 * k}");
+    assert_string_equal(json_str(rec, "category", ""), "cheating");
+    assert_string_equal(json_str(json_array_get(json_object_get(rec, "reasons"), 0), "rule", ""), "forbidden_op");
+    assert_false(json_flag(json_object_get(rec, "performance"), "trusted", true));
+    json_decref(rec);
+}
+
 /* Right while it is judged, stale once it is timed: the seeds of timed calls are nobody's to know. */
 static void test_a_stale_output_is_wrong(void **state)
 {
@@ -436,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_honest_candidate_is_timed), cmocka_unit_test(test_a_stale_output_is_wrong),
+        cmocka_unit_test(test_nothing_is_built_while_calls_are_timed), cmocka_unit_test(test_operators_in_timed_calls),
         cmocka_unit_test(test_a_late_output_is_cheating), cmocka_unit_test(test_forged_events_are_not_trusted),
         cmocka_unit_test(test_a_call_that_fails_is_blamed),
         cmocka_unit_test(test_a_compiled_baseline_that_fails_is_named_and_kept),
