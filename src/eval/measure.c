@@ -35,6 +35,19 @@ static int failed(struct measure_fault *fault, const struct measure_side *s, enu
     return err_lack(e, json_flag(fault->error, "memory", false) ? LACK_DEVICE : LACK_NONE);
 }
 
+static void take_claims(struct measure_side *s, json_t *head)
+{
+    const json_t *found = json_object_get(head, "findings");
+
+    s->host_us = fmax(s->host_us, json_f64(head, "host_us", 0));
+    s->first = s->first ? s->first : json_incref(head);
+    json_decref(s->last);
+    s->last = json_incref(head);
+    s->findings = s->findings ? s->findings : json_array();
+    for (size_t i = 0; i < json_array_size(found) && json_array_size(s->findings) < MEASURE_FINDINGS; i++)
+        json_array_append(s->findings, json_array_get(found, i));
+}
+
 /* One block of a side into 'calls'. */
 static int block(struct measure_side *s, struct timing_block b, struct timed_calls *calls, struct measure_fault *fault,
                  struct err *e)
@@ -47,10 +60,7 @@ static int block(struct measure_side *s, struct timing_block b, struct timed_cal
         return failed(fault, s, frame, NULL, e);
     if (strcmp(json_str(reply.head, "op", ""), "timed"))
         return failed(fault, s, FRAME_OK, &reply, e);
-    s->host_us = fmax(s->host_us, json_f64(reply.head, "host_us", 0));
-    s->first = s->first ? s->first : json_incref(reply.head);
-    json_decref(s->last);
-    s->last = json_incref(reply.head);
+    take_claims(s, reply.head);
     frame_free(&reply);
     return 0;
 }
@@ -60,6 +70,7 @@ void measure_side_free(struct measure_side *s)
     timed_calls_free(&s->calls);
     json_decref(s->first);
     json_decref(s->last);
+    json_decref(s->findings);
     *s = (struct measure_side){0};
 }
 

@@ -15,6 +15,7 @@ struct measure_side {
     int pad_us;        /* of the measured calls */
     struct timed_calls calls; /* the measured ones, warm-up excluded. All outputs are kept. */
     json_t *first, *last;     /* heads of the frames that closed its first and its last block: its claims; owned */
+    json_t *findings;         /* in all such heads, MEASURE_FINDINGS at most; owned */
 };
 
 void measure_side_free(struct measure_side *s); /* what it owns; it is zeroed then */
@@ -25,6 +26,7 @@ struct measure_plan {
     size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls rather than more memory */
 };
 
+#define MEASURE_FINDINGS 64
 #define MEASURE_ROUNDS 5
 #define MEASURE_SLOW_S 0.25 /* where a call takes longer, seconds go by with the device alone: */
 #define MEASURE_SLOW_ROUNDS 3

@@ -209,24 +209,39 @@ static json_t *operators_timed(const struct perf *p)
     return all;
 }
 
-/* Legality saw other calls. A program that counts its own could use its kernels there, and torch's operators here. */
-static int judge_operators(struct perf *p, struct err *e)
+static const json_t *forbidden_finding(const struct perf *p)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(p->mine.findings, i, f)
+        if (job_forbidden(f))
+            return f;
+    return NULL;
+}
+
+/* Legality saw other calls. A program that counts its own could use its kernels there, and operators of torch or a
+ * vendor's library here. */
+static int judge_timed(struct perf *p, struct err *e)
 {
     struct job *j = p->j;
-    json_t *all = operators_timed(p), *violations = json_array(), *r;
-    bool any;
+    json_t *all = operators_timed(p), *violations = json_array(), *r = NULL;
+    const json_t *found = forbidden_finding(p);
 
     legality_judge(all, "forward", j->code ? j->code : "", violations);
-    if ((any = json_array_size(violations) > 0)) {
+    if (json_array_size(violations)) {
         r = record_blame(j->rec, "cheating", "performance", "%s does the arithmetic in timed calls",
                          json_str(json_array_get(violations, 0), "op", "?"));
         json_object_set_new(r, "rule", json_string("forbidden_op"));
-        json_object_set_new(r, "timed", json_copy(violations));
-        p->tampered = true;
+        json_object_set(r, "timed", violations);
+    } else if (found) {
+        r = record_blame(j->rec, "cheating", "performance", "in timed calls: %.300s", json_str(found, "message", "?"));
+        json_object_set_new(r, "rule", json_string(json_str(found, "kind", "?")));
     }
     json_decref(violations);
     json_decref(all);
-    return any ? err_set(e, ERR_ENV, "operators of torch in timed calls") : 0;
+    p->tampered = p->tampered || r;
+    return r ? err_set(e, ERR_ENV, "not the program's own arithmetic is timed") : 0;
 }
 
 static int time_alone(struct perf *p, struct err *e)
@@ -245,7 +260,7 @@ static int time_alone(struct perf *p, struct err *e)
         baseline_time_library(p->base, &plan);
     if (rc == 0 && o->compile_baseline && p->base->child)
         baseline_time_compiled(p->base, o->compile_mode, &plan);
-    return rc < 0 ? blame_measure(p, e) : judge_operators(p, e);
+    return rc < 0 ? blame_measure(p, e) : judge_timed(p, e);
 }
 
 /* ---- what was timed, looked at ---- */

@@ -187,12 +187,13 @@ static void test_nothing_is_built_while_calls_are_timed(void **state)
     json_decref(rec);
 }
 
-/* A candidate whose record of operators is what 'trace' says (k: blocks so far), as runner/candidate.py tells it. */
-static json_t *traced(const char *trace)
+/* A candidate whose record of operators, and findings, are what 'trace' says (k: blocks so far), as runner/candidate.py
+ * tells it. */
+static json_t *traced(const char *trace, const char *findings)
 {
     char *program = xasprintf("import frame\nk, send = 0, frame.send\ndef told(sock, head, parts=()):\n    global k\n"
-                              "    if head.get('op') == 'timed':\n        k += 1\n        head = dict(head, trace=%s)\n"
-                              "    return send(sock, head, parts)\nframe.send = told\n" TASK("return x * self.w"), trace);
+                              "    if head.get('op') == 'timed':\n        k += 1\n        head = dict(head, trace=%s, findings=%s)\n"
+                              "    return send(sock, head, parts)\nframe.send = told\n" TASK("return x * self.w"), trace, findings);
     json_t *rec = timed(TASK("return x * self.w"), program, NULL);
 
     free(program);
@@ -204,16 +205,20 @@ static json_t *traced(const char *trace)
 static void test_operators_in_timed_calls(void **state)
 {
     json_t *rec = traced("{'aten::mm': 7, 'paused::aten::clone': k, 'aten::fill_.Scalar': 9 * k, 'own::relu': k,"
-                         " 'aten::bitwise_xor_.Tensor': k}"); /* the loop's own, without its kernels */
+                         " 'aten::bitwise_xor_.Tensor': k}", "[{'kind': 'other'}]"); /* the loop's own, without its kernels */
 
     (void)state;
     assert_string_equal(json_str(rec, "status", ""), "passed");
     assert_false(has_reason(json_object_get(rec, "performance"), "output_wrong"));
     json_decref(rec);
-    rec = traced("{'aten::mm': 7 + (k > 4), 'aten::fill_.Scalar': 9 * k}");
+    rec = traced("{'aten::mm': 7 + (k > 4), 'aten::fill_.Scalar': 9 * k}", "[]");
     assert_string_equal(json_str(rec, "category", ""), "cheating");
     assert_string_equal(json_str(json_array_get(json_object_get(rec, "reasons"), 0), "rule", ""), "forbidden_op");
     assert_false(json_flag(json_object_get(rec, "performance"), "trusted", true));
+    json_decref(rec);
+    rec = traced("{}", "[{'kind': 'library_call', 'message': 'm'}] if k == 3 else []");
+    assert_string_equal(json_str(rec, "category", ""), "cheating");
+    assert_string_equal(json_str(json_array_get(json_object_get(rec, "reasons"), 0), "rule", ""), "library_call");
     json_decref(rec);
 }
 
