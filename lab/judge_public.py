@@ -374,19 +374,20 @@ def agreement(ours_v, theirs_v):
 def repeat_table(a, b):
     both = [n for n in a if n in b]
     same = [n for n in both if category(a[n]) == category(b[n])]
-    inside = total = 0
+    counts = {"speedup_eager": [0, 0], "speedup_compile": [0, 0]}  # inside, all; the latter shares what a cache keeps
     for n in both:
-        for key in ("speedup_eager", "speedup_compile"):
+        for key, count in counts.items():
             x, y = ((v.get("performance") or {}) for v in (a[n], b[n]))
             if not (x.get("trusted") and y.get("trusted")):
                 continue
             for one, other in ((x, y), (y, x)):
                 ci = other.get(key + "_ci")
                 if isinstance(one.get(key), (int, float)) and ci:
-                    total += 1
-                    inside += ci[0] <= one[key] <= ci[1]
-    print(f"\nTwo runs: {len(same)} of {len(both)} verdicts the same; {inside} of {total} speedups inside the other run's 95 % interval"
-          f" ({inside / total:.1%})" if total else f"\nTwo runs: {len(same)} of {len(both)} verdicts the same; no speedups")
+                    count[0] += ci[0] <= one[key] <= ci[1]
+                    count[1] += 1
+    print(f"\nTwo runs: {len(same)} of {len(both)} verdicts the same; inside the other run's 95 % interval: " +
+          "; ".join(f"{inside} of {total} {key}" + (f" ({inside / total:.1%})" if total else "")
+                    for key, (inside, total) in counts.items()))
     for n in both:
         if n not in same:
             print(f"- {n}: {category(a[n])}, then {category(b[n])}")
