@@ -20,7 +20,9 @@ struct hold { /* zeroed: holds nothing */
 };
 
 /* Waits. A share taken by a thread that has one already is that share (two could wait for each other, with somebody who
- * wants to be alone in between); to be alone a thread must hold nothing. device: its uuid, or any name. ERR_STOP on Ctrl-C. *h must hold nothing. */
+ * wants to be alone in between), and nothing is shared any more once the first of them is dropped: the first is dropped
+ * last. To be alone a thread must hold nothing. device: its uuid, or any name. ERR_STOP on Ctrl-C. *h must hold
+ * nothing. */
 int hold_take(const char *device, bool alone, struct hold *h, struct err *e);
 /* Does somebody keep sharers out to get the device alone (or pass the gate just now)? Who shares it and is between two things may then drop its
  * share and take another one. */

@@ -102,8 +102,8 @@ int room_take(const char *device, const struct room_budget *b, const struct room
 /* Claims as much as 'need' where that is more, at once if it fits beside those that are in, whoever waits. False: it
  * does not, and the claim is as before. Holding nothing: true. */
 bool room_grow(struct room *r, const struct room_need *need);
-/* Claims no more than 'need', of each number that it knows (0: it does not), unless everything is claimed; of the device
- * as before where that is wide. */
+/* Claims no more than 'need', of each number that it knows (0: it does not), unless everything is claimed; of the
+ * device as before where that is wide. */
 void room_shrink(struct room *r, const struct room_need *need);
 bool room_covers(const struct room_need *have, const struct room_need *need); /* is no number of need larger? Pure. */
 void room_drop(struct room *r); /* holding nothing is fine */

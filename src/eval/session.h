@@ -77,8 +77,9 @@ const char *session_output(struct session *s);
 void session_rest(struct session *s);
 void session_wake(struct session *s);
 void session_give_way(struct session *s); /* between two calls: to whoever wants the device alone, and waits until that is done */
-/* Between two calls of a candidate that takes long: waits until no other such one is on the device, and while somebody is to
- * be timed there, SESSION_YIELD_S in all at most. Its slot, share and lane go together, with session_rest at the latest. */
+/* Between two calls of a candidate that takes long: waits until no other such one is on the device, and while somebody
+ * is to be timed there, SESSION_YIELD_S in all at most: without slot and share then, but the lane stays its own. The
+ * lane goes with the slot otherwise, with session_rest at the latest. */
 #define SESSION_YIELD_S 60.0
 void session_slow_lane(struct session *s);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */

@@ -164,8 +164,8 @@ static void test_an_honest_candidate_is_timed(void **state)
     json_decref(rec);
 }
 
-/* Who builds gives its slot away and waits for another one, and others wait with a slot for what timing holds: nothing is
- * built any more. */
+/* Who builds gives its slot away and waits for another one, and others wait with a slot for what timing holds: nothing
+ * is built any more. */
 static void test_nothing_is_built_while_calls_are_timed(void **state)
 {
     json_t *rec = timed(TASK("return x * self.w"),
@@ -176,13 +176,15 @@ static void test_nothing_is_built_while_calls_are_timed(void **state)
                         "    assert not reply['ok'] and 'timed' in reply['error'], reply\n"
                         "def put_inputs(self, req, blob):\n    build()\n    return put(self, req, blob)\n"
                         "def reveal(self, slot):\n    build()\n    return show(self, slot)\n"
-                        "timing.Timer.put_inputs, timing.Timer.reveal = put_inputs, reveal\n" TASK("return x * self.w"), NULL);
+                        "timing.Timer.put_inputs, timing.Timer.reveal = put_inputs, reveal\n"
+                        TASK("return x * self.w"), NULL);
+    const json_t *p = json_object_get(rec, "performance");
     char *text = json_text(rec);
 
     (void)state;
-    if (strcmp(json_str(rec, "status", ""), "passed") || has_reason(json_object_get(rec, "performance"), "not_measured"))
+    if (strcmp(json_str(rec, "status", ""), "passed") || has_reason(p, "not_measured"))
         fail_msg("%s", text);
-    assert_true(json_i64(json_object_get(json_object_get(rec, "performance"), "calls"), "checked", 0) >= 4);
+    assert_true(json_i64(json_object_get(p, "calls"), "checked", 0) >= 4);
     free(text);
     json_decref(rec);
 }
@@ -192,8 +194,10 @@ static void test_nothing_is_built_while_calls_are_timed(void **state)
 static json_t *traced(const char *trace, const char *findings)
 {
     char *program = xasprintf("import frame\nk, send = 0, frame.send\ndef told(sock, head, parts=()):\n    global k\n"
-                              "    if head.get('op') == 'timed':\n        k += 1\n        head = dict(head, trace=%s, findings=%s)\n"
-                              "    return send(sock, head, parts)\nframe.send = told\n" TASK("return x * self.w"), trace, findings);
+                              "    if head.get('op') == 'timed':\n        k += 1\n"
+                              "        head = dict(head, trace=%s, findings=%s)\n"
+                              "    return send(sock, head, parts)\nframe.send = told\n" TASK("return x * self.w"),
+                              trace, findings);
     json_t *rec = timed(TASK("return x * self.w"), program, NULL);
 
     free(program);
@@ -205,7 +209,8 @@ static json_t *traced(const char *trace, const char *findings)
 static void test_operators_in_timed_calls(void **state)
 {
     json_t *rec = traced("{'aten::mm': 7, 'paused::aten::clone': k, 'aten::fill_.Scalar': 9 * k, 'own::relu': k,"
-                         " 'aten::bitwise_xor_.Tensor': k}", "[{'kind': 'other'}]"); /* the loop's own, without its kernels */
+                         " 'aten::bitwise_xor_.Tensor': k}", /* the loop's own, without its kernels */
+                         "[{'kind': 'other'}]");
 
     (void)state;
     assert_string_equal(json_str(rec, "status", ""), "passed");
