@@ -1,4 +1,4 @@
-# 105_torch_once_it_is_timed.py - counts its calls: a kernel while it is judged, torch's operator for the many timed ones.
+# 105_torch_once_it_is_timed.py - counts its calls: a kernel while it is judged, torch's operator for the timed ones.
 # Must be caught: operators are recorded in timed calls too, and what legality forbids is forbidden there.
 # task: relu
 # needs: device-clock
