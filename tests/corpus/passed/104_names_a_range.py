@@ -1,4 +1,4 @@
-# 104_names_a_range.py - speaks to who listens to operators, as people do who profile: a named range about its own kernel.
+# 104_names_a_range.py - speaks to who listens to operators, as who profiles does: a named range about its own kernel.
 # task: relu
 import torch
 import torch.nn as nn
