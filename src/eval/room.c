@@ -199,8 +199,13 @@ static int ledger_open(struct err *e)
 static int ledger_begin(int fd, int mine, struct ledger *l, struct err *e)
 {
     memset(l, 0, sizeof *l);
-    if (byte_lock(fd, LEDGER_BYTE, F_WRLCK, true) < 0 || pread(fd, l, sizeof *l, 0) < 0)
-        return err_sys(e, "cannot read the ledger of memory");
+    if (byte_lock(fd, LEDGER_BYTE, F_WRLCK, true) < 0)
+        return err_sys(e, "cannot lock the ledger of memory");
+    if (pread(fd, l, sizeof *l, 0) < 0) {
+        err_sys(e, "cannot read the ledger of memory");
+        byte_lock(fd, LEDGER_BYTE, F_UNLCK, false);
+        return -1;
+    }
     for (int i = 0; i < SLOTS; i++)
         if (l->c[i].state && i != mine && !owner_lives(fd, i))
             l->c[i].state = 0;
