@@ -28,8 +28,8 @@ static struct room_need needed(const struct admit *a, const struct room_budget *
     need = room_expect(&seen, b, &a->most);
     if (how >= RETRY_ALONE)
         need.own = b->device;
-    else if (how == RETRY_WIDE && need.own < b->device / 2)
-        need.own = b->device / 2;
+    else if (how == RETRY_WIDE && need.own < b->device / 4)
+        need.own = b->device / 4;
     if (how == RETRY_ALL)
         need.host_own = ROOM_ALL;
     return need;

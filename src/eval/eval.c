@@ -428,13 +428,13 @@ static void give_way(void *ctx)
     hold_drop(&share);
 }
 
-/* Three quarters of the device's memory, less what master copies may take: judges' own contexts, one large draw at a time
+/* Two thirds of the device's memory, less what master copies may take: judges' own contexts, one large draw at a time
  * (room_shared), what timing keeps, and fragments have the rest. */
 static uint64_t room_budget(const struct server *sv)
 {
     uint64_t memory = (uint64_t)sv->device_memory * DEVICE_PARTS / 7 * 10;
 
-    return memory / 4 * 3 - memory / DESK_SHARE;
+    return memory / 3 * 2 - memory / DESK_SHARE;
 }
 
 static struct admit admission(struct entry *n)

@@ -115,7 +115,7 @@ static int warm_up(struct measure_side *s, double *ret_s, struct measure_fault *
 
 int measure_pad_us(double host_us_a, double host_us_b)
 {
-    return (int)fmin(fmax(2 * fmax(host_us_a, host_us_b), MEASURE_PAD_MIN_US), MEASURE_PAD_MAX_US);
+    return (int)fmin(fmax(1.2 * fmax(host_us_a, host_us_b), MEASURE_PAD_MIN_US), MEASURE_PAD_MAX_US);
 }
 
 static int clamp(double x, int lo, int hi)
@@ -126,7 +126,7 @@ static int clamp(double x, int lo, int hi)
 /* Cold calls of one side in one round. */
 static int how_many(const struct measure_plan *p, double call_s)
 {
-    int n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, 80);
+    int n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, 120);
 
     n = clamp(fmin(n, MEASURE_MAX_S / call_s), MEASURE_ROUNDS, n);
     if (p->output_bytes) /* warm calls are kept too */

@@ -1,5 +1,5 @@
 /* retry.h - what follows a try of one candidate: a verdict stands; a fault of ours is tried again; where memory was
- * short it is tried with more of it: with as much as is known by then, or with half of all, at last with nobody else there. Inside
+ * short it is tried with more of it: with as much as is known by then, or with a quarter of all, at last with nobody else there. Inside
  * src/eval only. */
 #ifndef MC_EVAL_RETRY_H
 #define MC_EVAL_RETRY_H
@@ -28,7 +28,7 @@ enum retry_step {
     RETRY_STOP,  /* what was seen is how it is */
     RETRY_AGAIN, /* as before */
     RETRY_KNOWN, /* with what is known by now to be needed, beside others */
-    RETRY_WIDE,  /* with half of the device's memory: to be alone stops everybody else */
+    RETRY_WIDE,  /* with a quarter of the device's memory at least: to be alone stops everybody else */
     RETRY_ALONE, /* with all of the device's memory */
     RETRY_ALL    /* and with all of the machine's */
 };

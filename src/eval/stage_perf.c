@@ -168,11 +168,15 @@ static int measure_until_clocks_agree(struct perf *p, const struct measure_plan 
     int rc;
 
     do {
+        json_t *first = p->mine.first, *findings = p->mine.findings; /* of both takes: judge_timed */
+
         before = p->takes ? cold_ms(p) : NAN;
+        p->mine.first = p->mine.findings = NULL;
         measure_side_free(&p->eager);
         measure_side_free(&p->mine);
         p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
-        p->mine = (struct measure_side){.fd = p->j->session->child->fd, .which = "candidate", .timeout_s = p->j->opt->timeout_s};
+        p->mine = (struct measure_side){.fd = p->j->session->child->fd, .which = "candidate", .timeout_s = p->j->opt->timeout_s,
+                                        .first = first, .findings = findings};
         rc = measure_pair(&p->eager, &p->mine, plan, &p->fault, e);
     } while (rc == 0 && ++p->takes < TAKES && p->mine.calls.v[0].span_ms < MEASURE_SLOW_S * 1e3 && !clocks_agree(p));
     p->changed = rc == 0 && !isnan(before) && fmax(before, cold_ms(p)) > SAME_TIMES * fmin(before, cold_ms(p));

@@ -148,8 +148,8 @@ static void test_the_pad_is_bounded_whatever_a_side_says(void **state)
     static const struct {
         double a, b;
         int want;
-    } rows[] = {{0, 0, 300}, {40, 150, 300}, {40, 151, 302}, {151, 40, 302}, {200, 499, 998}, {1e9, 10, 1000},
-                {-1e300, 200, 400}, {NAN, 200, 400}, {INFINITY, 1, 1000}, {-5, -INFINITY, 300}, {NAN, NAN, 300}};
+    } rows[] = {{0, 0, 200}, {40, 166, 200}, {40, 170, 204}, {170, 40, 204}, {200, 800, 960}, {1e9, 10, 1000},
+                {-1e300, 300, 360}, {NAN, 300, 360}, {INFINITY, 1, 1000}, {-5, -INFINITY, 200}, {NAN, NAN, 200}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -37,7 +37,7 @@ static void a_fault_of_ours_is_tried_three_times(void **state)
     assert_int_equal(next(3, RETRY_ALONE, TRY_INFRA, LACK_NONE), RETRY_STOP);
 }
 
-/* Beside others with half of the device, then alone. */
+/* Beside others with more of the device, then alone. */
 static void where_memory_was_short_the_next_try_has_more(void **state)
 {
     (void)state;
