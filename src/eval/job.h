@@ -89,6 +89,9 @@ struct stage {
     bool always; /* runs even after an earlier stage blamed */
 };
 
+/* Bytes of outputs that a timed candidate may keep until others have had the device; tests make it small. */
+extern size_t perf_keeps_much;
+
 extern const struct stage stage_extract, stage_load, stage_compile, stage_correct, stage_legality, stage_perf,
     stage_reward, stage_feedback;
 

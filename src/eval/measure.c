@@ -88,6 +88,11 @@ static int arm(struct measure_side *s, int slots, struct measure_fault *fault, s
     return 0;
 }
 
+int measure_forget(struct measure_side *s, struct measure_fault *fault, struct err *e)
+{
+    return arm(s, 0, fault, e);
+}
+
 /* cold calls that nobody counts, then a warm one. Its span, or the last cold one's if that is less, in seconds. */
 static int lap(struct measure_side *s, int cold, double *ret_s, struct measure_fault *fault, struct err *e)
 {
@@ -123,15 +128,23 @@ static int clamp(double x, int lo, int hi)
     return x < lo ? lo : x > hi ? hi : (int)x;
 }
 
+int measure_rounds(const struct measure_plan *p)
+{
+    double kept = p->output_bytes ? (double)p->keep_bytes / (double)p->output_bytes : INFINITY;
+
+    return clamp(fmin(kept / 2, MEASURE_ROUNDS), MEASURE_ROUNDS_LEAST, MEASURE_ROUNDS);
+}
+
 /* Cold calls of one side in one round. */
 static int how_many(const struct measure_plan *p, double call_s)
 {
-    int n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, 120);
+    int rounds = measure_rounds(p), n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, 120);
 
-    n = clamp(fmin(n, MEASURE_MAX_S / call_s), MEASURE_ROUNDS, n);
+    n = clamp(fmin(n, MEASURE_MAX_S / call_s), rounds, n);
+    n = (n + rounds - 1) / rounds;
     if (p->output_bytes) /* warm calls are kept too */
-        n = clamp(fmin(n, (double)p->keep_bytes / (double)p->output_bytes * 0.75), MEASURE_ROUNDS, n);
-    return (n + MEASURE_ROUNDS - 1) / MEASURE_ROUNDS;
+        n = clamp(fmin(n, (double)p->keep_bytes / (double)p->output_bytes * 0.75 / rounds), 1, n);
+    return n;
 }
 
 static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, bool *ret_slow,
@@ -143,7 +156,7 @@ static int prepare(struct measure_side *s, const struct measure_plan *p, int *re
         return -1;
     *ret_n = how_many(p, call_s);
     *ret_slow = call_s > MEASURE_SLOW_S;
-    if (arm(s, MEASURE_ROUNDS * (*ret_n + (*ret_n + 2) / 3), fault, e) < 0)
+    if (arm(s, measure_rounds(p) * (*ret_n + (*ret_n + 2) / 3), fault, e) < 0)
         return -1;
     if (*ret_slow)
         return 0;
@@ -170,7 +183,8 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
     *fault = (struct measure_fault){0};
     if (prepare(a, p, &n_a, &slow_a, fault, e) < 0 || prepare(b, p, &n_b, &slow_b, fault, e) < 0)
         return -1;
-    rounds = slow_a || slow_b ? MEASURE_SLOW_ROUNDS : MEASURE_ROUNDS;
+    rounds = measure_rounds(p);
+    rounds = (slow_a || slow_b) && rounds > MEASURE_SLOW_ROUNDS ? MEASURE_SLOW_ROUNDS : rounds;
     a->pad_us = b->pad_us = measure_pad_us(a->host_us, b->host_us);
     for (int r = 0; r < rounds && rc == 0; r++) {
         if ((rc = one_block(a, TIMING_COLD, n_a, r, fault, e)) == 0)

@@ -23,33 +23,39 @@ void measure_side_free(struct measure_side *s); /* what it owns; it is zeroed th
 struct measure_plan {
     int calls;           /* cold calls of each side; 0: as many as fit, below */
     double seconds;      /* device time aimed at for each side; 30 to 120 calls, at least 5, at most MEASURE_MAX_S */
-    size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls rather than more memory */
+    size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls and rounds rather than more
+                                      * memory, but MEASURE_ROUNDS_LEAST rounds of a cold and a warm call */
 };
 
 #define MEASURE_FINDINGS 64
+struct measure_fault {
+    const struct measure_side *side; /* who failed */
+    enum frame_fault frame;          /* FRAME_OK: a call raised */
+    json_t *error;                   /* then: {"type","message",...}; owned */
+};
+
 #define MEASURE_ROUNDS 5
+#define MEASURE_ROUNDS_LEAST 2
 #define MEASURE_SLOW_S 0.25 /* where a call takes longer, seconds go by with the device alone: */
 #define MEASURE_SLOW_ROUNDS 3
 #define MEASURE_MAX_S 2.0
 #define MEASURE_EMPTY 20 /* calls of each round and side */
 
+int measure_rounds(const struct measure_plan *p); /* at most; pure */
+/* Lets go of the outputs that the other side keeps. */
+int measure_forget(struct measure_side *s, struct measure_fault *fault, struct err *e);
+
 /* How long the device is kept busy before each call, so that the host can queue all of it meanwhile: a fifth more than
  * the slower of the two hosts needs, within bounds, the same for both sides. Not more: the longer a host waits, the slower
- * and the less evenly it goes on (measured: docs/benchmarks.md), and then the two clocks can tell less. Event times are the device's then, however
- * busy the machine is: host time of forward is hidden up to MEASURE_PAD_MAX_US (of a model that launches one small
- * operator after the other, some hundred launches), and shows beyond. A side that lies about its host's time chooses
+ * and the less evenly it goes on (measured: docs/benchmarks.md), and then the two clocks can tell less. Event times are
+ * the device's then, however busy the machine is: host time of forward is hidden up to MEASURE_PAD_MAX_US (of a model that
+ * launches one small operator after the other, some hundred launches), and shows beyond. A side that lies about its host's time chooses
  * a pad within these bounds, for both. */
 #define MEASURE_PAD_MIN_US 200
 #define MEASURE_PAD_MAX_US 1000
 int measure_pad_us(double host_us_a, double host_us_b);
 
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2, .keep_bytes = (size_t)4 << 30})
-
-struct measure_fault {
-    const struct measure_side *side; /* who failed */
-    enum frame_fault frame;          /* FRAME_OK: a call raised */
-    json_t *error;                   /* then: {"type","message",...}; owned */
-};
 
 /* Warm-up calls (two where they are slow), then MEASURE_ROUNDS rounds (of slow calls MEASURE_SLOW_ROUNDS) of cold
  * blocks, warm blocks (a third as many calls) and MEASURE_EMPTY calls with an empty kernel in place of forward

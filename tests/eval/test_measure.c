@@ -143,6 +143,35 @@ static void test_a_slower_side_is_slower_and_outputs_are_committed(void **state)
     child_free(b);
 }
 
+/* Outputs of gigabytes: few are kept, in fewer rounds, but a cold and a warm one twice. */
+static void test_few_large_outputs_are_kept(void **state)
+{
+    static const struct {
+        size_t output, keep;
+        int rounds, kept;
+    } rows[] = {{4099 * 4, 4099 * 4, 2, 4}, {4099 * 4, 4099 * 4 * 6, 3, 6}, {4099 * 4, (size_t)1 << 20, MEASURE_ROUNDS, 20},
+                {0, 1, MEASURE_ROUNDS, 20}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct child *a = side(TASK("return x + 1"), 4099);
+        struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60}, two = one;
+        struct measure_plan plan = {.calls = 15, .output_bytes = rows[i].output, .keep_bytes = rows[i].keep};
+        struct measure_fault fault;
+        struct err e = ERR_INIT;
+
+        assert_int_equal(measure_rounds(&plan), rows[i].rounds);
+        if (measure_pair(&one, &two, &plan, &fault, &e) < 0 || measure_forget(&two, &fault, &e) < 0)
+            fail_msg("%s", e.msg);
+        assert_int_equal(one.kept, rows[i].kept);
+        assert_int_equal(two.kept, rows[i].kept);
+        measure_side_free(&one);
+        measure_side_free(&two);
+        child_kill(a);
+        child_free(a);
+    }
+}
+
 static void test_the_pad_is_bounded_whatever_a_side_says(void **state)
 {
     static const struct {
@@ -412,7 +441,7 @@ int main(void)
         cmocka_unit_test(test_hold), cmocka_unit_test(test_patience_ends), cmocka_unit_test(test_batch),
         cmocka_unit_test(test_a_share_within_a_share),
         cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
-        cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
+        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
         cmocka_unit_test(test_a_slow_side_is_not_warmed_up_for_long),
         cmocka_unit_test(test_who_failed_is_said),
     };

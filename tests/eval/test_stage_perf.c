@@ -228,12 +228,11 @@ static void test_operators_in_timed_calls(void **state)
 }
 
 /* Right while it is judged, stale once it is timed: the seeds of timed calls are nobody's to know. */
-static void test_a_stale_output_is_wrong(void **state)
+static void a_stale_output_is_wrong(void)
 {
     json_t *rec = timed(TASK("return x * self.w"),
                         TASK("self.y = x * self.w if self.calls < 3 else self.y\n        return self.y.clone()"), NULL);
 
-    (void)state;
     assert_string_equal(json_str(rec, "status", ""), "failed");
     assert_string_equal(json_str(rec, "category", ""), "correctness_error");
     assert_string_equal(json_str(rec, "stage", ""), "performance");
@@ -243,17 +242,61 @@ static void test_a_stale_output_is_wrong(void **state)
     json_decref(rec);
 }
 
-static void test_a_late_output_is_cheating(void **state)
+static void a_late_output_is_cheating(void)
 {
     json_t *rec = timed(TASK("return x * self.w"),
                         "import timing\nshow = timing.Timer.reveal\n"
                         "def late(self, slot):\n    self.area[slot].add_(1)\n    return show(self, slot)\n"
                         "timing.Timer.reveal = late\n" TASK("return x * self.w"), NULL);
 
-    (void)state;
     assert_string_equal(json_str(rec, "category", ""), "cheating");
     assert_string_equal(json_str(json_array_get(json_object_get(rec, "reasons"), 0), "rule", ""), "late_output");
     json_decref(rec);
+}
+
+static void test_a_stale_output_is_wrong(void **state)
+{
+    (void)state;
+    a_stale_output_is_wrong();
+}
+
+static void test_a_late_output_is_cheating(void **state)
+{
+    (void)state;
+    a_late_output_is_cheating();
+}
+
+/* A candidate that raises when it is to let its kept outputs go after some were looked at. */
+static json_t *clings(void)
+{
+    return timed(TASK("return x * self.w"),
+                 "import timing\narm, show, seen = timing.Timer.arm, timing.Timer.reveal, []\n"
+                 "def reveal(self, slot):\n    seen.append(slot)\n    return show(self, slot)\n"
+                 "def armed(self, slots, kept):\n    assert slots or not seen, 'clings'\n    return arm(self, slots, kept)\n"
+                 "timing.Timer.reveal, timing.Timer.arm = reveal, armed\n" TASK("return x * self.w"), NULL);
+}
+
+/* What would take much memory is looked at before others come, and then let go. */
+static void test_large_outputs_are_looked_at_at_once(void **state)
+{
+    size_t much = perf_keeps_much;
+    json_t *rec;
+
+    (void)state;
+    rec = clings();
+    assert_string_equal(json_str(rec, "status", ""), "passed"); /* nobody asked it to */
+    json_decref(rec);
+    perf_keeps_much = 0;
+    a_stale_output_is_wrong();
+    a_late_output_is_cheating();
+    rec = clings();
+    assert_string_equal(json_str(rec, "category", ""), "runtime_error");
+    json_decref(rec);
+    rec = timed(TASK("return x * self.w"), TASK("return x * self.w"), NULL);
+    assert_string_equal(json_str(rec, "status", ""), "passed");
+    assert_true(json_i64(json_object_get(json_object_get(rec, "performance"), "calls"), "checked", 0) >= 4);
+    json_decref(rec);
+    perf_keeps_much = much;
 }
 
 /* Events may claim what they like: the judge's clock saw the call. */
@@ -500,7 +543,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_honest_candidate_is_timed), cmocka_unit_test(test_a_stale_output_is_wrong),
         cmocka_unit_test(test_nothing_is_built_while_calls_are_timed), cmocka_unit_test(test_operators_in_timed_calls),
-        cmocka_unit_test(test_a_late_output_is_cheating), cmocka_unit_test(test_forged_events_are_not_trusted),
+        cmocka_unit_test(test_a_late_output_is_cheating), cmocka_unit_test(test_large_outputs_are_looked_at_at_once),
+        cmocka_unit_test(test_forged_events_are_not_trusted),
         cmocka_unit_test(test_a_call_that_fails_is_blamed),
         cmocka_unit_test(test_a_compiled_baseline_that_fails_is_named_and_kept),
         cmocka_unit_test(test_no_baseline_is_nobodys_fault),
