@@ -546,6 +546,8 @@ int baseline_compile(struct baseline *b, const char *mode, const char *device, s
     int rc = compile_talk(b->child->fd, mode, device, &share, &f, &fault, &ours, &why);
 
     ours = ours || why.kind == ERR_STOP;
+    if (rc != 1 && share.fd == 0)
+        hold_take(device, false, &share, NULL); /* its end is work for the device */
     baseline_lock(b);
     if (rc == 1) {
         compile_answered(b, mode, &f);

@@ -504,7 +504,7 @@ static bool all_kept(const struct reference *r)
 
 static int take_lane(const struct reference *r, struct room_lane *l, struct err *e)
 {
-    return room_needs_lane(r->peak) && r->device ? room_lane_take(r->device, l, e) : 0;
+    return room_needs_lane(r->peak, r->budget) && r->device ? room_lane_take(r->device, l, e) : 0;
 }
 
 /* One more draw, or the end. */
@@ -586,7 +586,8 @@ static int claim_estimated(struct reference *r, const struct want *w, const json
 
     if (!w->claim || state < 0)
         return 0;
-    need = room_estimate((size_t)state, inputs, !strcmp(w->o->protocol, "strict"), &r->peak);
+    r->budget = w->claim->budget;
+    need = room_estimate((size_t)state, inputs, !strcmp(w->o->protocol, "strict"), r->budget, &r->peak);
     if (!w->claim->fd)
         return 0;
     if (inputs >= 0 || !room_covers(&w->claim->need, &need))
@@ -748,7 +749,7 @@ static void note_need(struct reference *r, const struct want *w)
     if (!json_is_object(memory))
         return;
     r->peak = (size_t)json_i64(memory, "peak", 0);
-    need.shared = room_shared(kept, r->peak) + d->size; /* the area; master copies have a budget of their own: desk.h */
+    need.shared = room_shared(kept, r->peak, r->budget) + d->size; /* the area; master copies have a budget of their own: desk.h */
     need.own = ROOM_CONTEXT_BYTES + d->inputs.n + 2 * d->eager.n; /* areas, snapshot; */
     need.own += eager / 4 * 5;                                    /* a workspace as eager's and more */
     room_note(w->t->sha256, w->o->protocol, &need);

@@ -67,6 +67,7 @@ struct reference {
     struct err why;       /* of a failure */
     double spent_s;       /* on making draws */
     const char *device;   /* its process is on (server.h's uuid, borrowed); NULL: not known yet, or none */
+    uint64_t budget;      /* of its device (room.h), as who made it had claimed from; 0: not known */
     size_t peak;          /* bytes of device memory that its process needs for one, as far as is known */
     struct frame end;     /* the last answer: what parse_end points into */
     _Atomic size_t host_peak; /* bytes of the machine's memory that its process was seen to have, at most */

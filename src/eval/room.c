@@ -117,12 +117,17 @@ static size_t at_most(uint64_t n, size_t most)
     return most && n > most ? most : (size_t)n;
 }
 
+static size_t at_least(uint64_t n, size_t least)
+{
+    return n < least ? least : (size_t)n;
+}
+
 struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most)
 {
     struct room_need n = seen ? *seen : (struct room_need){0};
-    size_t process = b->host ? ROOM_PROCESS_BYTES : 0;
+    size_t process = b->host ? ROOM_PROCESS_BYTES : 0, context = at_most(b->device / 8, ROOM_CONTEXT_BYTES);
 
-    n.own = n.own ? n.own : at_most(ROOM_CONTEXT_BYTES + b->device / 128, b->device / 32);
+    n.own = n.own ? n.own : at_most(ROOM_CONTEXT_BYTES + b->device / 128, at_least(b->device / 32, context));
     n.shared = n.shared ? n.shared : at_most(ROOM_CONTEXT_BYTES + b->device / 64, b->device / 16);
     if (!n.host_own)
         n.host_own = at_most(n.host_shared ? n.host_shared : process, most->host_own);
@@ -131,23 +136,25 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
     return n;
 }
 
-size_t room_shared(size_t kept, size_t peak)
+bool room_needs_lane(size_t peak, uint64_t budget)
 {
-    return ROOM_CONTEXT_BYTES + (room_needs_lane(peak) && kept < peak ? kept : peak);
+    return budget && (peak > ROOM_LANE_BYTES || peak > budget / 8);
 }
 
-bool room_needs_lane(size_t peak)
+size_t room_shared(size_t kept, size_t peak, uint64_t budget)
 {
-    return peak > ROOM_LANE_BYTES;
+    uint64_t spare = room_needs_lane(peak, budget) ? budget / 4 : 0, least = peak > spare ? peak - spare : 0;
+
+    return ROOM_CONTEXT_BYTES + (!spare || kept > peak ? peak : kept > least ? kept : (size_t)least);
 }
 
-struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, size_t *ret_peak)
+struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, uint64_t budget, size_t *ret_peak)
 {
     size_t x = inputs > 0 ? (size_t)inputs : 0, kept = state + ROOM_KEPT_BYTES + (oracle ? 4 : 2) * x;
 
     *ret_peak = oracle ? 5 * state + 10 * x : 3 * state + 5 * x;
     return (struct room_need){.own = ROOM_CONTEXT_BYTES + 3 * state + 4 * x,
-                              .shared = room_shared(kept, *ret_peak),
+                              .shared = room_shared(kept, *ret_peak, budget),
                               .host_own = ROOM_PROCESS_BYTES + state,
                               .host_shared = ROOM_PROCESS_BYTES + state + (oracle ? 0 : x)};
 }

@@ -54,7 +54,8 @@ struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t
 /* What is claimed for a task of which this much was seen (NULL: nothing). Most tasks are small, and a reference says how
  * large its task is before it puts anything on the device (room_estimate); whoever claimed too little then claims more or
  * comes again. So what nobody has seen counts as a context and a 64th of the device for the reference, but no more than a
- * 16th, a candidate as a context and a 128th, but no more than a 32nd; of the machine as ROOM_PROCESS_BYTES, but no more than their processes may have ('most'; 0: no such
+ * 16th, a candidate as a context and a 128th, but no more than a 32nd, or a context where that is less than an eighth; of the
+ * machine as ROOM_PROCESS_BYTES, but no more than their processes may have ('most'; 0: no such
  * limit). Where only the reference was seen there, a candidate is taken to be as large: it makes the same model. Pure. */
 struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most);
 /* What a task needs of which only this is known: bytes of its model's parameters and buffers, and of one draw's inputs
@@ -68,14 +69,15 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
  *              of the outputs, one tensor in between.
  * Of the machine: both construct the model there, and without an oracle inputs are drawn there. An estimate, not a
  * bound: what is measured later counts instead. Pure. */
-struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, size_t *ret_peak);
+struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, uint64_t budget, size_t *ret_peak);
 /* References need most of their memory while they make a draw, which takes a second. Those that need more than
- * ROOM_LANE_BYTES for it do so one at a time (room_lane_take), in what no claim may have, and claim what they have in
- * between. kept, peak: bytes of the reference's process between two draws, and while it makes one. Pure. */
+ * ROOM_LANE_BYTES for it, or an eighth of their device's budget, do so one at a time (room_lane_take): a quarter of the
+ * budget's size is left for that beside the budget, and what they have in between, or need beyond it, is claimed. kept,
+ * peak: bytes of the reference's process between two draws, and while it makes one. budget: 0 is not known. Pure. */
 #define ROOM_LANE_BYTES ((size_t)4 << 30)
 #define ROOM_KEPT_BYTES ((size_t)1 << 30) /* runner/reference.py keeps no more between two draws, beside its model */
-size_t room_shared(size_t kept, size_t peak);
-bool room_needs_lane(size_t peak);
+size_t room_shared(size_t kept, size_t peak, uint64_t budget);
+bool room_needs_lane(size_t peak, uint64_t budget);
 struct room_lane { /* zeroed: holds nothing */
     int fd; /* file descriptor + 1 */
 };

@@ -78,7 +78,7 @@ static void test_yields_then_grows(void **state)
 {
     struct eval_options o = EVAL_OPTIONS_DEFAULT;
     size_t peak;
-    const struct room_need want = room_estimate(33 * 4, INPUT, true, &peak);
+    const struct room_need want = room_estimate(33 * 4, INPUT, true, 0, &peak);
     struct room_need known = {0};
     struct room mine = {0}, other = {0};
     struct task t;

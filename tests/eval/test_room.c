@@ -98,10 +98,17 @@ static void test_lane(void **state)
     pthread_t t;
 
     (void)state;
-    assert_false(room_needs_lane(ROOM_LANE_BYTES));
-    assert_true(room_needs_lane(ROOM_LANE_BYTES + 1));
-    assert_int_equal(room_shared(5, 9), ROOM_CONTEXT_BYTES + 9);
-    assert_int_equal(room_shared(5, ROOM_LANE_BYTES + 1), ROOM_CONTEXT_BYTES + 5);
+    assert_false(room_needs_lane(ROOM_LANE_BYTES, (uint64_t)1 << 40));
+    assert_true(room_needs_lane(ROOM_LANE_BYTES + 1, (uint64_t)1 << 40));
+    assert_true(room_needs_lane(101, 800)); /* a small device */
+    assert_false(room_needs_lane(100, 800));
+    assert_false(room_needs_lane(ROOM_LANE_BYTES + 1, 0));
+    assert_int_equal(room_shared(5, 9, 800), ROOM_CONTEXT_BYTES + 9);
+    assert_int_equal(room_shared(5, 150, 800), ROOM_CONTEXT_BYTES + 5);
+    assert_int_equal(room_shared(5, 450, 800), ROOM_CONTEXT_BYTES + 250); /* 200 is left beside the budget */
+    assert_int_equal(room_shared(300, 450, 800), ROOM_CONTEXT_BYTES + 300);
+    assert_int_equal(room_shared(500, 450, 800), ROOM_CONTEXT_BYTES + 450);
+    assert_int_equal(room_shared(5, 450, 0), ROOM_CONTEXT_BYTES + 450);
     assert_int_equal(room_lane_take("gpu", &a, &e), 0);
     assert_int_equal(room_lane_take("other", &b, &e), 0);
     assert_int_equal(pthread_create(&t, NULL, pass_lane, &passed), 0);
@@ -206,7 +213,7 @@ static void test_expected(void **state)
     seen.host_own = 5;
     assert_int_equal(room_expect(&seen, &b, &most).host_own, 5);
     n = room_expect(NULL, &small, &most);
-    assert_true(n.own == 100 && n.shared == 200); /* a context alone would be more than all of it */
+    assert_true(n.own == 400 && n.shared == 200); /* a context alone would be more than all of it */
     n = room_expect(NULL, &blind, &most);
     assert_true(n.host_own == 0 && n.host_shared == 0);
     assert_int_equal(room_host_budget((uint64_t)128 << 30), (uint64_t)96 << 30);
@@ -306,17 +313,17 @@ static void test_estimated(void **state)
 {
     const size_t gib = (size_t)1 << 30, base = ROOM_CONTEXT_BYTES;
     size_t peak;
-    struct room_need n = room_estimate(4 * gib, (int64_t)gib, true, &peak);
+    struct room_need n = room_estimate(4 * gib, (int64_t)gib, true, 400 * gib, &peak);
 
     (void)state;
     assert_true(n.own == base + 16 * gib && peak == 30 * gib && n.shared == base + 9 * gib); /* large draws: one at a time */
     assert_true(n.host_own >= 5 * gib && n.host_shared == n.host_own);
-    n = room_estimate(4 * gib, (int64_t)gib, false, &peak);
+    n = room_estimate(4 * gib, (int64_t)gib, false, 400 * gib, &peak);
     assert_true(n.own == base + 16 * gib && peak == 17 * gib && n.shared == base + 7 * gib);
     assert_int_equal(n.host_shared, n.host_own + gib);
-    n = room_estimate(gib / 8, (int64_t)gib / 8, true, &peak);
+    n = room_estimate(gib / 8, (int64_t)gib / 8, true, 400 * gib, &peak);
     assert_true(peak == 15 * gib / 8 && n.shared == base + peak); /* a small one is claimed as it is */
-    n = room_estimate(0, -1, true, &peak);
+    n = room_estimate(0, -1, true, 400 * gib, &peak);
     assert_true(n.own == base && n.shared == base && peak == 0);
     assert_true(room_covers(&n, &n));
     assert_false(room_covers(&(struct room_need){5, 5, 5, 5}, &(struct room_need){.host_shared = 6}));
