@@ -434,6 +434,13 @@ def table(args):
         total = sum(s["stages"].values()) or 1
         print(f"\nStages, {protocol}, seconds of all candidates together: " +
               ", ".join(f"{k} {x:.1f} ({x / total:.0%})" for k, x in sorted(s["stages"].items(), key=lambda r: -r[1])))
+        for title, of in (("Of waiting", lambda v: v.get("waiting_ms")), ("Of performance", lambda v: (v.get("performance") or {}).get("took_ms"))):
+            parts = {}
+            for v in s["verdicts"].values():
+                for k, ms in (of(v) or {}).items():
+                    parts[k] = parts.get(k, 0) + ms / 1e3
+            if parts:
+                print(f"{title}: " + ", ".join(f"{k} {x:.1f}" for k, x in sorted(parts.items(), key=lambda r: -r[1])))
         counts = {}
         for v in s["verdicts"].values():
             counts[category(v)] = counts.get(category(v), 0) + 1

@@ -31,6 +31,10 @@
 
 size_t perf_keeps_much = (size_t)1 << 30;
 
+/* Where the stage's time goes: performance.took_ms. From 'putting' to 'others' nobody else has the device. */
+enum part { PREPARING, WAITING, PUTTING, CALLS, OTHERS, OUTPUTS, PARTS };
+static const char *const part_names[PARTS] = {"preparing", "waiting", "putting", "calls", "others", "outputs"};
+
 struct perf {
     struct job *j;
     struct baseline *base;
@@ -42,7 +46,25 @@ struct perf {
     int checked, wrong, takes, starts;
     bool tampered, gone, changed, compiles;
     bool looked; /* at outputs, while the device was held alone */
+    double since, took_s[PARTS];
 };
+
+static void part_ends(struct perf *p, enum part part)
+{
+    double now = now_s();
+
+    p->took_s[part] += now - p->since;
+    p->since = now;
+}
+
+static json_t *took_json(const struct perf *p)
+{
+    json_t *o = json_object();
+
+    for (int i = 0; i < PARTS; i++)
+        json_object_set_new(o, part_names[i], json_num(round(p->took_s[i] * 1e5) / 100));
+    return o;
+}
 
 /* ---- the device ---- */
 
@@ -262,11 +284,13 @@ static int time_alone(struct perf *p, struct err *e)
     plan.keep_bytes = device_info(p->j->ev->timer)->memory / 64;
     device_health(p->j->ev->timer, &p->before, NULL);
     rc = measure_until_clocks_agree(p, &plan, e);
+    part_ends(p, CALLS);
     device_health(p->j->ev->timer, &p->after, NULL);
     if (rc == 0)
         baseline_time_library(p->base, &plan);
     if (rc == 0 && o->compile_baseline && p->base->child)
         baseline_time_compiled(p->base, o->compile_mode, &plan);
+    part_ends(p, OTHERS);
     return rc < 0 ? blame_measure(p, e) : judge_timed(p, e);
 }
 
@@ -423,6 +447,7 @@ static int check_outputs(struct perf *p, struct err *e)
         rc = check_output(p, at[i], e);
     free(at);
     baseline_rest(p->base);
+    part_ends(p, OUTPUTS);
     return rc;
 }
 
@@ -470,6 +495,7 @@ static json_t *section(struct perf *p)
                                                health_json(&p->before), "after", health_json(&p->after)));
     json_object_set_new(s, "tf32", json_boolean(p->place.tf32));
     json_object_set_new(s, "takes", json_integer(p->takes));
+    json_object_set_new(s, "took_ms", took_json(p));
     json_object_set_new(s, "pad_us", json_integer(p->mine.pad_us));
     if (p->changed)
         distrust(s, "changed_between_takes");
@@ -518,7 +544,9 @@ static int measure(struct perf *p, struct err *e)
     int rc;
 
     p->j->session->used_s = 0; /* timing has the whole limit for itself */
-    rc = put_candidate(p, e) < 0 || time_alone(p, e) < 0 ? -1 : 0;
+    rc = put_candidate(p, e);
+    part_ends(p, PUTTING);
+    rc = rc < 0 || time_alone(p, e) < 0 ? -1 : 0;
     return rc == 0 && (size_t)p->mine.kept * p->base->output_bytes > perf_keeps_much ? look_at_once(p, e) : rc;
 }
 
@@ -549,6 +577,7 @@ static int with_base(struct perf *p, bool alone, int (*f)(struct perf *p, struct
 
     if (take_base(p, alone, f == check_outputs, e) < 0)
         return -1;
+    part_ends(p, f == prepare ? PREPARING : WAITING);
     p->gone = f != prepare && !p->base->child;
     rc = p->gone ? err_set(e, ERR_ENV, "the baseline's process ended") : f(p, e);
     baseline_unlock(p->base);
@@ -590,7 +619,9 @@ static int measure_job(struct perf *p, struct err *e)
     p->base = baseline_get(j, &p->place);
     do { /* between the two others may have found that its process is not to be used again */
         p->gone = false;
-        rc = prepare_base(p, e) < 0 || with_base(p, true, measure, e) < 0 ? -1 : 0;
+        rc = prepare_base(p, e);
+        part_ends(p, PREPARING);
+        rc = rc < 0 || with_base(p, true, measure, e) < 0 ? -1 : 0;
     } while (p->gone && ++p->starts < STARTS);
     if (rc == 0 && !p->looked)
         rc = with_base(p, false, check_outputs, e);
@@ -606,7 +637,7 @@ static bool crowded_out(const struct job *j, int rc, const struct err *why)
 
 static int perf_run(struct job *j, struct err *e)
 {
-    struct perf p = {.j = j};
+    struct perf p = {.j = j, .since = now_s()};
     struct err why = ERR_INIT;
     int rc;
 

@@ -144,10 +144,12 @@ static bool has_reason(const json_t *perf, const char *name)
 
 static void test_an_honest_candidate_is_timed(void **state)
 {
+    double t0 = now_s(), took = 0;
     json_t *rec = timed(TASK("y = x\n        for _ in range(300): y = y * 1.001\n        return (y @ self.w, y)"),
-                        TASK("y = x * 1.001 ** 300\n        return (y @ self.w, y)"), NULL);
+                        TASK("y = x * 1.001 ** 300\n        return (y @ self.w, y)"), NULL), *ms;
     const json_t *p = json_object_get(rec, "performance");
     char *text = json_text(rec);
+    const char *part;
 
     (void)state;
     if (strcmp(json_str(rec, "status", ""), "passed") || !json_is_object(p))
@@ -160,6 +162,11 @@ static void test_an_honest_candidate_is_timed(void **state)
     assert_true(json_is_null(json_object_get(p, "compile_error")));
     assert_true(json_f64(p, "eager_ms", 0) > json_f64(p, "candidate_ms", 1e9));
     assert_string_equal(json_str(rec, "stage", ""), "performance");
+    json_object_foreach(json_object_get(p, "took_ms"), part, ms)
+        took += json_number_value(ms);
+    assert_in_range(json_object_size(json_object_get(p, "took_ms")), 6, 6);
+    assert_true(took > 0 && took < (now_s() - t0) * 1e3);
+    assert_true(json_f64(json_object_get(p, "took_ms"), "calls", 0) > 10 * json_f64(p, "eager_ms", 0)); /* all ten, and more */
     free(text);
     json_decref(rec);
 }
