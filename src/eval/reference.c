@@ -502,8 +502,11 @@ static bool all_kept(const struct reference *r)
     return true;
 }
 
-static int take_lane(const struct reference *r, struct room_lane *l, struct err *e)
+/* Before its process makes one. */
+static int draw_begins(const struct reference *r, struct room_lane *l, struct err *e)
 {
+    if (!r->child)
+        return err_set(e, ERR_ENV, "the reference's process is gone");
     return room_needs_lane(r->peak, r->budget) && r->device ? room_lane_take(r->device, l, e) : 0;
 }
 
@@ -535,9 +538,7 @@ static int next_draw(struct eval *ev, struct reference *r, const struct want *w,
     struct room_lane lane = {0};
     int rc;
 
-    if (!r->child)
-        return err_set(e, ERR_ENV, "the reference's process is gone");
-    if (take_lane(r, &lane, e) < 0)
+    if (draw_begins(r, &lane, e) < 0)
         return -1;
     rc = ask_next(ev, r, w, e);
     room_lane_drop(&lane);
@@ -697,9 +698,7 @@ static int again(struct reference *r, struct ref_draw *d, struct err *e)
     struct room_lane lane = {0};
     int rc;
 
-    if (!r->child)
-        return err_set(e, ERR_ENV, "the reference's process is gone");
-    if (take_lane(r, &lane, e) < 0)
+    if (draw_begins(r, &lane, e) < 0)
         return -1;
     rc = ask_again(r, &w, d, e);
     room_lane_drop(&lane);
