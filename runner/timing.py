@@ -342,6 +342,7 @@ class Timer:
         self.area, self.index, self.scratch, self.spent, self.last = None, None, None, [], None
         pool = sys.modules.get(os.environ.get("MUSACODER_DEVICE") or "")
         self.set_poison = getattr(pool, "set_poison", lambda on: None)
+        self.give_back = getattr(pool, "give_back", lambda at: None)
         self.device.start()
 
     def put_inputs(self, req, blob):
@@ -370,10 +371,17 @@ class Timer:
                 _mul(_uniform(flat, 0.5 * s, s, generator=gen), base)
 
     def arm(self, slots, protected):
-        """Room for that many outputs, made at the next call. protected: memory that is never poisoned, as it stays."""
+        """Room for that many outputs: made now if it is known how large they are, else at the next call, in its span.
+        What there was goes back to the device. protected: memory that is never poisoned, as it stays."""
+        words = self.scratch.numel() if self.scratch is not None and slots else 0
+        at = self.area_at if self.area is not None else 0
         self.slots, self.area, self.scratch, self.kept, self.last = slots, None, None, {}, None
+        if at:
+            self.give_back(at)
         self.protected = {t.untyped_storage()._cdata for t in protected}
         self.protected |= {t.untyped_storage()._cdata for t in values.leaves(self.given)}
+        if words:
+            self.room(words)
 
     def room(self, words):
         """The area of all slots, and one beside it, for outputs of that many words."""

@@ -140,14 +140,15 @@ int raw_malloc(devptr *ret, size_t n)
     return rc;
 }
 
-void give_back_spare()
+/* Spare blocks: all of them, or the one whose data were at 'at'. */
+void give_back_spare(devptr at = 0)
 {
     driver()->sync();
     for (auto &s : spare) {
         auto &v = s.second;
         for (size_t i = 0; i < v.size();) {
             Block *b = v[i];
-            if (!b->own) {
+            if (!b->own || (at && b->data() != at)) {
                 i++;
                 continue;
             }
@@ -335,6 +336,14 @@ void lt_cuda_record_stream(void *p, void *stream)
 
     if (it != live.end() && it->second->stream != stream)
         it->second->elsewhere = true;
+}
+
+void lt_cuda_give_back(void *p)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    if (p && driver())
+        give_back_spare(reinterpret_cast<devptr>(p));
 }
 
 void lt_cuda_limit(size_t bytes)

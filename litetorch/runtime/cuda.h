@@ -18,6 +18,9 @@ extern "C" {
 void *lt_cuda_malloc(size_t size, int device, void *stream);
 void lt_cuda_free(void *p, size_t size, int device, void *stream);
 void lt_cuda_record_stream(void *p, void *stream);
+/* The block that was at p and is free: to the driver, for other processes, and not kept for the next allocation. Waits
+ * for the device. Does nothing where somebody uses it, or where it is a piece of a larger one. */
+void lt_cuda_give_back(void *p);
 
 void lt_cuda_limit(size_t bytes);  /* device memory that the pool and the candidate's libraries may hold; 0: no limit */
 void lt_cuda_poison(int fill, int zones); /* both are on at first; zones cost two small fills per block */

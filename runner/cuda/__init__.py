@@ -15,7 +15,7 @@
     trace.start(), trace.counts() -> {"aten::op": count}: every ATen operator of every thread since the start
 """
 from .core import (preload, begin, install, to_device, from_device, finish, set_ablation, set_check,  # noqa: F401
-                   take_findings, stats, memory, set_poison)
+                   take_findings, stats, memory, set_poison, give_back)
 from .area import open_area  # noqa: F401
 from .errors import explain  # noqa: F401
 from native import trace, watch, watched  # noqa: F401

@@ -60,7 +60,8 @@ def preload():
     native.attach(_lib, _loaded)
     native.check_version("libcudatorch.so")
     c, p, i, z = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
-    for name, result, *args in (("lt_cuda_limit", None, z), ("lt_cuda_poison", None, i, i), ("lt_cuda_check", i),
+    for name, result, *args in (("lt_cuda_limit", None, z), ("lt_cuda_give_back", None, p),
+                                ("lt_cuda_poison", None, i, i), ("lt_cuda_check", i),
                                 ("lt_cuda_memory", None, p), ("lt_cuda_reset_peak", None),
                                 ("lt_cuda_last_error", i, ctypes.POINTER(c))):
         f = getattr(_lib, name)
@@ -198,6 +199,11 @@ def set_check(on):
 def set_poison(on):
     """Off: the pool gives memory as it is, and writes no red zones."""
     _lib.lt_cuda_poison(int(bool(on)), int(bool(on)))
+
+
+def give_back(at):
+    """Memory at this address that no tensor has any more: other processes may have it."""
+    _lib.lt_cuda_give_back(at)
 
 
 def memory():

@@ -22,7 +22,8 @@ void measure_side_free(struct measure_side *s); /* what it owns; it is zeroed th
 
 struct measure_plan {
     int calls;           /* cold calls of each side; 0: as many as fit, below */
-    double seconds;      /* device time aimed at for each side; 30 to 120 calls, at least 5, at most MEASURE_MAX_S */
+    double seconds;      /* device time aimed at for each side; 30 to 120 calls, at most MEASURE_MAX_S, at least
+                          * one in each round */
     size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls and rounds rather than more
                                       * memory, but MEASURE_ROUNDS_LEAST rounds of a cold and a warm call */
 };
@@ -42,7 +43,7 @@ struct measure_fault {
 #define MEASURE_EMPTY 20 /* calls of each round and side */
 
 int measure_rounds(const struct measure_plan *p); /* at most; pure */
-/* Lets go of the outputs that the other side keeps. */
+/* Lets go of the outputs that the other side keeps: their memory goes back to the device. */
 int measure_forget(struct measure_side *s, struct measure_fault *fault, struct err *e);
 
 /* How long the device is kept busy before each call, so that the host can queue all of it meanwhile: a fifth more than
@@ -57,8 +58,8 @@ int measure_pad_us(double host_us_a, double host_us_b);
 
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2, .keep_bytes = (size_t)4 << 30})
 
-/* Warm-up calls (two where they are slow), then MEASURE_ROUNDS rounds (of slow calls MEASURE_SLOW_ROUNDS) of cold
- * blocks, warm blocks (a third as many calls) and MEASURE_EMPTY calls with an empty kernel in place of forward
+/* Warm-up calls (two where they are slow), then measure_rounds rounds (of slow calls MEASURE_SLOW_ROUNDS at most) of
+ * cold blocks, warm blocks (a third as many calls) and MEASURE_EMPTY calls with an empty kernel in place of forward
  * (TIMING_NULL: what a call costs without one, and the least that events measure), of a and b in turn. -1 with
  * *fault and *e. Ten milliseconds to a few seconds. */
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,

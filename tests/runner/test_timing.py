@@ -207,6 +207,25 @@ class Loop(unittest.TestCase):
         self.assertTrue(torch.equal(values.decode(t.reveal(1)[0]["output"], b"".join(t.reveal(1)[1])), seen[1]))
         self.assertFalse(any(bool(torch.isnan(x).any()) for x in seen))  # host memory is nobody's pool
 
+    def test_room_is_made_before_calls_that_count_and_given_back_after_them(self):
+        """A slow side is not warmed up once more before its first call that counts."""
+        t, back = timing.Timer("cpu", lambda x: x.clone(), lambda x: x), []
+        t.give_back = back.append
+        p = values.Packer()
+        t.put_inputs({"inputs": p.tree([torch.rand(6)]), "fresh": [0]}, b"".join(p.parts))
+        t.arm(0, [])
+        t.call(lambda x: x * 2, timing.COLD, 1, MASK >> 32)
+        self.assertEqual((t.area, back), (None, []))
+        t.arm(2, [])
+        self.assertEqual(tuple(t.area.shape), (2, 3))
+        at = t.area.data_ptr()
+        t.call(lambda x: x * 2, timing.COLD, 1, 1)
+        self.assertEqual(t.area.data_ptr(), at)
+        t.arm(0, [])
+        self.assertEqual((t.area, t.scratch, back), (None, None, [at]))
+        t.arm(3, [])  # how large they were is forgotten with them
+        self.assertIsNone(t.area)
+
     def test_a_call_that_raises(self):
         j = self.judge("x[0] if float(x[0].sum()) == 10 else x[0].missing", [torch.arange(1.0, 5.0)])
         got, head = j.block([1, 2])
