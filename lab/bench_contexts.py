@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How many CUDA contexts a machine makes and ends in a second, by how many processes do it at once: what a judge with a process
-for each candidate cannot be faster than. Driver API only; needs a GPU and its driver. Standard library only."""
+"""How many CUDA contexts a machine makes and ends in a second, by how many processes do it at once: what a judge with a
+process for each candidate cannot be faster than. Driver API only; needs a GPU and its driver. Standard library only."""
 import ctypes
 import os
 import time
@@ -9,7 +9,8 @@ import time
 def child():
     cuda = ctypes.CDLL("libcuda.so.1")
     device, context = ctypes.c_int(), ctypes.c_void_p()
-    rc = cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+    rc = cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0)
+    rc = rc or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
     os._exit(rc != 0)
 
 

@@ -181,7 +181,8 @@ def ours(args):
         watch = Watch(feed.pid)
         _, status, used = os.wait4(feed.pid, 0)
         code = os.waitstatus_to_exitcode(status)
-    usage = dict(watch.end(), wall_s=time.monotonic() - started, workers=args.workers, cpu_s=used.ru_utime + used.ru_stime)
+    usage = dict(watch.end(), wall_s=time.monotonic() - started, workers=args.workers)
+    usage["cpu_s"] = used.ru_utime + used.ru_stime
     results = read_lines(out / (stem + ".jsonl"))
     usage["judged"] = len(results) - had
     usage["last_done_s"] = max((r["done_s"] for r in results[had:]), default=0.0)
@@ -434,7 +435,8 @@ def table(args):
         total = sum(s["stages"].values()) or 1
         print(f"\nStages, {protocol}, seconds of all candidates together: " +
               ", ".join(f"{k} {x:.1f} ({x / total:.0%})" for k, x in sorted(s["stages"].items(), key=lambda r: -r[1])))
-        for title, of in (("Of waiting", lambda v: v.get("waiting_ms")), ("Of performance", lambda v: (v.get("performance") or {}).get("took_ms"))):
+        for title, of in (("Of waiting", lambda v: v.get("waiting_ms")),
+                          ("Of performance", lambda v: (v.get("performance") or {}).get("took_ms"))):
             parts = {}
             for v in s["verdicts"].values():
                 for k, ms in (of(v) or {}).items():

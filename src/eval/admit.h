@@ -16,7 +16,8 @@ struct admit { /* one device, as one process uses it; names are borrowed */
 };
 
 /* Waits for room for a candidate of the task; how says how much: what is expected now (room_expect), a quarter of the
- * device at least, all of it, or all of the machine too. Without a ledger there is no waiting, and r holds nothing. -1 only for Ctrl-C. */
+ * device at least, all of it, or all of the machine too. Without a ledger there is no waiting, and r holds nothing.
+ * -1 only for Ctrl-C. */
 int admit_enter(const struct admit *a, const char *task, const char *protocol, enum retry_step how, struct room *r,
                 struct err *e);
 /* Is more known by now of what the task needs than r claims? Holding nothing: no. */

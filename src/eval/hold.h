@@ -27,8 +27,8 @@ int hold_take(const char *device, bool alone, struct hold *h, struct err *e);
 /* Does somebody keep sharers out to get the device alone (or pass the gate just now)? Who shares it and is between two things may then drop its
  * share and take another one. */
 bool hold_wanted(const char *device);
-/* This share will be kept for seconds: whoever of this process wants to be alone waits for its end without keeping others out
- * meanwhile, HOLD_LASTS_S at most. Until hold_drop. */
+/* This share will be kept for seconds: whoever of this process wants to be alone waits for its end without keeping
+ * others out meanwhile, HOLD_LASTS_S at most. Until hold_drop. */
 void hold_lasts(struct hold *h);
 /* Does anybody of this process want the device alone, or have it? Who is about to take a share that lasts may let them. */
 bool hold_awaited(const char *device);

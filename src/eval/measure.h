@@ -50,8 +50,8 @@ int measure_forget(struct measure_side *s, struct measure_fault *fault, struct e
  * the slower of the two hosts needs, within bounds, the same for both sides. Not more: the longer a host waits, the slower
  * and the less evenly it goes on (measured: docs/benchmarks.md), and then the two clocks can tell less. Event times are
  * the device's then, however busy the machine is: host time of forward is hidden up to MEASURE_PAD_MAX_US (of a model that
- * launches one small operator after the other, some hundred launches), and shows beyond. A side that lies about its host's time chooses
- * a pad within these bounds, for both. */
+ * launches one small operator after the other, some hundred launches), and shows beyond. A side that lies about its
+ * host's time chooses a pad within these bounds, for both. */
 #define MEASURE_PAD_MIN_US 200
 #define MEASURE_PAD_MAX_US 1000
 int measure_pad_us(double host_us_a, double host_us_b);

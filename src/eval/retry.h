@@ -1,6 +1,6 @@
 /* retry.h - what follows a try of one candidate: a verdict stands; a fault of ours is tried again; where memory was
- * short it is tried with more of it: with as much as is known by then, or with a quarter of all, at last with nobody else there. Inside
- * src/eval only. */
+ * short it is tried with more of it: with as much as is known by then, or with a quarter of all, at last with nobody else
+ * there. Inside src/eval only. */
 #ifndef MC_EVAL_RETRY_H
 #define MC_EVAL_RETRY_H
 

@@ -106,7 +106,8 @@ bool room_admits(const struct room_claim *c, int n, int who, const struct room_b
         bool here = c[i].device == c[who].device, all = wants_all(&c[i], here ? b->device : UINT64_MAX);
 
         if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket &&
-            now - c[i].since >= (all || is_small(&c[who], b->device) ? ROOM_PASS_ALL_S : ROOM_PASS_S) && (here || !fits_host(c, n, i, b)))
+            now - c[i].since >= (all || is_small(&c[who], b->device) ? ROOM_PASS_ALL_S : ROOM_PASS_S) &&
+            (here || !fits_host(c, n, i, b)))
             return false;
     }
     return fits_both(c, n, who, b);

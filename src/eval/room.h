@@ -45,8 +45,8 @@ enum { ROOM_WAITS = 1, ROOM_IN = 2 };
 
 /* May claim 'who' come in? If it fits beside those that are in on its device, or nobody is in there, and the same of the
  * machine; but not before a claim that arrived earlier, has waited for ROOM_PASS_S (ROOM_PASS_ALL_S: one for all of the
- * device's budget or of the machine, or where 'who' is small) and is for the same device, or for more of the machine than there is now. b: of
- * who's device. Pure. */
+ * device's budget or of the machine, or where 'who' is small) and is for the same device, or for more of the machine than there is now.
+ * b: of who's device. Pure. */
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now);
 /* Bytes of those that are in, and of 'who' (-1: nobody) beside them: on 'device', and of the machine. Pure. */
 struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t device);
@@ -81,7 +81,8 @@ bool room_needs_lane(size_t peak, uint64_t budget);
 struct room_lane { /* zeroed: holds nothing */
     int fd; /* file descriptor + 1 */
 };
-/* Waits for the lane of a device, over all processes. Without a ledger there is none, and everything goes on. ERR_STOP on Ctrl-C. */
+/* Waits for the lane of a device, over all processes. Without a ledger there is none, and everything goes on. ERR_STOP on
+ * Ctrl-C. */
 int room_lane_take(const char *device, struct room_lane *l, struct err *e);
 void room_lane_drop(struct room_lane *l); /* holding nothing is fine */
 /* The budget of a machine of which so much is left: three quarters; files that are read, and judges, have the rest. Pure. */

@@ -80,7 +80,6 @@ RELU = [
     ("ModelNew in a string", "extraction_error", ["ModelNew"], 'source = """\nclass ModelNew: pass\n"""\n'),
     ("Python syntax", "compile_error", ["SyntaxError"], GOOD.replace("super().__init__()", "super(.__init__()")),
     ("kills itself", "runtime_error", ["killed", "in forward"],  # another test may make the kernel kill meanwhile
-    
      GOOD.replace("def forward(self, x):", "def forward(self, x):\n        __import__('os').kill(__import__('os').getpid(), 9)")),
     ("missing semicolon", "compile_error", ["expected"], build(KERNEL.replace("int n = x.numel();", "int n = x.numel()"))
      + MODEL),

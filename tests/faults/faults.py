@@ -266,7 +266,8 @@ class Experiment:
         now = time.monotonic()
         if not self.a.verbose and now - self.told >= PROGRESS_S:
             left = f", about {(now - self.start) / done * (n - done):.0f} s left" if done else ""
-            print(f"{done} of {n} verdicts, {len(self.problems)} problems, {now - self.start:.0f} s{left}", file=sys.stderr, flush=True)
+            print(f"{done} of {n} verdicts, {len(self.problems)} problems, {now - self.start:.0f} s{left}",
+                  file=sys.stderr, flush=True)
             self.told = now
 
     def fail(self, text):
