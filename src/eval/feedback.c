@@ -324,7 +324,8 @@ static void say_distrust(const json_t *perf, const char *why, struct buf *b)
 
     if (!strcmp(why, "clock_disagree"))
         buf_addf(b, " The device events and the judge's clock differ by %.3g ms a call (margin %.3g ms): do all work on the "
-                    "current stream, inside forward.", fabs(json_num_value(json_object_get(clocks, "gap_ms"))),
+                    "current stream, inside forward.", fmax(fabs(json_num_value(json_object_get(clocks, "gap_ms"))),
+                 json_num_value(json_object_get(clocks, "fast_gap_ms"))),
                  json_num_value(json_object_get(clocks, "margin_ms")));
     else if (!strcmp(why, "below_roofline"))
         buf_addf(b, " No program can read the inputs and write the outputs in less than %.3g ms.",

@@ -245,16 +245,42 @@ struct perf_overhead perf_carry_over(const struct perf_overhead *o, const struct
     return r;
 }
 
+/* How far the mean over n calls may be off. */
+static double margin(const struct perf_overhead *o, int n, double event, double eager_ms)
+{
+    double se = o->se_ms * sqrt(1 + (double)o->n / (n > 0 ? n : 1));
+
+    return PERF_MARGIN_MS + fmin(6 * se, fmax(PERF_NOISE_MS, eager_ms / 4)) + 0.02 * event;
+}
+
+/* What the spans of the calls hold that claim to be no slower than 'event' besides their events. */
+static struct perf_overhead of_fast_calls(const struct perf_calls *c, double event)
+{
+    double *x = xcalloc((size_t)c->n * 2 + 1, sizeof *x);
+    struct perf_calls fast = {.event_ms = x, .span_ms = x + c->n};
+    struct perf_overhead o;
+
+    for (int i = 0; i < c->n; i++)
+        if (c->event_ms[i] <= event) {
+            x[fast.n] = c->event_ms[i];
+            x[c->n + fast.n++] = c->span_ms[i];
+        }
+    o = perf_calibrate(&fast);
+    free(x);
+    return o;
+}
+
 struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c, double eager_ms)
 {
     struct perf_agreement a = {0};
     double event = perf_median(c->event_ms, c->n);
-    double se = o->se_ms * sqrt(1 + (double)o->n / (c->n > 0 ? c->n : 1));
+    struct perf_overhead fast = of_fast_calls(c, event);
 
     a.gap_ms = perf_calibrate(c).ms - o->ms;
-    a.margin_ms = PERF_MARGIN_MS + fmin(6 * se, fmax(PERF_NOISE_MS, eager_ms / 4)) + 0.02 * event;
+    a.fast_gap_ms = fast.ms - o->ms;
+    a.margin_ms = margin(o, c->n, event, eager_ms);
     a.judge_ms = event + a.gap_ms;
-    a.agree = fabs(a.gap_ms) <= a.margin_ms; /* false for NaN */
+    a.agree = fabs(a.gap_ms) <= a.margin_ms && a.fast_gap_ms <= margin(o, fast.n, event, eager_ms); /* false for NaN */
     return a;
 }
 
@@ -367,9 +393,10 @@ static void add_roofline(json_t *o, const struct perf_facts *f, const struct per
 /* process_ms: what the candidate's process was allowed on top of the reference's. */
 static json_t *clocks(const struct perf_agreement *a, const struct perf_overhead *o, const struct perf_facts *f)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "judge_ms", number(a->judge_ms), "gap_ms", number(a->gap_ms), "margin_ms",
-                     number(a->margin_ms), "overhead_ms", number(o->ms), "noise_ms", number(o->noise_ms), "se_ms", number(o->se_ms), "empty_ms",
-                     number(f->empty_ms), "process_ms", number(o->ms - f->overhead.ms));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "judge_ms", number(a->judge_ms), "gap_ms",
+                     number(a->gap_ms), "fast_gap_ms", number(a->fast_gap_ms), "margin_ms", number(a->margin_ms),
+                     "overhead_ms", number(o->ms), "noise_ms", number(o->noise_ms), "se_ms", number(o->se_ms),
+                     "empty_ms", number(f->empty_ms), "process_ms", number(o->ms - f->overhead.ms));
 }
 
 static int outliers(const struct perf_calls *c)

@@ -73,6 +73,8 @@ struct perf_agreement {
     double margin_ms; /* |gap| up to this is noise: PERF_MARGIN_MS + 6 standard errors (the reference's) + 2 % of the event.
                          Of the errors no more counts than PERF_NOISE_MS, or a quarter of the reference's own call: on a
                          machine so busy that they are larger, the clocks can tell nothing */
+    double fast_gap_ms; /* the same of the calls at or below the median event, which alone make the time: it may not be
+                           above the margin for so few. Else some calls could claim less, and the others as much more */
     double judge_ms;  /* median event + gap: the judge's own estimate of the call */
 };
 #define PERF_MARGIN_MS 0.005 /* a forward that is itself heavy on the host leaves slower host code behind it */
@@ -132,7 +134,8 @@ struct perf_facts {
  *   library_ms library_call library_share (of the roofline) speedup_library speedup_library_ci
  *   speedup_eager speedup_eager_ci speedup_compile speedup_compile_ci ([lo, hi], or null)
  *   roofline_ms roofline_share bound ("memory"|"compute"|null) floor_ms bytes flops bandwidth (achieved) bandwidth_peak
- *   clocks {judge_ms gap_ms margin_ms overhead_ms noise_ms se_ms empty_ms process_ms} calls {cold warm eager checked outliers} trusted reasons
+ *   clocks {judge_ms gap_ms fast_gap_ms margin_ms overhead_ms noise_ms se_ms empty_ms process_ms}
+ *   calls {cold warm eager checked outliers} trusted reasons
  * The clocks are compared on cold calls. A warm call's span is another: its output is committed to without waiting for the
  * device, to catch work that the stream does not wait for, so that span and event overlap differently from forward to forward.
  * reasons: clock_disagree below_roofline throttled device_busy output_wrong inputs_repeat. A time that is not trusted is

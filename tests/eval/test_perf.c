@@ -144,6 +144,35 @@ static void test_two_clocks(void **state)
     assert_true(perf_agree(&o, &mine.c, 0.01).margin_ms < PERF_MARGIN_MS + PERF_NOISE_MS + 0.001);
 }
 
+/* Few calls in 100 more claim too little than claim too much, so that the mean is right and the median is not. */
+static void test_claims_that_cancel(void **state)
+{
+    struct rng rng;
+    struct made trusted, mine;
+    struct perf_overhead o;
+    struct perf_agreement a;
+    int low = N * 11 / 20, cut = N / 5, honest = 0;
+
+    (void)state;
+    rng_seed(&rng, 8, 0);
+    make(&trusted, &rng, 1, 0.01, NULL, 0.230);
+    o = perf_calibrate(&trusted.c);
+    make(&mine, &rng, 1, 0.01, NULL, 0.230);
+    for (int i = 0; i < N; i++) /* what the trimmed mean leaves of both sums to nothing */
+        mine.event[i] += i * low / N != (i + 1) * low / N ? -0.9 : 0.9 * (low - cut) / (N - low - cut);
+    assert_true(perf_time(&mine.c, 1).value < 0.2);
+    a = perf_agree(&o, &mine.c, 1);
+    assert_true(fabs(a.gap_ms) < a.margin_ms && a.fast_gap_ms > 0.8);
+    assert_false(a.agree);
+    for (int t = 0; t < 200; t++) { /* two honest speeds, and noise that events do not see */
+        make(&mine, &rng, 1, 0.01, NULL, 0.230);
+        for (int i = 0; i < N; i += 3)
+            mine.event[i] += 0.3, mine.span[i] += 0.3;
+        honest += perf_agree(&o, &mine.c, 1).agree;
+    }
+    assert_int_equal(honest, 200);
+}
+
 /* A process whose own code is slower, empty calls included; and one that stretches its empty calls to hide work. */
 static void test_clocks_of_another_process(void **state)
 {
@@ -256,7 +285,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_median_and_outliers), cmocka_unit_test(test_interval_covers_a_repeat),
-        cmocka_unit_test(test_bootstrap_is_deterministic), cmocka_unit_test(test_two_clocks), cmocka_unit_test(test_clocks_of_another_process),
+        cmocka_unit_test(test_bootstrap_is_deterministic), cmocka_unit_test(test_two_clocks),
+        cmocka_unit_test(test_claims_that_cancel), cmocka_unit_test(test_clocks_of_another_process),
         cmocka_unit_test(test_roofline), cmocka_unit_test(test_section),
     };
 
