@@ -218,3 +218,40 @@ void measure_calls_free(struct measure_calls *m)
     free(m->numbers);
     free(m->rounds);
 }
+
+static bool comes_next(const struct timed_call *c, bool warm, double cold_ms)
+{
+    return warm ? c->mode == TIMING_WARM : c->mode == TIMING_COLD && c->event_ms <= cold_ms;
+}
+
+static void swap(int *a, int *b)
+{
+    int t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
+int *measure_order(const struct timed_calls *c, struct rng *rng, int *ret_n)
+{
+    int *at = xcalloc((size_t)c->n + 1, sizeof *at), n = 0;
+    struct measure_calls cold;
+    double cold_ms;
+
+    measure_calls(c, TIMING_COLD, &cold);
+    cold_ms = perf_median(cold.c.event_ms, cold.c.n);
+    measure_calls_free(&cold);
+    for (int i = 0; i < c->n; i++)
+        if (c->v[i].slot != TIMING_NO_SLOT)
+            at[n++] = i;
+    for (int i = 0; i < n; i++)
+        swap(&at[i], &at[i + (int)rng_below(rng, (uint64_t)(n - i))]);
+    for (int i = 0; i < n; i++)
+        for (int k = i; k < n; k++)
+            if (comes_next(&c->v[at[k]], i % 2 == 0, cold_ms)) {
+                swap(&at[i], &at[k]);
+                break;
+            }
+    *ret_n = n;
+    return at;
+}

@@ -74,6 +74,12 @@ struct measure_calls {
 void measure_calls(const struct timed_calls *from, enum timing_mode mode, struct measure_calls *ret);
 void measure_calls_free(struct measure_calls *m);
 
+/* The kept calls in the order in which they are looked at: a random one, but as long as there are some every other one is
+ * a warm call (what runs beside the flush of a cold call cannot hide there), and those between are cold calls at or below
+ * the cold median: who answers half of the calls only, so that the median is low, has not answered these. Indices into
+ * c->v, *ret_n of them; owned by the caller. */
+int *measure_order(const struct timed_calls *c, struct rng *rng, int *ret_n);
+
 /* One request and its reply outside of blocks ("arm", "compile", "expect", ...); an "error" reply is FRAME_OK and
  * returned as a frame. */
 int measure_ask(int fd, json_t *req, const void *blob, size_t n_blob, double deadline, struct frame *ret,

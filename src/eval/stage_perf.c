@@ -402,35 +402,6 @@ static int how_many(const struct perf *p, int kept)
     return n < kept ? n : kept;
 }
 
-static void swap(int *a, int *b)
-{
-    int t = *a;
-
-    *a = *b;
-    *b = t;
-}
-
-/* The kept calls in random order, but every other one of the first ones is a warm call as long as there are some:
- * what runs beside the flush of a cold call cannot hide there. Returns how many; owned by the caller. */
-static int *shuffled(const struct timed_calls *c, struct rng *rng, int *ret_n)
-{
-    int *at = xcalloc((size_t)c->n + 1, sizeof *at), n = 0;
-
-    for (int i = 0; i < c->n; i++)
-        if (c->v[i].slot != TIMING_NO_SLOT)
-            at[n++] = i;
-    for (int i = 0; i < n; i++)
-        swap(&at[i], &at[i + (int)rng_below(rng, (uint64_t)(n - i))]);
-    for (int i = 0; i < n && i < CHECKED_MOST; i += 2)
-        for (int k = i; k < n; k++)
-            if (c->v[at[k]].mode == TIMING_WARM) {
-                swap(&at[i], &at[k]);
-                break;
-            }
-    *ret_n = n;
-    return at;
-}
-
 /* Calls are picked after the last one ended, with the system's randomness: nobody could have known. */
 static int check_outputs(struct perf *p, struct err *e)
 {
@@ -441,7 +412,7 @@ static int check_outputs(struct perf *p, struct err *e)
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         return err_set(e, ERR_ENV, "no random numbers from the system");
     rng_seed(&rng, seed, 0);
-    at = shuffled(&p->mine.calls, &rng, &n);
+    at = measure_order(&p->mine.calls, &rng, &n);
     n = how_many(p, n);
     for (int i = 0; i < n && rc == 0; i++)
         rc = check_output(p, at[i], e);

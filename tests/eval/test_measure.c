@@ -172,6 +172,38 @@ static void test_few_large_outputs_are_kept(void **state)
     }
 }
 
+/* What is looked at first: a warm call, a cold one that is not slow, and so on; all calls once, none that is not kept. */
+static void test_order_of_looking(void **state)
+{
+    struct timed_call v[90];
+    struct timed_calls c = {v, 90, 90};
+    int seen[90] = {0}, firsts[90] = {0}, kinds = 0, n;
+    struct rng rng;
+
+    (void)state;
+    rng_seed(&rng, 3, 0);
+    for (int i = 0; i < 90; i++) /* 40 cold, 20 warm, 30 empty; 21 of the cold ones are fast */
+        v[i] = (struct timed_call){.mode = i < 40 ? TIMING_COLD : i < 60 ? TIMING_WARM : TIMING_NULL,
+                                   .slot = i < 60 ? (uint32_t)i : TIMING_NO_SLOT, .event_ms = i < 40 && i % 2 ? 1 : 0.1};
+    v[1].event_ms = 0.1;
+    for (int t = 0; t < 500; t++) {
+        int *at = measure_order(&c, &rng, &n);
+
+        assert_int_equal(n, 60);
+        memset(seen, 0, sizeof seen);
+        for (int i = 0; i < n; i++) {
+            assert_true(v[at[i]].mode != TIMING_NULL && seen[at[i]]++ == 0);
+            assert_true(i >= 40 || (i % 2 == 0) == (v[at[i]].mode == TIMING_WARM));
+            assert_true(i >= 40 || i % 2 == 0 || v[at[i]].event_ms < 1);
+        }
+        firsts[at[0]]++, firsts[at[1]]++;
+        free(at);
+    }
+    for (int i = 0; i < 60; i++)
+        kinds += firsts[i] > 0;
+    assert_int_equal(kinds, 20 + 21); /* each of them may be the first of its kind */
+}
+
 static void test_the_pad_is_bounded_whatever_a_side_says(void **state)
 {
     static const struct {
@@ -441,7 +473,8 @@ int main(void)
         cmocka_unit_test(test_hold), cmocka_unit_test(test_patience_ends), cmocka_unit_test(test_batch),
         cmocka_unit_test(test_a_share_within_a_share),
         cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
-        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
+        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_order_of_looking),
+        cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
         cmocka_unit_test(test_a_slow_side_is_not_warmed_up_for_long),
         cmocka_unit_test(test_who_failed_is_said),
     };
