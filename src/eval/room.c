@@ -139,7 +139,7 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
 
 bool room_needs_lane(size_t peak, uint64_t budget)
 {
-    return budget && (peak > ROOM_LANE_BYTES || peak > budget / 8);
+    return peak > ROOM_LANE_BYTES || (budget && peak > budget / 8);
 }
 
 size_t room_shared(size_t kept, size_t peak, uint64_t budget)

@@ -102,7 +102,8 @@ static void test_lane(void **state)
     assert_true(room_needs_lane(ROOM_LANE_BYTES + 1, (uint64_t)1 << 40));
     assert_true(room_needs_lane(101, 800)); /* a small device */
     assert_false(room_needs_lane(100, 800));
-    assert_false(room_needs_lane(ROOM_LANE_BYTES + 1, 0));
+    assert_true(room_needs_lane(ROOM_LANE_BYTES + 1, 0)); /* without a ledger too */
+    assert_false(room_needs_lane(101, 0));
     assert_int_equal(room_shared(5, 9, 800), ROOM_CONTEXT_BYTES + 9);
     assert_int_equal(room_shared(5, 150, 800), ROOM_CONTEXT_BYTES + 5);
     assert_int_equal(room_shared(5, 450, 800), ROOM_CONTEXT_BYTES + 250); /* 200 is left beside the budget */
