@@ -187,3 +187,16 @@ bool stop_requested(void)
 {
     return stop_flag != 0;
 }
+
+#define LOOK_NS 100000000
+
+struct timespec stop_look_again(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += LOOK_NS;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
@@ -35,5 +36,8 @@ void format_duration(double seconds, char *out, size_t n); /* "1h02m", "3m20s", 
 /* Ctrl-C: the first SIGINT or SIGTERM sets a flag that long work polls; the second ends the process at once. */
 void stop_install(void);
 bool stop_requested(void);
+/* A signal reaches one thread only. So who waits for a condition or a semaphore waits until then at most
+ * (pthread_cond_clockwait, sem_clockwait; CLOCK_MONOTONIC), looks whether it is to stop, and waits again. */
+struct timespec stop_look_again(void);
 
 #endif

@@ -279,9 +279,8 @@ int baseline_wait(struct baseline *b, struct err *e)
 
     pthread_mutex_lock(&b->shown.lock);
     while (b->shown.compiling && !stop_requested()) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++; /* nobody wakes us on Ctrl-C */
-        pthread_cond_timedwait(&b->shown.change, &b->shown.lock, &until);
+        until = stop_look_again();
+        pthread_cond_clockwait(&b->shown.change, &b->shown.lock, CLOCK_MONOTONIC, &until);
     }
     pthread_mutex_unlock(&b->shown.lock);
     return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;

@@ -33,7 +33,6 @@ static int open_file(const char *folder, const char *device, const char *suffix,
 
 #define GATE_MS 50 /* longest sleep between two looks at the gate; there may be many that look */
 #define LOCK_MS 10 /* at the lock, by the one that has the gate */
-#define SLICE_NS 100000000 /* after which a thread in line looks whether it is to stop */
 
 static void sleep_ms(int ms)
 {
@@ -126,12 +125,8 @@ static bool hand_on(const char *device, int fd)
 
 static void wait_for_change(void)
 {
-    struct timespec t;
+    struct timespec t = stop_look_again();
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += SLICE_NS;
-    t.tv_sec += t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
     pthread_cond_clockwait(&line.change, &line.lock, CLOCK_MONOTONIC, &t);
 }
 

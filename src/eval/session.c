@@ -17,17 +17,10 @@
 #define MAX_REPLY_HEAD ((size_t)16 << 20)
 #define MAX_REPLY_BLOB ((size_t)1 << 30)
 
-/* After which who waits for a slot looks whether it is to stop: a signal reaches one thread only. */
-#define SLICE_NS 100000000
-
 static int wait_slice(sem_t *slots)
 {
-    struct timespec t;
+    struct timespec t = stop_look_again();
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += SLICE_NS;
-    t.tv_sec += t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
     return sem_clockwait(slots, CLOCK_MONOTONIC, &t);
 }
 
@@ -43,6 +36,12 @@ static bool slot_take(struct session *s, sem_t *slots)
     return got;
 }
 
+static void waited_for_device(struct session *s, double seconds)
+{
+    s->wait_s += seconds;
+    s->wait_device_s += seconds;
+}
+
 /* Timing wants the device alone: nobody submits meanwhile. Without the lock (a folder that cannot be written) timing says so. */
 static void share_device(struct session *s)
 {
@@ -51,8 +50,7 @@ static void share_device(struct session *s)
 
     if (s->server->backend->timed && hold_take(s->server->uuid, s->alone, &s->hold, &e) < 0)
         log_debug("the device's lock: %s", e.msg);
-    s->wait_s += now_s() - t0;
-    s->wait_device_s += now_s() - t0;
+    waited_for_device(s, now_s() - t0);
 }
 
 static void leave_lane(struct session *s)
@@ -101,13 +99,14 @@ void session_give_way(struct session *s)
 /* Nobody is timed beside a call of seconds: it comes after them. */
 static void let_timed_pass(struct session *s)
 {
-    double t0 = now_s();
+    double t0 = now_s(), waited = 0;
 
-    while (hold_awaited(s->server->uuid) && s->yielded_s + now_s() - t0 < SESSION_YIELD_S && !stop_requested())
+    while (hold_awaited(s->server->uuid) && s->yielded_s + waited < SESSION_YIELD_S && !stop_requested()) {
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    s->yielded_s += now_s() - t0;
-    s->wait_s += now_s() - t0;
-    s->wait_device_s += now_s() - t0;
+        waited = now_s() - t0;
+    }
+    s->yielded_s += waited;
+    waited_for_device(s, waited);
 }
 
 void session_slow_lane(struct session *s)
