@@ -219,6 +219,17 @@ void measure_calls_free(struct measure_calls *m)
     free(m->rounds);
 }
 
+double measure_cold_ms(const struct timed_calls *c)
+{
+    struct measure_calls cold;
+    double ms;
+
+    measure_calls(c, TIMING_COLD, &cold);
+    ms = perf_median(cold.c.event_ms, cold.c.n);
+    measure_calls_free(&cold);
+    return ms;
+}
+
 static bool comes_next(const struct timed_call *c, bool warm, double cold_ms)
 {
     return warm ? c->mode == TIMING_WARM : c->mode == TIMING_COLD && c->event_ms <= cold_ms;
@@ -235,12 +246,8 @@ static void swap(int *a, int *b)
 int *measure_order(const struct timed_calls *c, struct rng *rng, int *ret_n)
 {
     int *at = xcalloc((size_t)c->n + 1, sizeof *at), n = 0;
-    struct measure_calls cold;
-    double cold_ms;
+    double cold_ms = measure_cold_ms(c);
 
-    measure_calls(c, TIMING_COLD, &cold);
-    cold_ms = perf_median(cold.c.event_ms, cold.c.n);
-    measure_calls_free(&cold);
     for (int i = 0; i < c->n; i++)
         if (c->v[i].slot != TIMING_NO_SLOT)
             at[n++] = i;

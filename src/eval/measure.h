@@ -73,6 +73,7 @@ struct measure_calls {
 };
 void measure_calls(const struct timed_calls *from, enum timing_mode mode, struct measure_calls *ret);
 void measure_calls_free(struct measure_calls *m);
+double measure_cold_ms(const struct timed_calls *c); /* median event of the cold ones; NaN without any */
 
 /* The kept calls in the order in which they are looked at: a random one, but as long as there are some every other one is
  * a warm call (what runs beside the flush of a cold call cannot hide there), and those between are cold calls at or below

@@ -163,17 +163,6 @@ static void free_calls(struct measure_calls c[KINDS])
         measure_calls_free(&c[i]);
 }
 
-static double cold_ms(const struct perf *p)
-{
-    struct measure_calls c;
-    double ms;
-
-    measure_calls(&p->mine.calls, TIMING_COLD, &c);
-    ms = perf_median(c.c.event_ms, c.c.n);
-    measure_calls_free(&c);
-    return ms;
-}
-
 static bool clocks_agree(const struct perf *p)
 {
     struct measure_calls c[KINDS];
@@ -189,13 +178,13 @@ static bool clocks_agree(const struct perf *p)
  * time. So a measurement whose clocks disagree is made again, unless the calls are so long that it cannot be that. */
 static int measure_until_clocks_agree(struct perf *p, const struct measure_plan *plan, struct err *e)
 {
-    double before = NAN;
+    double before = NAN, now;
     int rc;
 
     do {
         json_t *first = p->mine.first, *findings = p->mine.findings; /* of both takes: judge_timed */
 
-        before = p->takes ? cold_ms(p) : NAN;
+        before = p->takes ? measure_cold_ms(&p->mine.calls) : NAN;
         p->mine.first = p->mine.findings = NULL;
         measure_side_free(&p->eager);
         measure_side_free(&p->mine);
@@ -204,7 +193,8 @@ static int measure_until_clocks_agree(struct perf *p, const struct measure_plan 
                                         .first = first, .findings = findings};
         rc = measure_pair(&p->eager, &p->mine, plan, &p->fault, e);
     } while (rc == 0 && ++p->takes < TAKES && p->mine.calls.v[0].span_ms < MEASURE_SLOW_S * 1e3 && !clocks_agree(p));
-    p->changed = rc == 0 && !isnan(before) && fmax(before, cold_ms(p)) > SAME_TIMES * fmin(before, cold_ms(p));
+    now = measure_cold_ms(&p->mine.calls);
+    p->changed = rc == 0 && !isnan(before) && fmax(before, now) > SAME_TIMES * fmin(before, now);
     return rc;
 }
 
