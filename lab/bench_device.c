@@ -86,7 +86,7 @@ static void run_checksum(struct work *w)
 {
     uint64_t sum;
 
-    OK(device_checksum(w->a, 0, w->n, &sum, &err));
+    OK(device_checksum(w->a, 0, w->n, 1, &sum, &err));
 }
 
 static void run_bytes(struct work *w)

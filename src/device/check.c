@@ -282,7 +282,7 @@ int device_bytes_differ(const struct device_buf *a, size_t a_at, const struct de
     return 0;
 }
 
-int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t *ret, struct err *e)
+int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t first, uint64_t *ret, struct err *e)
 {
     struct device *d = b->dev;
     struct k_checksum a;
@@ -290,14 +290,12 @@ int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t *r
 
     if (device_in_range(b, at, n, e) < 0 || device_need_kernels(d, e) < 0)
         return -1;
-    if (at % 8)
-        return err_set(e, ERR_BUG, "a checksum from an offset that is not a multiple of 8");
-    a = (struct k_checksum){b->ptr + at, SCRATCH(d, result), (int64_t)n};
+    a = (struct k_checksum){b->ptr + at, SCRATCH(d, result), (int64_t)n, first};
     if (result_set(d, &sum, sizeof sum, e) < 0 ||
         d->be->launch(d, K_CHECKSUM, device_blocks(d, (int64_t)(n / 32)), &a, e) < 0 ||
         result_get(d, &sum, sizeof sum, e) < 0)
         return -1;
-    *ret = sum ^ el_mix(n, ~(uint64_t)0);
+    *ret = sum;
     return 0;
 }
 

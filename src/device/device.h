@@ -170,8 +170,10 @@ int device_marks_group(struct device_marks *m, int64_t inner, int64_t n_groups, 
 /* Bytes that differ: how many, and the first offset (-1 if none). waits. */
 int device_bytes_differ(const struct device_buf *a, size_t a_at, const struct device_buf *b, size_t b_at, size_t n,
                         int64_t *ret_n, int64_t *ret_first, struct err *e);
-/* A 64-bit checksum of n bytes: every byte's value and place matter. Not cryptographic. waits. */
-int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t *ret, struct err *e);
+/* A 64-bit checksum of n bytes from byte 'at' on, any alignment: the sum modulo 2^64 of el_mix (element.h) over 8-byte
+ * words, the last one padded with zeros, numbered from 'first' on. Every byte's value and place matter; sums of pieces
+ * of whole words add up to the sum of all. Not cryptographic. waits. */
+int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t first, uint64_t *ret, struct err *e);
 
 /* Fills with a pattern that no computation leaves behind: floats NaN (all payload bits set), integers 0x5a.., bool 0xa5
  * bytes (not a valid bool). n bytes. queued. */

@@ -383,14 +383,26 @@ EL_FN int el_structured(int r, int step, int shift)
 
 /* ---- checksums ---- */
 
-/* One 8-byte word at word index i: mixed with its place, then summed modulo 2^64 in any order. */
+/* The 8-byte word number i, mixed with its place; one-to-one for every i. Summed modulo 2^64, in any order: what
+ * eval/timing.h calls a commitment. src/eval/timing.cu and runner/timing.py have the same formula. */
 EL_FN uint64_t el_mix(uint64_t word, uint64_t i)
 {
-    uint64_t x = word + (i + 1) * 0x9E3779B97F4A7C15ull;
+    uint64_t h = (word ^ i * 0x9E3779B97F4A7C15ull) * 0xBF58476D1CE4E5B9ull;
 
-    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93ull;
-    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93ull;
-    return x ^ x >> 32;
+    h ^= h >> 32;
+    return h * 0x94D049BB133111EBull;
+}
+
+/* Bytes [at, at + 8) of the n at p as a little-endian word, padded with zeros from byte n on; any alignment. */
+EL_FN uint64_t el_word(const uint8_t *p, int64_t at, int64_t n)
+{
+    uint64_t word = 0;
+
+    if (n - at >= 8)
+        memcpy(&word, p + at, 8);
+    else
+        memcpy(&word, p + at, (size_t)(n - at));
+    return word;
 }
 
 #endif

@@ -165,12 +165,8 @@ static void host_checksum(const void *args)
     const struct k_checksum *a = args;
     const uint8_t *p = PTR(uint8_t, a->p);
 
-    for (int64_t i = 0; i < a->n; i += 8) {
-        uint64_t word = 0;
-
-        memcpy(&word, p + i, (size_t)(a->n - i < 8 ? a->n - i : 8));
-        *PTR(uint64_t, a->result) += el_mix(word, (uint64_t)i / 8);
-    }
+    for (int64_t at = 0; at < a->n; at += 8)
+        *PTR(uint64_t, a->result) += el_mix(el_word(p, at, a->n), a->first + (uint64_t)at / 8);
 }
 
 static float fill_f32(const struct k_fill *a, int64_t i)

@@ -559,20 +559,15 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_bytes(const __grid
 
 extern "C" __global__ void __launch_bounds__(K_THREADS) judge_checksum(const __grid_constant__ k_checksum a)
 {
-    const uint64_t *p = reinterpret_cast<const uint64_t *>(a.p);
-    const int64_t words = a.n / 8;
+    const uint8_t *p = reinterpret_cast<const uint8_t *>(a.p);
+    const int64_t whole = a.p % 8 ? 0 : a.n / 8, words = (a.n + 7) / 8; // the others are read byte by byte
     uint64_t sum = 0;
 
 #pragma unroll 4
-    for (int64_t i = thread_index(); i < words; i += thread_count())
-        sum += el_mix(__ldcs(reinterpret_cast<const unsigned long long *>(p + i)), i);
-    if (thread_index() == 0 && a.n % 8) {
-        uint64_t tail = 0;
-
-        for (int64_t k = words * 8; k < a.n; k++)
-            tail |= static_cast<uint64_t>(reinterpret_cast<const uint8_t *>(p)[k]) << (k % 8 * 8);
-        sum += el_mix(tail, words);
-    }
+    for (int64_t i = thread_index(); i < whole; i += thread_count())
+        sum += el_mix(__ldcs(reinterpret_cast<const unsigned long long *>(p) + i), a.first + i);
+    for (int64_t i = whole + thread_index(); i < words; i += thread_count())
+        sum += el_mix(el_word(p, i * 8, a.n), a.first + i);
     for (int by = 16; by > 0; by /= 2)
         sum += shuffle_down(sum, by);
     if (threadIdx.x % 32 == 0)

@@ -107,8 +107,9 @@ struct k_bytes {
 };
 
 struct k_checksum {
-    uint64_t p, result; /* result: uint64_t, zero before; p: 8-byte aligned */
+    uint64_t p, result; /* result: uint64_t, added to; p: any alignment */
     int64_t n;
+    uint64_t first; /* number of the first word */
 };
 
 struct k_fill {

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "device/element.h"
 #include "eval/tensor.h"
 
 #define MESSAGE 24
@@ -150,27 +151,25 @@ void timed_calls_free(struct timed_calls *c)
 
 /* ---- commitments ---- */
 
-static uint64_t mix(uint64_t h)
-{
-    h *= UINT64_C(0xBF58476D1CE4E5B9);
-    h ^= h >> 32;
-    return h * UINT64_C(0x94D049BB133111EB);
-}
-
 struct commitment {
-    const char *blob;
-    size_t n_blob;
+    const char *blob;             /* NULL: the bytes lie on the device, */
+    const struct device_buf *mem; /* from the start of this buffer on */
+    size_t n;
     uint64_t sum, words, numbers;
 };
 
-static void add_bytes(struct commitment *c, const uint8_t *p, size_t n)
+static int add_tensor(struct commitment *c, const struct tensor *x, size_t at, struct err *e)
 {
-    for (size_t at = 0; at < n; at += 8) {
-        uint64_t word = 0;
+    size_t n = (size_t)x->n * dt_size(x->dtype);
+    uint64_t first = c->words + 1, sum = 0;
 
-        memcpy(&word, p + at, n - at < 8 ? n - at : 8);
-        c->sum += mix(word ^ ++c->words * UINT64_C(0x9E3779B97F4A7C15));
-    }
+    c->words += (n + 7) / 8;
+    if (c->mem && n && device_checksum(c->mem, at, n, first, &sum, e) < 0)
+        return -1;
+    for (size_t k = 0; !c->mem && k < n; k += 8)
+        sum += el_mix(el_word(x->data, (int64_t)k, (int64_t)n), first + k / 8);
+    c->sum += sum;
+    return 0;
 }
 
 static int add_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
@@ -179,14 +178,12 @@ static int add_leaf(const json_t *leaf, const char *path, void *ctx, struct err 
     const char *t = json_str(leaf, "t", "");
     struct tensor x;
     double number;
-    uint64_t bits;
 
     (void)path;
     if (tree_is_tensor(leaf)) {
-        if (tensor_parse(leaf, (const uint8_t *)c->blob, c->n_blob, &x, e) < 0)
+        if (tensor_parse(leaf, (const uint8_t *)c->blob, c->n, &x, e) < 0)
             return -1;
-        add_bytes(c, x.data, (size_t)x.n * dt_size(x.dtype));
-        return 0;
+        return add_tensor(c, &x, (size_t)json_i64(leaf, "offset", 0), e);
     }
     if (json_is_number(leaf) || json_is_boolean(leaf))
         number = json_is_boolean(leaf) ? json_is_true(leaf) : json_number_value(leaf);
@@ -194,17 +191,24 @@ static int add_leaf(const json_t *leaf, const char *path, void *ctx, struct err 
         number = strtod(json_str(leaf, "v", "nan"), NULL);
     else
         return 0; /* None, text */
-    memcpy(&bits, &number, 8);
-    c->sum += mix(bits ^ ++c->numbers * UINT64_C(0x9E3779B97F4A7C15));
+    c->sum += el_mix(el_f64_bits(number), ++c->numbers);
+    return 0;
+}
+
+static int commitment(struct commitment c, const json_t *tree, uint64_t *ret, struct err *e)
+{
+    if (tree_each(tree, add_leaf, &c, e) < 0)
+        return -1;
+    *ret = c.sum;
     return 0;
 }
 
 int timing_commitment(const json_t *tree, const char *blob, size_t n, uint64_t *ret, struct err *e)
 {
-    struct commitment c = {.blob = blob, .n_blob = n};
+    return commitment((struct commitment){.blob = blob ? blob : "", .n = n}, tree, ret, e);
+}
 
-    if (tree_each(tree, add_leaf, &c, e) < 0)
-        return -1;
-    *ret = c.sum;
-    return 0;
+int timing_commitment_on(const json_t *tree, const struct device_buf *mem, size_t n, uint64_t *ret, struct err *e)
+{
+    return commitment((struct commitment){.mem = mem, .n = n < mem->size ? n : mem->size}, tree, ret, e);
 }

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "device/device.h"
 #include "proc/frame.h"
 
 enum timing_mode { TIMING_COLD, TIMING_WARM, TIMING_NULL }; /* L2 flushed, L2 warm, an empty kernel in place of forward */
@@ -43,8 +44,12 @@ int timing_block(int fd, const struct timing_block *b, double deadline, struct t
 void timed_calls_free(struct timed_calls *c);
 
 /* The commitment to an output tree over its blob, as runner/timing.py computes it on the device: the sum modulo 2^64 of
- * mix(word ^ i * C1) over 8-byte words, each tensor padded with zeros to whole words, i = 1, 2, ... through all tensors;
- * and of mix(bits of the double ^ i * C1) over numbers. ERR_INPUT if the tree does not fit the blob. */
+ * el_mix(word, i) (device/element.h) over 8-byte words, each tensor padded with zeros to whole words, i = 1, 2, ...
+ * through all tensors; and of el_mix(bits of the double, i) over numbers, with an i of their own. ERR_INPUT if the tree
+ * does not fit the blob. */
 int timing_commitment(const json_t *tree, const char *blob, size_t n, uint64_t *ret, struct err *e);
+/* The same where the blob is the first n bytes of memory of the judge's device, by the judge's own kernel: nothing but
+ * sums leaves the device. waits; who calls has the device (desk_lock). Errors other than ERR_INPUT are the device's. */
+int timing_commitment_on(const json_t *tree, const struct device_buf *mem, size_t n, uint64_t *ret, struct err *e);
 
 #endif

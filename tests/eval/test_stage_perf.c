@@ -24,6 +24,7 @@ static const struct backend host = {.name = "host", .device = "sim", .candidate 
                                     .baseline = "baseline", .clock = "host", .place = "cpu", .timed = true, .slots = 2};
 
 static struct eval ev;
+static struct desk desk; /* the host as the judge's device; opened by on_the_desk */
 static char dir[] = "/tmp/test_stage_perf.XXXXXX"; /* what processes note */
 
 static int start(void **state)
@@ -63,6 +64,7 @@ static int stop(void **state)
     (void)state;
     reference_list_free(&ev);
     baseline_list_free(&ev);
+    desk_close(&desk);
     device_close(ev.timer);
     forkserver_stop(ev.servers[0].fs);
     dir_remove(dir, NULL);
@@ -101,6 +103,34 @@ static void open_candidate(struct job *j, const char *program)
     json_decref(req);
 }
 
+static void lay(struct section *s, struct device_buf *mem, size_t at)
+{
+    struct err e = ERR_INIT;
+
+    must(device_upload(mem, at, s->bytes, s->n, &e), &e);
+    *s = (struct section){s->tree, NULL, s->n, mem, at};
+}
+
+/* Draws that came in frames, as where judge and children share a device's memory. */
+static void lay_on_desk(struct reference *r)
+{
+    struct err e = ERR_INIT;
+
+    for (size_t i = 0; i < r->n_draws; i++) {
+        struct ref_draw *d = &r->draws[i];
+
+        d->size = d->inputs.n + d->eager.n + d->oracle.n; /* whole multiples of 64: values.py */
+        d->mem = xcalloc(1, sizeof *d->mem);
+        d->kept = true;
+        must(desk_alloc(&desk, d->size, DEVICE_PLAIN, d->mem, &e), &e);
+        lay(&d->inputs, d->mem, 0);
+        lay(&d->eager, d->mem, d->inputs.n);
+        lay(&d->oracle, d->mem, d->inputs.n + d->eager.n);
+    }
+    r->desk = &desk;
+    r->made = r->ended = true;
+}
+
 /* The record after the stage. */
 static json_t *timed(const char *reference, const char *program, const char *mode)
 {
@@ -118,9 +148,12 @@ static json_t *timed(const char *reference, const char *program, const char *mod
     j.rec = record_new("t", "", "c", "", "host", "strict");
     record_set(j.rec, "correctness", json_pack("{s:i,s:i,s:i}", "trials", 5, "passed", 5, "q", 1));
     must(reference_get(&j, "random", &j.ref, &e), &e);
+    if (desk.dev && !j.ref->desk)
+        lay_on_desk(j.ref);
     open_candidate(&j, program);
     must(stage_perf.run(&j, &e), &e);
     record_settle(j.rec);
+    exec_free(&j);
     session_close(j.session);
     reference_release(&ev, j.ref);
     task_free(&t);
@@ -304,6 +337,53 @@ static void test_large_outputs_are_looked_at_at_once(void **state)
     assert_true(json_i64(json_object_get(json_object_get(rec, "performance"), "calls"), "checked", 0) >= 4);
     json_decref(rec);
     perf_keeps_much = much;
+}
+
+/* What runner/candidate.py does with shared memory, for a candidate that the baseline role plays. */
+#define AREAS \
+    "import area, frame, timing\nroom, receive, show = {}, frame.recv_fds, timing.Timer.reveal\n" \
+    "def recv_fds(sock):\n    req, blob, fds = receive(sock)\n" \
+    "    if req['op'] == 'areas':\n" \
+    "        room.update((name, area.open_area(fd, req[name], None)) for name, fd in zip(('inputs', 'outputs'), fds))\n" \
+    "        frame.send(sock, {'op': 'ok'})\n        return recv_fds(sock)\n" \
+    "    return req, room['inputs'].blob if req['op'] == 'put' and req.pop('area') else blob, fds\n" \
+    "def reveal(self, slot):\n    spoil(self, slot)\n    return show(self, slot, room['outputs'])\n" \
+    "spoil = lambda self, slot: None\nframe.recv_fds, timing.Timer.reveal = recv_fds, reveal\n"
+
+#define TWO "return {'a': (x * self.w)[:, :31], 'n': 7, 'b': x > 0}" /* leaves of no whole words */
+
+/* Outputs that lie on the device are summed up there; who is accused, of what, is the same. Last: there is a desk from now on. */
+static void test_on_the_desk(void **state)
+{
+    const struct backend row = {.name = "test", .values = "host"};
+    json_t *rec;
+    char *text;
+
+    (void)state;
+    desk_init(&desk);
+    assert_true(desk_open(&desk, &row));
+    rec = timed(TASK(TWO), AREAS TASK(TWO), NULL);
+    text = json_text(rec);
+    if (strcmp(json_str(rec, "status", ""), "passed"))
+        fail_msg("%s", text);
+    assert_true(json_i64(json_object_get(json_object_get(rec, "performance"), "calls"), "checked", 0) >= 4);
+    free(text);
+    json_decref(rec);
+    rec = timed(TASK(TWO), AREAS "def spoil(self, slot):\n    self.area[slot].view(timing.torch.uint8)[64 * 31 * 4 - 1] ^= 1\n"
+                TASK(TWO), NULL); /* one bit of the first leaf's last byte */
+    assert_string_equal(json_str(rec, "category", ""), "cheating");
+    assert_string_equal(json_str(json_array_get(json_object_get(rec, "reasons"), 0), "rule", ""), "late_output");
+    json_decref(rec);
+    rec = timed(TASK(TWO), AREAS TASK("self.y = x * self.w if self.calls < 3 else self.y\n"
+                                      "        return {'a': self.y[:, :31], 'n': 7, 'b': x > 0}"), NULL);
+    assert_string_equal(json_str(rec, "category", ""), "correctness_error");
+    json_decref(rec);
+    rec = timed(TASK(TWO), AREAS TASK("return {'a': (x * self.w)[:, :31], 'n': 7 if self.calls < 9 else 8, 'b': x > 0}"), NULL);
+    assert_string_equal(json_str(rec, "category", ""), "correctness_error");
+    json_decref(rec);
+    rec = timed(TASK(TWO), AREAS "def spoil(self, slot):\n    self.kept[slot].tree['n'] = 8\n" TASK(TWO), NULL);
+    assert_string_equal(json_str(json_array_get(json_object_get(rec, "reasons"), 0), "rule", ""), "late_output");
+    json_decref(rec);
 }
 
 /* Events may claim what they like: the judge's clock saw the call. */
@@ -558,6 +638,7 @@ int main(void)
         cmocka_unit_test(test_the_device_is_others_while_a_task_compiles),
         cmocka_unit_test(test_a_compiler_that_dies_or_hangs),
         cmocka_unit_test(test_a_device_that_is_not_to_be_had),
+        cmocka_unit_test(test_on_the_desk),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

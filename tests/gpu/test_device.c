@@ -124,6 +124,16 @@ static void test_same_every_time(void **state)
     device_free(&b);
 }
 
+/* Pieces of 1 GiB and of what is left, each with the number of its first word. */
+static uint64_t checksum_in_pieces(const struct device_buf *b, size_t n)
+{
+    uint64_t sum = 0;
+
+    for (size_t at = 0; at < n; at += (size_t)1 << 30)
+        sum += checksum(b, at, n - at < (size_t)1 << 30 ? n - at : (size_t)1 << 30, 1 + at / 8);
+    return sum;
+}
+
 /* More elements than 32 bits count: the wrong ones are at both ends and around 2^31 and 2^32. */
 static void check_huge(enum dtype type, int64_t n)
 {
@@ -131,6 +141,7 @@ static void check_huge(enum dtype type, int64_t n)
     int64_t spots[] = {3, ((int64_t)1 << 31) - 1, (int64_t)1 << 31, ((int64_t)1 << 32) - 1, (int64_t)1 << 32, n - 1};
     struct tolerance tol = {.abs = 1e-4, .rel = 1e-4, .usable = true};
     uint8_t other[8] = {0x11, 0x52, 0, 0, 0, 0, 0, 0}, was[8];
+    uint64_t sum;
     struct device_buf a, b;
     struct device_view va, vb;
     int64_t differ, first, wrong = 0;
@@ -148,6 +159,8 @@ static void check_huge(enum dtype type, int64_t n)
     assert_true(c.kind == CMP_SAME && c.n == n);
     OK(device_bytes_differ(&a, 0, &b, 0, bytes, &differ, &first, &err));
     assert_true(differ == 0 && first == -1);
+    sum = checksum(&a, 0, bytes, 1);
+    assert_true(sum == checksum(&b, 0, bytes, 1) && sum == checksum_in_pieces(&b, bytes));
     for (int k = 0; k < 6; k++) {
         OK(device_download(&b, (size_t)spots[k] * size, was, size, &err));
         if (memcmp(was, other, size)) {
@@ -156,6 +169,7 @@ static void check_huge(enum dtype type, int64_t n)
         }
     }
     assert_true(wrong >= 5);
+    assert_true(sum != checksum(&b, 0, bytes, 1));
     OK(device_compare(dev, &va, &va, &vb, &tol, &c, &err));
     assert_true(c.kind == CMP_VALUES && c.n_bad == wrong && c.first == 3);
     OK(device_bytes_differ(&a, 0, &b, 0, bytes, &differ, &first, &err));
@@ -209,7 +223,7 @@ static int faulting(void)
     if (device_open("cuda", 0, &d, &err) < 0 || device_alloc(d, 4096, DEVICE_PLAIN, &b, &err) < 0)
         return 1;
     b.ptr = 0x10;
-    if (device_checksum(&b, 0, 4096, &sum, &err) == 0 || !device_lost(d))
+    if (device_checksum(&b, 0, 4096, 1, &sum, &err) == 0 || !device_lost(d))
         return 2;
     if (!strstr(err.msg, "CUDA_ERROR_ILLEGAL_ADDRESS"))
         return 3;
