@@ -34,6 +34,9 @@ PR_SET_CHILD_SUBREAPER = 36
 DEVICE_SLACK_MIB = 64  # what the driver itself may keep
 PROGRESS_S = 15        # between two lines on stderr
 MAX_INFRA = 3          # times that a job may be put again
+END_S = 25             # of --seconds: what stopping the workers and all that is looked at afterwards may take
+LATER_S = 30           # until a process, a group or the device's memory counts as left behind: drivers take their time
+TAIL = 10              # the last of so many parts of the jobs has none that lasts until its limit
 
 
 # ---- processes ----
@@ -70,25 +73,54 @@ def reap():
         pass
 
 
-def orphaned_groups():
-    """Control groups of jails (mc-PID-N) whose maker is dead, beside or below our own group: others' are not ours to judge."""
+def groups():
+    """Control groups of jails (mc-PID-N) below our own group and beside all above it, where the judge may make them."""
     found = set()
     with open("/proc/self/cgroup") as f:
         for line in f:
-            own = line.strip().split(":", 2)[2].strip("/")
+            own = line.strip().split(":", 2)[2].strip("/").split("/")
             for root in ("", "unified", *line.split(":")[1].split(",")):
-                found |= set(glob.glob(os.path.join("/sys/fs/cgroup", root, own, "mc-*")))
-    return {p for p in found if not os.path.exists("/proc/" + os.path.basename(p).split("-")[1])}
+                for n in range(len(own) + 1):
+                    found |= set(glob.glob(os.path.join("/sys/fs/cgroup", root, *own[:n], "mc-*")))
+    return {os.path.normpath(p) for p in found}
+
+
+def maker(group):
+    return int(os.path.basename(group).split("-")[1])
+
+
+def nvidia_smi(*query):
+    try:
+        p = subprocess.run(["nvidia-smi", *query, "--format=csv,noheader,nounits", "-i", "0"], capture_output=True, text=True,
+                           timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return p.stdout
 
 
 def device_memory():
     """MiB in use on the first GPU by anybody; None where nobody can say."""
     try:
-        p = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"],
-                           capture_output=True, text=True, timeout=60)
-        return int(p.stdout.split()[0])
-    except (OSError, ValueError, IndexError):
+        return int(nvidia_smi("--query-gpu=memory.used").split()[0])
+    except (ValueError, IndexError):
         return None
+
+
+def machine_memory():
+    """What the kernel says that there is, for the report."""
+    rows = {}
+    for name, path in (("", "/proc/meminfo"), ("group ", "/sys/fs/cgroup/memory.max"),
+                       ("group ", "/sys/fs/cgroup/memory/memory.limit_in_bytes")):
+        try:
+            with open(path) as f:
+                text = f.read()
+        except OSError:
+            continue
+        if path.endswith("meminfo"):
+            rows.update((r.split(":")[0], int(r.split()[1]) >> 10) for r in text.splitlines()[:3])
+        else:
+            rows[name + "limit"] = text.strip()
+    return rows
 
 
 def descriptors(pid):
@@ -105,6 +137,12 @@ class Job:
         self.key, self.task_name, self.task, self.source, self.options = key, task_name, task, source, options
         self.kind, self.want = kind, want  # want: None for honest ones
         self.again, self.verdict, self.failed = 0, None, False
+        self.seconds = self.attempts = None  # from the first lease to the end, by the queue's own clock
+
+    @property
+    def row(self):
+        """Of the table."""
+        return self.kind if self.want else "honest, " + self.kind
 
     def payload(self):
         return json.dumps({"task_code": self.task, "task_name": self.task_name, "candidate": self.source,
@@ -115,20 +153,32 @@ class Queue:
     def __init__(self, path):
         self.db = sqlite3.connect(path, timeout=60, isolation_level=None)
         self.db.executescript("""
-            CREATE TABLE change(job INTEGER, was INTEGER, now INTEGER, attempt INTEGER, same INTEGER);
+            CREATE TABLE change(job INTEGER, key TEXT, was INTEGER, now INTEGER, attempt INTEGER, at REAL);
             CREATE TRIGGER noted AFTER UPDATE OF state, result ON job BEGIN
-              INSERT INTO change VALUES(NEW.id, OLD.state, NEW.state, NEW.attempt, OLD.result IS NEW.result); END;""")
+              INSERT INTO change VALUES(NEW.id, NEW.key, OLD.state, NEW.state, NEW.attempt, julianday('now') * 86400.0); END;
+            CREATE INDEX change_key ON change(key);""")
 
     def put(self, job):
         self.db.execute("INSERT INTO job(key, payload) VALUES(?, ?) ON CONFLICT(key) DO NOTHING", (job.key, job.payload()))
 
+    def ended(self):
+        """Keys of the jobs that have ended."""
+        return {row[0] for row in self.db.execute("SELECT key FROM job WHERE state >= 2")}
+
     def take(self, job):
-        """The verdict, if it is there."""
-        row = self.db.execute("SELECT state, result FROM job WHERE key = ? AND state >= 2", (job.key,)).fetchone()
-        if row:
-            job.failed = row[0] == FAILED
-            job.verdict = {"status": "infra", "category": "infra", "feedback": row[1]} if job.failed else json.loads(row[1])
-        return bool(row)
+        """The verdict of a job that has ended."""
+        state, result = self.db.execute("SELECT state, result FROM job WHERE key = ?", (job.key,)).fetchone()
+        job.failed = state == FAILED
+        job.verdict = {"status": "infra", "category": "infra", "feedback": result} if job.failed else json.loads(result)
+        job.seconds, job.attempts = self.db.execute(
+            "SELECT max(at) - min(at), sum(now = 1) FROM change WHERE key = ?", (job.key,)).fetchone()
+
+    def where(self, job):
+        """Of a job that has not ended: what became of it so far."""
+        state, attempt, worker = self.db.execute("SELECT state, attempt, worker FROM job WHERE key = ?", (job.key,)).fetchone()
+        since = self.db.execute("SELECT julianday('now') * 86400.0 - max(at) FROM change WHERE key = ?", (job.key,)).fetchone()[0]
+        return "waits" if state == WAITING and not attempt else \
+            f"{'leased by ' + worker if state == LEASED else 'waits again'}, lease {attempt}, for {since:.0f} s"
 
     def put_again(self, job):
         """What verdict.c does with an infra verdict that somebody asks for again."""
@@ -145,9 +195,6 @@ class Queue:
 
     def attempts(self):
         return dict(self.db.execute("SELECT attempt, count(*) FROM job GROUP BY attempt").fetchall())
-
-    def unfinished(self):
-        return self.db.execute("SELECT count(*) FROM job WHERE state < 2").fetchone()[0]
 
 
 # ---- workers ----
@@ -194,14 +241,15 @@ class Workers:
     def stop(self):
         for w in self.alive.values():
             w.send_signal(signal.SIGTERM)
-        late = []
+        late, until = [], time.monotonic() + 20
         for name, w in self.alive.items():
             try:
-                w.wait(20)
+                w.wait(max(0.1, until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 late.append(name)
                 w.kill()
                 w.wait()
+        self.log.close()
         return late
 
 
@@ -214,35 +262,68 @@ def make_jobs(n_hostile, n_honest, backend, seed, quick):
         jobs.append(Job(f"honest {i}", name, task, text, dict(QUIET, backend=backend, timeout=120, **{"build-timeout": 300}), kind))
     for i in range(n_hostile):
         name, want, text = hostile.make(i, backend, quick)
-        options = dict(QUIET, backend=backend, timeout=hostile.TIMEOUT_S, **{"build-timeout": hostile.BUILD_TIMEOUT_S})
+        run_s, build_s = hostile.limits(name, want, backend)
+        options = dict(QUIET, backend=backend, timeout=run_s, **{"build-timeout": build_s})
         jobs.append(Job(f"hostile {i}", "relu", hostile.RELU_TASK, text, options, name, want))
-    random.Random(seed).shuffle(jobs)
+    return mixed(jobs, random.Random(seed))
+
+
+def mixed(jobs, rng):
+    """In any order; but nobody shall wait at the end for who started late and lasts until its limit."""
+    rng.shuffle(jobs)
+    tail = len(jobs) - len(jobs) // TAIL
+    quick = [i for i in range(tail) if jobs[i].want is None]
+    for i in range(tail, len(jobs)):
+        if quick and jobs[i].want is not None and hostile.is_long(jobs[i].kind, jobs[i].want):
+            k = quick.pop(rng.randrange(len(quick)))
+            jobs[i], jobs[k] = jobs[k], jobs[i]
     return jobs
 
 
-def solo(kinds, backend, folder):
-    """{kind: verdict}: every kind of honest program, one after the other, nobody else there."""
-    groups, verdicts = collections.defaultdict(list), {}
+def open_queue(folder):
+    """As soon as a worker has made it."""
+    path = os.path.join(folder, "queue.db")
+    for _ in range(4000):
+        if os.path.exists(path):
+            try:
+                with sqlite3.connect(path) as db:
+                    if db.execute("SELECT name FROM sqlite_master WHERE name = 'job'").fetchone():
+                        return Queue(path)
+            except sqlite3.OperationalError:
+                pass
+        time.sleep(0.1)
+    with open(os.path.join(folder, "workers.log"), errors="replace") as f:
+        raise RuntimeError("no worker has opened the queue: " + f.read()[-2000:])
+
+
+def solo(kinds, backend, folder, go_on):
+    """{kind: verdict}: every kind of honest program by a worker of its own that runs one at a time, nobody else there.
+    go_on(): is there time left? Called now and then."""
+    jobs, categories = [], {}
     for k in range(len(honest.KINDS)):
         name, task, kind, category, text = honest.make(k)
         if kind in kinds:
-            groups[name, task].append((kind, category, text))
-    for (name, task), rows in groups.items():
-        paths = [os.path.join(folder, f"{name}.py")] + [os.path.join(folder, f"{name}{i}.py") for i in range(len(rows))]
-        for path, text in zip(paths, [task] + [r[2] for r in rows]):
-            with open(path, "w") as f:
-                f.write(text)
-        p = subprocess.run([EXE, "eval", "--task", paths[0], "--backend", backend, "--json", "--no-cache", "--jobs", "1",
-                            "--trials", "1", "--no-perf", "--timeout", "120", "--build-timeout", "300", *paths[1:]],
-                           capture_output=True, text=True)
-        lines = [json.loads(x) for x in p.stdout.splitlines()]
-        if len(lines) != len(rows):
-            raise RuntimeError(f"musacoder eval: exit code {p.returncode}: {p.stderr[-2000:]}")
-        for (kind, category, _), v in zip(rows, lines):
-            if v["category"] != category:
-                raise RuntimeError(f"'{kind}' alone gets {v['category']}: {v['feedback']}")
-            verdicts[kind] = v
-    return verdicts
+            jobs.append(Job(kind, name, task, text, dict(QUIET, backend=backend, timeout=120, **{"build-timeout": 300}), kind))
+            categories[kind] = category
+    workers = Workers(folder, 1, 1, backend)
+    try:
+        queue = open_queue(folder)
+        for job in jobs:
+            queue.put(job)
+        while len(queue.ended()) < len(jobs):
+            if any(w.poll() is not None for w in workers.alive.values()):
+                raise RuntimeError("the worker for the solo verdicts ended: see " + os.path.join(folder, "workers.log"))
+            if not go_on():
+                raise RuntimeError(f"{len(queue.ended())} of {len(jobs)} solo verdicts, and no time left")
+            time.sleep(0.1)
+        for job in jobs:
+            queue.take(job)
+    finally:
+        workers.stop()
+    for job in jobs:
+        if job.verdict["category"] != categories[job.kind]:
+            raise RuntimeError(f"'{job.kind}' alone gets {job.verdict['category']}: {job.verdict['feedback']}")
+    return {job.kind: job.verdict for job in jobs}
 
 
 def essence(v):
@@ -253,9 +334,13 @@ def essence(v):
 
 class Experiment:
     def __init__(self, a):
-        self.a, self.problems, self.infra = a, [], 0
+        self.a, self.problems, self.infra = a, [], collections.Counter()
         self.random = random.Random(a.seed + 1)
-        self.killed, self.fork_server_next = collections.Counter(), False
+        self.killed, self.fork_server_next, self.told_next = collections.Counter(), False, False
+        self.phases, self.seen = {}, set()  # seconds of each part; pids of all processes below us
+        self.cut = None                     # how many were not judged to the end, for lack of time
+        self.stopped, self.looked = False, 0
+        self.out = open(a.out, "w") if a.out else None
 
     def say(self, text):
         if self.a.verbose:
@@ -265,14 +350,19 @@ class Experiment:
         """A line now and then; with --verbose every verdict has one."""
         now = time.monotonic()
         if not self.a.verbose and now - self.told >= PROGRESS_S:
-            left = f", about {(now - self.start) / done * (n - done):.0f} s left" if done else ""
-            print(f"{done} of {n} verdicts, {len(self.problems)} problems, {now - self.start:.0f} s{left}",
-                  file=sys.stderr, flush=True)
+            left = f", about {(now - self.mix_from) / done * (n - done):.0f} s left" if done else ""
+            print(f"{done} of {n} verdicts, {len(self.problems)} problems, {sum(self.infra.values())} put again, "
+                  f"{sum(self.killed.values())} kills, {now - self.start:.0f} s{left}", file=sys.stderr, flush=True)
             self.told = now
+
+    def phase(self, name, since):
+        self.phases[name] = self.phases.get(name, 0) + time.monotonic() - since
 
     def fail(self, text):
         self.problems.append(text)
         self.say("WRONG: " + text)
+        if not self.a.verbose:
+            print("WRONG " + text, file=sys.stderr, flush=True)
 
     def prepare(self):
         self.folder = tempfile.mkdtemp(prefix="mc-faults-")
@@ -283,21 +373,10 @@ class Experiment:
         os.environ["TMPDIR"] = os.path.join(self.folder, "tmp")
         os.environ.setdefault("MUSACODER_SECRET", "faults")  # the same draws for all, as in one cache folder
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans come to us: nothing can hide
+        self.machine = machine_memory()
         self.memory = device_memory() if self.a.backend == "cuda" else None
-
-    def open_queue(self):
-        path = os.path.join(self.folder, "queue.db")
-        for _ in range(4000):
-            if os.path.exists(path):
-                try:
-                    with sqlite3.connect(path) as db:
-                        if db.execute("SELECT name FROM sqlite_master WHERE name = 'job'").fetchone():
-                            return Queue(path)
-                except sqlite3.OperationalError:
-                    pass
-            time.sleep(0.1)
-        with open(os.path.join(self.folder, "workers.log"), errors="replace") as f:
-            raise RuntimeError("no worker has opened the queue: " + f.read()[-2000:])
+        if self.a.backend == "cuda" and self.memory is None:
+            self.fail("nvidia-smi does not say how much of the device's memory is in use")
 
     def kill_someone(self, workers, queue):
         name = self.random.choice(sorted(workers.alive))
@@ -306,28 +385,64 @@ class Experiment:
             self.say(f"kills the fork server of {name}")
             self.killed["fork server"] += 1
             return workers.kill_fork_server(name)
-        told = self.a.quick or self.random.random() < 0.5
+        self.told_next = not self.told_next
+        told = self.a.quick or self.told_next
         self.say(f"kills worker {name}" + ("" if told else ", and tells nobody"))
         self.killed["worker"] += 1
         workers.kill(name)
         if told:  # as the service does (queue_release_worker); else the leases expire
             queue.release(name)
 
+    def keep(self, job):
+        """One line of --out for each verdict, as soon as it is there: a run that is cut short keeps what it has."""
+        if not self.out:
+            return
+        v = job.verdict
+        row = {"at": round(time.monotonic() - self.start, 1), "key": job.key, "kind": job.kind, "want": job.want,
+               "got": v["category"], "seconds": round(job.seconds, 2), "leases": job.attempts, "again": job.again}
+        row.update((k, v.get(k)) for k in ("stage_ms", "waiting_ms", "feedback"))
+        self.out.write(json.dumps(row) + "\n")
+        self.out.flush()
+
+    def collect(self, open_jobs, queue):
+        """Takes what has ended; returns what is still open."""
+        ended, still = queue.ended(), []
+        for job in open_jobs:
+            if job.key in ended:
+                queue.take(job)
+                self.keep(job)
+            if job.key not in ended:
+                still.append(job)
+            elif job.verdict["status"] == "infra" and job.again < MAX_INFRA:
+                self.infra[job.row] += 1
+                self.say(f"{job.key} ({job.kind}) again: {job.verdict.get('feedback')}")
+                queue.put_again(job)
+                still.append(job)
+            else:
+                self.say(f"{job.key} ({job.kind}): {job.verdict['category']} after {job.seconds:.1f} s")
+                self.check_verdict(job)
+        return still
+
+    def until(self):
+        """When the work must end so that there is time for what is looked at afterwards."""
+        limit = self.start + self.a.limit
+        return min(limit, self.start + self.a.seconds - END_S) if self.a.seconds else limit
+
+    def go_on(self):
+        """Is there time left? Writes down, now and then, which processes are ours."""
+        now = time.monotonic()
+        if now - self.looked > 0.5:
+            self.looked = now
+            self.seen |= set(below(os.getpid()))
+        return now < self.until() and not self.stopped
+
     def mix(self, jobs, workers, queue):
-        """Until every job has ended. The kills are spread over the work, not over the time."""
-        open_jobs, done, kills_left = list(jobs), 0, self.a.kills
+        """Until every job has ended, or the time is over. The kills are spread over the work, not over the time."""
+        open_jobs, kills_left = list(jobs), self.a.kills
         next_kill = max(1, len(jobs) // (4 * (self.a.kills + 1)))
-        deadline = time.monotonic() + self.a.limit
-        while open_jobs and time.monotonic() < deadline:
-            for job in [j for j in open_jobs if queue.take(j)]:
-                if job.verdict["status"] == "infra" and job.again < MAX_INFRA:
-                    self.infra += 1
-                    self.say(f"{job.key} ({job.kind}) again: {job.verdict.get('feedback')}")
-                    queue.put_again(job)
-                    continue
-                open_jobs.remove(job)
-                done += 1
-                self.say(f"{done}/{len(jobs)} {job.key} ({job.kind}): {job.verdict['category']}")
+        while open_jobs and self.go_on():
+            open_jobs = self.collect(open_jobs, queue)
+            done = len(jobs) - len(open_jobs)
             if kills_left and done >= next_kill:
                 kills_left -= 1
                 next_kill += max(1, len(jobs) // (self.a.kills + 1))
@@ -339,18 +454,21 @@ class Experiment:
             reap_orphans(workers)
             self.progress(done, len(jobs))
             time.sleep(0.1)
+        if open_jobs and (self.a.seconds or self.stopped):
+            self.cut = len(open_jobs)
         for job in open_jobs:
-            self.fail(f"no verdict for {job.key} ({job.kind})")
+            text = f"{job.key} ({job.kind}): {queue.where(job)}"
+            if self.cut is None:
+                self.fail(f"no verdict for {text}")
+            elif not text.endswith(": waits"):
+                print(f"not judged: {text}", file=sys.stderr, flush=True)
 
-    def check_verdicts(self, jobs, alone):
-        for job in jobs:
-            v = job.verdict
-            if v is None:
-                continue
-            if job.want is not None and v["category"] not in job.want:
-                self.fail(f"{job.key} ({job.kind}): {v['category']} instead of {job.want}: {v.get('feedback', '')[:300]}")
-            if job.want is None and essence(v) != essence(alone[job.kind]):
-                self.fail(f"{job.key} ({job.kind}): {essence(v)}, alone {essence(alone[job.kind])}: {v.get('feedback', '')[:300]}")
+    def check_verdict(self, job):
+        v, text = job.verdict, f"{job.key} ({job.kind})"
+        if job.want is not None and v["category"] not in job.want:
+            self.fail(f"{text}: {v['category']} instead of {job.want}: {v.get('feedback', '')[:300]}")
+        if job.want is None and essence(v) != essence(self.alone[job.kind]):
+            self.fail(f"{text}: {essence(v)}, alone {essence(self.alone[job.kind])}: {v.get('feedback', '')[:300]}")
 
     def check_queue(self, queue, jobs):
         n = queue.db.execute("SELECT count(*) FROM job").fetchone()[0]
@@ -361,34 +479,36 @@ class Experiment:
 
     def check_workers(self, workers):
         """While they still run: what has ended must be gone, and descriptors must not pile up."""
-        time.sleep(1)
-        for _ in range(50):
+        zombies = None
+        for _ in patience():
             reap_orphans(workers)
             pids = {w.pid for w in workers.alive.values()}
-            dead = {p: x for p, x in below(os.getpid()).items() if x[1] == "Z" and p not in pids}
-            if not dead:
+            now = {p: x for p, x in below(os.getpid()).items() if x[1] == "Z" and p not in pids}
+            zombies = now if zombies is None else {p: x for p, x in zombies.items() if p in now}  # the same ones, all the time
+            if not zombies:
                 break
-            time.sleep(0.1)
         else:
-            self.fail(f"zombies: {dead}")
+            self.fail(f"zombies: {zombies}")
         for name, w in workers.alive.items():
             if descriptors(w.pid) > 120 + 20 * self.a.jobs:
                 self.fail(f"worker {name} holds {descriptors(w.pid)} descriptors")
 
     def check_left_over(self):
-        for _ in range(150):
+        for _ in patience():
             reap()
             left = below(os.getpid())
             if not left:
                 break
-            time.sleep(0.1)
         else:
             self.fail(f"processes left behind: {left}")
             for pid in left:
                 os.kill(pid, signal.SIGKILL)
         subprocess.run([EXE, "doctor"], capture_output=True)  # any later start sweeps what the killed could not
-        left = orphaned_groups()
-        if left and orphaned_groups() & left:
+        for _ in patience(10):
+            left = {g for g in groups() - self.groups if maker(g) in self.seen}  # those of others are not ours to judge
+            if not left:
+                break
+        else:
             self.fail(f"control groups left behind: {sorted(left)}")
         left = os.listdir(os.path.join(self.folder, "tmp"))
         if left:
@@ -398,54 +518,95 @@ class Experiment:
             self.fail(f"unfinished builds left behind: {left}")
 
     def check_device(self):
+        """All of it is given back, by whoever had it; the driver needs a moment for that."""
         if self.memory is None:
             return
-        for _ in range(100):
+        now = None
+        for _ in patience():
             now = device_memory()
-            if now - self.memory <= DEVICE_SLACK_MIB:
+            if now is not None and now - self.memory <= DEVICE_SLACK_MIB:
                 break
-            time.sleep(0.2)
         else:
-            self.fail(f"device memory: {self.memory} MiB in use before, {now} MiB after")
-        self.say(f"device memory in use: {self.memory} MiB before, {now} MiB after")
+            self.fail(f"device memory: {self.memory} MiB in use before, {now} MiB after; processes there (pid, MiB): "
+                      f"{nvidia_smi('--query-compute-apps=pid,used_memory').split() or 'none'}")
+        self.memory_after = now
 
     def run(self):
         self.start = self.told = time.monotonic()
+        self.memory_after = None
+        self.groups = groups()
         self.prepare()
         jobs = make_jobs(self.a.hostile, self.a.honest, self.a.backend, self.a.seed, self.a.quick)
-        workers = Workers(self.folder, self.a.workers, self.a.jobs, self.a.backend)
+        workers = Workers(self.folder, self.a.workers, self.a.jobs, self.a.backend)  # they wait until there is something
         try:
-            queue = self.open_queue()
+            self.alone = solo({j.kind for j in jobs if j.want is None}, self.a.backend, os.path.join(self.folder, "solo"),
+                              self.go_on)
+            queue = open_queue(self.folder)
+            self.phase("solo", self.start)
+            self.mix_from = self.told = time.monotonic()
             for job in jobs + jobs[:10]:  # some twice: that must change nothing
                 queue.put(job)
             self.mix(jobs, workers, queue)
-            mixed_s = time.monotonic() - self.start
+            self.phase("mix", self.mix_from)
+            since = time.monotonic()
             self.check_queue(queue, jobs)
-            self.check_workers(workers)
+            if not self.cut:
+                self.check_workers(workers)
         finally:
             for name in workers.stop():
                 self.fail(f"worker {name} did not stop when asked")
-        alone = solo({j.kind for j in jobs if j.want is None}, self.a.backend, os.path.join(self.folder, "solo"))
-        self.check_verdicts(jobs, alone)
         self.check_left_over()
         self.check_device()
-        self.report(jobs, queue, mixed_s)
+        self.phase("end", since)
+        self.report(jobs, queue)
         if not self.a.keep:
             shutil.rmtree(self.folder, ignore_errors=True)
+        if self.out:
+            self.out.close()
         return self.problems
 
-    def report(self, jobs, queue, mixed_s):
+    def table(self, jobs):
+        """A row for each kind, the slowest first: what was wanted, what came, and how long it took."""
+        rows = collections.defaultdict(list)
+        for job in jobs:
+            rows[job.row].append(job)
+        print(f"{'':45} {'n':>3} {'median':>7} {'max s':>6}  got (wanted)")
+        key = {kind: max((j.seconds or 0 for j in row), default=0) for kind, row in rows.items()}
+        for kind in sorted(rows, key=key.get, reverse=True):
+            row = rows[kind]
+            ended = sorted(j.seconds for j in row if j.verdict and j.seconds is not None)
+            got = collections.Counter(j.verdict["category"] or "passed" if j.verdict else "not judged" for j in row)
+            want = row[0].want or (self.alone[row[0].kind]["category"],)
+            extra = "".join(f", {n} {what}" for n, what in ((self.infra.get(kind, 0), "put again"),
+                                                           (sum((j.attempts or 1) > 1 for j in row), "leased again")) if n)
+            print(f"{kind:45} {len(row):3} {ended[len(ended) // 2] if ended else 0:7.1f} {ended[-1] if ended else 0:6.1f}  "
+                  + ", ".join(f"{n} {c}" for c, n in sorted(got.items())) + extra +
+                  f" ({'|'.join(w or 'passed' for w in want)})")
+
+    def report(self, jobs, queue):
+        if self.a.table:
+            self.table(jobs)
+            print(f"machine's memory, MiB: {self.machine} before, {machine_memory()} after")
+            if self.infra:
+                print(f"put again after infra: {dict(self.infra)}")
         for text in self.problems:
             print(f"WRONG {text}")
-        if self.a.table:
-            rows = collections.defaultdict(collections.Counter)
-            for job in jobs:
-                rows["honest" if job.want is None else job.kind][(job.verdict or {}).get("category") or "passed"] += 1
-            for kind in sorted(rows):
-                print(f"{kind:45} " + ", ".join(f"{c} {k}" for k, c in sorted(rows[kind].items())))
+        if self.memory is not None:
+            print(f"device memory in use: {self.memory} MiB before, {self.memory_after} MiB after")
+        if self.cut:
+            print(f"not judged to the end: {self.cut} of {len(jobs)}")
+        seconds = ", ".join(f"{name} {s:.0f} s" for name, s in self.phases.items())
         print(f"{self.a.backend}: {self.a.hostile} hostile and {self.a.honest} honest candidates, {self.a.workers} workers of "
-              f"{self.a.jobs} jobs, {mixed_s:.0f} s; killed: {dict(self.killed)}; attempts: {queue.attempts()}; put again after "
-              f"infra: {self.infra}; problems: {len(self.problems)}", flush=True)
+              f"{self.a.jobs} jobs; {seconds}; killed: {dict(self.killed)}; attempts: {queue.attempts()}; put again after "
+              f"infra: {sum(self.infra.values())}; problems: {len(self.problems)}", flush=True)
+
+
+def patience(seconds=LATER_S):
+    """Rounds, 0.1 s apart."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        yield
+        time.sleep(0.1)
 
 
 def reap_orphans(workers):
@@ -469,9 +630,11 @@ def options(argv=None):
     a.add_argument("--jobs", type=int, default=2, help="of each worker")
     a.add_argument("--kills", type=int, help="default: one for each 40 candidates")
     a.add_argument("--seed", type=int, default=1)
-    a.add_argument("--limit", type=float, default=3000, help="seconds until what has no verdict counts as lost")
+    a.add_argument("--limit", type=float, default=3000, help="seconds of the run until what has no verdict counts as lost")
+    a.add_argument("--seconds", type=float, help="of the whole run: what is not judged by then is said, and the exit code is 2")
+    a.add_argument("--out", help="file for a line of JSON for each verdict, as they come")
     a.add_argument("--quick", action="store_true", help="one hostile candidate of each family")
-    a.add_argument("--table", action="store_true", help="print the verdicts of each kind")
+    a.add_argument("--table", action="store_true", help="print the verdicts of each kind, and their times")
     a.add_argument("--keep", action="store_true", help="keep the folder with queue, logs and cache")
     a.add_argument("--verbose", action="store_true")
     a = a.parse_args(argv)
@@ -482,7 +645,10 @@ def options(argv=None):
 
 
 def main(argv=None):
-    return 1 if Experiment(options(argv)).run() else 0
+    e = Experiment(options(argv))
+    for s in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(s, lambda *_: setattr(e, "stopped", True))
+    return 1 if e.run() else 2 if e.cut else 0
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "eval"))
 from candidates import GOOD, HEAD, KERNEL, MODEL, RELU_TASK, build, with_forward  # noqa: E402,F401
 
-TIMEOUT_S, BUILD_TIMEOUT_S = 3, 20  # of the hostile; the honest have all the time of the world
-
 RUNTIME, TIMEOUT, CHEATING, COMPILE = "runtime_error", "timeout", "cheating", "compile_error"
 ENDED = (RUNTIME, TIMEOUT, CHEATING)  # however it ended: not by passing
 
@@ -179,6 +177,26 @@ __global__''', 1).replace("if (i < n)", "volatile int s = 1; if (deep(&s, n) == 
 
 def rows(backend):
     return CRASHES + HANGS + BOMBS + DEVICE + ESCAPES + BUILDS + (GPU if backend == "cuda" else [])
+
+
+# Who ends because it has filled what it may have must get so far.
+FILLS = ("memory, Python", "memory, C++", "memory, in a file without a name", "fills /tmp", "device memory",
+         "device memory, through torch", "device memory, in order of the stream", "device memory, around the wrappers")
+BUILDS_LONG = {r[0] for r in BUILDS if TIMEOUT in r[1]} | {"builds without end"}
+
+
+def limits(name, want, backend):
+    """Seconds that a row's candidate may run, and build: short where nothing but the limit ends it, because everybody
+    waits for that; long where it ends by itself, so that a busy machine makes no timeout of it. (The honest have all the
+    time of the world.)"""
+    gpu = backend == "cuda"
+    run = 10 if name in FILLS and gpu else 20 if TIMEOUT not in want else 3 if None in want or not gpu else 2
+    return run, (8 if gpu else 20) if name in BUILDS_LONG else 60
+
+
+def is_long(name, want):
+    """May it last as long as its limits allow?"""
+    return TIMEOUT in want or name in BUILDS_LONG
 
 
 # One of each family for a run of seconds.
