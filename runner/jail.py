@@ -26,7 +26,7 @@ def load(folder):
     """Loads the library once, in the server's parent; children inherit it."""
     global _lib
     _lib = ctypes.CDLL(os.path.join(folder, "libjail.so"))
-    _lib.jail_cgroup_oom.restype = ctypes.c_bool
+    _lib.jail_cgroup_kills.restype = ctypes.c_long
     _lib.jail_resident.restype = _lib.jail_cgroup_peak.restype = ctypes.c_size_t
     _lib.jail_cgroup_make.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     _lib.jail_close.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p]
@@ -108,7 +108,8 @@ class Box:
                 pass
 
     def end(self):
-        """Kills whatever is left inside and waits for it. Returns whether the kernel killed for memory."""
+        """Kills whatever is left inside and waits for it. Returns how many of it the kernel had killed for memory; None: it
+        does not tell."""
         self.kill()
         deadline = time.monotonic() + 5
         while self.pid and os.waitpid(self.pid, os.WNOHANG)[0] == 0 and time.monotonic() < deadline:
@@ -118,7 +119,7 @@ class Box:
         for fd in self.procs:
             os.close(fd)
         self.peak()
-        oom = bool(_lib.jail_cgroup_oom(ctypes.byref(self.group)))
+        kills = _lib.jail_cgroup_kills(ctypes.byref(self.group))
         _lib.jail_cgroup_remove(ctypes.byref(self.group))
         self.pid, self.status, self.procs = None, None, []
-        return oom
+        return kills if kills >= 0 else None

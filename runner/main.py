@@ -84,7 +84,7 @@ def oom_kills(path="/proc/vmstat"):
 class Child:
     def __init__(self, ident, pid, box):
         self.ident, self.pid, self.box = ident, pid, box
-        self.kills = oom_kills()
+        self.kills, self.own_kills = oom_kills(), None  # of the machine, at its start; of its own cgroup, at its end
         self.oom = self.outside = False  # killed for memory: at its own limit; because the machine was full
         self.shared, self.most = resident(os.getpid()), 0  # what it has of ours from the start; resident bytes seen
 
@@ -100,8 +100,19 @@ class Child:
         return not peak or peak > 0.9 * self.box.memory
 
     def spared(self):
-        """The kernel says that it has killed nobody for memory in this one's time: whoever did it, it was not that."""
+        """The kernel says that it has not killed this one for memory: whoever did it, it was not that. Its cgroup counts
+        what the kernel took of it, for whatever reason; without one, had nobody on the machine been killed in its time?
+        (The process outside of the group is no larger than the one inside, which it waits for, so it is not taken.)"""
+        if self.own_kills is not None:
+            return self.own_kills == 0
         return self.kills is not None and oom_kills() == self.kills
+
+    def end_box(self):
+        """It has ended, and so does everything else in its jail."""
+        self.own_kills = self.box.end()
+        if self.own_kills:
+            self.oom |= self.at_limit()
+            self.outside = not self.oom
 
     def peak(self):
         """Bytes of memory of its own that it had at most, as far as anybody saw."""
@@ -272,9 +283,8 @@ class Server:
             if child.box is None:
                 with contextlib.suppress(OSError):
                     os.killpg(pid, signal.SIGKILL)
-            elif child.box.end():
-                child.oom |= child.at_limit()
-                child.outside = not child.oom
+            else:
+                child.end_box()
             child.most = max(child.most, usage.ru_maxrss * 1024)
             del self.children[child.ident]
             self.report(op="exit", id=child.ident, status=status, cpu_s=usage.ru_utime + usage.ru_stime,

@@ -74,7 +74,8 @@ static int take_memory(struct desk *k, struct exec_room *r, size_t inputs, size_
 }
 
 /* The device is full for a while: others may be about to give memory back. When they do not, but the end of this
- * candidate's process does, then it was the candidate. */
+ * candidate's process does, then it was the candidate; or somebody else ended just then, so that only who was alone is
+ * blamed for it (retry_others). */
 static enum call_fault out_of_memory(struct job *j, size_t inputs, size_t outputs, struct err *e)
 {
     struct session *s = j->session;
@@ -91,6 +92,7 @@ static enum call_fault out_of_memory(struct job *j, size_t inputs, size_t output
         if (fds[i] >= 0)
             close(fds[i]);
     s->end.why = PROC_MEMORY;
+    j->device_short = true;
     *e = (struct err)ERR_INIT;
     return CALL_DIED;
 }

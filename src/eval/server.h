@@ -34,6 +34,8 @@ struct server {
     sem_t slow_lane;      /* candidates whose calls take long: one at a time, so that the others are not kept waiting */
     struct share_clock share; /* of the device: run time of candidates that share it */
     sem_t begin_slots;    /* processes that make their context at once: the driver serves them one after the other */
+    _Atomic int beginning;   /* so many are being made right now, */
+    _Atomic double begun_at; /* and the last one was ready at this time of now_s() */
 };
 
 /* The server of backend b, started if it is not: seconds. ERR_ENV with the remedy when the backend cannot be used. */
@@ -53,7 +55,8 @@ struct server_child {
 /* Spawns a child and waits until its device is ready, which is nobody's run time. A device that does not answer is
  * ERR_ENV: infra. *ret is freed by child_free. */
 int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e);
-/* Does the device still answer a new process? ERR_ENV if not. */
+/* Does the device still answer a new process? ERR_ENV if not. One that somebody else is making answers for it: contexts
+ * are dear. */
 int server_check(struct server *sv, struct err *e);
 
 #endif

@@ -248,11 +248,11 @@ size_t jail_cgroup_peak(const struct jail_cgroup *g)
     return n;
 }
 
-bool jail_cgroup_oom(const struct jail_cgroup *g)
+long jail_cgroup_kills(const struct jail_cgroup *g)
 {
     if (!g->memory[0])
-        return false;
-    return get_key(g->memory, base.version == 2 ? "memory.events" : "memory.oom_control", "oom_kill") > 0;
+        return -1;
+    return get_key(g->memory, base.version == 2 ? "memory.events" : "memory.oom_control", "oom_kill");
 }
 
 void jail_cgroup_kill(const struct jail_cgroup *g)

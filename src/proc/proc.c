@@ -441,7 +441,7 @@ int proc_end(struct proc *p, struct proc_result *ret, struct err *e)
         set_status(&p->r, status);
     if (p->killed)
         p->r.why = p->killed_for;
-    else if (p->jailed && jail_cgroup_oom(&p->cgroup) && !(p->r.why == PROC_EXITED && p->r.code == 0))
+    else if (p->jailed && jail_cgroup_kills(&p->cgroup) > 0 && !(p->r.why == PROC_EXITED && p->r.code == 0))
         p->r.why = PROC_MEMORY;
     jail_cgroup_remove(&p->cgroup);
     if (rc == 0) {

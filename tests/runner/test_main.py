@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+import types
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -39,6 +40,22 @@ class Kills(unittest.TestCase):
         self.assertFalse(self.spared(7, 8))  # it may have been this one
         self.assertFalse(self.spared(None, None))
         self.assertFalse(self.spared(7, None))
+
+    def ended(self, own, before, after, peak=1):
+        """Of a child in a cgroup in which the kernel killed 'own', while the machine's count rose from before to after."""
+        main.oom_kills = lambda: before
+        child = main.Child(1, os.getpid(), types.SimpleNamespace(end=lambda: own, peak=lambda: peak, memory=100))
+        main.oom_kills = lambda: after
+        child.end_box()
+        return child.spared(), child.oom, child.outside
+
+    def test_own_group(self):
+        self.assertEqual(self.ended(0, 7, 9), (True, False, False))  # others were killed, this one was not
+        self.assertEqual(self.ended(0, None, None), (True, False, False))
+        self.assertEqual(self.ended(1, 7, 8, peak=99), (False, True, False))
+        self.assertEqual(self.ended(1, 7, 8, peak=50), (False, False, True))  # taken although it was far from its limit
+        self.assertEqual(self.ended(None, 7, 7), (True, False, False))  # a group that does not tell
+        self.assertEqual(self.ended(None, 7, 8), (False, False, False))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,67 @@
+/* test_server.c - does the device still answer? Without a device: processes of others stand for it, and there is no fork
+ * server, so that one of our own cannot be made. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "eval/server.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct server sv;
+
+enum other { NOBODY, BEGINS, FAILS };
+
+/* Somebody else's process: after 0.2 s it has begun, or it has not. */
+static void *other_main(void *arg)
+{
+    usleep(200000);
+    if (*(enum other *)arg == BEGINS)
+        sv.begun_at = now_s();
+    sv.beginning--;
+    return NULL;
+}
+
+/* Seconds that the answer takes; *ret_ok: it was yes. */
+static double check(enum other other, double begun_at, bool *ret_ok)
+{
+    double t0 = now_s();
+    struct err e = ERR_INIT;
+    pthread_t thread;
+
+    sv = (struct server){.backend = backend_find("cuda"), .lock = &lock, .beginning = other != NOBODY, .begun_at = begun_at};
+    if (other != NOBODY)
+        assert_int_equal(pthread_create(&thread, NULL, other_main, &other), 0);
+    *ret_ok = server_check(&sv, &e) == 0;
+    t0 = now_s() - t0;
+    if (other != NOBODY)
+        pthread_join(thread, NULL);
+    assert_int_equal(e.kind, *ret_ok ? ERR_NONE : ERR_ENV);
+    return t0;
+}
+
+static void test_who_answers(void **state)
+{
+    bool ok;
+
+    (void)state;
+    assert_true(check(NOBODY, 0, &ok) < 0.1); /* nobody to wait for: it is asked at once */
+    assert_false(ok);
+    assert_true(check(NOBODY, now_s(), &ok) < 0.1); /* what was before says nothing */
+    assert_false(ok);
+    assert_true(check(BEGINS, now_s(), &ok) > 0.15);
+    assert_true(ok);
+    assert_true(check(FAILS, now_s(), &ok) > 0.15); /* then it is asked */
+    assert_false(ok);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_answers)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
