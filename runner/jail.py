@@ -108,8 +108,8 @@ class Box:
                 pass
 
     def end(self):
-        """Kills whatever is left inside and waits for it. Returns how many of it the kernel had killed for memory; None: it
-        does not tell."""
+        """Kills whatever is left inside and waits for it. Returns how many of it the kernel had killed for memory; None:
+        it does not tell."""
         self.kill()
         deadline = time.monotonic() + 5
         while self.pid and os.waitpid(self.pid, os.WNOHANG)[0] == 0 and time.monotonic() < deadline:

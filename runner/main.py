@@ -100,9 +100,10 @@ class Child:
         return not peak or peak > 0.9 * self.box.memory
 
     def spared(self):
-        """The kernel says that it has not killed this one for memory: whoever did it, it was not that. Its cgroup counts
-        what the kernel took of it, for whatever reason; without one, had nobody on the machine been killed in its time?
-        (The process outside of the group is no larger than the one inside, which it waits for, so it is not taken.)"""
+        """The kernel says that it has not killed this one for memory: whoever did it, it was not that. Its cgroup
+        counts what the kernel took of it, for whatever reason; without one, had nobody on the machine been killed in
+        its time? (The process outside of the group is no larger than the one inside, which it waits for, so it is not
+        taken.)"""
         if self.own_kills is not None:
             return self.own_kills == 0
         return self.kills is not None and oom_kills() == self.kills

@@ -361,7 +361,8 @@ static bool others_begin(const struct server *sv, double since)
 
 int server_check(struct server *sv, struct err *e)
 {
-    struct server_child spec = {.role = sv->backend->candidate, .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
+    struct server_child spec = {.role = sv->backend->candidate,
+                                .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct child_end end = {0};
     struct child *c;
 

@@ -56,8 +56,8 @@ struct child {
 struct child_end {
     enum proc_why why; /* PROC_EXITED, PROC_SIGNALED, PROC_MEMORY, or PROC_STOPPED after child_kill */
     int code, signal;
-    /* It was killed, but not by us and not at its own limit: by the kernel, because the machine had no memory left? Its cgroup
-     * tells; where there is none, the kernel has killed somebody for memory meanwhile, or does not say. */
+    /* It was killed, but not by us and not at its own limit: by the kernel, because the machine had no memory left? Its
+     * cgroup tells; where there is none, the kernel has killed somebody for memory meanwhile, or does not say. */
     bool outside;
     double cpu_s;
     size_t max_rss;

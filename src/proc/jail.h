@@ -67,8 +67,8 @@ struct jail_cgroup {
 void jail_cgroup_make(struct jail_cgroup *g, size_t memory_bytes, int pids);
 int jail_cgroup_add(const struct jail_cgroup *g, pid_t pid); /* async-signal-safe */
 size_t jail_cgroup_peak(const struct jail_cgroup *g);        /* bytes that it held at most; 0: the kernel does not tell */
-/* How many of its members the kernel has killed for memory, at its limit or because the machine had none; -1: it does not
- * tell. */
+/* How many of its members the kernel has killed for memory, at its limit or because the machine had none; -1: it does
+ * not tell. */
 long jail_cgroup_kills(const struct jail_cgroup *g);
 void jail_cgroup_kill(const struct jail_cgroup *g);          /* SIGKILL to every member */
 void jail_cgroup_remove(struct jail_cgroup *g);

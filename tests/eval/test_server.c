@@ -1,5 +1,5 @@
-/* test_server.c - does the device still answer? Without a device: processes of others stand for it, and there is no fork
- * server, so that one of our own cannot be made. */
+/* test_server.c - does the device still answer? Without a device: processes of others stand for it, and there is no
+ * fork server, so that one of our own cannot be made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,8 @@ static double check(enum other other, double begun_at, bool *ret_ok)
     struct err e = ERR_INIT;
     pthread_t thread;
 
-    sv = (struct server){.backend = backend_find("cuda"), .lock = &lock, .beginning = other != NOBODY, .begun_at = begun_at};
+    sv = (struct server){.backend = backend_find("cuda"), .lock = &lock, .beginning = other != NOBODY,
+                         .begun_at = begun_at};
     if (other != NOBODY)
         assert_int_equal(pthread_create(&thread, NULL, other_main, &other), 0);
     *ret_ok = server_check(&sv, &e) == 0;

@@ -1,11 +1,12 @@
-"""faults.py - the experiment: hostile and honest candidates mixed, judged through the job queue by several workers while some
-of the workers and of their fork servers are killed. Also a program; --help says how. Standard library only.
+"""faults.py - the experiment: hostile and honest candidates mixed, judged through the job queue by several workers
+while some of the workers and of their fork servers are killed. Also a program; --help says how. Standard library only.
 
-What must hold, each a line of check(): every honest verdict is the one that its program gets alone; every hostile candidate
-has a verdict that is right for it; every job ends once; no process, control group, temporary file or device memory is left.
+What must hold, each a line of check(): every honest verdict is the one that its program gets alone; every hostile
+candidate has a verdict that is right for it; every job ends once; no process, control group, temporary file or device
+memory is left.
 
-The queue's tables are read here directly (src/queue/queue.c), and a trigger writes down every change of a job's state, so
-that nothing of this rests on what the code under test says about itself."""
+The queue's tables are read here directly (src/queue/queue.c), and a trigger writes down every change of a job's state,
+so that nothing of this rests on what the code under test says about itself."""
 import argparse
 import collections
 import ctypes
@@ -30,6 +31,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 EXE = os.path.abspath(os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")))
 WAITING, LEASED, DONE, FAILED = range(4)
 QUIET = {"trials": 1, "perf": False}
+AT_EASE = dict(QUIET, timeout=120, **{"build-timeout": 300})  # of the honest
 PR_SET_CHILD_SUBREAPER = 36
 DEVICE_SLACK_MIB = 64  # what the driver itself may keep
 PROGRESS_S = 15        # between two lines on stderr
@@ -91,8 +93,8 @@ def maker(group):
 
 def nvidia_smi(*query):
     try:
-        p = subprocess.run(["nvidia-smi", *query, "--format=csv,noheader,nounits", "-i", "0"], capture_output=True, text=True,
-                           timeout=60)
+        p = subprocess.run(["nvidia-smi", *query, "--format=csv,noheader,nounits", "-i", "0"], capture_output=True,
+                           text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return p.stdout
@@ -155,11 +157,13 @@ class Queue:
         self.db.executescript("""
             CREATE TABLE change(job INTEGER, key TEXT, was INTEGER, now INTEGER, attempt INTEGER, at REAL);
             CREATE TRIGGER noted AFTER UPDATE OF state, result ON job BEGIN
-              INSERT INTO change VALUES(NEW.id, NEW.key, OLD.state, NEW.state, NEW.attempt, julianday('now') * 86400.0); END;
+              INSERT INTO change
+                VALUES(NEW.id, NEW.key, OLD.state, NEW.state, NEW.attempt, julianday('now') * 86400.0); END;
             CREATE INDEX change_key ON change(key);""")
 
     def put(self, job):
-        self.db.execute("INSERT INTO job(key, payload) VALUES(?, ?) ON CONFLICT(key) DO NOTHING", (job.key, job.payload()))
+        self.db.execute("INSERT INTO job(key, payload) VALUES(?, ?) ON CONFLICT(key) DO NOTHING",
+                        (job.key, job.payload()))
 
     def ended(self):
         """Keys of the jobs that have ended."""
@@ -175,8 +179,9 @@ class Queue:
 
     def where(self, job):
         """Of a job that has not ended: what became of it so far."""
-        state, attempt, worker = self.db.execute("SELECT state, attempt, worker FROM job WHERE key = ?", (job.key,)).fetchone()
-        since = self.db.execute("SELECT julianday('now') * 86400.0 - max(at) FROM change WHERE key = ?", (job.key,)).fetchone()[0]
+        state, attempt, worker, since = self.db.execute(
+            "SELECT state, attempt, worker, julianday('now') * 86400.0 -"
+            " (SELECT max(at) FROM change WHERE key = job.key) FROM job WHERE key = ?", (job.key,)).fetchone()
         return "waits" if state == WAITING and not attempt else \
             f"{'leased by ' + worker if state == LEASED else 'waits again'}, lease {attempt}, for {since:.0f} s"
 
@@ -190,8 +195,8 @@ class Queue:
         self.db.execute("UPDATE job SET state = 0 WHERE state = 1 AND worker = ?", (worker,))
 
     def ended_more_than_once(self):
-        return self.db.execute("SELECT job, count(*) FROM change WHERE was < 2 AND now >= 2 GROUP BY job HAVING count(*) > 1"
-                               " UNION SELECT job, 0 FROM change WHERE was >= 2").fetchall()
+        return self.db.execute("SELECT job, count(*) FROM change WHERE was < 2 AND now >= 2 GROUP BY job"
+                               " HAVING count(*) > 1 UNION SELECT job, 0 FROM change WHERE was >= 2").fetchall()
 
     def attempts(self):
         return dict(self.db.execute("SELECT attempt, count(*) FROM job GROUP BY attempt").fetchall())
@@ -213,8 +218,9 @@ class Workers:
         self.starts += 1
         name = f"w{self.starts}"
         self.alive[name] = subprocess.Popen(
-            [EXE, "eval", "--worker", "--backend", self.backend, "--no-cache", "--jobs", str(self.jobs), "--queue", self.queue,
-             "--name", name], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, process_group=0)
+            [EXE, "eval", "--worker", "--backend", self.backend, "--no-cache", "--jobs", str(self.jobs),
+             "--queue", self.queue, "--name", name], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            process_group=0)
 
     def kill(self, name):
         self.alive[name].send_signal(signal.SIGKILL)
@@ -259,7 +265,7 @@ def make_jobs(n_hostile, n_honest, backend, seed, quick):
     jobs = []
     for i in range(n_honest):
         name, task, kind, _, text = honest.make(i, quick)
-        jobs.append(Job(f"honest {i}", name, task, text, dict(QUIET, backend=backend, timeout=120, **{"build-timeout": 300}), kind))
+        jobs.append(Job(f"honest {i}", name, task, text, dict(AT_EASE, backend=backend), kind))
     for i in range(n_hostile):
         name, want, text = hostile.make(i, backend, quick)
         run_s, build_s = hostile.limits(name, want, backend)
@@ -303,7 +309,7 @@ def solo(kinds, backend, folder, go_on):
     for k in range(len(honest.KINDS)):
         name, task, kind, category, text = honest.make(k)
         if kind in kinds:
-            jobs.append(Job(kind, name, task, text, dict(QUIET, backend=backend, timeout=120, **{"build-timeout": 300}), kind))
+            jobs.append(Job(kind, name, task, text, dict(AT_EASE, backend=backend), kind))
             categories[kind] = category
     workers = Workers(folder, 1, 1, backend)
     try:
@@ -484,7 +490,7 @@ class Experiment:
             reap_orphans(workers)
             pids = {w.pid for w in workers.alive.values()}
             now = {p: x for p, x in below(os.getpid()).items() if x[1] == "Z" and p not in pids}
-            zombies = now if zombies is None else {p: x for p, x in zombies.items() if p in now}  # the same ones, all the time
+            zombies = now if zombies is None else {p: x for p, x in zombies.items() if p in now}  # still the same
             if not zombies:
                 break
         else:
@@ -537,10 +543,10 @@ class Experiment:
         self.groups = groups()
         self.prepare()
         jobs = make_jobs(self.a.hostile, self.a.honest, self.a.backend, self.a.seed, self.a.quick)
-        workers = Workers(self.folder, self.a.workers, self.a.jobs, self.a.backend)  # they wait until there is something
+        workers = Workers(self.folder, self.a.workers, self.a.jobs, self.a.backend)  # they wait for work
         try:
-            self.alone = solo({j.kind for j in jobs if j.want is None}, self.a.backend, os.path.join(self.folder, "solo"),
-                              self.go_on)
+            self.alone = solo({j.kind for j in jobs if j.want is None}, self.a.backend,
+                              os.path.join(self.folder, "solo"), self.go_on)
             queue = open_queue(self.folder)
             self.phase("solo", self.start)
             self.mix_from = self.told = time.monotonic()
@@ -577,11 +583,12 @@ class Experiment:
             ended = sorted(j.seconds for j in row if j.verdict and j.seconds is not None)
             got = collections.Counter(j.verdict["category"] or "passed" if j.verdict else "not judged" for j in row)
             want = row[0].want or (self.alone[row[0].kind]["category"],)
-            extra = "".join(f", {n} {what}" for n, what in ((self.infra.get(kind, 0), "put again"),
-                                                           (sum((j.attempts or 1) > 1 for j in row), "leased again")) if n)
-            print(f"{kind:45} {len(row):3} {ended[len(ended) // 2] if ended else 0:7.1f} {ended[-1] if ended else 0:6.1f}  "
-                  + ", ".join(f"{n} {c}" for c, n in sorted(got.items())) + extra +
-                  f" ({'|'.join(w or 'passed' for w in want)})")
+            notes = [f"{n} {c}" for c, n in sorted(got.items())]
+            again, leases = self.infra.get(kind, 0), sum((j.attempts or 1) > 1 for j in row)
+            notes += [f"{again} put again"] * bool(again) + [f"{leases} leased again"] * bool(leases)
+            middle, most = (ended[len(ended) // 2], ended[-1]) if ended else (0, 0)
+            print(f"{kind:45} {len(row):3} {middle:7.1f} {most:6.1f}  {', '.join(notes)} "
+                  f"({'|'.join(w or 'passed' for w in want)})")
 
     def report(self, jobs, queue):
         if self.a.table:
@@ -596,9 +603,9 @@ class Experiment:
         if self.cut:
             print(f"not judged to the end: {self.cut} of {len(jobs)}")
         seconds = ", ".join(f"{name} {s:.0f} s" for name, s in self.phases.items())
-        print(f"{self.a.backend}: {self.a.hostile} hostile and {self.a.honest} honest candidates, {self.a.workers} workers of "
-              f"{self.a.jobs} jobs; {seconds}; killed: {dict(self.killed)}; attempts: {queue.attempts()}; put again after "
-              f"infra: {sum(self.infra.values())}; problems: {len(self.problems)}", flush=True)
+        print(f"{self.a.backend}: {self.a.hostile} hostile and {self.a.honest} honest candidates, "
+              f"{self.a.workers} workers of {self.a.jobs} jobs; {seconds}; killed: {dict(self.killed)}; attempts: {queue.attempts()}; put again "
+              f"after infra: {sum(self.infra.values())}; problems: {len(self.problems)}", flush=True)
 
 
 def patience(seconds=LATER_S):
@@ -621,7 +628,7 @@ def reap_orphans(workers):
 
 
 def options(argv=None):
-    a = argparse.ArgumentParser(description="hostile and honest candidates mixed, workers killed: nothing may be lost or wrong")
+    a = argparse.ArgumentParser(description="hostile and honest candidates mixed, workers killed: nothing may be lost")
     a.add_argument("--backend", default="sim", choices=["sim", "cuda"])
     a.add_argument("--n", type=int, default=200, help="hostile candidates, and as many honest ones")
     a.add_argument("--hostile", type=int)
@@ -630,8 +637,9 @@ def options(argv=None):
     a.add_argument("--jobs", type=int, default=2, help="of each worker")
     a.add_argument("--kills", type=int, help="default: one for each 40 candidates")
     a.add_argument("--seed", type=int, default=1)
-    a.add_argument("--limit", type=float, default=3000, help="seconds of the run until what has no verdict counts as lost")
-    a.add_argument("--seconds", type=float, help="of the whole run: what is not judged by then is said, and the exit code is 2")
+    a.add_argument("--limit", type=float, default=3000, help="seconds until what has no verdict counts as lost")
+    a.add_argument("--seconds", type=float,
+                   help="of the whole run: what is not judged by then is said, and the exit code is 2")
     a.add_argument("--out", help="file for a line of JSON for each verdict, as they come")
     a.add_argument("--quick", action="store_true", help="one hostile candidate of each family")
     a.add_argument("--table", action="store_true", help="print the verdicts of each kind, and their times")

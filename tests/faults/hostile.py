@@ -1,5 +1,5 @@
-"""hostile.py - candidates that attack whoever runs them. Rows: name, the verdicts that are right for it (None: passed: the attack
-failed and what it computes is right), source. All of them answer the ReLU task of tests/eval."""
+"""hostile.py - candidates that attack whoever runs them. Rows: name, the verdicts that are right for it (None: passed: the
+attack failed and what it computes is right), source. All of them answer the ReLU task of tests/eval."""
 import os
 import sys
 
@@ -187,8 +187,8 @@ BUILDS_LONG = {r[0] for r in BUILDS if TIMEOUT in r[1]} | {"builds without end"}
 
 def limits(name, want, backend):
     """Seconds that a row's candidate may run, and build: short where nothing but the limit ends it, because everybody
-    waits for that; long where it ends by itself, so that a busy machine makes no timeout of it. (The honest have all the
-    time of the world.)"""
+    waits for that; long where it ends by itself, so that a busy machine makes no timeout of it. (The honest have all
+    the time of the world.)"""
     gpu = backend == "cuda"
     run = 10 if name in FILLS and gpu else 20 if TIMEOUT not in want else 3 if None in want or not gpu else 2
     return run, (8 if gpu else 20) if name in BUILDS_LONG else 60
@@ -200,8 +200,8 @@ def is_long(name, want):
 
 
 # One of each family for a run of seconds.
-QUICK = ("crashes on the host", "sleeps in forward", "memory, Python", "device assert", "garbage for the judge", "template bomb",
-         "kills everybody", "closes every descriptor", "fills /tmp", "device memory", "stops itself",
+QUICK = ("crashes on the host", "sleeps in forward", "memory, Python", "device assert", "garbage for the judge",
+         "template bomb", "kills everybody", "closes every descriptor", "fills /tmp", "device memory", "stops itself",
          "loops in a constructor of the library")
 
 

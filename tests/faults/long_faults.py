@@ -9,7 +9,8 @@ import faults  # noqa: E402
 
 class Faults(unittest.TestCase):
     def test_mixed(self):
-        self.assertEqual(faults.Experiment(faults.options(["--n", "200", "--workers", "3", "--jobs", "2", "--table"])).run(), [])
+        argv = ["--n", "200", "--workers", "3", "--jobs", "2", "--table"]
+        self.assertEqual(faults.Experiment(faults.options(argv)).run(), [])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""test_faults.py - a dozen hostile candidates among honest ones on the emulator, one worker killed. long_faults.py is the whole."""
+"""test_faults.py - a dozen hostile candidates among honest ones on the emulator, one worker killed. long_faults.py is the
+whole."""
 import os
 import sys
 import unittest
