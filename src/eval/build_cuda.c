@@ -52,7 +52,7 @@ static const char *const wrapped[] = {
     "cudaGraphExecKernelNodeSetParams", "cudaMalloc", "cudaMallocAsync", "cudaMallocAsync_ptsz", "cudaMallocManaged",
     "cudaMallocHost", "cudaHostAlloc", "cudaFree", "cudaFreeAsync", "cudaFreeAsync_ptsz", "cudaFreeHost",
     "cudaHostRegister", "cudaHostUnregister", "cudaMallocFromPoolAsync", "cudaMallocFromPoolAsync_ptsz",
-    "cudaMallocPitch", "cuMemAlloc_v2", "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuMemFree_v2", "cuMemFreeAsync", "cuMemFreeAsync_ptsz",
+    "cudaMallocPitch", "cudaDeviceSetLimit", "cuMemAlloc_v2", "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuMemFree_v2", "cuMemFreeAsync", "cuMemFreeAsync_ptsz",
     "cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz", "cudaGetDriverEntryPointByVersion",
     "cudaGetDriverEntryPointByVersion_ptsz"};
 

@@ -153,6 +153,48 @@ __attribute__((destructor)) static void at_exit()
 torch::Tensor f(torch::Tensor x) { return x; }
 """
 
+# A device of 4 multiprocessors of 2048 threads.
+LIMITED = r"""
+#include <stdio.h>
+void **__cudaRegisterFatBinary(const void *w) { static void *handle; return &handle; }
+int cudaGetDevice(int *d) { return *d = 0, 0; }
+int cudaDeviceGetAttribute(int *value, int what, int d) { return *value = what == 16 ? 4 : what == 39 ? 2048 : 0, 0; }
+int cudaDeviceSetLimit(int what, size_t value) { return value == 77 ? puts("refused"), 1 : 0; }
+"""
+
+# Sets limits, as the numbers in $DO say: which one, and to how much. A process may have 1 GiB.
+LIMITS = r"""
+#include <torch/extension.h>
+#include <litetorch/abi.h>
+#include <stdio.h>
+#include <stdlib.h>
+namespace lt { extern const struct lt_api *api; }
+static size_t held;
+static int take(const void *p, size_t n, const char *call)
+{
+    if (call && held + n > (size_t)1 << 30)
+        return -1;
+    held += call ? n : 0;
+    held -= !call && !p ? n : 0;
+    return 0;
+}
+__attribute__((destructor)) static void at_exit()
+{
+    static struct lt_api api = {};
+    const char *at = getenv("DO");
+    size_t value;
+    int what, used;
+
+    api.take = take;
+    lt::api = &api;
+    for (; sscanf(at, "%d %zu%n", &what, &value, &used) == 2; at += used) {
+        int err = cudaDeviceSetLimit((cudaLimit)what, value);
+        printf("%d %zu\n", err, held >> 20);
+    }
+}
+torch::Tensor f(torch::Tensor x) { return x; }
+"""
+
 
 class Launches(unittest.TestCase):
     def build(self, *options, source=SOURCE):
@@ -228,6 +270,23 @@ class Launches(unittest.TestCase):
             # taken away is only what is recorded
             self.assertEqual(told("2lrlng")[0], ["launched", "launched", "empty node", "graph"])
             self.assertEqual(told("2r1lg0l")[0], ["graph", "launched"])
+
+    def test_limits_count(self):
+        """A stack for each thread, a heap: both are memory of the device, and a candidate may have so much of it."""
+        so = self.build(source=LIMITS)["so"]
+        stack, fifo, heap, mib = 0, 1, 2, 1 << 20
+        with tempfile.TemporaryDirectory() as folder:
+            self.runtime(folder, LIMITED, so)
+
+            def told(*limits):
+                return self.run_with(folder, so, " ".join(f"{what} {value}" for what, value in limits))
+
+            self.assertEqual(told((stack, 1024), (stack, 65536), (stack, 65536), (stack, 1024)),
+                             ["0 8", "0 512", "0 512", "0 512"])
+            self.assertEqual(told((stack, 1 << 17), (heap, mib), (stack, 1 << 17)), ["0 1024", "2 1024", "0 1024"])
+            self.assertEqual(told((stack, (1 << 17) + 1), (stack, 1 << 60)), ["2 0", "2 0"])
+            self.assertEqual(told((heap, 600 * mib), (stack, 65536), (heap, 1 << 40)), ["0 600", "2 600", "2 600"])
+            self.assertEqual(told((heap, 77), (fifo, 1 << 40)), ["refused", "1 0", "0 0"])  # what the runtime refuses does not count
 
 
 if __name__ == "__main__":

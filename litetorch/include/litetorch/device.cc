@@ -703,6 +703,38 @@ GIVES(cuMemFree_v2, (CUdeviceptr p), (p))
 GIVES(cuMemFreeAsync, (CUdeviceptr p, CUstream s), (p, s))
 GIVES(cuMemFreeAsync_ptsz, (CUdeviceptr p, CUstream s), (p, s))
 
+/* What the device sets aside for kernels: their heap, and a stack for each thread that may be there at once. */
+static size_t for_kernels(cudaLimit limit, size_t value)
+{
+    int device = 0, units = 0, threads = 0;
+
+    if (limit == cudaLimitMallocHeapSize)
+        return value;
+    if (limit != cudaLimitStackSize || cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device) != cudaSuccess)
+        return 0;
+    const size_t n = size_t(units) * size_t(threads);
+    return n && value > SIZE_MAX / n ? SIZE_MAX : value * n;
+}
+
+/* Where it is too much, all others would find the device full. A smaller limit than before gives nothing back. */
+__attribute__((weak)) cudaError_t REAL(cudaDeviceSetLimit)(cudaLimit, size_t);
+cudaError_t WRAP(cudaDeviceSetLimit)(cudaLimit limit, size_t value)
+{
+    static size_t had[2];
+    size_t &mine = had[limit == cudaLimitStackSize], n = for_kernels(limit, value), more = n > mine ? n - mine : 0;
+
+    if (more && !may_take(more, "cudaDeviceSetLimit"))
+        return cudaErrorMemoryAllocation;
+    cudaError_t err = REAL(cudaDeviceSetLimit)(limit, value);
+    if (more)
+        taken(err == cudaSuccess ? &mine : nullptr, more);
+    if (more && err == cudaSuccess)
+        mine = n;
+    return err;
+}
+
 __attribute__((weak)) cudaError_t REAL(cudaHostRegister)(void *, size_t, unsigned);
 cudaError_t WRAP(cudaHostRegister)(void *p, size_t n, unsigned flags)
 {
