@@ -147,7 +147,7 @@ $(B)/lib/mcjail $(B)/lib/libjail.so: $(wildcard src/proc/*.h src/base/*.h)
 $(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c $(wildcard src/device/*.h)
 	@mkdir -p $(@D)
 	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -Wno-missing-prototypes -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -lm
-$(B)/tests/device/test_cuda_fake $(B)/tests/eval/test_exec $(B)/tests/eval/test_timing $(B)/tests/eval/test_admit: | $(B)/lib/libfakecuda.so
+$(addprefix $(B)/tests/,device/test_cuda_fake eval/test_exec eval/test_timing eval/test_admit): | $(B)/lib/libfakecuda.so
 $(GPUTESTS): CPPFLAGS += $(addprefix -I,$(wildcard $(patsubst %/bin/nvcc,%/include,$(NVCC))))
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
 

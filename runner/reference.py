@@ -397,9 +397,26 @@ def max_diff(a, b):
     if not (a.is_floating_point() or a.is_complex()) or a.shape != b.shape or a.numel() == 0:
         return 0.0
     wide = torch.complex128 if a.is_complex() else torch.float64
-    d = (a.to(wide) - b.to(wide)).abs()
-    d = d[torch.isfinite(d)]
-    return float(d.max()) if d.numel() else 0.0
+    return largest(a.to(wide) - b.to(wide))
+
+
+def largest(t):
+    """The largest finite absolute value of floating or complex numbers, 0 if there is none. One pass where all are
+    finite: a tensor may be of gigabytes."""
+    if not t.numel():
+        return 0.0
+    if not t.is_complex():
+        lo, hi = (float(x) for x in torch.aminmax(t))  # NaN, if there is any
+        if math.isfinite(lo) and math.isfinite(hi):
+            return max(abs(lo), abs(hi))
+    t = t.abs()
+    t = t[torch.isfinite(t)]
+    return float(t.max()) if t.numel() else 0.0
+
+
+def large(model, *trees):
+    tensors = [t for tree in trees for t in values.leaves(tree)] + [p for _, _, p in named_state(model)]
+    return max([t.numel() for t in tensors] + [0]) > LARGE
 
 
 def noise_of(eager, oracle, moved, inputs, model):
@@ -418,8 +435,9 @@ def noise_of(eager, oracle, moved, inputs, model):
 
 def top_of(t):
     """The largest finite absolute value, 0 if there is none."""
-    ok = t[torch.isfinite(t)] if t.is_floating_point() or t.is_complex() else t.reshape(-1)
-    return float(ok.to(torch.float64 if not ok.is_complex() else ok.dtype).abs().max()) if ok.numel() else 0.0
+    if t.is_floating_point() or t.is_complex():
+        return largest(t)
+    return float(t.to(torch.float64).abs().max()) if t.numel() else 0.0
 
 
 def noise_again(rows, eager):
@@ -573,10 +591,6 @@ class Task:
             if not alike(a, b):
                 raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
 
-    def large(self, *trees):
-        tensors = [t for tree in trees for t in values.leaves(tree)] + [p for _, _, p in named_state(self.model)]
-        return max([t.numel() for t in tensors] + [0]) > LARGE
-
     def expected(self, regime, trial, inputs, seed):
         """(eager, oracle, moved, what became of the inputs). oracle and moved are None where a large task's regime has
         its noise from an earlier draw."""
@@ -587,7 +601,7 @@ class Task:
             self.trials = min(self.trials, HUGE_TRIALS)
         if regime in REGIMES and not finite(eager):
             raise Skip("the reference is not finite at its own precision")
-        if trial and regime in self.noise and self.large(inputs, eager):
+        if trial and regime in self.noise and large(self.model, inputs, eager):
             return eager, None, None, given
         try:
             oracle, moved = oracle_of(self.model, inputs, seed)

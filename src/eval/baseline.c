@@ -129,11 +129,13 @@ static int put(struct baseline *b, struct reference *r, struct err *e)
 {
     const struct ref_draw *base = baseline_base(r);
     struct frame f;
+    json_t *req;
     int rc;
 
     if (reference_hold(r, base, e) < 0)
         return -1;
-    rc = ask_about(b, json_pack("{s:s,s:O}", "op", "put", "inputs", base->inputs.tree), &base->inputs, &f, e);
+    req = json_pack("{s:s,s:O,s:O*}", "op", "put", "inputs", base->inputs.tree, "noise", base->noise);
+    rc = ask_about(b, req, &base->inputs, &f, e);
     reference_let_go(r, base);
     if (rc < 0)
         return -1;

@@ -135,6 +135,13 @@ int measure_rounds(const struct measure_plan *p)
     return clamp(fmin(kept / 2, MEASURE_ROUNDS), MEASURE_ROUNDS_LEAST, MEASURE_ROUNDS);
 }
 
+int measure_empty(const struct measure_plan *p)
+{
+    double bytes = (double)p->input_bytes + (double)p->output_bytes;
+
+    return clamp((double)MEASURE_EMPTY_BYTES / fmax(bytes, 1), MEASURE_EMPTY_LEAST, MEASURE_EMPTY);
+}
+
 /* Cold calls of one side in one round. */
 static int how_many(const struct measure_plan *p, double call_s)
 {
@@ -178,7 +185,7 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
                  struct measure_fault *fault, struct err *e)
 {
     bool slow_a, slow_b;
-    int n_a, n_b, rounds, rc = 0;
+    int n_a, n_b, n_empty = measure_empty(p), rounds, rc = 0;
 
     *fault = (struct measure_fault){0};
     if (prepare(a, p, &n_a, &slow_a, fault, e) < 0 || prepare(b, p, &n_b, &slow_b, fault, e) < 0)
@@ -191,8 +198,8 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
             rc = one_block(b, TIMING_COLD, n_b, r, fault, e);
         if (rc == 0 && (rc = one_block(a, TIMING_WARM, (n_a + 2) / 3, r, fault, e)) == 0)
             rc = one_block(b, TIMING_WARM, (n_b + 2) / 3, r, fault, e);
-        if (rc == 0 && (rc = one_block(a, TIMING_NULL, MEASURE_EMPTY, r, fault, e)) == 0)
-            rc = one_block(b, TIMING_NULL, MEASURE_EMPTY, r, fault, e);
+        if (rc == 0 && (rc = one_block(a, TIMING_NULL, n_empty, r, fault, e)) == 0)
+            rc = one_block(b, TIMING_NULL, n_empty, r, fault, e);
     }
     return rc;
 }

@@ -26,6 +26,7 @@ struct measure_plan {
                           * one in each round */
     size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls and rounds rather than more
                                       * memory, but MEASURE_ROUNDS_LEAST rounds of a cold and a warm call */
+    size_t input_bytes; /* of one call; 0: not known */
 };
 
 #define MEASURE_FINDINGS 64
@@ -40,8 +41,18 @@ struct measure_fault {
 #define MEASURE_SLOW_S 0.25 /* where a call takes longer, seconds go by with the device alone: */
 #define MEASURE_SLOW_ROUNDS 3
 #define MEASURE_MAX_S 2.0
-#define MEASURE_EMPTY 20 /* calls of each round and side */
+#define MEASURE_EMPTY 20 /* calls of each round and side, at most and at least */
+#define MEASURE_EMPTY_LEAST 5
+#define MEASURE_EMPTY_BYTES ((size_t)20 << 30)
 
+/* How many empty calls (TIMING_NULL) each round and side makes. What the clocks are compared by is what a span holds
+ * beside forward, and how much longer that takes in one process than in the other (perf_carry_over): so an empty call
+ * does all that a cold one does but forward, in the same memory: pad, draw all inputs, flush, events, and commit to an
+ * output's worth of bytes, read and written. With less of it, a process whose memory lies worse would show the same
+ * empty calls and longer spans. So a task of gigabytes has few of them rather than short ones: as many as draw and
+ * commit to MEASURE_EMPTY_BYTES, 10 ms of an H200's memory, where 20 would take several times as long as all calls that
+ * are timed. Depends on the task alone: not on what a side says or how long it takes. */
+int measure_empty(const struct measure_plan *p); /* pure */
 int measure_rounds(const struct measure_plan *p); /* at most; pure */
 /* Lets go of the outputs that the other side keeps: their memory goes back to the device. */
 int measure_forget(struct measure_side *s, struct measure_fault *fault, struct err *e);
@@ -59,8 +70,8 @@ int measure_pad_us(double host_us_a, double host_us_b);
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2, .keep_bytes = (size_t)4 << 30})
 
 /* Warm-up calls (two where they are slow), then measure_rounds rounds (of slow calls MEASURE_SLOW_ROUNDS at most) of
- * cold blocks, warm blocks (a third as many calls) and MEASURE_EMPTY calls with an empty kernel in place of forward
- * (TIMING_NULL: what a call costs without one, and the least that events measure), of a and b in turn. -1 with
+ * cold blocks, warm blocks (a third as many calls) and measure_empty calls with an empty kernel in place of forward
+ * (what a call costs without one, and the least that events measure), of a and b in turn. -1 with
  * *fault and *e. Ten milliseconds to a few seconds. */
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,
                  struct err *e);

@@ -271,6 +271,7 @@ static int time_alone(struct perf *p, struct err *e)
 
     plan.calls = o->calls;
     plan.output_bytes = p->base->output_bytes;
+    plan.input_bytes = baseline_base(p->j->ref)->inputs.n;
     plan.keep_bytes = device_info(p->j->ev->timer)->memory / 64;
     device_health(p->j->ev->timer, &p->before, NULL);
     rc = measure_until_clocks_agree(p, &plan, e);
@@ -291,8 +292,8 @@ static bool as_committed_here(struct job *j, const json_t *tree, size_t n, uint6
 {
     char *copy = xmalloc(n + 1);
     uint64_t h = 0;
-    bool same = desk_fetch(j->desk, &j->room.copy, 0, copy, n, NULL) < 0 || timing_commitment(tree, copy, n, &h, NULL) < 0 ||
-                h == commitment;
+    bool same = desk_fetch(j->desk, &j->room.copy, 0, copy, n, NULL) < 0 ||
+                timing_commitment(tree, copy, n, &h, NULL) < 0 || h == commitment;
 
     free(copy);
     return same;

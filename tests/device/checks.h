@@ -604,7 +604,8 @@ static uint64_t checksum_defined(const uint8_t *p, size_t n, uint64_t first)
 
 static void check_checksum(void **state)
 {
-    static const size_t sizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 2051, 4096, 100003, 300007}, offsets[] = {0, 1, 3, 4, 8, 13, 64};
+    static const size_t sizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 2051, 4096, 100003, 300007};
+    static const size_t offsets[] = {0, 1, 3, 4, 8, 13, 64};
     static const uint64_t firsts[] = {1, 2, 1 << 20, 0xfffffffffffffff0u};
     static uint8_t x[300100];
     struct device_buf a;

@@ -172,6 +172,42 @@ static void test_few_large_outputs_are_kept(void **state)
     }
 }
 
+/* Empty calls do all that others do but forward: of tasks of gigabytes there are few. */
+static void test_few_empty_calls_of_gigabytes(void **state)
+{
+    static const struct {
+        double in, out; /* GiB */
+        int want;
+    } rows[] = {{0, 0, 20}, {0.5, 0.25, 20}, {0.5, 0.5, 20}, {2, 0, 10}, {0, 2, 10},
+                {1, 1, 10}, {2, 1, 6}, {4, 4, 5}, {40, 0, 5}};
+    struct child *a = side(TASK("return x + 1"), 64);
+    struct measure_plan few = {.calls = 5, .output_bytes = 256, .input_bytes = (size_t)8 << 30, .keep_bytes = 1 << 20};
+    struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60}, two = one;
+    struct measure_fault fault;
+    struct measure_calls empty;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct measure_plan p = {.input_bytes = (size_t)(rows[i].in * (1 << 30)),
+                                 .output_bytes = (size_t)(rows[i].out * (1 << 30))};
+
+        assert_int_equal(measure_empty(&p), rows[i].want);
+    }
+    if (measure_pair(&one, &two, &few, &fault, &e) < 0)
+        fail_msg("%s", e.msg);
+    measure_calls(&one.calls, TIMING_NULL, &empty);
+    assert_int_equal(empty.c.n, MEASURE_EMPTY_LEAST * MEASURE_ROUNDS);
+    measure_calls_free(&empty);
+    measure_calls(&two.calls, TIMING_NULL, &empty);
+    assert_int_equal(empty.c.n, MEASURE_EMPTY_LEAST * MEASURE_ROUNDS);
+    measure_calls_free(&empty);
+    measure_side_free(&one);
+    measure_side_free(&two);
+    child_kill(a);
+    child_free(a);
+}
+
 /* What is looked at first: a warm call, a cold one that is not slow, and so on; all calls once, none that is not kept. */
 static void test_order_of_looking(void **state)
 {
@@ -473,7 +509,8 @@ int main(void)
         cmocka_unit_test(test_hold), cmocka_unit_test(test_patience_ends), cmocka_unit_test(test_batch),
         cmocka_unit_test(test_a_share_within_a_share),
         cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
-        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_order_of_looking),
+        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_few_empty_calls_of_gigabytes),
+        cmocka_unit_test(test_order_of_looking),
         cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
         cmocka_unit_test(test_a_slow_side_is_not_warmed_up_for_long),
         cmocka_unit_test(test_who_failed_is_said),

@@ -60,6 +60,20 @@ class Draws(unittest.TestCase):
             self.assertGreater(b["noise"][0]["n2"], 0)
             self.assertAlmostEqual(b["noise"][0]["max_abs"], float(eager.abs().max()), delta=1e-5 * float(eager.abs().max()))
 
+    def test_what_is_not_finite_is_no_largest_value(self):
+        nan, inf = float("nan"), float("inf")
+        for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+            for v, want in (([], 0), ([nan], 0), ([-inf, inf], 0), ([0.0, -0.0], 0), ([1.0, -3.0, 2.0], 3),
+                            ([1.0, nan, -2.0], 2), ([4.0, -inf], 4), ([[-5.0], [nan]], 5)):
+                self.assertEqual(reference.top_of(torch.tensor(v, dtype=dtype)), want, (dtype, v))
+            self.assertEqual(reference.top_of(torch.tensor(-7.0, dtype=dtype)), 7)
+        self.assertEqual(reference.top_of(torch.tensor([3 + 4j, complex(nan, 1)])), 5)
+        self.assertEqual(reference.top_of(torch.tensor([3, -9, 4])), 9)
+        self.assertEqual(reference.top_of(torch.tensor([False, True])), 1)
+        a, b = torch.tensor([1.0, inf, 2.0, nan]), torch.tensor([1.5, inf, -2.0, 3.0], dtype=torch.float64)
+        self.assertEqual((reference.max_diff(a, b), reference.max_diff(b, a), reference.max_diff(a, b[:3])), (4, 4, 0))
+        self.assertEqual(reference.max_diff(torch.tensor([1j, inf]), torch.tensor([4 + 5j, 1])), abs(4 + 4j))
+
     def test_a_huge_task_has_two_draws_of_each_regime(self):
         src = task("x @ self.w", "[torch.rand(4, 6)]", "self.w = nn.Parameter(torch.randn(6, 30))")
         for huge, trials in ((119, 2), (120, 4)):  # the output has 120 elements, the largest parameter 180

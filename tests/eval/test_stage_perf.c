@@ -344,7 +344,7 @@ static void test_large_outputs_are_looked_at_at_once(void **state)
     "import area, frame, timing\nroom, receive, show = {}, frame.recv_fds, timing.Timer.reveal\n" \
     "def recv_fds(sock):\n    req, blob, fds = receive(sock)\n" \
     "    if req['op'] == 'areas':\n" \
-    "        room.update((name, area.open_area(fd, req[name], None)) for name, fd in zip(('inputs', 'outputs'), fds))\n" \
+    "        room.update((k, area.open_area(fd, req[k], None)) for k, fd in zip(('inputs', 'outputs'), fds))\n" \
     "        frame.send(sock, {'op': 'ok'})\n        return recv_fds(sock)\n" \
     "    return req, room['inputs'].blob if req['op'] == 'put' and req.pop('area') else blob, fds\n" \
     "def reveal(self, slot):\n    spoil(self, slot)\n    return show(self, slot, room['outputs'])\n" \
@@ -352,7 +352,8 @@ static void test_large_outputs_are_looked_at_at_once(void **state)
 
 #define TWO "return {'a': (x * self.w)[:, :31], 'n': 7, 'b': x > 0}" /* leaves of no whole words */
 
-/* Outputs that lie on the device are summed up there; who is accused, of what, is the same. Last: there is a desk from now on. */
+/* Outputs that lie on the device are summed up there; who is accused, of what, is the same. Last: there is a desk from
+ * now on. */
 static void test_on_the_desk(void **state)
 {
     const struct backend row = {.name = "test", .values = "host"};
@@ -369,8 +370,8 @@ static void test_on_the_desk(void **state)
     assert_true(json_i64(json_object_get(json_object_get(rec, "performance"), "calls"), "checked", 0) >= 4);
     free(text);
     json_decref(rec);
-    rec = timed(TASK(TWO), AREAS "def spoil(self, slot):\n    self.area[slot].view(timing.torch.uint8)[64 * 31 * 4 - 1] ^= 1\n"
-                TASK(TWO), NULL); /* one bit of the first leaf's last byte */
+    rec = timed(TASK(TWO), AREAS "def spoil(self, slot):\n" /* one bit of the first leaf's last byte */
+                "    self.area[slot].view(timing.torch.uint8)[64 * 31 * 4 - 1] ^= 1\n" TASK(TWO), NULL);
     assert_string_equal(json_str(rec, "category", ""), "cheating");
     assert_string_equal(json_str(json_array_get(json_object_get(rec, "reasons"), 0), "rule", ""), "late_output");
     json_decref(rec);
@@ -378,7 +379,8 @@ static void test_on_the_desk(void **state)
                                       "        return {'a': self.y[:, :31], 'n': 7, 'b': x > 0}"), NULL);
     assert_string_equal(json_str(rec, "category", ""), "correctness_error");
     json_decref(rec);
-    rec = timed(TASK(TWO), AREAS TASK("return {'a': (x * self.w)[:, :31], 'n': 7 if self.calls < 9 else 8, 'b': x > 0}"), NULL);
+    rec = timed(TASK(TWO), AREAS TASK("n = 7 if self.calls < 9 else 8\n"
+                                      "        return {'a': (x * self.w)[:, :31], 'n': n, 'b': x > 0}"), NULL);
     assert_string_equal(json_str(rec, "category", ""), "correctness_error");
     json_decref(rec);
     rec = timed(TASK(TWO), AREAS "def spoil(self, slot):\n    self.kept[slot].tree['n'] = 8\n" TASK(TWO), NULL);

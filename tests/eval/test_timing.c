@@ -60,8 +60,8 @@ static uint64_t of_number(double x, uint64_t i)
 
 static json_t *leaf(const char *dtype, int elements, int bytes, int offset)
 {
-    return json_pack("{s:s,s:s,s:[i],s:[i],s:i,s:i}", "t", "tensor", "dtype", dtype, "shape", elements, "strides", 1, "offset",
-                     offset, "nbytes", bytes);
+    return json_pack("{s:s,s:s,s:[i],s:[i],s:i,s:i}", "t", "tensor", "dtype", dtype, "shape", elements, "strides", 1,
+                     "offset", offset, "nbytes", bytes);
 }
 
 /* Tensors of whole words and of others, in another order than they lie, aligned and not, one empty; and what is no
@@ -71,8 +71,8 @@ static json_t *output(void)
     json_t *dict = json_pack("{s:s,s:[[s,o],[s,o],[s,s]]}", "t", "dict", "v", "a", leaf("uint8", 33, 33, 1001), "b",
                              leaf("float64", 0, 0, 0), "c", "text");
 
-    return json_pack("{s:s,s:[o,f,o,i,b,o,n,{s:s,s:s},o]}", "t", "tuple", "v", leaf("float32", 64, 256, 2048), 0.5, dict, 7, 1,
-                     leaf("float16", 7, 14, 64), "t", "float", "v", "-inf", leaf("int16", 7, 14, 97));
+    return json_pack("{s:s,s:[o,f,o,i,b,o,n,{s:s,s:s},o]}", "t", "tuple", "v", leaf("float32", 64, 256, 2048), 0.5,
+                     dict, 7, 1, leaf("float16", 7, 14, 64), "t", "float", "v", "-inf", leaf("int16", 7, 14, 97));
 }
 
 static uint64_t output_defined(const uint8_t *p)

@@ -7,6 +7,7 @@ import struct
 import sys
 import threading
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "runner"))
 import torch  # noqa: E402
@@ -79,9 +80,9 @@ class Judge:
             raise RuntimeError(f"{head['type']}: {head['message']}")
         return head, blob
 
-    def put(self, inputs, slots=0):
+    def put(self, inputs, slots=0, **more):
         packer = values.Packer()
-        head, _ = self.ask({"op": "put", "inputs": packer.tree(list(inputs))}, packer.parts)
+        head, _ = self.ask({"op": "put", "inputs": packer.tree(list(inputs)), **more}, packer.parts)
         self.ask({"op": "arm", "slots": slots})
         return head
 
@@ -139,6 +140,43 @@ class Loop(unittest.TestCase):
         self.assertEqual(oracle.dtype, torch.float64)
         self.assertTrue(torch.allclose(eager.double(), oracle, atol=1e-5))
         self.assertGreater(head["noise"][0]["n1"], 0)
+
+    def test_a_large_task_is_compared_with_its_own_precision_and_the_noise_of_its_base(self):
+        j = self.judge("x[0] @ x[1] * 3", [torch.randn(6, 50), torch.randn(50, 4)])
+        (_, oracle), head = j.expect(12)
+        told = [dict(head["noise"][0], max_abs=1000.0, n1=2.0, n2=3.0)]
+        j.put([torch.randn(6, 50), torch.randn(50, 4)], noise=told)
+        self.assertEqual(j.expect(12)[0][1].dtype, torch.float64)  # it is small
+        with unittest.mock.patch.object(baseline.reference, "LARGE", 290):
+            got, _ = j.block([12])
+            (eager, oracle), head = j.expect(12)
+            self.assertEqual(head["eager"], head["oracle"])  # the same bytes
+            p = values.Packer()
+            self.assertEqual(checksum(p.tree(eager), b"".join(p.parts)), got[0][0])
+            self.assertAlmostEqual(head["noise"][0]["max_abs"], float(eager.abs().max()))
+            self.assertEqual([head["noise"][0][k] for k in ("n1", "n2")], [0.5, 0.75])  # a quarter: no less
+            self.assertEqual(head["noise"][0]["fan_in"], told[0]["fan_in"])
+            j.put([torch.randn(6, 50), torch.randn(50, 4)], noise=told * 2)
+            self.assertEqual(j.expect(12)[0][1].dtype, torch.float64)  # of other outputs
+            j.put([torch.randn(6, 50), torch.randn(50, 4)])
+            self.assertEqual(j.expect(12)[0][1].dtype, torch.float64)
+
+    def test_noise_follows_the_size_of_answers(self):
+        row = {"n1": 1.0, "n2": 2.0, "fan_in": 7.0, "max_abs": 10.0, "dtype": "float32"}
+        for top, n1 in ((10.0, 1.0), (5.0, 0.5), (40.0, 4.0), (0.125, 0.25), (0.0, 0.25)):
+            new = baseline.noise_here([row], [torch.tensor([0.0, -top])])
+            self.assertEqual(new, [dict(row, n1=n1, n2=2 * n1, max_abs=top)])
+        for was in (0.0, "inf", "nan"):
+            new = baseline.noise_here([dict(row, max_abs=was)], [torch.tensor([3.0])])
+            self.assertEqual(new, [dict(row, max_abs=3.0)])
+
+    def test_no_memory_for_the_oracle_is_no_expected_answer(self):
+        """Without its noise honest answers would be wrong."""
+        full = "(_ for _ in ()).throw(torch.OutOfMemoryError('full'))"
+        j = self.judge("x[0] if x[0].dtype == torch.float32 else " + full, [torch.rand(4)])
+        self.assertRaisesRegex(RuntimeError, "OutOfMemoryError: full", j.expect, 3)
+        j = self.judge("x[0] if x[0].dtype == torch.float32 else x[0].missing", [torch.rand(4)])
+        self.assertEqual(j.expect(3)[0][1].dtype, torch.float32)
 
     def test_commitment_covers_every_byte_of_every_kind_of_output(self):
         outs = ("[x[0].half()[:, 1:], {'a': x[0] > 0, 'b': 3}, (x[0].to(torch.int64), 0.5), x[0].t(), torch.complex(x[0], x[0]), "
