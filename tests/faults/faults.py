@@ -34,6 +34,7 @@ QUIET = {"trials": 1, "perf": False}
 AT_EASE = dict(QUIET, timeout=120, **{"build-timeout": 300})  # of the honest
 PR_SET_CHILD_SUBREAPER = 36
 DEVICE_SLACK_MIB = 64  # what the driver itself may keep
+IDLE_MIB = 1024        # of a worker that has nothing to do: its context, and the values of small tasks
 PROGRESS_S = 15        # between two lines on stderr
 MAX_INFRA = 3          # times that a job may be put again
 END_S = 25             # of --seconds: what stopping the workers and all that is looked at afterwards may take
@@ -106,6 +107,12 @@ def device_memory():
         return int(nvidia_smi("--query-gpu=memory.used").split()[0])
     except (ValueError, IndexError):
         return None
+
+
+def device_processes():
+    """{pid: MiB} of those that have the first GPU, as far as the driver shows them here."""
+    rows = (row.split(",") for row in nvidia_smi("--query-compute-apps=pid,used_memory").splitlines())
+    return {int(row[0]): int(row[1]) for row in rows if len(row) == 2 and row[1].strip().isdigit()}
 
 
 def machine_memory():
@@ -298,8 +305,13 @@ def open_queue(folder):
             except sqlite3.OperationalError:
                 pass
         time.sleep(0.1)
+    raise RuntimeError("no worker has opened the queue: " + log_end(folder))
+
+
+def log_end(folder, n=2000):
+    """What workers said last."""
     with open(os.path.join(folder, "workers.log"), errors="replace") as f:
-        raise RuntimeError("no worker has opened the queue: " + f.read()[-2000:])
+        return f.read()[-n:]
 
 
 def solo(kinds, backend, folder, go_on):
@@ -318,7 +330,7 @@ def solo(kinds, backend, folder, go_on):
             queue.put(job)
         while len(queue.ended()) < len(jobs):
             if any(w.poll() is not None for w in workers.alive.values()):
-                raise RuntimeError("the worker for the solo verdicts ended: see " + os.path.join(folder, "workers.log"))
+                raise RuntimeError("the worker for the solo verdicts ended: " + log_end(folder))
             if not go_on():
                 raise RuntimeError(f"{len(queue.ended())} of {len(jobs)} solo verdicts, and no time left")
             time.sleep(0.1)
@@ -346,6 +358,7 @@ class Experiment:
         self.phases, self.seen = {}, set()  # seconds of each part; pids of all processes below us
         self.cut = None                     # how many were not judged to the end, for lack of time
         self.stopped, self.looked = False, 0
+        self.alone = {}                     # verdicts of the honest kinds, nobody else there
         self.out = open(a.out, "w") if a.out else None
 
     def say(self, text):
@@ -473,7 +486,7 @@ class Experiment:
         v, text = job.verdict, f"{job.key} ({job.kind})"
         if job.want is not None and v["category"] not in job.want:
             self.fail(f"{text}: {v['category']} instead of {job.want}: {v.get('feedback', '')[:300]}")
-        if job.want is None and essence(v) != essence(self.alone[job.kind]):
+        if job.want is None and self.alone and essence(v) != essence(self.alone[job.kind]):
             self.fail(f"{text}: {essence(v)}, alone {essence(self.alone[job.kind])}: {v.get('feedback', '')[:300]}")
 
     def check_queue(self, queue, jobs):
@@ -495,9 +508,26 @@ class Experiment:
                 break
         else:
             self.fail(f"zombies: {zombies}")
+        self.check_idle(workers)
         for name, w in workers.alive.items():
             if descriptors(w.pid) > 120 + 20 * self.a.jobs:
                 self.fail(f"worker {name} holds {descriptors(w.pid)} descriptors")
+
+    def check_idle(self, workers):
+        """The device belongs to processes that live, and workers have given back what their candidates needed there."""
+        pids = {w.pid: name for name, w in workers.alive.items()}
+        if self.memory is None or not set(device_processes()) & set(pids):
+            return  # no device, or pids that are not ours to read
+        for _ in patience():
+            held = device_processes()
+            ghosts = {p: mib for p, mib in held.items() if p in self.seen and p not in below(os.getpid())}
+            large = {name: held[p] for p, name in pids.items() if held.get(p, 0) > IDLE_MIB}
+            if not ghosts and not large:
+                break
+        else:
+            self.fail(f"device memory, MiB: of processes that have ended {ghosts}, of idle workers {large}")
+        print("device memory of idle workers, MiB:", {name: held.get(p) for p, name in pids.items()}, "of",
+              sum(held.values()), file=sys.stderr, flush=True)
 
     def check_left_over(self):
         for _ in patience():
@@ -533,9 +563,15 @@ class Experiment:
             if now is not None and now - self.memory <= DEVICE_SLACK_MIB:
                 break
         else:
-            self.fail(f"device memory: {self.memory} MiB in use before, {now} MiB after; processes there (pid, MiB): "
-                      f"{nvidia_smi('--query-compute-apps=pid,used_memory').split() or 'none'}")
+            self.fail(f"device memory: {self.memory} MiB in use before, {now} MiB after; processes there: "
+                      f"{device_processes() or 'none'}")
         self.memory_after = now
+
+    def judge_alone(self, jobs):
+        since = time.monotonic()
+        self.alone = solo({j.kind for j in jobs if j.want is None}, self.a.backend, os.path.join(self.folder, "solo"),
+                          self.go_on)
+        self.phase("solo", since)
 
     def run(self):
         self.start = self.told = time.monotonic()
@@ -545,10 +581,9 @@ class Experiment:
         jobs = make_jobs(self.a.hostile, self.a.honest, self.a.backend, self.a.seed, self.a.quick)
         workers = Workers(self.folder, self.a.workers, self.a.jobs, self.a.backend)  # they wait for work
         try:
-            self.alone = solo({j.kind for j in jobs if j.want is None}, self.a.backend,
-                              os.path.join(self.folder, "solo"), self.go_on)
+            if self.a.backend == "cuda":  # then every verdict is looked at when it comes: the time there is short
+                self.judge_alone(jobs)
             queue = open_queue(self.folder)
-            self.phase("solo", self.start)
             self.mix_from = self.told = time.monotonic()
             for job in jobs + jobs[:10]:  # some twice: that must change nothing
                 queue.put(job)
@@ -561,6 +596,13 @@ class Experiment:
         finally:
             for name in workers.stop():
                 self.fail(f"worker {name} did not stop when asked")
+        self.phase("end", since)
+        if not self.alone and not self.cut:  # what they build is built by now
+            self.judge_alone(jobs)
+            for job in jobs:
+                if job.want is None and job.verdict:
+                    self.check_verdict(job)
+        since = time.monotonic()
         self.check_left_over()
         self.check_device()
         self.phase("end", since)
@@ -582,7 +624,7 @@ class Experiment:
             row = rows[kind]
             ended = sorted(j.seconds for j in row if j.verdict and j.seconds is not None)
             got = collections.Counter(j.verdict["category"] or "passed" if j.verdict else "not judged" for j in row)
-            want = row[0].want or (self.alone[row[0].kind]["category"],)
+            want = row[0].want or (self.alone[row[0].kind]["category"] if self.alone else "not compared",)
             notes = [f"{n} {c}" for c, n in sorted(got.items())]
             again, leases = self.infra.get(kind, 0), sum((j.attempts or 1) > 1 for j in row)
             notes += [f"{again} put again"] * bool(again) + [f"{leases} leased again"] * bool(leases)
@@ -596,6 +638,8 @@ class Experiment:
             print(f"machine's memory, MiB: {self.machine} before, {machine_memory()} after")
             if self.infra:
                 print(f"put again after infra: {dict(self.infra)}")
+        if self.problems or self.cut:
+            print("workers said last:\n" + log_end(self.folder))
         for text in self.problems:
             print(f"WRONG {text}")
         if self.memory is not None:

@@ -111,7 +111,7 @@ def synth(report):
 def faults(report):
     """200 hostile and 200 honest candidates mixed, workers killed: tests/faults. $FAULTS: its options."""
     script = os.path.join(ROOT, "tests", "faults", "faults.py")
-    p = subprocess.run([sys.executable, script, "--backend", "cuda", "--workers", "2", "--jobs", "4", "--table",
+    p = subprocess.run([sys.executable, script, "--backend", "cuda", "--workers", "3", "--jobs", "4", "--table",
                         *os.environ.get("FAULTS", "").split()])
     report.n += 1
     report.wrong += p.returncode != 0
