@@ -36,7 +36,7 @@ PR_SET_CHILD_SUBREAPER = 36
 DEVICE_SLACK_MIB = 64  # what the driver itself may keep
 IDLE_MIB = 1024        # of a worker that has nothing to do: its context, and the values of small tasks
 PROGRESS_S = 15        # between two lines on stderr
-MAX_INFRA = 3          # times that a job may be put again
+MAX_INFRA = {"sim": 3, "cuda": 1}  # times that a job may be put again; on a GPU its last try had the device to itself
 END_S = 25             # of --seconds: what stopping the workers and all that is looked at afterwards may take
 LATER_S = 30           # until a process, a group or the device's memory counts as left behind: drivers take their time
 TAIL = 10              # the last of so many parts of the jobs has none that lasts until its limit
@@ -432,7 +432,7 @@ class Experiment:
                 self.keep(job)
             if job.key not in ended:
                 still.append(job)
-            elif job.verdict["status"] == "infra" and job.again < MAX_INFRA:
+            elif job.verdict["status"] == "infra" and job.again < MAX_INFRA[self.a.backend]:
                 self.infra[job.row] += 1
                 self.say(f"{job.key} ({job.kind}) again: {job.verdict.get('feedback')}")
                 queue.put_again(job)

@@ -14,6 +14,18 @@ class Faults(unittest.TestCase):
                 "--limit", str(200 * float(os.environ.get("TEST_SLOWDOWN", 1)))]
         self.assertEqual(faults.Experiment(faults.options(argv)).run(), [])
 
+    def test_order(self):
+        """All kinds are there, each job once, and at the end nobody waits for who lasts until its limit."""
+        jobs = faults.make_jobs(200, 200, "cuda", 1, False)
+        self.assertEqual(len({j.key for j in jobs}), 400)
+        self.assertEqual({j.kind for j in jobs if j.want}, {row[0] for row in faults.hostile.rows("cuda")})
+        self.assertEqual({j.kind for j in jobs if not j.want}, {row[2] for row in faults.honest.KINDS})
+        late = [j.kind for j in jobs[-40:] if j.want and faults.hostile.is_long(j.kind, j.want)]
+        self.assertEqual(late, [])
+        for j in jobs:
+            if j.want and "timeout" not in j.want:  # it ends by itself: no limit may be taken for its end
+                self.assertGreaterEqual(j.options["timeout"], 20)
+
 
 if __name__ == "__main__":
     unittest.main()
