@@ -125,6 +125,35 @@ const struct ref_draw *baseline_base(const struct reference *r)
     return &r->draws[0];
 }
 
+/* The inputs of a held draw, for candidates; without room for them the draw is made again. */
+static void keep_inputs(struct baseline *b, const struct ref_draw *base)
+{
+    const struct section *s = &base->inputs;
+
+    if (!s->mem || base->kept || desk_alloc(b->desk, s->n, DEVICE_PLAIN, &b->inputs, NULL) < 0)
+        return;
+    if (desk_copy(b->desk, &b->inputs, s->mem, s->at, s->n, NULL) < 0)
+        desk_free(b->desk, &b->inputs);
+}
+
+int baseline_hold_base(struct baseline *b, struct reference *r, struct ref_draw *ret, struct err *e)
+{
+    const struct ref_draw *base = baseline_base(r);
+
+    if (!b->inputs.dev && reference_hold(r, base, e) < 0)
+        return -1;
+    *ret = *base;
+    if (b->inputs.dev)
+        ret->inputs = (struct section){base->inputs.tree, NULL, base->inputs.n, &b->inputs, 0};
+    return 0;
+}
+
+void baseline_let_go_base(struct baseline *b, struct reference *r)
+{
+    if (!b->inputs.dev)
+        reference_let_go(r, baseline_base(r));
+}
+
 static int put(struct baseline *b, struct reference *r, struct err *e)
 {
     const struct ref_draw *base = baseline_base(r);
@@ -136,6 +165,8 @@ static int put(struct baseline *b, struct reference *r, struct err *e)
         return -1;
     req = json_pack("{s:s,s:O,s:O*}", "op", "put", "inputs", base->inputs.tree, "noise", base->noise);
     rc = ask_about(b, req, &base->inputs, &f, e);
+    if (rc == 0)
+        keep_inputs(b, base);
     reference_let_go(r, base);
     if (rc < 0)
         return -1;
@@ -185,6 +216,7 @@ void baseline_give_up(struct baseline *b)
     if (b->desk) {
         desk_free(b->desk, &b->area);
         desk_free(b->desk, &b->expected);
+        desk_free(b->desk, &b->inputs);
         b->desk = NULL;
     }
     json_decref(b->fresh);

@@ -29,6 +29,7 @@ struct baseline {
     struct child *child;       /* NULL: not started, or given up */
     struct desk *desk;         /* NULL: its values travel in frames */
     struct device_buf area, expected; /* shared with child; the judge's copy of what 'expect' gave */
+    struct device_buf inputs;  /* of baseline_base, if the reference would have to make that draw again */
     pthread_mutex_t lock;      /* one conversation at a time */
     bool compiling;            /* the conversation is baseline_compile's, which has neither lock nor device */
     struct {
@@ -86,6 +87,10 @@ void baseline_give_up(struct baseline *b); /* its process is not to be used agai
 
 /* The draw of a reference whose inputs are the base of every call's data. */
 const struct ref_draw *baseline_base(const struct reference *r);
+/* The same with its inputs there, and them alone, until baseline_let_go_base. While b's process is there they need not
+ * be made again: the device may be held alone. */
+int baseline_hold_base(struct baseline *b, struct reference *r, struct ref_draw *ret, struct err *e);
+void baseline_let_go_base(struct baseline *b, struct reference *r);
 
 /* torch.compile takes seconds of CPU, during which the device is others': so it goes in two steps.
  * baseline_begin_compile, with the lock: is there anything to compile? Then the conversation is the caller's, who

@@ -112,15 +112,16 @@ static int told(struct perf *p, enum call_fault fault, struct frame *f, struct e
 static int put_candidate(struct perf *p, struct err *e)
 {
     struct job *j = p->j;
-    const struct ref_draw *d = baseline_base(j->ref);
+    struct ref_draw d;
     struct frame f;
+    json_t *req;
     int rc;
 
-    if (reference_hold(j->ref, d, e) < 0)
+    if (baseline_hold_base(p->base, j->ref, &d, e) < 0)
         return -1;
-    rc = told(p, exec_put(j, d, json_pack("{s:s,s:O,s:O}", "op", "put", "inputs", d->inputs.tree, "fresh", p->base->fresh), &f, e),
-              &f, e);
-    reference_let_go(j->ref, d);
+    req = json_pack("{s:s,s:O,s:O}", "op", "put", "inputs", d.inputs.tree, "fresh", p->base->fresh);
+    rc = told(p, exec_put(j, &d, req, &f, e), &f, e);
+    baseline_let_go_base(p->base, j->ref);
     if (rc == 0)
         frame_free(&f);
     return rc;

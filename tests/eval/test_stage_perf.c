@@ -111,7 +111,8 @@ static void lay(struct section *s, struct device_buf *mem, size_t at)
     *s = (struct section){s->tree, NULL, s->n, mem, at};
 }
 
-/* Draws that came in frames, as where judge and children share a device's memory. */
+/* Draws that came in frames, as where judge and children share a device's memory: they are there once, and nobody can
+ * make them again. */
 static void lay_on_desk(struct reference *r)
 {
     struct err e = ERR_INIT;
@@ -121,7 +122,6 @@ static void lay_on_desk(struct reference *r)
 
         d->size = d->inputs.n + d->eager.n + d->oracle.n; /* whole multiples of 64: values.py */
         d->mem = xcalloc(1, sizeof *d->mem);
-        d->kept = true;
         must(desk_alloc(&desk, d->size, DEVICE_PLAIN, d->mem, &e), &e);
         lay(&d->inputs, d->mem, 0);
         lay(&d->eager, d->mem, d->inputs.n);
