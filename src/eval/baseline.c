@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "eval/hold.h"
 #include "eval/job.h"
 
@@ -27,10 +28,14 @@ static int ask(struct baseline *b, json_t *req, const struct section *blob, doub
                enum frame_fault *ret_fault, struct err *e)
 {
     enum frame_fault fault = FRAME_OK;
+    double t0 = now_s();
+    char op[40];
     struct frame f;
     int rc;
 
+    snprintf(op, sizeof op, "%s", json_str(req, "op", "?"));
     rc = measure_ask(b->child->fd, req, blob ? blob->bytes : NULL, blob ? blob->n : 0, now_s() + timeout_s, &f, &fault, e);
+    trace_span(t0, "baseline", "%s", op);
     if (ret_fault)
         *ret_fault = fault;
     if (rc < 0)
@@ -527,6 +532,7 @@ static int compile_step(int fd, const char *device, struct hold *share, double *
         *ret_ours = true;
         return -1;
     }
+    trace_span(start, "wait", "device, to compile");
     *deadline += now_s() - start;
     go = json_pack("{s:s}", "op", "go");
     rc = frame_send(fd, go, NULL, 0, *deadline, ret_fault, e);

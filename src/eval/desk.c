@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "eval/backend.h"
 
 #define AREA_UNIT ((size_t)2 << 20) /* granularity of shared device memory */
@@ -77,11 +78,16 @@ void desk_close(struct desk *k)
 
 void desk_lock(struct desk *k)
 {
+    double t0 = now_s();
+
     pthread_mutex_lock(&k->lock);
+    trace_span(t0, "wait", "desk");
+    k->since = now_s();
 }
 
 void desk_unlock(struct desk *k)
 {
+    trace_span(k->since, "desk", "desk");
     pthread_mutex_unlock(&k->lock);
 }
 

@@ -23,6 +23,7 @@ struct desk {
     struct device *dev;  /* NULL: not opened, or off */
     bool off;            /* frames it is, for good */
     size_t held, budget; /* bytes of master copies; how many there may be */
+    double since;        /* when the lock was taken */
 };
 
 void desk_init(struct desk *k);

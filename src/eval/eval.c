@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/opt.h"
+#include "base/trace.h"
 #include "device/device.h"
 #include "eval/admit.h"
 #include "eval/build.h"
@@ -472,7 +473,9 @@ static void try_once(void *ctx, enum retry_step how, struct try_seen *seen)
     *seen = (struct try_seen){.end = TRY_NOTHING, .shared = n->sv->backend->timed};
     if (!seen->shared || admit_enter(&a, n->task->sha256, n->o->protocol, how, &room, &n->why) == 0) {
         waited = now_s() - t0;
+        trace_span(t0, "wait", "memory");
         pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how, &room, &n->rec, &infra, &n->why);
+        trace_span(t0, "candidate", "%s, %s", n->task->name, n->c->name);
         seen->learned = admit_learned(n->task->sha256, n->o->protocol, &room);
         admit_leave(&a, &room);
         if (n->rec && waited > 1e-3) {

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/trace.h"
 
 static const char *name_of(const char *device)
 {
@@ -258,7 +259,7 @@ int hold_take(const char *device, bool alone, struct hold *h, struct err *e)
     if (fd < 0)
         return -1;
     snprintf(mine.device, sizeof mine.device, "%s", device);
-    *h = (struct hold){.fd = fd + 1, .alone = alone};
+    *h = (struct hold){.fd = fd + 1, .alone = alone, .since = now_s()};
     mine.depth = 1;
     return 0;
 }
@@ -296,6 +297,8 @@ bool hold_awaited(const char *device)
 void hold_drop(struct hold *h)
 {
     lasting -= h->lasts;
+    if (h->fd > 0 && h->alone)
+        trace_span(h->since, "hold", "alone");
     if (h->fd > 0 && h->alone)
         end_lead(name_of(mine.device), h->fd - 1);
     else if (h->fd > 0)

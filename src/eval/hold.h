@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/trace.h"
 
 extern double hold_patience_s; /* tests make it short */
 #define HOLD_BATCH_S 20.0
@@ -17,6 +18,7 @@ struct hold { /* zeroed: holds nothing */
     int fd;   /* file descriptor + 1; -1: a share of the share that this thread has */
     bool alone;
     bool lasts; /* hold_lasts */
+    double since; /* when it was taken */
 };
 
 /* Waits. A share taken by a thread that has one already is that share (two could wait for each other, with somebody who

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "eval/job.h"
 #include "eval/record.h"
 #include "eval/retry.h"
@@ -45,6 +46,7 @@ static int run_stage(struct job *j, const struct stage *s, struct err *e)
     built = built_s(j) - built;
     waited = waited_s(j) - waited;
     made = j->reference_s - made;
+    trace_span(t0, "stage", "%s", s->name);
     record_stage_ms(j->rec, s->name, (now_s() - t0 - built - waited - made) * 1e3);
     if (built > 0)
         record_stage_ms(j->rec, "compile", built * 1e3);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "eval/hold.h"
 #include "eval/job.h"
 #include "eval/room.h"
@@ -291,6 +292,7 @@ static int process_died(struct child *c, const struct want *w, struct err *e)
 static int ask(struct child *c, const struct want *w, json_t *req, const int *fd, double deadline, struct frame *ret, struct err *e)
 {
     enum frame_fault fault = FRAME_OK;
+    double t0 = now_s();
     int rc;
 
     if (!req)
@@ -298,6 +300,7 @@ static int ask(struct child *c, const struct want *w, json_t *req, const int *fd
     rc = fd ? frame_send_fds(c->fd, req, fd, 1, deadline, e) : frame_send(c->fd, req, NULL, 0, deadline, &fault, e);
     if (rc == 0)
         rc = frame_recv(c->fd, 0, 0, deadline, ret, &fault, e);
+    trace_span(t0, "reference", "%s", json_str(req, "op", "?"));
     json_decref(req);
     if (rc == 0 && !json_flag(ret->head, "ok", false)) {
         rc = task_error(w, ret->head, e);

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "store/store.h"
 
 #define SLOTS 512
@@ -239,6 +240,7 @@ int room_lane_take(const char *device, struct room_lane *l, struct err *e)
 {
     off_t at = LEDGER_BYTE + 1 + (off_t)(device_key(device) % (1 << 20));
     struct err why = ERR_INIT;
+    double t0 = now_s();
     int fd = ledger_open(&why);
 
     if (fd < 0)
@@ -250,6 +252,7 @@ int room_lane_take(const char *device, struct room_lane *l, struct err *e)
         }
         nanosleep(&(struct timespec){.tv_nsec = LANE_POLL_NS}, NULL);
     }
+    trace_span(t0, "wait", "lane");
     *l = (struct room_lane){fd + 1};
     return 0;
 }

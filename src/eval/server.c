@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "device/device.h"
 #include "eval/job.h"
 #include "proc/frame.h"
@@ -330,6 +331,7 @@ int server_spawn(struct server *sv, const struct server_child *c, struct child *
     struct child_spec spec = {.role = c->role, .jail = c->jail, .may_exec = c->compiles};
     struct forkserver *fs = current_forks(sv);
     struct child *child;
+    double t0 = now_s();
     int rc;
 
     if (!fs)
@@ -347,6 +349,7 @@ int server_spawn(struct server *sv, const struct server_child *c, struct child *
     sv->beginning--;
     if (rc < 0)
         return -1;
+    trace_span(t0, "process", "start %s", c->role);
     *ret = child;
     return 0;
 }

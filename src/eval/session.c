@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "eval/job.h"
 #include "eval/place.h"
 
@@ -33,6 +34,7 @@ static bool slot_take(struct session *s, sem_t *slots)
     while (!(got = wait_slice(slots) == 0) && !stop_requested())
         ;
     s->wait_s += now_s() - t0;
+    trace_span(t0, "wait", "slot");
     return got;
 }
 
@@ -50,6 +52,7 @@ static void share_device(struct session *s)
 
     if (s->server->backend->timed && hold_take(s->server->uuid, s->alone, &s->hold, &e) < 0)
         log_debug("the device's lock: %s", e.msg);
+    trace_span(t0, "wait", "device");
     waited_for_device(s, now_s() - t0);
 }
 
@@ -106,6 +109,7 @@ static void let_timed_pass(struct session *s)
         waited = now_s() - t0;
     }
     s->yielded_s += waited;
+    trace_span(t0, "wait", "while others are timed");
     waited_for_device(s, waited);
 }
 
@@ -292,6 +296,7 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
     }
     t0 = now_s();
     rc = build_run(named, &o, &r, e);
+    trace_span(t0, "call", "build");
     json_decref(named);
     s->build_s += now_s() - t0;
     sem_post(&s->ev->build_slots);
@@ -391,9 +396,13 @@ static enum call_fault await_reply(struct session *s, struct frame *ret, struct 
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e)
 {
+    double t0 = now_s();
     enum call_fault fault = send_timed(s, head, blob, n_blob, e);
 
-    return fault == CALL_OK ? await_reply(s, ret, e) : fault;
+    if (fault == CALL_OK)
+        fault = await_reply(s, ret, e);
+    trace_span(t0, "call", "%s", json_str(head, "op", "?"));
+    return fault;
 }
 
 enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret, struct err *e)

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "device/device.h"
 #include "eval/hold.h"
 #include "eval/job.h"
@@ -54,6 +55,7 @@ static void part_ends(struct perf *p, enum part part)
     double now = now_s();
 
     p->took_s[part] += now - p->since;
+    trace_span(p->since, "perf", "%s", part_names[part]);
     p->since = now;
 }
 

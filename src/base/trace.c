@@ -1,0 +1,70 @@
+/* trace.c - see trace.h. */
+#include "base/trace.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int trace_fd = -1;
+
+static void write_line(const char *line, size_t n)
+{
+    if (write(trace_fd, line, n) != (ssize_t)n) {
+        log_warn("cannot write the trace: no more of it");
+        trace_fd = -1;
+    }
+}
+
+static void open_trace(void)
+{
+    const char *path = getenv("MUSACODER_TRACE");
+    struct stat st;
+
+    if (!path || !*path)
+        return;
+    trace_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (trace_fd < 0)
+        log_warn("cannot write the trace to '%s'", path);
+    else if (fstat(trace_fd, &st) == 0 && st.st_size == 0)
+        write_line("[\n", 2);
+}
+
+bool trace_on(void)
+{
+    pthread_once(&once, open_trace);
+    return trace_fd >= 0;
+}
+
+/* Names are ours or a candidate's: nothing but plain characters gets into the JSON. */
+static void plain(char *s)
+{
+    for (; *s; s++)
+        if (*s == '"' || *s == '\\' || (unsigned char)*s < 32 || (unsigned char)*s > 126)
+            *s = '_';
+}
+
+void trace_span(double since, const char *category, const char *fmt, ...)
+{
+    double now = now_s();
+    char name[160], line[400];
+    va_list ap;
+    int n;
+
+    if (!trace_on() || now - since < TRACE_LEAST_S)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(name, sizeof name, fmt, ap);
+    va_end(ap);
+    plain(name);
+    n = snprintf(line, sizeof line, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.0f,\"dur\":%.0f,\"pid\":%d,\"tid\":%d},\n", name,
+                 category, since * 1e6, (now - since) * 1e6, (int)getpid(), (int)gettid());
+    write_line(line, (size_t)n);
+}
