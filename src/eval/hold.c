@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,22 +41,30 @@ static void sleep_ms(int ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
 
+double hold_patience_s = 8.0;
+static _Atomic int lasting; /* shares of this process that are kept for seconds */
+
+/* Keeping others out for the sake of who came at t0 would only make them wait too. */
+static bool one_stays(double t0)
+{
+    return lasting && now_s() - t0 < HOLD_LASTS_S;
+}
+
 /* flock, but a wait in the kernel would end on Ctrl-C in one thread only: looks again, after 1 ms first, then less
- * and less often, every most_ms at last. */
-static int lock_file(int fd, int how, int most_ms, struct err *e)
+ * and less often, every most_ms at last. 1: locked; 0: given up, because one_stays(t0). t0: NAN, never. */
+static int lock_file(int fd, int how, int most_ms, double t0, struct err *e)
 {
     for (int ms = 1; flock(fd, how | LOCK_NB) < 0; ms = ms * 2 < most_ms ? ms * 2 : most_ms) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return err_sys(e, "cannot lock a device");
         if (stop_requested())
             return err_set(e, ERR_STOP, "interrupted");
+        if (one_stays(t0))
+            return 0;
         sleep_ms(ms);
     }
-    return 0;
+    return 1;
 }
-
-double hold_patience_s = 8.0;
-static _Atomic int lasting; /* shares of this process that are kept for seconds */
 
 /* What this thread holds: how often, and of which device. */
 static _Thread_local struct {
@@ -198,11 +207,10 @@ static int try_both(int gate, int fd, struct err *e)
     return errno == EWOULDBLOCK || errno == EINTR ? 0 : err_sys(e, "cannot lock a device");
 }
 
-/* A moment without anybody inside, without keeping anybody out. 1: fd is locked, and the gate; 0: there was none in
- * time. As long as somebody inside stays for seconds, keeping others out would only make them wait too. */
-static int wait_for_a_gap(int gate, int fd, struct err *e)
+/* A moment without anybody inside, without keeping anybody out. 1: fd is locked, and the gate; 0: who came at t0 has been
+ * patient. */
+static int wait_for_a_gap(int gate, int fd, double t0, struct err *e)
 {
-    double t0 = now_s(), waited;
     int rc;
 
     for (;;) {
@@ -210,11 +218,33 @@ static int wait_for_a_gap(int gate, int fd, struct err *e)
             return rc;
         if (stop_requested())
             return err_set(e, ERR_STOP, "interrupted");
-        waited = now_s() - t0;
-        if (waited >= hold_patience_s && (!lasting || waited >= HOLD_LASTS_S))
+        if (now_s() - t0 >= hold_patience_s && !one_stays(t0))
             return 0;
         sleep_ms(5);
     }
+}
+
+/* The gate is opened again when a share turns out to be one that lasts. 1, or -1. */
+static int lock_alone(int gate, int fd, struct err *e)
+{
+    double t0 = now_s(), closed;
+    int rc;
+
+    while ((rc = wait_for_a_gap(gate, fd, t0, e)) == 0 && (rc = lock_file(gate, LOCK_EX, GATE_MS, NAN, e)) == 1) {
+        closed = now_s();
+        rc = lock_file(fd, LOCK_EX, LOCK_MS, t0, e);
+        trace_span(closed, "wait", "for those inside, keeping others out");
+        if (rc != 0)
+            break;
+        if (flock(gate, LOCK_UN) < 0)
+            return err_sys(e, "cannot lock a device");
+    }
+    return rc;
+}
+
+static int lock_shared(int gate, int fd, struct err *e)
+{
+    return lock_file(gate, LOCK_EX, GATE_MS, NAN, e) < 0 ? -1 : lock_file(fd, LOCK_SH, LOCK_MS, NAN, e);
 }
 
 /* The lock's descriptor, or -1. */
@@ -225,8 +255,8 @@ static int pass(const char *device, bool alone, struct err *e)
 
     if (rc == 0 && ((fd = open_file(folder, device, "lock", e)) < 0 || (gate = open_file(folder, device, "gate", e)) < 0))
         rc = -1;
-    if (rc == 0 && (!alone || (rc = wait_for_a_gap(gate, fd, e)) == 0))
-        rc = lock_file(gate, LOCK_EX, GATE_MS, e) == 0 ? lock_file(fd, alone ? LOCK_EX : LOCK_SH, LOCK_MS, e) : -1;
+    if (rc == 0)
+        rc = alone ? lock_alone(gate, fd, e) : lock_shared(gate, fd, e);
     if (gate >= 0)
         close(gate);
     if (rc < 0 && fd >= 0)
@@ -276,10 +306,13 @@ bool hold_wanted(const char *device)
     return wanted;
 }
 
-void hold_lasts(struct hold *h)
+bool hold_lasts(struct hold *h, bool lasts)
 {
-    lasting += h->fd > 0 && !h->lasts;
-    h->lasts |= h->fd > 0;
+    bool before = h->lasts;
+
+    h->lasts = lasts && h->fd > 0;
+    lasting += h->lasts - before;
+    return before;
 }
 
 bool hold_awaited(const char *device)
@@ -296,7 +329,7 @@ bool hold_awaited(const char *device)
 
 void hold_drop(struct hold *h)
 {
-    lasting -= h->lasts;
+    hold_lasts(h, false);
     if (h->fd > 0 && h->alone)
         trace_span(h->since, "hold", "alone");
     if (h->fd > 0 && h->alone)

@@ -30,8 +30,8 @@ int hold_take(const char *device, bool alone, struct hold *h, struct err *e);
  * share and take another one. */
 bool hold_wanted(const char *device);
 /* This share will be kept for seconds: whoever of this process wants to be alone waits for its end without keeping
- * others out meanwhile, HOLD_LASTS_S at most. Until hold_drop. */
-void hold_lasts(struct hold *h);
+ * others out meanwhile, HOLD_LASTS_S at most. Until it is taken back, or hold_drop. Returns what was said before. */
+bool hold_lasts(struct hold *h, bool lasts);
 /* Does anybody of this process want the device alone, or have it? Who is about to take a share that lasts may let them. */
 bool hold_awaited(const char *device);
 void hold_drop(struct hold *h); /* holding nothing is fine */

@@ -70,6 +70,7 @@ struct job {
     bool ran;               /* forward returned at least once */
     bool all_passed;        /* all draws that were run */
     bool slow;              /* it got fewer draws, because each call took longer than SLOW_S */
+    double call_s;          /* of run time (share.h): the fastest call for a draw; 0: none ended */
     bool ablated;           /* graphs hold none of its kernels, from the start: its process judges nothing else */
     json_t *trace_init, *trace_forward; /* merged {"op": count}; owned */
     json_t *launches;       /* last {"kernel": n}; owned */

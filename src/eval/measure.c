@@ -93,7 +93,8 @@ int measure_forget(struct measure_side *s, struct measure_fault *fault, struct e
     return arm(s, 0, fault, e);
 }
 
-/* cold calls that nobody counts, then a warm one. Its span, or the last cold one's if that is less, in seconds. */
+/* cold calls that nobody counts, then a warm one, unless the side is known to crawl, and does. The span of the last, or of the
+ * last cold one if that is less, in seconds. */
 static int lap(struct measure_side *s, int cold, double *ret_s, struct measure_fault *fault, struct err *e)
 {
     struct timed_calls calls = {0};
@@ -101,10 +102,10 @@ static int lap(struct measure_side *s, int cold, double *ret_s, struct measure_f
     int rc = block(s, b, &calls, fault, e);
 
     b.mode = TIMING_WARM, b.n = 1;
-    if (rc == 0)
+    if (rc == 0 && fmin(s->known_s, calls.v[cold - 1].span_ms / 1e3) <= MEASURE_CRAWL_S)
         rc = block(s, b, &calls, fault, e);
     if (rc == 0)
-        *ret_s = fmin(calls.v[cold - 1].span_ms, calls.v[cold].span_ms) / 1e3;
+        *ret_s = fmin(calls.v[cold - 1].span_ms, calls.v[calls.n - 1].span_ms) / 1e3;
     timed_calls_free(&calls);
     return rc;
 }
@@ -154,7 +155,15 @@ static int how_many(const struct measure_plan *p, double call_s)
     return n;
 }
 
-static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, bool *ret_slow,
+/* No more of them where a call takes so long. */
+static int rounds_for(const struct measure_plan *p, double call_s)
+{
+    int most = call_s > MEASURE_CRAWL_S ? MEASURE_CRAWL_ROUNDS : call_s > MEASURE_SLOW_S ? MEASURE_SLOW_ROUNDS : MEASURE_ROUNDS;
+
+    return measure_rounds(p) < most ? measure_rounds(p) : most;
+}
+
+static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, int *ret_rounds,
                    struct measure_fault *fault, struct err *e)
 {
     double call_s = 0;
@@ -162,10 +171,10 @@ static int prepare(struct measure_side *s, const struct measure_plan *p, int *re
     if (arm(s, 0, fault, e) < 0 || warm_up(s, &call_s, fault, e) < 0)
         return -1;
     *ret_n = how_many(p, call_s);
-    *ret_slow = call_s > MEASURE_SLOW_S;
+    *ret_rounds = rounds_for(p, call_s);
     if (arm(s, measure_rounds(p) * (*ret_n + (*ret_n + 2) / 3), fault, e) < 0)
         return -1;
-    if (*ret_slow)
+    if (call_s > MEASURE_SLOW_S)
         return 0;
     s->host_us = 0; /* not what was loaded and allocated before */
     return lap(s, WARM_UP, &call_s, fault, e);
@@ -184,14 +193,12 @@ static int one_block(struct measure_side *s, enum timing_mode mode, int n, int r
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p,
                  struct measure_fault *fault, struct err *e)
 {
-    bool slow_a, slow_b;
-    int n_a, n_b, n_empty = measure_empty(p), rounds, rc = 0;
+    int n_a, n_b, n_empty = measure_empty(p), rounds_a, rounds, rc = 0;
 
     *fault = (struct measure_fault){0};
-    if (prepare(a, p, &n_a, &slow_a, fault, e) < 0 || prepare(b, p, &n_b, &slow_b, fault, e) < 0)
+    if (prepare(a, p, &n_a, &rounds_a, fault, e) < 0 || prepare(b, p, &n_b, &rounds, fault, e) < 0)
         return -1;
-    rounds = measure_rounds(p);
-    rounds = (slow_a || slow_b) && rounds > MEASURE_SLOW_ROUNDS ? MEASURE_SLOW_ROUNDS : rounds;
+    rounds = rounds_a < rounds ? rounds_a : rounds;
     a->pad_us = b->pad_us = measure_pad_us(a->host_us, b->host_us);
     for (int r = 0; r < rounds && rc == 0; r++) {
         if ((rc = one_block(a, TIMING_COLD, n_a, r, fault, e)) == 0)

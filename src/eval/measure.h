@@ -10,6 +10,7 @@ struct measure_side {
     int fd;
     const char *which; /* timing_block's */
     double timeout_s;  /* of one block */
+    double known_s;    /* of a call, from elsewhere; 0: not known */
     int kept;          /* outputs that the other side keeps */
     double host_us;    /* of a call since its last warming up: the side's claim (timing.h) */
     int pad_us;        /* of the measured calls */
@@ -40,6 +41,8 @@ struct measure_fault {
 #define MEASURE_ROUNDS_LEAST 2
 #define MEASURE_SLOW_S 0.25 /* where a call takes longer, seconds go by with the device alone: */
 #define MEASURE_SLOW_ROUNDS 3
+#define MEASURE_CRAWL_S 1.0 /* and where it takes longer than this every call is one too many: */
+#define MEASURE_CRAWL_ROUNDS 2
 #define MEASURE_MAX_S 2.0
 #define MEASURE_EMPTY 20 /* calls of each round and side, at most and at least */
 #define MEASURE_EMPTY_LEAST 5
@@ -69,7 +72,8 @@ int measure_pad_us(double host_us_a, double host_us_b);
 
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2, .keep_bytes = (size_t)4 << 30})
 
-/* Warm-up calls (two where they are slow), then measure_rounds rounds (of slow calls MEASURE_SLOW_ROUNDS at most) of
+/* Warm-up calls (two where they are slow, one where they are known to crawl), then measure_rounds rounds (of slow calls
+ * MEASURE_SLOW_ROUNDS at most, where they crawl MEASURE_CRAWL_ROUNDS) of
  * cold blocks, warm blocks (a third as many calls) and measure_empty calls with an empty kernel in place of forward
  * (what a call costs without one, and the least that events measure), of a and b in turn. -1 with
  * *fault and *e. Ten milliseconds to a few seconds. */

@@ -126,7 +126,7 @@ void session_slow_lane(struct session *s)
         let_timed_pass(s);
         run_slot(s, true);
     }
-    hold_lasts(&s->hold);
+    hold_lasts(&s->hold, true);
 }
 
 /* On a GPU the process makes its context before it takes a slot: that is driver's and host's work. It still is a share of
@@ -343,15 +343,19 @@ static enum call_fault send_timed(struct session *s, const json_t *head, const c
 /* Until something comes, or the budget is used up: however many share the device, after SHARE_MOST times as long as alone. */
 static void wait_shared(struct session *s, struct share_clock *c, double v0)
 {
-    double left, wall = now_s() + SHARE_MOST * (s->opt->timeout_s - s->used_s);
+    double left, start = now_s(), wall = start + SHARE_MOST * (s->opt->timeout_s - s->used_s);
+    bool lasts = s->hold.lasts;
 
     while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0)) > 0 && now_s() < wall && !stop_requested()) {
         struct pollfd p = {.fd = s->child->fd, .events = POLLIN};
         double wait = fmin(share_lasts(c, left), 1.0);
 
         if (poll(&p, 1, (int)(wait * 1e3) + 1) > 0)
-            return;
+            break;
+        if (now_s() - start > SESSION_LASTS_S)
+            hold_lasts(&s->hold, true);
     }
+    hold_lasts(&s->hold, lasts);
 }
 
 static enum call_fault recv_timed(struct session *s, struct frame *ret, struct err *e)

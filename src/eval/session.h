@@ -81,6 +81,7 @@ void session_give_way(struct session *s); /* between two calls: to whoever wants
  * is to be timed there, SESSION_YIELD_S in all at most: without slot and share then, but the lane stays its own. The
  * lane goes with the slot otherwise, with session_rest at the latest. */
 #define SESSION_YIELD_S 60.0
+#define SESSION_LASTS_S 2.0 /* of waiting for an answer: then the share is one that lasts (hold.h) until it is there */
 void session_slow_lane(struct session *s);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
 

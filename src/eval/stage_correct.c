@@ -286,13 +286,13 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
 /* ---- running ---- */
 
 #define SLOW_TRIALS 2 /* draws of each regime that such a candidate gets: one, and the same with a few elements changed */
-#define CRAWL_S 2.0   /* of run time for each call; if its answers are wrong, one is enough */
+#define CRAWL_S 1.0   /* of run time for each call: one draw of each regime, and if its answer is wrong no other one */
 
 struct tally {
     int trials, passed;
     const char *stopped; /* before the last draw, for this; NULL: it was not */
     double fastest_s;    /* call, of run time; 0: none yet */
-    bool slow;           /* every call took more than SLOW_S: only SLOW_TRIALS of each regime */
+    bool slow;           /* every call took more than SLOW_S: only SLOW_TRIALS of each regime, or one (CRAWL_S) */
     double max_abs, max_rel;
     json_t *worst, *regimes;
 };
@@ -443,6 +443,12 @@ static bool is_slow(const struct job *j, double call_s)
     return call_s > SLOW_S && j->server->backend->timed && !strcmp(j->opt->protocol, "strict");
 }
 
+/* Of each regime. */
+static int trials_if_slow(const struct tally *t)
+{
+    return t->fastest_s > CRAWL_S ? 1 : SLOW_TRIALS;
+}
+
 /* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. An output
  * of another kind or shape than expected will be one again. And what is slow and has been wrong every time is not worth the
  * others' waiting. The published protocol counts all of its trials. */
@@ -454,7 +460,7 @@ static const char *enough(const struct job *j, const struct tally *t)
         return NULL;
     if (legality_convicts(j))
         return "legality";
-    if (is_slow(j, t->fastest_s) && t->trials >= (t->fastest_s > CRAWL_S ? 1 : SLOW_TRIALS) && !t->passed)
+    if (is_slow(j, t->fastest_s) && t->trials >= trials_if_slow(t) && !t->passed)
         return "slow";
     return t->trials && !t->passed && strcmp(kind, "values") && strcmp(kind, "input_modified") ? kind : NULL;
 }
@@ -476,7 +482,7 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
     if (correct_parameters(j, e) < 0)
         return -1;
     for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j, t)) && (ok = next_draw(j, i, &d, e)) == 1; i++) {
-        if (t->slow && d->trial >= SLOW_TRIALS)
+        if (t->slow && d->trial >= trials_if_slow(t))
             continue;
         if (t->slow) /* not for draws that it does not get: each may wait for long */
             session_slow_lane(j->session);
@@ -563,6 +569,7 @@ static int correct_run(struct job *j, struct err *e)
         record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong", t.trials - t.passed, t.trials);
     record_set(j->rec, "correctness", correct_section(j, &t, j->params));
     j->slow = t.slow;
+    j->call_s = t.fastest_s;
     compile_judge(j);
     return 0;
 }

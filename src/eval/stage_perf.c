@@ -193,7 +193,7 @@ static int measure_until_clocks_agree(struct perf *p, const struct measure_plan 
         measure_side_free(&p->mine);
         p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
         p->mine = (struct measure_side){.fd = p->j->session->child->fd, .which = "candidate", .timeout_s = p->j->opt->timeout_s,
-                                        .first = first, .findings = findings};
+                                        .known_s = p->j->call_s, .first = first, .findings = findings};
         rc = measure_pair(&p->eager, &p->mine, plan, &p->fault, e);
     } while (rc == 0 && ++p->takes < TAKES && p->mine.calls.v[0].span_ms < MEASURE_SLOW_S * 1e3 && !clocks_agree(p));
     now = measure_cold_ms(&p->mine.calls);

@@ -174,7 +174,7 @@ static bool others_come_in(bool lasts)
     assert_false(hold_awaited(device));
     assert_int_equal(hold_take(device, false, &mine, NULL), 0);
     if (lasts)
-        hold_lasts(&mine);
+        hold_lasts(&mine, true);
     assert_int_equal(pthread_create(&threads[0], NULL, take, &alone), 0);
     sleep_s(0.4); /* its patience is over */
     assert_true(hold_awaited(device));
@@ -195,6 +195,35 @@ static void test_beside_a_share_that_lasts(void **state)
     (void)state;
     assert_true(others_come_in(true));
     assert_false(others_come_in(false)); /* dropped, it lasts no more */
+}
+
+/* What somebody inside does turns out to take long when others are kept out already: they come in then, until it is over. */
+static void test_a_share_turns_out_to_last(void **state)
+{
+    struct hold mine = {0};
+    struct taken alone = {.device = "turns out", .alone = true}, other = {.device = "turns out"};
+    pthread_t threads[2];
+
+    (void)state;
+    hold_patience_s = 0.05;
+    assert_int_equal(hold_take("turns out", false, &mine, NULL), 0);
+    assert_int_equal(pthread_create(&threads[0], NULL, take, &alone), 0);
+    while (!hold_wanted("turns out"))
+        sleep_s(0.01);
+    assert_int_equal(pthread_create(&threads[1], NULL, take, &other), 0);
+    sleep_s(0.3);
+    assert_true(other.at_s == 0);
+    assert_false(hold_lasts(&mine, true));
+    sleep_s(0.3);
+    assert_true(other.at_s > 0 && alone.at_s == 0);
+    assert_false(hold_wanted("turns out"));
+    assert_true(hold_lasts(&mine, false)); /* over, but the share is kept: who waits has been patient */
+    sleep_s(0.3);
+    assert_true(hold_wanted("turns out"));
+    hold_drop(&mine);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(alone.rc == 0 && alone.at_s > other.at_s);
 }
 
 /* ---- Ctrl-C: the flag stays, so this comes last ---- */
@@ -260,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_waiting_is_idle_and_ends_soon),
         cmocka_unit_test(test_who_keeps_the_gate_is_not_overtaken),
         cmocka_unit_test(test_beside_a_share_that_lasts),
+        cmocka_unit_test(test_a_share_turns_out_to_last),
         cmocka_unit_test(test_ctrl_c_ends_every_wait),
     };
     char folder[] = "/tmp/mc-hold-XXXXXX";

@@ -254,11 +254,11 @@ static void test_the_pad_is_bounded_whatever_a_side_says(void **state)
 }
 
 /* How many calls of 'forward' nobody counted: it returns the number of its call. */
-static int warming_up(const char *forward, int *ret_counted, int *ret_pad)
+static int warming_up(const char *forward, double known_s, int *ret_counted, int *ret_pad)
 {
     struct child *a = side(TASK("return x + 1"), 8), *b = side(forward, 8);
     struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60};
-    struct measure_side two = {.fd = b->fd, .which = "eager", .timeout_s = 60};
+    struct measure_side two = {.fd = b->fd, .which = "eager", .timeout_s = 60, .known_s = known_s};
     struct measure_plan plan = {.calls = 5};
     struct measure_fault fault;
     struct err e = ERR_INIT;
@@ -292,12 +292,15 @@ static void test_a_slow_side_is_not_warmed_up_for_long(void **state)
     int counted, pad;
 
     (void)state;
-    assert_int_equal(warming_up(COUNTING("0.26"), &counted, &pad), 2);
+    assert_int_equal(warming_up(COUNTING("0.26"), 2, &counted, &pad), 2);
     assert_int_equal(pad, MEASURE_PAD_MAX_US); /* its host needs longer */
     assert_int_equal(counted, MEASURE_SLOW_ROUNDS * 2);
-    assert_int_equal(warming_up(COUNTING("0"), &counted, &pad), 2 + 3 + 4);
+    assert_int_equal(warming_up(COUNTING("1.02"), 2, &counted, &pad), 1);
+    assert_int_equal(counted, MEASURE_CRAWL_ROUNDS * 2);
+    assert_int_equal(warming_up(COUNTING("1.02 if self.n == 1 else 0"), 0, &counted, &pad), 2 + 3 + 4);
+    assert_int_equal(warming_up(COUNTING("0"), 0, &counted, &pad), 2 + 3 + 4);
     assert_int_equal(counted, MEASURE_ROUNDS * 2);
-    assert_int_equal(warming_up(COUNTING("0.3 if self.n == 1 else 0"), &counted, &pad), 2 + 3 + 4); /* a load */
+    assert_int_equal(warming_up(COUNTING("0.3 if self.n == 1 else 0"), 0, &counted, &pad), 2 + 3 + 4); /* a load */
     assert_int_equal(counted, MEASURE_ROUNDS * 2);
 }
 
