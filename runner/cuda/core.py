@@ -71,11 +71,13 @@ def preload():
 
 def begin(args=None):
     """args: {"memory": bytes of device memory this process may hold, 0 = no limit; "poison": use our allocator;
-    "tf32": bool or None = torch's defaults}."""
+    "tf32": bool or None = torch's defaults; "queues": of the device, 0 = as many as the driver makes}."""
     import torch
 
     from . import area, errors, numbers
     args = args or {}
+    if args.get("queues"):
+        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = str(int(args["queues"]))  # read when the context is made
     if args.get("poison", True):
         _lib.lt_cuda_limit(int(args.get("memory") or 0))
         own = torch.cuda.memory.CUDAPluggableAllocator(lib_path(), "lt_cuda_malloc", "lt_cuda_free")

@@ -1,20 +1,39 @@
 /* desk.c - see desk.h. */
 #include "eval/desk.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "eval/backend.h"
 
 #define AREA_UNIT ((size_t)2 << 20) /* granularity of shared device memory */
 
-void desk_init(struct desk *k)
+void desk_init(struct desk *k, struct desk_common *common)
 {
-    *k = (struct desk){.off = false};
+    *k = (struct desk){.common = common};
     pthread_mutex_init(&k->lock, NULL);
+}
+
+void desk_set_init(struct desk_set *s)
+{
+    for (int i = 0; i < DESKS; i++)
+        desk_init(&s->each[i], &s->common);
+}
+
+void desk_set_close(struct desk_set *s)
+{
+    for (int i = 0; i < DESKS; i++)
+        desk_close(&s->each[i]);
+}
+
+struct desk *desk_of(struct desk_set *s, const char *task)
+{
+    return &s->each[hash64(task, strlen(task), 3) % DESKS];
 }
 
 /* The device whose memory children of b share; NULL: none. "host:N" is for tests: N bytes of master copies. */
@@ -31,41 +50,48 @@ static const char *device_of(const struct backend *b, size_t *budget)
     return "host";
 }
 
+static void turn_off(struct desk_common *c, const char *since, const char *why)
+{
+    if (!atomic_exchange(&c->off, true))
+        log_warn("values travel in frames%s: %s", since, why);
+}
+
+/* Opens the device, or says why not. */
+static void open_device(struct desk *k, const char *name, size_t budget)
+{
+    struct err e = ERR_INIT;
+    struct device *d;
+    size_t share;
+
+    if (device_open(name, 0, &d, &e) < 0) {
+        turn_off(k->common, "", e.msg);
+    } else if (!device_info(d)->vmm_fd || !device_has_kernels(d)) {
+        turn_off(k->common, "", device_has_kernels(d) ? "the device cannot share its memory" : "build/lib/judge.fatbin is missing");
+        device_close(d);
+    } else {
+        share = device_info(d)->memory / DESK_SHARE;
+        k->common->budget = budget < share ? budget : share;
+        k->dev = d;
+    }
+}
+
 bool desk_open(struct desk *k, const struct backend *b)
 {
     size_t budget = SIZE_MAX;
     const char *name = device_of(b, &budget);
-    struct err e = ERR_INIT;
 
+    if (!name || k->common->off)
+        return false;
     pthread_mutex_lock(&k->lock);
-    if (!name)
-        k->off = true;
-    if (!k->off && !k->dev) {
-        if (device_open(name, 0, &k->dev, &e) < 0) {
-            log_warn("values travel in frames: %s", e.msg);
-            k->dev = NULL;
-        } else if (!device_info(k->dev)->vmm_fd || !device_has_kernels(k->dev)) {
-            log_warn("values travel in frames: %s", device_has_kernels(k->dev) ? "the device cannot share its memory"
-                                                                               : "build/lib/judge.fatbin is missing");
-            device_close(k->dev);
-            k->dev = NULL;
-        } else {
-            k->budget = device_info(k->dev)->memory / DESK_SHARE;
-            k->budget = budget < k->budget ? budget : k->budget;
-        }
-        k->off = !k->dev;
-    }
+    if (!k->dev)
+        open_device(k, name, budget);
     pthread_mutex_unlock(&k->lock);
-    return !k->off;
+    return !k->common->off;
 }
 
 void desk_refuse(struct desk *k, const char *why)
 {
-    pthread_mutex_lock(&k->lock);
-    if (!k->off)
-        log_warn("values travel in frames from now on: %s", why);
-    k->off = true;
-    pthread_mutex_unlock(&k->lock);
+    turn_off(k->common, " from now on", why);
 }
 
 void desk_close(struct desk *k)
@@ -98,7 +124,7 @@ int desk_alloc(struct desk *k, size_t n, enum device_mem kind, struct device_buf
     desk_lock(k);
     rc = device_alloc(k->dev, n, kind, ret, e);
     if (rc == 0 && kind == DEVICE_PLAIN)
-        k->held += ret->capacity;
+        k->common->held += ret->capacity;
     desk_unlock(k);
     return rc;
 }
@@ -109,7 +135,7 @@ void desk_free(struct desk *k, struct device_buf *b)
         return;
     desk_lock(k);
     if (b->kind == DEVICE_PLAIN)
-        k->held -= b->capacity;
+        k->common->held -= b->capacity;
     device_free(b);
     desk_unlock(k);
 }

@@ -3,7 +3,10 @@
  * asked for; where there is none (no shared memory on this device, or $MUSACODER_VALUES says "frames") values travel
  * as bytes in frames.
  *
- * desk_lock: one thread at a time uses the device; whoever does, has a share of it where it has a clock (hold.h). */
+ * desk_lock: one thread at a time uses a desk; whoever does, has a share of the device where it has a clock (hold.h). On a
+ * device that many share every wait for it takes its turn among their contexts (some 10 ms), so there are several desks,
+ * each with a stream of its own in the judge's one context: waits overlap. All of a task use one desk, and a buffer
+ * stays with the desk that made it. */
 #ifndef MC_EVAL_DESK_H
 #define MC_EVAL_DESK_H
 
@@ -15,18 +18,32 @@
 #include "device/device.h"
 
 #define DESK_SHARE 6 /* master copies take at most one part in so many of the device's memory */
+#define DESKS 32     /* of a backend: so many that few of the tasks at once meet at one */
 
 struct backend;
 
-struct desk {
-    pthread_mutex_t lock;
-    struct device *dev;  /* NULL: not opened, or off */
-    bool off;            /* frames it is, for good */
-    size_t held, budget; /* bytes of master copies; how many there may be */
-    double since;        /* when the lock was taken */
+struct desk_common {             /* of the desks of a device */
+    _Atomic bool off;            /* frames it is, for good */
+    _Atomic size_t held, budget; /* bytes of master copies; how many there may be (0: not known yet) */
 };
 
-void desk_init(struct desk *k);
+struct desk {
+    pthread_mutex_t lock;
+    struct device *dev; /* NULL: not opened */
+    struct desk_common *common;
+    double since; /* when the lock was taken */
+};
+
+struct desk_set {
+    struct desk_common common;
+    struct desk each[DESKS];
+};
+
+void desk_set_init(struct desk_set *s);
+void desk_set_close(struct desk_set *s);
+struct desk *desk_of(struct desk_set *s, const char *task); /* by its hash */
+
+void desk_init(struct desk *k, struct desk_common *common); /* which must outlive it */
 /* Opens it if it is not. False: values travel in frames (said in the log once, if that is a surprise). */
 bool desk_open(struct desk *k, const struct backend *b);
 void desk_refuse(struct desk *k, const char *why); /* areas cannot be had: frames from now on, said in the log */

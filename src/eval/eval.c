@@ -215,7 +215,7 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
     pthread_mutex_init(&ev->server_lock, NULL);
     pthread_cond_init(&ev->landed, NULL);
     for (int i = 0; i < BACKENDS; i++)
-        desk_init(&ev->desks[i]);
+        desk_set_init(&ev->desks[i]);
     sem_init(&ev->build_slots, 0, cpus > 0 ? (unsigned)cpus : 1);
     if (secret_load(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0 || (c->start && begin(ev, first, &sv, e) < 0)) {
         eval_close(ev);
@@ -232,7 +232,7 @@ void eval_close(struct eval *ev)
     baseline_list_free(ev);
     reference_list_free(ev);
     for (int i = 0; i < BACKENDS; i++)
-        desk_close(&ev->desks[i]);
+        desk_set_close(&ev->desks[i]);
     servers_close(ev);
     if (ev->timer)
         device_close(ev->timer);

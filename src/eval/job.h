@@ -30,7 +30,7 @@ struct eval {
     struct eval_config config;
     struct server servers[BACKENDS];
     struct identity identities[BACKENDS]; /* of servers, started or not */
-    struct desk desks[BACKENDS]; /* the judge's device, for values */
+    struct desk_set desks[BACKENDS]; /* the judge's device, for values */
     struct store *store;
     struct task_gate gates[BACKENDS];
     struct flight *flights;      /* candidates that are being judged right now (eval.c) */

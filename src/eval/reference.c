@@ -316,7 +316,7 @@ static int ask(struct child *c, const struct want *w, json_t *req, const int *fd
 
 static int start_child(const struct want *w, struct child **ret, struct err *e)
 {
-    struct server_child spec = {.role = w->sv->backend->reference, .published = !strcmp(w->o->protocol, "kernelbench"),
+    struct server_child spec = {.role = w->sv->backend->reference, .queues = 1, .published = !strcmp(w->o->protocol, "kernelbench"),
                                 .jail = {.memory_bytes = w->sv->backend->reference_memory_bytes}};
 
     return server_spawn(w->sv, &spec, ret, e);
@@ -429,14 +429,19 @@ static void list_drop(struct reference_list *l, struct reference *r)
 
 /* ---- on the desk ---- */
 
-/* Gives up the reference on this desk that nobody has used for longest. False: there is none. */
-static bool give_up_one(struct eval *ev, struct desk *k)
+static bool on_device_of(const struct reference *r, const struct desk *k)
+{
+    return r->desk && r->desk->common == k->common;
+}
+
+/* Gives up the reference on this desk's device that nobody has used for longest. False: there is none. */
+static bool give_up_one(struct eval *ev, const struct desk *k)
 {
     struct reference *r = NULL;
 
     pthread_mutex_lock(&ev->lock);
     for (int i = REFERENCE_LIST - 1; i >= 0 && !r; i--)
-        if (ev->refs.items[i] && ev->refs.items[i]->desk == k && ev->refs.items[i]->users == 0)
+        if (ev->refs.items[i] && on_device_of(ev->refs.items[i], k) && ev->refs.items[i]->users == 0)
             r = ev->refs.items[i];
     if (r)
         list_drop(&ev->refs, r);
@@ -449,7 +454,7 @@ static bool give_up_one(struct eval *ev, struct desk *k)
 /* Room for one more master copy; false: over the budget, or the device is full. */
 static bool room_for(struct eval *ev, struct desk *k, size_t n, struct device_buf *ret)
 {
-    while (k->held + n > k->budget)
+    while (k->common->held + n > k->common->budget)
         if (!give_up_one(ev, k))
             return false;
     while (desk_alloc(k, n, DEVICE_PLAIN, ret, NULL) < 0)
@@ -903,7 +908,7 @@ int reference_get(struct job *j, const char *params, struct reference **ret, str
 
     name_task(&w);
     if (at >= 0)
-        rc = get_on_desk(j->ev, &j->ev->desks[at], &w, ret, e);
+        rc = get_on_desk(j->ev, desk_of(&j->ev->desks[at], j->task->sha256), &w, ret, e);
     return rc == 1 ? get_in_frames(j->ev, &w, ret, e) : rc;
 }
 

@@ -15,7 +15,7 @@
 #include "eval/job.h"
 #include "proc/frame.h"
 
-#define BEGIN_SLOTS 4 /* contexts are made one after the other, five a second: more at once only take longer */
+#define BEGIN_SLOTS 6 /* a driver makes ten contexts of one queue a second, however many processes wait for them */
 #define BEGIN_S 60.0 /* context, first launch; several children may wait for the driver's lock */
 
 /* ---- what a verdict depends on ---- */
@@ -282,8 +282,8 @@ static json_t *spawn_args(const struct server *sv, const struct server_child *c)
 
     if (!sv->backend->usable)
         return NULL;
-    device = json_pack("{s:b,s:I,s:o}", "poison", c->poison, "memory", (json_int_t)(c->limit ? sv->device_memory : 0),
-                       "tf32", c->published ? json_null() : json_false());
+    device = json_pack("{s:b,s:I,s:o,s:i}", "poison", c->poison, "memory", (json_int_t)(c->limit ? sv->device_memory : 0),
+                       "tf32", c->published ? json_null() : json_false(), "queues", c->queues);
     return json_pack("{s:s,s:o}", "place", sv->backend->device, "device", device);
 }
 
@@ -364,7 +364,7 @@ static bool others_begin(const struct server *sv, double since)
 
 int server_check(struct server *sv, struct err *e)
 {
-    struct server_child spec = {.role = sv->backend->candidate,
+    struct server_child spec = {.role = sv->backend->candidate, .queues = 1,
                                 .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct child_end end = {0};
     struct child *c;

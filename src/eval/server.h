@@ -51,6 +51,9 @@ struct server_child {
     bool limit;            /* at most device_memory */
     bool compiles;         /* may start compilers (what torch.compile needs). Never with a candidate's code inside */
     bool published;        /* torch's own TF32 defaults, as KernelBench runs; else TF32 is off */
+    int queues;            /* of the device: CUDA_DEVICE_MAX_CONNECTIONS; 0: as many as the driver makes (8). Each takes time when
+                            * the context is made and when it ends, under a lock that all processes of a machine wait for: one is enough
+                            * for one stream, and twice as many processes start in a second then */
 };
 /* Spawns a child and waits until its device is ready, which is nobody's run time. A device that does not answer is
  * ERR_ENV: infra. *ret is freed by child_free. */

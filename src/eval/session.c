@@ -149,11 +149,23 @@ static int spawn(struct session *s, const struct server_child *spec, struct err 
     return rc;
 }
 
-int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone,
+/* Who makes them in a way that is not seen here has them on one queue, and gains nothing by that. */
+static bool makes_streams(const char *program)
+{
+    static const char *const names[] = {"StreamCreate", "StreamFromPool", "cuda.Stream", "torch.Stream"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(program, names[i]))
+            return true;
+    return false;
+}
+
+int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, const char *program, bool alone,
                  struct session **ret, struct err *e)
 {
-    struct server_child spec = {.role = sv->backend->candidate, .poison = true, .limit = true,
-                                .published = !strcmp(o->protocol, "kernelbench"),
+    bool published = !strcmp(o->protocol, "kernelbench");
+    struct server_child spec = {.role = sv->backend->candidate, .poison = true, .limit = true, .published = published,
+                                .queues = published || makes_streams(program) ? 0 : 1,
                                 .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct session *s = xcalloc(1, sizeof *s);
     int rc;

@@ -57,8 +57,9 @@ struct session {
     int64_t findings_seen; /* findings of the emulator that arrived */
 };
 
-/* alone: nobody else may use the device while this one has a slot. */
-int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone,
+/* alone: nobody else may use the device while this one has a slot. program: what the process will run; if it makes streams,
+ * or the protocol is kernelbench, it gets as many queues as the driver makes, else one (server.h). */
+int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, const char *program, bool alone,
                  struct session **ret, struct err *e);
 /* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,

@@ -125,7 +125,7 @@ static int replace_session(struct job *j, struct err *e)
     j->desk = NULL;
     session_close(j->session);
     j->session = NULL;
-    if (session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || job_construct(j, j->code, e) < 0)
+    if (session_open(j->ev, j->server, j->opt, j->code, j->alone, &j->session, e) < 0 || job_construct(j, j->code, e) < 0)
         return -1;
     return j->ready && !job_blamed(j) ? correct_parameters(j, e) : 0;
 }
@@ -150,7 +150,7 @@ static int run_ablated_from_start(struct job *j, struct err *e)
     again.replaced = json_array();
     again.ablated = true;
     session_rest(j->session); // a process waits for a slot while its twin runs
-    if (session_open(j->ev, j->server, j->opt, j->alone, &again.session, e) < 0 || job_construct(&again, j->code, e) < 0 ||
+    if (session_open(j->ev, j->server, j->opt, j->code, j->alone, &again.session, e) < 0 || job_construct(&again, j->code, e) < 0 ||
         (again.ready && correct_parameters(&again, e) < 0))
         still = -1;
     else if (again.ready && !job_blamed(&again))

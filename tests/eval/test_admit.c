@@ -23,6 +23,7 @@
 #define MIB ((size_t)1 << 20)
 #define JOBS 8
 
+static struct desk_common desk_common;
 static struct desk desk;
 static void (*fake_memory)(size_t n);
 
@@ -276,7 +277,7 @@ int main(void)
     if (!mkdtemp(folder) || !fake_gpu())
         return 1;
     setenv("MUSACODER_CACHE_DIR", folder, 1);
-    desk_init(&desk);
+    desk_init(&desk, &desk_common);
     if (!desk_open(&desk, &backend_cuda))
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);

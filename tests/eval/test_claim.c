@@ -41,7 +41,7 @@ static int start(void **state)
     sv->backend = backend_find("sim");
     sem_init(&sv->run_slots, 0, 2);
     sem_init(&sv->begin_slots, 0, 2);
-    desk_init(&ev.desks[at]);
+    desk_set_init(&ev.desks[at]);
     if (forkserver_start(&s, &sv->fs, &e) < 0) {
         print_message("%s\n", e.msg);
         return -1;
@@ -55,7 +55,7 @@ static int stop(void **state)
 {
     (void)state;
     reference_list_free(&ev);
-    desk_close(&ev.desks[backend_index(sv->backend)]);
+    desk_set_close(&ev.desks[backend_index(sv->backend)]);
     forkserver_stop(sv->fs);
     return 0;
 }

@@ -94,6 +94,7 @@ static void *serve(void *arg)
 /* ---- the judge's side ---- */
 
 struct bench {
+    struct desk_common common;
     struct desk desk;
     struct device_buf master;
     struct ref_draw draw;
@@ -133,7 +134,7 @@ static void open_bench(struct bench *b, const char *device, enum manner m)
     int pair[2];
 
     memset(b, 0, sizeof *b);
-    desk_init(&b->desk);
+    desk_init(&b->desk, &b->common);
     assert_true(desk_open(&b->desk, &row));
     fill_master(b);
     b->trees[0] = json_pack("{s:s,s:[o]}", "t", "list", "v", tensor("float32", N, 4, 0));
@@ -167,7 +168,7 @@ static void close_bench(struct bench *b)
     close(b->peer.fd);
     desk_free(&b->desk, &b->master);
     share_free(&b->server.share);
-    assert_int_equal(b->desk.held, 0);
+    assert_int_equal(b->desk.common->held, 0);
     desk_close(&b->desk);
     task_free(&b->task);
     for (int i = 0; i < 3; i++)

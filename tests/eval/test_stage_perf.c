@@ -24,6 +24,7 @@ static const struct backend host = {.name = "host", .device = "sim", .candidate 
                                     .baseline = "baseline", .clock = "host", .place = "cpu", .timed = true, .slots = 2};
 
 static struct eval ev;
+static struct desk_common desk_common;
 static struct desk desk; /* the host as the judge's device; opened by on_the_desk */
 static char dir[] = "/tmp/test_stage_perf.XXXXXX"; /* what processes note */
 
@@ -91,7 +92,7 @@ static void open_candidate(struct job *j, const char *program)
                             "mode", j->ref->mode, "device", "cpu", "tf32", 0);
     json_t *row = json_array_get(json_object_get(j->ref->state_values.tree, "v"), 0);
 
-    must(session_open(&ev, j->server, j->opt, false, &j->session, &e), &e);
+    must(session_open(&ev, j->server, j->opt, program, false, &j->session, &e), &e);
     assert_int_equal(session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, &e), CALL_OK);
     assert_string_equal(json_str(f.head, "op", ""), "ok");
     frame_free(&f);
@@ -361,7 +362,7 @@ static void test_on_the_desk(void **state)
     char *text;
 
     (void)state;
-    desk_init(&desk);
+    desk_init(&desk, &desk_common);
     assert_true(desk_open(&desk, &row));
     rec = timed(TASK(TWO), AREAS TASK(TWO), NULL);
     text = json_text(rec);
