@@ -10,6 +10,8 @@ runs cannot be seen coming, the device is asked for before anything else and kep
 import contextlib
 import functools
 import importlib
+import os
+import sys
 import time
 import types
 
@@ -42,6 +44,24 @@ class Turn:
             self.sync()
             self.held = False
             frame.send(self.sock, {"op": "rest"})
+
+
+IMPORTED = ("torch.utils.flop_counter", "torch._dynamo", "torch._inductor.compile_fx", "torch._inductor.codegen.triton",
+            "torch._inductor.runtime.triton_heuristics")
+
+
+def preload():
+    """In a fork server whose children compile: what that imports takes seconds. Nothing may touch the device here, and no
+    workers may start: children are forked. Where something cannot be imported, children say why when they need it."""
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    sys.modules.pop("torch.utils.cpp_extension", None)  # ours, for candidates
+    asked, torch.cuda.is_available = torch.cuda.is_available, lambda: True  # the driver would begin to work
+    try:
+        for name in IMPORTED:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+    finally:
+        torch.cuda.is_available = asked
 
 
 # Ways to stand before a function f ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ socket and its output pipe attached; {"op":"kill"|"peak","id"}. Reports: {"op":"
 a child on a device says {"op":"begun"} first, or {"op":"unfit","message","memory"} and ends (memory: the device's ran out).
 A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end on.
 $MUSACODER_DEVICE names the device package ("sim", "cuda") of all children: two of them do not fit into one process.
+$MUSACODER_COMPILES: children use torch.compile, so this process imports what it needs, after it has said hello.
 """
 
 import contextlib
@@ -332,6 +333,9 @@ def main():
     gc.collect()
     gc.freeze()  # children do not touch, so do not copy, the pages of what is there now
     frame.send(server.control, info)
+    if os.environ.get("MUSACODER_COMPILES"):
+        sys.modules["compiling"].preload()
+        gc.freeze()
     try:
         server.run()
     except (frame.FrameError, BrokenPipeError, ConnectionResetError):

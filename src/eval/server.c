@@ -163,14 +163,15 @@ static int look_at_device(struct server *sv, struct err *e)
     return 0;
 }
 
-static int start_forks(struct eval *ev, struct server *sv, struct err *e)
+/* compiles: the one for baselines, which is not waited for. */
+static int start_forks(struct eval *ev, struct server *sv, bool compiles, struct forkserver **fs, struct err *e)
 {
     char *builds = path_cache("build"), *lib = path_share("build/lib");
     size_t n_env = 0, n_ro = 0;
     char **env = sv->backend->env ? sv->backend->env(&n_env) : NULL;
     const char **ro = xcalloc(sv->n_folders + 3, sizeof *ro);
     struct forkserver_spec spec = {.env = (const char *const *)env, .device = sv->backend->device, .ro = ro,
-                                   .no_jail = ev->config.no_jail};
+                                   .no_jail = ev->config.no_jail, .compiles = compiles};
     int rc = dir_make(builds, e);
 
     ro[n_ro++] = builds;
@@ -179,7 +180,7 @@ static int start_forks(struct eval *ev, struct server *sv, struct err *e)
     for (size_t i = 0; i < sv->n_folders; i++)
         ro[n_ro++] = sv->folders[i];
     if (rc == 0)
-        rc = forkserver_start(&spec, &sv->fs, e);
+        rc = compiles ? forkserver_launch(&spec, fs, e) : forkserver_start(&spec, fs, e);
     free(ro);
     if (env)
         names_free(env, n_env);
@@ -191,6 +192,7 @@ static int start_forks(struct eval *ev, struct server *sv, struct err *e)
 static void server_close(struct server *sv)
 {
     forkserver_stop(sv->fs);
+    forkserver_stop(sv->compilers);
     json_decref(sv->info);
     if (sv->started) {
         sem_destroy(&sv->run_slots);
@@ -222,7 +224,7 @@ static int server_start(struct eval *ev, struct server *sv, struct err *e)
     sv->folders = b->folders ? b->folders(&sv->n_folders) : NULL;
     p.o = build_options(ev, sv);
     preparation_start(&p);
-    rc = start_forks(ev, sv, e);
+    rc = start_forks(ev, sv, false, &sv->fs, e);
     if (preparation_end(&p, rc == 0 ? e : NULL) < 0 || rc < 0 || make_toolchain(ev, sv, e) < 0)
         return -1;
     sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
@@ -261,10 +263,24 @@ int server_revive(struct eval *ev, struct server *sv, struct err *e)
         baseline_list_stop(ev);
         forkserver_stop(sv->fs);
         sv->fs = NULL;
-        rc = start_forks(ev, sv, e);
+        rc = start_forks(ev, sv, false, &sv->fs, e);
+    }
+    if (sv->compilers && !forkserver_alive(sv->compilers)) { /* the next one that is timed starts another */
+        forkserver_stop(sv->compilers);
+        sv->compilers = NULL;
     }
     pthread_mutex_unlock(&ev->server_lock);
     return rc;
+}
+
+void server_expect_baseline(struct eval *ev, struct server *sv)
+{
+    struct err e = ERR_INIT;
+
+    pthread_mutex_lock(&ev->server_lock);
+    if (sv->backend->timed && !sv->compilers && start_forks(ev, sv, true, &sv->compilers, &e) < 0)
+        log_debug("no fork server for baselines: %s", e.msg);
+    pthread_mutex_unlock(&ev->server_lock);
 }
 
 void servers_close(struct eval *ev)
@@ -316,12 +332,13 @@ static int await_begun(struct child *c, struct err *e)
 }
 
 /* The one that runs now: another thread may replace it meanwhile. NULL if it could not be started again. */
-static struct forkserver *current_forks(struct server *sv)
+static struct forkserver *current_forks(struct server *sv, bool compiles)
 {
     struct forkserver *fs;
 
     pthread_mutex_lock(sv->lock);
-    fs = sv->fs ? forkserver_hold(sv->fs) : NULL;
+    fs = compiles && sv->compilers && forkserver_alive(sv->compilers) ? sv->compilers : sv->fs;
+    fs = fs ? forkserver_hold(fs) : NULL;
     pthread_mutex_unlock(sv->lock);
     return fs;
 }
@@ -329,7 +346,7 @@ static struct forkserver *current_forks(struct server *sv)
 int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e)
 {
     struct child_spec spec = {.role = c->role, .jail = c->jail, .may_exec = c->compiles};
-    struct forkserver *fs = current_forks(sv);
+    struct forkserver *fs = current_forks(sv, c->compiles);
     struct child *child;
     double t0 = now_s();
     int rc;

@@ -19,6 +19,7 @@ struct server {
     const struct backend *backend;
     bool started;
     struct forkserver *fs; /* under lock: server_revive replaces it */
+    struct forkserver *compilers; /* under lock: for children that use torch.compile, NULL until server_expect_baseline */
     pthread_mutex_t *lock; /* struct eval's server_lock */
     json_t *info;          /* forkserver_info of the first one */
     char *toolchain;      /* everything outside task, candidate and options that a verdict depends on */
@@ -40,6 +41,8 @@ struct server {
 
 /* The server of backend b, started if it is not: seconds. ERR_ENV with the remedy when the backend cannot be used. */
 int server_get(struct eval *ev, const struct backend *b, struct server **ret, struct err *e);
+/* Something will be timed: what baselines import begins to be imported, where that is not done yet. */
+void server_expect_baseline(struct eval *ev, struct server *sv);
 /* A fork server that died (out of memory, killed) is started again. */
 int server_revive(struct eval *ev, struct server *sv, struct err *e);
 void servers_close(struct eval *ev);

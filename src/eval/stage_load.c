@@ -336,6 +336,8 @@ int job_construct(struct job *j, const char *source, struct err *e)
 
 static int load_run(struct job *j, struct err *e)
 {
+    if (j->opt->perf)
+        server_expect_baseline(j->ev, j->server);
     if (job_reference(j, strcmp(j->opt->protocol, "strict") ? "seed" : "random", e) < 0 ||
         session_open(j->ev, j->server, j->opt, j->code, j->alone, &j->session, e) < 0)
         return -1;

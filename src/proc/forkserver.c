@@ -52,11 +52,11 @@ struct forkserver {
     int fd, wake, log;
     bool no_jail, dead, stop, reading;
     json_t *info;
-    char **ro; /* what every child may read; NULL-terminated */
+    char **ro; /* what every child may read; NULL-terminated. Until it is ready: what the caller asked for */
     int next_id, refs; /* refs: whoever called start, hold or spawn and has not stopped, dropped or freed; under lock */
     struct entry *entries;
     pthread_t reader;
-    pthread_mutex_t lock, send_lock;
+    pthread_mutex_t lock, send_lock, ready_lock;
     pthread_cond_t changed;
 };
 
@@ -222,9 +222,10 @@ static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct
     char *models = path_models(), *models_env = xasprintf("HF_HUB_CACHE=%s", models ? models : "/tmp/hub");
     char *device = xasprintf("MUSACODER_DEVICE=%s", s->device ? s->device : "sim");
     const char *extra[70] = {lib_env, device, models_env, "HF_HUB_OFFLINE=1", "PYTHONDONTWRITEBYTECODE=1",
-                             "OMP_NUM_THREADS=1", "PYTHONNOUSERSITE=1", "PYTHONIOENCODING=utf-8:replace"};
+                             "OMP_NUM_THREADS=1", "PYTHONNOUSERSITE=1", "PYTHONIOENCODING=utf-8:replace",
+                             s->compiles ? "MUSACODER_COMPILES=1" : "MUSACODER_COMPILES="};
     char *argv[] = {python, "-u", script, NULL}, **env;
-    size_t n = 8, n_env;
+    size_t n = 9, n_env;
     int sv[2] = {-1, -1}, null = open("/dev/null", O_RDWR | O_CLOEXEC), rc = -1;
 
     for (const char *const *p = s->env; p && *p && n < 69; p++)
@@ -255,22 +256,33 @@ static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct
     return rc;
 }
 
-/* Joins what Python needs with what the caller asks for, and the models that tasks may build on. */
-static void set_ro(struct forkserver *fs, const char *const *extra)
+/* What the caller asks for. */
+static void set_ro(struct forkserver *fs, const char *const *asked)
+{
+    size_t n = 0;
+
+    for (const char *const *p = asked; p && *p; p++)
+        n++;
+    fs->ro = xcalloc(n + 1, sizeof *fs->ro);
+    n = 0;
+    for (const char *const *p = asked; p && *p; p++)
+        if (file_exists(*p))
+            fs->ro[n++] = xstrdup(*p);
+}
+
+/* And what Python needs, and the models that tasks may build on. */
+static void add_ro(struct forkserver *fs)
 {
     const json_t *paths = json_object_get(fs->info, "paths");
-    size_t n = json_array_size(paths), k = 0;
+    size_t n = 0;
 
-    for (const char *const *p = extra; p && *p; p++)
+    while (fs->ro[n])
         n++;
-    fs->ro = xcalloc(n + 3, sizeof *fs->ro);
+    fs->ro = xrealloc(fs->ro, (n + json_array_size(paths) + 2) * sizeof *fs->ro);
     for (size_t i = 0; i < json_array_size(paths); i++)
-        fs->ro[k++] = xstrdup(json_string_value(json_array_get(paths, i)));
-    for (const char *const *p = extra; p && *p; p++)
-        if (file_exists(*p))
-            fs->ro[k++] = xstrdup(*p);
-    if ((fs->ro[k] = path_models()))
-        k++;
+        fs->ro[n++] = xstrdup(json_string_value(json_array_get(paths, i)));
+    if ((fs->ro[n] = path_models()))
+        fs->ro[n + 1] = NULL;
 }
 
 static int await_hello(struct forkserver *fs, struct err *e)
@@ -300,7 +312,7 @@ static json_t *layer_names(bool no_jail)
     return list;
 }
 
-int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, struct err *e)
+int forkserver_launch(const struct forkserver_spec *s, struct forkserver **ret, struct err *e)
 {
     struct forkserver *fs;
     pthread_condattr_t mono;
@@ -315,27 +327,62 @@ int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, s
     fs->log = memfd_create("forkserver", MFD_CLOEXEC);
     pthread_mutex_init(&fs->lock, NULL);
     pthread_mutex_init(&fs->send_lock, NULL);
+    pthread_mutex_init(&fs->ready_lock, NULL);
     pthread_condattr_init(&mono);
     pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
     pthread_cond_init(&fs->changed, &mono);
     pthread_condattr_destroy(&mono);
-    if (fs->wake < 0 || fs->log < 0)
+    set_ro(fs, s->ro);
+    if (fs->wake < 0 || fs->log < 0) {
         err_sys(e, "cannot start the fork server");
-    else if (launch(fs, s, e) == 0 && await_hello(fs, e) == 0) {
-        set_ro(fs, s->ro);
-        json_object_del(fs->info, "op");
-        json_object_set_new(fs->info, "jail", layer_names(s->no_jail));
-        fs->reading = pthread_create(&fs->reader, NULL, reader_main, fs) == 0;
-        if (fs->reading) {
-            *ret = fs;
-            return 0;
-        }
-        err_set(e, ERR_ENV, "cannot start a thread");
+    } else if (launch(fs, s, e) == 0) {
+        *ret = fs;
+        return 0;
     }
-    fs->dead = true;
-    fs->stop = true;
     forkserver_stop(fs);
     return -1;
+}
+
+static int get_ready(struct forkserver *fs, struct err *e)
+{
+    if (await_hello(fs, e) < 0)
+        return -1;
+    add_ro(fs);
+    json_object_del(fs->info, "op");
+    json_object_set_new(fs->info, "jail", layer_names(fs->no_jail));
+    fs->reading = pthread_create(&fs->reader, NULL, reader_main, fs) == 0;
+    return fs->reading ? 0 : err_set(e, ERR_ENV, "cannot start a thread");
+}
+
+/* Waits for what forkserver_launch did not wait for. */
+static int ready(struct forkserver *fs, struct err *e)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&fs->ready_lock);
+    if (!fs->reading && !forkserver_alive(fs)) {
+        rc = err_set(e, ERR_ENV, "the Python fork server did not start");
+    } else if (!fs->reading && (rc = get_ready(fs, e)) < 0) {
+        pthread_mutex_lock(&fs->lock);
+        fs->dead = true;
+        pthread_mutex_unlock(&fs->lock);
+    }
+    pthread_mutex_unlock(&fs->ready_lock);
+    return rc;
+}
+
+int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, struct err *e)
+{
+    struct forkserver *fs;
+
+    if (forkserver_launch(s, &fs, e) < 0)
+        return -1;
+    if (ready(fs, e) < 0) {
+        forkserver_stop(fs);
+        return -1;
+    }
+    *ret = fs;
+    return 0;
 }
 
 static void entry_free(struct entry *x)
@@ -363,6 +410,7 @@ static void forkserver_free(struct forkserver *fs)
     json_decref(fs->info);
     pthread_mutex_destroy(&fs->lock);
     pthread_mutex_destroy(&fs->send_lock);
+    pthread_mutex_destroy(&fs->ready_lock);
     pthread_cond_destroy(&fs->changed);
     free(fs);
 }
@@ -408,7 +456,7 @@ void forkserver_stop(struct forkserver *fs)
     pthread_mutex_unlock(&fs->send_lock);
     if (fs->pid > 0) {
         for (int i = 0; i < 200 && waitpid(fs->pid, NULL, WNOHANG) == 0; i++) {
-            if (i == 150)
+            if (i == 150 || !fs->reading) /* it imports, and would not see the end; it has no children yet */
                 kill(fs->pid, SIGKILL);
             nanosleep(&(struct timespec){0, 10000000}, NULL);
         }
@@ -533,7 +581,7 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
     json_t *plan, *req;
     pid_t pid = 0;
 
-    if (plan_of(fs, s, &plan, e) < 0)
+    if (ready(fs, e) < 0 || plan_of(fs, s, &plan, e) < 0)
         return -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0 || pipe2(out, O_CLOEXEC) < 0) {
         json_decref(plan);

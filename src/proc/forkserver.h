@@ -25,10 +25,13 @@ struct forkserver_spec {
     const char *device;     /* package of runner/ that stands for the GPU: "sim" (NULL means it), "cuda" */
     const char *const *ro;  /* folders that every child may read besides Python's own and runner/; may be NULL */
     bool no_jail;           /* children run unjailed: --jail none */
+    bool compiles;          /* its children use torch.compile: what that imports is imported once too (seconds) */
 };
 
 /* Starts the server and waits until torch is imported (seconds). Fails if the jail is not strong enough. */
 int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, struct err *e);
+/* The same without the waiting, which the first spawn does: until then there is no info. */
+int forkserver_launch(const struct forkserver_spec *s, struct forkserver **ret, struct err *e);
 /* Kills all children; NULL is fine. Children that were spawned stay valid (they have ended) until child_free. */
 void forkserver_stop(struct forkserver *fs);
 /* For threads that spawn while another may stop it: hold before the spawn, drop after it. */
