@@ -193,7 +193,7 @@ static int jobs_for(const struct backend *b, long cpus)
 {
     if (cpus < 1)
         return 2;
-    return (int)(b->timed ? 2 * cpus : cpus + (cpus + 1) / 2);
+    return (int)(b->timed ? 3 * cpus : cpus + (cpus + 1) / 2);
 }
 
 int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)

@@ -17,7 +17,7 @@
 #include "store/store.h"
 
 #define SLOW_S 0.3 /* of run time (share.h) for one call */
-#define TASKS_AT_ONCE 16
+#define TASKS_AT_ONCE 24
 #define TASKS_KEPT 2 /* of those that nobody is at, so many may keep their reference */
 struct task_gate { /* tasks whose candidates are being judged on one device (eval.c); n 0: free */
     struct {

@@ -76,7 +76,7 @@ struct reference {
     struct device_buf area; /* shared with child */
 };
 
-#define REFERENCE_LIST 16
+#define REFERENCE_LIST 32
 struct reference_list {
     struct reference *items[REFERENCE_LIST]; /* most recent first */
 };
