@@ -18,7 +18,7 @@
 struct eval;
 
 struct eval_config {
-    int jobs;      /* candidates that run at once; 0 = 1.5 for each CPU: a third of a run waits (jail, exit); 2 on a GPU */
+    int jobs;      /* candidates that run at once; 0 = 1.5 for each CPU: a third of a run waits (jail, exit); 3 on a GPU */
     bool no_jail;  /* --jail none */
     bool no_cache; /* do not read verdicts from the cache (they are still stored) */
     uint64_t cache_limit; /* bytes that the cache folder may take; 0: no limit */

@@ -397,12 +397,43 @@ static void test_bad_python(void **state)
     assert_non_null(strstr(e.msg, "did not start"));
 }
 
+static const char asks_modules[] = "import sys, torch\n"
+                                   "value = [m in sys.modules for m in ('torch._dynamo', 'torch._inductor.compile_fx')], "
+                                   "'cpp_extension' in str(sys.modules.get('torch.utils.cpp_extension')), "
+                                   "torch.cuda.is_initialized(), __import__('threading').active_count()";
+
+/* It is not waited for; what compilers need is there when a child is, and nothing of a device was touched. */
+static void test_a_server_for_compilers(void **state)
+{
+    struct forkserver_spec s = {.no_jail = !jail_probe()->enough, .compiles = true};
+    struct child_spec kind = {.role = "selftest"};
+    struct forkserver *x;
+    struct child *c;
+    struct err e = ERR_INIT;
+    double t0 = now_s();
+    json_t *a;
+
+    (void)state;
+    assert_int_equal(forkserver_launch(&s, &x, &e), 0);
+    assert_true(now_s() - t0 < 1 && forkserver_alive(x));
+    forkserver_stop(x); /* nor does its end wait for what it imports */
+    assert_int_equal(forkserver_launch(&s, &x, &e), 0);
+    assert_true(now_s() - t0 < 2);
+    if (forkserver_spawn(x, &kind, &c, &e) < 0)
+        fail_msg("%s", e.msg);
+    a = ask(c, json_pack("{s:s,s:s}", "do", "exec", "code", asks_modules));
+    assert_string_equal(json_str(a, "value", ""), "([True, True], False, False, 1)");
+    json_decref(a);
+    child_free(c);
+    forkserver_stop(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_echo_and_exit), cmocka_unit_test(test_ends),  cmocka_unit_test(test_peak), cmocka_unit_test(test_output),
         cmocka_unit_test(test_jail_from_inside), cmocka_unit_test(test_a_role_that_compiles), cmocka_unit_test(test_bombs), cmocka_unit_test(test_threads_and_speed),
-        cmocka_unit_test(test_bad_role),      cmocka_unit_test(test_bad_python),
+        cmocka_unit_test(test_bad_role),      cmocka_unit_test(test_bad_python), cmocka_unit_test(test_a_server_for_compilers),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
