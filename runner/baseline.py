@@ -391,6 +391,8 @@ def serve(sock, args):
             return
         try:
             head, parts = b.area(req, fds) if req["op"] == "area" else steps[req["op"]](req, blob)
+            if req["op"] in ("params", "put") and req.get("area"):
+                b.room.settle()
             head = dict({"op": "ok"}, **head)
         except frame.FrameError:
             raise

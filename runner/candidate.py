@@ -165,7 +165,7 @@ class Session:
                     value, t = placed(values.decode(row["value"], self.source_of(req, blob))), here[row["name"]]
                 with timing.may_write(t):
                     _Tensor.copy_(t.data, value)
-        return {"op": "ok"}, []
+        return self.has_read(req)
 
     # run ----------------------------------------------------------------------------------------------------------
 
@@ -183,6 +183,11 @@ class Session:
     def source_of(self, req, blob):
         """Where the tensors of a request's trees lie."""
         return self.room["inputs"].blob if req.get("area") else blob
+
+    def has_read(self, req):
+        if req.get("area"):
+            self.room["inputs"].settle()
+        return {"op": "ok"}, []
 
     def inputs(self, req, blob):
         """New tensors, or new contents in the last call's tensors: same objects, same addresses, same versions, so that
@@ -226,7 +231,7 @@ class Session:
     def put(self, req, blob):
         with quiet():
             self.timer.put_inputs(req, self.source_of(req, blob))
-        return {"op": "ok"}, []
+        return self.has_read(req)
 
     def arm(self, req, blob):
         self.timer.arm(req["slots"], list(_Module.parameters(self.model)) + list(_Module.buffers(self.model)))

@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import unittest
+import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "runner"))
@@ -60,6 +61,21 @@ class Judge:
         self.other.close()
 
 
+class Late:
+    """An area of a device, which reads later than it says."""
+
+    def __init__(self, blob):
+        self.bytes, self.did = blob, []
+
+    @property
+    def blob(self):
+        self.did.append("read")
+        return memoryview(self.bytes)
+
+    def settle(self):
+        self.did.append("settled")
+
+
 class Answers(unittest.TestCase):
     def judge(self, forward="pass"):
         j = Judge(forward)
@@ -72,6 +88,20 @@ class Answers(unittest.TestCase):
         self.assertEqual(got, ("error", kind, phase, memory), head)
         for name in ("trace", "launches", "findings", "replaced", "device_short", "found"):  # what the judge looks at
             self.assertIn(name, head)
+
+    def test_what_lies_in_an_area_has_been_read_when_there_is_an_answer(self):
+        made, was = [], candidate.Session
+        with unittest.mock.patch.object(candidate, "Session", lambda sock: made.append(was(sock)) or made[0]):
+            j = self.judge()
+        p = values.Packer()
+        tree = p.tree(torch.full((4,), 3.0))
+        late = made[0].room["inputs"] = Late(b"".join(p.parts))
+        for req in ({"op": "params", "values": [{"name": "w", "value": tree}]}, {"op": "put", "fresh": [], "inputs": p.tree([])}):
+            late.did.clear()
+            self.assertEqual(j.ask(dict(req, area=True))["op"], "ok")
+            self.assertEqual(late.did, ["read", "settled"], req["op"])
+        made[0].room.clear()
+        self.assertEqual(j.ask({"op": "run"}, torch.ones(4))["op"], "result")
 
     def test_everything_is_answered_in_turn(self):
         j = self.judge()
