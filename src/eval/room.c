@@ -101,13 +101,19 @@ static bool is_small(const struct room_claim *c, uint64_t budget)
     return c->own + c->shared <= budget / ROOM_SMALL && c->host_own < ROOM_ALL;
 }
 
+/* For how long one that waits, for everything or not, is overtaken by one that is small or not. */
+static double is_overtaken_s(bool all, bool small)
+{
+    return all ? ROOM_PASS_ALL_S : small ? ROOM_PASS_SMALL_S : ROOM_PASS_S;
+}
+
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now)
 {
     for (int i = 0; i < n; i++) {
         bool here = c[i].device == c[who].device, all = wants_all(&c[i], here ? b->device : UINT64_MAX);
 
         if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket &&
-            now - c[i].since >= (all || is_small(&c[who], b->device) ? ROOM_PASS_ALL_S : ROOM_PASS_S) &&
+            now - c[i].since >= is_overtaken_s(all, is_small(&c[who], b->device)) &&
             (here || !fits_host(c, n, i, b)))
             return false;
     }

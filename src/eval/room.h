@@ -14,9 +14,10 @@
 #include "base/err.h"
 
 #define ROOM_PASS_S 25.0     /* whoever has waited so long is not overtaken any more, but by who is small: */
-#define ROOM_SMALL 16        /* wants at most such a part of its device; */
-#define ROOM_PASS_ALL_S 90.0 /* and after so long by nobody. Who wants everything is overtaken by all until then: it
-                              * comes in when nobody is there, or stops all others */
+#define ROOM_SMALL 16        /* wants at most such a part of its device, */
+#define ROOM_PASS_SMALL_S 45.0 /* and after so long by nobody (longer, and what is large comes last, one after the other). */
+#define ROOM_PASS_ALL_S 90.0 /* Who wants everything is overtaken by all until then: it comes in when nobody is there, or
+                              * stops all others */
 
 #define ROOM_CONTEXT_BYTES ((size_t)600 << 20) /* of a process on the device, with its libraries */
 #define ROOM_PROCESS_BYTES ((size_t)2 << 30) /* of the machine: torch, a device's libraries */
@@ -45,7 +46,8 @@ enum { ROOM_WAITS = 1, ROOM_IN = 2 };
 
 /* May claim 'who' come in? If it fits beside those that are in on its device, or nobody is in there, and the same of the
  * machine; but not before a claim that arrived earlier, has waited for ROOM_PASS_S (ROOM_PASS_ALL_S: one for all of the
- * device's budget or of the machine, or where 'who' is small) and is for the same device, or for more of the machine than there is now.
+ * device's budget or of the machine; ROOM_PASS_SMALL_S where 'who' is small) and is for the same device, or for more of the machine
+ * than there is now.
  * b: of who's device. Pure. */
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now);
 /* Bytes of those that are in, and of 'who' (-1: nobody) beside them: on 'device', and of the machine. Pure. */

@@ -61,7 +61,7 @@ static void test_order(void **state)
     assert_false(admits(c, 3, 2, 100, 0, ROOM_PASS_S));
 }
 
-/* Small claims come and go: they keep nobody out for long, and are let by for as long as where somebody wants everything. */
+/* Small claims come and go: they keep nobody out for long, and are let by for longer, but not for ever. */
 static void test_small_ones_pass(void **state)
 {
     struct room_claim c[] = {claim(ROOM_IN, 1, 500, 0, 1), claim(ROOM_WAITS, 2, 1200, 200, 2),
@@ -69,8 +69,12 @@ static void test_small_ones_pass(void **state)
 
     (void)state;
     assert_true(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_S));
+    assert_true(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S - 1));
+    assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
+    c[1].own = 100 * ROOM_SMALL; /* wants everything */
     assert_true(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_ALL_S - 1));
     assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_ALL_S));
+    c[1].own = 1200;
     c[2].shared = 21; /* not small any more */
     assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_S));
     c[2].shared = 0;
