@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""How many CUDA contexts a machine makes and ends in a second, by how many processes do it at once: what a judge with a
-process for each candidate cannot be faster than. Driver API only; needs a GPU and its driver. Standard library only."""
+"""How many CUDA contexts a machine makes and ends in a second, by how many processes do it at once, and by how many queues of
+the device each asks for (CUDA_DEVICE_MAX_CONNECTIONS; 8 where nobody does): what a judge with a process for each candidate
+cannot be faster than. Driver API only; needs a GPU and its driver. Standard library only."""
 import ctypes
 import os
 import time
@@ -39,5 +40,9 @@ if __name__ == "__main__":
         ctypes.CDLL("libcuda.so.1")
     except OSError as e:
         raise SystemExit(f"no driver: {e}") from e
-    for k in (1, 4, 8, 16):
-        run(k, max(4, 2 * k))
+    for queues in (None, "2", "1"):
+        if queues:
+            os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = queues
+        print(f"queues: {queues or 'as many as the driver makes'}")
+        for k in (1, 4, 6, 8, 16):
+            run(k, max(4, 3 * k))
