@@ -56,15 +56,19 @@ static void turn_off(struct desk_common *c, const char *since, const char *why)
         log_warn("values travel in frames%s: %s", since, why);
 }
 
-/* Opens the device, or says why not. */
-static void open_device(struct desk *k, const char *name, size_t budget)
+/* Opens the device, or says why not: that its memory is used up is no reason to go without it for good. */
+static int open_device(struct desk *k, const char *name, size_t budget, struct err *e)
 {
-    struct err e = ERR_INIT;
+    struct err why = ERR_INIT;
     struct device *d;
     size_t share;
 
-    if (device_open(name, 0, &d, &e) < 0) {
-        turn_off(k->common, "", e.msg);
+    if (device_open(name, 0, &d, &why) < 0) {
+        if (why.lack == LACK_DEVICE) {
+            err_set(e, why.kind, "%s", why.msg);
+            return err_lack(e, LACK_DEVICE);
+        }
+        turn_off(k->common, "", why.msg);
     } else if (!device_info(d)->vmm_fd || !device_has_kernels(d)) {
         turn_off(k->common, "", device_has_kernels(d) ? "the device cannot share its memory" : "build/lib/judge.fatbin is missing");
         device_close(d);
@@ -73,20 +77,22 @@ static void open_device(struct desk *k, const char *name, size_t budget)
         k->common->budget = budget < share ? budget : share;
         k->dev = d;
     }
+    return 0;
 }
 
-bool desk_open(struct desk *k, const struct backend *b)
+int desk_open(struct desk *k, const struct backend *b, struct err *e)
 {
     size_t budget = SIZE_MAX;
     const char *name = device_of(b, &budget);
+    int rc = 0;
 
     if (!name || k->common->off)
-        return false;
+        return 0;
     pthread_mutex_lock(&k->lock);
     if (!k->dev)
-        open_device(k, name, budget);
+        rc = open_device(k, name, budget, e);
     pthread_mutex_unlock(&k->lock);
-    return !k->common->off;
+    return rc < 0 ? -1 : !k->common->off;
 }
 
 void desk_refuse(struct desk *k, const char *why)

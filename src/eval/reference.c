@@ -840,9 +840,9 @@ static int get_on_desk(struct eval *ev, struct desk *k, const struct want *w, st
 
     if (w->sv->backend->timed && hold_take(w->sv->uuid, false, &share, e) < 0)
         return -1;
-    if (!desk_open(k, w->sv->backend)) {
+    if ((rc = desk_open(k, w->sv->backend, e)) <= 0) {
         hold_drop(&share);
-        return 1;
+        return rc < 0 ? -1 : 1;
     }
     reference_key(w, true, key);
     r = join_or_add(ev, k, key, &old);

@@ -207,7 +207,7 @@ FAKE(cuMemGetInfo_v2, size_t *left_bytes, size_t *total)
 FAKE(cuMemAlloc_v2, uint64_t *p, size_t n)
 {
     NEED_CONTEXT
-    if (n > memory - used)
+    if (used > memory || n > memory - used)
         return OUT_OF_MEMORY;
     *p = (uint64_t)(uintptr_t)aligned_alloc(512, (n + 511) / 512 * 512);
     live++;

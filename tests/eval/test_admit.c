@@ -262,9 +262,28 @@ static bool fake_gpu(void)
     return fake_memory != NULL;
 }
 
+/* Others have the device's memory when a task's desk is opened: that is no reason to go without the device for good. */
+static void a_desk_for_which_there_is_no_room(void **state)
+{
+    static struct desk_set set;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    desk_set_init(&set);
+    assert_int_equal(desk_open(&set.each[0], &backend_cuda, &e), 1);
+    fake_memory(0);
+    assert_int_equal(desk_open(&set.each[1], &backend_cuda, &e), -1);
+    assert_int_equal(e.lack, LACK_DEVICE);
+    assert_int_equal(desk_open(&set.each[0], &backend_cuda, &e), 1);
+    fake_memory((size_t)1 << 40);
+    assert_int_equal(desk_open(&set.each[1], &backend_cuda, &e), 1);
+    desk_set_close(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_desk_for_which_there_is_no_room),
         cmocka_unit_test(large_jobs_find_room),
         cmocka_unit_test(who_knows_its_size),
         cmocka_unit_test(a_job_that_never_fits),
@@ -278,7 +297,7 @@ int main(void)
         return 1;
     setenv("MUSACODER_CACHE_DIR", folder, 1);
     desk_init(&desk, &desk_common);
-    if (!desk_open(&desk, &backend_cuda))
+    if (desk_open(&desk, &backend_cuda, NULL) != 1)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     desk_close(&desk);

@@ -135,7 +135,7 @@ static void open_bench(struct bench *b, const char *device, enum manner m)
 
     memset(b, 0, sizeof *b);
     desk_init(&b->desk, &b->common);
-    assert_true(desk_open(&b->desk, &row));
+    assert_int_equal(desk_open(&b->desk, &row, NULL), 1);
     fill_master(b);
     b->trees[0] = json_pack("{s:s,s:[o]}", "t", "list", "v", tensor("float32", N, 4, 0));
     b->trees[1] = tensor("float32", N, 4, 0);
@@ -273,7 +273,7 @@ static void test_refused(void **state)
     assert_int_equal(exec_run(&b.job, &c, &f, &e), CALL_INFRA);
     assert_non_null(strstr(e.msg, "no such call"));
     assert_int_equal(e.lack, LACK_NONE);
-    assert_false(desk_open(&b.desk, &row));
+    assert_int_equal(desk_open(&b.desk, &row, NULL), 0);
     close_bench(&b);
 }
 
@@ -291,7 +291,7 @@ static void test_full(void **state)
     c = (struct exec_call){.draw = &b.draw};
     assert_int_equal(exec_run(&b.job, &c, &f, &e), CALL_INFRA);
     assert_int_equal(e.lack, LACK_DEVICE);
-    assert_true(desk_open(&b.desk, &row));
+    assert_int_equal(desk_open(&b.desk, &row, NULL), 1);
     close_bench(&b);
 }
 

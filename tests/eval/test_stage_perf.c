@@ -363,7 +363,7 @@ static void test_on_the_desk(void **state)
 
     (void)state;
     desk_init(&desk, &desk_common);
-    assert_true(desk_open(&desk, &row));
+    assert_int_equal(desk_open(&desk, &row, NULL), 1);
     rec = timed(TASK(TWO), AREAS TASK(TWO), NULL);
     text = json_text(rec);
     if (strcmp(json_str(rec, "status", ""), "passed"))
