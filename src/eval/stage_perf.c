@@ -302,6 +302,20 @@ static bool as_committed_here(struct job *j, const json_t *tree, size_t n, uint6
     return same;
 }
 
+static int count_tensor(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    (void)path, (void)e;
+    *(size_t *)ctx += tree_is_tensor(leaf);
+    return 0;
+}
+
+static size_t tensors_of(const json_t *tree)
+{
+    size_t n = 0;
+
+    return tree_each(tree, count_tensor, &n, NULL) < 0 ? SIZE_MAX : n;
+}
+
 /* Is it the output that was there when the call ended? What does not fit where the expected one does is wrong
  * anyway: the comparison says how. */
 static bool as_committed(struct job *j, const struct ref_draw *want, const struct frame *got, uint64_t commitment)
@@ -311,6 +325,8 @@ static bool as_committed(struct job *j, const struct ref_draw *want, const struc
     uint64_t h = 0;
     int rc;
 
+    if (tensors_of(tree) != tensors_of(want->eager.tree)) /* each takes a look at the device: not at 100 000 of them */
+        return true;
     if (!want->eager.mem)
         return timing_commitment(tree, got->blob, got->n_blob, &h, NULL) == 0 && h == commitment;
     desk_lock(j->desk);

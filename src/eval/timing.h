@@ -46,7 +46,7 @@ void timed_calls_free(struct timed_calls *c);
 /* The commitment to an output tree over its blob, as runner/timing.py computes it on the device: the sum modulo 2^64 of
  * el_mix(word, i) (device/element.h) over 8-byte words, each tensor padded with zeros to whole words, i = 1, 2, ...
  * through all tensors; and of el_mix(bits of the double, i) over numbers, with an i of their own. ERR_INPUT if the tree
- * does not fit the blob. */
+ * does not fit the blob, or its tensors share bytes of it. */
 int timing_commitment(const json_t *tree, const char *blob, size_t n, uint64_t *ret, struct err *e);
 /* The same where the blob is the first n bytes of memory of the judge's device, by the judge's own kernel: nothing but
  * sums leaves the device. waits; who calls has the device (desk_lock). Errors other than ERR_INPUT are the device's. */

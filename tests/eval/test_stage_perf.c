@@ -384,6 +384,12 @@ static void test_on_the_desk(void **state)
                                       "        return {'a': (x * self.w)[:, :31], 'n': n, 'b': x > 0}"), NULL);
     assert_string_equal(json_str(rec, "category", ""), "correctness_error");
     json_decref(rec);
+    rec = timed(TASK(TWO), AREAS "real = show\ndef show(self, slot, place):\n    head, parts = real(self, slot, place)\n"
+                "    leaf = dict(head['output']['v'][0][1], shape=[1], strides=[1], nbytes=4)\n"
+                "    head['output']['v'] = [[str(i), dict(leaf, offset=4 * i)] for i in range(1000)]\n"
+                "    return head, parts\n" TASK(TWO), NULL);
+    assert_string_equal(json_str(rec, "category", ""), "correctness_error"); /* not summed up, leaf by leaf */
+    json_decref(rec);
     rec = timed(TASK(TWO), AREAS "def spoil(self, slot):\n    self.kept[slot].tree['n'] = 8\n" TASK(TWO), NULL);
     assert_string_equal(json_str(json_array_get(json_object_get(rec, "reasons"), 0), "rule", ""), "late_output");
     json_decref(rec);
