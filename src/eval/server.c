@@ -343,21 +343,34 @@ static struct forkserver *current_forks(struct server *sv, bool compiles)
     return fs;
 }
 
-int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e)
+static int spawn_from(struct server *sv, bool compiles, const struct child_spec *spec, struct child **ret, struct err *e)
 {
-    struct child_spec spec = {.role = c->role, .jail = c->jail, .may_exec = c->compiles};
-    struct forkserver *fs = current_forks(sv, c->compiles);
-    struct child *child;
-    double t0 = now_s();
+    struct forkserver *fs = current_forks(sv, compiles);
     int rc;
 
     if (!fs)
         return err_set(e, ERR_ENV, "the Python fork server could not be started again");
+    rc = forkserver_spawn(fs, spec, ret, e);
+    forkserver_drop(fs);
+    return rc;
+}
+
+int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e)
+{
+    struct child_spec spec = {.role = c->role, .jail = c->jail, .may_exec = c->compiles};
+    struct child *child;
+    double t0 = now_s();
+    int rc;
+
     spec.args = spawn_args(sv, c);
     spec.jail.devices = (const char *const *)sv->devices;
     sv->beginning++;
-    rc = forkserver_spawn(fs, &spec, &child, e);
-    forkserver_drop(fs);
+    rc = spawn_from(sv, c->compiles, &spec, &child, e);
+    if (rc < 0 && c->compiles && !stop_requested()) { /* what compilers import may fail, or take too long: the other does without */
+        if (e)
+            log_debug("the fork server for baselines: %s", e->msg);
+        rc = spawn_from(sv, false, &spec, &child, e);
+    }
     json_decref(spec.args);
     if (rc == 0 && sv->backend->usable && (rc = await_begun(child, e)) < 0)
         child_free(child);
@@ -371,10 +384,11 @@ int server_spawn(struct server *sv, const struct server_child *c, struct child *
     return 0;
 }
 
-/* Waits while others make processes. Did one of them begin after 'since'? Those inside server_spawn wait for nobody. */
+/* Waits while others make processes, as long as one may take. Did one of them begin after 'since'? Those inside
+ * server_spawn wait for nobody. */
 static bool others_begin(const struct server *sv, double since)
 {
-    while (sv->begun_at <= since && sv->beginning > 0 && !stop_requested())
+    while (sv->begun_at <= since && sv->beginning > 0 && now_s() - since < BEGIN_S && !stop_requested())
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     return sv->begun_at > since;
 }

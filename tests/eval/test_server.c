@@ -1,15 +1,19 @@
 /* test_server.c - does the device still answer? Without a device: processes of others stand for it, and there is no
- * fork server, so that one of our own cannot be made. */
+ * fork server, so that one of our own cannot be made. And: a fork server that fails, beside one that does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "eval/server.h"
+#include "proc/jail.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server sv;
@@ -60,9 +64,43 @@ static void test_who_answers(void **state)
     assert_false(ok);
 }
 
+/* What imports torch's compiler ends before it says anything, is gone, or was never made: baselines come from the other. */
+static void test_a_server_for_compilers_that_fails(void **state)
+{
+    struct forkserver_spec s = {.no_jail = !jail_probe()->enough}, bad = {.no_jail = true, .python = "/bin/false"};
+    struct server_child kind = {.role = "selftest", .compiles = true};
+    struct err e = ERR_INIT;
+    char *python = path_python(&e);
+    struct child *c;
+
+    (void)state;
+    free(python);
+    if (!python)
+        skip();
+    sv = (struct server){.backend = backend_find("sim"), .lock = &lock};
+    if (forkserver_start(&s, &sv.fs, &e) < 0 || forkserver_launch(&bad, &sv.compilers, &e) < 0)
+        fail_msg("%s", e.msg);
+    for (int i = 0; i < 3; i++) {
+        if (server_spawn(&sv, &kind, &c, &e) < 0)
+            fail_msg("%s", e.msg);
+        assert_ptr_equal(c->fs, sv.fs);
+        child_free(c);
+        if (i == 1) {
+            forkserver_stop(sv.compilers);
+            sv.compilers = NULL;
+        }
+    }
+    assert_int_equal(sv.beginning, 0);
+    kind.role = "nobody"; /* neither can */
+    assert_int_equal(server_spawn(&sv, &kind, &c, &e), -1);
+    assert_non_null(strstr(e.msg, "nobody"));
+    assert_int_equal(sv.beginning, 0);
+    forkserver_stop(sv.fs);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_answers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_answers), cmocka_unit_test(test_a_server_for_compilers_that_fails)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
