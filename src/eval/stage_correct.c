@@ -293,6 +293,7 @@ struct tally {
     const char *stopped; /* before the last draw, for this; NULL: it was not */
     double fastest_s;    /* call, of run time; 0: none yet */
     bool slow;           /* every call took more than SLOW_S: only SLOW_TRIALS of each regime, or one (CRAWL_S) */
+    bool fewer;          /* so it was for some variant: other variants' calls may be faster */
     double max_abs, max_rel;
     json_t *worst, *regimes;
 };
@@ -427,7 +428,7 @@ static json_t *correct_section(struct job *j, struct tally *t, const char *param
 
     if (t->stopped)
         json_object_set_new(c, "stopped", json_string(t->stopped));
-    if (t->slow)
+    if (t->slow || t->fewer)
         json_object_set_new(c, "slow", json_true());
     if (json_is_array(j->ref->defects))
         json_object_set(c, "known_defects", (json_t *)j->ref->defects);
@@ -472,33 +473,56 @@ static int next_draw(struct job *j, size_t i, const struct ref_draw **ret, struc
     return reference_draw(j, i, ret, e);
 }
 
-/* Parameters and all draws of the current variant; the candidate is constructed for it. 0, or -1: infra. */
+/* It runs, is compared and counted. -1: infra, or the end of the draws. */
+static int judge_draw(struct job *j, const struct ref_draw *d, struct tally *t, bool first, struct err *e)
+{
+    double used = j->session->used_s;
+    int ok;
+
+    if (t->slow) /* not for draws that it does not get: each may wait for long */
+        session_slow_lane(j->session);
+    if (reference_hold(j->ref, d, e) < 0)
+        return -1;
+    ok = run_draw(j, d, t, e);
+    reference_let_go(j->ref, d);
+    used = j->session->used_s - used;
+    t->fastest_s = t->fastest_s == 0 || used < t->fastest_s ? used : t->fastest_s;
+    t->slow = !first && is_slow(j, t->fastest_s);
+    if (ok == 0 || ok == 1)
+        count(j, t, d, ok == 1);
+    return ok;
+}
+
+static bool left_out(const struct tally *t, const struct ref_draw *d)
+{
+    return t->slow && d->trial >= trials_if_slow(t);
+}
+
+/* Parameters and all draws of the current variant; the candidate is constructed for it. Who is slow only until few draws
+ * are left gets the others then. 0, or -1: infra. */
 static int run_draws(struct job *j, struct tally *t, struct err *e)
 {
     const struct ref_draw *d;
-    double used;
+    size_t *later = NULL, n = 0;
     int ok = 1;
 
     if (correct_parameters(j, e) < 0)
         return -1;
     for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j, t)) && (ok = next_draw(j, i, &d, e)) == 1; i++) {
-        if (t->slow && d->trial >= trials_if_slow(t))
-            continue;
-        if (t->slow) /* not for draws that it does not get: each may wait for long */
-            session_slow_lane(j->session);
-        used = j->session->used_s;
-        if (reference_hold(j->ref, d, e) < 0)
-            return -1;
-        ok = run_draw(j, d, t, e);
-        reference_let_go(j->ref, d);
-        used = j->session->used_s - used;
-        t->fastest_s = t->fastest_s == 0 || used < t->fastest_s ? used : t->fastest_s;
-        t->slow = i > 0 && is_slow(j, t->fastest_s);
-        if (ok < 0)
+        if (left_out(t, d)) {
+            later = xrealloc(later, (n + 1) * sizeof *later);
+            later[n++] = i;
+        } else if ((ok = judge_draw(j, d, t, i == 0, e)) < 0) {
             break;
-        if (ok == 0 || ok == 1)
-            count(j, t, d, ok == 1);
+        }
     }
+    for (size_t k = 0; ok >= 0 && k < n && !job_blamed(j) && !(t->stopped = enough(j, t)); k++) {
+        if ((ok = next_draw(j, later[k], &d, e)) == 1 && left_out(t, d))
+            t->fewer = true;
+        else if (ok == 1)
+            ok = judge_draw(j, d, t, false, e);
+    }
+    free(later);
     count_skipped(j, t);
     return ok < 0 ? -1 : 0;
 }
@@ -568,7 +592,7 @@ static int correct_run(struct job *j, struct err *e)
     if (!job_blamed(j) && !j->all_passed && (t.trials || !t.stopped))
         record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong", t.trials - t.passed, t.trials);
     record_set(j->rec, "correctness", correct_section(j, &t, j->params));
-    j->slow = t.slow;
+    j->slow = t.slow || t.fewer;
     j->call_s = t.fastest_s;
     compile_judge(j);
     return 0;

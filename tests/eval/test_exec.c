@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "eval/job.h"
+#include "eval/record.h"
 
 #define N 100
 #define TASK "class Model: pass\ndef get_inputs(): pass\ndef get_init_inputs(): pass\n"
@@ -28,6 +29,7 @@ enum manner { HONEST, WRONG, SILENT, CHANGES_INPUT, OUTSIDE, UNALIGNED, LARGER, 
 struct peer {
     int fd;
     enum manner manner;
+    int slow_calls; /* so many calls, from the first on, take 0.4 s */
     bool open_ends; /* something was mapped that the judge cannot clear */
     float *in, *out;
 };
@@ -59,13 +61,16 @@ static json_t *forward(struct peer *p)
 
     if (p->manner == LATE)
         usleep(700000);
+    if (p->slow_calls-- > 0)
+        usleep(400000);
     for (int i = 0; i < N && p->manner != SILENT; i++)
         p->out[i] = p->in[i] > 0 ? p->in[i] : 0;
     if (p->manner == WRONG)
         p->out[17] += 1;
     if (p->manner == CHANGES_INPUT)
         p->in[3] += 1;
-    return json_pack("{s:s,s:o,s:[],s:[]}", "op", "result", "output", tensor("float32", n, 4, at), "changed", "on_host");
+    return json_pack("{s:s,s:o,s:[],s:[],s:i,s:i,s:i,s:{},s:{},s:[],s:[]}", "op", "result", "output", tensor("float32", n, 4, at),
+                     "changed", "on_host", "to_host", 0, "to_device", 0, "found", 0, "trace", "launches", "findings", "replaced");
 }
 
 static void *serve(void *arg)
@@ -295,6 +300,67 @@ static void test_full(void **state)
     close_bench(&b);
 }
 
+/* A whole stage: two regimes of four draws each, by a candidate whose first calls are slow. Returns how many it got. */
+static int64_t draws_of_a_slow_one(int slow_calls, bool *ret_slow)
+{
+    struct ref_draw draws[8];
+    struct err e = ERR_INIT;
+    struct bench b;
+    int64_t n;
+
+    open_bench(&b, "host", HONEST);
+    b.peer.slow_calls = slow_calls;
+    for (int i = 0; i < 8; i++) {
+        draws[i] = b.draw;
+        draws[i].regime = i < 4 ? "normal" : "uniform";
+        draws[i].trial = i % 4;
+    }
+    b.ref.draws = draws;
+    b.ref.n_draws = 8;
+    b.ref.ended = true;
+    b.ref.mode = "train";
+    b.session.route = "litetorch";
+    b.session.dropped = json_array();
+    b.session.diagnostics = json_array();
+    b.job.server = &b.server;
+    b.job.code = "";
+    b.job.ready = true;
+    b.job.params = "none";
+    b.job.trace_init = json_object();
+    b.job.trace_forward = json_object();
+    b.job.findings = json_array();
+    b.job.replaced = json_array();
+    b.job.rec = record_new("t", "0", "c", "0", "test", "strict");
+    if (stage_correct.run(&b.job, &e) < 0 || record_reason(b.job.rec))
+        fail_msg("%s %s", e.msg, json_str(record_reason(b.job.rec), "message", ""));
+    n = json_i64(json_object_get(b.job.rec, "correctness"), "trials", 0);
+    *ret_slow = b.job.slow;
+    json_decref(b.job.rec);
+    json_decref(b.session.dropped);
+    json_decref(b.session.diagnostics);
+    json_decref(b.job.trace_init);
+    json_decref(b.job.trace_forward);
+    json_decref(b.job.launches);
+    json_decref(b.job.findings);
+    json_decref(b.job.replaced);
+    close_bench(&b);
+    return n;
+}
+
+/* Who is slow only while that saves it draws gets them all in the end, and is not known as slow. */
+static void test_draws_of_a_slow_one(void **state)
+{
+    bool slow;
+
+    (void)state;
+    assert_int_equal(draws_of_a_slow_one(0, &slow), 8);
+    assert_false(slow);
+    assert_int_equal(draws_of_a_slow_one(99, &slow), 4);
+    assert_true(slow);
+    assert_int_equal(draws_of_a_slow_one(3, &slow), 8);
+    assert_false(slow);
+}
+
 /* Bytes that a request reads are where the other side looks for them. */
 static void test_bytes(void **state)
 {
@@ -341,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_draws_of_a_slow_one),
     };
 
     if (!fake_gpu())
