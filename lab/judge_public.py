@@ -278,7 +278,9 @@ def theirs(args):
     out.mkdir(parents=True, exist_ok=True)
     path = out / (args.command + ".jsonl")
     have = {r["name"] for r in read_lines(path)}
-    names = [r["name"] for r in json.loads((work / "manifest.json").read_text()) if r.get("theirs")][:args.limit or None]
+    names = [r["name"] for r in json.loads((work / "manifest.json").read_text()) if r.get("theirs")]
+    random.Random(0).shuffle(names)  # what is done when time is up is a random part of them
+    names = names[:args.limit or None]
     todo = [n for n in names if n not in have]
     jobs = args.jobs or (16 if args.command == "theirs-build" else 1)
     limit = args.each
