@@ -44,8 +44,8 @@ void desk_set_close(struct desk_set *s);
 struct desk *desk_of(struct desk_set *s, const char *task); /* by its hash */
 
 void desk_init(struct desk *k, struct desk_common *common); /* which must outlive it */
-/* Opens it if it is not. 1: it is open; 0: values travel in frames (said in the log once, if that is a surprise). -1: there
- * was no memory for it on the device, LACK_DEVICE: desks are opened when others already have their memory. */
+/* Opens it if it is not. 1: it is open; 0: values travel in frames (said in the log once, if that is a surprise).
+ * -1: there was no memory for it on the device, LACK_DEVICE: desks are opened when others already have theirs. */
 int desk_open(struct desk *k, const struct backend *b, struct err *e);
 void desk_refuse(struct desk *k, const char *why); /* areas cannot be had: frames from now on, said in the log */
 void desk_close(struct desk *k); /* after all its buffers are freed; a zeroed one is fine */

@@ -343,7 +343,8 @@ static struct forkserver *current_forks(struct server *sv, bool compiles)
     return fs;
 }
 
-static int spawn_from(struct server *sv, bool compiles, const struct child_spec *spec, struct child **ret, struct err *e)
+static int spawn_from(struct server *sv, bool compiles, const struct child_spec *spec, struct child **ret,
+                      struct err *e)
 {
     struct forkserver *fs = current_forks(sv, compiles);
     int rc;
@@ -366,7 +367,7 @@ int server_spawn(struct server *sv, const struct server_child *c, struct child *
     spec.jail.devices = (const char *const *)sv->devices;
     sv->beginning++;
     rc = spawn_from(sv, c->compiles, &spec, &child, e);
-    if (rc < 0 && c->compiles && !stop_requested()) { /* what compilers import may fail, or take too long: the other does without */
+    if (rc < 0 && c->compiles && !stop_requested()) { /* its imports fail, or take too long: the other does without */
         if (e)
             log_debug("the fork server for baselines: %s", e->msg);
         rc = spawn_from(sv, false, &spec, &child, e);

@@ -498,8 +498,8 @@ static bool left_out(const struct tally *t, const struct ref_draw *d)
     return t->slow && d->trial >= trials_if_slow(t);
 }
 
-/* Parameters and all draws of the current variant; the candidate is constructed for it. Who is slow only until few draws
- * are left gets the others then. 0, or -1: infra. */
+/* Parameters and all draws of the current variant; the candidate is constructed for it. Who is slow only until few
+ * draws are left gets the others then. 0, or -1: infra. */
 static int run_draws(struct job *j, struct tally *t, struct err *e)
 {
     const struct ref_draw *d;

@@ -69,8 +69,9 @@ static json_t *forward(struct peer *p)
         p->out[17] += 1;
     if (p->manner == CHANGES_INPUT)
         p->in[3] += 1;
-    return json_pack("{s:s,s:o,s:[],s:[],s:i,s:i,s:i,s:{},s:{},s:[],s:[]}", "op", "result", "output", tensor("float32", n, 4, at),
-                     "changed", "on_host", "to_host", 0, "to_device", 0, "found", 0, "trace", "launches", "findings", "replaced");
+    return json_pack("{s:s,s:o,s:[],s:[],s:i,s:i,s:i,s:{},s:{},s:[],s:[]}", "op", "result", "output",
+                     tensor("float32", n, 4, at), "changed", "on_host", "to_host", 0, "to_device", 0, "found", 0,
+                     "trace", "launches", "findings", "replaced");
 }
 
 static void *serve(void *arg)

@@ -64,7 +64,8 @@ static void test_who_answers(void **state)
     assert_false(ok);
 }
 
-/* What imports torch's compiler ends before it says anything, is gone, or was never made: baselines come from the other. */
+/* What imports torch's compiler ends before it says anything, is gone, or was never made: baselines come from the
+ * other. */
 static void test_a_server_for_compilers_that_fails(void **state)
 {
     struct forkserver_spec s = {.no_jail = !jail_probe()->enough}, bad = {.no_jail = true, .python = "/bin/false"};
@@ -100,7 +101,8 @@ static void test_a_server_for_compilers_that_fails(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_answers), cmocka_unit_test(test_a_server_for_compilers_that_fails)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_answers),
+                                       cmocka_unit_test(test_a_server_for_compilers_that_fails)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

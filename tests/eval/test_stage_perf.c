@@ -384,7 +384,8 @@ static void test_on_the_desk(void **state)
                                       "        return {'a': (x * self.w)[:, :31], 'n': n, 'b': x > 0}"), NULL);
     assert_string_equal(json_str(rec, "category", ""), "correctness_error");
     json_decref(rec);
-    rec = timed(TASK(TWO), AREAS "real = show\ndef show(self, slot, place):\n    head, parts = real(self, slot, place)\n"
+    rec = timed(TASK(TWO), AREAS "real = show\n"
+                "def show(self, slot, place):\n    head, parts = real(self, slot, place)\n"
                 "    leaf = dict(head['output']['v'][0][1], shape=[1], strides=[1], nbytes=4)\n"
                 "    head['output']['v'] = [[str(i), dict(leaf, offset=4 * i)] for i in range(1000)]\n"
                 "    return head, parts\n" TASK(TWO), NULL);

@@ -166,7 +166,8 @@ static void test_what_does_not_fit(void **state)
 {
     json_t *bad[] = {leaf("float32", 10, 40, BLOB - 39), leaf("float32", 10, 41, 0), leaf("float32", 10, 40, -8),
                      leaf("float32", INT_MAX, INT_MAX, 0), leaf("number", 10, 40, 0),
-                     json_pack("{s:s,s:[o,o]}", "t", "list", "v", leaf("uint8", BLOB, BLOB, 0), leaf("uint8", 1, 1, 0))};
+                     json_pack("{s:s,s:[o,o]}", "t", "list", "v", leaf("uint8", BLOB, BLOB, 0),
+                               leaf("uint8", 1, 1, 0))};
     struct err e = ERR_INIT;
     struct device_buf b;
     struct device *d;
