@@ -97,7 +97,8 @@ int desk_open(struct desk *k, const struct backend *b, struct err *e)
 
 void desk_refuse(struct desk *k, const char *why)
 {
-    turn_off(k->common, " from now on", why);
+    if (!k->common->mapped)
+        turn_off(k->common, " from now on", why);
 }
 
 void desk_close(struct desk *k)

@@ -24,6 +24,7 @@ struct backend;
 
 struct desk_common {             /* of the desks of a device */
     _Atomic bool off;            /* frames it is, for good */
+    _Atomic bool mapped;         /* a candidate's process has mapped areas: that can be done */
     _Atomic size_t held, budget; /* bytes of master copies; how many there may be (0: not known yet) */
 };
 
@@ -47,7 +48,9 @@ void desk_init(struct desk *k, struct desk_common *common); /* which must outliv
 /* Opens it if it is not. 1: it is open; 0: values travel in frames (said in the log once, if that is a surprise).
  * -1: there was no memory for it on the device, LACK_DEVICE: desks are opened when others already have theirs. */
 int desk_open(struct desk *k, const struct backend *b, struct err *e);
-void desk_refuse(struct desk *k, const char *why); /* areas cannot be had: frames from now on, said in the log */
+/* Areas cannot be had, a candidate's process says: frames from now on, said in the log. Where others could, it is not
+ * believed: foreign code may have had that process say so. */
+void desk_refuse(struct desk *k, const char *why);
 void desk_close(struct desk *k); /* after all its buffers are freed; a zeroed one is fine */
 
 void desk_lock(struct desk *k);

@@ -23,7 +23,7 @@ static enum call_fault in_frames(struct job *j, const struct exec_call *c, struc
 }
 
 /* Hands areas over that are new. A child that cannot map them is the machine's: the next try goes without, unless it was
- * for lack of memory. */
+ * for lack of memory, or others could. */
 static enum call_fault hand_over(struct job *j, const int fds[2], struct err *e)
 {
     json_t *req = json_pack("{s:s,s:o,s:o}", "op", "areas", "inputs", desk_spec(&j->room.inputs), "outputs",
@@ -42,6 +42,8 @@ static enum call_fault hand_over(struct job *j, const int fds[2], struct err *e)
         else
             desk_refuse(j->ref->desk, json_str(f.head, "message", "no reason given"));
         fault = CALL_INFRA;
+    } else {
+        j->ref->desk->common->mapped = true;
     }
     frame_free(&f);
     return fault;

@@ -283,6 +283,27 @@ static void test_refused(void **state)
     close_bench(&b);
 }
 
+/* One that says so where others could map: they go on as they did. */
+static void test_refused_by_one(void **state)
+{
+    const struct backend row = {.name = "test", .values = "host"};
+    struct exec_call c;
+    struct err e = ERR_INIT;
+    struct frame f;
+    struct bench b;
+
+    (void)state;
+    open_bench(&b, "host", HONEST);
+    c = (struct exec_call){.draw = &b.draw};
+    assert_int_equal(exec_run(&b.job, &c, &f, &e), CALL_OK);
+    frame_free(&f);
+    exec_free(&b.job); /* another candidate's turn */
+    b.peer.manner = REFUSES;
+    assert_int_equal(exec_run(&b.job, &c, &f, &e), CALL_INFRA);
+    assert_int_equal(desk_open(&b.desk, &row, NULL), 1);
+    close_bench(&b);
+}
+
 /* Where it cannot for lack of memory, it is not the way that values travel. */
 static void test_full(void **state)
 {
@@ -406,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_time_is_shared), cmocka_unit_test(test_on_the_host),
         cmocka_unit_test(test_on_a_fake_gpu),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused_by_one),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_draws_of_a_slow_one),
