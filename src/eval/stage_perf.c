@@ -129,7 +129,8 @@ static int put_candidate(struct perf *p, struct err *e)
     return rc;
 }
 
-/* Who failed: the candidate is blamed, a baseline is given up. */
+/* Who failed: the candidate is blamed, a baseline is given up. One whose process is not there any more may have been
+ * killed for others' sake, or with its fork server: another is made. */
 static int blame_measure(struct perf *p, struct err *e)
 {
     struct job *j = p->j;
@@ -137,6 +138,7 @@ static int blame_measure(struct perf *p, struct err *e)
 
     if (p->fault.side != &p->mine) {
         baseline_give_up(p->base);
+        p->gone = p->fault.frame == FRAME_CLOSED || p->fault.frame == FRAME_BROKEN;
         return -1;
     }
     if (p->fault.error) {

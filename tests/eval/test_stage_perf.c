@@ -454,6 +454,24 @@ static void test_no_baseline_is_nobodys_fault(void **state)
     json_decref(rec);
 }
 
+/* One that is killed while it is timed, but not the next time. */
+static void test_a_baseline_that_is_killed_once(void **state)
+{
+    char *forward = xasprintf("import os\n        if self.calls == 4 and not os.path.exists('%s/killed'):\n"
+                              "            os.mkdir('%s/killed')\n            os.kill(os.getpid(), 9)\n"
+                              "        return x + 1", dir, dir);
+    char *reference = xasprintf(TASK("%s"), forward);
+    json_t *rec = timed(reference, TASK("return x + 1"), NULL);
+
+    (void)state;
+    assert_string_equal(json_str(rec, "status", ""), "passed");
+    assert_false(has_reason(json_object_get(rec, "performance"), "not_measured"));
+    assert_true(json_i64(json_object_get(json_object_get(rec, "performance"), "calls"), "checked", 0) >= 4);
+    json_decref(rec);
+    free(reference);
+    free(forward);
+}
+
 /* ---- torch.compile, without the device ---- */
 
 /* A task whose torch.compile does what 'asking' says (runner/compiling.py), with notes in files. */
@@ -645,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_a_call_that_fails_is_blamed),
         cmocka_unit_test(test_a_compiled_baseline_that_fails_is_named_and_kept),
         cmocka_unit_test(test_no_baseline_is_nobodys_fault),
+        cmocka_unit_test(test_a_baseline_that_is_killed_once),
         cmocka_unit_test(test_the_device_is_others_while_a_task_compiles),
         cmocka_unit_test(test_a_compiler_that_dies_or_hangs),
         cmocka_unit_test(test_a_device_that_is_not_to_be_had),
