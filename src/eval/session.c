@@ -150,9 +150,10 @@ static int spawn(struct session *s, const struct server_child *spec, struct err 
 }
 
 /* Who makes them in a way that is not seen here has them on one queue, and gains nothing by that. */
-static bool makes_streams(const char *program)
+bool session_makes_streams(const char *program)
 {
-    static const char *const names[] = {"StreamCreate", "StreamFromPool", "cuda.Stream", "torch.Stream"};
+    static const char *const names[] = {"StreamCreate", "StreamFromPool", "StreamPerThread", "cuda.Stream",
+                                        "torch.Stream", "torch.cuda import", "GraphAdd"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strstr(program, names[i]))
@@ -165,7 +166,7 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
 {
     bool published = !strcmp(o->protocol, "kernelbench");
     struct server_child spec = {.role = sv->backend->candidate, .poison = true, .limit = true, .published = published,
-                                .queues = published || makes_streams(program) ? 0 : 1,
+                                .queues = published || session_makes_streams(program) ? 0 : 1,
                                 .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct session *s = xcalloc(1, sizeof *s);
     int rc;

@@ -57,6 +57,8 @@ struct session {
     int64_t findings_seen; /* findings of the emulator that arrived */
 };
 
+/* Does the program's text name streams of its own, or a graph's nodes, which run beside each other too? Pure. */
+bool session_makes_streams(const char *program);
 /* alone: nobody else may use the device while this one has a slot. program: what the process will run; if it makes streams,
  * or the protocol is kernelbench, it gets as many queues as the driver makes, else one (server.h). */
 int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, const char *program, bool alone,

@@ -1,4 +1,5 @@
-/* test_share.c - run time on a shared device: against a simulation that gives every runner its part, slice by slice. */
+/* test_share.c - run time on a shared device: against a simulation that gives every runner its part, slice by slice.
+ * And who has more than one queue there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "eval/session.h"
 #include "eval/share.h"
 
 #define RUNNERS 6
@@ -63,9 +65,26 @@ static void test_like_slices(void **state)
     share_free(&c);
 }
 
+/* One queue for all would run one after the other what a program means to run at once. */
+static void test_who_makes_streams(void **state)
+{
+    static const char *const yes[] = {"cudaStreamCreateWithFlags(&s, 1);", "at::cuda::getStreamFromPool()",
+                                      "s = torch.cuda.Stream()", "from torch.cuda import Stream, Event",
+                                      "cudaGraphAddKernelNode(&n, g, nullptr, 0, &p);", "cudaStreamPerThread"};
+    static const char *const no[] = {"", "at::cuda::getCurrentCUDAStream()", "k<<<1, 1, 0, stream>>>()",
+                                     "torch.cuda.current_stream()", "torch.cuda.CUDAGraph()"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        assert_true(session_makes_streams(yes[i]));
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_false(session_makes_streams(no[i]));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone_it_is_wall_time), cmocka_unit_test(test_like_slices)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone_it_is_wall_time), cmocka_unit_test(test_like_slices),
+                                       cmocka_unit_test(test_who_makes_streams)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
