@@ -12,7 +12,7 @@
 
 extern double hold_patience_s; /* tests make it short */
 #define HOLD_BATCH_S 20.0
-#define HOLD_LASTS_S 60.0
+#define HOLD_LASTS_S 30.0
 
 struct hold { /* zeroed: holds nothing */
     int fd;   /* file descriptor + 1; -1: a share of the share that this thread has */
