@@ -360,6 +360,7 @@ static int64_t draws_of_a_slow_one(int slow_calls, bool *ret_slow)
     json_decref(b.job.rec);
     json_decref(b.session.dropped);
     json_decref(b.session.diagnostics);
+    json_decref(b.session.trace_seen);
     json_decref(b.job.trace_init);
     json_decref(b.job.trace_forward);
     json_decref(b.job.launches);
