@@ -87,9 +87,9 @@ $(B)/lib/judge.fatbin: src/device/kernels.cu src/device/kernels.h src/device/ele
 	@mkdir -p $(@D)
 	$(NVCC) -Isrc -std=c++17 -O3 --fmad=false $(NVCCARCH) -fatbin -o $@ $<
 all: $(B)/lib/timing.fatbin
-$(B)/lib/timing.fatbin: src/eval/timing.cu
+$(B)/lib/timing.fatbin: src/eval/timing.cu src/device/element.h src/base/half.h
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -O3 $(NVCCARCH) -fatbin -o $@ $<
+	$(NVCC) -Isrc -std=c++17 -O3 $(NVCCARCH) -fatbin -o $@ $<
 endif
 
 # The simulated CUDA device inside PyTorch; needs the Python that 'make setup' provides, and rebuilds when it changes.

@@ -7,18 +7,9 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
+#include "device/element.h" /* el_mix; nothing of floating point, which this file is not compiled for */
+
 typedef unsigned long long u64; /* what atomicAdd takes */
-
-#define C1 0x9E3779B97F4A7C15ull
-#define C2 0xBF58476D1CE4E5B9ull
-#define C3 0x94D049BB133111EBull
-
-static __device__ __forceinline__ u64 mix(u64 h)
-{
-    h *= C2;
-    h ^= h >> 32;
-    return h * C3;
-}
 
 /* Keeps the device busy for ns nanoseconds, without touching memory; for one thread. By the device's clock of
  * nanoseconds: cycles last as long as the SM's clock has it, and what a call costs beside forward must not change
@@ -42,7 +33,7 @@ static __device__ void draw(T *x, const T *base, u64 n, u64 seed, float s)
     u64 step = (u64)gridDim.x * blockDim.x;
 
     for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < n; i += step) {
-        u64 h = mix((seed + i) * C1 ^ seed >> 7);
+        u64 h = el_mix(seed >> 7, seed + i);
         F u = (F)0.5 + (F)(uint32_t)(h >> 40) * (F)2.98023223876953125e-8; /* 2^-25 */
 
         x[i] = (T)((F)base[i] * ((F)s * u));
@@ -69,7 +60,7 @@ extern "C" __global__ void timing_draw_bf16(__nv_bfloat16 *x, const __nv_bfloat1
     draw<__nv_bfloat16, float>(x, base, n, seed, s);
 }
 
-/* to[i] = from[i], and *sum += the sum of mix(from[i] ^ (first + i) * C1): whole 8-byte words. from may be to. */
+/* to[i] = from[i], and *sum += the sum of el_mix(from[i], first + i): whole 8-byte words. from may be to. */
 extern "C" __global__ void timing_commit(u64 *to, const u64 *from, u64 n, u64 first, u64 *sum)
 {
     __shared__ u64 part[32];
@@ -79,7 +70,7 @@ extern "C" __global__ void timing_commit(u64 *to, const u64 *from, u64 n, u64 fi
         u64 w = from[i];
 
         to[i] = w;
-        total += mix(w ^ (first + i) * C1);
+        total += el_mix(w, first + i);
     }
     for (int k = 16; k; k /= 2)
         total += __shfl_down_sync(0xffffffff, total, k);
