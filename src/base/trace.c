@@ -53,12 +53,12 @@ static void plain(char *s)
 
 void trace_span(double since, const char *category, const char *fmt, ...)
 {
-    double now = now_s();
     char name[160], line[400];
     va_list ap;
+    double now;
     int n;
 
-    if (!trace_on() || now - since < TRACE_LEAST_S)
+    if (!trace_on() || (now = now_s()) - since < TRACE_LEAST_S)
         return;
     va_start(ap, fmt);
     vsnprintf(name, sizeof name, fmt, ap);

@@ -29,13 +29,13 @@ static int ask(struct baseline *b, json_t *req, const struct section *blob, doub
 {
     enum frame_fault fault = FRAME_OK;
     double t0 = now_s();
-    char op[40];
     struct frame f;
     int rc;
 
-    snprintf(op, sizeof op, "%s", json_str(req, "op", "?"));
+    json_incref(req); /* measure_ask lets go of it */
     rc = measure_ask(b->child->fd, req, blob ? blob->bytes : NULL, blob ? blob->n : 0, now_s() + timeout_s, &f, &fault, e);
-    trace_span(t0, "baseline", "%s", op);
+    trace_span(t0, "baseline", "%s", json_str(req, "op", "?"));
+    json_decref(req);
     if (ret_fault)
         *ret_fault = fault;
     if (rc < 0)
