@@ -264,29 +264,35 @@ static void test_on_a_fake_gpu(void **state)
     all_manners("cuda");
 }
 
-/* Where the other process cannot map, this try is the machine's fault and the next goes without. */
-static void test_refused(void **state)
+/* Where the other process cannot map, the try is the machine's fault, with this lack. ways: desk_open's answer from then on. */
+static void cannot_map(struct bench *b, enum err_lack lack, int ways)
 {
     const struct backend row = {.name = "test", .values = "host"};
-    struct exec_call c;
+    struct exec_call c = {.draw = &b->draw};
     struct err e = ERR_INIT;
     struct frame f;
+
+    assert_int_equal(exec_run(&b->job, &c, &f, &e), CALL_INFRA);
+    if (lack == LACK_NONE)
+        assert_non_null(strstr(e.msg, "no such call"));
+    assert_int_equal(e.lack, lack);
+    assert_int_equal(desk_open(&b->desk, &row, NULL), ways);
+}
+
+/* The next try goes without. */
+static void test_refused(void **state)
+{
     struct bench b;
 
     (void)state;
     open_bench(&b, "host", REFUSES);
-    c = (struct exec_call){.draw = &b.draw};
-    assert_int_equal(exec_run(&b.job, &c, &f, &e), CALL_INFRA);
-    assert_non_null(strstr(e.msg, "no such call"));
-    assert_int_equal(e.lack, LACK_NONE);
-    assert_int_equal(desk_open(&b.desk, &row, NULL), 0);
+    cannot_map(&b, LACK_NONE, 0);
     close_bench(&b);
 }
 
 /* One that says so where others could map: they go on as they did. */
 static void test_refused_by_one(void **state)
 {
-    const struct backend row = {.name = "test", .values = "host"};
     struct exec_call c;
     struct err e = ERR_INIT;
     struct frame f;
@@ -299,26 +305,18 @@ static void test_refused_by_one(void **state)
     frame_free(&f);
     exec_free(&b.job); /* another candidate's turn */
     b.peer.manner = REFUSES;
-    assert_int_equal(exec_run(&b.job, &c, &f, &e), CALL_INFRA);
-    assert_int_equal(desk_open(&b.desk, &row, NULL), 1);
+    cannot_map(&b, LACK_NONE, 1);
     close_bench(&b);
 }
 
 /* Where it cannot for lack of memory, it is not the way that values travel. */
 static void test_full(void **state)
 {
-    const struct backend row = {.name = "test", .values = "host"};
-    struct exec_call c;
-    struct err e = ERR_INIT;
-    struct frame f;
     struct bench b;
 
     (void)state;
     open_bench(&b, "host", FULL);
-    c = (struct exec_call){.draw = &b.draw};
-    assert_int_equal(exec_run(&b.job, &c, &f, &e), CALL_INFRA);
-    assert_int_equal(e.lack, LACK_DEVICE);
-    assert_int_equal(desk_open(&b.desk, &row, NULL), 1);
+    cannot_map(&b, LACK_DEVICE, 1);
     close_bench(&b);
 }
 
