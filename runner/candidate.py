@@ -16,7 +16,8 @@ Requests and replies, in frames; every reply has "op":
   arm     {"slots"}                             -> ok | error
   time    {"n","pad_us"}                        -> timed {evidence,"host_us"} | error
   reveal  {"slot","area":bool}                  -> result {"output":tree,"on_host":[i]} | error
-In between, this side may ask: build {"request"} -> {"ok",...}; the judge's clock stops meanwhile.
+In between, this side may ask: build {"request"} -> {"ok",...}, and in load, on a device with a clock, device {} -> {"ok"},
+for a share of it. The judge's clock stops meanwhile.
 """
 import contextlib
 import faulthandler
@@ -75,14 +76,18 @@ class Session:
         place = getattr(device, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
         self.timer = timing.Timer(place, placed, device.from_device, check_exact) if place else None
 
-    def build(self, request):
-        """Called by the shim for load_inline and load, from any thread."""
+    def ask(self, head):
+        """The judge, from any thread."""
         with self.lock:
             self.clock.stop()
-            frame.send(self.sock, {"op": "build", "request": request})
+            frame.send(self.sock, head)
             reply = frame.recv(self.sock)[0]
             self.clock.start()
             return reply
+
+    def build(self, request):
+        """Called by the shim for load_inline and load."""
+        return self.ask({"op": "build", "request": request})
 
     @staticmethod
     def launches():
@@ -140,6 +145,8 @@ class Session:
         if not isinstance(self.model, torch.nn.Module):
             return self.error("init", TypeError("ModelNew(...) is not a Module"))
         cls = type(self.model)  # by class: a model may keep tables of its own under the names of Module's methods
+        if self.timer:  # others may be timed while this one constructs on the host
+            self.ask({"op": "device"})
         try:
             if dtype:
                 self.model = cls.to(self.model, getattr(torch, dtype))

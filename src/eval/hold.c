@@ -77,6 +77,7 @@ static _Thread_local struct {
 struct waiter {
     struct waiter *next;
     char device[128];
+    double since;
     enum { WAITS, GOT_LOCK, LEADS } state;
     int fd; /* GOT_LOCK */
 };
@@ -133,6 +134,18 @@ static bool hand_on(const char *device, int fd)
     return true;
 }
 
+/* Of all that wait for this device, in this process. */
+static double waited_together(const char *device)
+{
+    double sum = 0, now = now_s();
+
+    pthread_mutex_lock(&line.lock);
+    for (const struct waiter *w = line.first; w; w = w->next)
+        sum += strcmp(w->device, device) ? 0 : now - w->since;
+    pthread_mutex_unlock(&line.lock);
+    return sum;
+}
+
 static void wait_for_change(void)
 {
     struct timespec t = stop_look_again();
@@ -143,7 +156,7 @@ static void wait_for_change(void)
 /* Until this thread leads (*ret_fd is -1), or has been handed the lock: its descriptor. */
 static int stand_in_line(const char *name, int *ret_fd, struct err *e)
 {
-    struct waiter w = {.fd = -1, .state = LEADS}, **p;
+    struct waiter w = {.fd = -1, .state = LEADS, .since = now_s()}, **p;
     struct leader *l;
 
     snprintf(w.device, sizeof w.device, "%s", name);
@@ -207,9 +220,17 @@ static int try_both(int gate, int fd, struct err *e)
     return errno == EWOULDBLOCK || errno == EINTR ? 0 : err_sys(e, "cannot lock a device");
 }
 
+/* The more wait, the sooner it is worth the while to keep others out. */
+static bool been_patient(const char *name, double t0)
+{
+    double waited = now_s() - t0;
+
+    return waited >= hold_patience_s / 4 && waited + waited_together(name) >= hold_patience_s;
+}
+
 /* A moment without anybody inside, without keeping anybody out. 1: fd is locked, and the gate; 0: who came at t0 has been
  * patient. */
-static int wait_for_a_gap(int gate, int fd, double t0, struct err *e)
+static int wait_for_a_gap(const char *name, int gate, int fd, double t0, struct err *e)
 {
     int rc;
 
@@ -218,19 +239,19 @@ static int wait_for_a_gap(int gate, int fd, double t0, struct err *e)
             return rc;
         if (stop_requested())
             return err_set(e, ERR_STOP, "interrupted");
-        if (now_s() - t0 >= hold_patience_s && !one_stays(t0))
+        if (been_patient(name, t0) && !one_stays(t0))
             return 0;
         sleep_ms(5);
     }
 }
 
 /* The gate is opened again when a share turns out to be one that lasts. 1, or -1. */
-static int lock_alone(int gate, int fd, struct err *e)
+static int lock_alone(const char *name, int gate, int fd, struct err *e)
 {
     double t0 = now_s(), closed;
     int rc;
 
-    while ((rc = wait_for_a_gap(gate, fd, t0, e)) == 0 && (rc = lock_file(gate, LOCK_EX, GATE_MS, NAN, e)) == 1) {
+    while ((rc = wait_for_a_gap(name, gate, fd, t0, e)) == 0 && (rc = lock_file(gate, LOCK_EX, GATE_MS, NAN, e)) == 1) {
         closed = now_s();
         rc = lock_file(fd, LOCK_EX, LOCK_MS, t0, e);
         trace_span(closed, "wait", "for those inside, keeping others out");
@@ -256,7 +277,7 @@ static int pass(const char *device, bool alone, struct err *e)
     if (rc == 0 && ((fd = open_file(folder, device, "lock", e)) < 0 || (gate = open_file(folder, device, "gate", e)) < 0))
         rc = -1;
     if (rc == 0)
-        rc = alone ? lock_alone(gate, fd, e) : lock_shared(gate, fd, e);
+        rc = alone ? lock_alone(name_of(device), gate, fd, e) : lock_shared(gate, fd, e);
     if (gate >= 0)
         close(gate);
     if (rc < 0 && fd >= 0)
@@ -313,6 +334,11 @@ bool hold_lasts(struct hold *h, bool lasts)
     h->lasts = lasts && h->fd > 0;
     lasting += h->lasts - before;
     return before;
+}
+
+bool hold_any_lasts(void)
+{
+    return lasting > 0;
 }
 
 bool hold_awaited(const char *device)

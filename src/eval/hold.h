@@ -1,7 +1,8 @@
 /* hold.h - who may use a device: many that share it, or one alone. Over threads and processes (two flock'ed files under
  * path_cache("device")). Changing sides costs: everybody must have left. So who wants to be alone waits for a moment
- * without sharers first (hold_patience_s), and only then keeps later sharers out; and those of one process that want to be
- * alone follow each other without letting anybody in between (HOLD_BATCH_S). */
+ * without sharers first. Later sharers are kept out only when all of its process that want to be alone have waited for
+ * hold_patience_s together, and it has for a quarter of that; and those of one process that want to be alone follow
+ * each other without letting anybody in between (HOLD_BATCH_S). */
 #ifndef MC_EVAL_HOLD_H
 #define MC_EVAL_HOLD_H
 
@@ -32,6 +33,7 @@ bool hold_wanted(const char *device);
 /* This share will be kept for seconds: whoever of this process wants to be alone waits for its end without keeping
  * others out meanwhile, HOLD_LASTS_S at most. Until it is taken back, or hold_drop. Returns what was said before. */
 bool hold_lasts(struct hold *h, bool lasts);
+bool hold_any_lasts(void); /* is there such a share, of any thread of this process? */
 /* Does anybody of this process want the device alone, or have it? Who is about to take a share that lasts may let them. */
 bool hold_awaited(const char *device);
 void hold_drop(struct hold *h); /* holding nothing is fine */

@@ -553,7 +553,10 @@ static int next_draw(struct eval *ev, struct reference *r, const struct want *w,
     return rc;
 }
 
-/* Everything but the draws. The state may be of gigabytes: its values come onto the desk if there is room, else in bytes. */
+#define STATE_IN_BYTES ((size_t)64 << 20) /* at most */
+
+/* Everything but the draws. The state's values come onto the desk if there is room, else in bytes; those of gigabytes,
+ * which no frame holds, onto the desk all the same. */
 static int take_facts(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
 {
     double deadline = now_s() + REFERENCE_TIMEOUT_S;
@@ -562,8 +565,11 @@ static int take_facts(struct eval *ev, struct reference *r, const struct want *w
     if (ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 0), NULL, deadline, &r->f, e) < 0)
         return -1;
     n = (size_t)json_i64(json_object_get(r->f.head, "state_values"), "nbytes", 0);
-    if (n && room_for(ev, r->desk, n, &r->state_mem))
+    if (n && (room_for(ev, r->desk, n, &r->state_mem) ||
+              (n > STATE_IN_BYTES && desk_alloc(r->desk, n, DEVICE_PLAIN, &r->state_mem, e) == 0)))
         return fill(r, w, &r->state_mem, n, deadline, e);
+    if (n > STATE_IN_BYTES)
+        return -1;
     frame_free(&r->f);
     return ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 1), NULL, deadline, &r->f, e);
 }
@@ -775,7 +781,31 @@ size_t reference_host_bytes(struct reference *r)
     return r->host_peak;
 }
 
-/* Under r->lock: makes it, unless somebody has, or has failed to. Who has no room for it leaves it to the next one. */
+static int share_device(const struct want *w, struct hold *share, struct err *e)
+{
+    return w->sv->backend->timed ? hold_take(w->sv->uuid, false, share, e) : 0;
+}
+
+static int start(struct reference *r, const struct want *w, struct err *e)
+{
+    struct hold share = {0};
+    int rc = share_device(w, &share, e) < 0 || start_child(w, &r->child, e) < 0 ? -1 : 0;
+
+    hold_drop(&share);
+    return rc;
+}
+
+static int make_on_device(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+{
+    struct hold share = {0};
+    int rc = share_device(w, &share, e) < 0 || make_first(ev, r, w, e) < 0 ? -1 : 0;
+
+    hold_drop(&share);
+    return rc;
+}
+
+/* Under r->lock: makes it, unless somebody has, or has failed to. Who has no room for it leaves it to the next one. To
+ * construct a model of gigabytes takes many seconds, on the host (begin): without a share of the device. */
 static int make_once(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
 {
     struct err why = ERR_INIT;
@@ -785,8 +815,7 @@ static int make_once(struct eval *ev, struct reference *r, const struct want *w,
         return -1;
     if (!r->made && !r->failed) {
         r->device = w->sv->uuid;
-        if (start_child(w, &r->child, &why) == 0 && begin(r, w, &yielded, &why) == 0 &&
-            make_first(ev, r, w, &why) == 0) {
+        if (start(r, w, &why) == 0 && begin(r, w, &yielded, &why) == 0 && make_on_device(ev, r, w, &why) == 0) {
             r->made = true;
             note_need(r, w);
             claim_known(w, NULL); /* if there is room: what is made is kept */
@@ -829,30 +858,31 @@ static struct reference *join_or_add(struct eval *ev, struct desk *k, const char
     return r;
 }
 
-/* The share is taken before r->lock: who has the lock never waits for somebody who is alone. */
+/* While r is made who has r->lock waits for shares of the device, and who waits for r->lock has none: it would keep out
+ * whoever wants to be alone, and thereby all who want a share. Once r is made nobody waits for one under r->lock. */
 static int get_on_desk(struct eval *ev, struct desk *k, const struct want *w, struct reference **ret, struct err *e)
 {
-    struct reference *r, *old;
+    struct reference *r = NULL, *old = NULL;
     struct hold share = {0};
     char key[65];
     bool failed;
     int rc;
 
-    if (w->sv->backend->timed && hold_take(w->sv->uuid, false, &share, e) < 0)
+    if (share_device(w, &share, e) < 0)
         return -1;
-    if ((rc = desk_open(k, w->sv->backend, e)) <= 0) {
-        hold_drop(&share);
-        return rc < 0 ? -1 : 1;
+    if ((rc = desk_open(k, w->sv->backend, e)) > 0) {
+        reference_key(w, true, key);
+        r = join_or_add(ev, k, key, &old);
+        if (old)
+            reference_free(old);
     }
-    reference_key(w, true, key);
-    r = join_or_add(ev, k, key, &old);
-    if (old)
-        reference_free(old);
+    hold_drop(&share);
+    if (rc <= 0)
+        return rc < 0 ? -1 : 1;
     pthread_mutex_lock(&r->lock);
     rc = make_once(ev, r, w, e);
     failed = r->failed;
     pthread_mutex_unlock(&r->lock);
-    hold_drop(&share);
     if (rc < 0) {
         pthread_mutex_lock(&ev->lock);
         if (failed)

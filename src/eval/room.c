@@ -368,6 +368,11 @@ static bool raise_need(struct room_need *n, const struct room_need *seen)
     return more;
 }
 
+bool room_is_large(const struct room *r)
+{
+    return r->fd && r->need.own + r->need.shared > r->budget / ROOM_SMALL;
+}
+
 bool room_covers(const struct room_need *have, const struct room_need *need)
 {
     struct room_need n = *have;

@@ -20,7 +20,7 @@
                               * stops all others */
 
 #define ROOM_CONTEXT_BYTES ((size_t)600 << 20) /* of a process on the device, with its libraries */
-#define ROOM_PROCESS_BYTES ((size_t)2 << 30) /* of the machine: torch, a device's libraries */
+#define ROOM_PROCESS_BYTES ((size_t)1 << 30) /* of the machine, a process's own: 0.3 GB, the driver's and torch's */
 #define ROOM_ALL ((uint64_t)1 << 60) /* as host_own: all that the machine has, whatever that is */
 
 struct room_need { /* bytes; seen: 0 is not known */
@@ -110,6 +110,7 @@ bool room_grow(struct room *r, const struct room_need *need);
 /* Claims no more than 'need', of each number that it knows (0: it does not), unless everything is claimed; of the
  * device as before where that is wide. */
 void room_shrink(struct room *r, const struct room_need *need);
+bool room_is_large(const struct room *r); /* holds a claim of more than a part (ROOM_SMALL) of its device */
 bool room_covers(const struct room_need *have, const struct room_need *need); /* is no number of need larger? Pure. */
 void room_drop(struct room *r); /* holding nothing is fine */
 /* Does anybody want all of the device's budget or of the machine's, or has got it? Then what is kept for later must go. */

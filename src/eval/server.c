@@ -198,7 +198,9 @@ static void server_close(struct server *sv)
         sem_destroy(&sv->run_slots);
         sem_destroy(&sv->begin_slots);
         sem_destroy(&sv->slow_lane);
+        sem_destroy(&sv->large_turn);
         share_free(&sv->share);
+        share_free(&sv->hosts);
     }
     if (sv->devices)
         names_free(sv->devices, sv->n_devices);
@@ -230,7 +232,9 @@ static int server_start(struct eval *ev, struct server *sv, struct err *e)
     sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
     sem_init(&sv->begin_slots, 0, BEGIN_SLOTS);
     sem_init(&sv->slow_lane, 0, 1);
+    sem_init(&sv->large_turn, 0, 1);
     share_init(&sv->share);
+    share_init(&sv->hosts);
     sv->started = true;
     return 0;
 }

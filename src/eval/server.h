@@ -33,7 +33,9 @@ struct server {
     size_t n_devices, n_folders;
     sem_t run_slots;
     sem_t slow_lane;      /* candidates whose calls take long: one at a time, so that the others are not kept waiting */
+    sem_t large_turn;     /* first calls on gigabytes: one at a time */
     struct share_clock share; /* of the device: run time of candidates that share it */
+    struct share_clock hosts; /* of the machine: of those that are constructed there (session_on_host) */
     sem_t begin_slots;    /* processes that make their context at once: the driver serves them one after the other */
     _Atomic int beginning;   /* so many are being made right now, */
     _Atomic double begun_at; /* and the last one was ready at this time of now_s() */

@@ -50,6 +50,8 @@ static void share_device(struct session *s)
     struct err e = ERR_INIT;
     double t0 = now_s();
 
+    if (s->on_host)
+        return;
     if (s->server->backend->timed && hold_take(s->server->uuid, s->alone, &s->hold, &e) < 0)
         log_debug("the device's lock: %s", e.msg);
     trace_span(t0, "wait", "device");
@@ -91,6 +93,17 @@ void session_wake(struct session *s)
     run_slot(s, true);
 }
 
+void session_on_host(struct session *s, bool on_host)
+{
+    if (s->on_host == on_host || s->alone || !s->server->backend->timed)
+        return;
+    s->on_host = on_host;
+    if (on_host)
+        hold_drop(&s->hold);
+    else if (s->slot)
+        share_device(s);
+}
+
 void session_give_way(struct session *s)
 {
     if (s->hold.fd <= 0 || s->alone || !hold_wanted(s->server->uuid))
@@ -127,6 +140,30 @@ void session_slow_lane(struct session *s)
         run_slot(s, true);
     }
     hold_lasts(&s->hold, true);
+}
+
+void session_take_turn(struct session *s)
+{
+    double t0 = now_s(), waited = 0;
+
+    if (s->alone || !s->slot || !s->server->backend->timed)
+        return;
+    run_slot(s, false);
+    while (!(!hold_any_lasts() && (s->turn = sem_trywait(&s->server->large_turn) == 0)) && waited < SESSION_TURN_S &&
+           !stop_requested()) {
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        waited = now_s() - t0;
+    }
+    trace_span(t0, "wait", "turn");
+    waited_for_device(s, waited);
+    run_slot(s, true);
+}
+
+void session_end_turn(struct session *s)
+{
+    if (s->turn)
+        sem_post(&s->server->large_turn);
+    s->turn = false;
 }
 
 /* On a GPU the process makes its context before it takes a slot: that is driver's and host's work. It still is a share of
@@ -179,8 +216,10 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
     s->dropped = json_array();
     s->opt = o;
     s->diagnostics = json_array();
-    if ((rc = spawn(s, &spec, e)) == 0)
+    if ((rc = spawn(s, &spec, e)) == 0) {
+        session_on_host(s, true); /* until it has constructed */
         run_slot(s, true);
+    }
     if (rc == 0 && !s->slot)
         rc = err_set(e, ERR_STOP, "interrupted");
     if (rc < 0) {
@@ -371,9 +410,17 @@ static void wait_shared(struct session *s, struct share_clock *c, double v0)
     hold_lasts(&s->hold, lasts);
 }
 
+/* NULL: the wall's. */
+static struct share_clock *clock_of(struct session *s)
+{
+    if (!s->server->backend->timed || s->alone)
+        return NULL;
+    return s->on_host ? &s->server->hosts : &s->server->share;
+}
+
 static enum call_fault recv_timed(struct session *s, struct frame *ret, struct err *e)
 {
-    struct share_clock *c = s->server->backend->timed && !s->alone ? &s->server->share : NULL;
+    struct share_clock *c = clock_of(s);
     double t0 = now_s(), left = s->opt->timeout_s - s->used_s, v0 = 0;
     enum frame_fault f = FRAME_OK;
     int rc;
@@ -388,21 +435,39 @@ static enum call_fault recv_timed(struct session *s, struct frame *ret, struct e
     return rc < 0 ? session_fault(s, f, e) : CALL_OK;
 }
 
-/* Serves builds until the reply to what was sent is there. */
+/* To what the process asks in between; NULL: it is the reply to what was sent, or (*ret_infra) cannot be answered. */
+static json_t *answer(struct session *s, const json_t *head, bool *ret_infra, struct err *e)
+{
+    const char *op = json_str(head, "op", "");
+    json_t *reply = NULL;
+
+    *ret_infra = false;
+    if (!strcmp(op, "build")) {
+        reply = build_answer(s, json_object_get(head, "request"), e);
+        *ret_infra = !reply;
+    } else if (!strcmp(op, "device")) {
+        session_on_host(s, false);
+        reply = json_pack("{s:b}", "ok", 1);
+    }
+    return reply;
+}
+
+/* Serves what the process asks for until the reply to what was sent is there. */
 static enum call_fault await_reply(struct session *s, struct frame *ret, struct err *e)
 {
     enum call_fault fault = CALL_OK;
     struct frame f = {0};
     json_t *reply;
+    bool infra;
 
     while (fault == CALL_OK && (fault = recv_timed(s, &f, e)) == CALL_OK) {
-        if (strcmp(json_str(f.head, "op", ""), "build")) {
+        reply = answer(s, f.head, &infra, e);
+        if (!reply && !infra) {
             *ret = f;
             return CALL_OK;
         }
-        reply = build_answer(s, json_object_get(f.head, "request"), e);
         frame_free(&f);
-        if (!reply)
+        if (infra)
             return CALL_INFRA;
         fault = send_timed(s, reply, NULL, 0, e);
         json_decref(reply);
@@ -463,6 +528,7 @@ void session_close(struct session *s)
         buf_free(&s->end.output);
     }
     child_free(s->child);
+    session_end_turn(s);
     run_slot(s, false);
     json_decref(s->diagnostics);
     json_decref(s->sources);

@@ -35,6 +35,8 @@ struct session {
     struct child_end end; /* valid after CALL_DIED */
     bool ended, slot, alone;
     bool slow;            /* has the slow lane of the device */
+    bool turn;            /* has the turn of first calls on gigabytes */
+    bool on_host;         /* has a slot without a share of the device: session_on_host */
     bool no_builds;       /* builds are refused from now on: who serves them waits for slots, and whoever times or has a
                            * baseline locked must not. Set by the owner */
     struct hold hold;     /* a share of the device while it has a slot, where the device has a clock */
@@ -86,6 +88,15 @@ void session_give_way(struct session *s); /* between two calls: to whoever wants
 #define SESSION_YIELD_S 60.0
 #define SESSION_LASTS_S 2.0 /* of waiting for an answer: then the share is one that lasts (hold.h) until it is there */
 void session_slow_lane(struct session *s);
+/* Before the first call of a candidate whose claim is large, and after it. It may take many seconds, and beside others
+ * that do as many times longer, while nobody can be timed: waits until nobody has the turn and no share lasts, but no longer
+ * than SESSION_TURN_S. */
+#define SESSION_TURN_S 20.0
+void session_take_turn(struct session *s);
+void session_end_turn(struct session *s);
+/* Until the process asks for the device, or this is taken back, it works on the host (constructs gigabytes, say), and
+ * others may be timed on the device meanwhile. Taking it back waits for a share. */
+void session_on_host(struct session *s, bool on_host);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
 
 #endif

@@ -1,7 +1,7 @@
 /* share.h - run time on a device that several candidates of this process share. The device serves them in turn, so who
  * runs beside k - 1 others gets about a k-th of it: the clock of each runs at 1 / k. A limit on run time then means about
  * the same on a busy device as on an idle one. (The virtual time of processor sharing; who only waits for the host counts
- * too, other judges' candidates and references do not.) */
+ * too, other judges' candidates and references do not.) Those that are constructed on the host share another clock. */
 #ifndef MC_EVAL_SHARE_H
 #define MC_EVAL_SHARE_H
 

@@ -298,14 +298,19 @@ static void blame_load_error(struct job *j, const json_t *head)
 
 int job_reference(struct job *j, const char *params, struct err *e)
 {
+    bool awake = j->session && j->session->slot;
     double t0 = now_s();
     int rc;
 
+    if (awake) /* while a reference is made nobody waits for it with a share of the device */
+        session_rest(j->session);
     reference_release(j->ev, j->ref);
     j->ref = NULL;
     rc = reference_get(j, params, &j->ref, e);
-    j->yields = j->yields && rc < 0;
     j->reference_s += now_s() - t0;
+    if (awake)
+        session_wake(j->session);
+    j->yields = j->yields && rc < 0;
     return rc;
 }
 
@@ -316,12 +321,15 @@ int job_construct(struct job *j, const char *source, struct err *e)
                             "source", source ? json_utf8(source, strlen(source)) : NULL, "init", j->ref->init.tree, "seed",
                             (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "dtype", j->ref->dtype);
     struct frame f;
-    enum call_fault fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
+    enum call_fault fault;
 
+    session_on_host(j->session, true);
+    fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
     j->ready = false;
     json_decref(req);
     if (fault != CALL_OK)
         return job_blame_call(j, fault, "load", "while the program was imported and constructed", e);
+    session_on_host(j->session, false);
     job_take_evidence(j, f.head, true);
     if (!strcmp(json_str(f.head, "op", ""), "ready")) {
         j->ready = true;

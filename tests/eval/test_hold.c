@@ -197,6 +197,40 @@ static void test_beside_a_share_that_lasts(void **state)
     assert_false(others_come_in(false)); /* dropped, it lasts no more */
 }
 
+/* Does it keep others out, by then, who is one of n that want to be alone? */
+static bool hurries(int n, double after_s)
+{
+    struct hold mine = {0};
+    struct taken t[8];
+    pthread_t threads[8];
+    bool wanted;
+
+    hold_patience_s = 1.6 * slowdown();
+    assert_int_equal(hold_take("hurries", false, &mine, NULL), 0);
+    for (int i = 0; i < n; i++) {
+        t[i] = (struct taken){.device = "hurries", .alone = true};
+        assert_int_equal(pthread_create(&threads[i], NULL, take, &t[i]), 0);
+    }
+    sleep_s(after_s * slowdown());
+    wanted = hold_wanted("hurries");
+    hold_drop(&mine);
+    for (int i = 0; i < n; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(t[i].rc, 0);
+    }
+    return wanted;
+}
+
+/* Patience is of all of them together, but who has it waits for a quarter of it in any case. */
+static void test_many_are_less_patient(void **state)
+{
+    (void)state;
+    assert_false(hurries(1, 0.9));
+    assert_true(hurries(1, 2));
+    assert_true(hurries(4, 0.9));
+    assert_false(hurries(8, 0.25));
+}
+
 /* What somebody inside does turns out to take long when others are kept out already: they come in then, until it is over. */
 static void test_a_share_turns_out_to_last(void **state)
 {
@@ -224,6 +258,101 @@ static void test_a_share_turns_out_to_last(void **state)
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     assert_true(alone.rc == 0 && alone.at_s > other.at_s);
+}
+
+/* Who constructs on the host keeps nobody waiting: it has a slot, but no share of the device until it asks for one. */
+static void test_on_the_host(void **state)
+{
+    static const struct backend timed = {.name = "cuda", .timed = true};
+    struct server sv = {.backend = &timed, .uuid = "host"};
+    struct session s = {.server = &sv}, alone = {.server = &sv, .alone = true};
+    struct other o;
+    double t0;
+
+    (void)state;
+    hold_patience_s = 0.05;
+    sem_init(&sv.run_slots, 0, 1);
+    session_on_host(&s, true);
+    session_wake(&s);
+    assert_true(s.slot && s.hold.fd == 0);
+    o = hold_elsewhere("host", true, 0, -1);
+    session_rest(&s);
+    session_wake(&s); /* as after a build: still none */
+    assert_true(s.slot && s.hold.fd == 0);
+    end_of(&o);
+    session_on_host(&s, false);
+    assert_true(s.hold.fd > 0);
+    t0 = s.wait_device_s;
+    session_on_host(&s, false);
+    assert_true(s.hold.fd > 0 && s.wait_device_s == t0);
+    session_on_host(&s, true);
+    assert_true(s.slot && s.hold.fd == 0);
+    session_rest(&s);
+    session_on_host(&alone, true); /* who has the device for itself keeps it */
+    session_wake(&alone);
+    assert_true(alone.hold.fd > 0 && alone.hold.alone);
+    session_rest(&alone);
+    sem_destroy(&sv.run_slots);
+}
+
+struct takes_turn {
+    struct session s;
+    _Atomic bool in, over;
+};
+
+static void *take_turn(void *arg)
+{
+    struct takes_turn *t = arg;
+
+    session_wake(&t->s);
+    session_take_turn(&t->s);
+    t->in = true;
+    while (!t->over)
+        sleep_s(0.01);
+    session_end_turn(&t->s);
+    session_rest(&t->s);
+    return NULL;
+}
+
+static bool soon(const _Atomic bool *in)
+{
+    for (int i = 0; i < 100 * slowdown() && !*in; i++)
+        sleep_s(0.01);
+    return *in;
+}
+
+/* First calls on gigabytes: one at a time, and not beside one that turned out to last. */
+static void test_turns(void **state)
+{
+    static const struct backend timed = {.name = "cuda", .timed = true};
+    struct server sv = {.backend = &timed, .uuid = "turns"};
+    struct takes_turn t[2] = {{.s = {.server = &sv}}, {.s = {.server = &sv}}}, *first;
+    struct hold mine = {0};
+    pthread_t threads[2];
+
+    (void)state;
+    sem_init(&sv.run_slots, 0, 4);
+    sem_init(&sv.large_turn, 0, 1);
+    assert_int_equal(hold_take("turns", false, &mine, NULL), 0);
+    hold_lasts(&mine, true);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_turn, &t[i]), 0);
+    sleep_s(0.2);
+    assert_false(t[0].in || t[1].in);
+    hold_lasts(&mine, false);
+    while (!t[0].in && !t[1].in)
+        sleep_s(0.01);
+    sleep_s(0.2);
+    assert_true(t[0].in != t[1].in);
+    first = &t[t[0].in ? 0 : 1];
+    first->over = true;
+    assert_true(soon(&t[0].in) && soon(&t[1].in));
+    t[0].over = t[1].over = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    hold_drop(&mine);
+    sem_destroy(&sv.run_slots);
+    sem_destroy(&sv.large_turn);
 }
 
 /* ---- Ctrl-C: the flag stays, so this comes last ---- */
@@ -289,7 +418,10 @@ int main(void)
         cmocka_unit_test(test_waiting_is_idle_and_ends_soon),
         cmocka_unit_test(test_who_keeps_the_gate_is_not_overtaken),
         cmocka_unit_test(test_beside_a_share_that_lasts),
+        cmocka_unit_test(test_many_are_less_patient),
         cmocka_unit_test(test_a_share_turns_out_to_last),
+        cmocka_unit_test(test_on_the_host),
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_ctrl_c_ends_every_wait),
     };
     char folder[] = "/tmp/mc-hold-XXXXXX";

@@ -16,14 +16,14 @@ SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
 
 
-def judged(how, task, sources, *options):
+def judged(how, task, sources, *options, trace=""):
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, f"{i}.py") for i in range(len(sources))]
         for path, text in [(os.path.join(folder, "task.py"), task), *zip(paths, sources)]:
             with open(path, "w") as f:
                 f.write(text)
         p = subprocess.run([EXE, "eval", "--task", os.path.join(folder, "task.py"), "--json", "--no-cache", *options, *paths],
-                           capture_output=True, text=True, timeout=280 * SLOWDOWN, env=dict(os.environ, MUSACODER_VALUES=how))
+                           capture_output=True, text=True, timeout=280 * SLOWDOWN, env=dict(os.environ, MUSACODER_VALUES=how, MUSACODER_TRACE=trace))
     verdicts = [json.loads(line) for line in p.stdout.splitlines()]
     assert len(verdicts) == len(sources), p.stderr
     return [{k: v[k] for k in ("status", "category", "correctness", "legality", "reward", "feedback")} for v in verdicts]
@@ -32,6 +32,20 @@ def judged(how, task, sources, *options):
 def some(rows, *names):
     table = {r[0]: r[3] for r in rows}
     return [table[n] for n in names]
+
+
+LARGE = """import torch
+class Model%s(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.zeros(17 << 20))
+    def forward(self, x):
+        return x + self.w[:4]
+def get_inputs():
+    return [torch.ones(4)]
+def get_init_inputs():
+    return []
+"""
 
 
 class Values(unittest.TestCase):
@@ -63,6 +77,18 @@ class Values(unittest.TestCase):
 
     def test_parameters(self):
         self.same(corpus.LINEAR_TASK, [r[3] for r in corpus.LINEAR[:4]], "--trials", "1", budget=False)
+
+    def test_parameters_too_large_for_frames(self):
+        """Over the budget they are laid onto the desk all the same: what takes time is that, not facts with all bytes."""
+        with tempfile.TemporaryDirectory() as folder:
+            trace, took = os.path.join(folder, "trace.json"), {"facts": 0, "fill": 0}
+            [v] = judged("host:200", LARGE % "", [LARGE % "New"], "--trials", "1", "--protocol", "kernelbench",
+                         "--max-elements", str(1 << 25), trace=trace)
+            with open(trace) as f:
+                for e in json.loads(f.read().rstrip(",\n") + "]"):
+                    took[e["name"]] = max(took.get(e["name"], 0), e["dur"])
+        self.assertEqual(v["correctness"]["passed"], 1)
+        self.assertGreater(took["fill"], took["facts"])
 
     def test_published_protocol(self):
         names = [r[0] for r in corpus.RELU if r[1] is None and "class" in r[3] and "```" not in r[3]]

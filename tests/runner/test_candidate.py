@@ -40,8 +40,9 @@ class Judge:
         self.sock, self.other = socket.socketpair()
         self.thread = threading.Thread(target=candidate.serve, args=(self.other, None), daemon=True)
         self.thread.start()
-        self.ready = self.ask({"op": "load", "source": PROGRAM % forward, "init": values.Packer().tree([]), "seed": 0,
+        self.asked = self.ask({"op": "load", "source": PROGRAM % forward, "init": values.Packer().tree([]), "seed": 0,
                                "mode": "eval", "dtype": None})
+        self.ready = self.ask({"ok": True})
 
     def ask(self, req, *tensors):
         p = values.Packer()
@@ -102,6 +103,23 @@ class Answers(unittest.TestCase):
             self.assertEqual(late.did, ["read", "settled"], req["op"])
         made[0].room.clear()
         self.assertEqual(j.ask({"op": "run"}, torch.ones(4))["op"], "result")
+
+    def test_the_device_is_asked_for_when_the_model_is_constructed(self):
+        did, send, cuda = [], frame.send, torch.nn.Module.cuda
+
+        def sends(sock, head, *parts):
+            if threading.current_thread() is not threading.main_thread():
+                did.append(head["op"])
+            send(sock, head, *parts)
+
+        def moves(model):
+            did.append(type(model).__name__)
+            return cuda(model)
+
+        patch = unittest.mock.patch.object
+        with patch(frame, "send", sends), patch(torch.nn.Module, "cuda", moves):
+            j = self.judge()
+        self.assertEqual((j.asked, did), ({"op": "device"}, ["device", "ModelNew", "ready"]))
 
     def test_everything_is_answered_in_turn(self):
         j = self.judge()
