@@ -26,7 +26,7 @@ static const struct opt rows[] = {
     {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},
     {"eval", "max-elements", OPT_INT, "4194304", "largest tensor of a task on sim; see 'musacoder shrink'"},
     {"eval", "perf", OPT_BOOL, "true", "time what passed, where the backend has a clock (not sim); --no-perf leaves it out"},
-    {"eval", "calls", OPT_INT, "0", "timed calls of each side; 0 = as many as 0.2 s hold, 30 to 120"},
+    {"eval", "calls", OPT_INT, "0", "timed calls of each side; 0 = as many as 0.2 s hold, 30 to 60"},
     {"eval", "compile-baseline", OPT_BOOL, "true", "compare with torch.compile too; --no-compile-baseline saves its compiling"},
     {"eval", "compile-mode", OPT_CHOICE, "default", "default|max-autotune: torch.compile's mode"},
     {"eval", "jobs", OPT_INT, "0", "candidates at once; 0 = 1.5 for each CPU, on a GPU 3 (most wait)"},

@@ -146,7 +146,7 @@ int measure_empty(const struct measure_plan *p)
 /* Cold calls of one side in one round. */
 static int how_many(const struct measure_plan *p, double call_s)
 {
-    int rounds = measure_rounds(p), n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, 120);
+    int rounds = measure_rounds(p), n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, MEASURE_MOST);
 
     n = clamp(fmin(n, MEASURE_MAX_S / call_s), rounds, n);
     n = (n + rounds - 1) / rounds;

@@ -23,8 +23,8 @@ void measure_side_free(struct measure_side *s); /* what it owns; it is zeroed th
 
 struct measure_plan {
     int calls;           /* cold calls of each side; 0: as many as fit, below */
-    double seconds;      /* device time aimed at for each side; 30 to 120 calls, at most MEASURE_MAX_S, at least
-                          * one in each round */
+    double seconds;      /* device time aimed at for each side; 30 to MEASURE_MOST calls, at most MEASURE_MAX_S, at
+                          * least one in each round */
     size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls and rounds rather than more
                                       * memory, but MEASURE_ROUNDS_LEAST rounds of a cold and a warm call */
     size_t input_bytes; /* of one call; 0: not known */
@@ -39,12 +39,13 @@ struct measure_fault {
 
 #define MEASURE_ROUNDS 5
 #define MEASURE_ROUNDS_LEAST 2
-#define MEASURE_SLOW_S 0.25 /* where a call takes longer, seconds go by with the device alone: */
+#define MEASURE_SLOW_S 0.1 /* where a call takes longer, seconds go by with the device alone: */
 #define MEASURE_SLOW_ROUNDS 3
 #define MEASURE_CRAWL_S 1.0 /* and where it takes longer than this every call is one too many: */
 #define MEASURE_CRAWL_ROUNDS 2
 #define MEASURE_MAX_S 2.0
-#define MEASURE_EMPTY 20 /* calls of each round and side, at most and at least */
+#define MEASURE_MOST 60 /* cold calls of each side */
+#define MEASURE_EMPTY 12 /* calls of each round and side, at most and at least */
 #define MEASURE_EMPTY_LEAST 5
 #define MEASURE_EMPTY_BYTES ((size_t)20 << 30)
 
@@ -53,7 +54,7 @@ struct measure_fault {
  * does all that a cold one does but forward, in the same memory: pad, draw all inputs, flush, events, and commit to an
  * output's worth of bytes, read and written. With less of it, a process whose memory lies worse would show the same
  * empty calls and longer spans. So a task of gigabytes has few of them rather than short ones: as many as draw and
- * commit to MEASURE_EMPTY_BYTES, 10 ms of an H200's memory, where 20 would take several times as long as all calls that
+ * commit to MEASURE_EMPTY_BYTES, 10 ms of an H200's memory, where 12 would take several times as long as all calls that
  * are timed. Depends on the task alone: not on what a side says or how long it takes. */
 int measure_empty(const struct measure_plan *p); /* pure */
 int measure_rounds(const struct measure_plan *p); /* at most; pure */
