@@ -71,6 +71,7 @@ class Session:
         self.source, self.module, self.cls, self.model = "", None, None, None
         self.given = None  # the last call's inputs
         self.room = {}     # "inputs", "outputs": areas
+        self.shares = True  # the device, with others
         self.clock = Clock()
         self.seal = None   # what the harness rests on, as it was before foreign code ran
         place = getattr(device, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
@@ -84,6 +85,13 @@ class Session:
             reply = frame.recv(self.sock)[0]
             self.clock.start()
             return reply
+
+    def on_device(self):
+        """A share of it, once in a load: others may be timed there while this process works on the host."""
+        with self.lock:
+            if not self.shares:
+                self.shares = True
+                self.ask({"op": "device"})
 
     def build(self, request):
         """Called by the shim for load_inline and load."""
@@ -118,6 +126,9 @@ class Session:
         native.watch_lookups()
         device.trace.start()
         init = values.decode(req["init"], blob)
+        if self.timer:
+            self.shares = False
+            device.before_use(self.on_device)
         try:
             with native.foreign:
                 self.cls = self.cls if again else self.import_source()
@@ -125,6 +136,7 @@ class Session:
                 torch.manual_seed(req["seed"])
                 self.model = self.cls(**init) if isinstance(init, dict) else self.cls(*init)
         except BaseException as e:
+            self.shares = True  # nobody asks any more
             return self.error(phase, e)
         return self.ready(req["mode"], req.get("dtype"))
 
@@ -145,8 +157,7 @@ class Session:
         if not isinstance(self.model, torch.nn.Module):
             return self.error("init", TypeError("ModelNew(...) is not a Module"))
         cls = type(self.model)  # by class: a model may keep tables of its own under the names of Module's methods
-        if self.timer:  # others may be timed while this one constructs on the host
-            self.ask({"op": "device"})
+        self.on_device()
         try:
             if dtype:
                 self.model = cls.to(self.model, getattr(torch, dtype))

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -107,6 +108,7 @@ devptr slab;
 size_t slab_left, held, in_use, peak, limit;
 int64_t allocations, short_of;
 bool fill_on = true, zones_on = true;
+std::atomic<void (*)()> before_use;
 unsigned char *shots_memory;
 std::vector<Shot> shots;
 
@@ -284,6 +286,8 @@ void *lt_cuda_malloc(size_t size, int device, void *stream)
 {
     if (size == 0)
         return nullptr;
+    if (void (*told)() = before_use.exchange(nullptr))
+        told();
     std::lock_guard<std::mutex> hold(lock);
     ensure_context(device);
     bool recording = capturing(stream);
@@ -344,6 +348,11 @@ void lt_cuda_give_back(void *p)
 
     if (p && driver())
         give_back_spare(reinterpret_cast<devptr>(p));
+}
+
+void lt_cuda_before_use(void (*f)(void))
+{
+    before_use = f;
 }
 
 void lt_cuda_limit(size_t bytes)

@@ -22,6 +22,8 @@ void lt_cuda_record_stream(void *p, void *stream);
  * for the device. Does nothing where somebody uses it, or where it is a piece of a larger one. */
 void lt_cuda_give_back(void *p);
 
+/* f is called once, by the thread that next asks for memory, before it gets any; NULL: nobody is told. */
+void lt_cuda_before_use(void (*f)(void));
 void lt_cuda_limit(size_t bytes);  /* device memory that the pool and the candidate's libraries may hold; 0: no limit */
 void lt_cuda_poison(int fill, int zones); /* both are on at first; zones cost two small fills per block */
 /* Looks at the red zones of all blocks that live or were given back since the last call, waits for the device. Adds

@@ -8,6 +8,7 @@
     explain(error)       -> a finding that says what an exception of CUDA means, or None
     set_ablation(b)      launches of the candidate's libraries become counted no-ops ("recorded": those into a graph)
     set_check(b)         red zones are looked at after each forward (on after install)
+    before_use(f)        f is called once, before the next piece of its memory is given out; None: no longer
     take_findings()      list of {"kind","message",...} since the last call; kinds in README.md
     stats()              {"launches", "kernels": {name: {"launches"}}, "library_calls": {name: n}, ...}
     open_area(fd, spec)  the judge's device memory, mapped (runner/area.py)
@@ -15,7 +16,7 @@
     trace.start(), trace.counts() -> {"aten::op": count}: every ATen operator of every thread since the start
 """
 from .core import (preload, begin, install, to_device, from_device, finish, set_ablation, set_check,  # noqa: F401
-                   take_findings, stats, memory, set_poison, give_back)
+                   take_findings, stats, memory, set_poison, give_back, before_use)
 from .area import open_area  # noqa: F401
 from .errors import explain  # noqa: F401
 from native import trace, watch, watched  # noqa: F401

@@ -13,6 +13,7 @@ import native
 from .graphs import Graphs
 
 _lib = None
+_before_use = ctypes.CFUNCTYPE(None)
 _libraries = []  # lt_device of every library of the candidate
 _ablate = 0      # LT_ABLATE_... of litetorch/abi.h
 _check = False
@@ -201,6 +202,17 @@ def set_check(on):
 def set_poison(on):
     """Off: the pool gives memory as it is, and writes no red zones."""
     _lib.lt_cuda_poison(int(bool(on)), int(bool(on)))
+
+
+_told = None  # what ctypes calls must stay alive
+
+
+def before_use(f):
+    """f is called once, by whoever next asks for memory of the device, before there is any; None: nobody is told."""
+    global _told
+    told = _before_use(f) if f else _before_use()
+    _lib.lt_cuda_before_use(told)
+    _told = told
 
 
 def give_back(at):

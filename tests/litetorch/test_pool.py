@@ -41,6 +41,22 @@ def held(lib):
     return m.held
 
 
+def told():
+    """In a process of its own: who is told before the driver is asked, and how often."""
+    import torch  # noqa: F401
+
+    driver, lib = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(LIB)
+    at, kind = [], ctypes.CFUNCTYPE(None)
+    f = kind(lambda: at.append(driver.blocks()))
+    for before in (f, None, kind()):
+        lib.lt_cuda_before_use(before)
+        lib.lt_cuda_malloc(ctypes.c_size_t(0), 0, None)
+        assert not at or before is not f, "nothing was asked for"
+        lib.lt_cuda_malloc(ctypes.c_size_t(8 * MIB), 0, None)
+        lib.lt_cuda_malloc(ctypes.c_size_t(8 * MIB), 0, None)
+        assert at == [0], at
+
+
 def story():
     """In a process of its own: what the driver has lent after each step, as the test wants it."""
     import torch  # noqa: F401  the library stands on its libraries
@@ -73,17 +89,23 @@ def story():
 
 
 class Pool(unittest.TestCase):
-    @unittest.skipUnless(os.path.exists(LIB) and shutil.which("cc"), "no library, or no compiler for its driver")
     def test_one_block_goes_back(self):
+        self.in_a_process("story")
+
+    def test_somebody_is_told_before_the_first_use(self):
+        self.in_a_process("told")
+
+    @unittest.skipUnless(os.path.exists(LIB) and shutil.which("cc"), "no library, or no compiler for its driver")
+    def in_a_process(self, what):
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
         with open(os.path.join(folder, "driver.c"), "w") as f:
             f.write(DRIVER)
         subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", os.path.join(folder, "libcuda.so.1"), f.name], check=True)
         env = dict(os.environ, LD_LIBRARY_PATH=folder, CUDA_VISIBLE_DEVICES="")
-        p = subprocess.run([sys.executable, __file__, "story"], env=env, capture_output=True, text=True)
+        p = subprocess.run([sys.executable, __file__, what], env=env, capture_output=True, text=True)
         self.assertEqual(p.returncode, 0, p.stderr[-2000:])
 
 
 if __name__ == "__main__":
-    story() if sys.argv[1:] == ["story"] else unittest.main()
+    {("story",): story, ("told",): told}.get(tuple(sys.argv[1:]), unittest.main)()

@@ -16,6 +16,7 @@ import sim  # noqa: E402
 
 sim.preload()
 sim.TIMED_ON = "cpu"
+sim.before_use = lambda f: None
 
 import torch  # noqa: E402
 
@@ -120,6 +121,12 @@ class Answers(unittest.TestCase):
         with patch(frame, "send", sends), patch(torch.nn.Module, "cuda", moves):
             j = self.judge()
         self.assertEqual((j.asked, did), ({"op": "device"}, ["device", "ModelNew", "ready"]))
+
+    def test_the_device_is_asked_for_before_its_first_use_and_once(self):
+        told, patch = [], unittest.mock.patch.object
+        with patch(candidate.device, "before_use", told.append):
+            with patch(torch, "ones", lambda n: (told[-1](), told[-1](), torch.zeros(n))[-1]):
+                self.assertEqual(self.judge().asked, {"op": "device"})
 
     def test_everything_is_answered_in_turn(self):
         j = self.judge()
