@@ -59,7 +59,8 @@ struct reference {
     int64_t init_seed;
     struct ref_draw *draws;   /* they stay where they are */
     _Atomic size_t n_draws;   /* so many are made */
-    /* On the desk; lock: making draws, the process, holders. Who takes it has a share of the device already. */
+    /* On the desk; lock: making draws, the process, holders. Who takes it has a share of the device already, or, until the
+     * first draw is made, none: who makes it waits for shares. */
     struct desk *desk; /* NULL: values are bytes of f.blob */
     pthread_mutex_t lock;
     size_t n_most;        /* more draws there cannot be */

@@ -370,7 +370,7 @@ static bool raise_need(struct room_need *n, const struct room_need *seen)
 
 bool room_is_large(const struct room *r)
 {
-    return r->fd && r->need.own + r->need.shared > r->budget / ROOM_SMALL;
+    return r->fd && r->need.own + r->need.shared > r->budget / ROOM_SMALL + 2 * ROOM_CONTEXT_BYTES;
 }
 
 bool room_covers(const struct room_need *have, const struct room_need *need)

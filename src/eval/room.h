@@ -110,7 +110,7 @@ bool room_grow(struct room *r, const struct room_need *need);
 /* Claims no more than 'need', of each number that it knows (0: it does not), unless everything is claimed; of the
  * device as before where that is wide. */
 void room_shrink(struct room *r, const struct room_need *need);
-bool room_is_large(const struct room *r); /* holds a claim of more than a part (ROOM_SMALL) of its device */
+bool room_is_large(const struct room *r); /* holds a claim of more than a part (ROOM_SMALL) of its device and two contexts */
 bool room_covers(const struct room_need *have, const struct room_need *need); /* is no number of need larger? Pure. */
 void room_drop(struct room *r); /* holding nothing is fine */
 /* Does anybody want all of the device's budget or of the machine's, or has got it? Then what is kept for later must go. */

@@ -479,7 +479,7 @@ static int judge_draw(struct job *j, const struct ref_draw *d, struct tally *t, 
     double used = j->session->used_s;
     int ok;
 
-    if (first && j->claim && room_is_large(j->claim))
+    if (first && !t->slow && j->claim && room_is_large(j->claim))
         session_take_turn(j->session);
     if (t->slow) /* not for draws that it does not get: each may wait for long */
         session_slow_lane(j->session);

@@ -302,9 +302,9 @@ int job_reference(struct job *j, const char *params, struct err *e)
     double t0 = now_s();
     int rc;
 
+    reference_release(j->ev, j->ref);
     if (awake) /* while a reference is made nobody waits for it with a share of the device */
         session_rest(j->session);
-    reference_release(j->ev, j->ref);
     j->ref = NULL;
     rc = reference_get(j, params, &j->ref, e);
     j->reference_s += now_s() - t0;
@@ -322,13 +322,17 @@ int job_construct(struct job *j, const char *source, struct err *e)
                             (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "dtype", j->ref->dtype);
     struct frame f;
     enum call_fault fault;
+    int rc;
 
     session_on_host(j->session, true);
     fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
     j->ready = false;
     json_decref(req);
-    if (fault != CALL_OK)
-        return job_blame_call(j, fault, "load", "while the program was imported and constructed", e);
+    if (fault != CALL_OK) { /* who hangs is ended first; what follows frees memory or looks at the device */
+        rc = job_blame_call(j, fault, "load", "while the program was imported and constructed", e);
+        session_on_host(j->session, false);
+        return rc;
+    }
     session_on_host(j->session, false);
     job_take_evidence(j, f.head, true);
     if (!strcmp(json_str(f.head, "op", ""), "ready")) {

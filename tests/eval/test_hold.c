@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "eval/hold.h"
 #include "eval/job.h"
+#include "eval/record.h"
 #include "eval/session.h"
 
 static double slowdown(void)
@@ -295,6 +297,41 @@ static void test_on_the_host(void **state)
     sem_destroy(&sv.run_slots);
 }
 
+/* A load that never ends is over with a share: what follows frees memory or looks at the device. */
+static void test_a_load_that_hangs(void **state)
+{
+    static const struct backend timed = {.name = "cuda", .timed = true};
+    struct server sv = {.backend = &timed, .uuid = "hangs"};
+    struct eval_options o = EVAL_OPTIONS_DEFAULT;
+    struct child child = {0};
+    struct session s = {.server = &sv, .opt = &o, .child = &child, .ended = true};
+    struct reference ref = {.mode = "eval", .init = {.tree = json_object()}};
+    struct job j = {.server = &sv, .session = &s, .opt = &o, .ref = &ref, .rec = record_new("", "", "", "", "", "")};
+    struct err e = ERR_INIT;
+    int pair[2];
+
+    (void)state;
+    o.timeout_s = 0.2;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    child.fd = pair[0];
+    sem_init(&sv.run_slots, 0, 1);
+    share_init(&sv.share);
+    share_init(&sv.hosts);
+    session_on_host(&s, true);
+    session_wake(&s);
+    assert_int_equal(job_construct(&j, "", &e), 0);
+    assert_true(job_blamed(&j) && !j.ready);
+    assert_true(s.slot && s.hold.fd > 0);
+    session_rest(&s);
+    close(pair[0]);
+    close(pair[1]);
+    json_decref(j.rec);
+    json_decref((json_t *)ref.init.tree);
+    share_free(&sv.share);
+    share_free(&sv.hosts);
+    sem_destroy(&sv.run_slots);
+}
+
 struct takes_turn {
     struct session s;
     _Atomic bool in, over;
@@ -421,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_many_are_less_patient),
         cmocka_unit_test(test_a_share_turns_out_to_last),
         cmocka_unit_test(test_on_the_host),
+        cmocka_unit_test(test_a_load_that_hangs),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_ctrl_c_ends_every_wait),
     };

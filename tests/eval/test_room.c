@@ -225,6 +225,25 @@ static void test_expected(void **state)
     assert_int_equal(room_host_budget((uint64_t)128 << 30), (uint64_t)96 << 30);
 }
 
+/* What nobody knows, and what holds little beside its contexts, is large on no device; half of one is. */
+static void test_large(void **state)
+{
+    (void)state;
+    for (uint64_t gib = 4; gib <= 128; gib++) {
+        const struct room_budget b = {gib << 30, 0};
+        const struct room_need few = {(600 << 20) + (20 << 20), (600 << 20) + (20 << 20), 0, 0};
+        struct room r = {.fd = 1, .budget = b.device, .need = room_expect(NULL, &b, &(struct room_need){0})};
+
+        assert_false(room_is_large(&r));
+        r.need = few;
+        assert_false(room_is_large(&r));
+        r.need.own += b.device / 2;
+        assert_true(room_is_large(&r));
+        r.fd = 0;
+        assert_false(room_is_large(&r));
+    }
+}
+
 /* Every job fits once it is alone: with any claims, waiting in any order, somebody can always come in. */
 static void test_no_deadlock(void **state)
 {
@@ -519,6 +538,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fits),     cmocka_unit_test(test_order),       cmocka_unit_test(test_host),
         cmocka_unit_test(test_expected), cmocka_unit_test(test_host_order),  cmocka_unit_test(test_no_deadlock),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_small_ones_pass), cmocka_unit_test(test_lane),
         cmocka_unit_test(test_waits),    cmocka_unit_test(test_killed),      cmocka_unit_test(test_threads),
         cmocka_unit_test(test_notes),    cmocka_unit_test(test_one_machine),
