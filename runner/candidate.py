@@ -126,7 +126,7 @@ class Session:
         native.watch_lookups()
         device.trace.start()
         init = values.decode(req["init"], blob)
-        if self.timer:
+        if self.timer and not again:
             self.shares = False
             device.before_use(self.on_device)
         try:
@@ -155,6 +155,7 @@ class Session:
 
     def ready(self, mode, dtype):
         if not isinstance(self.model, torch.nn.Module):
+            self.shares = True
             return self.error("init", TypeError("ModelNew(...) is not a Module"))
         cls = type(self.model)  # by class: a model may keep tables of its own under the names of Module's methods
         self.on_device()

@@ -45,7 +45,7 @@ struct measure_fault {
 #define MEASURE_CRAWL_ROUNDS 2
 #define MEASURE_MAX_S 2.0
 #define MEASURE_MOST 60 /* cold calls of each side */
-#define MEASURE_EMPTY 12 /* calls of each round and side, at most and at least */
+#define MEASURE_EMPTY 20 /* calls of each round and side, at most and at least */
 #define MEASURE_EMPTY_LEAST 5
 #define MEASURE_EMPTY_BYTES ((size_t)20 << 30)
 
@@ -54,7 +54,7 @@ struct measure_fault {
  * does all that a cold one does but forward, in the same memory: pad, draw all inputs, flush, events, and commit to an
  * output's worth of bytes, read and written. With less of it, a process whose memory lies worse would show the same
  * empty calls and longer spans. So a task of gigabytes has few of them rather than short ones: as many as draw and
- * commit to MEASURE_EMPTY_BYTES, 10 ms of an H200's memory, where 12 would take several times as long as all calls that
+ * commit to MEASURE_EMPTY_BYTES, 10 ms of an H200's memory, where 20 would take several times as long as all calls that
  * are timed. Depends on the task alone: not on what a side says or how long it takes. */
 int measure_empty(const struct measure_plan *p); /* pure */
 int measure_rounds(const struct measure_plan *p); /* at most; pure */

@@ -324,7 +324,8 @@ int job_construct(struct job *j, const char *source, struct err *e)
     enum call_fault fault;
     int rc;
 
-    session_on_host(j->session, true);
+    if (source) /* later there may be tensors already, and what works on them asks nobody */
+        session_on_host(j->session, true);
     fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
     j->ready = false;
     json_decref(req);
