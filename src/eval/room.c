@@ -87,7 +87,9 @@ static bool fits_host(const struct room_claim *c, int n, int who, const struct r
 
 static bool fits_both(const struct room_claim *c, int n, int who, const struct room_budget *b)
 {
-    return fits(c, n, who, DEVICE, b->device) && fits_host(c, n, who, b);
+    uint64_t device = c[who].blind ? b->device / 100 * ROOM_BLIND : b->device;
+
+    return fits(c, n, who, DEVICE, device) && fits_host(c, n, who, b);
 }
 
 /* budget: of its device. */
@@ -135,6 +137,7 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
     struct room_need n = seen ? *seen : (struct room_need){0};
     size_t process = b->host ? ROOM_PROCESS_BYTES : 0, context = at_most(b->device / 8, ROOM_CONTEXT_BYTES);
 
+    n.blind = !n.own || !n.shared;
     n.own = n.own ? n.own : at_most(ROOM_CONTEXT_BYTES + b->device / 128, at_least(b->device / 32, context));
     n.shared = n.shared ? n.shared : at_most(ROOM_CONTEXT_BYTES + b->device / 64, b->device / 16);
     if (!n.host_own)
@@ -320,7 +323,7 @@ int room_take(const char *device, const struct room_budget *b, const struct room
 {
     uint64_t pid = (uint64_t)getpid(), key[2] = {pid, group};
     struct room_claim mine = {.state = ROOM_WAITS, .own = need->own, .shared = need->shared, .host_own = need->host_own,
-                              .host_shared = need->host_shared, .device = device_key(device),
+                              .host_shared = need->host_shared, .device = device_key(device), .blind = need->blind,
                               .group = hash64(key, sizeof key, 1), .since = now_s()};
     int fd = ledger_open(e), in = -1;
 
@@ -393,6 +396,7 @@ static bool claim_instead(struct room *r, const struct room_need *want, bool mus
         return true; /* as without a ledger */
     }
     c = &l.c[r->slot];
+    c->blind = 0;
     c->own = want->own;
     c->shared = want->shared;
     c->host_own = want->host_own;
@@ -533,7 +537,8 @@ bool room_recall(const char *task, const char *protocol, struct room_need *ret)
     if (!seen && !estimated)
         return false;
     *ret = (struct room_need){first_of(n.own, guess.own), first_of(n.shared, guess.shared),
-                              first_of(n.host_own, guess.host_own), first_of(n.host_shared, guess.host_shared)};
+                              first_of(n.host_own, guess.host_own), first_of(n.host_shared, guess.host_shared),
+                              false};
     return true;
 }
 

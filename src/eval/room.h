@@ -15,10 +15,11 @@
 
 #define ROOM_PASS_S 25.0     /* whoever has waited so long is not overtaken any more, but by who is small: */
 #define ROOM_SMALL 16        /* wants at most such a part of its device, */
-#define ROOM_PASS_SMALL_S 45.0 /* and after so long by nobody (longer, and what is large comes last, one after the other). */
+#define ROOM_PASS_SMALL_S 30.0 /* and after so long by nobody (longer, and large ones come last, one by one). */
 #define ROOM_PASS_ALL_S 90.0 /* Who wants everything is overtaken by all until then: it comes in when nobody is there, or
                               * stops all others */
 
+#define ROOM_BLIND 60
 #define ROOM_CONTEXT_BYTES ((size_t)600 << 20) /* of a process on the device, with its libraries */
 #define ROOM_PROCESS_BYTES ((size_t)1 << 30) /* of the machine, a process's own: 0.3 GB, the driver's and torch's */
 #define ROOM_ALL ((uint64_t)1 << 60) /* as host_own: all that the machine has, whatever that is */
@@ -28,6 +29,7 @@ struct room_need { /* bytes; seen: 0 is not known */
     size_t shared;      /* of the device: the reference's process and values, once for all claims of a group */
     size_t host_own;    /* of the machine: the candidate's process */
     size_t host_shared; /* of the machine: the reference's process, once for all claims of a group */
+    bool blind;         /* nobody knows what it needs of the device: room_expect's guess */
 };
 
 struct room_budget { /* bytes */
@@ -40,14 +42,16 @@ struct room_claim {
     uint64_t ticket; /* order of arrival, from 1 */
     uint64_t own, shared, host_own, host_shared;
     uint64_t device, group; /* hashes of names */
+    uint64_t blind;         /* as in room_need; no longer once more is known */
     double since;    /* now_s() of the arrival: one clock for all processes */
 };
 enum { ROOM_WAITS = 1, ROOM_IN = 2 };
 
 /* May claim 'who' come in? If it fits beside those that are in on its device, or nobody is in there, and the same of the
- * machine; but not before a claim that arrived earlier, has waited for ROOM_PASS_S (ROOM_PASS_ALL_S: one for all of the
- * device's budget or of the machine; ROOM_PASS_SMALL_S where 'who' is small) and is for the same device, or for more of the machine
- * than there is now.
+ * machine; blindly only into ROOM_BLIND percent of its device's budget, so that who turns out to be large finds room at
+ * once, and need not leave and come last. But not before a claim that arrived earlier, has waited for ROOM_PASS_S
+ * (ROOM_PASS_ALL_S: one for all of the device's budget or of the machine; ROOM_PASS_SMALL_S where 'who' is small) and is
+ * for the same device, or for more of the machine than there is now.
  * b: of who's device. Pure. */
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now);
 /* Bytes of those that are in, and of 'who' (-1: nobody) beside them: on 'device', and of the machine. Pure. */
@@ -110,7 +114,8 @@ bool room_grow(struct room *r, const struct room_need *need);
 /* Claims no more than 'need', of each number that it knows (0: it does not), unless everything is claimed; of the
  * device as before where that is wide. */
 void room_shrink(struct room *r, const struct room_need *need);
-bool room_is_large(const struct room *r); /* holds a claim of more than a part (ROOM_SMALL) of its device and two contexts */
+/* Holds a claim of more than a part (ROOM_SMALL) of its device and two contexts. */
+bool room_is_large(const struct room *r);
 bool room_covers(const struct room_need *have, const struct room_need *need); /* is no number of need larger? Pure. */
 void room_drop(struct room *r); /* holding nothing is fine */
 /* Does anybody want all of the device's budget or of the machine's, or has got it? Then what is kept for later must go. */

@@ -82,6 +82,33 @@ static void test_small_ones_pass(void **state)
     assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_S));
 }
 
+/* Part of the device is for those that turn out to be larger than was known. */
+static void test_blind_claims(void **state)
+{
+    struct room_claim c[] = {claim(ROOM_IN, 1, 500, 0, 1), claim(ROOM_WAITS, 2, 100, 0, 2)};
+    const struct room_budget b = {1000, 0};
+    struct room_need need = {.own = 100, .blind = true}, more = {.own = 390}, rest = {.own = 600};
+    struct room first = {0}, second = {0};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    c[1].blind = 1;
+    assert_true(admits(c, 2, 1, 1000, 0, 0));
+    c[1].own = 101;
+    assert_false(admits(c, 2, 1, 1000, 0, 0));
+    c[1].blind = 0;
+    assert_true(admits(c, 2, 1, 1000, 0, 0));
+    c[0].state = 0, c[1].blind = 1, c[1].own = 900; /* nobody is there */
+    assert_true(admits(c, 2, 1, 1000, 0, 0));
+
+    assert_int_equal(room_take("gpu", &b, &rest, 1, NULL, NULL, &first, &e), 0);
+    room_shrink(&first, &(struct room_need){.own = 500});
+    assert_int_equal(room_take("gpu", &b, &need, 2, NULL, NULL, &second, &e), 0);
+    assert_true(room_grow(&second, &more)); /* it is known now */
+    room_drop(&first);
+    room_drop(&second);
+}
+
 static void *pass_lane(void *arg)
 {
     struct room_lane l = {0};
@@ -201,13 +228,13 @@ static void test_host_order(void **state)
 static void test_expected(void **state)
 {
     const struct room_budget b = {(uint64_t)128 << 30, 6400}, blind = {(uint64_t)128 << 30, 0}, small = {3200, 6400};
-    const struct room_need most = {0, 0, 150, 300}, none = {0};
+    const struct room_need most = {0, 0, 150, 300, false}, none = {0};
     const size_t context = ROOM_CONTEXT_BYTES, process = ROOM_PROCESS_BYTES;
-    struct room_need seen = {7, 0, 0, 120}, n;
+    struct room_need seen = {7, 0, 0, 120, false}, n;
 
     (void)state;
     n = room_expect(NULL, &b, &none);
-    assert_true(n.own == context + ((size_t)1 << 30) && n.shared == context + ((size_t)2 << 30));
+    assert_true(n.own == context + ((size_t)1 << 30) && n.shared == context + ((size_t)2 << 30) && n.blind);
     assert_true(n.host_own == process && n.host_shared == process);
     n = room_expect(NULL, &b, &most);
     assert_true(n.host_own == 150 && n.host_shared == 300); /* no process may have more */
@@ -218,6 +245,9 @@ static void test_expected(void **state)
     assert_int_equal(room_expect(&seen, &b, &most).host_own, 150);
     seen.host_own = 5;
     assert_int_equal(room_expect(&seen, &b, &most).host_own, 5);
+    assert_true(room_expect(&seen, &b, &most).blind);
+    seen.shared = 8;
+    assert_false(room_expect(&seen, &b, &most).blind);
     n = room_expect(NULL, &small, &most);
     assert_true(n.own == 400 && n.shared == 200); /* a context alone would be more than all of it */
     n = room_expect(NULL, &blind, &most);
@@ -231,7 +261,7 @@ static void test_large(void **state)
     (void)state;
     for (uint64_t gib = 4; gib <= 128; gib++) {
         const struct room_budget b = {gib << 30, 0};
-        const struct room_need few = {(600 << 20) + (20 << 20), (600 << 20) + (20 << 20), 0, 0};
+        const struct room_need few = {(600 << 20) + (20 << 20), (600 << 20) + (20 << 20), 0, 0, false};
         struct room r = {.fd = 1, .budget = b.device, .need = room_expect(NULL, &b, &(struct room_need){0})};
 
         assert_false(room_is_large(&r));
@@ -351,7 +381,7 @@ static void test_estimated(void **state)
     n = room_estimate(0, -1, true, 400 * gib, &peak);
     assert_true(n.own == base && n.shared == base && peak == 0);
     assert_true(room_covers(&n, &n));
-    assert_false(room_covers(&(struct room_need){5, 5, 5, 5}, &(struct room_need){.host_shared = 6}));
+    assert_false(room_covers(&(struct room_need){5, 5, 5, 5, false}, &(struct room_need){.host_shared = 6}));
 }
 
 static int called;
@@ -494,7 +524,7 @@ static void test_notes_of_threads(void **state)
 
 static void test_notes(void **state)
 {
-    struct room_need n = {0}, big = {10, 5, 0, 1}, small = {3, 7, 2, 0};
+    struct room_need n = {0}, big = {10, 5, 0, 1, false}, small = {3, 7, 2, 0, false};
 
     (void)state;
     assert_false(room_recall("task", "strict", &n));
@@ -539,7 +569,7 @@ int main(void)
         cmocka_unit_test(test_fits),     cmocka_unit_test(test_order),       cmocka_unit_test(test_host),
         cmocka_unit_test(test_expected), cmocka_unit_test(test_host_order),  cmocka_unit_test(test_no_deadlock),
         cmocka_unit_test(test_large),
-        cmocka_unit_test(test_small_ones_pass), cmocka_unit_test(test_lane),
+        cmocka_unit_test(test_small_ones_pass), cmocka_unit_test(test_blind_claims), cmocka_unit_test(test_lane),
         cmocka_unit_test(test_waits),    cmocka_unit_test(test_killed),      cmocka_unit_test(test_threads),
         cmocka_unit_test(test_notes),    cmocka_unit_test(test_one_machine),
         cmocka_unit_test(test_grows), cmocka_unit_test(test_shrinks),    cmocka_unit_test(test_estimated),   cmocka_unit_test(test_order_of_all),
