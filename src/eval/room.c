@@ -26,11 +26,11 @@
 
 /* ---- who may come in ---- */
 
-enum place { DEVICE, HOST };
+enum place { DEVICE, HOST, BLIND /* of the device, blind claims alone */ };
 
 static uint64_t part_of(const struct room_claim *c, enum place p, bool shared)
 {
-    if (p == DEVICE)
+    if (p != HOST)
         return shared ? c->shared : c->own;
     return shared ? c->host_shared : c->host_own;
 }
@@ -38,7 +38,7 @@ static uint64_t part_of(const struct room_claim *c, enum place p, bool shared)
 /* The claims that a sum is over: those that are in, and 'who'; on one device, or on the machine. */
 static bool counts(const struct room_claim *c, int i, int who, enum place p, uint64_t device)
 {
-    return (c[i].state == ROOM_IN || i == who) && (p == HOST || c[i].device == device);
+    return (c[i].state == ROOM_IN || i == who) && (p == HOST || c[i].device == device) && (p != BLIND || c[i].blind);
 }
 
 /* What claim i adds for its group: the most that one of them wants, if it is the first of them. */
@@ -87,9 +87,8 @@ static bool fits_host(const struct room_claim *c, int n, int who, const struct r
 
 static bool fits_both(const struct room_claim *c, int n, int who, const struct room_budget *b)
 {
-    uint64_t device = c[who].blind ? b->device / 100 * ROOM_BLIND : b->device;
-
-    return fits(c, n, who, DEVICE, device) && fits_host(c, n, who, b);
+    return fits(c, n, who, DEVICE, b->device) && fits_host(c, n, who, b) &&
+           (!c[who].blind || fits(c, n, who, BLIND, b->device / 100 * ROOM_BLIND));
 }
 
 /* budget: of its device. */
@@ -103,6 +102,17 @@ static bool is_small(const struct room_claim *c, uint64_t budget)
     return c->own + c->shared <= budget / ROOM_SMALL && c->host_own < ROOM_ALL;
 }
 
+/* Claims on this device that are in and not small, without what their groups share. */
+static uint64_t large_sum(const struct room_claim *c, int n, uint64_t device, uint64_t budget)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < n; i++)
+        if (counts(c, i, -1, DEVICE, device) && !is_small(&c[i], budget))
+            sum += c[i].own;
+    return sum;
+}
+
 /* For how long one that waits, for everything or not, is overtaken by one that is small or not. */
 static double is_overtaken_s(bool all, bool small)
 {
@@ -111,11 +121,15 @@ static double is_overtaken_s(bool all, bool small)
 
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now)
 {
+    bool small = is_small(&c[who], b->device);
+    uint64_t large = small ? large_sum(c, n, c[who].device, b->device) : 0;
+
     for (int i = 0; i < n; i++) {
         bool here = c[i].device == c[who].device, all = wants_all(&c[i], here ? b->device : UINT64_MAX);
 
-        if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket &&
-            now - c[i].since >= is_overtaken_s(all, is_small(&c[who], b->device)) &&
+        if (here && !all && large && large + c[i].own > b->device)
+            continue; /* large ones keep it out: it gains nothing if small ones wait too */
+        if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket && now - c[i].since >= is_overtaken_s(all, small) &&
             (here || !fits_host(c, n, i, b)))
             return false;
     }

@@ -48,11 +48,11 @@ struct room_claim {
 enum { ROOM_WAITS = 1, ROOM_IN = 2 };
 
 /* May claim 'who' come in? If it fits beside those that are in on its device, or nobody is in there, and the same of the
- * machine; blindly only into ROOM_BLIND percent of its device's budget, so that who turns out to be large finds room at
- * once, and need not leave and come last. But not before a claim that arrived earlier, has waited for ROOM_PASS_S
- * (ROOM_PASS_ALL_S: one for all of the device's budget or of the machine; ROOM_PASS_SMALL_S where 'who' is small) and is
- * for the same device, or for more of the machine than there is now.
- * b: of who's device. Pure. */
+ * machine; blind claims together only into ROOM_BLIND percent of their device's budget, so that who turns out to be large
+ * finds room at once, and need not leave and come last. But not before a claim that arrived earlier, has waited for
+ * ROOM_PASS_S (ROOM_PASS_ALL_S: one for all of the device's budget or of the machine; ROOM_PASS_SMALL_S where 'who' is
+ * small) and is for the same device, or for more of the machine than there is now; who is small passes all the same where
+ * large ones keep that claim out. b: of who's device. Pure. */
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now);
 /* Bytes of those that are in, and of 'who' (-1: nobody) beside them: on 'device', and of the machine. Pure. */
 struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t device);

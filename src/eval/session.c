@@ -142,6 +142,12 @@ void session_slow_lane(struct session *s)
     hold_lasts(&s->hold, true);
 }
 
+static bool got_turn(struct session *s)
+{
+    s->turn = !hold_any_lasts() && !hold_awaited(s->server->uuid) && sem_trywait(&s->server->large_turn) == 0;
+    return s->turn;
+}
+
 void session_take_turn(struct session *s)
 {
     double t0 = now_s(), waited = 0;
@@ -149,8 +155,7 @@ void session_take_turn(struct session *s)
     if (s->alone || !s->slot || !s->server->backend->timed)
         return;
     run_slot(s, false);
-    while (!(!hold_any_lasts() && (s->turn = sem_trywait(&s->server->large_turn) == 0)) && waited < SESSION_TURN_S &&
-           !stop_requested()) {
+    while (!got_turn(s) && waited < SESSION_TURN_S && !stop_requested()) {
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         waited = now_s() - t0;
     }

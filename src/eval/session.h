@@ -89,8 +89,8 @@ void session_give_way(struct session *s); /* between two calls: to whoever wants
 #define SESSION_LASTS_S 2.0 /* of waiting for an answer: then the share is one that lasts (hold.h) until it is there */
 void session_slow_lane(struct session *s);
 /* Before the first call of a candidate whose claim is large, and after it. It may take many seconds, and beside others
- * that do as many times longer, while nobody can be timed: waits until nobody has the turn and no share lasts, but no longer
- * than SESSION_TURN_S. */
+ * that do as many times longer, while nobody can be timed: waits until nobody has the turn, no share lasts, and nobody is
+ * to be timed, but no longer than SESSION_TURN_S. */
 #define SESSION_TURN_S 20.0
 void session_take_turn(struct session *s);
 void session_end_turn(struct session *s);

@@ -64,7 +64,7 @@ static void test_order(void **state)
 /* Small claims come and go: they keep nobody out for long, and are let by for longer, but not for ever. */
 static void test_small_ones_pass(void **state)
 {
-    struct room_claim c[] = {claim(ROOM_IN, 1, 500, 0, 1), claim(ROOM_WAITS, 2, 1200, 200, 2),
+    struct room_claim c[] = {claim(ROOM_IN, 1, 90, 0, 1), claim(ROOM_WAITS, 2, 1200, 200, 2),
                              claim(ROOM_WAITS, 3, 80, 20, 3)};
 
     (void)state;
@@ -82,17 +82,35 @@ static void test_small_ones_pass(void **state)
     assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_S));
 }
 
+/* What large ones keep out gains nothing if small ones wait too. */
+static void test_small_ones_pass_beside_large_ones(void **state)
+{
+    struct room_claim c[] = {claim(ROOM_IN, 1, 900, 0, 1), claim(ROOM_WAITS, 2, 800, 0, 2),
+                             claim(ROOM_WAITS, 3, 80, 20, 3)};
+
+    (void)state;
+    assert_true(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
+    c[0].own = 800; /* beside which it would find room */
+    assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
+    c[0].own = 900;
+    c[2].own = 200; /* not small */
+    assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
+    c[2].own = 80, c[0].own = 100; /* not large */
+    c[1].own = 1590;
+    assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
+}
+
 /* Part of the device is for those that turn out to be larger than was known. */
 static void test_blind_claims(void **state)
 {
     struct room_claim c[] = {claim(ROOM_IN, 1, 500, 0, 1), claim(ROOM_WAITS, 2, 100, 0, 2)};
     const struct room_budget b = {1000, 0};
-    struct room_need need = {.own = 100, .blind = true}, more = {.own = 390}, rest = {.own = 600};
+    struct room_need need = {.own = 100, .blind = true}, more = {.own = 390}, rest = {.own = 500, .blind = true};
     struct room first = {0}, second = {0};
     struct err e = ERR_INIT;
 
     (void)state;
-    c[1].blind = 1;
+    c[0].blind = c[1].blind = 1;
     assert_true(admits(c, 2, 1, 1000, 0, 0));
     c[1].own = 101;
     assert_false(admits(c, 2, 1, 1000, 0, 0));
@@ -100,9 +118,10 @@ static void test_blind_claims(void **state)
     assert_true(admits(c, 2, 1, 1000, 0, 0));
     c[0].state = 0, c[1].blind = 1, c[1].own = 900; /* nobody is there */
     assert_true(admits(c, 2, 1, 1000, 0, 0));
+    c[0].state = ROOM_IN, c[0].blind = 0, c[1].own = 500; /* known ones do not count there */
+    assert_true(admits(c, 2, 1, 1000, 0, 0));
 
     assert_int_equal(room_take("gpu", &b, &rest, 1, NULL, NULL, &first, &e), 0);
-    room_shrink(&first, &(struct room_need){.own = 500});
     assert_int_equal(room_take("gpu", &b, &need, 2, NULL, NULL, &second, &e), 0);
     assert_true(room_grow(&second, &more)); /* it is known now */
     room_drop(&first);
@@ -569,7 +588,8 @@ int main(void)
         cmocka_unit_test(test_fits),     cmocka_unit_test(test_order),       cmocka_unit_test(test_host),
         cmocka_unit_test(test_expected), cmocka_unit_test(test_host_order),  cmocka_unit_test(test_no_deadlock),
         cmocka_unit_test(test_large),
-        cmocka_unit_test(test_small_ones_pass), cmocka_unit_test(test_blind_claims), cmocka_unit_test(test_lane),
+        cmocka_unit_test(test_small_ones_pass), cmocka_unit_test(test_blind_claims),
+        cmocka_unit_test(test_small_ones_pass_beside_large_ones), cmocka_unit_test(test_lane),
         cmocka_unit_test(test_waits),    cmocka_unit_test(test_killed),      cmocka_unit_test(test_threads),
         cmocka_unit_test(test_notes),    cmocka_unit_test(test_one_machine),
         cmocka_unit_test(test_grows), cmocka_unit_test(test_shrinks),    cmocka_unit_test(test_estimated),   cmocka_unit_test(test_order_of_all),
