@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/trace.h"
 #include "store/store.h"
 
@@ -102,15 +103,19 @@ static bool is_small(const struct room_claim *c, uint64_t budget)
     return c->own + c->shared <= budget / ROOM_SMALL && c->host_own < ROOM_ALL;
 }
 
-/* Claims on this device that are in and not small, without what their groups share. */
-static uint64_t large_sum(const struct room_claim *c, int n, uint64_t device, uint64_t budget)
+/* Do large claims that are in keep claim i out, whatever small ones do? */
+static bool kept_out_by_large(const struct room_claim *c, int n, int i, uint64_t budget)
 {
-    uint64_t sum = 0;
+    struct room_claim *large = xmalloc((size_t)n * sizeof *large);
+    bool fit;
 
-    for (int i = 0; i < n; i++)
-        if (counts(c, i, -1, DEVICE, device) && !is_small(&c[i], budget))
-            sum += c[i].own;
-    return sum;
+    memcpy(large, c, (size_t)n * sizeof *large);
+    for (int k = 0; k < n; k++)
+        if (k != i && is_small(&c[k], budget))
+            large[k].state = 0;
+    fit = fits(large, n, i, DEVICE, budget);
+    free(large);
+    return !fit;
 }
 
 /* For how long one that waits, for everything or not, is overtaken by one that is small or not. */
@@ -122,16 +127,16 @@ static double is_overtaken_s(bool all, bool small)
 bool room_admits(const struct room_claim *c, int n, int who, const struct room_budget *b, double now)
 {
     bool small = is_small(&c[who], b->device);
-    uint64_t large = small ? large_sum(c, n, c[who].device, b->device) : 0;
 
     for (int i = 0; i < n; i++) {
         bool here = c[i].device == c[who].device, all = wants_all(&c[i], here ? b->device : UINT64_MAX);
 
-        if (here && !all && large && large + c[i].own > b->device)
-            continue; /* large ones keep it out: it gains nothing if small ones wait too */
-        if (c[i].state == ROOM_WAITS && c[i].ticket < c[who].ticket && now - c[i].since >= is_overtaken_s(all, small) &&
-            (here || !fits_host(c, n, i, b)))
-            return false;
+        if (c[i].state != ROOM_WAITS || c[i].ticket >= c[who].ticket || now - c[i].since < is_overtaken_s(all, small) ||
+            !(here || !fits_host(c, n, i, b)))
+            continue;
+        if (small && here && !all && kept_out_by_large(c, n, i, b->device))
+            continue; /* it gains nothing if small ones wait too */
+        return false;
     }
     return fits_both(c, n, who, b);
 }

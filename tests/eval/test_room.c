@@ -92,6 +92,11 @@ static void test_small_ones_pass_beside_large_ones(void **state)
     assert_true(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
     c[0].own = 800; /* beside which it would find room */
     assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
+    c[0].own = c[1].own = 750, c[0].shared = c[1].shared = 100; /* and so with what groups share, once for each */
+    assert_true(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
+    c[0].group = c[1].group;
+    assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
+    c[0].shared = c[1].shared = 0, c[0].group = 1, c[1].own = 800;
     c[0].own = 900;
     c[2].own = 200; /* not small */
     assert_false(admits(c, 3, 2, 100 * ROOM_SMALL, 0, ROOM_PASS_SMALL_S));
