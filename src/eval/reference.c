@@ -341,13 +341,18 @@ static int reference_make(const struct want *w, struct frame *ret, struct err *e
     return rc;
 }
 
+static int share_device(const struct want *w, struct hold *share, struct err *e)
+{
+    return w->sv->backend->timed ? hold_take(w->sv->uuid, false, share, e) : 0;
+}
+
 static int reference_find(const char *key, const struct want *w, struct frame *ret, struct err *e)
 {
     char *folder = path_cache("reference"), *path = artefact_path(folder, key, ".ref");
     int rc = file_load(path, ret), lock;
     struct hold share = {0}; /* taken before the lock: who has the lock never waits for somebody who is alone */
 
-    if (rc < 0 && w->sv->backend->timed && hold_take(w->sv->uuid, false, &share, e) < 0) {
+    if (rc < 0 && share_device(w, &share, e) < 0) {
         free(folder);
         free(path);
         return -1;
@@ -565,11 +570,10 @@ static int take_facts(struct eval *ev, struct reference *r, const struct want *w
     if (ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 0), NULL, deadline, &r->f, e) < 0)
         return -1;
     n = (size_t)json_i64(json_object_get(r->f.head, "state_values"), "nbytes", 0);
-    if (n && (room_for(ev, r->desk, n, &r->state_mem) ||
-              (n > STATE_IN_BYTES && desk_alloc(r->desk, n, DEVICE_PLAIN, &r->state_mem, e) == 0)))
+    if (n && room_for(ev, r->desk, n, &r->state_mem))
         return fill(r, w, &r->state_mem, n, deadline, e);
     if (n > STATE_IN_BYTES)
-        return -1;
+        return desk_alloc(r->desk, n, DEVICE_PLAIN, &r->state_mem, e) < 0 ? -1 : fill(r, w, &r->state_mem, n, deadline, e);
     frame_free(&r->f);
     return ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 1), NULL, deadline, &r->f, e);
 }
@@ -779,11 +783,6 @@ size_t reference_host_bytes(struct reference *r)
         pthread_mutex_unlock(&r->lock);
     }
     return r->host_peak;
-}
-
-static int share_device(const struct want *w, struct hold *share, struct err *e)
-{
-    return w->sv->backend->timed ? hold_take(w->sv->uuid, false, share, e) : 0;
 }
 
 static int start(struct reference *r, const struct want *w, struct err *e)

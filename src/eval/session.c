@@ -44,6 +44,12 @@ static void waited_for_device(struct session *s, double seconds)
     s->wait_device_s += seconds;
 }
 
+/* With others, where it has a clock. */
+static bool shares_device(const struct session *s)
+{
+    return s->server->backend->timed && !s->alone;
+}
+
 /* Timing wants the device alone: nobody submits meanwhile. Without the lock (a folder that cannot be written) timing says so. */
 static void share_device(struct session *s)
 {
@@ -95,7 +101,7 @@ void session_wake(struct session *s)
 
 void session_on_host(struct session *s, bool on_host)
 {
-    if (s->on_host == on_host || s->alone || !s->server->backend->timed)
+    if (s->on_host == on_host || !shares_device(s))
         return;
     s->on_host = on_host;
     if (on_host)
@@ -112,25 +118,36 @@ void session_give_way(struct session *s)
     share_device(s);
 }
 
-/* Nobody is timed beside a call of seconds: it comes after them. */
-static void let_timed_pass(struct session *s)
+/* Looks every 20 ms. Returns the seconds. */
+static double wait_while(struct session *s, bool (*still)(struct session *s), double most_s, const char *what)
 {
     double t0 = now_s(), waited = 0;
 
-    while (hold_awaited(s->server->uuid) && s->yielded_s + waited < SESSION_YIELD_S && !stop_requested()) {
+    while (still(s) && waited < most_s && !stop_requested()) {
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         waited = now_s() - t0;
     }
-    s->yielded_s += waited;
-    trace_span(t0, "wait", "while others are timed");
+    trace_span(t0, "wait", "%s", what);
     waited_for_device(s, waited);
+    return waited;
+}
+
+static bool timing_is_awaited(struct session *s)
+{
+    return hold_awaited(s->server->uuid);
+}
+
+/* Nobody is timed beside a call of seconds: it comes after them. */
+static void let_timed_pass(struct session *s)
+{
+    s->yielded_s += wait_while(s, timing_is_awaited, SESSION_YIELD_S - s->yielded_s, "while others are timed");
 }
 
 void session_slow_lane(struct session *s)
 {
-    if (s->alone || !s->slot || !s->server->backend->timed)
+    if (!s->slot || !shares_device(s))
         return;
-    if (!s->slow || (hold_awaited(s->server->uuid) && s->yielded_s < SESSION_YIELD_S)) {
+    if (!s->slow || (timing_is_awaited(s) && s->yielded_s < SESSION_YIELD_S)) {
         bool lane = s->slow;
 
         s->slow = false; /* kept while the slot is free for others */
@@ -142,25 +159,18 @@ void session_slow_lane(struct session *s)
     hold_lasts(&s->hold, true);
 }
 
-static bool got_turn(struct session *s)
+static bool has_no_turn(struct session *s)
 {
-    s->turn = !hold_any_lasts() && !hold_awaited(s->server->uuid) && sem_trywait(&s->server->large_turn) == 0;
-    return s->turn;
+    s->turn = !hold_any_lasts() && !timing_is_awaited(s) && sem_trywait(&s->server->large_turn) == 0;
+    return !s->turn;
 }
 
 void session_take_turn(struct session *s)
 {
-    double t0 = now_s(), waited = 0;
-
-    if (s->alone || !s->slot || !s->server->backend->timed)
+    if (!s->slot || !shares_device(s))
         return;
     run_slot(s, false);
-    while (!got_turn(s) && waited < SESSION_TURN_S && !stop_requested()) {
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-        waited = now_s() - t0;
-    }
-    trace_span(t0, "wait", "turn");
-    waited_for_device(s, waited);
+    wait_while(s, has_no_turn, SESSION_TURN_S, "turn");
     run_slot(s, true);
 }
 
@@ -418,7 +428,7 @@ static void wait_shared(struct session *s, struct share_clock *c, double v0)
 /* NULL: the wall's. */
 static struct share_clock *clock_of(struct session *s)
 {
-    if (!s->server->backend->timed || s->alone)
+    if (!shares_device(s))
         return NULL;
     return s->on_host ? &s->server->hosts : &s->server->share;
 }
