@@ -128,6 +128,8 @@ bool room_admits(const struct room_claim *c, int n, int who, const struct room_b
 {
     bool small = is_small(&c[who], b->device);
 
+    if (!fits_both(c, n, who, b)) /* most of the time: what follows takes longer */
+        return false;
     for (int i = 0; i < n; i++) {
         bool here = c[i].device == c[who].device, all = wants_all(&c[i], here ? b->device : UINT64_MAX);
 
@@ -138,7 +140,7 @@ bool room_admits(const struct room_claim *c, int n, int who, const struct room_b
             continue; /* it gains nothing if small ones wait too */
         return false;
     }
-    return fits_both(c, n, who, b);
+    return true;
 }
 
 static size_t at_most(uint64_t n, size_t most)

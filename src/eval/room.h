@@ -19,7 +19,7 @@
 #define ROOM_PASS_ALL_S 90.0 /* Who wants everything is overtaken by all until then: it comes in when nobody is there, or
                               * stops all others */
 
-#define ROOM_BLIND 60
+#define ROOM_BLIND 60        /* percent of a device's budget, for all blind claims */
 #define ROOM_CONTEXT_BYTES ((size_t)600 << 20) /* of a process on the device, with its libraries */
 #define ROOM_PROCESS_BYTES ((size_t)1 << 30) /* of the machine, a process's own: 0.3 GB, the driver's and torch's */
 #define ROOM_ALL ((uint64_t)1 << 60) /* as host_own: all that the machine has, whatever that is */
