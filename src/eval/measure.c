@@ -190,6 +190,17 @@ static int one_block(struct measure_side *s, enum timing_mode mode, int n, int r
     return block(s, b, &s->calls, fault, e);
 }
 
+/* A third as many as the cold ones, which it has just made: none if those took so long that caches are nothing to them.
+ * By these, because what it was like before it could choose. */
+static int warm_block(struct measure_side *s, int cold, int round, struct measure_fault *fault, struct err *e)
+{
+    bool crawls = true;
+
+    for (int i = s->calls.n - cold; i < s->calls.n; i++)
+        crawls = crawls && s->calls.v[i].span_ms > MEASURE_CRAWL_S * 1e3;
+    return crawls ? 0 : one_block(s, TIMING_WARM, (cold + 2) / 3, round, fault, e);
+}
+
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p,
                  struct measure_fault *fault, struct err *e)
 {
@@ -203,8 +214,8 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
     for (int r = 0; r < rounds && rc == 0; r++) {
         if ((rc = one_block(a, TIMING_COLD, n_a, r, fault, e)) == 0)
             rc = one_block(b, TIMING_COLD, n_b, r, fault, e);
-        if (rc == 0 && (rc = one_block(a, TIMING_WARM, (n_a + 2) / 3, r, fault, e)) == 0)
-            rc = one_block(b, TIMING_WARM, (n_b + 2) / 3, r, fault, e);
+        if (rc == 0 && (rc = warm_block(a, n_a, r, fault, e)) == 0)
+            rc = warm_block(b, n_b, r, fault, e);
         if (rc == 0 && (rc = one_block(a, TIMING_NULL, n_empty, r, fault, e)) == 0)
             rc = one_block(b, TIMING_NULL, n_empty, r, fault, e);
     }

@@ -1,5 +1,6 @@
 """test_reference.py - the reference side on its own: regimes, parameters, seeds, values in frames."""
 import os
+import subprocess
 import sys
 import unittest
 import unittest.mock
@@ -274,6 +275,15 @@ class InSharedMemory(unittest.TestCase):
         reference.seed_all(3)
         reference.input_bytes(module, reference.Variant({}))
         self.assertEqual((random.random(), torch.rand(3).tolist()), want)
+
+    def test_the_sizes_import_no_algebra(self):
+        code = ("import sys; sys.path.insert(0, sys.argv[1]); import reference\n"
+                "task = reference.load(sys.argv[2])\n"
+                "print(reference.input_bytes(task, reference.Variant({})), 'sympy' in sys.modules)")
+        inputs = "[torch.randn(4, 6), torch.empty(3).normal_(0, 2), torch.rand(2)]"
+        out = subprocess.run([sys.executable, "-c", code, os.path.dirname(reference.__file__), task("x", inputs)],
+                             capture_output=True, text=True, check=True)
+        self.assertEqual(out.stdout.split(), [str((24 + 3 + 2) * 4), "False"])
 
     def test_nothing_is_on_the_device_before_the_first_draw(self):
         arrive = reference.Task.arrive
