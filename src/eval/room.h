@@ -115,7 +115,7 @@ bool room_grow(struct room *r, const struct room_need *need);
  * device as before where that is wide. */
 void room_shrink(struct room *r, const struct room_need *need);
 /* What is shared is not there any more: it counts no longer for this claim, until the next room_grow that finds it too
- * small, or shrinks it. r->need stays what was claimed. */
+ * small, or room_shrink. r->need stays what was claimed. */
 void room_end_shared(struct room *r);
 /* Holds a claim of more than a part (ROOM_SMALL) of its device and two contexts. */
 bool room_is_large(const struct room *r);
