@@ -200,7 +200,7 @@ def main():
             p = r["performance"]
             ci, c = p["speedup_eager_ci"], p["clocks"]
             print(f"{name if k == 0 else '':22}{p['candidate_ms']:11.5f}{ref[k % 2]:11.5f}   {p['speedup_eager']:8.4f} "
-                  f"[{ci[0]:.4f}, {ci[1]:.4f}]{'' if ci[0] <= 1 <= ci[1] else ' !'} {p['candidate_warm_ms']:9.5f} {c['gap_ms'] * 1e3:7.1f}/{c['margin_ms'] * 1e3:5.1f} "
+                  f"[{ci[0]:.4f}, {ci[1]:.4f}]{'' if ci[0] <= 1 <= ci[1] else ' !'} {p['candidate_warm_ms'] or float('nan'):9.5f} {c['gap_ms'] * 1e3:7.1f}/{c['margin_ms'] * 1e3:5.1f} "
                   f"{c['overhead_ms'] * 1e3:9.1f}/{c['noise_ms'] * 1e3:5.1f}   {p['calls']['cold']:4d} {p['trusted']} {p['reasons']} {bad}", flush=True)
         q = row["compile"]
         print(f"  eager {p['eager_ms']:.5f} compile " + (q if isinstance(q, str) else f"{q['candidate_ms']:.5f} trusted {q['trusted']} {q['reasons']} "

@@ -183,9 +183,12 @@ class Valueless(torch.overrides.TorchFunctionMode):
     """Beside torch.device("meta"): normal values there import a symbolic algebra, half a second for each child."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is torch.Tensor.normal_:
+        kwargs = kwargs or {}
+        if func is torch.Tensor.normal_ and args[0].device.type == "meta":
             return args[0]
-        return (torch.rand if func is torch.randn else func)(*args, **(kwargs or {}))
+        if func is torch.randn and torch.device(kwargs.get("device") or "meta").type == "meta":
+            func = torch.rand
+        return func(*args, **kwargs)
 
 
 def input_bytes(task, variant):

@@ -48,18 +48,24 @@ static void take_claims(struct measure_side *s, json_t *head)
         json_array_append(s->findings, json_array_get(found, i));
 }
 
-/* One block of a side into 'calls'. */
+/* One block of a side into 'calls': all of them, or it has failed. */
 static int block(struct measure_side *s, struct timing_block b, struct timed_calls *calls, struct measure_fault *fault,
                  struct err *e)
 {
     enum frame_fault frame = FRAME_OK;
     struct frame reply;
+    int had = calls->n;
 
     b.which = s->which;
     if (timing_block(s->fd, &b, now_s() + s->timeout_s, calls, &reply, &frame, e) < 0)
         return failed(fault, s, frame, NULL, e);
     if (strcmp(json_str(reply.head, "op", ""), "timed"))
         return failed(fault, s, FRAME_OK, &reply, e);
+    if (calls->n != had + b.n) {
+        frame_free(&reply);
+        err_set(e, ERR_ENV, "%d calls were to be timed, and %d were", b.n, calls->n - had);
+        return failed(fault, s, FRAME_BAD, NULL, e);
+    }
     take_claims(s, reply.head);
     frame_free(&reply);
     return 0;

@@ -130,7 +130,8 @@ struct perf_facts {
 };
 
 /* The record's section "performance" (new reference):
- *   candidate_ms candidate_ci candidate_warm_ms eager_ms eager_warm_ms compile_ms compile_error
+ *   candidate_ms candidate_ci candidate_warm_ms (null: a call of seconds is timed cold alone) eager_ms eager_warm_ms
+ *   compile_ms compile_error
  *   library_ms library_call library_share (of the roofline) speedup_library speedup_library_ci
  *   speedup_eager speedup_eager_ci speedup_compile speedup_compile_ci ([lo, hi], or null)
  *   roofline_ms roofline_share bound ("memory"|"compute"|null) floor_ms bytes flops bandwidth (achieved) bandwidth_peak

@@ -692,20 +692,6 @@ int reference_all(struct job *j, struct err *e)
     return rc;
 }
 
-void reference_settle(struct job *j)
-{
-    struct reference *r = j->ref;
-    bool gone;
-
-    if (!j->claim || !r->desk)
-        return;
-    pthread_mutex_lock(&r->lock);
-    gone = r->ended && !r->child;
-    pthread_mutex_unlock(&r->lock);
-    if (gone)
-        room_end_shared(j->claim);
-}
-
 static int ask_again(struct reference *r, const struct want *w, struct ref_draw *d, struct err *e)
 {
     double deadline = now_s() + REFERENCE_TIMEOUT_S;

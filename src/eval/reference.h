@@ -112,8 +112,6 @@ void reference_list_keep(struct eval *ev, int idle);
 int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e);
 /* All draws of j->ref are made: for who looks for one among them. 0, or -1 as reference_draw. */
 int reference_all(struct job *j, struct err *e);
-/* Where all draws of j->ref are made and kept its process is gone, and j claims nothing for it any more. */
-void reference_settle(struct job *j);
 /* The values of draw d of r are there until reference_let_go, which every hold needs. ERR_ENV: they cannot be made
  * again. The caller has a share of the device, where it has a clock. */
 int reference_hold(struct reference *r, const struct ref_draw *d, struct err *e);

@@ -459,16 +459,6 @@ void room_shrink(struct room *r, const struct room_need *need)
         claim_instead(r, &want, false);
 }
 
-void room_end_shared(struct room *r)
-{
-    struct room_need had = r->need, want = had;
-
-    want.shared = 0;
-    if (r->fd && had.own < r->budget && had.host_own < ROOM_ALL)
-        claim_instead(r, &want, false);
-    r->need = had;
-}
-
 void room_drop(struct room *r)
 {
     if (r->fd)

@@ -114,9 +114,6 @@ bool room_grow(struct room *r, const struct room_need *need);
 /* Claims no more than 'need', of each number that it knows (0: it does not), unless everything is claimed; of the
  * device as before where that is wide. */
 void room_shrink(struct room *r, const struct room_need *need);
-/* What is shared is not there any more: it counts no longer for this claim, until the next room_grow that finds it too
- * small, or room_shrink. r->need stays what was claimed. */
-void room_end_shared(struct room *r);
 /* Holds a claim of more than a part (ROOM_SMALL) of its device and two contexts. */
 bool room_is_large(const struct room *r);
 bool room_covers(const struct room_need *have, const struct room_need *need); /* is no number of need larger? Pure. */

@@ -610,7 +610,6 @@ static int measure_job(struct perf *p, struct err *e)
                                        .machine = machine, .tf32 = strcmp(j->opt->protocol, "strict") != 0};
     if (reference_all(j, e) < 0)
         return -1;
-    reference_settle(j);
     j->session->no_builds = true; /* before we hold what others wait for with a slot */
     session_rest(j->session);     /* it holds its share of the device, and we want all of it */
     p->base = baseline_get(j, &p->place);

@@ -306,17 +306,31 @@ static void test_a_slow_side_is_not_warmed_up_for_long(void **state)
     assert_int_equal(counted, MEASURE_ROUNDS * 2);
 }
 
+/* Ends each block before its first call, and says that all is well. */
+#define ANSWERS_ITSELF \
+    TASK("return x if x[0] == 1 else lie()") \
+    "import os, socket, frame\n" \
+    "def lie():\n" \
+    "    s = socket.socket(fileno=os.dup(3))\n" \
+    "    while True:\n" \
+    "        os.write(3, b'MCTE' + bytes(20))\n" \
+    "        frame.send(s, {'op': 'timed'})\n" \
+    "        while frame.recv(s)[0]['op'] != 'time':\n" \
+    "            frame.send(s, {'op': 'ok'})\n" \
+    "        s.recv(24)\n"
+
 static void test_who_failed_is_said(void **state)
 {
     struct child *a = side(TASK("return x + 1"), 8);
     struct child *b = side(TASK("return x if x[0] == 1 else x.missing"), 8);
     struct child *c = side(TASK("import os; return x if x[0] == 1 else os._exit(3)"), 8);
     struct child *d = side(TASK("import os; return x if x[0] == 1 else (os.write(3, b'MCTD' * 12), x)[1]"), 8);
-    struct child *bad[] = {b, c, d};
-    static const enum frame_fault want[] = {FRAME_OK, FRAME_CLOSED, FRAME_BAD};
+    struct child *f = side(ANSWERS_ITSELF, 8);
+    struct child *bad[] = {b, c, d, f};
+    static const enum frame_fault want[] = {FRAME_OK, FRAME_CLOSED, FRAME_BAD, FRAME_BAD};
 
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60};
         struct measure_side two = {.fd = bad[i]->fd, .which = "eager", .timeout_s = 60};
         struct measure_plan plan = {.calls = 5};
