@@ -140,7 +140,12 @@ int timing_block(int fd, const struct timing_block *b, double deadline, struct t
             rc = one_call(fd, c, (uint32_t)i, deadline, ret_fault, e);
         calls->n += rc == 0;
     }
-    return rc < 0 ? -1 : frame_recv(fd, (size_t)1 << 20, (size_t)1 << 20, deadline, ret, ret_fault, e);
+    if (rc < 0 || frame_recv(fd, (size_t)1 << 20, (size_t)1 << 20, deadline, ret, ret_fault, e) < 0)
+        return -1;
+    if (rc == 0 || strcmp(json_str(ret->head, "op", ""), "timed"))
+        return 0;
+    frame_free(ret); /* it ended the block, and says that it did not */
+    return fail(ret_fault, FRAME_BAD, e, "the peer does not speak our protocol");
 }
 
 void timed_calls_free(struct timed_calls *c)

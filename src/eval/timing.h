@@ -37,8 +37,9 @@ struct timing_block {
 };
 
 /* Runs one block and appends its calls. On 0 *ret holds the closing frame (frame_free it): op "timed" with
- * "host_us", the side's own claim of how long its host took to queue a call (median of the block), or "error" when a
- * call raised (the calls before it are appended). -1 as frame_recv. deadline: now_s() value for the whole block. */
+ * "host_us", the side's own claim of how long its host took to queue a call (median of the block), when all calls are
+ * appended, or "error" when a call raised (the calls before it are appended). -1 as frame_recv. deadline: now_s() value
+ * for the whole block. */
 int timing_block(int fd, const struct timing_block *b, double deadline, struct timed_calls *calls, struct frame *ret,
                  enum frame_fault *ret_fault, struct err *e);
 void timed_calls_free(struct timed_calls *c);
