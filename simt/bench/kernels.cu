@@ -74,6 +74,41 @@ __global__ void warp(const float *x, float *o, int n)
     }
 }
 
+/* The usual softmax of short rows. Compilers clone its barriers, so arrivals have several addresses of one line. */
+__global__ void softmax(const float *x, float *o, int n)
+{
+    __shared__ float s[256];
+    int t = threadIdx.x, d;
+    const float *row = x + blockIdx.x * n;
+    float m = -1e30f, sum = 0;
+    for (int i = t; i < n; i += blockDim.x)
+        m = fmaxf(m, row[i]);
+    s[t] = m;
+    __syncthreads();
+    for (d = blockDim.x / 2; d > 0; d >>= 1) {
+        if (t < d)
+            s[t] = fmaxf(s[t], s[t + d]);
+        __syncthreads();
+    }
+    m = s[0];
+    __syncthreads();
+    for (int i = t; i < n; i += blockDim.x) {
+        float e = expf(row[i] - m);
+        o[blockIdx.x * n + i] = e;
+        sum += e;
+    }
+    s[t] = sum;
+    __syncthreads();
+    for (d = blockDim.x / 2; d > 0; d >>= 1) {
+        if (t < d)
+            s[t] += s[t + d];
+        __syncthreads();
+    }
+    sum = s[0];
+    for (int i = t; i < n; i += blockDim.x)
+        o[blockIdx.x * n + i] /= sum;
+}
+
 static const int N = 1 << 19, M = 192;
 static float *x, *y, *z;
 
@@ -92,6 +127,7 @@ static void run_naive() { naive<<<dim3(M / 16, M / 16), dim3(16, 16)>>>(x, z, y,
 static void run_tiled16() { tiled<16><<<dim3(M / 16, M / 16), dim3(16, 16)>>>(x, z, y, M); }
 static void run_tiled32() { tiled<32><<<dim3(M / 32, M / 32), dim3(32, 32)>>>(x, z, y, M); }
 static void run_tree() { tree<<<N / 256, 256>>>(x, y, N); }
+static void run_softmax() { softmax<<<256, 256>>>(x, y, 16); }
 static void run_warp() { warp<<<N / 256, 256>>>(x, y, N); }
 
 extern "C" const struct {
@@ -100,4 +136,4 @@ extern "C" const struct {
     int threads;
 } cases[] = {{"relu", run_relu, N},           {"tanh gelu", run_gelu, N},       {"naive matmul", run_naive, M * M},
              {"tiled matmul 16", run_tiled16, M * M}, {"tiled matmul 32", run_tiled32, M * M},
-             {"tree reduction", run_tree, N}, {"warp reduction", run_warp, N}, {nullptr, nullptr, 0}};
+             {"tree reduction", run_tree, N}, {"warp reduction", run_warp, N}, {"softmax rows", run_softmax, 256 * 256}, {nullptr, nullptr, 0}};
