@@ -4,7 +4,7 @@
 B       ?= build
 CC      ?= cc
 CXX     ?= g++
-MODULES := base task proc device store queue translate eval synth nn train bench
+MODULES := base objective task proc device store queue translate eval synth nn train bench
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
 
 OPT     ?= -O2 -g
@@ -55,6 +55,14 @@ $(B)/lib/$(1).a: $(call OBJ,$(1))
 	ar rcs $$@ $$^
 endef
 $(foreach m,$(MODULES),$(eval $(call archive_rule,$(m))))
+
+# The objective functions as a C ABI for other languages (src/objective/musacoder.h). It exports mc_* and nothing else.
+ABISRC := $(wildcard src/objective/*.c) $(addprefix src/base/,buf.c err.c file.c json.c log.c mem.c rng.c)
+$(B)/lib/libmusacoder.so: $(ABISRC) $(wildcard src/objective/*.h src/base/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -std=c11 $(OPT) $(WARN) -fPIC -shared -fvisibility=hidden -Wl,-soname,libmusacoder.so -Wl,-z,defs -o $@ \
+	  $(ABISRC) $(shell pkg-config --libs jansson yaml-0.1 2>/dev/null) -lm -pthread
+all: $(B)/lib/libmusacoder.so
 
 # The CPU emulator's runtime: candidates link against it. Warp size is fixed when it is built.
 WARP     ?= 32

@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include "eval/job.h"
 #include "eval/record.h"
-#include "eval/reward.h"
+#include "objective/reward.h"
 
 static int reward_run(struct job *j, struct err *e)
 {

@@ -121,10 +121,3 @@ int chat_message(struct chat *c, const char *role, const char *content, size_t n
         return err_set(e, ERR_BUG, "a generation prompt is open; the response comes first");
     return add_message(c, role, content, n, e);
 }
-
-void chat_loss_mask(const struct chat *c, bool all, uint8_t *mask)
-{
-    memset(mask, 0, c->ids.n);
-    for (size_t i = all || c->n_responses == 0 ? 0 : c->n_responses - 1; i < c->n_responses; i++)
-        memset(mask + c->responses[i].from, 1, c->responses[i].to - c->responses[i].from);
-}

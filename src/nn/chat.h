@@ -49,7 +49,4 @@ int chat_prompt(struct chat *c, struct err *e); /* appends the generation prompt
  * produce it, so it takes no loss. Then "\n". */
 int chat_response(struct chat *c, const int32_t *ids, size_t n, struct err *e);
 
-/* mask: c->ids.n bytes, 1 on the tokens of the last response (all == false) or of every response. */
-void chat_loss_mask(const struct chat *c, bool all, uint8_t *mask);
-
 #endif

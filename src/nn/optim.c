@@ -125,19 +125,3 @@ int optim_load(struct optim *o, const char *path, struct err *e)
     st_close(s);
     return rc;
 }
-
-double lr_at(enum lr_kind kind, int64_t step, int64_t total, int64_t warmup, double peak, double floor)
-{
-    double x;
-
-    if (step < warmup)
-        return peak * (double)(step + 1) / (double)warmup;
-    x = total - 1 > warmup ? (double)(step - warmup) / (double)(total - 1 - warmup) : 1;
-    x = x > 1 ? 1 : x;
-    switch (kind) {
-    case LR_COSINE: return floor + (peak - floor) * 0.5 * (1 + cos(M_PI * x));
-    case LR_LINEAR: return floor + (peak - floor) * (1 - x);
-    case LR_CONSTANT: break;
-    }
-    return peak;
-}

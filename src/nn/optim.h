@@ -32,9 +32,4 @@ void grad_scale(struct model *m, double factor);
 int optim_save(const struct optim *o, const char *path, struct err *e);
 int optim_load(struct optim *o, const char *path, struct err *e);
 
-enum lr_kind { LR_CONSTANT, LR_COSINE, LR_LINEAR };
-/* Learning rate of step (0-based) of total: linear warm-up from peak/warmup to peak over 'warmup' steps, then
- * constant, or down to floor at the last step along a half cosine or a line. */
-double lr_at(enum lr_kind kind, int64_t step, int64_t total, int64_t warmup, double peak, double floor);
-
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "train/mirrorpop.h"
+#include "objective/mirrorpop.h"
 
 struct pass {
     struct model *m, *ref;

@@ -7,8 +7,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-
-#define LOG_RATIO_MAX 20.0
+#include "objective/ratio.h"
 
 struct ppo_clip {
     double eps_low;  /* 0.2 */
@@ -23,10 +22,6 @@ struct ppo_token {
     double ratio;   /* rho */
     bool clipped;   /* the clipped term was active: no gradient */
 };
-
-/* logp - old, clamped to +-LOG_RATIO_MAX. Log-probs are <= 0 up to rounding and may be -inf on one side only;
- * NaN, values above 1e-3 and (-inf, -inf) are refused. */
-int log_ratio(double logp, double old, double *ret, struct err *e);
 
 int ppo_token_loss(const struct ppo_clip *c, double logp, double old, double adv, struct ppo_token *ret, struct err *e);
 

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "nn/optim.h"
-#include "train/bdr.h"
+#include "objective/bdr.h"
 #include "train/checkpoint.h"
 #include "train/data.h"
 #include "train/judge.h"

@@ -13,9 +13,9 @@
 
 #include "base/err.h"
 #include "task/prompt.h"
-#include "train/advantage.h"
+#include "objective/advantage.h"
 #include "train/policy.h"
-#include "train/primeecho.h"
+#include "objective/primeecho.h"
 #include "train/schedule.h"
 
 struct rl_options {

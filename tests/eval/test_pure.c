@@ -14,7 +14,7 @@
 #include "eval/feedback.h"
 #include "eval/legality.h"
 #include "eval/record.h"
-#include "eval/reward.h"
+#include "objective/reward.h"
 
 /* ---- reward: by hand from the table of SPEC section 4 ---- */
 
@@ -59,6 +59,7 @@ static void test_reward(void **state)
         if (fabs(reward(rows[i].text) - rows[i].want) > 1e-12)
             fail_msg("row %zu: %g, expected %g", i, reward(rows[i].text), rows[i].want);
     assert_true(isnan(reward("{\"status\":\"infra\",\"category\":\"infra\"}")));
+    assert_true(isnan(reward("{\"status\":\"unsupported\",\"category\":\"unsupported\"}")));
 }
 
 /* Faster Rate looks at the lower bound of a trusted speedup of a verdict that passed, and at nothing else. */

@@ -10,18 +10,19 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # ARCHITECTURE.md, "Dependencies point one way". A folder sees itself and what is listed.
 SEES = {
     "base": [],
+    "objective": ["base"],
     "task": ["base"],
     "proc": ["base", "task"],
     "device": ["base"],
     "store": ["base", "task"],
     "translate": ["base", "task"],
     "queue": ["base", "task", "proc", "store", "translate"],
-    "eval": ["base", "task", "proc", "device", "store", "translate", "queue"],
+    "eval": ["base", "objective", "task", "proc", "device", "store", "translate", "queue"],
     "bench": ["base", "task", "proc", "store", "queue", "nn"],
     "nn": ["base", "task"],
-    "train": ["base", "task", "store", "queue", "nn"],
+    "train": ["base", "objective", "task", "store", "queue", "nn"],
     "synth": ["base", "task", "queue", "store"],
-    "cli": ["base", "task", "proc", "device", "store", "translate", "queue", "eval", "bench", "nn", "train", "synth"],
+    "cli": ["base", "objective", "task", "proc", "device", "store", "translate", "queue", "eval", "bench", "nn", "train", "synth"],
 }
 
 COLUMNS, LONG_LINES = 120, 1300

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "tiny.h"
-#include "train/mirrorpop.h"
+#include "objective/mirrorpop.h"
 #include "train/policy.h"
 
 enum { N = 6 };

@@ -1,5 +1,5 @@
 /* advantage.c - see advantage.h. Two passes in double: groups are small, exactness is cheap. */
-#include "train/advantage.h"
+#include "objective/advantage.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,6 +19,22 @@ int advantage_kind_of(const char *name, enum advantage_kind *ret, struct err *e)
 static bool used(const bool *valid, size_t i)
 {
     return !valid || valid[i];
+}
+
+/* Rewards are compared as they are: equal ones carry no signal, though their mean may round to another number. */
+static bool all_equal(const double *reward, const bool *valid, size_t n)
+{
+    size_t first = n;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!used(valid, i))
+            continue;
+        if (first == n)
+            first = i;
+        if (reward[i] != reward[first])
+            return false;
+    }
+    return true;
 }
 
 static double group_scale(enum advantage_kind kind, double eps, double sq, size_t k)
@@ -49,6 +65,8 @@ int advantage_group(enum advantage_kind kind, double eps, const double *reward, 
         adv[i] = 0;
     if (k < 2)
         return 0;
+    if (all_equal(reward, valid, n))
+        return (int)k;
     mean = sum / (double)k;
     for (size_t i = 0; i < n; i++)
         if (used(valid, i))

@@ -1,5 +1,5 @@
 /* reward.c - see reward.h. */
-#include "eval/reward.h"
+#include "objective/reward.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ bool reward_of(const json_t *verdict, struct reward_params p, double *ret)
     const char *status = json_str(verdict, "status", ""), *category = json_str(verdict, "category", "");
     double q = json_num_value(json_object_get(json_object_get(verdict, "correctness"), "q"));
 
-    if (!strcmp(status, "infra") || !strcmp(category, "infra"))
+    if (!strcmp(status, "infra") || !strcmp(category, "infra") || !strcmp(status, "unsupported"))
         return false;
     if (!strcmp(status, "passed"))
         *ret = 1 + speed_term(verdict, p);

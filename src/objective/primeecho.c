@@ -1,5 +1,5 @@
 /* primeecho.c - see primeecho.h. */
-#include "train/primeecho.h"
+#include "objective/primeecho.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "train/bdr.h"
+#include "objective/bdr.h"
 
 static void against_shifting_array(void **state)
 {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "train/primeecho.h"
+#include "objective/primeecho.h"
 
 static const struct primeecho paper = PRIMEECHO_DEFAULT;
 

@@ -4,7 +4,7 @@
  *                 s = -0.5 + 0.5 q for 0 < q < 1;
  *                 s = 1 + lambda * min(max(nu - 1, 0), nu_max) for q = 1 and legal, nu = speedup over eager;
  *                     without a trusted time (performance null, as on sim, or trusted false) the speed term is 0.
- * infra is not the candidate's fault: it has no reward. */
+ * infra is not the candidate's fault, unsupported is not wrong: neither has a reward. */
 #ifndef MC_REWARD_H
 #define MC_REWARD_H
 
@@ -17,7 +17,7 @@ struct reward_params {
 
 #define REWARD_DEFAULT ((struct reward_params){0.5, 4})
 
-/* False, with *ret untouched, for infra records (they are never scored). */
+/* False, with *ret untouched, for infra and unsupported records (they are never scored). */
 bool reward_of(const json_t *verdict, struct reward_params p, double *ret);
 
 /* Faster Rate (SPEC section 6) counts a candidate as faster than "eager" or "compile" when it passed, its time is trusted

@@ -1,5 +1,5 @@
 /* bdr.c - see bdr.h. A ring of owned triples. */
-#include "train/bdr.h"
+#include "objective/bdr.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* mirrorpop.c - see mirrorpop.h. */
-#include "train/mirrorpop.h"
+#include "objective/mirrorpop.h"
 
 #include <math.h>
 
-#include "train/ppo_loss.h"
+#include "objective/ratio.h"
 
 int offpolicy_measure(const float *logp, const float *behav, size_t n, struct offpolicy *ret, struct err *e)
 {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "train/mirrorpop.h"
+#include "objective/mirrorpop.h"
 
 /* Independent: m_t = max(rho, 1/rho) on probabilities; the mean log of a product of m_t. */
 static void against_products(void **state)
