@@ -11,16 +11,16 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATH = os.path.join(ROOT, os.environ.get("B", "build"), "lib", "libmusacoder.so")
-D, F = ctypes.c_double, ctypes.c_float
+D, F, P = ctypes.c_double, ctypes.c_float, ctypes.POINTER
 
 
 def library():
     lib = ctypes.CDLL(PATH)
     lib.mc_error.restype = ctypes.c_char_p
     lib.mc_reward.argtypes = [ctypes.c_char_p, D, D, ctypes.POINTER(D)]
-    lib.mc_advantage.argtypes = [ctypes.c_char_p, D, ctypes.POINTER(D), ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(D)]
+    lib.mc_advantage.argtypes = [ctypes.c_char_p, D, P(D), ctypes.c_char_p, ctypes.c_size_t, P(D)]
     lib.mc_primeecho.argtypes = [D, D, D, ctypes.POINTER(D), ctypes.c_int, ctypes.c_int, ctypes.POINTER(D)]
-    lib.mc_mirrorpop.argtypes = [ctypes.POINTER(F), ctypes.POINTER(F), ctypes.c_size_t, D, ctypes.POINTER(D), ctypes.POINTER(D)]
+    lib.mc_mirrorpop.argtypes = [P(F), P(F), ctypes.c_size_t, D, P(D), P(D)]
     lib.mc_bdr_new.argtypes, lib.mc_bdr_new.restype = [ctypes.c_size_t, ctypes.c_uint64], ctypes.c_void_p
     lib.mc_bdr_free.argtypes = [ctypes.c_void_p]
     lib.mc_bdr_size.argtypes, lib.mc_bdr_size.restype = [ctypes.c_void_p], ctypes.c_size_t

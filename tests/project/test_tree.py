@@ -22,7 +22,8 @@ SEES = {
     "nn": ["base", "task"],
     "train": ["base", "objective", "task", "store", "queue", "nn"],
     "synth": ["base", "task", "queue", "store"],
-    "cli": ["base", "objective", "task", "proc", "device", "store", "translate", "queue", "eval", "bench", "nn", "train", "synth"],
+    "cli": ["base", "objective", "task", "proc", "device", "store", "translate", "queue", "eval", "bench", "nn", "train",
+            "synth"],
 }
 
 COLUMNS, LONG_LINES = 120, 1300
