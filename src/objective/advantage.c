@@ -47,8 +47,8 @@ static double group_scale(enum advantage_kind kind, double eps, double sq, size_
     return 1.0;
 }
 
-int advantage_group(enum advantage_kind kind, double eps, const double *reward, const bool *valid, size_t n, double *adv,
-                    struct err *e)
+int advantage_group(enum advantage_kind kind, double eps, const double *reward, const bool *valid, size_t n,
+                    double *adv, struct err *e)
 {
     double sum = 0, sq = 0, mean, scale;
     size_t k = 0;

@@ -23,7 +23,7 @@ int advantage_kind_of(const char *name, enum advantage_kind *ret, struct err *e)
 
 /* reward, valid, adv: n entries; valid may be NULL (all valid). Fills adv. Returns the number of valid samples used,
  * 0 when the group is skipped (adv all 0), -1 when a valid reward is not finite (adv untouched). */
-int advantage_group(enum advantage_kind kind, double eps, const double *reward, const bool *valid, size_t n, double *adv,
-                    struct err *e);
+int advantage_group(enum advantage_kind kind, double eps, const double *reward, const bool *valid, size_t n,
+                    double *adv, struct err *e);
 
 #endif

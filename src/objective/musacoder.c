@@ -1,4 +1,4 @@
-/* musacoder.c - see musacoder.h: the C ABI over this folder's functions. Each thread has one mutable thing: its message. */
+/* musacoder.c - see musacoder.h: the C ABI over this folder's functions. Mutable: each thread's message. */
 #include "objective/musacoder.h"
 
 #include <inttypes.h>
