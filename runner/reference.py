@@ -559,7 +559,7 @@ class Task:
         n = max([t.numel() for t in tensors] + [0])
         if n > self.limit:
             raise TooLarge(f"{what} has {n} elements, the limit is {self.limit}; make the task smaller with "
-                          f"'musacoder shrink TASK --max-elements N', or raise --max-elements")
+                          f"'musacoder shrink TASK --max-elements N' or 'bench --shrink-to N', or raise --max-elements")
 
     @staticmethod
     def packed(p, tree, at):

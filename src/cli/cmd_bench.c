@@ -9,6 +9,7 @@
 #include "bench/compare.h"
 #include "bench/report.h"
 #include "cli/cli.h"
+#include "eval/eval.h"
 #include "eval/shrink.h"
 
 static const struct opt rows[] = {
@@ -33,7 +34,7 @@ static const struct opt rows[] = {
     {"bench", "missing", OPT_CHOICE, "skip", "skip|fail: samples that a suite's folder lacks are left out, or count as failures"},
     {"bench", "shrink-to", OPT_INT, "0", "make the suite's tasks small first: no tensor has more elements ('musacoder shrink'); 0: as they are"},
     {"bench", "faster-than", OPT_REAL, "1.1", "Faster Rate counts speedups above this"},
-    {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
+    {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda: where candidates run (default: the judge's)"},
     {"bench", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"bench", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
@@ -168,6 +169,15 @@ static int compare(const struct opts *o, struct err *e)
     return rc < 0 ? -1 : EXIT_OK;
 }
 
+/* A table is complete where something was judged and no verdict is infra; tasks skipped by name are told in it. */
+static bool complete(const json_t *result)
+{
+    const json_t *levels = json_object_get(result, "levels");
+    const json_t *all = levels ? json_array_get(levels, json_array_size(levels) - 1) : result;
+
+    return json_i64(all, "infra", 0) == 0 && (!levels || json_i64(all, "samples", 0) > 0);
+}
+
 static int run(const struct opts *o, struct err *e)
 {
     struct shrinker *shrinker = NULL;
@@ -178,6 +188,8 @@ static int run(const struct opts *o, struct err *e)
     if (o->n_args && !strcmp(o->args[0], "compare"))
         return compare(o, e);
     rc = options_of(o, &b, e);
+    if (rc == 0)
+        rc = eval_backend_check(opts_has(o, "backend") ? opts_str(o, "backend") : EVAL_OPTIONS_DEFAULT.backend, e);
     if (rc == 0) {
         b.verdict = verdict = verdict_options(o);
         b.shrink = shrink;
@@ -191,9 +203,11 @@ static int run(const struct opts *o, struct err *e)
     else if (e->kind == ERR_STOP)
         log_info("stopped; the same command continues in '%s'", b.out);
     shrinker_close(shrinker);
+    if (rc == 0)
+        rc = complete(result) ? EXIT_OK : EXIT_UNFIT;
     json_decref(result);
     json_decref(verdict);
-    return rc < 0 ? -1 : EXIT_OK;
+    return rc;
 }
 
 const struct command cmd_bench = {
@@ -209,6 +223,7 @@ const struct command cmd_bench = {
     "and samples.csv. It needs no model: --samples FOLDER judges files named as KernelBench names them, such as\n"
     "runs/NAME/level_1_problem_19_sample_0_kernel.py. A task whose reference cannot run here (level 4 without its models) is\n"
     "skipped by name, apart from the failures. On the emulator give --shrink-to 65536 or so: the suite's sizes are a GPU's.\n\n"
+    "Exit code: 0 the table is complete, 2 usage, 3 the backend cannot be used, some verdict is infra, or nothing was judged.\n\n"
     "compare tests two finished run folders on their common tasks: McNemar's exact test on first samples, a bootstrap\n"
     "interval of the difference of Avg@k, and of speed the ratio with its interval and Wilcoxon's signed-rank test.\n\n",
     rows, run};

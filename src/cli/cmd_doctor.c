@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "device/device.h"
+#include "eval/build.h"
 #include "proc/jail.h"
 #include "proc/proc.h"
 
@@ -36,20 +37,42 @@ static void add(struct report *r, const char *name, enum level level, const char
     r->unfit |= level == BAD;
 }
 
-/* The first line that a program prints; NULL if it cannot be run or fails. Owned. */
-static char *first_line(const char *program, const char *arg, const char *arg2)
+/* What a program prints; NULL if it cannot be run or fails. Owned. */
+static char *output_of(const char *program, const char *arg, const char *arg2)
 {
-    char *argv[] = {(char *)program, (char *)arg, (char *)arg2, NULL}, *line = NULL;
+    char *argv[] = {(char *)program, (char *)arg, (char *)arg2, NULL}, *text = NULL;
     struct proc_spec s = {.argv = argv, .timeout_s = 60};
     struct proc_result r;
 
     if (proc_run(&s, &r, NULL) < 0)
         return NULL;
-    if (r.why == PROC_EXITED && r.code == 0) {
-        r.out.p[strcspn(r.out.p, "\n")] = 0;
-        line = xstrdup(r.out.p);
-    }
+    if (r.why == PROC_EXITED && r.code == 0)
+        text = xstrdup(r.out.p);
     proc_result_free(&r);
+    return text;
+}
+
+static char *first_line(const char *program, const char *arg, const char *arg2)
+{
+    char *text = output_of(program, arg, arg2);
+
+    if (text)
+        text[strcspn(text, "\n")] = 0;
+    return text;
+}
+
+/* The first line with this word, else the first; as output_of. */
+static char *matching_line(const char *program, const char *arg, const char *word)
+{
+    char *text = output_of(program, arg, NULL), *at = text ? strstr(text, word) : NULL, *line;
+
+    if (!text)
+        return NULL;
+    while (at && at > text && at[-1] != '\n')
+        at--;
+    at = at ? at : text;
+    line = xasprintf("%.*s", (int)strcspn(at, "\n"), at);
+    free(text);
     return line;
 }
 
@@ -193,20 +216,31 @@ static void check_device(struct report *r, const struct device_info *i)
     device_close(d);
 }
 
+/* The compiler that builds find, which need not be in PATH. */
+static void check_nvcc(struct report *r)
+{
+    struct err e = ERR_INIT;
+    char *nvcc = build_nvcc(&e), *line = nvcc ? matching_line(nvcc, "--version", "release") : NULL, *text;
+
+    text = line ? xasprintf("%s (%s)", line, nvcc) : nvcc ? xasprintf("'%s' does not run", nvcc) : xstrdup(e.msg);
+    add(r, "nvcc", line ? GOOD : NOTE, text, "none is needed for 'sim'");
+    free(text);
+    free(line);
+    free(nvcc);
+}
+
 static void check_gpu(struct report *r)
 {
-    char *nvcc = first_line("nvcc", "--version", NULL);
     struct device_info *all = NULL;
     struct err e = ERR_INIT;
     int n = 0;
 
-    add(r, "nvcc", nvcc ? GOOD : NOTE, nvcc ? nvcc : "no CUDA compiler", "none is needed for 'sim'");
+    check_nvcc(r);
     if (device_list("cuda", &all, &n, &e) < 0)
         add(r, "gpu", NOTE, e.msg, "none is needed: 'sim' runs candidates on the CPU");
     for (int i = 0; i < n; i++)
         check_device(r, &all[i]);
     free(all);
-    free(nvcc);
 }
 
 static void print_table(const json_t *checks)

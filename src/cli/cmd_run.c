@@ -237,7 +237,9 @@ static int call_command(void *ctx, struct err *e)
         close(null);
     if (rc < 0)
         return -1;
-    return rc == EXIT_OK || rc == EXIT_FAILED ? 0
+    if (rc == EXIT_UNFIT)
+        log_warn("'%s' could not judge some samples; its table is incomplete", s->command->name);
+    return rc == EXIT_OK || rc == EXIT_FAILED || rc == EXIT_UNFIT ? 0
                                               : err_set(e, ERR_ENV, "'%s' ended with code %d", s->command->name, rc);
 }
 

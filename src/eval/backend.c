@@ -11,6 +11,7 @@ const struct backend backend_sim = {
     .target = "sim",
     .checks_itself = true,
     .reference_memory_bytes = (size_t)8 << 30,
+    .max_elements = 1 << 22,
 };
 
 static const struct backend *const rows[BACKENDS] = {&backend_sim, &backend_cuda};

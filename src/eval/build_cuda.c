@@ -122,7 +122,7 @@ static char *nvcc_in_packages(void)
     return found;
 }
 
-static char *nvcc_find(struct err *e)
+char *build_nvcc(struct err *e)
 {
     char *p = real_file(getenv("MUSACODER_NVCC"));
 
@@ -193,7 +193,7 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
     int rc;
 
     (void)o;
-    if (valid_arch(t->arch, e) < 0 || !(t->nvcc = nvcc_find(e)))
+    if (valid_arch(t->arch, e) < 0 || !(t->nvcc = build_nvcc(e)))
         return -1;
     t->home = xstrdup(t->nvcc);
     for (int i = 0; i < 2 && (slash = strrchr(t->home, '/')); i++)

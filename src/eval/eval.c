@@ -42,8 +42,8 @@ int eval_options_check(const struct eval_options *o, struct err *e)
         return err_set(e, ERR_INPUT, "trials must be 1 to 1000");
     if (!(o->timeout_s > 0) || !(o->build_timeout_s > 0) || o->timeout_s > 86400 || o->build_timeout_s > 86400)
         return err_set(e, ERR_INPUT, "a timeout must be more than 0 seconds and at most a day");
-    if (o->max_elements < 1)
-        return err_set(e, ERR_INPUT, "max-elements must be at least 1");
+    if (o->max_elements < 0)
+        return err_set(e, ERR_INPUT, "max-elements must be at least 1, or 0 for the backend's own limit");
     if (o->calls < 0 || o->calls > 10000)
         return err_set(e, ERR_INPUT, "calls must be 0 (automatic) to 10000");
     if (strcmp(o->compile_mode, "default") && strcmp(o->compile_mode, "max-autotune"))
@@ -100,7 +100,35 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
     return 0;
 }
 
+int64_t eval_max_elements(const struct eval_options *o)
+{
+    const struct backend *b = backend_find(o->backend);
+
+    if (o->max_elements > 0)
+        return o->max_elements;
+    return b && b->max_elements ? b->max_elements : INT64_MAX;
+}
+
 /* ---- opening ---- */
+
+int eval_backend_check(const char *backend, struct err *e)
+{
+    const struct backend *b = backend_find(backend);
+    struct build_opts o = {.target = b ? b->target : NULL};
+    char *text;
+
+    if (!b)
+        return err_set(e, ERR_INPUT, "no backend '%s'; use sim or cuda", backend);
+    if (b->usable)
+        return b->usable(e);
+    if (!(text = path_python(e)))
+        return err_prefix(e, "backend '%s' cannot be used", b->name);
+    free(text);
+    if (!(text = build_toolchain_id(&o, e)))
+        return err_prefix(e, "backend '%s' cannot be used", b->name);
+    free(text);
+    return 0;
+}
 
 /* Made once per cache folder; whoever comes second uses what the first one wrote. */
 static int secret_make(const char *path, struct err *e)
@@ -263,7 +291,7 @@ static void cache_key(const char *toolchain, const struct task *t, const struct 
     snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld "
              "perf=%d calls=%d compile=%s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s, (long long)o->seed,
-             (long long)o->max_elements, o->perf, o->calls, o->compile_baseline ? o->compile_mode : "none");
+             (long long)eval_max_elements(o), o->perf, o->calls, o->compile_baseline ? o->compile_mode : "none");
     store_key(t->sha256, sha, options, toolchain, ret);
 }
 

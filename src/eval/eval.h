@@ -34,7 +34,7 @@ struct eval_options {
     double timeout_s;       /* one candidate's run, builds excluded */
     double build_timeout_s; /* all its builds together */
     int64_t seed;
-    int64_t max_elements;   /* of any one tensor of the task */
+    int64_t max_elements;   /* of any one tensor of the task; 0: the backend's limit (backend.h), which a GPU does not have */
     bool perf;              /* time what passed, where the backend has a clock */
     int calls;              /* timed calls of each side; 0: as many as 0.2 s hold, at least 30 */
     bool compile_baseline;  /* time torch.compile too */
@@ -43,7 +43,7 @@ struct eval_options {
 
 #define EVAL_OPTIONS_DEFAULT \
     ((struct eval_options){.backend = "sim", .protocol = "strict", .trials = 5, .timeout_s = 30, .build_timeout_s = 60, \
-                           .seed = 0, .max_elements = 1 << 22, .perf = true, .compile_baseline = true, \
+                           .seed = 0, .max_elements = 0, .perf = true, .compile_baseline = true, \
                            .compile_mode = "default"})
 
 struct eval_candidate {
@@ -52,6 +52,13 @@ struct eval_candidate {
     size_t n;
     enum extract_kind kind;
 };
+
+/* The limit that holds: o's own, else its backend's, else INT64_MAX. */
+int64_t eval_max_elements(const struct eval_options *o);
+
+/* Can this backend be used here? Milliseconds; starts nothing. ERR_INPUT: no such backend. ERR_ENV with one sentence: no
+ * Python, compiler, GPU. */
+int eval_backend_check(const char *backend, struct err *e);
 
 /* Milliseconds without 'start'. ERR_ENV, here or from eval_one: no Python, compiler, jail, GPU. */
 int eval_open(const struct eval_config *c, struct eval **ret, struct err *e);

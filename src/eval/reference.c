@@ -264,7 +264,7 @@ static json_t *reference_request(const struct want *w)
     const json_t *variant = task_variant(w->t, w->variant);
     json_t *req = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:I,s:I}", "op", "task", "source", w->t->code, "name", w->t->name,
                             "protocol", o->protocol, "params", w->params, "trials", o->trials, "seed", (json_int_t)w->seed,
-                            "max_elements", (json_int_t)o->max_elements);
+                            "max_elements", (json_int_t)eval_max_elements(o));
 
     if (req && variant)
         json_object_set_new(req, "variant", json_deep_copy(variant));
@@ -377,7 +377,7 @@ static void reference_key(const struct want *w, bool on_desk, char ret[65])
     struct sha256 h;
     char numbers[128];
 
-    snprintf(numbers, sizeof numbers, "%d %lld %lld %d", o->trials, (long long)w->seed, (long long)o->max_elements, w->variant);
+    snprintf(numbers, sizeof numbers, "%d %lld %lld %d", o->trials, (long long)w->seed, (long long)eval_max_elements(o), w->variant);
     sha256_start(&h);
     sha256_adds(&h, w->t->sha256);
     sha256_adds(&h, o->protocol);

@@ -47,10 +47,13 @@ static void *renew_thread(void *arg)
     return NULL;
 }
 
-/* A request that cannot be judged at all still gets an answer: an infra record that says why. */
-static json_t *refusal(const char *task, const struct err *why)
+/* A request that cannot be judged at all still gets an answer: an infra record that says why. p: the request, or NULL. */
+static json_t *refusal(const json_t *p, const struct err *why)
 {
-    json_t *rec = record_new(task, "", "", "", "sim", "strict");
+    const json_t *asked = json_object_get(p, "options");
+    const struct eval_options o = EVAL_OPTIONS_DEFAULT;
+    json_t *rec = record_new(json_str(p, "task_name", "task"), "", "", "", json_str(asked, "backend", o.backend),
+                             json_str(asked, "protocol", o.protocol));
 
     record_blame(rec, "infra", "task", "%s", why->msg);
     record_settle(rec);
@@ -88,7 +91,7 @@ static char *answer(struct worker *w, const struct queue_job *job)
     char *text = NULL;
 
     if (!p || judge(w, p, &rec, &why) < 0)
-        rec = why.kind == ERR_STOP ? NULL : refusal(p ? json_str(p, "task_name", "task") : "task", &why);
+        rec = why.kind == ERR_STOP ? NULL : refusal(p, &why);
     if (rec)
         text = json_text(rec);
     json_decref(rec);

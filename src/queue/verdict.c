@@ -39,9 +39,13 @@ struct verdict_service {
     int64_t done_seen;  /* finished jobs at the last death */
 };
 
+struct asked { /* of one request; owned text, NULL: not said */
+    char *task, *backend, *protocol;
+};
+
 struct verdict_batch {
     int64_t *ids;
-    char **names; /* of the tasks, for records of our own */
+    struct asked *asked; /* for records of our own */
     json_t **records;
     int n, done;
 };
@@ -258,14 +262,29 @@ static void batch_free(struct verdict_batch *b)
 {
     for (int i = 0; b && i < b->n; i++) {
         json_decref(b->records[i]);
-        free(b->names[i]);
+        free(b->asked[i].task);
+        free(b->asked[i].backend);
+        free(b->asked[i].protocol);
     }
     if (b) {
         free(b->records);
-        free(b->names);
+        free(b->asked);
         free(b->ids);
     }
     free(b);
+}
+
+static char *option_text(const struct verdict_request *r, const char *key)
+{
+    const char *text = json_str(r->options, key, NULL);
+
+    return text ? xstrdup(text) : NULL;
+}
+
+static struct asked asked_of(const struct verdict_request *r)
+{
+    return (struct asked){.task = xstrdup(r->task_name), .backend = option_text(r, "backend"),
+                          .protocol = option_text(r, "protocol")};
 }
 
 int verdict_batch_submit(struct verdict_service *s, const struct verdict_request *items, int n,
@@ -275,12 +294,12 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
     int rc = look_after(s, e);
 
     b->ids = xcalloc((size_t)n, sizeof *b->ids);
-    b->names = xcalloc((size_t)n, sizeof *b->names);
+    b->asked = xcalloc((size_t)n, sizeof *b->asked);
     b->records = xcalloc((size_t)n, sizeof *b->records);
     for (b->n = 0; rc == 0 && b->n < n; b->n++) {
         char *payload = payload_of(&items[b->n]), key[65];
         sha256_hex(payload, strlen(payload), key);
-        b->names[b->n] = xstrdup(items[b->n].task_name);
+        b->asked[b->n] = asked_of(&items[b->n]);
         rc = put(s, key, payload, &b->ids[b->n], e);
         free(payload);
     }
@@ -291,10 +310,16 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
     return rc;
 }
 
-static json_t *infra_record(const char *task, const char *why)
+static json_t *infra_record(const struct asked *a, const char *why)
 {
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:n,s:s}", "schema", "musacoder.verdict/1", "task", task, "status", "infra",
-                     "category", "infra", "stage", "queue", "reward", "feedback", why);
+    json_t *v = json_pack("{s:s,s:s,s:s,s:s,s:s,s:n,s:s}", "schema", "musacoder.verdict/1", "task", a->task, "status",
+                          "infra", "category", "infra", "stage", "queue", "reward", "feedback", why);
+
+    if (a->backend)
+        json_object_set_new(v, "backend", json_string(a->backend));
+    if (a->protocol)
+        json_object_set_new(v, "protocol", json_string(a->protocol));
+    return v;
 }
 
 /* Fetches what has come since; returns the count, or -1. */
@@ -312,7 +337,7 @@ static int collect(struct verdict_service *s, struct verdict_batch *b, struct er
         if (!failed && !(b->records[i] = json_parse(text, strlen(text), "verdict", &ignored)))
             failed = true;
         if (failed)
-            b->records[i] = infra_record(b->names[i], *ignored.msg ? ignored.msg : text);
+            b->records[i] = infra_record(&b->asked[i], *ignored.msg ? ignored.msg : text);
         b->done++;
         free(text);
     }

@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "eval/backend.h"
 #include "eval/compare.h"
+#include "eval/eval.h"
 #include "eval/feedback.h"
 #include "eval/legality.h"
 #include "eval/record.h"
@@ -63,6 +65,19 @@ static void test_reward(void **state)
 }
 
 /* Faster Rate looks at the lower bound of a trusted speedup of a verdict that passed, and at nothing else. */
+/* The emulator's limit is the emulator's alone: a GPU has none but its memory. */
+static void test_element_limit(void **state)
+{
+    struct eval_options o = EVAL_OPTIONS_DEFAULT;
+
+    (void)state;
+    assert_int_equal(eval_max_elements(&o), 1 << 22);
+    o.backend = "cuda";
+    assert_true(eval_max_elements(&o) == INT64_MAX);
+    o.max_elements = 1000;
+    assert_int_equal(eval_max_elements(&o), 1000);
+}
+
 static void test_faster(void **state)
 {
     static const struct {
@@ -521,7 +536,7 @@ static void test_feedback_speed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reward), cmocka_unit_test(test_faster), cmocka_unit_test(test_tolerance_separates),
+        cmocka_unit_test(test_reward), cmocka_unit_test(test_element_limit), cmocka_unit_test(test_faster), cmocka_unit_test(test_tolerance_separates),
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),

@@ -46,7 +46,8 @@ static void test_service(void **state)
 {
     char *argv[] = {exe, "eval", "--worker", NULL};
     struct verdict_config c = {.workers = 1, .jobs = 2, .worker_argv = argv};
-    json_t *options = json_pack("{s:i,s:f}", "trials", 1, "timeout", 20.0), *wrong = json_pack("{s:i}", "trails", 1), *all;
+    json_t *options = json_pack("{s:i,s:f}", "trials", 1, "timeout", 20.0), *all;
+    json_t *wrong = json_pack("{s:i,s:s,s:s}", "trails", 1, "backend", "cuda", "protocol", "kernelbench");
     struct verdict_request r[] = {
         {task, "relu", good, true, options, NULL},
         {task, "relu", "no code here", true, options, NULL},
@@ -69,6 +70,8 @@ static void test_service(void **state)
     item(all, 2, "passed", "none");
     assert_non_null(strstr(json_str(item(all, 3, "infra", "infra"), "feedback", ""), "class Model"));
     assert_non_null(strstr(json_str(item(all, 4, "infra", "infra"), "feedback", ""), "trials"));
+    assert_string_equal(json_str(item(all, 4, "infra", "infra"), "backend", ""), "cuda"); /* what was asked for */
+    assert_string_equal(json_str(item(all, 4, "infra", "infra"), "protocol", ""), "kernelbench");
     item(all, 5, "failed", "extraction_error");
     json_decref(all);
     json_decref(options);

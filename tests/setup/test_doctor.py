@@ -41,6 +41,21 @@ class Doctor(unittest.TestCase):
             self.assertIn("make setup", p.stdout)
 
 
+    def test_nvcc_outside_path(self):
+        """Builds find a compiler that PATH does not name; so does 'doctor'."""
+        with tempfile.TemporaryDirectory() as home:
+            nvcc = os.path.join(home, "bin", "nvcc")
+            os.makedirs(os.path.dirname(nvcc))
+            with open(nvcc, "w") as f:
+                f.write("#!/bin/sh\necho nvcc: a driver\necho Cuda compilation tools, release 99.1, V99.1.7\n")
+            os.chmod(nvcc, 0o755)
+            p = run([EXE, "doctor", "--json"], CUDA_HOME=home)
+            check = [c for c in json.loads(p.stdout)["checks"] if c["check"] == "nvcc"][0]
+            self.assertEqual(check["state"], "ok")
+            self.assertIn("V99.1.7", check["text"])
+            self.assertIn(home, check["text"])
+
+
 class Setup(unittest.TestCase):
     script = os.path.join(ROOT, "setup", "setup.sh")
 
