@@ -64,8 +64,8 @@ json_t *build_reply(const struct build_result *r);
  * for them. Quick when they are there. 0, or -1: no compiler, or our own headers do not compile. */
 int build_prepare(const struct build_opts *o, struct err *e);
 
-/* The nvcc that target "cuda" compiles with: of $MUSACODER_NVCC, $CUDA_HOME, /usr/local/cuda, PATH or Python's packages.
- * Caller frees; NULL: there is none, ERR_ENV names where it was looked for. */
+/* The nvcc that target "cuda" compiles with: of $MUSACODER_NVCC, $CUDA_HOME, /usr/local/cuda, PATH or
+ * Python's packages. Caller frees; NULL: there is none, ERR_ENV names where it was looked for. */
 char *build_nvcc(struct err *e);
 
 /* A line that names compiler, header sets and flags: part of the verdict cache's key. Caller frees; NULL on error. */
