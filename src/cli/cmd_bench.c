@@ -223,7 +223,8 @@ const struct command cmd_bench = {
     "and samples.csv. It needs no model: --samples FOLDER judges files named as KernelBench names them, such as\n"
     "runs/NAME/level_1_problem_19_sample_0_kernel.py. A task whose reference cannot run here (level 4 without its models) is\n"
     "skipped by name, apart from the failures. On the emulator give --shrink-to 65536 or so: the suite's sizes are a GPU's.\n\n"
-    "Exit code: 0 the table is complete, 2 usage, 3 the backend cannot be used, some verdict is infra, or nothing was judged.\n\n"
+    "Exit code: 0 the table is complete, 2 usage, 3 the backend cannot be used, some verdict is infra,\n"
+    "or nothing was judged.\n\n"
     "compare tests two finished run folders on their common tasks: McNemar's exact test on first samples, a bootstrap\n"
     "interval of the difference of Avg@k, and of speed the ratio with its interval and Wilcoxon's signed-rank test.\n\n",
     rows, run};

@@ -24,7 +24,8 @@ static const struct opt rows[] = {
     {"eval", "timeout", OPT_REAL, "30", "seconds one candidate may run; builds have a limit of their own"},
     {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take"},
     {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},
-    {"eval", "max-elements", OPT_INT, "0", "largest tensor of a task; 0 = 4194304 on sim (see 'musacoder shrink'), what fits on a GPU"},
+    {"eval", "max-elements", OPT_INT, "0",
+     "largest tensor of a task; 0 = 4194304 on sim (see 'musacoder shrink'), what fits on a GPU"},
     {"eval", "perf", OPT_BOOL, "true", "time what passed, where the backend has a clock (not sim); --no-perf leaves it out"},
     {"eval", "calls", OPT_INT, "0", "timed calls of each side; 0 = as many as 0.2 s hold, 30 to 60"},
     {"eval", "compile-baseline", OPT_BOOL, "true", "compare with torch.compile too; --no-compile-baseline saves its compiling"},
@@ -202,7 +203,8 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
     struct eval *ev = NULL;
     int rc = -1;
 
-    if (eval_options_check(&eo, e) == 0 && eval_backend_check(eo.backend, e) == 0 && task_read(opts_str(o, "task"), &task, e) == 0 && read_candidates(o, &t, e) == 0 &&
+    if (eval_options_check(&eo, e) == 0 && eval_backend_check(eo.backend, e) == 0 &&
+        task_read(opts_str(o, "task"), &task, e) == 0 && read_candidates(o, &t, e) == 0 &&
         eval_open(c, &ev, e) == 0)
         rc = judge_all(o, ev, &task, &t, &eo, e);
     eval_close(ev);

@@ -22,7 +22,7 @@ struct backend {
     int slots;                /* candidates on the device at once; 0: as many as run at all */
     size_t memory_bytes;      /* host memory of a candidate, resident; 0: JAIL_MEMORY */
     size_t reference_memory_bytes;
-    int64_t max_elements;     /* largest tensor of a task where the caller sets no limit; 0: none but the device's memory */
+    int64_t max_elements;     /* of a task's largest tensor, where the caller sets none; 0: no limit but memory */
     /* Is everything there? ERR_ENV with one sentence that names what is missing and the remedy. NULL: always. */
     int (*usable)(struct err *e);
     /* "KEY=VALUE" for the fork server; NULL-terminated and owned by the caller (names_free). NULL: none. */

@@ -34,7 +34,7 @@ struct eval_options {
     double timeout_s;       /* one candidate's run, builds excluded */
     double build_timeout_s; /* all its builds together */
     int64_t seed;
-    int64_t max_elements;   /* of any one tensor of the task; 0: the backend's limit (backend.h), which a GPU does not have */
+    int64_t max_elements;   /* of any one tensor of the task; 0: the backend's limit (backend.h) */
     bool perf;              /* time what passed, where the backend has a clock */
     int calls;              /* timed calls of each side; 0: as many as 0.2 s hold, at least 30 */
     bool compile_baseline;  /* time torch.compile too */
@@ -56,8 +56,8 @@ struct eval_candidate {
 /* The limit that holds: o's own, else its backend's, else INT64_MAX. */
 int64_t eval_max_elements(const struct eval_options *o);
 
-/* Can this backend be used here? Milliseconds; starts nothing. ERR_INPUT: no such backend. ERR_ENV with one sentence: no
- * Python, compiler, GPU. */
+/* Can this backend be used here? Milliseconds; starts nothing. ERR_INPUT: no such backend. ERR_ENV with
+ * one sentence: no Python, compiler, GPU. */
 int eval_backend_check(const char *backend, struct err *e);
 
 /* Milliseconds without 'start'. ERR_ENV, here or from eval_one: no Python, compiler, jail, GPU. */

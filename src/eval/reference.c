@@ -377,7 +377,8 @@ static void reference_key(const struct want *w, bool on_desk, char ret[65])
     struct sha256 h;
     char numbers[128];
 
-    snprintf(numbers, sizeof numbers, "%d %lld %lld %d", o->trials, (long long)w->seed, (long long)eval_max_elements(o), w->variant);
+    snprintf(numbers, sizeof numbers, "%d %lld %lld %d", o->trials, (long long)w->seed,
+             (long long)eval_max_elements(o), w->variant);
     sha256_start(&h);
     sha256_adds(&h, w->t->sha256);
     sha256_adds(&h, o->protocol);

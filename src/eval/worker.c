@@ -47,7 +47,8 @@ static void *renew_thread(void *arg)
     return NULL;
 }
 
-/* A request that cannot be judged at all still gets an answer: an infra record that says why. p: the request, or NULL. */
+/* A request that cannot be judged at all still gets an answer: an infra record that says why.
+ * p: the request, or NULL. */
 static json_t *refusal(const json_t *p, const struct err *why)
 {
     const json_t *asked = json_object_get(p, "options");

@@ -1,4 +1,4 @@
-"""test_backend.py - a backend that cannot be used ends 'eval' and 'bench' before anything runs: exit code 3, one line."""
+"""test_backend.py - a backend that cannot be used ends 'eval' and 'bench' before anything runs: code 3, one line."""
 
 import os
 import shutil
@@ -28,7 +28,8 @@ class Backend(unittest.TestCase):
         shutil.copy(KERNEL, os.path.join(self.samples, "level_1_problem_1_sample_0_kernel.py"))
 
     def bench(self, *more, **env):
-        return run("bench", "--suite", "kernelbench:" + self.suite, "--samples", self.samples, "--out", self.out, *more, **env)
+        where = ("--suite", "kernelbench:" + self.suite, "--samples", self.samples, "--out", self.out)
+        return run("bench", *where, *more, **env)
 
     def expect_unfit(self, p, *words):
         self.assertEqual(p.returncode, 3, p.stdout + p.stderr)
@@ -43,7 +44,8 @@ class Backend(unittest.TestCase):
         self.assertFalse(os.path.exists(self.out))
 
     def test_no_compiler(self):
-        self.expect_unfit(run("eval", "--task", TASK, KERNEL, MUSACODER_CXX="/no/such/g++"), "'sim' cannot be used", "g++")
+        p = run("eval", "--task", TASK, KERNEL, MUSACODER_CXX="/no/such/g++")
+        self.expect_unfit(p, "'sim' cannot be used", "g++")
         self.expect_unfit(self.bench(MUSACODER_CXX="/no/such/g++"), "'sim' cannot be used", "g++")
         self.assertFalse(os.path.exists(self.out))
 

@@ -536,7 +536,8 @@ static void test_feedback_speed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reward), cmocka_unit_test(test_element_limit), cmocka_unit_test(test_faster), cmocka_unit_test(test_tolerance_separates),
+        cmocka_unit_test(test_reward), cmocka_unit_test(test_element_limit), cmocka_unit_test(test_faster),
+        cmocka_unit_test(test_tolerance_separates),
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),
