@@ -14,16 +14,17 @@ SEES = {
     "task": ["base"],
     "proc": ["base", "task"],
     "device": ["base"],
+    "exec": ["base", "proc", "device"],
     "store": ["base", "task"],
     "translate": ["base", "task"],
     "queue": ["base", "task", "proc", "store", "translate"],
-    "eval": ["base", "objective", "task", "proc", "device", "store", "translate", "queue"],
+    "eval": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue"],
     "bench": ["base", "task", "proc", "store", "queue", "nn"],
     "nn": ["base", "task"],
     "train": ["base", "objective", "task", "store", "queue", "nn"],
     "synth": ["base", "task", "queue", "store"],
-    "cli": ["base", "objective", "task", "proc", "device", "store", "translate", "queue", "eval", "bench", "nn", "train",
-            "synth"],
+    "cli": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue", "eval", "bench", "nn",
+            "train", "synth"],
 }
 
 COLUMNS, LONG_LINES = 120, 1300

@@ -1,0 +1,91 @@
+/* exec.h - the judge's side: start an executor, let a front live in it, replay what the front asked for.
+ *
+ * A life is construction, laying of parameters, calls 1..k. The judge marks it: executor_life, executor_lay,
+ * executor_call_begin / _end. All values that the judge lays and looks at pass here and never through the front.
+ * One judge's thread at a time uses an executor. After a failure other than a refusal only executor_stop is left. */
+#ifndef MC_EXEC_EXEC_H
+#define MC_EXEC_EXEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "exec/log.h"
+#include "exec/wire.h"
+
+struct executor;
+
+struct executor_options {
+    const char *backend; /* "sim" or "cuda" */
+    int device;          /* ordinal; cuda */
+    uint64_t memory;     /* bytes a life may hold; 0: 8 GiB on sim, 9/10 of what is free on cuda */
+    double timeout_s;    /* the longest wait for one reply of the executor; 0: 60 */
+    bool no_check;       /* sim: kernels run without the emulator's checks */
+};
+
+/* Starts build/lib/mcexec. The executor lives until executor_stop, or dies with this process. */
+int executor_start(const struct executor_options *o, struct executor **ret, struct err *e);
+void executor_stop(struct executor *x); /* NULL is fine */
+const struct wire_info *executor_info(const struct executor *x);
+
+/* A fresh life: empty memory, empty log, no modules. ret_fds: the area and the bell, for client_attach in the front;
+ * owned by the caller. The life before it ends. */
+int executor_life(struct executor *x, int ret_fds[2], struct err *e);
+/* An image that the compile worker wrote: only these can be loaded. Kept for the executor's life. */
+int executor_image(struct executor *x, const void *image, size_t n, char ret_sha256[65], struct err *e);
+
+/* Memory of the judge's own in this life (inputs). Freed by executor_drop, or with the life. */
+int executor_alloc(struct executor *x, uint64_t bytes, uint64_t *ret_addr, struct err *e);
+int executor_drop(struct executor *x, uint64_t addr, struct err *e);
+/* Writes n bytes; the log notes that these bytes are the judge's (tag is his), not what they are. ERR_INPUT if the range
+ * is not within one live allocation. */
+int executor_lay(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e);
+int executor_peek(struct executor *x, uint64_t addr, void *data, uint64_t n, struct err *e); /* waits for the device */
+
+/* Calls are numbered from 1. Requests that reach the ring before _end count to the call. */
+struct executor_call {
+    int32_t error;       /* the device's sticky error, WIRE_OK */
+    uint32_t refused;    /* requests that a rule or a check refused so far in this life */
+    uint64_t launches, bytes_up, bytes_down;
+    uint32_t reads;      /* replies that depended on the device's progress */
+    char why[256];       /* the first refusal or fault of the life, in words; "" */
+};
+int executor_call_begin(struct executor *x, uint32_t index, struct err *e);
+int executor_call_end(struct executor *x, struct executor_call *ret, struct err *e);
+
+/* The log so far, copied. exec_log_free it. */
+int executor_log(struct executor *x, struct exec_log *ret, struct err *e);
+/* A log from elsewhere (a capsule) becomes the life's; replay is then possible without a front. */
+int executor_adopt(struct executor *x, const struct exec_log *log, struct err *e);
+
+/* What the emulator found while kernels ran since the last question (sim; findings as JSON text, "[]" elsewhere). */
+int executor_findings(struct executor *x, char **ret_json, struct err *e);
+
+/* Plays the life's log again. The front may be dead. */
+struct executor_replay {
+    bool last_call;      /* from the device state at the last call's start; else the whole life on fresh memory */
+    bool plumbing_only;  /* leave launches out */
+    uint8_t poison;      /* byte that fills memory before use: 0xff (NaN), 0x3c (finite) */
+    /* Fills n bytes for a lay of the log: parameters (call 0) and inputs. Return -1 to stop. */
+    int (*lay)(void *ctx, uint32_t tag, uint32_t call, uint64_t addr, void *data, uint64_t n, struct err *e);
+    /* The end of a call, memory as the call left it: executor_peek is allowed. May be NULL. */
+    int (*call_end)(void *ctx, uint32_t call, struct err *e);
+    void *ctx;
+    int32_t ret_error;   /* the device's sticky error */
+    char ret_why[256];   /* of that error, or why the log cannot be replayed (then ret_error is WIRE_REFUSED) */
+};
+int executor_replay(struct executor *x, struct executor_replay *r, struct err *e);
+
+/* Times the last call (cuda): n replays, each on inputs laid by 'fill' seeds, idle and L2 flushed before, by events;
+ * ret_ms[n]. *ret_batch_ms: the judge's own clock around the timed parts, their sum. */
+struct executor_timing {
+    uint32_t n;
+    uint64_t seed;       /* 0: inputs stay as they are */
+    double *ret_ms;
+    double ret_sum_ms, ret_clock_ms;
+    int32_t ret_error;
+    char ret_why[256];
+};
+int executor_time(struct executor *x, struct executor_timing *t, struct err *e);
+
+#endif
