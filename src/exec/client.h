@@ -59,9 +59,10 @@ int client_module(struct client *c, const uint8_t sha256[32], uint32_t *ret_modu
 /* name: n bytes, the mangled kernel on cuda, simt/image.h's text on sim. Waits; keep the answer. */
 int client_function(struct client *c, uint32_t module, const char *name, uint32_t n, uint32_t *ret_function,
                     struct wire_function_info *ret_info);
-int client_symbol(struct client *c, uint32_t module, const char *name, uint64_t *ret_addr, uint64_t *ret_bytes); /* waits */
-int client_func_attr(struct client *c, uint32_t function, int32_t attr, int32_t value);                          /* queued */
-int client_occupancy(struct client *c, uint32_t function, uint32_t threads, uint64_t shared, int *ret_blocks);   /* waits */
+/* The next three: waits, queued, waits. */
+int client_symbol(struct client *c, uint32_t module, const char *name, uint64_t *ret_addr, uint64_t *ret_bytes);
+int client_func_attr(struct client *c, uint32_t function, int32_t attr, int32_t value);
+int client_occupancy(struct client *c, uint32_t function, uint32_t threads, uint64_t shared, int *ret_blocks);
 /* Checks block, grid and shared memory against info (and fn's, if it is given), then queues. attr: n_attrs of them. */
 struct client_launch {
     uint32_t function, stream;

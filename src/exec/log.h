@@ -1,7 +1,7 @@
 /* log.h - what a front asked for: checked requests in order, append-only, hashed. Pure but for memory.
  *
- * An entry is a log_head, the op's struct as the executor checked it, its tail. Entries of the judge (marks and lays) and
- * corrections (an upload that is an echo) have numbers of their own. The log holds no value that the judge laid. */
+ * An entry is a log_head, the op's struct as the executor checked it, its tail. Entries of the judge (marks and lays)
+ * and corrections (an upload that is an echo) have numbers of their own. The log holds no value that the judge laid. */
 #ifndef MC_EXEC_LOG_H
 #define MC_EXEC_LOG_H
 

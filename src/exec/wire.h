@@ -33,7 +33,7 @@
 #define WIRE_ARGS (64u << 10) /* most bytes of a kernel's arguments; CUDA's own limit is 32,764 */
 #define WIRE_NAME 4096u
 
-/* Addresses of device memory lie in [WIRE_BASE, WIRE_BASE + info.reserved): the front maps this range without access. */
+/* Device memory lies in [WIRE_BASE, WIRE_BASE + info.reserved): the front maps this range without access. */
 #define WIRE_BASE 0x200000000000ull
 
 /* Results: CUDA's numbers (cudaError_t and CUresult agree on these), and two of the executor's own. */
@@ -264,7 +264,8 @@ struct wire_info {
     uint64_t memory, reserved; /* bytes a life may hold; bytes of addresses behind WIRE_BASE */
     uint64_t shared_block, shared_optin, shared_multiprocessor, constant, pitch;
     int32_t regs_block, regs_multiprocessor, warp, threads_block, dim[3], grid[3], clock_khz;
-    int32_t major, minor, multiprocessors, threads_multiprocessor, blocks_multiprocessor, l2, memory_clock_khz, memory_bus;
+    int32_t major, minor, multiprocessors, threads_multiprocessor, blocks_multiprocessor;
+    int32_t l2, memory_clock_khz, memory_bus;
     int32_t cooperative, persisting_l2, backend; /* backend: 0 sim, 1 cuda, 2 musa */
 };
 
