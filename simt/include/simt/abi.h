@@ -30,6 +30,7 @@ struct simt_launch {
     const void *const *args; /* its arguments one by one, and their sizes */
     const size_t *sizes;
     int n_args;
+    int captures;            /* ctx refers to variables of the caller: it means nothing in another process */
 };
 
 /* Runs the kernel and returns when it is done. Errors go to cudaGetLastError and to the findings. */

@@ -21,10 +21,13 @@ void *memset(void *, int, size_t) noexcept __asm__("simt_memset");
 #define __CUDACC_VER_MINOR__ 8
 #endif
 
-#define __global__
+/* Kernels, and what runs one thread of a launch, stay in the device's half of a build (simt/image.h) though nothing in it
+ * refers to them: launches name them. */
+#define SIMT_ROOT __attribute__((used, retain))
+#define __global__ SIMT_ROOT
 #define __device__
 #define __host__
-#define __constant__
+#define __constant__ SIMT_ROOT
 #define __managed__
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
@@ -66,7 +69,7 @@ struct site {
     int line;
 };
 
-template <class B> void run_thread(void *body)
+template <class B> SIMT_ROOT void run_thread(void *body)
 {
     (*static_cast<B *>(body))();
 }
@@ -74,6 +77,37 @@ template <class B> void run_thread(void *body)
 template <class T> struct same {
     typedef T type;
 };
+template <class T> struct same<const T> {
+    typedef T type;
+};
+
+/* A launch's block of arguments: bytes that mean the same in another process. */
+template <class... P> struct pack {
+    template <class K, class... Done> inline __attribute__((always_inline)) void call(K k, Done &...done) { k(done...); }
+};
+template <class H, class... T> struct pack<H, T...> {
+    typename same<H>::type head;
+    pack<T...> tail;
+
+    pack(const typename same<H>::type &h, const typename same<T>::type &...t) : head(h), tail(t...) {}
+    template <class K, class... Done> inline __attribute__((always_inline)) void call(K k, Done &...done)
+    {
+        tail.call(k, done..., head);
+    }
+};
+
+/* A kernel and its arguments; the kernel comes first, because another process puts its own address there. */
+template <class... P> struct task {
+    void (*kernel)(P...);
+    pack<P...> args;
+};
+
+template <class... P> SIMT_ROOT void run_task(void *p)
+{
+    task<P...> *t = static_cast<task<P...> *>(p);
+
+    t->args.call(t->kernel);
+}
 
 /* A launch whose kernel and configuration are known: calling it with the kernel's arguments runs it. */
 template <class... P> struct bound {
@@ -82,15 +116,14 @@ template <class... P> struct bound {
 
     void operator()(typename same<P>::type... a)
     {
-        void (*k)(P...) = kernel;
         static constexpr size_t sizes[] = {sizeof(P)..., 0};
         const void *args[] = {__builtin_addressof(a)..., nullptr};
-        auto body = [=] { k(a...); };
+        task<P...> t = {kernel, pack<P...>(a...)};
 
         l.args = args, l.sizes = sizes, l.n_args = int(sizeof...(P));
-        l.body = run_thread<decltype(body)>;
-        l.ctx = &body;
-        l.ctx_bytes = sizeof body;
+        l.body = run_task<P...>;
+        l.ctx = &t;
+        l.ctx_bytes = sizeof t;
         simt_run(&l);
     }
 };
@@ -111,6 +144,7 @@ template <class F> struct generic {
         l.body = run_thread<decltype(body)>;
         l.ctx = &body;
         l.ctx_bytes = sizeof body;
+        l.captures = !__is_empty(F);
         simt_run(&l);
     }
 };
@@ -121,7 +155,7 @@ struct cfg {
 
     cfg(site s, dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr)
         : l{s.kernel, s.file, s.line, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream,
-            nullptr, nullptr, 0, nullptr, nullptr, nullptr, 0}
+            nullptr, nullptr, 0, nullptr, nullptr, nullptr, 0, 0}
     {
     }
     template <class... P> bound<P...> of(void (*k)(P...))
