@@ -21,8 +21,8 @@ void *memset(void *, int, size_t) noexcept __asm__("simt_memset");
 #define __CUDACC_VER_MINOR__ 8
 #endif
 
-/* Kernels, and what runs one thread of a launch, stay in the device's half of a build (simt/image.h) though nothing in it
- * refers to them: launches name them. */
+/* Kernels, and what runs one thread of a launch, stay in the device's half of a build (simt/image.h) though nothing
+ * in it refers to them: launches name them. */
 #define SIMT_ROOT __attribute__((used, retain))
 #define __global__ SIMT_ROOT
 #define __device__
@@ -83,7 +83,10 @@ template <class T> struct same<const T> {
 
 /* A launch's block of arguments: bytes that mean the same in another process. */
 template <class... P> struct pack {
-    template <class K, class... Done> inline __attribute__((always_inline)) void call(K k, Done &...done) { k(done...); }
+    template <class K, class... Done> inline __attribute__((always_inline)) void call(K k, Done &...done)
+    {
+        k(done...);
+    }
 };
 template <class H, class... T> struct pack<H, T...> {
     typename same<H>::type head;
