@@ -9,8 +9,10 @@
 #include "bench/compare.h"
 #include "bench/report.h"
 #include "cli/cli.h"
+#include "cli/secret.h"
 #include "eval/eval.h"
 #include "eval/shrink.h"
+#include "train/judge.h"
 
 static const struct opt rows[] = {
     {"bench", "model", OPT_STR, NULL, "model folder (with tokenizer.json)"},
@@ -38,27 +40,13 @@ static const struct opt rows[] = {
     {"bench", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"bench", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
+    SECRET_ROW("bench"),
     {"bench", "workers", OPT_INT, "1", "verifier processes"},
     {"bench", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
     {"bench", "json", OPT_BOOL, "false", "print the result as JSON instead of the table"},
     {"bench", "html", OPT_STR, NULL, "compare: also write a page to this file"},
     {0},
 };
-
-static json_t *verdict_options(const struct opts *o)
-{
-    json_t *v = json_object();
-
-    if (opts_has(o, "backend"))
-        json_object_set_new(v, "backend", json_string(opts_str(o, "backend")));
-    if (opts_has(o, "protocol"))
-        json_object_set_new(v, "protocol", json_string(opts_str(o, "protocol")));
-    if (opts_has(o, "trials"))
-        json_object_set_new(v, "trials", json_integer(opts_int(o, "trials")));
-    if (opts_has(o, "timeout"))
-        json_object_set_new(v, "timeout", json_real(opts_real(o, "timeout")));
-    return v;
-}
 
 /* --samples is a number, or a folder where --samples-dir is not given. */
 static int take_samples(const struct opts *o, struct bench_options *b, struct err *e)
@@ -190,8 +178,10 @@ static int run(const struct opts *o, struct err *e)
     rc = options_of(o, &b, e);
     if (rc == 0)
         rc = eval_backend_check(opts_has(o, "backend") ? opts_str(o, "backend") : EVAL_OPTIONS_DEFAULT.backend, e);
+    if (rc == 0)
+        rc = secret_use(o, e);
     if (rc == 0) {
-        b.verdict = verdict = verdict_options(o);
+        b.verdict = verdict = judge_options_of(o);
         b.shrink = shrink;
         b.shrink_ctx = &shrinker;
         rc = bench_run(&b, &result, e);

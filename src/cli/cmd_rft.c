@@ -5,9 +5,12 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/secret.h"
 #include "cli/train_opts.h"
+#include "eval/eval.h"
 #include "train/checkpoint.h"
 #include "train/cluster.h"
+#include "train/judge.h"
 #include "train/rft.h"
 
 #define STR2(x) #x
@@ -27,6 +30,8 @@ static const struct opt rows[] = {
     {"rft", "chunk", OPT_INT, "16", "prompts sampled together"},
     {"rft", "threshold", OPT_REAL, STR(CLUSTER_THRESHOLD), "Jaccard index from which two programs are one strategy"},
     {"rft", "max-keep", OPT_INT, "4", "programs kept of one prompt at most"},
+    {"rft", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
+    {"rft", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"rft", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"rft", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"rft", "workers", OPT_INT, "1", "verifier processes"},
@@ -46,20 +51,10 @@ static const struct opt rows[] = {
     {"rft", "val-every", OPT_INT, "50", "steps between validations"},
     {"rft", "val-max", OPT_INT, "64", "validation examples at most"},
     {"rft", "save-every", OPT_INT, "100", "steps between checkpoints"},
+    SECRET_ROW("rft"),
     {"rft", "seed", OPT_INT, "1", "seed of sampling, drawing and data order"},
     {0},
 };
-
-json_t *verdict_options_of(const struct opts *o)
-{
-    json_t *v = json_object();
-
-    if (opts_has(o, "trials"))
-        json_object_set_new(v, "trials", json_integer(opts_int(o, "trials")));
-    if (opts_has(o, "timeout"))
-        json_object_set_new(v, "timeout", json_real(opts_real(o, "timeout")));
-    return v;
-}
 
 static int collect(const struct opts *o, const json_t *verdict, struct err *e)
 {
@@ -96,12 +91,16 @@ static int learn(const struct opts *o, struct err *e)
 static int rft_command(const struct opts *o, struct err *e)
 {
     static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", NULL};
-    json_t *verdict = verdict_options_of(o);
+    json_t *verdict = judge_options_of(o);
     const char *out = opts_str(o, "out");
     int rc = 0;
 
     if (!opts_str(o, "model") || !opts_str(o, "prompts") || !out)
         rc = err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
+    if (rc == 0 && opts_has(o, "backend"))
+        rc = eval_backend_check(opts_str(o, "backend"), e);
+    if (rc == 0)
+        rc = secret_use(o, e);
     if (rc == 0)
         rc = run_claim(out, o->values, may_change, e);
     if (rc == 0)

@@ -2,7 +2,10 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/secret.h"
 #include "cli/train_opts.h"
+#include "eval/eval.h"
+#include "train/judge.h"
 #include "train/rl.h"
 
 static const struct opt rows[] = {
@@ -47,11 +50,15 @@ static const struct opt rows[] = {
     {"rl", "mirrorpop", OPT_BOOL, "true", "leave out responses that are too far off policy"},
     {"rl", "delta", OPT_REAL, "0.02", "MirrorPop: largest mean |log ratio|"},
     {"rl", "style", OPT_CHOICE, "plain", "plain|full: wording of the feedback"},
+    {"rl", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
+    {"rl", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"rl", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"rl", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"rl", "workers", OPT_INT, "1", "verifier processes"},
     {"rl", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
+    {"rl", "rollouts", OPT_BOOL, "true", "keep RUN/rollouts/STEP.jsonl: tokens, log-probs and verdict of every turn"},
     {"rl", "save-every", OPT_INT, "10", "steps between checkpoints"},
+    SECRET_ROW("rl"),
     {"rl", "seed", OPT_INT, "1", "seed of prompts and sampling"},
     {0},
 };
@@ -82,6 +89,7 @@ static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
         .weight_decay = opts_real(o, "weight-decay"), .grad_clip = opts_real(o, "grad-clip"),
         .advantage_eps = opts_real(o, "advantage-eps"), .primeecho = opts_bool(o, "primeecho"),
         .echo = {opts_real(o, "alpha"), opts_real(o, "bonus-first"), opts_real(o, "bonus-second")},
+        .rollouts = opts_bool(o, "rollouts"),
         .bdr_size = opts_bool(o, "bdr") ? (int)opts_int(o, "bdr-size") : 0,
         .bdr_probability = opts_real(o, "bdr-probability"), .workers = (int)opts_int(o, "workers"),
         .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed")};
@@ -96,10 +104,14 @@ static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
 static int rl_command(const struct opts *o, struct err *e)
 {
     struct rl_options r;
-    json_t *verdict = verdict_options_of(o);
+    json_t *verdict = judge_options_of(o);
     int rc = options_of(o, &r, e);
 
     r.verdict = verdict;
+    if (rc == 0 && opts_has(o, "backend"))
+        rc = eval_backend_check(opts_str(o, "backend"), e);
+    if (rc == 0)
+        rc = secret_use(o, e);
     if (rc == 0)
         rc = rl_run(&r, e);
     json_decref(verdict);
@@ -113,5 +125,5 @@ const struct command cmd_rl = {
     "rl", "reinforcement learning with MooreEval as the reward", "--model DIR --prompts FILE --out RUN [options]",
     "GRPO on groups of sampled programs; the policy gradient covers the first response only. --turns 1 is the warm-up,\n"
     "--turns 3 appends MooreEval's feedback after a failure and rewards with PrimeEcho. Writes RUN/model,\n"
-    "RUN/metrics.jsonl, RUN/verdicts.jsonl and checkpoints. Ctrl-C is safe: the same command continues, bit for bit.\n",
+    "RUN/metrics.jsonl, RUN/verdicts.jsonl, RUN/rollouts and checkpoints. Ctrl-C is safe: the same command continues, bit for bit.\n",
     rows, rl_command};

@@ -15,6 +15,7 @@
 #include "bench/report.h"
 #include "cli/cli.h"
 #include "cli/run.h"
+#include "cli/secret.h"
 #include "train/recipe.h"
 
 #define MAX_STAGES 32
@@ -168,7 +169,12 @@ static int plan_stage(struct run *r, const struct kind *k, const char *name, con
     if (parse_options(r, s, k, e) < 0)
         return -1;
     what = meaning(s, k);
+    if (secret_hide(what, e) < 0) {
+        json_decref(what);
+        return -1;
+    }
     set_key(r, s, k, what);
+    json_object_del(what, "secret"); // the key tells two secrets apart; what is written down need not
     json_object_set(r->resolved, k->section, what);
     json_decref(what);
     return 0;
@@ -456,6 +462,7 @@ static void run_free(struct run *r)
 static const struct opt rows[] = {
     {"run", "out", OPT_STR, NULL, "run folder (default: runs/NAME of the recipe)"},
     {"run", "set", OPT_LIST, NULL, "KEY=VALUE or SECTION.KEY=VALUE instead of the recipe's; may be repeated"},
+    SECRET_ROW("run"),
     {"run", "plan", OPT_BOOL, "false", "print the resolved recipe and stop"},
     {0},
 };
@@ -469,6 +476,8 @@ static int run_command(const struct opts *o, struct err *e)
     section_names(sections);
     if (o->n_args != 1)
         rc = err_set(e, ERR_INPUT, "one recipe is needed, e.g. recipes/quickstart.yaml");
+    if (rc == 0)
+        rc = secret_use(o, e);
     if (rc == 0 && !(r.recipe = recipe_read(o->args[0], sections, e)))
         rc = -1;
     if (rc == 0 && opts_has(o, "set"))

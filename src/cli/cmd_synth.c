@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/secret.h"
+#include "eval/eval.h"
 #include "synth/corpus.h"
 
 static const struct opt rows[] = {
@@ -23,6 +25,8 @@ static const struct opt rows[] = {
     {"synth", "style", OPT_CHOICE, "plain", "plain|full: terse and canonical, or varied names, comments and schedules"},
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
     {"synth", "trials", OPT_INT, "2", "draws per input regime of a verification"},
+    {"synth", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where programs are verified"},
+    SECRET_ROW("synth"),
     {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: 1.5 for each CPU"},
     {"synth", "values", OPT_STR, NULL, "also write inputs and fp64 results of every task here, to compare with PyTorch"},
     {0},
@@ -96,7 +100,8 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
         .values = opts_str(o, "values"),
         .knowledge = (int)opts_int(o, "knowledge"),
         .repairs = opts_real(o, "repairs"),
-        .verify = {.jobs = (int)opts_int(o, "jobs"), .trials = (int)opts_int(o, "trials")},
+        .verify = {.jobs = (int)opts_int(o, "jobs"), .trials = (int)opts_int(o, "trials"),
+                   .backend = opts_str(o, "backend")},
         .judge = opts_bool(o, "verify") ? verify_all : NULL,
     };
     if (prompt_style_parse(opts_str(o, "style"), &c->plan.style, e) < 0)
@@ -110,7 +115,8 @@ static int synth_run(const struct opts *o, struct err *e)
     struct corpus_options c;
     struct corpus_stats n;
 
-    if (check_ranges(o, e) < 0 || fill_options(o, &c, e) < 0 || corpus_make(&c, &n, e) < 0)
+    if (check_ranges(o, e) < 0 || fill_options(o, &c, e) < 0 ||
+        (c.judge && eval_backend_check(c.verify.backend, e) < 0) || secret_use(o, e) < 0 || corpus_make(&c, &n, e) < 0)
         return -1;
     printf("%s: %d training records (%d repairs, %d knowledge), %d held-out tasks, %d prompts, %d rejected\n", c.out, n.train,
            n.repairs, n.knowledge, n.heldout, n.prompts, n.rejected);

@@ -2,14 +2,10 @@
 #ifndef MC_TRAIN_OPTS_H
 #define MC_TRAIN_OPTS_H
 
-#include <jansson.h>
-
 #include "base/opt.h"
 #include "train/sft.h"
 
 /* Rows as in cmd_sft.c; 'rft' has them too, because its second half is an SFT on the mixture. */
 int sft_options_of(const struct opts *o, struct sft_options *ret, struct err *e);
-/* The judge's flags that the user set ("trials", "timeout"): its own defaults stay its own. New object. */
-json_t *verdict_options_of(const struct opts *o);
 
 #endif

@@ -282,7 +282,8 @@ int eval_jobs(const struct eval *ev)
 
 /* ---- the verdict cache ---- */
 
-static void cache_key(const char *toolchain, const struct task *t, const struct eval_candidate *c,
+/* The seed is that of the draws: another secret is another verdict. */
+static void cache_key(const struct eval *ev, const char *toolchain, const struct task *t, const struct eval_candidate *c,
                       const struct eval_options *o, char ret[65])
 {
     char sha[65], options[512];
@@ -290,8 +291,8 @@ static void cache_key(const char *toolchain, const struct task *t, const struct 
     sha256_hex(c->text, c->n, sha);
     snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld "
              "perf=%d calls=%d compile=%s",
-             c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s, (long long)o->seed,
-             (long long)eval_max_elements(o), o->perf, o->calls, o->compile_baseline ? o->compile_mode : "none");
+             c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s,
+             (long long)reference_seed(ev, o->seed), (long long)eval_max_elements(o), o->perf, o->calls, o->compile_baseline ? o->compile_mode : "none");
     store_key(t->sha256, sha, options, toolchain, ret);
 }
 
@@ -566,7 +567,7 @@ static json_t *known(struct eval *ev, const struct task *task, const struct eval
     json_t *rec = NULL;
 
     if (toolchain) {
-        cache_key(toolchain, task, c, o, key);
+        cache_key(ev, toolchain, task, c, o, key);
         rec = cache_get(ev, key);
     }
     free(toolchain);
@@ -625,7 +626,7 @@ static int judge_once(struct eval *ev, struct server *sv, const struct task *tas
     char key[65];
     int rc, place;
 
-    cache_key(sv->toolchain, task, c, o, key);
+    cache_key(ev, sv->toolchain, task, c, o, key);
     if (!ev->config.no_cache && !(f = flight_board(ev, key, &rec))) {
         *ret = renamed(rec, task, c);
         return 0;

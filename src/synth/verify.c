@@ -183,7 +183,8 @@ int verify_all(const struct verify_options *o, const struct verify_item *items, 
     struct run v = {.o = o, .items = items, .n = n, .journal = json_object()};
     int rc;
 
-    v.options = json_pack("{s:s, s:s, s:i}", "backend", "sim", "protocol", "strict", "trials", o->trials);
+    v.options = json_pack("{s:s, s:s, s:i}", "backend", o->backend ? o->backend : "sim", "protocol", "strict", "trials",
+                          o->trials);
     v.key = xcalloc((size_t)n + 1, sizeof *v.key);
     v.verdict = xcalloc((size_t)n + 1, sizeof *v.verdict);
     v.todo = xcalloc((size_t)n + 1, sizeof *v.todo);

@@ -17,6 +17,7 @@ struct verify_options {
     int jobs;            /* candidates at once; 0: 1.5 for each CPU */
     int trials;          /* draws per regime */
     const char *journal; /* path */
+    const char *backend; /* where programs run; NULL: sim */
 };
 
 /* ret: new array of n verdicts, in order. An item whose verdict stays infra after a second try is an error: the machine

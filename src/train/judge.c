@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "train/verdict_log.h"
 
 struct entry {
     char key[65];
@@ -20,8 +20,8 @@ struct entry {
 
 struct judge {
     struct judge_config c;
-    char *log, *options_text;
-    json_t *known;      /* key, or key@step for infra -> verdict */
+    char *options_text;
+    struct verdict_log *known; /* by key, or key@step for what is not scored */
     json_t *in_flight;  /* key -> index of entry */
     struct verdict_service *service;
     int64_t step;
@@ -32,28 +32,14 @@ struct judge {
     struct judge_counts counts;
 };
 
-static int read_log_line(json_t *v, size_t line, void *ctx, struct err *e)
-{
-    struct judge *j = ctx;
-    const char *key = json_str(v, "key", NULL);
-    json_t *verdict = json_object_get(v, "verdict");
-
-    if (!key || !verdict)
-        return err_set(e, ERR_INPUT, "'%s': line %zu is no verdict log entry; remove the file to judge anew", j->log, line);
-    json_object_set(j->known, key, verdict);
-    return 0;
-}
-
 int judge_open(const struct judge_config *c, struct judge **ret, struct err *e)
 {
     struct judge *j = xcalloc(1, sizeof *j);
 
     j->c = *c;
-    j->log = xstrdup(c->log);
     j->options_text = c->options ? json_text(c->options) : xstrdup("{}");
-    j->known = json_object();
     j->in_flight = json_object();
-    if (file_exists(j->log) && jsonl_each(j->log, read_log_line, j, e) < 0) {
+    if (verdict_log_open(c->log, &j->known, e) < 0) {
         judge_close(j);
         return -1;
     }
@@ -79,11 +65,10 @@ void judge_close(struct judge *j)
         return;
     judge_forget(j);
     verdict_service_stop(j->service);
-    json_decref(j->known);
+    verdict_log_close(j->known);
     json_decref(j->in_flight);
     free(j->entries);
     free(j->tickets);
-    free(j->log);
     free(j->options_text);
     free(j);
 }
@@ -104,13 +89,15 @@ static void key_of(const struct judge *j, const char *task_code, const char *res
     sha256_end(&h, key);
 }
 
-static json_t *look_up(const struct judge *j, const char *key)
+/* 1 with a new reference, 0, -1: as verdict_log_find. */
+static int look_up(const struct judge *j, const char *key, json_t **ret, struct err *e)
 {
     char at_step[96];
+    int found;
 
     snprintf(at_step, sizeof at_step, "%s@%lld", key, (long long)j->step);
-    json_t *v = json_object_get(j->known, at_step);
-    return v ? v : json_object_get(j->known, key);
+    found = verdict_log_find(j->known, at_step, ret, e);
+    return found ? found : verdict_log_find(j->known, key, ret, e);
 }
 
 static int send(struct judge *j, struct entry *en, const char *task_code, const char *response, struct err *e)
@@ -135,18 +122,20 @@ static int add_ticket(struct judge *j, int entry)
 
 int judge_submit(struct judge *j, const char *task_code, const char *task_name, const char *response, struct err *e)
 {
-    struct entry en = {.task_name = xstrdup(task_name)};
+    struct entry en = {0};
     json_t *v;
+    int found;
 
     j->counts.submitted++;
     key_of(j, task_code, response, en.key);
     if ((v = json_object_get(j->in_flight, en.key))) {
-        free(en.task_name);
         j->counts.replayed++;
         return add_ticket(j, (int)json_integer_value(v));
     }
-    if ((v = look_up(j, en.key))) {
-        en.verdict = json_incref(v);
+    if ((found = look_up(j, en.key, &en.verdict, e)) < 0)
+        return -1;
+    en.task_name = xstrdup(task_name);
+    if (found) {
         j->counts.replayed++;
     } else if (send(j, &en, task_code, response, e) < 0) {
         free(en.task_name);
@@ -162,19 +151,14 @@ int judge_submit(struct judge *j, const char *task_code, const char *task_name, 
 
 static int remember(struct judge *j, const struct entry *en, struct err *e)
 {
+    const char *status = json_str(en->verdict, "status", "infra");
     char key[96];
-    json_t *line;
-    int rc;
 
-    if (!strcmp(json_str(en->verdict, "status", "infra"), "infra"))
+    if (strcmp(status, "passed") && strcmp(status, "failed"))
         snprintf(key, sizeof key, "%s@%lld", en->key, (long long)j->step);
     else
         snprintf(key, sizeof key, "%s", en->key);
-    json_object_set(j->known, key, en->verdict);
-    line = json_pack("{s:s,s:s,s:O}", "key", key, "task", en->task_name, "verdict", en->verdict);
-    rc = jsonl_append(j->log, line, e);
-    json_decref(line);
-    return rc;
+    return verdict_log_add(j->known, key, en->task_name, en->verdict, e);
 }
 
 static int wait_one(struct judge *j, struct entry *en, struct err *e)
@@ -222,17 +206,39 @@ const json_t *judge_verdict(const struct judge *j, int ticket)
     return j->entries[j->tickets[ticket]].verdict;
 }
 
+const char *judge_key(const struct judge *j, int ticket)
+{
+    return j->entries[j->tickets[ticket]].key;
+}
+
+static enum outcome_kind kind_of(const char *status, const json_t *reward)
+{
+    if (!strcmp(status, "unsupported"))
+        return OUTCOME_UNSUPPORTED;
+    if (!json_is_number(reward))
+        return OUTCOME_INFRA;
+    return !strcmp(status, "passed") ? OUTCOME_PASSED : !strcmp(status, "failed") ? OUTCOME_FAILED : OUTCOME_INFRA;
+}
+
 struct outcome judge_outcome(const struct judge *j, int ticket)
 {
     const json_t *v = judge_verdict(j, ticket), *reward = json_object_get(v, "reward");
-    const char *status = json_str(v, "status", "infra");
     struct outcome o = {.category = json_str(v, "category", ""), .feedback = json_str(v, "feedback", "")};
 
-    o.passed = !strcmp(status, "passed");
-    o.infra = (!o.passed && strcmp(status, "failed")) || !json_is_number(reward);
-    o.score = o.infra ? 0 : json_number_value(reward);
-    o.passed = o.passed && !o.infra;
+    o.kind = kind_of(json_str(v, "status", "infra"), reward);
+    o.score = o.kind == OUTCOME_PASSED || o.kind == OUTCOME_FAILED ? json_number_value(reward) : 0;
     return o;
+}
+
+json_t *judge_options_of(const struct opts *o)
+{
+    static const char *const names[] = {"backend", "protocol", "trials", "timeout"};
+    json_t *v = json_object();
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (json_object_get(o->values, names[i]))
+            json_object_set(v, names[i], json_object_get(o->values, names[i]));
+    return v;
 }
 
 struct judge_counts judge_counts(const struct judge *j)

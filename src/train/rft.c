@@ -40,7 +40,7 @@ static json_t *record_of(const struct rft *s, const struct prompt_item *p, const
     json_t *messages = json_deep_copy(p->messages), *task = json_object(), *rec;
     char id[256];
 
-    prompt_say(messages, "assistant", r->response);
+    prompt_say(messages, "assistant", r->turn[0].text);
     json_object_set_new(task, "name", json_string(p->id));
     json_object_set(task, "graph_hash", json_object_get(p->info, "graph_hash"));
     json_object_set(task, "families", json_object_get(p->info, "families"));
@@ -52,19 +52,23 @@ static json_t *record_of(const struct rft *s, const struct prompt_item *p, const
 }
 
 /* One prompt: its correct programs, one drawn of each cluster. Result: {"name","families","samples","passed",
- * "infra","effective","clusters","kept":[record..]}. */
+ * "infra","unsupported","too_long" (samples not drawn: their prompt leaves no room),"effective","clusters",
+ * "kept":[record..]}. */
 static json_t *select_group(struct rft *s, const struct prompt_item *p, const struct rollout_group *g, struct rng *rng)
 {
     struct sketch *sk = xcalloc((size_t)g->n, sizeof *sk);
-    int *label = xcalloc((size_t)g->n, sizeof *label), *who = xcalloc((size_t)g->n, sizeof *who), infra = 0;
+    int *label = xcalloc((size_t)g->n, sizeof *label), *who = xcalloc((size_t)g->n, sizeof *who);
+    int infra = 0, unsupported = 0, too_long = 0;
     size_t n = 0, clusters, *pick;
     json_t *kept = json_array(), *out;
 
     for (int k = 0; k < g->n; k++) {
-        infra += g->r[k].infra;
+        infra += rollout_has(&g->r[k], OUTCOME_INFRA);
+        unsupported += rollout_has(&g->r[k], OUTCOME_UNSUPPORTED);
+        too_long += g->r[k].turns == 0;
         if (g->r[k].passed_turn != 1)
             continue;
-        sketch_program(g->r[k].response, &sk[n]);
+        sketch_program(g->r[k].turn[0].text, &sk[n]);
         who[n++] = k;
     }
     clusters = cluster_assign(sk, n, s->o->threshold, label);
@@ -72,9 +76,10 @@ static json_t *select_group(struct rft *s, const struct prompt_item *p, const st
     cluster_draw(label, n, clusters, rng, pick);
     for (size_t c = 0; c < clusters && (int)c < s->o->max_keep; c++)
         json_array_append_new(kept, record_of(s, p, &g->r[who[pick[c]]], (int)c));
-    out = json_pack("{s:s,s:O?,s:i,s:I,s:i,s:f,s:I,s:o}", "name", p->id, "families",
+    out = json_pack("{s:s,s:O?,s:i,s:I,s:i,s:i,s:i,s:f,s:I,s:o}", "name", p->id, "families",
                     json_object_get(p->info, "families"), "samples", g->n, "passed", (json_int_t)n, "infra", infra,
-                    "effective", cluster_effective(label, n), "clusters", (json_int_t)clusters, "kept", kept);
+                    "unsupported", unsupported, "too_long", too_long, "effective", cluster_effective(label, n), "clusters",
+                    (json_int_t)clusters, "kept", kept);
     for (size_t i = 0; i < n; i++)
         sketch_free(&sk[i]);
     free(sk);
@@ -86,8 +91,7 @@ static json_t *select_group(struct rft *s, const struct prompt_item *p, const st
 
 static int sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
 {
-    struct rollout_options ro = {.turns = 1, .max_new = s->o->max_new, .temperature = s->o->temperature,
-                                 .max_context = 1 << 30};
+    struct rollout_options ro = {.turns = 1, .max_new = s->o->max_new, .temperature = s->o->temperature};
     int64_t from = c * s->o->chunk, to = from + s->o->chunk < s->n ? from + s->o->chunk : s->n;
     struct rollout_group *g = xcalloc((size_t)s->o->chunk, sizeof *g);
     json_t *out = json_array();
@@ -151,7 +155,7 @@ static int collect(struct rft *s, struct err *e)
 /* ---- joining ---- */
 
 struct sums {
-    double samples, passed, prompts, solved, effective, clusters, kept, infra;
+    double samples, passed, prompts, solved, effective, clusters, kept, infra, unsupported, too_long;
     json_t *families; /* name -> {"samples","passed"} */
 };
 
@@ -177,6 +181,8 @@ static int join_group(struct sums *t, const json_t *g, struct buf *lines)
     t->samples += samples;
     t->passed += passed;
     t->infra += json_f64(g, "infra", 0);
+    t->unsupported += json_f64(g, "unsupported", 0);
+    t->too_long += json_f64(g, "too_long", 0);
     t->solved += passed > 0;
     t->effective += json_f64(g, "effective", 0);
     t->clusters += json_f64(g, "clusters", 0);
@@ -195,14 +201,16 @@ static int join_group(struct sums *t, const json_t *g, struct buf *lines)
 
 static json_t *stats_of(const struct sums *t)
 {
-    double solved = t->solved > 0 ? t->solved : 1;
+    double solved = t->solved > 0 ? t->solved : 1, judged = t->samples - t->infra - t->too_long;
     json_t *v = json_object();
 
     metrics_set(v, "prompts", t->prompts);
     metrics_set(v, "samples", t->samples);
     metrics_set(v, "passed", t->passed);
     metrics_set(v, "infra", t->infra);
-    metrics_set(v, "acceptance", t->samples > 0 ? t->passed / t->samples : 0);
+    metrics_set(v, "unsupported", t->unsupported);
+    metrics_set(v, "too_long", t->too_long);
+    metrics_set(v, "acceptance", judged > 0 ? t->passed / judged : 0);
     metrics_set(v, "prompts_solved", t->solved);
     metrics_set(v, "kept", t->kept);
     metrics_set(v, "effective_before", t->effective / solved);

@@ -18,8 +18,10 @@
 #include "train/data.h"
 #include "train/judge.h"
 #include "train/metrics.h"
+#include "train/minibatch.h"
 #include "train/pack.h"
 #include "train/rollout.h"
+#include "train/rollout_log.h"
 
 struct rl {
     const struct rl_options *o;
@@ -35,6 +37,7 @@ struct rl {
     struct metrics metrics;
     int64_t step;
     double spent;
+    int room;         /* longest prompt: of max-prompt, and what leaves the model room for an answer */
 };
 
 /* What one step works on. */
@@ -46,9 +49,12 @@ struct batch {
     double *reward, *adv;            /* (n * group) */
     bool *valid;
     struct policy_seq *seqs;         /* (n * group), valid ones with at least one token */
+    int *group_of;                   /* (n_seqs) their group's number, ascending */
     size_t n_seqs;
     int32_t **ids;                   /* (n_seqs) owned: prompt + response */
-    int skipped;                     /* groups without signal because of infra */
+    size_t *cut;                     /* (minibatches + 1) see minibatch_cut */
+    int skipped;                     /* groups that infra and unsupported verdicts left without signal */
+    int too_long, dropped;           /* prompts, and repair tasks, that were drawn and are too long */
 };
 
 /* ---- prompts ---- */
@@ -82,35 +88,63 @@ static json_t *repair_messages(const struct rl *s, const struct prompt_item *p, 
     return messages;
 }
 
+/* One uniform of r, whatever comes of it. True when the group is a repair task that fits. */
+static bool open_repair(struct rl *s, struct batch *b, struct rng *r, struct rollout_group *g, int *rc, struct err *e)
+{
+    const struct prompt_item *p;
+    struct bdr_item it;
+    json_t *messages;
+
+    *rc = 0;
+    if (!bdr_draw(&s->bdr, s->o->bdr_probability, r, &it))
+        return false;
+    if ((p = prompt_set_find(&s->prompts, it.prompt_id))) {
+        messages = repair_messages(s, p, &it);
+        *rc = rollout_group_init(g, s->tok, messages, s->o->group, e);
+        json_decref(messages);
+    }
+    bdr_item_free(&it);
+    if (!p || *rc < 0)
+        return false;
+    b->item[b->n] = p;
+    if ((int)g->prompt.ids.n <= s->room)
+        return true;
+    // The program and its feedback made it too long: it leaves the buffer for good, the run goes on.
+    b->dropped++;
+    rollout_group_free(g);
+    return false;
+}
+
+/* The next prompt that fits; a whole pass without one is an error. */
+static int open_fresh(struct rl *s, struct batch *b, struct rollout_group *g, struct err *e)
+{
+    for (size_t tries = 0; tries < s->prompts.n; tries++) {
+        const struct prompt_item *p = next_prompt(s);
+
+        if (rollout_group_init(g, s->tok, p->messages, s->o->group, e) < 0)
+            return -1;
+        b->item[b->n] = p;
+        if ((int)g->prompt.ids.n <= s->room)
+            return 0;
+        b->too_long++;
+        rollout_group_free(g);
+    }
+    return err_set(e, ERR_INPUT, "every prompt of '%s' has more than %d tokens; raise max-prompt (%d), within "
+                                 "the model's %d positions", s->o->data, s->room, s->o->max_prompt, s->m->config.max_positions);
+}
+
 static int open_group(struct rl *s, struct batch *b, struct rng *r, struct err *e)
 {
     struct rollout_group *g = &b->g[b->n];
-    struct bdr_item it;
-    const struct prompt_item *p = NULL;
-    json_t *messages = NULL;
     int rc;
 
-    if (bdr_draw(&s->bdr, s->o->bdr_probability, r, &it)) {
-        if ((p = prompt_set_find(&s->prompts, it.prompt_id)))
-            messages = repair_messages(s, p, &it);
-        bdr_item_free(&it);
-    }
-    b->repair[b->n] = messages != NULL;
-    if (!messages) {
-        p = next_prompt(s);
-        messages = json_incref(p->messages);
-    }
-    rc = rollout_group_init(g, s->tok, messages, s->o->group, e);
-    json_decref(messages);
-    if (rc < 0)
+    b->repair[b->n] = open_repair(s, b, r, g, &rc, e);
+    if (rc < 0 || (!b->repair[b->n] && open_fresh(s, b, g, e) < 0))
         return -1;
-    g->task_code = p->task_code;
-    g->task_name = p->id;
+    g->task_code = b->item[b->n]->task_code;
+    g->task_name = b->item[b->n]->id;
     g->seed = rng_u64(r);
-    b->item[b->n++] = p;
-    if ((int)g->prompt.ids.n > s->o->max_prompt)
-        return err_set(e, ERR_INPUT, "prompt '%s' has %d tokens; raise max-prompt (%d)", p->id, (int)g->prompt.ids.n,
-                       s->o->max_prompt);
+    b->n++;
     return 0;
 }
 
@@ -122,7 +156,8 @@ static int batch_open(struct rl *s, struct batch *b, struct err *e)
     *b = (struct batch){.g = xcalloc(n, sizeof *b->g), .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
                         .reward = xcalloc(total, sizeof(double)), .adv = xcalloc(total, sizeof(double)),
                         .valid = xcalloc(total, 1), .seqs = xcalloc(total, sizeof *b->seqs),
-                        .ids = xcalloc(total, sizeof *b->ids)};
+                        .ids = xcalloc(total, sizeof *b->ids), .group_of = xcalloc(total, sizeof *b->group_of),
+                        .cut = xcalloc((size_t)s->o->minibatches + 1, sizeof *b->cut)};
     rng_seed(&r, s->o->seed, 0x100000000u + (uint64_t)s->step);
     for (size_t i = 0; i < n; i++)
         if (open_group(s, b, &r, e) < 0)
@@ -144,28 +179,37 @@ static void batch_free(struct batch *b)
     free(b->valid);
     free(b->seqs);
     free(b->ids);
+    free(b->group_of);
+    free(b->cut);
 }
 
 /* ---- rewards and advantages ---- */
 
 static int reward_of(const struct rl *s, const struct rollout *r, double *ret, struct err *e)
 {
-    if (!s->o->primeecho || s->o->turns == 1) {
-        *ret = r->score[0];
-        return 0;
-    }
-    return primeecho_reward(&s->o->echo, r->score, r->turns, r->passed_turn, ret, e);
+    double score[ROLLOUT_MAX_TURNS];
+
+    for (int k = 0; k < r->turns; k++)
+        score[k] = r->turn[k].score;
+    if (s->o->primeecho && s->o->turns > 1)
+        return primeecho_reward(&s->o->echo, score, r->turns, r->passed_turn, ret, e);
+    *ret = score[0];
+    return 0;
 }
 
-static void add_seq(struct batch *b, const struct rollout_group *g, const struct rollout *r, double adv)
+/* The loss covers the first response only. */
+static void add_seq(struct batch *b, int group, const struct rollout *r, double adv)
 {
-    size_t np = g->prompt.ids.n;
-    int32_t *ids = xmalloc((np + (size_t)r->n) * sizeof *ids);
+    const struct chat *prompt = &b->g[group].prompt;
+    const struct rollout_turn *first = &r->turn[0];
+    size_t np = prompt->ids.n;
+    int32_t *ids = xmalloc((np + (size_t)first->n) * sizeof *ids);
 
-    memcpy(ids, g->prompt.ids.v, np * sizeof *ids);
-    memcpy(ids + np, r->ids, (size_t)r->n * sizeof *ids);
+    memcpy(ids, prompt->ids.v, np * sizeof *ids);
+    memcpy(ids + np, first->ids, (size_t)first->n * sizeof *ids);
     b->ids[b->n_seqs] = ids;
-    b->seqs[b->n_seqs++] = (struct policy_seq){ids, (int)np, r->n, r->logp, adv};
+    b->group_of[b->n_seqs] = group;
+    b->seqs[b->n_seqs++] = (struct policy_seq){ids, (int)np, first->n, first->logp, adv};
 }
 
 static int score_group(struct rl *s, struct batch *b, int i, struct err *e)
@@ -177,70 +221,104 @@ static int score_group(struct rl *s, struct batch *b, int i, struct err *e)
     for (int k = 0; k < g->n; k++) {
         const struct rollout *r = &g->r[k];
 
-        b->valid[at + (size_t)k] = !r->infra && r->turns > 0 && r->n > 0;
+        b->valid[at + (size_t)k] = rollout_scored(r) && r->turn[0].n > 0;
         if (b->valid[at + (size_t)k] && reward_of(s, r, &b->reward[at + (size_t)k], e) < 0)
             return -1;
     }
-    used = advantage_group(s->o->advantage, s->o->advantage_eps, b->reward + at, b->valid + at, (size_t)g->n, b->adv + at,
-                           e);
+    used = advantage_group(s->o->advantage, s->o->advantage_eps, b->reward + at, b->valid + at, (size_t)g->n,
+                           b->adv + at, e);
     if (used < 0)
         return -1;
     if (used == 0)
         b->skipped++;
     for (int k = 0; k < g->n && used; k++)
         if (b->valid[at + (size_t)k])
-            add_seq(b, g, &g->r[k], b->adv[at + (size_t)k]);
+            add_seq(b, i, &g->r[k], b->adv[at + (size_t)k]);
     return 0;
 }
 
-/* A group that failed entirely leaves one failing program behind: the first of its best first responses. */
+static int score_batch(struct rl *s, struct batch *b, struct err *e)
+{
+    for (int i = 0; i < b->n; i++)
+        if (score_group(s, b, i, e) < 0)
+            return -1;
+    minibatch_cut(b->group_of, b->n_seqs, s->o->minibatches, b->cut);
+    return 0;
+}
+
+/* At least two samples with a verdict, and every one of them failed. */
+static bool group_failed(const struct rollout_group *g)
+{
+    int scored = 0;
+
+    for (int k = 0; k < g->n; k++) {
+        scored += rollout_scored(&g->r[k]);
+        if (g->r[k].passed_turn)
+            return false;
+    }
+    return scored >= 2;
+}
+
+/* The first of the best first responses that are worth showing: whole, not empty. */
+static const struct rollout_turn *best_failure(const struct rollout_group *g)
+{
+    const struct rollout_turn *best = NULL;
+
+    for (int k = 0; k < g->n; k++) {
+        const struct rollout_turn *t = &g->r[k].turn[0];
+
+        if (rollout_scored(&g->r[k]) && t->text && *t->text && !t->cut && (!best || t->score > best->score))
+            best = t;
+    }
+    return best;
+}
+
+/* A group that failed entirely leaves one failing program behind. */
 static void feed_buffer(struct rl *s, const struct batch *b)
 {
     for (int i = 0; i < b->n; i++) {
-        const struct rollout *best = NULL;
-        bool all_failed = true;
+        const struct rollout_turn *t = group_failed(&b->g[i]) ? best_failure(&b->g[i]) : NULL;
 
-        for (int k = 0; k < b->g[i].n; k++) {
-            const struct rollout *r = &b->g[i].r[k];
-
-            if (r->passed_turn)
-                all_failed = false;
-            if (!r->infra && r->turns && r->response && *r->response && !r->cut && (!best || r->score[0] > best->score[0]))
-                best = r;
-        }
-        if (all_failed && best)
-            bdr_push(&s->bdr, b->item[i]->id, best->response, best->feedback ? best->feedback : "");
+        if (t)
+            bdr_push(&s->bdr, b->item[i]->id, t->text, t->feedback);
     }
 }
 
 /* ---- learning ---- */
 
 struct learned {
-    struct policy_stats st; /* means over the optimiser steps */
+    struct policy_stats st; /* means over the optimiser steps; n_seqs and n_tokens are sums */
     double grad_norm, lr;
     int updates;
 };
 
+static void add_mean(double *mean, double x, int n_before)
+{
+    *mean += (x - *mean) / (n_before + 1);
+}
+
 static void add_stats(struct learned *l, const struct policy_stats *st, double norm)
 {
-    const double *from = (const double *)st;
-    double *to = (double *)&l->st;
-
-    for (size_t i = 0; i < sizeof *st / sizeof(double); i++)
-        to[i] += (from[i] - to[i]) / (l->updates + 1);
-    l->grad_norm += (norm - l->grad_norm) / (l->updates + 1);
+    add_mean(&l->st.loss, st->loss, l->updates);
+    add_mean(&l->st.kl, st->kl, l->updates);
+    add_mean(&l->st.entropy, st->entropy, l->updates);
+    add_mean(&l->st.signed_mean, st->signed_mean, l->updates);
+    add_mean(&l->st.mirror, st->mirror, l->updates);
+    add_mean(&l->st.clip_share, st->clip_share, l->updates);
+    add_mean(&l->st.masked_share, st->masked_share, l->updates);
+    l->st.n_seqs += st->n_seqs;
+    l->st.n_tokens += st->n_tokens;
+    add_mean(&l->grad_norm, norm, l->updates);
     l->updates++;
 }
 
-/* Whole groups stay together in a minibatch: sequences are in group order. */
 static int learn(struct rl *s, struct batch *b, struct learned *l, struct err *e)
 {
     int parts = s->o->minibatches;
 
     *l = (struct learned){.lr = schedule_lr(&s->o->schedule, s->step)};
     for (int u = 0; u < parts * s->o->epochs; u++) {
-        size_t from = b->n_seqs * (size_t)(u % parts) / (size_t)parts;
-        size_t to = b->n_seqs * (size_t)(u % parts + 1) / (size_t)parts;
+        size_t from = b->cut[u % parts], to = b->cut[u % parts + 1];
         struct policy_stats st;
         double norm;
 
@@ -261,28 +339,20 @@ static int learn(struct rl *s, struct batch *b, struct learned *l, struct err *e
 /* ---- metrics ---- */
 
 struct tally {
-    double n, infra, cut, len, nll, tokens, reward, n_reward, first_pass, best_pass, first_score, best_score;
+    double n, infra, unsupported, cut, full, nll, tokens, reward, n_reward;
+    double first_pass, best_pass, first_score, best_score;
     double turn_share[ROLLOUT_MAX_TURNS + 1]; /* [k]: passed in turn k; [0]: never */
     double turns, mixed, repair, repair_pass, n_repair, none;
 };
 
-static void tally_rollout(struct tally *t, const struct rollout *r)
+static void tally_scored(struct tally *t, const struct rollout *r)
 {
-    double best = r->score[0];
+    double best = r->turn[0].score;
 
-    t->n++;
-    t->infra += r->infra;
-    t->cut += r->cut;
-    t->len += r->n;
-    t->tokens += r->n;
-    for (int i = 0; i < r->n; i++)
-        t->nll -= r->logp[i];
-    if (r->infra)
-        return;
     for (int k = 1; k < r->turns; k++)
-        best = fmax(best, r->score[k]);
+        best = fmax(best, r->turn[k].score);
     t->n_reward++;
-    t->first_score += r->score[0];
+    t->first_score += r->turn[0].score;
     t->best_score += best;
     t->first_pass += r->passed_turn == 1;
     t->best_pass += r->passed_turn > 0;
@@ -290,26 +360,42 @@ static void tally_rollout(struct tally *t, const struct rollout *r)
     t->turns += r->turns;
 }
 
+static void tally_rollout(struct tally *t, const struct rollout *r)
+{
+    const struct rollout_turn *first = &r->turn[0];
+
+    t->n++;
+    t->infra += rollout_has(r, OUTCOME_INFRA);
+    t->unsupported += rollout_has(r, OUTCOME_UNSUPPORTED);
+    t->full += r->full;
+    t->cut += first->cut;
+    t->tokens += first->n;
+    for (int i = 0; i < first->n; i++)
+        t->nll -= first->logp[i];
+    if (rollout_scored(r))
+        tally_scored(t, r);
+}
+
 static void tally_batch(const struct rl *s, const struct batch *b, struct tally *t)
 {
     for (int i = 0; i < b->n; i++) {
-        bool mixed = false, any = false;
+        bool mixed = false;
 
         for (int k = 0; k < s->o->group; k++) {
             size_t at = (size_t)i * (size_t)s->o->group + (size_t)k;
+            const struct rollout *r = &b->g[i].r[k];
 
-            tally_rollout(t, &b->g[i].r[k]);
+            tally_rollout(t, r);
             mixed |= b->adv[at] != 0;
-            any |= b->g[i].r[k].passed_turn > 0;
             if (b->valid[at])
                 t->reward += b->reward[at];
-            if (b->repair[i]) {
+            if (b->repair[i] && rollout_scored(r)) {
                 t->n_repair++;
-                t->repair_pass += b->g[i].r[k].passed_turn > 0;
+                t->repair_pass += r->passed_turn > 0;
             }
         }
         t->mixed += mixed;
-        t->none += !any;
+        t->none += group_failed(&b->g[i]);
         t->repair += b->repair[i];
     }
 }
@@ -339,9 +425,12 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
         {"reward", share(t->reward, t->n_reward)}, {"pass_rate", share(t->first_pass, t->n_reward)},
         {"score", share(t->first_score, t->n_reward)}, {"entropy", share(t->nll, t->tokens)},
         {"entropy_learned", l->st.entropy}, {"grad_norm", l->grad_norm}, {"loss", l->st.loss}, {"lr", l->lr},
-        {"kl", l->st.kl}, {"response_length", share(t->len, t->n)}, {"length_clip_ratio", share(t->cut, t->n)},
+        {"kl", l->st.kl}, {"response_length", share(t->tokens, t->n)}, {"length_clip_ratio", share(t->cut, t->n)},
         {"clip_ratio", l->st.clip_share}, {"off_policy_signed", l->st.signed_mean},
         {"off_policy_mirror", l->st.mirror}, {"masked_share", l->st.masked_share}, {"infra", t->infra},
+        {"unsupported", t->unsupported}, {"updates", l->updates}, {"sequences_learned", l->st.n_seqs},
+        {"tokens_learned", l->st.n_tokens}, {"dialogues_full", t->full}, {"prompts_too_long", b->too_long},
+        {"repairs_dropped", b->dropped},
         {"groups_mixed", t->mixed}, {"groups_failed", t->none}, {"groups_skipped", b->skipped},
         {"repair_groups", t->repair}, {"repair_pass_rate", share(t->repair_pass, t->n_repair)},
         {"bdr_size", (double)s->bdr.n}, {"verdicts_replayed", share((double)c.replayed, (double)c.submitted)},
@@ -366,10 +455,42 @@ static int save(struct rl *s, struct err *e)
     return rc;
 }
 
+static int part_of(const struct rl *s, const struct batch *b, size_t seq)
+{
+    int part = 0;
+
+    while (part + 1 < s->o->minibatches && seq >= b->cut[part + 1])
+        part++;
+    return part;
+}
+
+/* Sequences are in the order of groups and samples, without those that are not valid or whose group is skipped. */
+static int log_rollouts(const struct rl *s, const struct batch *b, struct err *e)
+{
+    struct buf lines;
+    size_t seq = 0;
+    int rc;
+
+    buf_init(&lines, (size_t)1 << 32);
+    for (int i = 0; i < b->n; i++)
+        for (int k = 0; k < s->o->group; k++) {
+            size_t at = (size_t)i * (size_t)s->o->group + (size_t)k;
+            bool in = seq < b->n_seqs && b->group_of[seq] == i && b->valid[at];
+            struct rollout_note n = {s->step, b->item[i]->id, b->repair[i], k, in ? part_of(s, b, seq) : -1,
+                                     in ? b->reward[at] : NAN, in ? b->adv[at] : NAN};
+
+            rollout_log_line(&lines, &n, k == 0 ? &b->g[i].prompt : NULL, &b->g[i].r[k]);
+            seq += in;
+        }
+    rc = rollout_log_write(s->o->out, s->step, &lines, e);
+    buf_free(&lines);
+    return rc;
+}
+
 static int rl_step(struct rl *s, struct progress *bar, struct err *e)
 {
     struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
-                                 .max_context = s->o->micro_tokens, .style = s->o->style};
+                                 .style = s->o->style};
     struct batch b;
     struct learned l;
     struct tally t = {0};
@@ -378,8 +499,10 @@ static int rl_step(struct rl *s, struct progress *bar, struct err *e)
     judge_step(s->judge, s->step);
     if (rc == 0)
         rc = rollout_run(s->m, s->tok, s->judge, &ro, b.g, b.n, e);
-    for (int i = 0; i < b.n && rc == 0; i++)
-        rc = score_group(s, &b, i, e);
+    if (rc == 0)
+        rc = score_batch(s, &b, e);
+    if (rc == 0 && s->o->rollouts)
+        rc = log_rollouts(s, &b, e);
     if (rc == 0)
         rc = learn(s, &b, &l, e);
     if (rc == 0) {
@@ -449,6 +572,9 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
     if (o->policy.kl != KL_NONE && o->policy.kl_coef != 0)
         if (!(s->ref = model_load(o->model, e)) || model_train_begin(s->ref, &lim, e) < 0)
             return -1;
+    s->room = rollout_room(s->m->config.max_positions, o->max_new);
+    if (o->max_prompt < s->room)
+        s->room = o->max_prompt;
     s->opt = optim_new(s->m, &ao);
     return folder ? restore(s, folder, e) : 0;
 }
@@ -456,7 +582,8 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
 static int run(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
-    char *folder = checkpoint_latest(o->out), *model = path_join(o->out, "model"), *log = path_join(o->out, "verdicts.jsonl");
+    char *folder = checkpoint_latest(o->out), *model = path_join(o->out, "model");
+    char *log = path_join(o->out, "verdicts.jsonl");
     struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict};
     int rc = -1;
 

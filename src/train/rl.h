@@ -33,6 +33,7 @@ struct rl_options {
     struct policy_options policy;
     bool primeecho;
     struct primeecho echo;
+    bool rollouts;               /* keep out/rollouts/STEP.jsonl (rollout_log.h) */
     int bdr_size;                /* 0: off */
     double bdr_probability;
     enum prompt_style style;

@@ -32,22 +32,45 @@ fail:
     return -1;
 }
 
+static void turn_free(struct rollout_turn *t)
+{
+    free(t->added);
+    free(t->ids);
+    free(t->logp);
+    free(t->text);
+    free(t->feedback);
+}
+
 void rollout_group_free(struct rollout_group *g)
 {
     for (int i = 0; i < g->n; i++) {
-        struct rollout *r = &g->r[i];
-
-        free(r->ids);
-        free(r->logp);
-        free(r->response);
-        free(r->feedback);
-        if (r->chat.tok)
-            chat_free(&r->chat);
+        for (int k = 0; k < ROLLOUT_MAX_TURNS; k++)
+            turn_free(&g->r[i].turn[k]);
+        if (g->r[i].chat.tok)
+            chat_free(&g->r[i].chat);
     }
     free(g->r);
     if (g->prompt.tok)
         chat_free(&g->prompt);
     *g = (struct rollout_group){0};
+}
+
+bool rollout_has(const struct rollout *r, enum outcome_kind kind)
+{
+    for (int k = 0; k < r->turns; k++)
+        if (r->turn[k].kind == kind)
+            return true;
+    return false;
+}
+
+bool rollout_scored(const struct rollout *r)
+{
+    return r->turns > 0 && !rollout_has(r, OUTCOME_INFRA) && !rollout_has(r, OUTCOME_UNSUPPORTED);
+}
+
+int rollout_room(int positions, int max_new)
+{
+    return positions - (max_new < ROLLOUT_MIN_ROOM ? max_new : ROLLOUT_MIN_ROOM);
 }
 
 /* A live trajectory of the current turn: group and index within it, the judge's ticket. */
@@ -62,6 +85,7 @@ struct turn {
     struct slot *slots; /* in the sampler's order: request by request, sample by sample */
     int *first;         /* slot of a request's first sample */
     int n_slots, n_reqs, k;
+    int room; /* longest request */
     struct err *e;
     bool failed;
     struct progress bar;
@@ -87,10 +111,7 @@ static void on_sample(void *ctx, const struct sample *sm)
     s->ticket = judge_submit(t->j, g->task_code, g->task_name, text, t->e);
     if (s->ticket < 0)
         t->failed = true;
-    if (t->k == 0)
-        of(t, s)->response = text;
-    else
-        free(text);
+    of(t, s)->turn[t->k].text = text;
 }
 
 static void on_progress(void *ctx, uint64_t tokens, int done, int total)
@@ -103,49 +124,60 @@ static void on_progress(void *ctx, uint64_t tokens, int done, int total)
     }
 }
 
-static void keep_first(struct rollout *r, struct sample *sm)
+static void keep_sample(struct rollout_turn *u, struct sample *sm)
 {
-    r->ids = sm->tokens;
-    r->logp = sm->logp;
-    r->n = sm->n;
-    r->cut = sm->finish == FINISH_LENGTH;
+    u->ids = sm->tokens;
+    u->logp = sm->logp;
+    u->n = sm->n;
+    u->cut = sm->finish == FINISH_LENGTH;
     sm->tokens = NULL;
     sm->logp = NULL;
 }
 
-static void score(struct turn *t, const struct slot *s)
+static void keep_verdict(struct turn *t, const struct slot *s)
 {
     struct rollout *r = of(t, s);
+    struct rollout_turn *u = &r->turn[r->turns++];
     struct outcome o = judge_outcome(t->j, s->ticket);
 
-    r->score[r->turns++] = o.score;
-    r->infra = o.infra;
-    if (o.passed)
+    u->kind = o.kind;
+    u->score = o.score;
+    u->feedback = xstrdup(o.feedback);
+    snprintf(u->category, sizeof u->category, "%s", o.category);
+    snprintf(u->key, sizeof u->key, "%s", judge_key(t->j, s->ticket));
+    if (o.kind == OUTCOME_PASSED)
         r->passed_turn = r->turns;
-    if (t->k == 0) {
-        snprintf(r->category, sizeof r->category, "%s", o.category);
-        r->feedback = xstrdup(o.feedback);
-    }
 }
 
-/* The dialogue grows by the sampled ids and the feedback. Leaves r->chat ready for the next turn. */
-static int extend(struct turn *t, const struct slot *s, const int32_t *ids, int n, enum prompt_style style,
-                  struct err *e)
+/* The dialogue grows by the sampled ids and the feedback. Without room for an answer it ends. */
+static int extend(struct turn *t, const struct slot *s, enum prompt_style style, struct err *e)
 {
     struct rollout *r = of(t, s);
-    char *say = prompt_feedback(style, judge_outcome(t->j, s->ticket).feedback);
+    struct rollout_turn *u = &r->turn[t->k], *next = &r->turn[t->k + 1];
+    char *say = prompt_feedback(style, u->feedback);
+    size_t from = 0;
     int rc = 0;
 
     if (t->k == 0)
         rc = chat_copy(&r->chat, &t->g[s->group].prompt);
     if (rc == 0)
-        rc = chat_response(&r->chat, ids, (size_t)n, e);
+        from = r->chat.ids.n + (size_t)u->n;
+    if (rc == 0)
+        rc = chat_response(&r->chat, u->ids, (size_t)u->n, e);
     if (rc == 0)
         rc = chat_message(&r->chat, "user", say, strlen(say), e);
     if (rc == 0)
         rc = chat_prompt(&r->chat, e);
     free(say);
-    return rc;
+    if (rc < 0)
+        return -1;
+    r->full = (int)r->chat.ids.n > t->room;
+    if (r->full)
+        return 0;
+    next->n_added = (int)(r->chat.ids.n - from);
+    next->added = xmalloc((size_t)next->n_added * sizeof *next->added);
+    memcpy(next->added, r->chat.ids.v + from, (size_t)next->n_added * sizeof *next->added);
+    return 0;
 }
 
 static int sample_turn(struct model *m, const struct rollout_options *o, struct turn *t,
@@ -176,12 +208,10 @@ static int play_turn(struct model *m, const struct rollout_options *o, struct tu
         struct slot *s = &t->slots[i];
         struct rollout *r = of(t, s);
 
-        score(t, s);
-        bool more = !r->passed_turn && !r->infra && r->turns < o->turns;
-        if (more)
-            rc = extend(t, s, sm[i].tokens, sm[i].n, o->style, e);
-        if (t->k == 0)
-            keep_first(r, &sm[i]);
+        keep_sample(&r->turn[t->k], &sm[i]);
+        keep_verdict(t, s);
+        if (r->turn[t->k].kind == OUTCOME_FAILED && r->turns < o->turns)
+            rc = extend(t, s, o->style, e);
     }
     samples_free(sm, n);
     judge_forget(t->j);
@@ -194,6 +224,8 @@ static void first_turn(struct turn *t, struct sample_request *reqs, int n_groups
     for (int i = 0; i < n_groups; i++) {
         const struct rollout_group *g = &t->g[i];
 
+        if ((int)g->prompt.ids.n > t->room)
+            continue;
         reqs[t->n_reqs] = (struct sample_request){.prompt = g->prompt.ids.v, .n_prompt = (int)g->prompt.ids.n,
                                                   .n_samples = g->n, .seed = g->seed};
         t->first[t->n_reqs++] = t->n_slots;
@@ -203,14 +235,14 @@ static void first_turn(struct turn *t, struct sample_request *reqs, int n_groups
 }
 
 /* One request for each trajectory that goes on; its seed depends on group, index and turn only. */
-static void next_turn(struct turn *t, struct sample_request *reqs, int n_groups, const struct rollout_options *o)
+static void next_turn(struct turn *t, struct sample_request *reqs, int n_groups)
 {
     t->n_slots = t->n_reqs = 0;
     for (int i = 0; i < n_groups; i++)
         for (int k = 0; k < t->g[i].n; k++) {
             const struct rollout *r = &t->g[i].r[k];
 
-            if (r->passed_turn || r->infra || r->turns != t->k || (int)r->chat.ids.n > o->max_context)
+            if (r->turns != t->k || r->turn[t->k - 1].kind != OUTCOME_FAILED || r->full)
                 continue;
             uint64_t seed = t->g[i].seed * 0x9e3779b97f4a7c15u + (uint64_t)(k + 1) * 64 + (uint64_t)t->k;
             reqs[t->n_reqs] = (struct sample_request){.prompt = r->chat.ids.v, .n_prompt = (int)r->chat.ids.n,
@@ -228,6 +260,7 @@ int rollout_run(struct model *m, struct tokenizer *tok, struct judge *j, const s
     size_t total = 0;
     int rc = 0;
 
+    t.room = rollout_room(m->config.max_positions, o->max_new);
     for (int i = 0; i < n_groups; i++)
         total += (size_t)g[i].n;
     t.slots = xcalloc(total + 1, sizeof *t.slots);
@@ -237,7 +270,7 @@ int rollout_run(struct model *m, struct tokenizer *tok, struct judge *j, const s
         if (t.k == 0)
             first_turn(&t, reqs, n_groups);
         else
-            next_turn(&t, reqs, n_groups, o);
+            next_turn(&t, reqs, n_groups);
         if (t.n_slots == 0)
             break;
         rc = play_turn(m, o, &t, reqs, e);

@@ -2,7 +2,8 @@
  *
  * Turn 1 draws n samples for each prompt. A trajectory that failed goes on: its own tokens, then MooreEval's feedback
  * as the next request (append only: what was sampled is never tokenised again), until it passes, the last turn is
- * over, or an infra verdict ends it. Behaviour log-probs are log-softmax(z / T) over the whole vocabulary. */
+ * over, a verdict that is not scored ends it, or the dialogue leaves no room for an answer (rollout_room).
+ * Behaviour log-probs are log-softmax(z / T) over the whole vocabulary. */
 #ifndef MC_TRAIN_ROLLOUT_H
 #define MC_TRAIN_ROLLOUT_H
 
@@ -18,19 +19,32 @@
 
 #define ROLLOUT_MAX_TURNS 8
 
-struct rollout {
-    int32_t *ids; /* (n) the first response, as sampled */
-    float *logp;  /* (n) its behaviour log-probs */
+struct rollout_turn {
+    int32_t *added; /* (n_added) what the dialogue gained since the response before: feedback, generation prompt */
+    int n_added;    /* 0 in turn 1, whose request is the group's prompt */
+    int32_t *ids;   /* (n) the response, as sampled */
+    float *logp;    /* (n) its behaviour log-probs */
     int n;
-    bool cut;     /* the first response hit the length limit */
-    int turns;    /* played */
-    double score[ROLLOUT_MAX_TURNS];
-    int passed_turn; /* 1-based, 0: never */
-    bool infra;      /* some turn has no verdict: the trajectory leaves its group */
-    char *response, *feedback; /* text of the first response, and what the judge said of it; owned */
-    char category[24];         /* of the first response */
-    struct chat chat;          /* the dialogue so far; private to rollout_run */
+    bool cut;       /* hit the length limit */
+    enum outcome_kind kind;
+    double score;   /* 0 when it is not scored */
+    char *text, *feedback; /* the response as text, and what the judge said of it */
+    char category[24];     /* "" when passed */
+    char key[65];          /* of the verdict in the verdict log */
 };
+
+/* Everything is owned by the rollout. */
+struct rollout {
+    struct rollout_turn turn[ROLLOUT_MAX_TURNS];
+    int turns;         /* played; 0: its prompt left no room, or it was stopped */
+    int passed_turn;   /* 1-based, 0: never */
+    bool full;         /* it failed and would have gone on, but the dialogue had no room left */
+    struct chat chat;  /* the dialogue so far; private to rollout_run */
+};
+
+/* Whether all its turns are scored: a trajectory that is not leaves its group. */
+bool rollout_scored(const struct rollout *r);
+bool rollout_has(const struct rollout *r, enum outcome_kind kind); /* some turn ended so */
 
 struct rollout_group {
     const char *task_code, *task_name; /* borrowed */
@@ -41,12 +55,17 @@ struct rollout_group {
 };
 
 struct rollout_options {
-    int turns, max_new, max_context; /* a dialogue longer than max_context tokens ends */
+    int turns, max_new;
     int max_batch;                   /* rows decoded together; 0: the sampler's default */
     double temperature;
     enum prompt_style style;
     const char *name;                /* progress line; NULL: silent */
 };
+
+/* The longest request (tokens) that leaves room for an answer of max_new tokens, or at least of ROLLOUT_MIN_ROOM: the
+ * sampler shortens answers at the end of the model's positions. */
+#define ROLLOUT_MIN_ROOM 32
+int rollout_room(int positions, int max_new);
 
 /* messages: [{"role","content"},..] ending with a user message. Fills g (n rollouts, empty). */
 int rollout_group_init(struct rollout_group *g, struct tokenizer *tok, const json_t *messages, int n, struct err *e);
