@@ -283,8 +283,8 @@ int eval_jobs(const struct eval *ev)
 /* ---- the verdict cache ---- */
 
 /* The seed is that of the draws: another secret is another verdict. */
-static void cache_key(const struct eval *ev, const char *toolchain, const struct task *t, const struct eval_candidate *c,
-                      const struct eval_options *o, char ret[65])
+static void cache_key(const struct eval *ev, const char *toolchain, const struct task *t,
+                      const struct eval_candidate *c, const struct eval_options *o, char ret[65])
 {
     char sha[65], options[512];
 
@@ -292,7 +292,8 @@ static void cache_key(const struct eval *ev, const char *toolchain, const struct
     snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld "
              "perf=%d calls=%d compile=%s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s,
-             (long long)reference_seed(ev, o->seed), (long long)eval_max_elements(o), o->perf, o->calls, o->compile_baseline ? o->compile_mode : "none");
+             (long long)reference_seed(ev, o->seed), (long long)eval_max_elements(o), o->perf, o->calls,
+             o->compile_baseline ? o->compile_mode : "none");
     store_key(t->sha256, sha, options, toolchain, ret);
 }
 
