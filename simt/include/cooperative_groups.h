@@ -1,9 +1,11 @@
-/* cooperative_groups.h - thread blocks, tiles of a warp, coalesced groups. grid_group has no sync(): blocks run one
- * after the other, so a kernel that waits for other blocks cannot be emulated. */
+/* cooperative_groups.h - thread blocks, tiles of a warp, coalesced groups, and the grid of a cooperative launch. */
 #ifndef SIMT_COOPERATIVE_GROUPS_H
 #define SIMT_COOPERATIVE_GROUPS_H
 
 #include "cuda_runtime.h"
+
+int simt_grid_valid() SIMT_SYM("grid_valid");
+void simt_grid_sync() SIMT_SYM("grid_sync");
 
 namespace cooperative_groups {
 
@@ -37,7 +39,13 @@ struct grid_group {
     {
         return (unsigned long long)(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     }
-    static bool is_valid() { return false; }
+    static unsigned long long num_threads() { return size(); }
+    static unsigned long long num_blocks() { return (unsigned long long)gridDim.x * gridDim.y * gridDim.z; }
+    static dim3 group_dim() { return gridDim; }
+    static dim3 dim_blocks() { return gridDim; }
+    static dim3 block_index() { return blockIdx; }
+    static bool is_valid() { return simt_grid_valid(); }
+    static void sync() { simt_grid_sync(); }
 };
 
 SIMT_INLINE grid_group this_grid() { return grid_group(); }

@@ -7,6 +7,13 @@
 
 #define NOTE(p) check_atomic(p, sizeof *(p), __builtin_return_address(0), true)
 
+/* An atomic that changed nothing may be a thread that waits for somebody. Its own effect has happened by then. */
+#define LOOKED(p, old, unchanged)                                                                                     \
+    do {                                                                                                              \
+        if (unchanged)                                                                                                \
+            wait_look(p, (uint64_t)(old), __builtin_return_address(0));                                               \
+    } while (0)
+
 #define ATOMIC(NAME, T, EXPR)                                                                                         \
     T simt_atomic_##NAME(T *p, T v);                                                                                  \
     T simt_atomic_##NAME(T *p, T v)                                                                                   \
@@ -15,6 +22,7 @@
         NOTE(p);                                                                                                      \
         old = *p;                                                                                                     \
         *p = (T)(EXPR);                                                                                               \
+        LOOKED(p, old, *p == old);                                                                                    \
         return old;                                                                                                   \
     }
 #define ATOMIC_BITS(S, T)                                                                                             \
@@ -48,6 +56,7 @@ ATOMIC(exch_f32, float, v)
         old = *p;                                                                                                     \
         if (old == expected)                                                                                          \
             *p = desired;                                                                                             \
+        LOOKED(p, old, old != expected);                                                                              \
         return old;                                                                                                   \
     }
 CAS(u16, uint16_t)
@@ -153,6 +162,7 @@ long long simt_clock64(void)
 void simt_nanosleep(unsigned ns)
 {
     (void)ns;
+    wait_pause(__builtin_return_address(0));
 }
 
 void simt_trap(void)

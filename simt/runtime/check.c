@@ -44,6 +44,8 @@ static uint32_t *block_starts; /* first interval of each block run so far in thi
 static size_t n_blocks, cap_blocks;
 static uint64_t *block_ids;    /* its linear index */
 static uint8_t *released;      /* it published with a fence and an atomic */
+static int32_t *slot_before;   /* slot of the same block before it was parked, or -1 */
+static bool parked;            /* in this launch a block has several slots */
 static bool fenced, acquired;  /* of the running block */
 
 #define SHARED_WORDS ((SHARED_OPTIN + SHARED_DEFAULT) / 4)
@@ -155,6 +157,12 @@ static size_t block_slot(uint32_t iv)
             hi = mid;
     }
     return lo ? lo - 1 : 0;
+}
+
+/* Was the earlier interval the running block's, before it was parked? */
+static bool own_past(uint32_t iv)
+{
+    return parked && block_ids[block_slot(iv)] == run.block_index;
 }
 
 static void place_name(uintptr_t addr, char *out, size_t n)
@@ -274,7 +282,7 @@ static bool unordered(access_t a, uint32_t first, int me, unsigned bytes, bool m
     if (!a || iv < first || !(bytes_of(a) & bytes))
         return false;
     if (iv < block_first)
-        return !(acquired && released[block_slot(iv)]);
+        return !(acquired && released[block_slot(iv)]) && !own_past(iv);
     if (iv < interval || (t == me && !multi))
         return false;
     return t / WARP != me / WARP || (a & MULTI_WARP) || epoch_of(a) == (run.block.warp[me / WARP].epoch & EPOCH_MASK);
@@ -293,6 +301,8 @@ static access_t joined(access_t r, access_t now, int me, bool *keep)
     bool one_warp = thread_of(r) / WARP == me / WARP && !(r & MULTI_WARP);
 
     *keep = false;
+    if (interval_of(r) < block_first && !(r & MULTI_BLOCK) && own_past(interval_of(r)))
+        return now;
     if (interval_of(r) < interval)
         return overlap && (interval_of(r) < block_first || (r & MULTI_BLOCK)) ? with_bytes(now, overlap) | MULTI_BLOCK : now;
     if ((r & MULTI_BLOCK) && overlap)
@@ -362,6 +372,12 @@ static void track(struct cell *c, uint32_t first, const struct access *a, unsign
         c->write = now;
         c->write_pc = relative(a->pc);
     }
+}
+
+static void release_slots(int32_t slot)
+{
+    for (; slot >= 0 && !released[slot]; slot = slot_before[slot])
+        released[slot] = 1;
 }
 
 static unsigned bytes_in_word(uintptr_t word, const struct access *a)
@@ -583,7 +599,49 @@ void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read)
         return;
     acquired = true;
     if (fenced)
-        released[n_blocks - 1] = 1;
+        release_slots((int32_t)n_blocks - 1);
+}
+
+/* A volatile access: relaxed, and a thread that repeats it waits for somebody. In shared memory threads of one warp that
+ * talk so rely on running in step, which no hardware since Volta promises: those stay races. */
+static void look_volatile(const void *p, size_t bytes, bool write, const void *pc)
+{
+    struct access a = {(uintptr_t)p, bytes, write, !write, true, pc};
+    bool shared = (uintptr_t)p - (uintptr_t)simt_dynamic_shared < SHARED_OPTIN ||
+                  (run.shared_lo && (uintptr_t)p - (uintptr_t)run.shared_lo < (uintptr_t)(run.shared_hi - run.shared_lo));
+
+    if (!run.current || !in_my_kernel())
+        return;
+    if ((uintptr_t)p & (bytes - 1))
+        misaligned(p, bytes, pc);
+    a.atomic = !shared;
+    access_memory(&a);
+    if (shared || n_blocks == 0)
+        return;
+    if (!write)
+        acquired = true;
+    else if (fenced)
+        release_slots((int32_t)n_blocks - 1);
+}
+
+static uint64_t word_at(const void *p, size_t bytes)
+{
+    uint64_t v = 0;
+
+    memcpy(&v, p, bytes < sizeof v ? bytes : sizeof v);
+    return v;
+}
+
+static void volatile_read(const void *p, size_t bytes, const void *pc)
+{
+    const struct fiber *f = run.current;
+
+    if (!f || (uintptr_t)p - (uintptr_t)f->stack < FIBER_STACK)
+        return;
+    if (check_now)
+        look_volatile(p, bytes, false, pc);
+    if (((uintptr_t)p & (bytes - 1)) == 0)
+        wait_look(p, word_at(p, bytes), pc);
 }
 
 void check_fence(void)
@@ -618,6 +676,7 @@ void check_launch_start(void)
     last_range = older_range = NULL;
     launch_first = ++interval;
     n_blocks = 0;
+    parked = false;
     grow_shared(0, (run.launch->shared + 3) / 4);
     if (run.shared_lo)
         grow_shared(1, (size_t)(run.shared_hi - run.shared_lo + 3) / 4);
@@ -639,6 +698,7 @@ static bool grow_blocks(void)
     uint32_t *starts;
     uint64_t *ids;
     uint8_t *flags;
+    int32_t *befores;
 
     if (n_blocks < cap_blocks)
         return true;
@@ -648,28 +708,75 @@ static bool grow_blocks(void)
     block_ids = ids ? ids : block_ids;
     flags = realloc(released, cap);
     released = flags ? flags : released;
-    if (!starts || !ids || !flags)
+    befores = realloc(slot_before, cap * sizeof *befores);
+    slot_before = befores ? befores : slot_before;
+    if (!starts || !ids || !flags || !befores)
         return false;
     cap_blocks = cap;
     return true;
 }
 
-void check_block_start(void)
+static bool new_slot(int32_t before)
 {
-    if (!check_now)
-        return;
-    if (!grow_blocks()) {
-        check_now = false;
-        return;
-    }
+    if (!grow_blocks())
+        return check_now = false;
     block_first = ++interval;
     block_starts[n_blocks] = block_first;
     block_ids[n_blocks] = run.block_index;
+    slot_before[n_blocks] = before;
     released[n_blocks++] = 0;
+    return true;
+}
+
+static size_t init_bytes(int which)
+{
+    return which ? shared_words[1] : (run.launch->shared + 3) / 4;
+}
+
+void check_park(struct check_saved *to)
+{
+    memset(to, 0, sizeof *to);
+    if (!check_now)
+        return;
+    if (check_pending)
+        decide_pending();
+    parked = true;
+    to->fenced = fenced, to->acquired = acquired;
+    to->slot = (int32_t)n_blocks - 1;
+    for (int i = 0; i < 2; i++)
+        if (shared_init[i] && (to->init[i] = malloc(init_bytes(i) + 1)))
+            memcpy(to->init[i], shared_init[i], init_bytes(i));
+}
+
+void check_unpark(struct check_saved *from)
+{
+    if (!check_now || !new_slot(from->slot))
+        return;
+    fenced = from->fenced, acquired = from->acquired;
+    for (int i = 0; i < 2; i++) {
+        if (shared_init[i] && from->init[i])
+            memcpy(shared_init[i], from->init[i], init_bytes(i));
+        else if (shared_init[i])
+            memset(shared_init[i], 15, init_bytes(i));
+        free(from->init[i]);
+        from->init[i] = NULL;
+    }
+}
+
+void check_grid_barrier(void)
+{
+    if (check_now)
+        launch_first = ++interval;
+}
+
+void check_block_start(void)
+{
+    if (!check_now || !new_slot(-1))
+        return;
     fenced = acquired = false;
     for (int i = 0; i < 2; i++)
         if (shared_init[i])
-            memset(shared_init[i], 0, i ? shared_words[1] : (run.launch->shared + 3) / 4);
+            memset(shared_init[i], 0, init_bytes(i));
 }
 
 void check_barrier(void)
@@ -688,11 +795,21 @@ void check_barrier(void)
         if (!uninteresting(p))                                                                                        \
             look(p, BYTES, WRITE, ALIGNED, RET);                                                                      \
     }
+#define VOLATILE(N)                                                                                                   \
+    void __tsan_volatile_read##N(void *p), __tsan_volatile_write##N(void *p);                                         \
+    void __tsan_volatile_read##N(void *p)                                                                             \
+    {                                                                                                                 \
+        volatile_read(p, N, RET);                                                                                     \
+    }                                                                                                                 \
+    void __tsan_volatile_write##N(void *p)                                                                            \
+    {                                                                                                                 \
+        if (!uninteresting(p))                                                                                        \
+            look_volatile(p, N, true, RET);                                                                           \
+    }
 #define ENTRIES(N)                                                                                                    \
     ENTRY(__tsan_read##N, N, false, true)                                                                             \
     ENTRY(__tsan_write##N, N, true, true)                                                                             \
-    ENTRY(__tsan_volatile_read##N, N, false, true)                                                                    \
-    ENTRY(__tsan_volatile_write##N, N, true, true)                                                                    \
+    VOLATILE(N)                                                                                                       \
     ENTRY(__tsan_unaligned_read##N, N, false, false)                                                                  \
     ENTRY(__tsan_unaligned_write##N, N, true, false)                                                                  \
     ENTRY(__tsan_unaligned_volatile_read##N, N, false, false)                                                         \
@@ -760,6 +877,29 @@ void __tsan_write_range(void *p, size_t n)
         look(p, n, true, false, RET);
 }
 
+/* -fsanitize=alignment asks before a type is accessed, also where the compiler then splits the access. */
+struct type_mismatch { /* the compiler's: what it knows of the place and the type */
+    const void *file;
+    uint32_t line, column;
+    const void *type;
+    uint8_t log_alignment, kind;
+};
+void __ubsan_handle_type_mismatch_v1(struct type_mismatch *m, uintptr_t addr);
+void __ubsan_handle_type_mismatch_v1_abort(struct type_mismatch *m, uintptr_t addr);
+
+void __ubsan_handle_type_mismatch_v1(struct type_mismatch *m, uintptr_t addr)
+{
+    size_t bytes = (size_t)1 << m->log_alignment;
+
+    if (run.current && addr && (addr & (bytes - 1)) && check_wanted && in_my_kernel())
+        misaligned((const void *)addr, bytes, RET);
+}
+
+void __ubsan_handle_type_mismatch_v1_abort(struct type_mismatch *m, uintptr_t addr)
+{
+    __ubsan_handle_type_mismatch_v1(m, addr);
+}
+
 /* memcpy and friends of candidates, by any name that compilers give them. */
 #define BLOCK_COPY(NAME, HOW)                                                                                         \
     void *NAME(void *to, const void *from, size_t n);                                                                 \
@@ -793,6 +933,7 @@ BLOCK_SET(__tsan_memset)
     {                                                                                                                 \
         (void)order;                                                                                                  \
         check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
+        wait_look((const void *)(uintptr_t)p, *p, RET);                                                               \
         return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                  \
     }                                                                                                                 \
     void __tsan_atomic##N##_store(volatile T *p, T v, int order);                                                     \
@@ -816,6 +957,8 @@ BLOCK_SET(__tsan_memset)
     {                                                                                                                 \
         (void)order, (void)fail;                                                                                      \
         check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
+        if (*p != expected)                                                                                           \
+            wait_look((const void *)(uintptr_t)p, *p, RET);                                                           \
         __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                          \
         return expected;                                                                                              \
     }
@@ -833,6 +976,8 @@ BLOCK_SET(__tsan_memset)
     {                                                                                                                 \
         (void)order, (void)fail;                                                                                      \
         check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
+        if (*p != *expected)                                                                                          \
+            wait_look((const void *)(uintptr_t)p, *p, RET);                                                           \
         return __atomic_compare_exchange_n(p, expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                    \
     }
 ATOMIC_OPS(8, uint8_t)

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MAX_FIBERS 1024
 #define GUARD 4096u
 
 static struct fiber pool[MAX_FIBERS];
@@ -98,12 +97,17 @@ struct fiber *fiber_get(int i)
     return f;
 }
 
-void fiber_arm(struct fiber *f, void (*entry)(void))
+char *fiber_top(const struct fiber *f)
 {
     /* Equal offsets would put the hot frames of all threads into the same cache sets. */
     size_t colour = (size_t)((f - pool) * 5 % 48) * 64;
 
-    f->sp = initial_sp(f->stack + FIBER_STACK - colour, entry);
+    return f->stack + FIBER_STACK - colour;
+}
+
+void fiber_arm(struct fiber *f, void (*entry)(void))
+{
+    f->sp = initial_sp(fiber_top(f), entry);
     f->fresh = true;
     f->thread = -1;
 }

@@ -15,7 +15,16 @@ struct fiber {
     char *stack;         /* lowest usable byte */
     int thread;          /* linear index in the block of the thread that runs here */
     bool fresh;          /* has never run since it was (re)armed */
+    struct spin {        /* what the thread last looked at without finding it changed (wait.c) */
+        const void *pc, *addr;
+        uint64_t value;
+        unsigned times;
+    } spin;
+    const void *wait_pc; /* of __activemask, while it waits there */
+    unsigned __int128 active; /* and its answer */
 };
+
+#define MAX_FIBERS 1024
 
 /* Fiber i of the pool, 0 <= i < 1024, with its stack mapped; NULL if memory is exhausted. */
 struct fiber *fiber_get(int i);
@@ -23,6 +32,8 @@ struct fiber *fiber_get(int i);
 void fiber_arm(struct fiber *f, void (*entry)(void));
 /* Saves the running context in *save and continues 'to'. */
 void fiber_switch(void **save, void *to);
+/* The stack's end: where the frames of entry() begin. */
+char *fiber_top(const struct fiber *f);
 /* Does the address lie in the guard page below f's stack, or just above its end? */
 bool fiber_guards(const struct fiber *f, const void *addr);
 

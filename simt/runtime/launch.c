@@ -69,19 +69,57 @@ static struct fiber *spare_fiber(void)
     return f;
 }
 
+void leave_to_host(struct fiber *me, enum launch_end end)
+{
+    to_host(&me->sp, end);
+}
+
+/* Nobody can go on, and no thread is left to start. */
+static enum launch_end quiet_end(const struct block *b)
+{
+    if (b->exited == b->n)
+        return LAUNCH_DONE;
+    return b->n_at_grid && b->n_at_grid == b->n - b->exited ? LAUNCH_GRID : LAUNCH_DEADLOCK;
+}
+
 void leave_for_new(struct fiber *me)
 {
     struct block *b = &run.block;
     struct fiber *f = b->next < b->n ? spare_fiber() : NULL;
 
-    if (f) {
+    if (!f && b->next == b->n && wait_release_active()) {
+        leave(me);
+    } else if (f) {
         go_on(f, &me->sp);
     } else if (b->next < b->n) {
         finding("crash", NULL, false, "out of memory for the stacks of a block of %d threads", b->n);
         to_host(&me->sp, LAUNCH_ABORTED);
     } else {
-        to_host(&me->sp, b->exited == b->n ? LAUNCH_DONE : LAUNCH_DEADLOCK);
+        to_host(&me->sp, quiet_end(b));
     }
+}
+
+int fibers_armed(void)
+{
+    return n_fibers;
+}
+
+bool fibers_restart(int n)
+{
+    idle = (struct list){NULL, NULL};
+    for (n_fibers = 0; n_fibers < n; n_fibers++) {
+        struct fiber *f = fiber_get(n_fibers);
+
+        if (!f)
+            return false;
+        fiber_arm(f, thread_loop);
+    }
+    return true;
+}
+
+void fiber_is_idle(struct fiber *f)
+{
+    list_add(&idle, f);
 }
 
 void abort_kernel(void)
@@ -100,6 +138,8 @@ static __attribute__((noinline)) void barrier_release(void)
     unsigned next = ++b->generation & 1;
 
     b->arrived = 0;
+    b->idle = 0;
+    wait_note_progress();
     b->vote[next].count = b->vote[next].any = 0;
     b->vote[next].all = 1;
     check_barrier();
@@ -193,6 +233,7 @@ static void thread_exited(int t)
 
     check_suspend();
     b->exited++;
+    b->idle = 0;
     w->alive &= ~LANE_BIT(t % WARP);
     if (w->ops)
         warp_lane_exited(w);
@@ -210,6 +251,7 @@ static void thread_loop(void)
             int t = order_table[b->next++];
 
             me->thread = t;
+            me->spin.pc = NULL;
             threadIdx = thread_index[t];
             run.launch->body(run.launch->ctx);
             thread_exited(t);
@@ -239,7 +281,9 @@ static void block_reset(struct block *b, int n)
     b->vote[0].count = b->vote[0].any = b->vote[1].count = b->vote[1].any = 0;
     b->vote[0].all = b->vote[1].all = 1;
     b->generation = 0;
-    b->at_barrier = b->ready = (struct list){NULL, NULL};
+    b->at_barrier = b->ready = b->at_active = b->at_grid = (struct list){NULL, NULL};
+    b->n_at_grid = 0;
+    b->idle = 0;
     for (int w = 0; w < warps; w++) {
         int lanes = n - w * WARP < WARP ? n - w * WARP : WARP;
 
@@ -261,15 +305,48 @@ static void explain_deadlock(void)
             "others wait elsewhere", b->arrived, b->n, l.line, b->exited);
 }
 
-static bool run_block(uint64_t index, int threads)
+static void set_block_index(uint64_t index)
 {
     const struct simt_launch *l = run.launch;
-    struct fiber *f;
 
     run.block_index = index;
     blockIdx.x = (unsigned)(index % l->grid.x);
     blockIdx.y = (unsigned)(index / l->grid.x % l->grid.y);
     blockIdx.z = (unsigned)(index / l->grid.x / l->grid.y);
+}
+
+/* Blocks of the launch that wait for other blocks. */
+static struct parked_queue spinning, at_grid;
+
+static bool park_into(struct parked_queue *q)
+{
+    struct parked *p = wait_park();
+
+    if (p)
+        wait_push(q, p);
+    else
+        finding("crash", NULL, false, "out of memory for blocks that wait for other blocks");
+    return p != NULL;
+}
+
+/* What the block's end means. False: the launch is over. */
+static bool block_ended(void)
+{
+    switch (run.end) {
+    case LAUNCH_DONE: wait_note_progress(); return true;
+    case LAUNCH_SPINS: return park_into(&spinning);
+    case LAUNCH_GRID: wait_note_progress(); return park_into(&at_grid);
+    case LAUNCH_DEADLOCK: explain_deadlock(); return false;
+    case LAUNCH_ABORTED: break;
+    }
+    return false;
+}
+
+static bool run_block(uint64_t index, int threads)
+{
+    struct fiber *f;
+
+    set_block_index(index);
     block_reset(&run.block, threads);
     poison_shared();
     check_block_start();
@@ -278,9 +355,73 @@ static bool run_block(uint64_t index, int threads)
         return false;
     }
     go_on(f, &run.host_sp);
-    if (run.end == LAUNCH_DEADLOCK)
-        explain_deadlock();
-    return run.end == LAUNCH_DONE;
+    return block_ended();
+}
+
+static bool resume_block(struct parked *p)
+{
+    struct fiber *f;
+
+    wait_unpark(p);
+    set_block_index(run.block_index);
+    f = list_take(&run.block.ready);
+    go_on(f, &run.host_sp);
+    return block_ended();
+}
+
+/* All blocks are at grid.sync(): everybody leaves it. False if some have returned, or spin for ever. */
+static bool release_grid(uint64_t blocks)
+{
+    struct parked *p;
+
+    if (at_grid.n < blocks) {
+        finding("divergence", NULL, false, "deadlock: %zu of %llu blocks wait in grid.sync(), the others have returned",
+                at_grid.n, (unsigned long long)blocks);
+        run.end = LAUNCH_DEADLOCK;
+        return false;
+    }
+    check_grid_barrier();
+    while ((p = wait_pop(&at_grid))) {
+        wait_wake_grid(p);
+        wait_push(&spinning, p);
+    }
+    return true;
+}
+
+enum { ROUNDS = 64 }; /* through all waiting blocks without a change before they are stuck */
+
+static bool stuck(int *rounds)
+{
+    *rounds = wait_progress() ? 0 : *rounds + 1;
+    if (*rounds < ROUNDS)
+        return false;
+    finding("divergence", NULL, false, "deadlock: %zu blocks wait for values that no thread changes", spinning.n);
+    run.end = LAUNCH_DEADLOCK;
+    return true;
+}
+
+static void run_waiting(uint64_t blocks)
+{
+    int rounds = 0;
+
+    while (spinning.n || at_grid.n) {
+        if (!spinning.n && !release_grid(blocks))
+            return;
+        for (size_t n = spinning.n; n > 0; n--)
+            if (!resume_block(wait_pop(&spinning)))
+                return;
+        if (spinning.n && stuck(&rounds))
+            return;
+    }
+    run.end = LAUNCH_DONE;
+}
+
+static void drop_waiting(void)
+{
+    struct parked *p;
+
+    while ((p = wait_pop(&spinning)) || (p = wait_pop(&at_grid)))
+        wait_drop(p);
 }
 
 /* ---- orders ---- */
@@ -373,9 +514,10 @@ static void run_grid(uint64_t blocks, int threads)
         uint64_t index = schedule == 1 ? blocks - 1 - i : at;
 
         if (!run_block(index, threads))
-            break;
+            return;
         at = (at + stride) % blocks;
     }
+    run_waiting(blocks);
 }
 
 static void fibers_forget(void)
@@ -389,6 +531,7 @@ static void fibers_forget(void)
 static void run_guarded(const struct simt_launch *l, uint64_t blocks, int threads)
 {
     run.end = LAUNCH_DONE;
+    run.blocks = blocks;
     run.owner = this_host_thread(); /* first: a finding of another thread looks at the launch if that thread owns it */
     run.launch = l;
     if (!tls_of((const void *)l->body, &run.shared_lo, &run.shared_hi))
@@ -407,6 +550,7 @@ static void run_guarded(const struct simt_launch *l, uint64_t blocks, int thread
     }
     run.in_kernel = false;
     check_launch_end();
+    drop_waiting();
     run.launch = NULL;
     torn = run.end != LAUNCH_DONE;
     if (torn)

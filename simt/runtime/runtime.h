@@ -67,6 +67,7 @@ struct warp_op { /* one warp operation that waits for its lanes, or whose result
     uint64_t value[WARP];
     mask_t ballot;
     int readers;
+    int place; /* in the pool */
     bool complete;
     struct warp_op *next;
 };
@@ -84,16 +85,23 @@ struct block {
     uint32_t generation;
     struct { int count, all, any; } vote[2]; /* of __syncthreads_*, by parity of the generation */
     struct list at_barrier, ready;
+    struct list at_active; /* in __activemask */
+    struct list at_grid;   /* in grid.sync() */
+    int n_at_grid;
+    const void *grid_pc;
+    unsigned idle;         /* looks of spinning threads since a thread of the block got on */
     struct warp warp[MAX_WARPS];
 };
 
-enum launch_end { LAUNCH_DONE, LAUNCH_DEADLOCK, LAUNCH_ABORTED };
+/* Why the host got control back. Blocks that SPIN or wait for the GRID go on later (wait.c). */
+enum launch_end { LAUNCH_DONE, LAUNCH_DEADLOCK, LAUNCH_ABORTED, LAUNCH_SPINS, LAUNCH_GRID };
 
 struct run {
     const struct simt_launch *launch; /* NULL outside kernels */
     struct block block;
     struct fiber *current;
     uint64_t block_index; /* linear */
+    uint64_t blocks;      /* of the grid */
     bool in_kernel;
     const void *owner; /* the host thread that launched */
     void *host_sp;
@@ -122,7 +130,30 @@ void wake_all(struct list *l);        /* everybody in l becomes ready, in order 
 void abort_kernel(void) __attribute__((noreturn)); /* from kernel code: ends the launch; findings say why */
 void launch_abandon(void); /* a fault of host code left a launch of this thread by a jump: the next one may start */
 
+/* ---- wait.c: waiting without a barrier ---- */
+/* The running thread looked at memory and found it unchanged: a thread that does so again and again lets others run. */
+void wait_look(const void *addr, uint64_t value, const void *pc);
+void wait_pause(const void *pc); /* the same of __nanosleep */
+unsigned __int128 wait_active(const void *pc); /* of __activemask called there */
+bool wait_release_active(void);  /* nobody can go on: lanes in __activemask may; false if there are none */
+struct parked;                   /* a block taken off the fibers */
+struct parked *wait_park(void);  /* the running block; NULL without memory */
+void wait_unpark(struct parked *p); /* makes it the running block again; frees p */
+void wait_wake_grid(struct parked *p); /* its threads leave grid.sync() when it goes on */
+void wait_drop(struct parked *p);
+/* launch.c: how many fibers have been armed; all are forgotten and the first n armed anew; f may take up threads. */
+int fibers_armed(void);
+bool fibers_restart(int n);
+void fiber_is_idle(struct fiber *f);
+bool wait_progress(void);        /* did a spinning thread find a change, or any other get on, since the last call? */
+void wait_note_progress(void);
+struct parked_queue { struct parked *head, *tail; size_t n; };
+void wait_push(struct parked_queue *q, struct parked *p);
+struct parked *wait_pop(struct parked_queue *q);
+
 /* ---- warp.c ---- */
+size_t warp_save(void *to); /* bytes of the operations under way, and their copy unless to is NULL */
+void warp_restore(const void *from, size_t bytes);
 void warp_reset(void);
 void warp_lane_exited(struct warp *w); /* operations that waited for that lane only may now complete */
 bool warp_explain_deadlock(void); /* false if no warp operation waits */
@@ -193,6 +224,10 @@ extern bool check_now;      /* instrumented accesses are looked at: inside a ker
 void check_launch_start(void);
 void check_launch_end(void);
 void check_block_start(void);
+struct check_saved { bool fenced, acquired; int32_t slot; uint8_t *init[2]; };
+void check_park(struct check_saved *to);
+void check_unpark(struct check_saved *from); /* the block goes on; frees what it holds */
+void check_grid_barrier(void); /* all that follows is ordered after all that was */
 void check_barrier(void);     /* the block's threads are ordered from here on */
 extern bool check_pending;    /* a report waits for the write that it is about */
 void check_decide(void);

@@ -29,6 +29,8 @@ HOT struct fiber *list_take(struct list *l)
 
 /* Nobody is ready: starts the next thread, or ends the block. */
 void leave_for_new(struct fiber *me);
+/* Gives control to the host, which may come back: me is in a list. */
+void leave_to_host(struct fiber *me, enum launch_end end);
 
 HOT void go_on(struct fiber *f, void **save)
 {

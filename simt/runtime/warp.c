@@ -17,9 +17,42 @@ static struct warp_op ops[MAX_THREADS], *free_ops;
 /* Before a launch: operations of a launch that was given up are taken back. */
 void warp_reset(void)
 {
-    for (int i = 0; i < MAX_THREADS; i++)
+    for (int i = 0; i < MAX_THREADS; i++) {
         ops[i].next = i + 1 < MAX_THREADS ? &ops[i + 1] : NULL;
+        ops[i].place = i;
+        ops[i].readers = 0;
+    }
     free_ops = ops;
+}
+
+/* Operations that somebody waits in, or has yet to read: they keep their places, because stacks hold their addresses. */
+size_t warp_save(void *to)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < MAX_THREADS; i++)
+        if (ops[i].readers > 0) {
+            if (to)
+                memcpy((char *)to + n, &ops[i], sizeof ops[i]);
+            n += sizeof ops[i];
+        }
+    return n;
+}
+
+void warp_restore(const void *from, size_t bytes)
+{
+    const struct warp_op *all = from;
+    size_t n = bytes / sizeof *all, k = 0;
+
+    free_ops = NULL;
+    for (int i = 0; i < MAX_THREADS; i++)
+        if (k < n && all[k].place == i) {
+            memcpy(&ops[i], &all[k++], sizeof ops[i]);
+        } else {
+            ops[i].readers = 0;
+            ops[i].next = free_ops;
+            free_ops = &ops[i];
+        }
 }
 
 static __attribute__((noinline)) struct warp_op *op_new(struct warp *w, mask_t mask, int kind, const void *pc)
@@ -47,6 +80,8 @@ static __attribute__((noinline)) void op_complete(struct warp *w, struct warp_op
         p = &(*p)->next;
     *p = o->next;
     o->complete = true;
+    run.block.idle = 0;
+    wait_note_progress();
     if (o->kind == OP_SYNC)
         w->epoch++;
     wake_all(&o->waiting);
@@ -119,9 +154,19 @@ HOT struct warp_op *op_join(mask_t mask, int kind, uint64_t value, bool predicat
     return o;
 }
 
-HOT uint64_t op_value(const struct warp_op *o, int lane)
+static __attribute__((noinline)) uint64_t absent(const struct warp_op *o, int lane, const void *pc)
 {
-    return lane >= 0 && lane < WARP && (o->arrived & LANE_BIT(lane)) ? o->value[lane] : ~(uint64_t)0;
+    int t = this_thread(), first = t / WARP * WARP;
+    const char *why = !(o->mask & LANE_BIT(lane)) ? "which the mask does not name"
+                      : first + lane >= run.block.n ? "which the block does not have" : "which has returned";
+
+    finding("divergence", pc, true, "lane %d shuffles from lane %d, %s: the value is undefined", t % WARP, lane, why);
+    return ~(uint64_t)0;
+}
+
+HOT uint64_t op_value(const struct warp_op *o, int lane, const void *pc)
+{
+    return o->arrived & LANE_BIT(lane) ? o->value[lane] : absent(o, lane, pc);
 }
 
 static __attribute__((noinline)) bool complain_outside(const char *what, const void *pc)
@@ -148,7 +193,7 @@ HOT int source_lane(enum shuffle how, int lane, int arg, int width)
     switch (how) {
     case SHFL_IDX: return base + (arg & (width - 1));
     case SHFL_UP: return lane - arg < base ? lane : lane - arg;
-    case SHFL_DOWN: return arg >= WARP || lane + arg >= end ? lane : lane + arg;
+    case SHFL_DOWN: return (unsigned)arg >= WARP || lane + arg >= end ? lane : lane + arg;
     case SHFL_XOR: break;
     }
     src = lane ^ arg;
@@ -174,7 +219,7 @@ HOT uint64_t shuffle(mask_t mask, uint64_t v, enum shuffle how, int arg, int wid
     if (how == SHFL_UP && (unsigned)arg >= WARP)
         arg = WARP;
     o = op_join(mask, OP_SHFL, v, false, pc);
-    v = op_value(o, source_lane(how, lane, arg, width));
+    v = op_value(o, source_lane(how, lane, arg, width), pc);
     op_leave(o);
     return v;
 }
@@ -209,12 +254,13 @@ void simt_syncwarp(mask_t mask)
         op_leave(op_join(mask, OP_SYNC, 0, false, __builtin_return_address(0)));
 }
 
-/* Lanes that have not returned. Hardware may name fewer: which lanes run together is its choice. */
+/* The lanes that come here together: the answer waits until all others of the block have returned or wait elsewhere,
+ * which is the most that hardware could name. */
 mask_t simt_activemask(void)
 {
     if (outside("__activemask", __builtin_return_address(0)))
         return 1;
-    return run.block.warp[this_thread() / WARP].alive;
+    return (mask_t)wait_active(__builtin_return_address(0));
 }
 
 HOT mask_t vote(mask_t mask, int predicate, mask_t *arrived, const void *pc)

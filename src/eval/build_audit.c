@@ -111,6 +111,7 @@ static const char *const judge_names[] = {
     "simt_call_guarded", "simt_set_fatal_hook", "simt_set_check", "simt_set_ablation", "simt_set_limit",
     "simt_set_schedule", "simt_findings_json", "simt_findings_count", "simt_stats_json", "simt_reset", "simt_busy",
     "simt_set_watch"};
+static const char *const instrumentation[] = {"simt_", "__tsan_", "__ubsan_handle_type_mismatch_v1"};
 static const char *const kernel_variables[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"};
 /* What a candidate may not define: others would bind to it. Whole interfaces, because nobody else has such names. */
 static const char *const runtime_names[] = {
@@ -210,7 +211,7 @@ enum audit_class audit_symbol_sim(const char *s)
 {
     if (among(s, judge_names, N_OF(judge_names)))
         return AUDIT_FORBIDDEN;
-    if (!strncmp(s, "simt_", 5) || !strncmp(s, "__tsan_", 7) || among(s, kernel_variables, N_OF(kernel_variables)))
+    if (begins(s, instrumentation, N_OF(instrumentation)) || among(s, kernel_variables, N_OF(kernel_variables)))
         return AUDIT_ALLOWED;
     return audit_symbol(s);
 }

@@ -159,6 +159,57 @@ __global__ void not_in_mask(int *out)
 }
 static void run_not_in_mask() { not_in_mask<<<1, 32>>>((int *)device(32)); }
 
+__global__ void returned_lanes(float *out)
+{
+    float v = threadIdx.x;
+    if (threadIdx.x >= 20)
+        return;
+    for (int d = 16; d; d /= 2)
+        v = fmaxf(v, __shfl_down_sync(0xffffffff, v, d)); /* expect: divergence */
+    out[threadIdx.x] = v;
+}
+static void run_returned_lanes() { returned_lanes<<<1, 32>>>(device(32)); }
+
+__global__ void half_a_warp(float *out)
+{
+    out[threadIdx.x] = __shfl_xor_sync(0xffffffff, (float)threadIdx.x, 16); /* expect: divergence */
+}
+static void run_half_a_warp() { half_a_warp<<<1, 16>>>(device(32)); }
+
+/* ---- waiting for ever ---- */
+
+__global__ void never(volatile int *flag, int *out)
+{
+    while (*flag == 0) /* expect: divergence */
+        ;
+    out[threadIdx.x] = 1;
+}
+static void run_never() { never<<<1, 32>>>((int *)device(1), (int *)device(32)); }
+
+__global__ void never_unlocked(int *lock)
+{
+    while (atomicCAS(lock, 0, 1) != 0) /* expect: divergence */
+        ;
+}
+static void run_never_unlocked() { never_unlocked<<<1, 32>>>((int *)device(1)); }
+
+void simt_grid_sync() __asm__("simt_grid_sync");
+__global__ void not_cooperative(int *out)
+{
+    simt_grid_sync(); /* expect: launch_error */
+    out[0] = 1;
+}
+static void run_not_cooperative() { not_cooperative<<<2, 32>>>((int *)device(1)); }
+
+/* ---- alignment that the compiler's own splitting would hide ---- */
+
+__global__ void split(const float *x, float *y)
+{
+    float4 v = *(const float4 *)(x + 1); /* expect: misaligned */
+    y[0] = v.x + v.y;
+}
+static void run_split() { split<<<1, 1>>>(device(8), device(1)); }
+
 /* ---- launches ---- */
 
 __global__ void nothing(float *out) { (void)out; }
@@ -333,5 +384,5 @@ extern "C" const fault faults[] = {
     F(one_barrier), F(block_copy), F(lost_update), F(across_blocks), F(warp_synchronous), F(half_filled), F(two_barriers),
     F(lanes_missing), F(not_in_mask), F(too_many_threads), F(empty_grid), F(too_much_shared), F(fat), F(copy_overrun),
     F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes), F(cleared),
-    F(in_place), F(broadcast), F(broadcast_unsynced), F(copy_inside), F(negative_copy),
+    F(in_place), F(returned_lanes), F(half_a_warp), F(never), F(never_unlocked), F(not_cooperative), F(split), F(broadcast), F(broadcast_unsynced), F(copy_inside), F(negative_copy),
     F(many_attributes), {nullptr, nullptr}};

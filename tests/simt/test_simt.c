@@ -50,6 +50,7 @@ static struct {
     int (*busy)(void), (*count)(void);
 } simt;
 
+#define CHECKED "-fsanitize=thread,alignment --param tsan-distinguish-volatile=1"
 static char *lib_dir, *tmp;
 
 static void *symbol(void *lib, const char *name)
@@ -172,7 +173,7 @@ static void test_correct_kernels(void **state)
 
 static void test_correct_kernels_checked(void **state)
 {
-    void *lib = build("kernels", "-fsanitize=thread");
+    void *lib = build("kernels", CHECKED);
 
     (void)state;
     run_checks(lib);
@@ -180,6 +181,24 @@ static void test_correct_kernels_checked(void **state)
     run_checks(lib);
     simt.set_check(1);
     dlclose(lib);
+}
+
+/* Kernels that wait without barriers, in all orders of threads and blocks. */
+static void test_waits(void **state)
+{
+    static const char *const builds[] = {"", CHECKED " -DVOLATILE_WAITS"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        void *lib = build("waits", builds[i]);
+
+        for (uint64_t order = 0; order < 5; order++) {
+            simt.set_schedule(order);
+            run_checks(lib);
+        }
+        simt.set_schedule(0);
+        dlclose(lib);
+    }
 }
 
 /* torch's load_inline passes these; code that needs the operators must then not compile. */
@@ -274,7 +293,7 @@ static void compare(const struct entry *f, const char *source)
 
 static void test_faults(void **state)
 {
-    void *lib = build("faults", "-fsanitize=thread");
+    void *lib = build("faults", CHECKED);
     const struct entry *f = symbol(lib, "faults");
     struct buf source;
     struct err e = ERR_INIT;
@@ -346,7 +365,7 @@ static void *churn(void *ret_n)
 
 static void test_ranges_change_while_kernels_run(void **state)
 {
-    void *lib = build("kernels", "-fsanitize=thread");
+    void *lib = build("kernels", CHECKED);
     double t = now_s();
     pthread_t other;
     long n = 0, rounds = 0;
@@ -418,7 +437,7 @@ static void *scale_often(void *check)
 /* Kernels take turns; a launch beside a kernel is not one from inside of it, and host code beside it is not its code. */
 static void test_two_threads_launch(void **state)
 {
-    void *lib = build("kernels", "-fsanitize=thread"), *wrong;
+    void *lib = build("kernels", CHECKED), *wrong;
     const struct entry *c = symbol(lib, "checks");
     pthread_t other;
 
@@ -710,6 +729,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_correct_kernels),   cmocka_unit_test(test_correct_kernels_checked),
+        cmocka_unit_test(test_waits),
         cmocka_unit_test(test_torch_macros),      cmocka_unit_test(test_faults),
         cmocka_unit_test(test_faults_unchecked),  cmocka_unit_test(test_ablation_and_stats),
         cmocka_unit_test(test_guarded_calls),     cmocka_unit_test(test_ranges_change_while_kernels_run),

@@ -138,7 +138,7 @@ using OptionalIntArrayRef = std::optional<IntArrayRef>;
 
 C10_HOST_DEVICE inline float half_bits_to_float(uint16_t h)
 {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && !defined(SIMT_CORE_H)
     float r;
     asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(h));
     return r;
@@ -160,7 +160,7 @@ C10_HOST_DEVICE inline float half_bits_to_float(uint16_t h)
 
 C10_HOST_DEVICE inline uint16_t float_to_half_bits(float f) // round to nearest even
 {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && !defined(SIMT_CORE_H)
     uint16_t r;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(f));
     return r;

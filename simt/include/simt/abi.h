@@ -31,6 +31,7 @@ struct simt_launch {
     const size_t *sizes;
     int n_args;
     int captures;            /* ctx refers to variables of the caller: it means nothing in another process */
+    int cooperative;         /* grid.sync() is allowed */
 };
 
 /* Runs the kernel and returns when it is done. Errors go to cudaGetLastError and to the findings. */

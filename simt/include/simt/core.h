@@ -13,12 +13,16 @@ void *memmove(void *, const void *, size_t) noexcept __asm__("simt_memmove");
 void *memset(void *, int, size_t) noexcept __asm__("simt_memset");
 }
 
-/* As nvcc's first pass defines them; __CUDA_ARCH__ is absent there too, so code takes its portable path. */
+/* As in nvcc's pass for the device. One text is compiled here for both sides, so host code sees __CUDA_ARCH__ too; without
+ * it kernels that ask for an architecture would be empty. The card is the one that the device's properties describe. */
 #ifndef __CUDACC__
 #define __CUDACC__ 1
 #define __NVCC__ 1
 #define __CUDACC_VER_MAJOR__ 12
 #define __CUDACC_VER_MINOR__ 8
+#endif
+#ifndef __CUDA_ARCH__
+#define __CUDA_ARCH__ 900
 #endif
 
 /* Kernels, and what runs one thread of a launch, stay in the device's half of a build (simt/image.h) though nothing
@@ -39,6 +43,8 @@ void *memset(void *, int, size_t) noexcept __asm__("simt_memset");
 #define __builtin_align__(n) __align__(n)
 #define __inline_hint__
 #define __nv_pure__
+#define __builtin_assume(x) ((void)0)
+#define __nv_is_extended_device_lambda_closure_type(T) false
 /* Thread-local storage holds the block's static shared memory and nothing else: the runtime finds it, fills it and
  * checks it as one range. A block never leaves its thread. */
 #define __shared__ static __thread
@@ -158,7 +164,7 @@ struct cfg {
 
     cfg(site s, dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr)
         : l{s.kernel, s.file, s.line, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream,
-            nullptr, nullptr, 0, nullptr, nullptr, nullptr, 0, 0}
+            nullptr, nullptr, 0, nullptr, nullptr, nullptr, 0, 0, 0}
     {
     }
     template <class... P> bound<P...> of(void (*k)(P...))

@@ -239,10 +239,19 @@ static inline cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, si
 {
     return simt_launch_unsupported("cudaLaunchKernel with an untyped kernel pointer");
 }
-template <class F>
-static inline cudaError_t cudaLaunchCooperativeKernel(F, dim3, dim3, void **, size_t = 0, cudaStream_t = nullptr)
+template <class... P>
+static inline cudaError_t cudaLaunchCooperativeKernel(void (*fn)(P...), dim3 grid, dim3 block, void **args,
+                                                      size_t shared = 0, cudaStream_t stream = nullptr)
 {
-    return simt_launch_unsupported("cudaLaunchCooperativeKernel");
+    simt::cfg c(simt::site{"cudaLaunchCooperativeKernel", "", 0}, grid, block, shared, stream);
+
+    c.l.cooperative = 1;
+    simt::launch_packed(c.of(fn), args, typename simt::make_ints<sizeof...(P)>::type());
+    return cudaPeekAtLastError();
+}
+static inline cudaError_t cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t = 0, cudaStream_t = nullptr)
+{
+    return simt_launch_unsupported("cudaLaunchCooperativeKernel with an untyped kernel pointer");
 }
 
 #endif
