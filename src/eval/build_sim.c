@@ -19,7 +19,8 @@ static const char common_flags[] = "-x c++ -std=gnu++17 -g1 -fPIC -w -fno-strict
 enum mode { MODE_HOST, MODE_FAST, MODE_CHECK, N_MODES };
 static const char *const mode_names[N_MODES] = {"host", "fast", "check"};
 static const char *const mode_opts[N_MODES] = {"-O0", "-O2",
-                                               "-O1 -fsanitize=thread,alignment --param tsan-instrument-func-entry-exit=0 "
+                                               "-O1 -fsanitize=thread,alignment "
+                                               "--param tsan-instrument-func-entry-exit=0 "
                                                "--param tsan-distinguish-volatile=1"};
 
 /* Macros and the language standard are the candidate's; optimisation, architectures, paths and plugins are ours: the
