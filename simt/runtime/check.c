@@ -602,13 +602,14 @@ void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read)
         release_slots((int32_t)n_blocks - 1);
 }
 
-/* A volatile access: relaxed, and a thread that repeats it waits for somebody. In shared memory threads of one warp that
- * talk so rely on running in step, which no hardware since Volta promises: those stay races. */
+/* A volatile access: relaxed, and a thread that repeats it waits for somebody. In shared memory threads of one warp
+ * that talk so rely on running in step, which no hardware since Volta promises: those stay races. */
 static void look_volatile(const void *p, size_t bytes, bool write, const void *pc)
 {
     struct access a = {(uintptr_t)p, bytes, write, !write, true, pc};
-    bool shared = (uintptr_t)p - (uintptr_t)simt_dynamic_shared < SHARED_OPTIN ||
-                  (run.shared_lo && (uintptr_t)p - (uintptr_t)run.shared_lo < (uintptr_t)(run.shared_hi - run.shared_lo));
+    uintptr_t dynamic = (uintptr_t)p - (uintptr_t)simt_dynamic_shared, fixed = (uintptr_t)p - (uintptr_t)run.shared_lo;
+    bool shared = dynamic < SHARED_OPTIN ||
+                  (run.shared_lo && fixed < (uintptr_t)(run.shared_hi - run.shared_lo));
 
     if (!run.current || !in_my_kernel())
         return;

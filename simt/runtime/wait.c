@@ -1,8 +1,8 @@
 /* wait.c - waiting without a barrier: threads that spin, __activemask, grid.sync(), and blocks that wait for blocks.
  *
- * All blocks of a grid share one set of stacks and one shared memory. A block that cannot go on before another block has
- * run is parked: stacks in use, shared memory and bookkeeping are copied away, and back to the same addresses later. So
- * any number of blocks is resident, and a kernel that never waits so pays nothing. */
+ * All blocks of a grid share one set of stacks and one shared memory. A block that cannot go on before another block
+ * has run is parked: stacks in use, shared memory and bookkeeping are copied away, and back to the same addresses
+ * later. So any number of blocks is resident, and a kernel that never waits so pays nothing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +35,8 @@ static __attribute__((noinline)) void explain_spin(const struct fiber *f)
 {
     struct source_line l = line_of((const char *)f->spin.pc - 1);
 
-    finding("divergence", f->spin.pc, true, "deadlock: all threads that are left wait, this one at line %d for a value that "
-            "no thread changes", l.line);
+    finding("divergence", f->spin.pc, true, "deadlock: all threads that are left wait, this one at line %d for a "
+            "value that no thread changes", l.line);
 }
 
 static void spin_yield(struct fiber *me, const void *pc)
@@ -88,7 +88,7 @@ void wait_pause(const void *pc)
         spin_yield(me, pc);
 }
 
-/* ---- __activemask: asked for, it is answered when nobody else can go on, with the lanes that ask at the same place ---- */
+/* ---- __activemask: answered when nobody else can go on, with the lanes that ask at the same place ---- */
 
 unsigned __int128 wait_active(const void *pc)
 {
@@ -145,7 +145,8 @@ void simt_grid_sync(void)
     if (!run.in_kernel)
         return;
     if (!run.launch->cooperative) {
-        finding("launch_error", pc, true, "grid.sync() in a launch that is not cooperative; use cudaLaunchCooperativeKernel");
+        finding("launch_error", pc, true, "grid.sync() in a launch that is not cooperative; use "
+                "cudaLaunchCooperativeKernel");
         abort_kernel();
     }
     run.block.n_at_grid++;

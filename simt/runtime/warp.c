@@ -25,7 +25,7 @@ void warp_reset(void)
     free_ops = ops;
 }
 
-/* Operations that somebody waits in, or has yet to read: they keep their places, because stacks hold their addresses. */
+/* Operations that somebody waits in, or has yet to read: they keep their places, as stacks hold their addresses. */
 size_t warp_save(void *to)
 {
     size_t n = 0;

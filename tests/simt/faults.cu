@@ -384,5 +384,6 @@ extern "C" const fault faults[] = {
     F(one_barrier), F(block_copy), F(lost_update), F(across_blocks), F(warp_synchronous), F(half_filled), F(two_barriers),
     F(lanes_missing), F(not_in_mask), F(too_many_threads), F(empty_grid), F(too_much_shared), F(fat), F(copy_overrun),
     F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes), F(cleared),
-    F(in_place), F(returned_lanes), F(half_a_warp), F(never), F(never_unlocked), F(not_cooperative), F(split), F(broadcast), F(broadcast_unsynced), F(copy_inside), F(negative_copy),
+    F(in_place), F(returned_lanes), F(half_a_warp), F(never), F(never_unlocked),
+    F(not_cooperative), F(split), F(broadcast), F(broadcast_unsynced), F(copy_inside), F(negative_copy),
     F(many_attributes), {nullptr, nullptr}};

@@ -60,7 +60,8 @@ static int check_grid_sync()
         h[i] = i % 7;
     cudaMemcpy(x, h.data(), n * sizeof(int), cudaMemcpyHostToDevice);
     void *args[] = {&x, &sums, &out, &m};
-    wrong += cudaLaunchCooperativeKernel(prefix_of_blocks, dim3(blocks), dim3(64), args, 64 * sizeof(int)) != cudaSuccess;
+    wrong += cudaLaunchCooperativeKernel(prefix_of_blocks, dim3(blocks), dim3(64), args, 64 * sizeof(int)) !=
+             cudaSuccess;
     std::vector<int> o = host(out, n), s = host(sums, blocks);
     for (int b = 0; b < blocks; b++) {
         int total = 0;
@@ -112,7 +113,8 @@ __global__ void locked(int *lock, int *count)
 static int check_atomic_waits()
 {
     unsigned *arrived = device<unsigned>(1);
-    int *data = device<int>(11), *out = device<int>(11 * 40), *lock = device<int>(1), *count = device<int>(1), wrong = 0;
+    int *data = device<int>(11), *out = device<int>(11 * 40), *lock = device<int>(1), *count = device<int>(1);
+    int wrong = 0;
     own_barrier<<<11, 40>>>(arrived, data, out);
     std::vector<int> o = host(out, 11 * 40);
     for (int b = 0; b < 11; b++)
@@ -160,7 +162,8 @@ __global__ void other_warp(volatile int *go, int *out)
 static int check_volatile_waits()
 {
     const int blocks = 23;
-    int *x = device<int>(blocks), *flags = device<int>(blocks), *sums = device<int>(blocks), *out = device<int>(blocks * 33);
+    int *x = device<int>(blocks), *flags = device<int>(blocks), *sums = device<int>(blocks);
+    int *out = device<int>(blocks * 33);
     int *go = device<int>(1), *seven = device<int>(1), wrong = 0;
     std::vector<int> h(blocks, 2);
     cudaMemcpy(x, h.data(), blocks * sizeof(int), cudaMemcpyHostToDevice);

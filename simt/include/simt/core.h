@@ -13,8 +13,8 @@ void *memmove(void *, const void *, size_t) noexcept __asm__("simt_memmove");
 void *memset(void *, int, size_t) noexcept __asm__("simt_memset");
 }
 
-/* As in nvcc's pass for the device. One text is compiled here for both sides, so host code sees __CUDA_ARCH__ too; without
- * it kernels that ask for an architecture would be empty. The card is the one that the device's properties describe. */
+/* As in nvcc's pass for the device. One text is compiled here for both sides, so host code sees __CUDA_ARCH__ too;
+ * without it kernels that ask for an architecture would be empty. The card is the one of the device's properties. */
 #ifndef __CUDACC__
 #define __CUDACC__ 1
 #define __NVCC__ 1

@@ -249,7 +249,8 @@ static inline cudaError_t cudaLaunchCooperativeKernel(void (*fn)(P...), dim3 gri
     simt::launch_packed(c.of(fn), args, typename simt::make_ints<sizeof...(P)>::type());
     return cudaPeekAtLastError();
 }
-static inline cudaError_t cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t = 0, cudaStream_t = nullptr)
+static inline cudaError_t cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t = 0,
+                                                      cudaStream_t = nullptr)
 {
     return simt_launch_unsupported("cudaLaunchCooperativeKernel with an untyped kernel pointer");
 }
