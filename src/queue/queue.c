@@ -1,193 +1,180 @@
-/* queue.c - see queue.h. Every change is one statement or one IMMEDIATE transaction; waiting is on inotify, because
- * every commit writes the WAL file beside the database. */
+/* queue.c - see queue.h. Every change is one statement, the same on SQLite and PostgreSQL (sql.h).
+ *
+ * Turns of owners: a job's rank is one more than the largest of its owner's waiting jobs, or the smallest of all that
+ * wait in its lane, whichever is larger; the smallest rank goes first. So a thousand jobs of one owner have a thousand
+ * ranks, and a newcomer's first job stands beside the first of them (start-time fair queueing, Goyal 1996). */
 #include "queue/queue.h"
 
-#include <poll.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "store/store.h"
+#include "queue/sql.h"
 
-#define QUEUE_VERSION 1
-#define WAIT_SLICE_S 0.5 /* leases expire without anybody writing: look again this often */
-
-enum job_state { JOB_WAITING, JOB_LEASED, JOB_DONE, JOB_FAILED };
+#define QUEUE_VERSION 2
+#define REAP_S 0.5    /* how often a claim looks for expired leases */
+#define OVERLAP_S 2.0 /* of queue_ended: how long a commit may take */
 
 static const char schema[] =
-    "CREATE TABLE job(id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT UNIQUE NOT NULL, payload TEXT NOT NULL,"
-    " state INTEGER NOT NULL DEFAULT 0, attempt INTEGER NOT NULL DEFAULT 0, lease INTEGER NOT NULL DEFAULT 0,"
-    " worker TEXT, expires REAL NOT NULL DEFAULT 0, result TEXT);"
-    "CREATE INDEX job_state ON job(state, id);";
+    "CREATE TABLE job(id {id}, key TEXT UNIQUE NOT NULL, lane TEXT NOT NULL, owner TEXT NOT NULL,"
+    " priority INTEGER NOT NULL, rank BIGINT NOT NULL, payload TEXT NOT NULL, state INTEGER NOT NULL DEFAULT 0,"
+    " attempt INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL, lease BIGINT NOT NULL DEFAULT 0, worker TEXT,"
+    " expires DOUBLE PRECISION NOT NULL DEFAULT 0, made DOUBLE PRECISION NOT NULL,"
+    " ended DOUBLE PRECISION NOT NULL DEFAULT 0, cancel INTEGER NOT NULL DEFAULT 0, result TEXT) {fill};"
+    "CREATE INDEX job_next ON job(lane, priority DESC, rank, id) WHERE state = 0;"
+    "CREATE INDEX job_owner ON job(owner, lane, rank) WHERE state = 0;"
+    "CREATE INDEX job_leased ON job(expires) WHERE state = 1;"
+    "CREATE INDEX job_ended ON job(ended, id) WHERE state > 1;"
+    "CREATE TABLE worker(name TEXT PRIMARY KEY, info TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL,"
+    " drain INTEGER NOT NULL DEFAULT 0);"
+    "CREATE TABLE setting(name TEXT PRIMARY KEY, value TEXT NOT NULL)";
 
 struct queue {
-    sqlite3 *db;
-    int watch; /* inotify, or -1 */
+    struct sql *db;
+    double reaped; /* when this connection last looked for expired leases */
 };
 
-static double clock_s(void) /* shared by processes and meaningful after a restart, hence not monotonic */
+int queue_open(const char *url, struct queue **ret, struct err *e)
 {
-    struct timespec ts;
+    struct sql *db;
 
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
-}
-
-static int broken(struct queue *q, struct err *e)
-{
-    return err_set(e, ERR_ENV, "job queue: %s", sqlite3_errmsg(q->db));
-}
-
-static int watch_folder(const char *path)
-{
-    char *dir = xstrdup(path), *slash = strrchr(dir, '/');
-    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-
-    if (slash)
-        *(slash == dir ? slash + 1 : slash) = 0;
-    if (fd >= 0 && inotify_add_watch(fd, slash ? dir : ".", IN_MODIFY) < 0) {
-        close(fd);
-        fd = -1;
-    }
-    free(dir);
-    return fd;
-}
-
-int queue_open(const char *path, struct queue **ret, struct err *e)
-{
-    struct queue *q = xcalloc(1, sizeof *q);
-
-    if (store_db_open(path, schema, QUEUE_VERSION, &q->db, e) < 0) {
-        free(q);
+    if (sql_open(url, schema, QUEUE_VERSION, &db, e) < 0)
         return -1;
-    }
-    q->watch = watch_folder(path);
-    *ret = q;
+    *ret = xcalloc(1, sizeof **ret);
+    (*ret)->db = db;
     return 0;
 }
 
 void queue_close(struct queue *q)
 {
-    if (!q)
-        return;
-    if (q->watch >= 0)
-        close(q->watch);
-    sqlite3_close(q->db);
+    if (q)
+        sql_close(q->db);
     free(q);
 }
 
-/* Binds by letter (t text, i integer, d double) and steps once. Returns the statement, or NULL with *e set. */
-static sqlite3_stmt *step(struct queue *q, int *ret_rc, struct err *e, const char *sql, const char *types, ...)
+static const char *or_empty(const char *s)
 {
-    sqlite3_stmt *s = NULL;
-    va_list ap;
-
-    if (sqlite3_prepare_v2(q->db, sql, -1, &s, NULL) != SQLITE_OK) {
-        broken(q, e);
-        return NULL;
-    }
-    va_start(ap, types);
-    for (int i = 0; types[i]; i++) {
-        if (types[i] == 't')
-            sqlite3_bind_text(s, i + 1, va_arg(ap, const char *), -1, SQLITE_TRANSIENT);
-        else if (types[i] == 'i')
-            sqlite3_bind_int64(s, i + 1, va_arg(ap, int64_t));
-        else
-            sqlite3_bind_double(s, i + 1, va_arg(ap, double));
-    }
-    va_end(ap);
-    *ret_rc = sqlite3_step(s);
-    if (*ret_rc != SQLITE_ROW && *ret_rc != SQLITE_DONE) {
-        broken(q, e);
-        sqlite3_finalize(s);
-        return NULL;
-    }
-    return s;
+    return s ? s : "";
 }
 
-/* Finalises; returns rows changed by the statement, or -1 (s NULL: the step had failed). */
-static int end(struct queue *q, sqlite3_stmt *s, struct err *e)
+static int64_t rank_of(struct queue *q, const struct queue_item *it, struct err *e)
 {
-    if (!s)
+    static const char text[] =
+        "SELECT coalesce((SELECT max(rank) FROM job WHERE state = 0 AND owner = $1 AND lane = $2), 0),"
+        " coalesce((SELECT rank FROM job WHERE state = 0 AND lane = $2 AND priority = $3 ORDER BY rank LIMIT 1), 1)";
+    struct sql_rows r;
+    int64_t own, first;
+
+    if (sql_run(q->db, &r, e, text, "tti", or_empty(it->owner), or_empty(it->lane), (int64_t)it->priority) < 0)
         return -1;
-    if (sqlite3_finalize(s) != SQLITE_OK)
-        return broken(q, e);
-    return sqlite3_changes(q->db);
+    own = sql_int(&r, 0, 0) + 1;
+    first = sql_int(&r, 0, 1);
+    sql_rows_free(&r);
+    return own > first ? own : first;
 }
 
-static char *column(sqlite3_stmt *s, int i)
+int queue_find(struct queue *q, const char *key, int64_t *ret_id, struct err *e)
 {
-    const char *text = (const char *)sqlite3_column_text(s, i);
+    struct sql_rows r;
+    int64_t n = sql_run(q->db, &r, e, "SELECT id FROM job WHERE key = $1", "t", key);
 
-    return xstrndup(text ? text : "", (size_t)sqlite3_column_bytes(s, i));
-}
-
-int queue_put(struct queue *q, const char *key, const char *payload, int64_t *ret_id, struct err *e)
-{
-    int rc;
-
-    if (end(q, step(q, &rc, e, "INSERT INTO job(key, payload) VALUES(?, ?) ON CONFLICT(key) DO NOTHING", "tt", key, payload),
-            e) < 0)
+    if (n < 0)
         return -1;
-    sqlite3_stmt *s = step(q, &rc, e, "SELECT id FROM job WHERE key = ?", "t", key);
-    if (s && rc == SQLITE_ROW)
-        *ret_id = sqlite3_column_int64(s, 0);
-    else if (s)
-        err_set(e, ERR_BUG, "job queue: a job vanished while it was put");
-    return end(q, s, e) < 0 || rc != SQLITE_ROW ? -1 : 0;
+    if (n > 0)
+        *ret_id = sql_int(&r, 0, 0);
+    sql_rows_free(&r);
+    return n > 0;
 }
 
-static int claim_once(struct queue *q, const char *worker, double lease_s, struct queue_job *ret, struct err *e)
+int queue_put(struct queue *q, const struct queue_item *it, int64_t *ret_id, struct err *e)
 {
-    static const char sql[] =
-        "UPDATE job SET state = 1, attempt = attempt + 1, lease = lease + 1, worker = ?, expires = ? WHERE id ="
-        " (SELECT id FROM job WHERE state = 0 OR (state = 1 AND expires < ?) ORDER BY state DESC, id LIMIT 1)"
+    static const char text[] =
+        "INSERT INTO job(key, lane, owner, priority, rank, payload, attempts, made)"
+        " VALUES($1, $2, $3, $4, $5, $6, $7, {now}) ON CONFLICT(key) DO NOTHING RETURNING id";
+    int64_t rank = rank_of(q, it, e), n;
+    struct sql_rows r;
+    int found;
+
+    if (rank < 0)
+        return -1;
+    n = sql_run(q->db, &r, e, text, "tttiiti", it->key, or_empty(it->lane), or_empty(it->owner), (int64_t)it->priority, rank,
+                it->payload, (int64_t)(it->attempts > 0 ? it->attempts : QUEUE_ATTEMPTS));
+    if (n < 0)
+        return -1;
+    if (n > 0) {
+        *ret_id = sql_int(&r, 0, 0);
+        sql_rows_free(&r);
+        return sql_notify(q->db, e) < 0 ? -1 : 1;
+    }
+    found = queue_find(q, it->key, ret_id, e);
+    return found == 0 ? queue_put(q, it, ret_id, e) : found < 0 ? -1 : 0; /* forgotten in between: put it again */
+}
+
+/* What becomes of a job whose attempt ended without a result: X is the reason. */
+#define ATTEMPT_OVER(X)                                                                                                \
+    " state = CASE WHEN cancel = 1 THEN 4 WHEN attempt >= attempts THEN 3 ELSE 0 END,"                                 \
+    " result = " X ", ended = CASE WHEN cancel = 1 OR attempt >= attempts THEN {now} ELSE 0 END"
+
+static int reap(struct queue *q, struct err *e)
+{
+    static const char any[] = "SELECT 1 FROM job WHERE state = 1 AND expires < {now} LIMIT 1";
+    static const char text[] =
+        "UPDATE job SET" ATTEMPT_OVER("'the worker that judged it died or fell silent, each time'")
+        " WHERE state = 1 AND expires < {now}";
+    struct sql_rows r;
+    int64_t n;
+
+    if (now_s() < q->reaped + REAP_S)
+        return 0;
+    q->reaped = now_s();
+    if ((n = sql_run(q->db, &r, e, any, "")) <= 0)
+        return (int)n;
+    sql_rows_free(&r);
+    return sql_run(q->db, NULL, e, text, "") < 0 || sql_notify(q->db, e) < 0 ? -1 : 0;
+}
+
+static int claim_once(struct queue *q, const char *lane, const char *worker, double lease_s, struct queue_job *ret,
+                      struct err *e)
+{
+    static const char text[] =
+        "UPDATE job SET state = 1, attempt = attempt + 1, lease = lease + 1, worker = $1, expires = {now} + $2 WHERE id ="
+        " (SELECT id FROM job WHERE lane = $3 AND state = 0 ORDER BY priority DESC, rank, id LIMIT 1 {skip})"
         " RETURNING id, key, payload, attempt, lease";
-    double now = clock_s();
-    int rc, got;
-    sqlite3_stmt *s = step(q, &rc, e, sql, "tdd", worker, now + lease_s, now);
+    struct sql_rows r;
+    int64_t n = sql_run(q->db, &r, e, text, "tdt", worker, lease_s, lane);
 
-    if (s && rc == SQLITE_ROW)
-        *ret = (struct queue_job){.id = sqlite3_column_int64(s, 0), .key = column(s, 1), .payload = column(s, 2),
-                                  .attempt = sqlite3_column_int(s, 3), .lease = sqlite3_column_int64(s, 4)};
-    got = s && rc == SQLITE_ROW;
-    while (s && rc == SQLITE_ROW) /* the update commits when the statement is done */
-        rc = sqlite3_step(s);
-    if (end(q, s, e) < 0) {
-        if (got)
-            queue_job_free(ret);
-        return -1;
-    }
-    return got;
+    if (n <= 0)
+        return (int)n;
+    *ret = (struct queue_job){.id = sql_int(&r, 0, 0), .key = xstrdup(sql_cell(&r, 0, 1)),
+                              .payload = xstrdup(sql_cell(&r, 0, 2)), .attempt = (int)sql_int(&r, 0, 3),
+                              .lease = sql_int(&r, 0, 4)};
+    sql_rows_free(&r);
+    return 1;
 }
 
 /* Waiting workers look before they ask for the write lock, so that an idle pool does not keep others from it. */
-static int has_work(struct queue *q, struct err *e)
+static int has_work(struct queue *q, const char *lane, struct err *e)
 {
-    int rc;
-    sqlite3_stmt *s = step(q, &rc, e, "SELECT 1 FROM job WHERE state = 0 OR (state = 1 AND expires < ?) LIMIT 1", "d",
-                           clock_s());
+    struct sql_rows r;
+    int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE lane = $1 AND state = 0 LIMIT 1", "t", lane);
 
-    if (!s)
-        return -1;
-    sqlite3_finalize(s);
-    return rc == SQLITE_ROW;
+    if (n > 0)
+        sql_rows_free(&r);
+    return (int)n;
 }
 
-int queue_claim(struct queue *q, const char *worker, double lease_s, double wait_s, struct queue_job *ret, struct err *e)
+int queue_claim(struct queue *q, const char *lane, const char *worker, double lease_s, double wait_s, struct queue_job *ret,
+                struct err *e)
 {
     double deadline = now_s() + wait_s;
 
-    for (;;) {
-        int got = has_work(q, e);
+    for (lane = or_empty(lane);;) {
+        int got = reap(q, e) < 0 ? -1 : has_work(q, lane, e);
         double left = deadline - now_s();
         if (got == 1)
-            got = claim_once(q, worker, lease_s, ret, e);
+            got = claim_once(q, lane, worker, lease_s, ret, e);
         if (got != 0 || left <= 0 || stop_requested())
             return got;
         queue_wait_change(q, left);
@@ -203,96 +190,214 @@ void queue_job_free(struct queue_job *j)
 
 int queue_heartbeat(struct queue *q, const struct queue_job *j, double lease_s, struct err *e)
 {
-    int rc;
-
-    return end(q, step(q, &rc, e, "UPDATE job SET expires = ? WHERE id = ? AND lease = ? AND state = 1", "dii",
-                       clock_s() + lease_s, j->id, j->lease), e);
+    return (int)sql_run(q->db, NULL, e,
+                        "UPDATE job SET expires = {now} + $1 WHERE id = $2 AND lease = $3 AND state = 1 AND cancel = 0", "dii",
+                        lease_s, j->id, j->lease);
 }
 
-int queue_finish(struct queue *q, int64_t id, const char *result, struct err *e)
+/* Did this very lease end it before? A statement whose answer was lost on the way is run again. */
+static int finished_by(struct queue *q, const struct queue_job *j, struct err *e)
 {
-    int rc;
+    struct sql_rows r;
+    int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE id = $1 AND lease = $2 AND state = 2", "ii", j->id, j->lease);
 
-    return end(q, step(q, &rc, e, "UPDATE job SET state = 2, result = ?, payload = '' WHERE id = ? AND state < 2", "ti",
-                       result, id), e) < 0 ? -1 : 0;
+    if (n > 0)
+        sql_rows_free(&r);
+    return (int)n;
 }
 
-int queue_fail(struct queue *q, const struct queue_job *j, const char *reason, int max_attempts, struct err *e)
+int queue_finish(struct queue *q, const struct queue_job *j, const char *result, struct err *e)
 {
-    int rc;
+    static const char text[] =
+        "UPDATE job SET state = 2, result = $1, payload = '', ended = {now} WHERE id = $2 AND lease = $3 AND state = 1";
+    int64_t n = sql_run(q->db, NULL, e, text, "tii", result, j->id, j->lease);
 
-    return end(q, step(q, &rc, e, "UPDATE job SET state = CASE WHEN attempt >= ?1 THEN 3 ELSE 0 END, result = ?2"
-                                  " WHERE id = ?3 AND lease = ?4 AND state = 1", "itii", (int64_t)max_attempts, reason,
-                       j->id, j->lease), e) < 0 ? -1 : 0;
+    if (n == 0)
+        return finished_by(q, j, e);
+    return n < 0 || sql_notify(q->db, e) < 0 ? -1 : 1;
 }
 
-int queue_release_worker(struct queue *q, const char *worker, struct err *e)
+int queue_fail(struct queue *q, const struct queue_job *j, const char *reason, struct err *e)
 {
-    int rc;
+    static const char text[] = "UPDATE job SET" ATTEMPT_OVER("$1") " WHERE id = $2 AND lease = $3 AND state = 1";
 
-    return end(q, step(q, &rc, e, "UPDATE job SET state = 0 WHERE state = 1 AND worker = ?", "t", worker), e);
+    return sql_run(q->db, NULL, e, text, "tii", reason, j->id, j->lease) < 0 || sql_notify(q->db, e) < 0 ? -1 : 0;
 }
 
-int queue_give_up(struct queue *q, int max_attempts, const char *reason, struct err *e)
+int queue_give_back(struct queue *q, const struct queue_job *j, struct err *e)
 {
-    int rc;
+    static const char text[] =
+        "UPDATE job SET attempt = attempt - 1, state = CASE WHEN cancel = 1 THEN 4 ELSE 0 END,"
+        " ended = CASE WHEN cancel = 1 THEN {now} ELSE 0 END WHERE id = $1 AND lease = $2 AND state = 1";
 
-    return end(q, step(q, &rc, e, "UPDATE job SET state = 3, result = ? WHERE state = 0 AND attempt >= ?", "ti", reason,
-                       (int64_t)max_attempts), e);
+    return sql_run(q->db, NULL, e, text, "ii", j->id, j->lease) < 0 || sql_notify(q->db, e) < 0 ? -1 : 0;
 }
 
-int queue_result(struct queue *q, int64_t id, char **ret_result, bool *ret_failed, struct err *e)
+int queue_release_worker(struct queue *q, const char *worker, const char *reason, struct err *e)
 {
-    int rc, state = -1;
-    sqlite3_stmt *s = step(q, &rc, e, "SELECT state, result FROM job WHERE id = ?", "i", id);
+    static const char text[] = "UPDATE job SET" ATTEMPT_OVER("$1") " WHERE state = 1 AND worker = $2";
+    int64_t n = sql_run(q->db, NULL, e, text, "tt", reason, worker);
 
-    if (!s)
+    return n < 0 || (n > 0 && sql_notify(q->db, e) < 0) ? -1 : (int)n;
+}
+
+int queue_cancel(struct queue *q, int64_t id, struct err *e)
+{
+    static const char text[] =
+        "UPDATE job SET cancel = 1, state = CASE WHEN state = 0 THEN 4 ELSE state END,"
+        " ended = CASE WHEN state = 0 THEN {now} ELSE ended END WHERE id = $1 AND state < 2";
+
+    if (sql_run(q->db, NULL, e, text, "i", id) < 0 || sql_notify(q->db, e) < 0)
         return -1;
-    if (rc == SQLITE_ROW && (state = sqlite3_column_int(s, 0)) >= JOB_DONE) {
-        *ret_result = column(s, 1);
-        if (ret_failed)
-            *ret_failed = state == JOB_FAILED;
+    return queue_result(q, id, NULL, e);
+}
+
+int queue_result(struct queue *q, int64_t id, char **ret_result, struct err *e)
+{
+    struct sql_rows r;
+    int64_t n = sql_run(q->db, &r, e, "SELECT state, result FROM job WHERE id = $1", "i", id);
+    int state;
+
+    if (n < 0)
+        return -1;
+    if (n == 0)
+        return err_set(e, ERR_INPUT, "job queue: job %lld is not there", (long long)id);
+    state = (int)sql_int(&r, 0, 0);
+    if (state >= QUEUE_DONE && ret_result)
+        *ret_result = xstrdup(sql_cell(&r, 0, 1));
+    sql_rows_free(&r);
+    return state;
+}
+
+int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err *e)
+{
+    static const char text[] =
+        "SELECT id, ended FROM job WHERE state > 1 AND ended >= CAST($1 AS DOUBLE PRECISION) ORDER BY ended, id LIMIT $2";
+    struct sql_rows r;
+    int64_t got = sql_run(q->db, &r, e, text, "di", *cursor, (int64_t)n);
+
+    if (got < 0)
+        return -1;
+    for (int i = 0; i < r.n; i++)
+        ids[i] = sql_int(&r, i, 0);
+    if (r.n > 0) {
+        double last = strtod(sql_cell(&r, r.n - 1, 1), NULL) - (r.n < n ? OVERLAP_S : 0);
+        *cursor = last > *cursor ? last : *cursor;
     }
-    sqlite3_finalize(s);
-    if (state < 0)
-        return err_set(e, ERR_BUG, "job queue: job %lld is not there", (long long)id);
-    return state >= JOB_DONE;
+    sql_rows_free(&r);
+    return (int)got;
 }
 
 void queue_wait_change(struct queue *q, double wait_s)
 {
-    struct pollfd p = {.fd = q->watch, .events = POLLIN};
-    char events[4096];
-
-    if (wait_s > WAIT_SLICE_S)
-        wait_s = WAIT_SLICE_S;
-    if (q->watch < 0 && wait_s > 0.02)
-        wait_s = 0.02;
-    if (poll(&p, q->watch >= 0, (int)(wait_s * 1000) + 1) > 0)
-        while (read(q->watch, events, sizeof events) > 0)
-            ;
+    sql_wait(q->db, wait_s);
 }
 
 int queue_forget(struct queue *q, int64_t id, struct err *e)
 {
-    int rc;
+    return sql_run(q->db, NULL, e, "DELETE FROM job WHERE id = $1 AND state > 1", "i", id) < 0 ? -1 : 0;
+}
 
-    return end(q, step(q, &rc, e, "DELETE FROM job WHERE id = ? AND state >= 2", "i", id), e) < 0 ? -1 : 0;
+int queue_sweep(struct queue *q, double keep_s, struct err *e)
+{
+    if (sql_run(q->db, NULL, e, "DELETE FROM worker WHERE expires < {now} - 60", "") < 0)
+        return -1;
+    return (int)sql_run(q->db, NULL, e, "DELETE FROM job WHERE state > 1 AND ended < {now} - CAST($1 AS DOUBLE PRECISION)", "d",
+                        keep_s);
 }
 
 int queue_stats(struct queue *q, struct queue_stats *ret, struct err *e)
 {
-    int64_t n[4] = {0};
-    int rc;
-    sqlite3_stmt *s = step(q, &rc, e, "SELECT state, count(*) FROM job GROUP BY state", "");
+    struct sql_rows r;
+    int64_t n[5] = {0};
 
-    if (!s)
+    if (sql_run(q->db, &r, e, "SELECT state, count(*) FROM job GROUP BY state", "") < 0)
         return -1;
-    for (; rc == SQLITE_ROW; rc = sqlite3_step(s))
-        n[sqlite3_column_int(s, 0) & 3] = sqlite3_column_int64(s, 1);
-    if (end(q, s, e) < 0)
+    for (int i = 0; i < r.n; i++)
+        n[sql_int(&r, i, 0) % 5] = sql_int(&r, i, 1);
+    sql_rows_free(&r);
+    if (sql_run(q->db, &r, e, "SELECT coalesce({now} - min(made), 0) FROM job WHERE state = 0", "") < 0)
         return -1;
-    *ret = (struct queue_stats){.waiting = n[JOB_WAITING], .leased = n[JOB_LEASED], .done = n[JOB_DONE],
-                                .failed = n[JOB_FAILED]};
+    *ret = (struct queue_stats){.waiting = n[QUEUE_WAITING], .leased = n[QUEUE_LEASED], .done = n[QUEUE_DONE],
+                                .failed = n[QUEUE_FAILED], .cancelled = n[QUEUE_CANCELLED],
+                                .oldest_s = strtod(sql_cell(&r, 0, 0), NULL)};
+    sql_rows_free(&r);
     return 0;
+}
+
+int64_t queue_owner_load(struct queue *q, const char *owner, struct err *e)
+{
+    struct sql_rows r;
+    int64_t n = sql_run(q->db, &r, e,
+                        "SELECT (SELECT count(*) FROM job WHERE state = 0 AND owner = $1) +"
+                        " (SELECT count(*) FROM job WHERE state = 1 AND owner = $1)", "t", owner);
+
+    if (n < 0)
+        return -1;
+    n = sql_int(&r, 0, 0);
+    sql_rows_free(&r);
+    return n;
+}
+
+/* ---- workers and settings ---- */
+
+int queue_worker_announce(struct queue *q, const char *worker, const char *info, double lease_s, struct err *e)
+{
+    static const char text[] =
+        "INSERT INTO worker(name, info, expires) VALUES($1, $2, {now} + $3)"
+        " ON CONFLICT(name) DO UPDATE SET info = excluded.info, expires = excluded.expires RETURNING drain";
+    struct sql_rows r;
+    int drain;
+
+    if (sql_run(q->db, &r, e, text, "ttd", worker, info, lease_s) < 0)
+        return -1;
+    drain = r.n > 0 && sql_int(&r, 0, 0) != 0;
+    sql_rows_free(&r);
+    return !drain;
+}
+
+int queue_worker_drain(struct queue *q, const char *worker, struct err *e)
+{
+    return (int)sql_run(q->db, NULL, e, "UPDATE worker SET drain = 1 WHERE name = $1", "t", worker);
+}
+
+int queue_worker_gone(struct queue *q, const char *worker, struct err *e)
+{
+    return sql_run(q->db, NULL, e, "DELETE FROM worker WHERE name = $1", "t", worker) < 0 ? -1 : 0;
+}
+
+json_t *queue_workers(struct queue *q, struct err *e)
+{
+    static const char text[] =
+        "SELECT name, info, drain, (SELECT count(*) FROM job WHERE state = 1 AND job.worker = worker.name) FROM worker"
+        " WHERE expires >= {now} ORDER BY name";
+    struct sql_rows r;
+    json_t *all;
+
+    if (sql_run(q->db, &r, e, text, "") < 0)
+        return NULL;
+    all = json_array();
+    for (int i = 0; i < r.n; i++) {
+        const char *info = sql_cell(&r, i, 1);
+        json_t *said = json_parse(info, strlen(info), "worker", NULL);
+        json_array_append_new(all, json_pack("{s:s,s:o,s:b,s:I}", "name", sql_cell(&r, i, 0), "info",
+                                             said ? said : json_null(), "drain", sql_int(&r, i, 2) != 0, "leased",
+                                             (json_int_t)sql_int(&r, i, 3)));
+    }
+    sql_rows_free(&r);
+    return all;
+}
+
+char *queue_setting(struct queue *q, const char *name, const char *fresh, struct err *e)
+{
+    struct sql_rows r;
+    char *value;
+
+    if (sql_run(q->db, NULL, e, "INSERT INTO setting(name, value) VALUES($1, $2) ON CONFLICT(name) DO NOTHING", "tt", name,
+                fresh) < 0 ||
+        sql_run(q->db, &r, e, "SELECT value FROM setting WHERE name = $1", "t", name) < 0)
+        return NULL;
+    value = xstrdup(r.n > 0 ? sql_cell(&r, 0, 0) : fresh);
+    sql_rows_free(&r);
+    return value;
 }

@@ -1,0 +1,282 @@
+/* sql_postgres.c - sql.h on a PostgreSQL server, through libpq, which is loaded when a server is named: without it, and
+ * without a server, everything else works. A connection that breaks is made again; waiting is LISTEN. */
+#include <dlfcn.h>
+#include <libpq-fe.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "queue/sql_driver.h"
+
+#define PREPARED 64
+#define AGAIN_S 30.0 /* how long a server that went away is asked for */
+#define WAIT_SLICE_S 1.0
+#define CHANNEL "musacoder"
+
+/* X(name): what of libpq is used. */
+#define PQ_CALLS(X)                                                                                                    \
+    X(PQconnectdb) X(PQfinish) X(PQreset) X(PQstatus) X(PQerrorMessage) X(PQexec) X(PQprepare) X(PQexecPrepared)       \
+    X(PQresultStatus) X(PQresultErrorField) X(PQclear) X(PQntuples) X(PQnfields) X(PQgetvalue) X(PQgetlength)          \
+    X(PQcmdTuples) X(PQsocket) X(PQconsumeInput) X(PQnotifies) X(PQfreemem) X(PQsetNoticeProcessor)
+#define PQ_MEMBER(name) __typeof__(&name) name;
+static struct {
+    PQ_CALLS(PQ_MEMBER)
+} pq;
+
+struct pg {
+    PGconn *c;
+    const void *prepared[PREPARED];
+    int n_prepared;
+    bool listens;
+};
+
+static int load(struct err *e)
+{
+    static void *lib; /* every writer writes the same */
+    void *so = lib ? lib : dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
+
+    if (!so)
+        return err_set(e, ERR_ENV, "a PostgreSQL queue needs libpq.so.5; apt-get install libpq5 (%s)", dlerror());
+#define PQ_FIND(name)                                                                                                  \
+    if (!(pq.name = (__typeof__(pq.name))dlsym(so, #name)))                                                            \
+        return err_set(e, ERR_ENV, "libpq.so.5 lacks '" #name "'; apt-get install libpq5");
+    PQ_CALLS(PQ_FIND)
+    lib = so;
+    return 0;
+}
+
+static int broken(struct pg *p, struct err *e)
+{
+    char text[600];
+
+    snprintf(text, sizeof text, "%s", pq.PQerrorMessage(p->c));
+    for (char *end = text + strlen(text); end > text && strchr("\r\n ", end[-1]);)
+        *--end = 0;
+    return err_set(e, ERR_ENV, "job queue: PostgreSQL says: %s", text);
+}
+
+static bool ended_well(const PGresult *r)
+{
+    ExecStatusType st = pq.PQresultStatus(r);
+
+    return st == PGRES_TUPLES_OK || st == PGRES_COMMAND_OK;
+}
+
+static int simple(struct pg *p, const char *text, struct err *e)
+{
+    PGresult *r = pq.PQexec(p->c, text);
+    int rc = ended_well(r) ? 0 : broken(p, e);
+
+    pq.PQclear(r);
+    return rc;
+}
+
+/* Text of one value, or NULL if nothing came back; caller frees. */
+static char *one_value(struct pg *p, const char *text)
+{
+    PGresult *r = pq.PQexec(p->c, text);
+    char *v = ended_well(r) && pq.PQntuples(r) > 0 ? xstrdup(pq.PQgetvalue(r, 0, 0)) : NULL;
+
+    pq.PQclear(r);
+    return v;
+}
+
+static void no_notice(void *ctx, const char *text) {}
+
+/* The schema is made by one of those who come at once: the others wait for its lock, then find the version. */
+static int make_schema(struct pg *p, const char *schema, int version, struct err *e)
+{
+    char *have, *stamp = xasprintf("INSERT INTO musacoder_queue(version) VALUES(%d)", version);
+    int rc = -1;
+
+    if (simple(p, "BEGIN; SELECT pg_advisory_xact_lock(6879831); CREATE TABLE IF NOT EXISTS musacoder_queue(version INTEGER)",
+               e) == 0) {
+        have = one_value(p, "SELECT version FROM musacoder_queue");
+        if (!have)
+            rc = simple(p, schema, e) < 0 || simple(p, stamp, e) < 0 ? -1 : 0;
+        else if (atoi(have) == version)
+            rc = 0;
+        else
+            err_set(e, ERR_ENV, "the queue's database was made by another version (%s, ours is %d); name another database",
+                    have, version);
+        free(have);
+        if (rc == 0)
+            rc = simple(p, "COMMIT", e);
+        else
+            simple(p, "ROLLBACK", NULL);
+    }
+    free(stamp);
+    return rc;
+}
+
+static int pg_open(const char *url, const char *schema, int version, void **ret, struct err *e)
+{
+    struct pg *p;
+
+    if (load(e) < 0)
+        return -1;
+    p = xcalloc(1, sizeof *p);
+    p->c = pq.PQconnectdb(url);
+    pq.PQsetNoticeProcessor(p->c, no_notice, NULL);
+    if (pq.PQstatus(p->c) != CONNECTION_OK ? broken(p, e) < 0 : make_schema(p, schema, version, e) < 0) {
+        pq.PQfinish(p->c);
+        free(p);
+        return -1;
+    }
+    *ret = p;
+    return 0;
+}
+
+static void pg_close(void *db)
+{
+    struct pg *p = db;
+
+    pq.PQfinish(p->c);
+    free(p);
+}
+
+static bool lost(struct pg *p)
+{
+    return pq.PQstatus(p->c) != CONNECTION_OK;
+}
+
+/* Connects again; false if that did not help this time. */
+static bool connect_again(struct pg *p)
+{
+    pq.PQreset(p->c);
+    p->n_prepared = 0;
+    p->listens = false;
+    return !lost(p);
+}
+
+static void name_of(const void *key, char out[32])
+{
+    snprintf(out, 32, "s%p", key);
+}
+
+static int prepare(struct pg *p, const void *key, const char *text)
+{
+    char name[32];
+    PGresult *r;
+    int rc;
+
+    for (int i = 0; i < p->n_prepared; i++)
+        if (p->prepared[i] == key)
+            return 0;
+    name_of(key, name);
+    r = pq.PQprepare(p->c, name, text, 0, NULL);
+    rc = ended_well(r) ? 0 : -1;
+    pq.PQclear(r);
+    if (rc == 0 && p->n_prepared < PREPARED)
+        p->prepared[p->n_prepared++] = key;
+    return rc;
+}
+
+static PGresult *execute(struct pg *p, const void *key, const struct sql_value *v, int n)
+{
+    char numbers[SQL_PARAMS][32], name[32];
+    const char *values[SQL_PARAMS];
+
+    for (int i = 0; i < n; i++) {
+        if (v[i].type == 'i')
+            snprintf(numbers[i], sizeof *numbers, "%lld", (long long)v[i].i);
+        else if (v[i].type == 'd')
+            snprintf(numbers[i], sizeof *numbers, "%.17g", v[i].d);
+        values[i] = v[i].type == 't' ? v[i].text : numbers[i];
+    }
+    name_of(key, name);
+    return pq.PQexecPrepared(p->c, name, n, values, NULL, NULL, 0);
+}
+
+static void take_rows(const PGresult *r, struct sql_rows *ret)
+{
+    ret->n = pq.PQntuples(r);
+    ret->columns = pq.PQnfields(r);
+    ret->cell = xcalloc((size_t)ret->n * (size_t)ret->columns + 1, sizeof *ret->cell);
+    for (int i = 0; i < ret->n * ret->columns; i++)
+        ret->cell[i] = xstrndup(pq.PQgetvalue(r, i / ret->columns, i % ret->columns),
+                                (size_t)pq.PQgetlength(r, i / ret->columns, i % ret->columns));
+}
+
+/* Two writers that met (a deadlock, a serialisation failure): the loser runs again. */
+static bool met_another(const PGresult *r)
+{
+    const char *state = r ? pq.PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
+
+    return state && (!strcmp(state, "40P01") || !strcmp(state, "40001"));
+}
+
+static int64_t pg_run(void *db, const void *key, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
+                      struct err *e)
+{
+    struct pg *p = db;
+    double until = now_s() + AGAIN_S;
+    PGresult *r = NULL;
+    int64_t got = -1;
+
+    for (bool again = true; again;) {
+        pq.PQclear(r);
+        r = prepare(p, key, text) == 0 ? execute(p, key, v, n) : NULL;
+        again = !ended_well(r) && (lost(p) || met_another(r)) && now_s() < until && !stop_requested();
+        if (again && lost(p) && !connect_again(p))
+            nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    }
+    if (!ended_well(r)) {
+        broken(p, e);
+    } else {
+        take_rows(r, ret);
+        got = pq.PQresultStatus(r) == PGRES_TUPLES_OK ? ret->n : strtoll(pq.PQcmdTuples((PGresult *)r), NULL, 10);
+    }
+    pq.PQclear(r);
+    return got;
+}
+
+static int pg_notify(void *db, struct err *e)
+{
+    return simple(db, "NOTIFY " CHANNEL, e);
+}
+
+static int take_notifications(struct pg *p)
+{
+    PGnotify *note;
+    int n = 0;
+
+    pq.PQconsumeInput(p->c);
+    for (; (note = pq.PQnotifies(p->c)); n++)
+        pq.PQfreemem(note);
+    return n;
+}
+
+static void pg_wait(void *db, double wait_s)
+{
+    struct pg *p = db;
+    struct pollfd f = {.events = POLLIN};
+
+    if (wait_s > WAIT_SLICE_S)
+        wait_s = WAIT_SLICE_S;
+    if (!p->listens) {
+        p->listens = simple(p, "LISTEN " CHANNEL, NULL) == 0;
+        wait_s = 0; /* what came before it was not heard: look once more */
+    }
+    f.fd = pq.PQsocket(p->c);
+    if (take_notifications(p) > 0)
+        return;
+    if (poll(&f, f.fd >= 0, (int)(wait_s * 1000) + 1) > 0)
+        take_notifications(p);
+}
+
+const struct sql_driver sql_postgres = {
+    .now = "extract(epoch from clock_timestamp())::float8",
+    .id = "BIGSERIAL PRIMARY KEY",
+    .skip = "FOR UPDATE SKIP LOCKED",
+    .fill = "WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02)",
+    .open = pg_open,
+    .close = pg_close,
+    .run = pg_run,
+    .notify = pg_notify,
+    .wait = pg_wait,
+};

@@ -1,0 +1,170 @@
+/* sql_sqlite.c - sql.h on a SQLite file. Waiting is on inotify, because every commit writes the WAL file beside it. */
+#include <poll.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "queue/sql_driver.h"
+#include "store/store.h"
+
+#define PREPARED 64
+#define WAIT_SLICE_S 0.5 /* leases expire without anybody writing: look again this often */
+
+struct lite {
+    sqlite3 *db;
+    int watch; /* inotify, or -1 */
+    struct {
+        const void *key;
+        sqlite3_stmt *s;
+    } prepared[PREPARED];
+};
+
+static int broken(struct lite *l, struct err *e)
+{
+    return err_set(e, ERR_ENV, "job queue: %s", sqlite3_errmsg(l->db));
+}
+
+static int watch_folder(const char *path)
+{
+    char *dir = xstrdup(path), *slash = strrchr(dir, '/');
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+    if (slash)
+        *(slash == dir ? slash + 1 : slash) = 0;
+    if (fd >= 0 && inotify_add_watch(fd, slash ? dir : ".", IN_MODIFY) < 0) {
+        close(fd);
+        fd = -1;
+    }
+    free(dir);
+    return fd;
+}
+
+static int lite_open(const char *url, const char *schema, int version, void **ret, struct err *e)
+{
+    sqlite3 *db;
+    struct lite *l;
+
+    if (store_db_open(url, schema, version, &db, e) < 0)
+        return -1;
+    l = xcalloc(1, sizeof *l);
+    l->db = db;
+    l->watch = watch_folder(url);
+    *ret = l;
+    return 0;
+}
+
+static void lite_close(void *db)
+{
+    struct lite *l = db;
+
+    for (int i = 0; i < PREPARED; i++)
+        sqlite3_finalize(l->prepared[i].s);
+    sqlite3_close(l->db);
+    if (l->watch >= 0)
+        close(l->watch);
+    free(l);
+}
+
+/* The statement that was prepared for this key; statements beyond the table's size are made anew. *ret_own: finalise it. */
+static sqlite3_stmt *prepare(struct lite *l, const void *key, const char *text, bool *ret_own, struct err *e)
+{
+    sqlite3_stmt *s = NULL;
+    int i = 0;
+
+    while (i < PREPARED && l->prepared[i].s && l->prepared[i].key != key)
+        i++;
+    *ret_own = i == PREPARED;
+    if (i < PREPARED && l->prepared[i].s)
+        return l->prepared[i].s;
+    if (sqlite3_prepare_v2(l->db, text, -1, &s, NULL) != SQLITE_OK) {
+        broken(l, e);
+        return NULL;
+    }
+    if (i < PREPARED) {
+        l->prepared[i].key = key;
+        l->prepared[i].s = s;
+    }
+    return s;
+}
+
+static void bind(sqlite3_stmt *s, const struct sql_value *v, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (v[i].type == 'i')
+            sqlite3_bind_int64(s, i + 1, v[i].i);
+        else if (v[i].type == 'd')
+            sqlite3_bind_double(s, i + 1, v[i].d);
+        else if (v[i].text)
+            sqlite3_bind_text(s, i + 1, v[i].text, -1, SQLITE_STATIC);
+        else
+            sqlite3_bind_null(s, i + 1);
+    }
+}
+
+static void add_row(sqlite3_stmt *s, struct sql_rows *r)
+{
+    r->columns = sqlite3_column_count(s);
+    r->cell = xrealloc(r->cell, (size_t)(r->n + 1) * (size_t)r->columns * sizeof *r->cell);
+    for (int i = 0; i < r->columns; i++) {
+        const char *text = (const char *)sqlite3_column_text(s, i);
+        r->cell[r->n * r->columns + i] = xstrndup(text ? text : "", (size_t)sqlite3_column_bytes(s, i));
+    }
+    r->n++;
+}
+
+static int64_t lite_run(void *db, const void *key, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
+                        struct err *e)
+{
+    struct lite *l = db;
+    bool own;
+    sqlite3_stmt *s = prepare(l, key, text, &own, e);
+    int rc;
+    int64_t got;
+
+    if (!s)
+        return -1;
+    bind(s, v, n);
+    while ((rc = sqlite3_step(s)) == SQLITE_ROW) /* an update commits when the statement is done */
+        add_row(s, ret);
+    got = rc != SQLITE_DONE ? broken(l, e) : sqlite3_column_count(s) ? ret->n : sqlite3_changes(l->db);
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+    if (own)
+        sqlite3_finalize(s);
+    return got;
+}
+
+static int lite_notify(void *db, struct err *e)
+{
+    return 0;
+}
+
+static void lite_wait(void *db, double wait_s)
+{
+    struct lite *l = db;
+    struct pollfd p = {.fd = l->watch, .events = POLLIN};
+    char events[4096];
+
+    if (wait_s > WAIT_SLICE_S)
+        wait_s = WAIT_SLICE_S;
+    if (l->watch < 0 && wait_s > 0.02)
+        wait_s = 0.02;
+    if (poll(&p, l->watch >= 0, (int)(wait_s * 1000) + 1) > 0)
+        while (read(l->watch, events, sizeof events) > 0)
+            ;
+}
+
+const struct sql_driver sql_sqlite = {
+    .now = "((julianday('now') - 2440587.5) * 86400.0)",
+    .id = "INTEGER PRIMARY KEY AUTOINCREMENT",
+    .skip = "",
+    .fill = "",
+    .open = lite_open,
+    .close = lite_close,
+    .run = lite_run,
+    .notify = lite_notify,
+    .wait = lite_wait,
+};
