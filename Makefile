@@ -6,12 +6,14 @@ CC      ?= cc
 CXX     ?= g++
 MODULES := base objective task proc device store queue translate eval synth nn train bench
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
+# Headers alone: the library is loaded when it is asked for.
+HEADERS := libpq
 
 OPT     ?= -O2 -g
 OMP     ?= -fopenmp
 SAN     ?=
 WARN    := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter
-CPPFLAGS += -Isrc -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+CPPFLAGS += -Isrc -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS) $(HEADERS) 2>/dev/null)
 CFLAGS  += -std=c11 $(OPT) $(WARN) $(OMP) -pthread $(SAN)
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl $(OMP) -pthread $(SAN)
 
@@ -38,7 +40,7 @@ help:
 ## make clean        remove $(B)/
 
 check-deps:
-	@command -v pkg-config >/dev/null && pkg-config --exists $(PKGS) || \
+	@command -v pkg-config >/dev/null && pkg-config --exists $(PKGS) $(HEADERS) || \
 	  { echo "musacoder: libraries are missing; run 'make setup'" >&2; exit 1; }
 
 $(B)/obj/%.o: src/%.c

@@ -183,9 +183,16 @@ void stop_install(void)
     sigaction(SIGTERM, &sa, NULL);
 }
 
+static _Thread_local const atomic_bool *also;
+
+void stop_also(const atomic_bool *flag)
+{
+    also = flag;
+}
+
 bool stop_requested(void)
 {
-    return stop_flag != 0;
+    return stop_flag != 0 || (also && atomic_load(also));
 }
 
 #define LOOK_NS 100000000

@@ -2,6 +2,7 @@
 #ifndef MC_LOG_H
 #define MC_LOG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,8 @@ void format_duration(double seconds, char *out, size_t n); /* "1h02m", "3m20s", 
 /* Ctrl-C: the first SIGINT or SIGTERM sets a flag that long work polls; the second ends the process at once. */
 void stop_install(void);
 bool stop_requested(void);
+/* This thread also stops when *flag is true (NULL: no more): one job of many is to end. The flag outlives its use. */
+void stop_also(const atomic_bool *flag);
 /* A signal reaches one thread only. So who waits for a condition or a semaphore waits until then at most
  * (pthread_cond_clockwait, sem_clockwait; CLOCK_MONOTONIC), looks whether it is to stop, and waits again. */
 struct timespec stop_look_again(void);

@@ -1,10 +1,12 @@
 /* worker.c - 'eval --worker': claims verdict jobs from a queue (queue/verdict.h), several in flight, until the queue's
  * owner goes away. Every thread holds its own connection and renews its own leases. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -22,6 +24,8 @@ struct worker {
     pid_t parent;
 };
 
+#define RENEW_S 1.0 /* how soon a cancelled or lost job is left alone */
+
 /* One lease being renewed while its owner works. */
 struct renewal {
     struct queue *q;
@@ -29,7 +33,17 @@ struct renewal {
     pthread_mutex_t lock;
     pthread_cond_t change;
     bool done;
+    atomic_bool lost; /* somebody else has it, or nobody wants it any more */
 };
+
+static struct timespec after(double s)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec += (time_t)s;
+    return at;
+}
 
 static void *renew_thread(void *arg)
 {
@@ -37,11 +51,11 @@ static void *renew_thread(void *arg)
     struct timespec at;
 
     pthread_mutex_lock(&r->lock);
-    while (!r->done) {
-        clock_gettime(CLOCK_REALTIME, &at);
-        at.tv_sec += (time_t)(VERDICT_LEASE_S / 3);
-        if (pthread_cond_timedwait(&r->change, &r->lock, &at) != 0 && !r->done)
-            queue_heartbeat(r->q, r->job, VERDICT_LEASE_S, NULL);
+    while (!r->done && !atomic_load(&r->lost)) {
+        at = after(RENEW_S);
+        if (pthread_cond_timedwait(&r->change, &r->lock, &at) != 0 && !r->done &&
+            queue_heartbeat(r->q, r->job, VERDICT_LEASE_S, NULL) == 0)
+            atomic_store(&r->lost, true);
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;
@@ -100,15 +114,19 @@ static char *answer(struct worker *w, const struct queue_job *job)
     return text;
 }
 
-/* The renewing thread uses our connection only while we do not: from here to its join. */
+/* The renewing thread uses our connection only while we do not: from here to its join. A job whose lease was lost is left
+ * as it is: the queue would not take its result. */
 static int serve_job(struct worker *w, struct queue *q, const struct queue_job *job, struct err *e)
 {
     struct renewal r = {.q = q, .job = job, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
     pthread_t thread;
     bool renewing = pthread_create(&thread, NULL, renew_thread, &r) == 0;
-    char *text = answer(w, job);
+    char *text;
     int rc;
 
+    stop_also(&r.lost);
+    text = answer(w, job);
+    stop_also(NULL);
     if (renewing) {
         pthread_mutex_lock(&r.lock);
         r.done = true;
@@ -116,9 +134,12 @@ static int serve_job(struct worker *w, struct queue *q, const struct queue_job *
         pthread_mutex_unlock(&r.lock);
         pthread_join(thread, NULL);
     }
-    rc = text ? queue_finish(q, job->id, text, e) : queue_fail(q, job, "interrupted", 1000, e);
+    if (text)
+        rc = queue_finish(q, job, text, e);
+    else
+        rc = queue_give_back(q, job, e);
     free(text);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 static void *worker_thread(void *arg)
@@ -134,7 +155,7 @@ static void *worker_thread(void *arg)
         return NULL;
     }
     while (got >= 0 && !stop_requested() && getppid() == w->parent) {
-        got = queue_claim(q, w->name, VERDICT_LEASE_S, 1.0, &job, &e);
+        got = queue_claim(q, NULL, w->name, VERDICT_LEASE_S, 1.0, &job, &e);
         if (got == 0)
             eval_idle(w->ev);
         if (got != 1)

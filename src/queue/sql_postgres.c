@@ -158,22 +158,23 @@ static void name_of(const void *key, char out[32])
     snprintf(out, 32, "s%p", key);
 }
 
-static int prepare(struct pg *p, const void *key, const char *text)
+/* NULL once it is prepared, else the failure. */
+static PGresult *prepare(struct pg *p, const void *key, const char *text)
 {
     char name[32];
     PGresult *r;
-    int rc;
 
     for (int i = 0; i < p->n_prepared; i++)
         if (p->prepared[i] == key)
-            return 0;
+            return NULL;
     name_of(key, name);
     r = pq.PQprepare(p->c, name, text, 0, NULL);
-    rc = ended_well(r) ? 0 : -1;
+    if (!ended_well(r))
+        return r;
     pq.PQclear(r);
-    if (rc == 0 && p->n_prepared < PREPARED)
+    if (p->n_prepared < PREPARED)
         p->prepared[p->n_prepared++] = key;
-    return rc;
+    return NULL;
 }
 
 static PGresult *execute(struct pg *p, const void *key, const struct sql_value *v, int n)
@@ -202,12 +203,23 @@ static void take_rows(const PGresult *r, struct sql_rows *ret)
                                 (size_t)pq.PQgetlength(r, i / ret->columns, i % ret->columns));
 }
 
-/* Two writers that met (a deadlock, a serialisation failure): the loser runs again. */
-static bool met_another(const PGresult *r)
+static bool state_begins(const PGresult *r, const char *with)
 {
     const char *state = r ? pq.PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
 
-    return state && (!strcmp(state, "40P01") || !strcmp(state, "40001"));
+    return state && !strncmp(state, with, strlen(with));
+}
+
+/* The server ended the connection; libpq may not have seen its end yet when the server says why (57P01 to 57P03). */
+static bool went_away(struct pg *p, const PGresult *r)
+{
+    return lost(p) || state_begins(r, "57P");
+}
+
+/* Two writers that met (a deadlock, a serialisation failure): the loser runs again. */
+static bool met_another(const PGresult *r)
+{
+    return state_begins(r, "40");
 }
 
 static int64_t pg_run(void *db, const void *key, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
@@ -220,9 +232,10 @@ static int64_t pg_run(void *db, const void *key, const char *text, const struct 
 
     for (bool again = true; again;) {
         pq.PQclear(r);
-        r = prepare(p, key, text) == 0 ? execute(p, key, v, n) : NULL;
-        again = !ended_well(r) && (lost(p) || met_another(r)) && now_s() < until && !stop_requested();
-        if (again && lost(p) && !connect_again(p))
+        if (!(r = prepare(p, key, text)))
+            r = execute(p, key, v, n);
+        again = !ended_well(r) && (went_away(p, r) || met_another(r)) && now_s() < until && !stop_requested();
+        if (again && went_away(p, r) && !connect_again(p))
             nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     }
     if (!ended_well(r)) {
@@ -235,9 +248,11 @@ static int64_t pg_run(void *db, const void *key, const char *text, const struct 
     return got;
 }
 
+/* A hint: who is not told looks again after WAIT_SLICE_S. */
 static int pg_notify(void *db, struct err *e)
 {
-    return simple(db, "NOTIFY " CHANNEL, e);
+    simple(db, "NOTIFY " CHANNEL, NULL);
+    return 0;
 }
 
 static int take_notifications(struct pg *p)

@@ -133,8 +133,7 @@ static int worker_died(struct verdict_service *s, struct worker *w, int status, 
 
     w->pid = 0;
     last_log_line(s, why, sizeof why);
-    if (queue_release_worker(s->q, w->name, e) < 0 ||
-        queue_give_up(s->q, s->max_attempts, "the worker that judged it died each time", e) < 0 ||
+    if (queue_release_worker(s->q, w->name, "the worker that judged it died each time", e) < 0 ||
         queue_stats(s->q, &st, e) < 0)
         return -1;
     s->deaths = st.done > s->done_seen ? 1 : s->deaths + 1;
@@ -245,17 +244,18 @@ static char *payload_of(const struct verdict_request *r)
 /* A verdict that failed for our reasons in an earlier batch is asked for again. */
 static int put(struct verdict_service *s, const char *key, const char *payload, int64_t *ret_id, struct err *e)
 {
+    struct queue_item it = {.key = key, .payload = payload, .attempts = s->max_attempts};
     char *old = NULL;
-    bool failed = false;
-    int have;
+    bool failed;
+    int state;
 
-    if (queue_put(s->q, key, payload, ret_id, e) < 0 || (have = queue_result(s->q, *ret_id, &old, &failed, e)) < 0)
+    if (queue_put(s->q, &it, ret_id, e) < 0 || (state = queue_result(s->q, *ret_id, &old, e)) < 0)
         return -1;
-    failed = have && (failed || strstr(old, "\"status\":\"infra\""));
+    failed = state > QUEUE_DONE || (state == QUEUE_DONE && strstr(old, "\"status\":\"infra\""));
     free(old);
     if (!failed)
         return 0;
-    return queue_forget(s->q, *ret_id, e) < 0 ? -1 : queue_put(s->q, key, payload, ret_id, e);
+    return queue_forget(s->q, *ret_id, e) < 0 || queue_put(s->q, &it, ret_id, e) < 0 ? -1 : 0;
 }
 
 static void batch_free(struct verdict_batch *b)
@@ -327,13 +327,14 @@ static int collect(struct verdict_service *s, struct verdict_batch *b, struct er
 {
     for (int i = 0; i < b->n; i++) {
         struct err ignored = ERR_INIT;
-        char *text;
+        char *text = NULL;
         bool failed;
-        int got = b->records[i] ? 0 : queue_result(s->q, b->ids[i], &text, &failed, e);
-        if (got < 0)
+        int state = b->records[i] ? QUEUE_WAITING : queue_result(s->q, b->ids[i], &text, e);
+        if (state < 0)
             return -1;
-        if (!got)
+        if (state < QUEUE_DONE)
             continue;
+        failed = state > QUEUE_DONE;
         if (!failed && !(b->records[i] = json_parse(text, strlen(text), "verdict", &ignored)))
             failed = true;
         if (failed)

@@ -19,153 +19,396 @@
 #include "base/mem.h"
 #include "queue/queue.h"
 #include "queue/verdict.h"
+#include "postgres.h"
 
 static char *dir;
+static struct postgres pg;
+static bool on_postgres; /* the same tests run on both */
 
 static int make_dir(void **state)
 {
-    return (dir = dir_temp("test-queue", NULL)) ? 0 : -1;
+    return (dir = dir_temp("test-queue", NULL)) ? postgres_start(&pg) : -1;
 }
 
 static int drop_dir(void **state)
 {
+    postgres_stop(&pg);
     dir_remove(dir, NULL);
     free(dir);
     return 0;
 }
 
-static struct queue *fresh(const char *name)
+static int use_sqlite(void **state)
 {
-    char *path = path_join(dir, name);
+    on_postgres = false;
+    return 0;
+}
+
+static int use_postgres(void **state)
+{
+    on_postgres = true;
+    return 0;
+}
+
+static char *url_of(const char *name)
+{
+    static int n;
+    char base[64];
+
+    snprintf(base, sizeof base, "%s%d", name, n++);
+    return on_postgres ? postgres_database(&pg, base) : path_join(dir, base);
+}
+
+static struct queue *open_url(const char *url)
+{
     struct err e = ERR_INIT;
     struct queue *q = NULL;
 
-    assert_int_equal(queue_open(path, &q, &e), 0);
-    free(path);
+    if (queue_open(url, &q, &e) < 0)
+        fail_msg("%s", e.msg);
     return q;
+}
+
+static struct queue *fresh(const char *name)
+{
+    char *url;
+    struct queue *q;
+
+    if (on_postgres && !pg.bin)
+        skip(); /* PostgreSQL is not installed: apt-get install postgresql */
+    url = url_of(name);
+    q = open_url(url);
+    free(url);
+    return q;
+}
+
+static int64_t put(struct queue *q, const char *key, const char *payload)
+{
+    struct queue_item it = {.key = key, .payload = payload};
+    struct err e = ERR_INIT;
+    int64_t id = -1;
+
+    if (queue_put(q, &it, &id, &e) < 0)
+        fail_msg("%s", e.msg);
+    return id;
+}
+
+static int claim(struct queue *q, const char *worker, double lease_s, double wait_s, struct queue_job *j)
+{
+    struct err e = ERR_INIT;
+    int got = queue_claim(q, NULL, worker, lease_s, wait_s, j, &e);
+
+    if (got < 0)
+        fail_msg("%s", e.msg);
+    return got;
+}
+
+/* A job's state, and its result beside the expected one. */
+static void assert_result(struct queue *q, int64_t id, int state, const char *expected)
+{
+    struct err e = ERR_INIT;
+    char *text = NULL;
+
+    assert_int_equal(queue_result(q, id, &text, &e), state);
+    if (expected)
+        assert_string_equal(text, expected);
+    free(text);
 }
 
 static void a_job_is_leased_and_finished_once(void **state)
 {
-    struct queue *q = fresh("a.db");
+    struct queue *q = fresh("a");
     struct err e = ERR_INIT;
     struct queue_job j, k;
-    int64_t id, same;
-    bool failed = true;
-    char *result;
+    int64_t id = put(q, "key", "work"), found = 0;
 
-    assert_int_equal(queue_put(q, "key", "work", &id, &e), 0);
-    assert_int_equal(queue_put(q, "key", "other", &same, &e), 0);
-    assert_int_equal(id, same);
-    assert_int_equal(queue_claim(q, "w", 10, 0, &j, &e), 1);
+    assert_int_equal(put(q, "key", "other"), id);
+    assert_int_equal(queue_find(q, "key", &found, &e), 1);
+    assert_int_equal(found, id);
+    assert_int_equal(queue_find(q, "none", &found, &e), 0);
+    assert_int_equal(claim(q, "w", 10, 0, &j), 1);
     assert_string_equal(j.payload, "work");
-    assert_int_equal(queue_claim(q, "w", 10, 0, &k, &e), 0);
-    assert_int_equal(queue_result(q, id, &result, &failed, &e), 0);
-    assert_int_equal(queue_finish(q, id, "first", &e), 0);
-    assert_int_equal(queue_finish(q, id, "second", &e), 0);
-    assert_int_equal(queue_result(q, id, &result, &failed, &e), 1);
-    assert_string_equal(result, "first");
-    assert_false(failed);
-    free(result);
+    assert_int_equal(claim(q, "w", 10, 0, &k), 0);
+    assert_result(q, id, QUEUE_LEASED, NULL);
+    assert_int_equal(queue_finish(q, &j, "first", &e), 1);
+    assert_int_equal(queue_finish(q, &j, "second", &e), 1); /* said again by the holder: the first stays */
+    assert_result(q, id, QUEUE_DONE, "first");
+    assert_int_equal(put(q, "key", "work"), id); /* its result is there already */
+    assert_int_equal(claim(q, "w", 10, 0, &k), 0);
     queue_job_free(&j);
     queue_close(q);
 }
 
 static void an_expired_lease_goes_to_another(void **state)
 {
-    struct queue *q = fresh("b.db");
+    struct queue *q = fresh("b");
     struct err e = ERR_INIT;
-    struct queue_job slow, quick;
-    int64_t id;
+    struct queue_job slow, quick, third;
+    int64_t id = put(q, "key", "work");
 
-    queue_put(q, "key", "work", &id, &e);
-    assert_int_equal(queue_claim(q, "slow", 0.05, 0, &slow, &e), 1);
-    assert_int_equal(queue_heartbeat(q, &slow, 0.05, &e), 1);
-    assert_int_equal(queue_claim(q, "quick", 10, 2, &quick, &e), 1);
+    assert_int_equal(claim(q, "slow", 0.3, 0, &slow), 1);
+    assert_int_equal(queue_heartbeat(q, &slow, 0.3, &e), 1);
+    assert_int_equal(claim(q, "quick", 30, 4, &quick), 1);
     assert_int_equal(quick.attempt, 2);
     assert_int_equal(queue_heartbeat(q, &slow, 10, &e), 0); /* lost */
-    assert_int_equal(queue_fail(q, &slow, "late", 1, &e), 0); /* must not touch the new lease */
+    assert_int_equal(queue_fail(q, &slow, "late", &e), 0);  /* must not touch the new lease */
+    assert_int_equal(queue_finish(q, &slow, "late", &e), 0); /* fenced */
+    assert_result(q, id, QUEUE_LEASED, NULL);
     assert_int_equal(queue_heartbeat(q, &quick, 10, &e), 1);
-    assert_int_equal(queue_release_worker(q, "quick", &e), 1);
-    queue_job_free(&quick);
-    assert_int_equal(queue_claim(q, "third", 10, 0, &quick, &e), 1);
-    assert_int_equal(queue_fail(q, &quick, "cannot", 3, &e), 0);
-    bool failed = false;
-    char *why;
-    assert_int_equal(queue_result(q, id, &why, &failed, &e), 1);
-    assert_true(failed);
-    assert_string_equal(why, "cannot");
-    free(why);
-    queue_job_free(&slow), queue_job_free(&quick);
+    assert_int_equal(queue_release_worker(q, "quick", "it died", &e), 1);
+    assert_int_equal(queue_finish(q, &quick, "late", &e), 0);
+    assert_int_equal(claim(q, "third", 10, 0, &third), 1);
+    assert_int_equal(queue_finish(q, &quick, "late", &e), 0);
+    assert_int_equal(queue_fail(q, &third, "cannot", &e), 0); /* its third attempt: the last */
+    assert_result(q, id, QUEUE_FAILED, "cannot");
+    queue_job_free(&slow), queue_job_free(&quick), queue_job_free(&third);
     queue_close(q);
+}
+
+static void a_job_that_silences_its_workers_ends(void **state)
+{
+    struct queue *q = fresh("silent");
+    struct err e = ERR_INIT;
+    struct queue_job j;
+    int64_t id = put(q, "key", "work");
+    char *why = NULL;
+
+    for (int i = 0; i < QUEUE_ATTEMPTS; i++) {
+        assert_int_equal(claim(q, "w", 0.01, 3, &j), 1);
+        queue_job_free(&j);
+    }
+    assert_int_equal(claim(q, "w", 10, 1.5, &j), 0);
+    assert_int_equal(queue_result(q, id, &why, &e), QUEUE_FAILED);
+    assert_non_null(strstr(why, "silent"));
+    free(why);
+    queue_close(q);
+}
+
+static void a_job_given_back_has_lost_no_attempt(void **state)
+{
+    struct queue *q = fresh("back");
+    struct err e = ERR_INIT;
+    struct queue_job j;
+
+    put(q, "key", "work");
+    for (int i = 0; i < 2 * QUEUE_ATTEMPTS; i++) {
+        assert_int_equal(claim(q, "w", 10, 0, &j), 1);
+        assert_int_equal(j.attempt, 1);
+        assert_int_equal(queue_give_back(q, &j, &e), 0);
+        queue_job_free(&j);
+    }
+    queue_close(q);
+}
+
+static void cancelled_jobs_end(void **state)
+{
+    struct queue *q = fresh("cancel");
+    struct err e = ERR_INIT;
+    struct queue_job j;
+    int64_t waiting, running;
+
+    running = put(q, "running", "work");
+    assert_int_equal(claim(q, "w", 10, 0, &j), 1);
+    waiting = put(q, "waiting", "work");
+    assert_int_equal(queue_cancel(q, waiting, &e), QUEUE_CANCELLED);
+    assert_int_equal(queue_cancel(q, running, &e), QUEUE_LEASED);
+    assert_int_equal(queue_heartbeat(q, &j, 10, &e), 0);
+    assert_int_equal(queue_give_back(q, &j, &e), 0);
+    assert_result(q, running, QUEUE_CANCELLED, NULL);
+    queue_job_free(&j);
+    assert_int_equal(claim(q, "w", 10, 0, &j), 0);
+    queue_close(q);
+}
+
+static void put_for(struct queue *q, const char *owner, int n, int priority, const char *lane)
+{
+    for (int i = 0; i < n; i++) {
+        static int serial;
+        char key[32];
+        struct queue_item it = {.key = key, .payload = owner, .owner = owner, .priority = priority, .lane = lane};
+        struct err e = ERR_INIT;
+        int64_t id;
+        snprintf(key, sizeof key, "%s%d", owner, serial++);
+        assert_int_equal(queue_put(q, &it, &id, &e), 1);
+    }
+}
+
+/* The first letters of the next n jobs' owners. */
+static void assert_order(struct queue *q, const char *lane, const char *expected)
+{
+    char got[64] = "";
+
+    for (size_t i = 0; i < strlen(expected); i++) {
+        struct queue_job j;
+        struct err e = ERR_INIT;
+        if (queue_claim(q, lane, "w", 100, 0, &j, &e) == 1) {
+            got[i] = j.payload[0];
+            queue_job_free(&j);
+        }
+    }
+    assert_string_equal(got, expected);
+}
+
+static void owners_take_turns_and_lanes_are_apart(void **state)
+{
+    struct queue *q = fresh("turns");
+
+    put_for(q, "a", 6, 0, "run:sim");
+    assert_order(q, "run:sim", "aa");
+    put_for(q, "b", 2, 0, "run:sim"); /* comes late, has few: stands beside the first of a's */
+    put_for(q, "c", 1, 5, "run:sim");
+    put_for(q, "d", 1, 9, "build");
+    assert_order(q, "run:sim", "c");
+    assert_order(q, "run:sim", "ababaa");
+    assert_order(q, "build", "d");
+    queue_close(q);
+}
+
+static void what_ended_is_told_and_swept(void **state)
+{
+    struct queue *q = fresh("ended");
+    struct err e = ERR_INIT;
+    struct queue_job j;
+    struct queue_stats st;
+    int64_t id = put(q, "key", "work"), ids[4];
+    double cursor = 0;
+
+    put(q, "later", "work");
+    assert_int_equal(queue_ended(q, &cursor, ids, 4, &e), 0);
+    assert_int_equal(claim(q, "w", 10, 0, &j), 1);
+    assert_int_equal(queue_finish(q, &j, "r", &e), 1);
+    assert_int_equal(queue_ended(q, &cursor, ids, 4, &e), 1);
+    assert_int_equal(ids[0], id);
+    assert_int_equal(queue_stats(q, &st, &e), 0);
+    assert_int_equal(st.waiting, 1);
+    assert_int_equal(st.done, 1);
+    assert_true(st.oldest_s >= 0 && st.oldest_s < 60);
+    assert_int_equal(queue_owner_load(q, "", &e), 1);
+    assert_int_equal(queue_sweep(q, 3600, &e), 0);
+    usleep(20000);
+    assert_int_equal(queue_sweep(q, 0.001, &e), 1);
+    assert_int_equal(queue_result(q, id, NULL, &e), -1);
+    queue_job_free(&j);
+    queue_close(q);
+}
+
+static void workers_are_leased_rows(void **state)
+{
+    struct queue *q = fresh("workers");
+    struct err e = ERR_INIT;
+    json_t *all;
+
+    assert_int_equal(queue_worker_announce(q, "w1", "{\"device\": 1}", 30, &e), 1);
+    assert_int_equal(queue_worker_announce(q, "w2", "{}", 0.01, &e), 1);
+    usleep(50000);
+    all = queue_workers(q, &e);
+    assert_int_equal(json_array_size(all), 1);
+    assert_string_equal(json_str(json_array_get(all, 0), "name", ""), "w1");
+    json_decref(all);
+    assert_int_equal(queue_worker_drain(q, "w1", &e), 1);
+    assert_int_equal(queue_worker_announce(q, "w1", "{}", 30, &e), 0);
+    assert_int_equal(queue_worker_gone(q, "w1", &e), 0);
+    assert_int_equal(queue_worker_drain(q, "w1", &e), 0);
+    queue_close(q);
+}
+
+static void the_first_to_ask_makes_the_secret(void **state)
+{
+    struct queue *q = fresh("secret");
+    struct err e = ERR_INIT;
+    char *a = queue_setting(q, "secret", "one", &e), *b = queue_setting(q, "secret", "two", &e);
+
+    assert_string_equal(a, "one");
+    assert_string_equal(b, "one");
+    free(a), free(b);
+    queue_close(q);
+}
+
+static size_t claims_of(int w)
+{
+    char *log = xasprintf("%s/c.%d.%d", dir, on_postgres, w);
+    size_t n;
+    struct buf b;
+
+    buf_init(&b, 1000);
+    file_read(log, &b, NULL);
+    n = b.n;
+    buf_free(&b);
+    free(log);
+    return n;
+}
+
+static void one_claimer(const char *url, int w)
+{
+    char name[16], *log = xasprintf("%s/c.%d.%d", dir, on_postgres, w);
+    struct queue *own = open_url(url);
+    struct queue_job j;
+    struct err e = ERR_INIT;
+
+    snprintf(name, sizeof name, "w%d", w);
+    while (claim(own, name, 30, 0.3, &j) == 1) {
+        file_append(log, "x", 1, &e);
+        queue_finish(own, &j, j.payload, &e);
+    }
+    _exit(0);
 }
 
 static void many_processes_lose_and_double_nothing(void **state)
 {
-    struct queue *q = fresh("c.db");
+    char *url = NULL;
+    struct queue *q;
     struct err e = ERR_INIT;
     struct queue_stats st;
-    int64_t ids[200];
+    size_t claims = 0;
 
+    if (on_postgres && !pg.bin)
+        skip();
+    url = url_of("many");
+    q = open_url(url);
     for (int i = 0; i < 200; i++) {
         char key[16];
         snprintf(key, sizeof key, "%d", i);
-        assert_int_equal(queue_put(q, key, key, &ids[i], &e), 0);
+        put(q, key, key);
     }
     for (int w = 0; w < 4; w++)
-        if (fork() == 0) {
-            char name[16], *log = xasprintf("%s/c.%d", dir, w);
-            struct queue *own = fresh("c.db");
-            struct queue_job j;
-            snprintf(name, sizeof name, "w%d", w);
-            while (queue_claim(own, name, 30, 0.1, &j, &e) == 1) {
-                file_append(log, "x", 1, &e);
-                queue_finish(own, j.id, j.payload, &e);
-            }
-            _exit(0);
-        }
+        if (fork() == 0)
+            one_claimer(url, w);
     while (wait(NULL) > 0)
         ;
-    size_t claims = 0;
-    for (int w = 0; w < 4; w++) {
-        char *log = xasprintf("%s/c.%d", dir, w);
-        struct buf b;
-        buf_init(&b, 1000);
-        file_read(log, &b, NULL);
-        claims += b.n;
-        buf_free(&b);
-        free(log);
-    }
+    for (int w = 0; w < 4; w++)
+        claims += claims_of(w);
     assert_int_equal(claims, 200);
     assert_int_equal(queue_stats(q, &st, &e), 0);
     assert_int_equal(st.done, 200);
     queue_close(q);
+    free(url);
 }
 
 #define CROWD 10
 #define EACH 15
 
-/* Makes the file with the others, puts jobs of its own and does whoever's it gets, with heartbeats and a look at all. */
-static int one_of_a_crowd(const char *path, int go, int me)
+/* Opens the database with the others, puts jobs of its own and does whatever it gets, with heartbeats and a look at all. */
+static int one_of_a_crowd(const char *url, int go, int me)
 {
     struct queue_stats st;
     struct queue_job j;
     struct err e = ERR_INIT;
     struct queue *q;
     char name[16], key[32], byte;
+    struct queue_item it = {.key = key, .payload = key};
     int bad = read(go, &byte, 1), got = 0; /* 0 when the gate opens */
     int64_t id;
 
     snprintf(name, sizeof name, "w%d", me);
-    if (bad || queue_open(path, &q, &e) < 0)
+    if (bad || queue_open(url, &q, &e) < 0)
         bad = 1;
     for (int i = 0; i < EACH && !bad; i++) {
         snprintf(key, sizeof key, "%d-%d", me, i);
-        bad = queue_put(q, key, key, &id, &e) < 0 || (got = queue_claim(q, name, 30, 0, &j, &e)) < 0 ||
+        bad = queue_put(q, &it, &id, &e) < 0 || (got = queue_claim(q, NULL, name, 30, 0, &j, &e)) < 0 ||
               queue_stats(q, &st, &e) < 0;
         if (bad || got == 0)
             continue;
-        bad = queue_heartbeat(q, &j, 30, &e) != 1 || queue_finish(q, j.id, j.payload, &e) < 0;
+        bad = queue_heartbeat(q, &j, 30, &e) != 1 || queue_finish(q, &j, j.payload, &e) != 1;
         queue_job_free(&j);
     }
     if (bad)
@@ -173,35 +416,74 @@ static int one_of_a_crowd(const char *path, int go, int me)
     return bad;
 }
 
+static void a_crowd_round(void)
+{
+    char *url = url_of("crowd");
+    struct queue_stats st;
+    struct err e = ERR_INIT;
+    struct queue *q;
+    int gate[2], bad = 0;
+
+    assert_int_equal(pipe(gate), 0);
+    for (int i = 0; i < CROWD; i++)
+        if (fork() == 0) {
+            close(gate[1]);
+            _exit(one_of_a_crowd(url, gate[0], i));
+        }
+    close(gate[1]);
+    close(gate[0]);
+    for (int i = 0, status; i < CROWD; i++) {
+        wait(&status);
+        bad += status != 0;
+    }
+    assert_int_equal(bad, 0);
+    q = open_url(url);
+    assert_int_equal(queue_stats(q, &st, &e), 0);
+    assert_int_equal(st.waiting + st.done, CROWD * EACH);
+    assert_int_equal(st.leased + st.failed, 0);
+    queue_close(q);
+    free(url);
+}
+
 static void a_crowd_is_never_locked_out(void **state)
 {
-    for (int round = 0; round < 25; round++) {
-        char *path = xasprintf("%s/crowd%d.db", dir, round);
-        struct queue_stats st;
-        struct err e = ERR_INIT;
-        struct queue *q;
-        int gate[2], bad = 0;
+    if (on_postgres && !pg.bin)
+        skip();
+    for (int round = 0; round < (on_postgres ? 3 : 25); round++)
+        a_crowd_round();
+}
 
-        assert_int_equal(pipe(gate), 0);
-        for (int i = 0; i < CROWD; i++)
-            if (fork() == 0) {
-                close(gate[1]);
-                _exit(one_of_a_crowd(path, gate[0], i));
-            }
-        close(gate[1]);
-        close(gate[0]);
-        for (int i = 0, status; i < CROWD; i++) {
-            wait(&status);
-            bad += status != 0;
-        }
-        assert_int_equal(bad, 0);
-        assert_int_equal(queue_open(path, &q, &e), 0);
-        assert_int_equal(queue_stats(q, &st, &e), 0);
-        assert_int_equal(st.waiting + st.done, CROWD * EACH);
-        assert_int_equal(st.leased + st.failed, 0);
-        queue_close(q);
-        free(path);
+/* The server is killed between a claim and its result: the client waits for it and loses nothing. */
+static void a_killed_server_loses_nothing(void **state)
+{
+    struct queue *q = fresh("killed");
+    struct err e = ERR_INIT;
+    struct queue_job j;
+    int64_t id = put(q, "key", "work");
+
+    assert_int_equal(claim(q, "w", 60, 0, &j), 1);
+    assert_int_equal(postgres_ctl(&pg, "stop -m immediate"), 0);
+    if (fork() == 0) {
+        usleep(700000);
+        _exit(postgres_ctl(&pg, "start") != 0);
     }
+    if (queue_finish(q, &j, "done", &e) != 1)
+        fail_msg("%s", e.msg);
+    assert_result(q, id, QUEUE_DONE, "done");
+    while (wait(NULL) > 0)
+        ;
+    queue_job_free(&j);
+    queue_close(q);
+}
+
+static void a_wrong_url_is_one_clear_error(void **state)
+{
+    struct queue *q;
+    struct err e = ERR_INIT;
+
+    assert_int_equal(queue_open("postgres://nobody@/none?host=/nonexistent", &q, &e), -1);
+    assert_int_equal(e.kind, ERR_ENV);
+    assert_null(strchr(e.msg, '\n'));
 }
 
 /* ---- the service ---- */
@@ -214,7 +496,7 @@ static void fake_worker(const char *path, const char *name)
 
     if (queue_open(path, &q, &e) < 0)
         _exit(3);
-    while (queue_claim(q, name, 30, 5, &j, &e) == 1) {
+    while (queue_claim(q, NULL, name, 30, 5, &j, &e) == 1) {
         json_t *p = json_parse(j.payload, strlen(j.payload), "p", &e), *v;
         const char *text = json_str(p, "candidate", "");
         if (!strcmp(text, "die") || (!strcmp(text, "die once") && j.attempt == 1))
@@ -223,7 +505,7 @@ static void fake_worker(const char *path, const char *name)
             usleep(300000);
         v = json_pack("{s:s,s:s,s:i}", "status", "passed", "text", text, "attempt", j.attempt);
         char *s = json_text(v);
-        queue_finish(q, j.id, s, &e);
+        queue_finish(q, &j, s, &e);
         free(s);
         json_decref(v), json_decref(p);
         queue_job_free(&j);
@@ -278,13 +560,24 @@ static void a_worker_that_cannot_start_is_an_error(void **state)
     verdict_service_stop(s);
 }
 
+#define ON_BOTH(f) {#f " (sqlite)", f, use_sqlite, NULL, NULL}, {#f " (postgres)", f, use_postgres, NULL, NULL}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_is_leased_and_finished_once),
-        cmocka_unit_test(an_expired_lease_goes_to_another),
-        cmocka_unit_test(many_processes_lose_and_double_nothing),
-        cmocka_unit_test(a_crowd_is_never_locked_out),
+        ON_BOTH(a_job_is_leased_and_finished_once),
+        ON_BOTH(an_expired_lease_goes_to_another),
+        ON_BOTH(a_job_that_silences_its_workers_ends),
+        ON_BOTH(a_job_given_back_has_lost_no_attempt),
+        ON_BOTH(cancelled_jobs_end),
+        ON_BOTH(owners_take_turns_and_lanes_are_apart),
+        ON_BOTH(what_ended_is_told_and_swept),
+        ON_BOTH(workers_are_leased_rows),
+        ON_BOTH(the_first_to_ask_makes_the_secret),
+        ON_BOTH(many_processes_lose_and_double_nothing),
+        ON_BOTH(a_crowd_is_never_locked_out),
+        {"a_killed_server_loses_nothing (postgres)", a_killed_server_loses_nothing, use_postgres, use_sqlite, NULL},
+        cmocka_unit_test(a_wrong_url_is_one_clear_error),
         cmocka_unit_test(verdicts_come_in_order_and_survive_dying_workers),
         cmocka_unit_test(a_worker_that_cannot_start_is_an_error),
     };
