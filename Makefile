@@ -162,8 +162,11 @@ $(GPUTESTS): CPPFLAGS += $(addprefix -I,$(wildcard $(patsubst %/bin/nvcc,%/inclu
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
 
 # Installation and tests. Targets that install call make again: what pkg-config says is read when a Makefile is read.
+.PHONY: setup-tests
 setup:
 	@setup/setup.sh
+setup-tests:
+	@setup/setup.sh --tests
 
 demo: setup
 	@$(MAKE) --no-print-directory all
@@ -181,7 +184,7 @@ $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(ARCHIVES)
 
 .PHONY: test-programs run-tests fuzz
 test-programs: all $(TESTS) $(FUZZ)
-test: setup
+test: setup-tests
 	@echo "building"; $(RECURSE) -s -j$(NPROC) test-programs
 	@python3 tests/run.py $(B) $(ARGS)
 
@@ -201,7 +204,7 @@ test-gpu:
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 RUNTIME := libsimt.so libsimtorch.so libcudatorch.so judge.fatbin timing.fatbin mcjail libjail.so
 STEP     = @printf '%s  step $(1) of 4: $(2)\n' "$$(date +%T)"
-test-all: setup
+test-all: setup-tests
 	$(call STEP,1,the build)
 	@$(RECURSE) -s -j$(NPROC) all
 	@mkdir -p build-asan/lib build-asan/obj

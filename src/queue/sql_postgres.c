@@ -158,23 +158,22 @@ static void name_of(const void *key, char out[32])
     snprintf(out, 32, "s%p", key);
 }
 
-/* NULL once it is prepared, else the failure. */
-static PGresult *prepare(struct pg *p, const void *key, const char *text)
+/* 0 once it is prepared, else -1 and the failure, which may be NULL. */
+static int prepare(struct pg *p, const void *key, const char *text, PGresult **ret)
 {
     char name[32];
-    PGresult *r;
 
     for (int i = 0; i < p->n_prepared; i++)
         if (p->prepared[i] == key)
-            return NULL;
+            return 0;
     name_of(key, name);
-    r = pq.PQprepare(p->c, name, text, 0, NULL);
-    if (!ended_well(r))
-        return r;
-    pq.PQclear(r);
+    *ret = pq.PQprepare(p->c, name, text, 0, NULL);
+    if (!ended_well(*ret))
+        return -1;
+    pq.PQclear(*ret);
     if (p->n_prepared < PREPARED)
         p->prepared[p->n_prepared++] = key;
-    return NULL;
+    return 0;
 }
 
 static PGresult *execute(struct pg *p, const void *key, const struct sql_value *v, int n)
@@ -210,10 +209,11 @@ static bool state_begins(const PGresult *r, const char *with)
     return state && !strncmp(state, with, strlen(with));
 }
 
-/* The server ended the connection; libpq may not have seen its end yet when the server says why (57P01 to 57P03). */
+/* The connection ended. libpq may not have seen that yet: the server said why (57P01 to 57P03), or a write failed, which
+ * is an error that no server has given a number. */
 static bool went_away(struct pg *p, const PGresult *r)
 {
-    return lost(p) || state_begins(r, "57P");
+    return lost(p) || !r || state_begins(r, "57P") || !pq.PQresultErrorField(r, PG_DIAG_SQLSTATE);
 }
 
 /* Two writers that met (a deadlock, a serialisation failure): the loser runs again. */
@@ -232,7 +232,8 @@ static int64_t pg_run(void *db, const void *key, const char *text, const struct 
 
     for (bool again = true; again;) {
         pq.PQclear(r);
-        if (!(r = prepare(p, key, text)))
+        r = NULL;
+        if (prepare(p, key, text, &r) == 0)
             r = execute(p, key, v, n);
         again = !ended_well(r) && (went_away(p, r) || met_another(r)) && now_s() < until && !stop_requested();
         if (again && went_away(p, r) && !connect_again(p))

@@ -169,8 +169,8 @@ class Queue:
             CREATE INDEX change_key ON change(key);""")
 
     def put(self, job):
-        self.db.execute("INSERT INTO job(key, payload) VALUES(?, ?) ON CONFLICT(key) DO NOTHING",
-                        (job.key, job.payload()))
+        self.db.execute("INSERT INTO job(key, lane, owner, priority, rank, payload, attempts, made)"
+                        " VALUES(?, '', '', 0, 1, ?, 3, 0) ON CONFLICT(key) DO NOTHING", (job.key, job.payload()))
 
     def ended(self):
         """Keys of the jobs that have ended."""
