@@ -1,5 +1,5 @@
-/* worker.c - 'eval --worker': claims verdict jobs from a queue (queue/verdict.h), several in flight, until the queue's
- * owner goes away. Every thread holds its own connection and renews its own leases. */
+/* worker.c - 'eval --worker': claims verdict jobs from a queue (queue/verdict.h), several in flight, until
+ * the queue's owner goes away. Every thread holds its own connection and renews its own leases. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -67,8 +67,8 @@ static json_t *refusal(const json_t *p, const struct err *why)
 {
     const json_t *asked = json_object_get(p, "options");
     const struct eval_options o = EVAL_OPTIONS_DEFAULT;
-    json_t *rec = record_new(json_str(p, "task_name", "task"), "", "", "", json_str(asked, "backend", o.backend),
-                             json_str(asked, "protocol", o.protocol));
+    json_t *rec = record_new(json_str(p, "task_name", "task"), "", "", "",
+                             json_str(asked, "backend", o.backend), json_str(asked, "protocol", o.protocol));
 
     record_blame(rec, "infra", "task", "%s", why->msg);
     record_settle(rec);
@@ -79,7 +79,8 @@ static json_t *refusal(const json_t *p, const struct err *why)
 static int judge(struct worker *w, const json_t *p, json_t **ret, struct err *e)
 {
     const json_t *code = json_object_get(p, "task_code"), *text = json_object_get(p, "candidate");
-    struct eval_candidate c = {.name = "candidate", .kind = json_flag(p, "is_response", true) ? EXTRACT_RESPONSE : EXTRACT_FILE};
+    struct eval_candidate c = {.name = "candidate",
+                               .kind = json_flag(p, "is_response", true) ? EXTRACT_RESPONSE : EXTRACT_FILE};
     struct eval_options o;
     struct task t;
     int rc;
@@ -87,7 +88,8 @@ static int judge(struct worker *w, const json_t *p, json_t **ret, struct err *e)
     if (!json_is_string(code) || !json_is_string(text))
         return err_set(e, ERR_INPUT, "a verdict request needs task_code and candidate");
     if (eval_options_parse(json_object_get(p, "options"), &o, e) < 0 ||
-        task_make(json_str(p, "task_name", "task"), json_string_value(code), json_string_length(code), &t, e) < 0)
+        task_make(json_str(p, "task_name", "task"), json_string_value(code), json_string_length(code), &t,
+                  e) < 0)
         return -1;
     c.text = json_string_value(text);
     c.n = json_string_length(text);
@@ -114,11 +116,12 @@ static char *answer(struct worker *w, const struct queue_job *job)
     return text;
 }
 
-/* The renewing thread uses our connection only while we do not: from here to its join. A job whose lease was lost is left
- * as it is: the queue would not take its result. */
+/* The renewing thread uses our connection only while we do not: from here to its join. A job whose lease was
+ * lost is left as it is: the queue would not take its result. */
 static int serve_job(struct worker *w, struct queue *q, const struct queue_job *job, struct err *e)
 {
-    struct renewal r = {.q = q, .job = job, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+    struct renewal r = {
+        .q = q, .job = job, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
     pthread_t thread;
     bool renewing = pthread_create(&thread, NULL, renew_thread, &r) == 0;
     char *text;

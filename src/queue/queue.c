@@ -1,8 +1,9 @@
 /* queue.c - see queue.h. Every change is one statement, the same on SQLite and PostgreSQL (sql.h).
  *
- * Turns of owners: a job's rank is one more than the largest of its owner's waiting jobs, or the smallest of all that
- * wait in its lane, whichever is larger; the smallest rank goes first. So a thousand jobs of one owner have a thousand
- * ranks, and a newcomer's first job stands beside the first of them (start-time fair queueing, Goyal 1996). */
+ * Turns of owners: a job's rank is one more than the largest of its owner's waiting jobs, or the smallest of
+ * all that wait in its lane, whichever is larger; the smallest rank goes first. So a thousand jobs of one
+ * owner have a thousand ranks, and a newcomer's first job stands beside the first of them (start-time fair
+ * queueing, Goyal 1996). */
 #include "queue/queue.h"
 
 #include <stdlib.h>
@@ -19,8 +20,10 @@
 
 static const char schema[] =
     "CREATE TABLE job(id {id}, key TEXT UNIQUE NOT NULL, lane TEXT NOT NULL, owner TEXT NOT NULL,"
-    " priority INTEGER NOT NULL, rank BIGINT NOT NULL, payload TEXT NOT NULL, state INTEGER NOT NULL DEFAULT 0,"
-    " attempt INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL, lease BIGINT NOT NULL DEFAULT 0, worker TEXT,"
+    " priority INTEGER NOT NULL, rank BIGINT NOT NULL, payload TEXT NOT NULL, state INTEGER NOT NULL DEFAULT "
+    "0,"
+    " attempt INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL, lease BIGINT NOT NULL DEFAULT 0, worker "
+    "TEXT,"
     " expires DOUBLE PRECISION NOT NULL DEFAULT 0, made DOUBLE PRECISION NOT NULL,"
     " ended DOUBLE PRECISION NOT NULL DEFAULT 0, cancel INTEGER NOT NULL DEFAULT 0, result TEXT) {fill};"
     "CREATE INDEX job_next ON job(lane, priority DESC, rank, id) WHERE state = 0;"
@@ -63,11 +66,13 @@ static int64_t rank_of(struct queue *q, const struct queue_item *it, struct err 
 {
     static const char text[] =
         "SELECT coalesce((SELECT max(rank) FROM job WHERE state = 0 AND owner = $1 AND lane = $2), 0),"
-        " coalesce((SELECT rank FROM job WHERE state = 0 AND lane = $2 AND priority = $3 ORDER BY rank LIMIT 1), 1)";
+        " coalesce((SELECT rank FROM job WHERE state = 0 AND lane = $2 AND priority = $3 ORDER BY rank LIMIT "
+        "1), 1)";
     struct sql_rows r;
     int64_t own, first;
 
-    if (sql_run(q->db, &r, e, text, "tti", or_empty(it->owner), or_empty(it->lane), (int64_t)it->priority) < 0)
+    if (sql_run(q->db, &r, e, text, "tti", or_empty(it->owner), or_empty(it->lane), (int64_t)it->priority) <
+        0)
         return -1;
     own = sql_int(&r, 0, 0) + 1;
     first = sql_int(&r, 0, 1);
@@ -99,8 +104,9 @@ int queue_put(struct queue *q, const struct queue_item *it, int64_t *ret_id, str
 
     if (rank < 0)
         return -1;
-    n = sql_run(q->db, &r, e, text, "tttiiti", it->key, or_empty(it->lane), or_empty(it->owner), (int64_t)it->priority, rank,
-                it->payload, (int64_t)(it->attempts > 0 ? it->attempts : QUEUE_ATTEMPTS));
+    n = sql_run(q->db, &r, e, text, "tttiiti", it->key, or_empty(it->lane), or_empty(it->owner),
+                (int64_t)it->priority, rank, it->payload,
+                (int64_t)(it->attempts > 0 ? it->attempts : QUEUE_ATTEMPTS));
     if (n < 0)
         return -1;
     if (n > 0) {
@@ -109,20 +115,21 @@ int queue_put(struct queue *q, const struct queue_item *it, int64_t *ret_id, str
         return sql_notify(q->db, e) < 0 ? -1 : 1;
     }
     found = queue_find(q, it->key, ret_id, e);
-    return found == 0 ? queue_put(q, it, ret_id, e) : found < 0 ? -1 : 0; /* forgotten in between: put it again */
+    return found == 0  ? queue_put(q, it, ret_id, e)
+           : found < 0 ? -1
+                       : 0; /* forgotten in between: put it again */
 }
 
 /* What becomes of a job whose attempt ended without a result: X is the reason. */
-#define ATTEMPT_OVER(X)                                                                                                \
-    " state = CASE WHEN cancel = 1 THEN 4 WHEN attempt >= attempts THEN 3 ELSE 0 END,"                                 \
+#define ATTEMPT_OVER(X)                                                                                      \
+    " state = CASE WHEN cancel = 1 THEN 4 WHEN attempt >= attempts THEN 3 ELSE 0 END,"                       \
     " result = " X ", ended = CASE WHEN cancel = 1 OR attempt >= attempts THEN {now} ELSE 0 END"
 
 static int reap(struct queue *q, struct err *e)
 {
     static const char any[] = "SELECT 1 FROM job WHERE state = 1 AND expires < {now} LIMIT 1";
-    static const char text[] =
-        "UPDATE job SET" ATTEMPT_OVER("'the worker that judged it died or fell silent, each time'")
-        " WHERE state = 1 AND expires < {now}";
+    static const char text[] = "UPDATE job SET" ATTEMPT_OVER(
+        "'the worker that judged it died or fell silent, each time'") " WHERE state = 1 AND expires < {now}";
     struct sql_rows r;
     int64_t n;
 
@@ -135,11 +142,12 @@ static int reap(struct queue *q, struct err *e)
     return sql_run(q->db, NULL, e, text, "") < 0 || sql_notify(q->db, e) < 0 ? -1 : 0;
 }
 
-static int claim_once(struct queue *q, const char *lane, const char *worker, double lease_s, struct queue_job *ret,
-                      struct err *e)
+static int claim_once(struct queue *q, const char *lane, const char *worker, double lease_s,
+                      struct queue_job *ret, struct err *e)
 {
     static const char text[] =
-        "UPDATE job SET state = 1, attempt = attempt + 1, lease = lease + 1, worker = $1, expires = {now} + $2 WHERE id ="
+        "UPDATE job SET state = 1, attempt = attempt + 1, lease = lease + 1, worker = $1, expires = {now} + "
+        "$2 WHERE id ="
         " (SELECT id FROM job WHERE lane = $3 AND state = 0 ORDER BY priority DESC, rank, id LIMIT 1 {skip})"
         " RETURNING id, key, payload, attempt, lease";
     struct sql_rows r;
@@ -147,14 +155,17 @@ static int claim_once(struct queue *q, const char *lane, const char *worker, dou
 
     if (n <= 0)
         return (int)n;
-    *ret = (struct queue_job){.id = sql_int(&r, 0, 0), .key = xstrdup(sql_cell(&r, 0, 1)),
-                              .payload = xstrdup(sql_cell(&r, 0, 2)), .attempt = (int)sql_int(&r, 0, 3),
+    *ret = (struct queue_job){.id = sql_int(&r, 0, 0),
+                              .key = xstrdup(sql_cell(&r, 0, 1)),
+                              .payload = xstrdup(sql_cell(&r, 0, 2)),
+                              .attempt = (int)sql_int(&r, 0, 3),
                               .lease = sql_int(&r, 0, 4)};
     sql_rows_free(&r);
     return 1;
 }
 
-/* Waiting workers look before they ask for the write lock, so that an idle pool does not keep others from it. */
+/* Waiting workers look before they ask for the write lock, so that an idle pool does not keep others from it.
+ */
 static int has_work(struct queue *q, const char *lane, struct err *e)
 {
     struct sql_rows r;
@@ -165,8 +176,8 @@ static int has_work(struct queue *q, const char *lane, struct err *e)
     return (int)n;
 }
 
-int queue_claim(struct queue *q, const char *lane, const char *worker, double lease_s, double wait_s, struct queue_job *ret,
-                struct err *e)
+int queue_claim(struct queue *q, const char *lane, const char *worker, double lease_s, double wait_s,
+                struct queue_job *ret, struct err *e)
 {
     double deadline = now_s() + wait_s;
 
@@ -190,16 +201,18 @@ void queue_job_free(struct queue_job *j)
 
 int queue_heartbeat(struct queue *q, const struct queue_job *j, double lease_s, struct err *e)
 {
-    return (int)sql_run(q->db, NULL, e,
-                        "UPDATE job SET expires = {now} + $1 WHERE id = $2 AND lease = $3 AND state = 1 AND cancel = 0", "dii",
-                        lease_s, j->id, j->lease);
+    return (int)sql_run(
+        q->db, NULL, e,
+        "UPDATE job SET expires = {now} + $1 WHERE id = $2 AND lease = $3 AND state = 1 AND cancel = 0",
+        "dii", lease_s, j->id, j->lease);
 }
 
 /* Did this very lease end it before? A statement whose answer was lost on the way is run again. */
 static int finished_by(struct queue *q, const struct queue_job *j, struct err *e)
 {
     struct sql_rows r;
-    int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE id = $1 AND lease = $2 AND state = 2", "ii", j->id, j->lease);
+    int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE id = $1 AND lease = $2 AND state = 2", "ii",
+                        j->id, j->lease);
 
     if (n > 0)
         sql_rows_free(&r);
@@ -208,8 +221,8 @@ static int finished_by(struct queue *q, const struct queue_job *j, struct err *e
 
 int queue_finish(struct queue *q, const struct queue_job *j, const char *result, struct err *e)
 {
-    static const char text[] =
-        "UPDATE job SET state = 2, result = $1, payload = '', ended = {now} WHERE id = $2 AND lease = $3 AND state = 1";
+    static const char text[] = "UPDATE job SET state = 2, result = $1, payload = '', ended = {now} WHERE id "
+                               "= $2 AND lease = $3 AND state = 1";
     int64_t n = sql_run(q->db, NULL, e, text, "tii", result, j->id, j->lease);
 
     if (n == 0)
@@ -219,9 +232,11 @@ int queue_finish(struct queue *q, const struct queue_job *j, const char *result,
 
 int queue_fail(struct queue *q, const struct queue_job *j, const char *reason, struct err *e)
 {
-    static const char text[] = "UPDATE job SET" ATTEMPT_OVER("$1") " WHERE id = $2 AND lease = $3 AND state = 1";
+    static const char text[] =
+        "UPDATE job SET" ATTEMPT_OVER("$1") " WHERE id = $2 AND lease = $3 AND state = 1";
 
-    return sql_run(q->db, NULL, e, text, "tii", reason, j->id, j->lease) < 0 || sql_notify(q->db, e) < 0 ? -1 : 0;
+    return sql_run(q->db, NULL, e, text, "tii", reason, j->id, j->lease) < 0 || sql_notify(q->db, e) < 0 ? -1
+                                                                                                         : 0;
 }
 
 int queue_give_back(struct queue *q, const struct queue_job *j, struct err *e)
@@ -271,8 +286,8 @@ int queue_result(struct queue *q, int64_t id, char **ret_result, struct err *e)
 
 int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err *e)
 {
-    static const char text[] =
-        "SELECT id, ended FROM job WHERE state > 1 AND ended >= CAST($1 AS DOUBLE PRECISION) ORDER BY ended, id LIMIT $2";
+    static const char text[] = "SELECT id, ended FROM job WHERE state > 1 AND ended >= CAST($1 AS DOUBLE "
+                               "PRECISION) ORDER BY ended, id LIMIT $2";
     struct sql_rows r;
     int64_t got = sql_run(q->db, &r, e, text, "di", *cursor, (int64_t)n);
 
@@ -302,8 +317,9 @@ int queue_sweep(struct queue *q, double keep_s, struct err *e)
 {
     if (sql_run(q->db, NULL, e, "DELETE FROM worker WHERE expires < {now} - 60", "") < 0)
         return -1;
-    return (int)sql_run(q->db, NULL, e, "DELETE FROM job WHERE state > 1 AND ended < {now} - CAST($1 AS DOUBLE PRECISION)", "d",
-                        keep_s);
+    return (int)sql_run(q->db, NULL, e,
+                        "DELETE FROM job WHERE state > 1 AND ended < {now} - CAST($1 AS DOUBLE PRECISION)",
+                        "d", keep_s);
 }
 
 int queue_stats(struct queue *q, struct queue_stats *ret, struct err *e)
@@ -318,8 +334,11 @@ int queue_stats(struct queue *q, struct queue_stats *ret, struct err *e)
     sql_rows_free(&r);
     if (sql_run(q->db, &r, e, "SELECT coalesce({now} - min(made), 0) FROM job WHERE state = 0", "") < 0)
         return -1;
-    *ret = (struct queue_stats){.waiting = n[QUEUE_WAITING], .leased = n[QUEUE_LEASED], .done = n[QUEUE_DONE],
-                                .failed = n[QUEUE_FAILED], .cancelled = n[QUEUE_CANCELLED],
+    *ret = (struct queue_stats){.waiting = n[QUEUE_WAITING],
+                                .leased = n[QUEUE_LEASED],
+                                .done = n[QUEUE_DONE],
+                                .failed = n[QUEUE_FAILED],
+                                .cancelled = n[QUEUE_CANCELLED],
                                 .oldest_s = strtod(sql_cell(&r, 0, 0), NULL)};
     sql_rows_free(&r);
     return 0;
@@ -330,7 +349,8 @@ int64_t queue_owner_load(struct queue *q, const char *owner, struct err *e)
     struct sql_rows r;
     int64_t n = sql_run(q->db, &r, e,
                         "SELECT (SELECT count(*) FROM job WHERE state = 0 AND owner = $1) +"
-                        " (SELECT count(*) FROM job WHERE state = 1 AND owner = $1)", "t", owner);
+                        " (SELECT count(*) FROM job WHERE state = 1 AND owner = $1)",
+                        "t", owner);
 
     if (n < 0)
         return -1;
@@ -341,7 +361,8 @@ int64_t queue_owner_load(struct queue *q, const char *owner, struct err *e)
 
 /* ---- workers and settings ---- */
 
-int queue_worker_announce(struct queue *q, const char *worker, const char *info, double lease_s, struct err *e)
+int queue_worker_announce(struct queue *q, const char *worker, const char *info, double lease_s,
+                          struct err *e)
 {
     static const char text[] =
         "INSERT INTO worker(name, info, expires) VALUES($1, $2, {now} + $3)"
@@ -368,9 +389,9 @@ int queue_worker_gone(struct queue *q, const char *worker, struct err *e)
 
 json_t *queue_workers(struct queue *q, struct err *e)
 {
-    static const char text[] =
-        "SELECT name, info, drain, (SELECT count(*) FROM job WHERE state = 1 AND job.worker = worker.name) FROM worker"
-        " WHERE expires >= {now} ORDER BY name";
+    static const char text[] = "SELECT name, info, drain, (SELECT count(*) FROM job WHERE state = 1 AND "
+                               "job.worker = worker.name) FROM worker"
+                               " WHERE expires >= {now} ORDER BY name";
     struct sql_rows r;
     json_t *all;
 
@@ -381,8 +402,8 @@ json_t *queue_workers(struct queue *q, struct err *e)
         const char *info = sql_cell(&r, i, 1);
         json_t *said = json_parse(info, strlen(info), "worker", NULL);
         json_array_append_new(all, json_pack("{s:s,s:o,s:b,s:I}", "name", sql_cell(&r, i, 0), "info",
-                                             said ? said : json_null(), "drain", sql_int(&r, i, 2) != 0, "leased",
-                                             (json_int_t)sql_int(&r, i, 3)));
+                                             said ? said : json_null(), "drain", sql_int(&r, i, 2) != 0,
+                                             "leased", (json_int_t)sql_int(&r, i, 3)));
     }
     sql_rows_free(&r);
     return all;
@@ -393,7 +414,8 @@ char *queue_setting(struct queue *q, const char *name, const char *fresh, struct
     struct sql_rows r;
     char *value;
 
-    if (sql_run(q->db, NULL, e, "INSERT INTO setting(name, value) VALUES($1, $2) ON CONFLICT(name) DO NOTHING", "tt", name,
+    if (sql_run(q->db, NULL, e,
+                "INSERT INTO setting(name, value) VALUES($1, $2) ON CONFLICT(name) DO NOTHING", "tt", name,
                 fresh) < 0 ||
         sql_run(q->db, &r, e, "SELECT value FROM setting WHERE name = $1", "t", name) < 0)
         return NULL;

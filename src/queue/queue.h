@@ -1,10 +1,11 @@
-/* queue.h - at-least-once job queue on a SQLite file or a PostgreSQL server. A claimed job is leased, not removed: if the
- * worker dies, the lease expires and another worker gets it. A lease is a number: a worker that lost it is fenced, and
- * nothing that it finishes afterwards is kept.
+/* queue.h - at-least-once job queue on a SQLite file or a PostgreSQL server. A claimed job is leased, not
+ * removed: if the worker dies, the lease expires and another worker gets it. A lease is a number: a worker
+ * that lost it is fenced, and nothing that it finishes afterwards is kept.
  *
- * A job is a payload of text under a key; a key has one job and one result. A lane names who may do it ("run:sim",
- * "build"). Within a lane the higher priority goes first; owners of equal priority take turns, whatever each has waiting.
- * Leases run on the database's clock. Any number of processes and threads; each thread opens its own struct queue. */
+ * A job is a payload of text under a key; a key has one job and one result. A lane names who may do it
+ * ("run:sim", "build"). Within a lane the higher priority goes first; owners of equal priority take turns,
+ * whatever each has waiting. Leases run on the database's clock. Any number of processes and threads; each
+ * thread opens its own struct queue. */
 #ifndef MC_QUEUE_H
 #define MC_QUEUE_H
 
@@ -44,24 +45,29 @@ struct queue_stats {
 int queue_open(const char *url, struct queue **ret, struct err *e);
 void queue_close(struct queue *q); /* NULL is fine */
 
-/* Puts a job, unless its key has one already; *ret_id: the key's job. Returns 1 if it is new, 0 if it was there, -1. */
+/* Puts a job, unless its key has one already; *ret_id: the key's job. Returns 1 if it is new, 0 if it was
+ * there, -1. */
 int queue_put(struct queue *q, const struct queue_item *item, int64_t *ret_id, struct err *e);
 /* Takes the next waiting job of the lane (NULL: "") for lease_s seconds. Waits up to wait_s.
  * Returns 1 with a job, 0 if there was none, -1 on error. */
-int queue_claim(struct queue *q, const char *lane, const char *worker, double lease_s, double wait_s, struct queue_job *ret,
-                struct err *e);
+int queue_claim(struct queue *q, const char *lane, const char *worker, double lease_s, double wait_s,
+                struct queue_job *ret, struct err *e);
 void queue_job_free(struct queue_job *j);
-/* Extends the lease. Returns 1 if still ours, 0 if it was lost or the job was cancelled (drop the work), -1 on error. */
+/* Extends the lease. Returns 1 if still ours, 0 if it was lost or the job was cancelled (drop the work), -1
+ * on error. */
 int queue_heartbeat(struct queue *q, const struct queue_job *j, double lease_s, struct err *e);
-/* Stores the result. Returns 1 if this lease's result is the job's, 0 if the lease was lost: nothing was stored. -1. */
+/* Stores the result. Returns 1 if this lease's result is the job's, 0 if the lease was lost: nothing was
+ * stored. -1. */
 int queue_finish(struct queue *q, const struct queue_job *j, const char *result, struct err *e);
 /* This attempt failed: the job waits again, or ends as failed with this reason if it has no attempts left. */
 int queue_fail(struct queue *q, const struct queue_job *j, const char *reason, struct err *e);
 /* Gives the job back undone, as if it had not been claimed: a worker that has to leave. */
 int queue_give_back(struct queue *q, const struct queue_job *j, struct err *e);
-/* Ends the leases of a dead worker at once, as if they had expired: this attempt counts, with the reason. How many, or -1. */
+/* Ends the leases of a dead worker at once, as if they had expired: this attempt counts, with the reason. How
+ * many, or -1. */
 int queue_release_worker(struct queue *q, const char *worker, const char *reason, struct err *e);
-/* A waiting job ends as cancelled; a running one does so when its worker's next heartbeat asks. Returns its state. */
+/* A waiting job ends as cancelled; a running one does so when its worker's next heartbeat asks. Returns its
+ * state. */
 int queue_cancel(struct queue *q, int64_t id, struct err *e);
 
 /* A job's state (enum queue_state), with its result if it has ended (owned; the reason if it failed), or -1.
@@ -69,8 +75,9 @@ int queue_cancel(struct queue *q, int64_t id, struct err *e);
 int queue_result(struct queue *q, int64_t id, char **ret_result, struct err *e);
 /* The job of a key: 1 and its id, 0 if there is none, -1. */
 int queue_find(struct queue *q, const char *key, int64_t *ret_id, struct err *e);
-/* Ids of jobs that ended at *cursor or later, oldest first, at most n; sets *cursor. Begin with 0 for all. Jobs that ended
- * within two seconds before the cursor come again, because commits overlap: look them up in a set. Returns how many, -1. */
+/* Ids of jobs that ended at *cursor or later, oldest first, at most n; sets *cursor. Begin with 0 for all.
+ * Jobs that ended within two seconds before the cursor come again, because commits overlap: look them up in a
+ * set. Returns how many, -1. */
 int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err *e);
 /* Waits until something in the queue may have changed (a write by anybody), at most wait_s. */
 void queue_wait_change(struct queue *q, double wait_s);
@@ -81,14 +88,19 @@ int queue_stats(struct queue *q, struct queue_stats *ret, struct err *e);
 /* Jobs of one owner that wait or run, or -1. */
 int64_t queue_owner_load(struct queue *q, const char *owner, struct err *e);
 
-/* Workers say that they are there by a leased row: {"lanes":[..],"device":..,...}. Returns 1, or 0 if this worker is asked
- * to drain (finish what it has and leave), or -1. */
-int queue_worker_announce(struct queue *q, const char *worker, const char *info, double lease_s, struct err *e);
-int queue_worker_drain(struct queue *q, const char *worker, struct err *e); /* 1 asked, 0 no such worker, -1 */
+/* Workers say that they are there by a leased row: {"lanes":[..],"device":..,...}. Returns 1, or 0 if this
+ * worker is asked to drain (finish what it has and leave), or -1. */
+int queue_worker_announce(struct queue *q, const char *worker, const char *info, double lease_s,
+                          struct err *e);
+int queue_worker_drain(struct queue *q, const char *worker,
+                       struct err *e); /* 1 asked, 0 no such worker, -1 */
 int queue_worker_gone(struct queue *q, const char *worker, struct err *e);
-json_t *queue_workers(struct queue *q, struct err *e); /* new: [{"name","info","leased","drain"}] of the living; NULL: error */
+json_t *queue_workers(struct queue *q,
+                      struct err *e); /* new: [{"name","info","leased","drain"}] of the living; NULL: error */
 
-/* A word that belongs to the queue, made by whoever asks first (say 'fresh' to be it): the secret of the judge's draws. */
-char *queue_setting(struct queue *q, const char *name, const char *fresh, struct err *e); /* owned; NULL: error */
+/* A word that belongs to the queue, made by whoever asks first (say 'fresh' to be it): the secret of the
+ * judge's draws. */
+char *queue_setting(struct queue *q, const char *name, const char *fresh,
+                    struct err *e); /* owned; NULL: error */
 
 #endif

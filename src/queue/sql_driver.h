@@ -18,8 +18,8 @@ struct sql_driver {
     int (*open)(const char *url, const char *schema, int version, void **ret, struct err *e);
     void (*close)(void *db);
     /* key: the statement's own address, by which it is prepared once; text: the braces are replaced. */
-    int64_t (*run)(void *db, const void *key, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
-                   struct err *e);
+    int64_t (*run)(void *db, const void *key, const char *text, const struct sql_value *v, int n,
+                   struct sql_rows *ret, struct err *e);
     int (*notify)(void *db, struct err *e);
     void (*wait)(void *db, double wait_s);
 };

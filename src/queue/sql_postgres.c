@@ -1,5 +1,6 @@
-/* sql_postgres.c - sql.h on a PostgreSQL server, through libpq, which is loaded when a server is named: without it, and
- * without a server, everything else works. A connection that breaks is made again; waiting is LISTEN. */
+/* sql_postgres.c - sql.h on a PostgreSQL server, through libpq, which is loaded when a server is named:
+ * without it, and without a server, everything else works. A connection that breaks is made again; waiting is
+ * LISTEN. */
 #include <dlfcn.h>
 #include <libpq-fe.h>
 #include <poll.h>
@@ -18,10 +19,12 @@
 #define CHANNEL "musacoder"
 
 /* X(name): what of libpq is used. */
-#define PQ_CALLS(X)                                                                                                    \
-    X(PQconnectdb) X(PQfinish) X(PQreset) X(PQstatus) X(PQerrorMessage) X(PQexec) X(PQprepare) X(PQexecPrepared)       \
-    X(PQresultStatus) X(PQresultErrorField) X(PQclear) X(PQntuples) X(PQnfields) X(PQgetvalue) X(PQgetlength)          \
-    X(PQcmdTuples) X(PQsocket) X(PQconsumeInput) X(PQnotifies) X(PQfreemem) X(PQsetNoticeProcessor)
+#define PQ_CALLS(X)                                                                                          \
+    X(PQconnectdb)                                                                                           \
+    X(PQfinish) X(PQreset) X(PQstatus) X(PQerrorMessage) X(PQexec) X(PQprepare) X(PQexecPrepared)            \
+        X(PQresultStatus) X(PQresultErrorField) X(PQclear) X(PQntuples) X(PQnfields) X(PQgetvalue)           \
+            X(PQgetlength) X(PQcmdTuples) X(PQsocket) X(PQconsumeInput) X(PQnotifies) X(PQfreemem)           \
+                X(PQsetNoticeProcessor)
 #define PQ_MEMBER(name) __typeof__(&name) name;
 static struct {
     PQ_CALLS(PQ_MEMBER)
@@ -40,9 +43,10 @@ static int load(struct err *e)
     void *so = lib ? lib : dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
 
     if (!so)
-        return err_set(e, ERR_ENV, "a PostgreSQL queue needs libpq.so.5; apt-get install libpq5 (%s)", dlerror());
-#define PQ_FIND(name)                                                                                                  \
-    if (!(pq.name = (__typeof__(pq.name))dlsym(so, #name)))                                                            \
+        return err_set(e, ERR_ENV, "a PostgreSQL queue needs libpq.so.5; apt-get install libpq5 (%s)",
+                       dlerror());
+#define PQ_FIND(name)                                                                                        \
+    if (!(pq.name = (__typeof__(pq.name))dlsym(so, #name)))                                                  \
         return err_set(e, ERR_ENV, "libpq.so.5 lacks '" #name "'; apt-get install libpq5");
     PQ_CALLS(PQ_FIND)
     lib = so;
@@ -87,13 +91,16 @@ static char *one_value(struct pg *p, const char *text)
 
 static void no_notice(void *ctx, const char *text) {}
 
-/* The schema is made by one of those who come at once: the others wait for its lock, then find the version. */
+/* The schema is made by one of those who come at once: the others wait for its lock, then find the version.
+ */
 static int make_schema(struct pg *p, const char *schema, int version, struct err *e)
 {
     char *have, *stamp = xasprintf("INSERT INTO musacoder_queue(version) VALUES(%d)", version);
     int rc = -1;
 
-    if (simple(p, "BEGIN; SELECT pg_advisory_xact_lock(6879831); CREATE TABLE IF NOT EXISTS musacoder_queue(version INTEGER)",
+    if (simple(p,
+               "BEGIN; SELECT pg_advisory_xact_lock(6879831); CREATE TABLE IF NOT EXISTS "
+               "musacoder_queue(version INTEGER)",
                e) == 0) {
         have = one_value(p, "SELECT version FROM musacoder_queue");
         if (!have)
@@ -101,8 +108,10 @@ static int make_schema(struct pg *p, const char *schema, int version, struct err
         else if (atoi(have) == version)
             rc = 0;
         else
-            err_set(e, ERR_ENV, "the queue's database was made by another version (%s, ours is %d); name another database",
-                    have, version);
+            err_set(
+                e, ERR_ENV,
+                "the queue's database was made by another version (%s, ours is %d); name another database",
+                have, version);
         free(have);
         if (rc == 0)
             rc = simple(p, "COMMIT", e);
@@ -209,8 +218,8 @@ static bool state_begins(const PGresult *r, const char *with)
     return state && !strncmp(state, with, strlen(with));
 }
 
-/* The connection ended. libpq may not have seen that yet: the server said why (57P01 to 57P03), or a write failed, which
- * is an error that no server has given a number. */
+/* The connection ended. libpq may not have seen that yet: the server said why (57P01 to 57P03), or a write
+ * failed, which is an error that no server has given a number. */
 static bool went_away(struct pg *p, const PGresult *r)
 {
     return lost(p) || !r || state_begins(r, "57P") || !pq.PQresultErrorField(r, PG_DIAG_SQLSTATE);
@@ -222,8 +231,8 @@ static bool met_another(const PGresult *r)
     return state_begins(r, "40");
 }
 
-static int64_t pg_run(void *db, const void *key, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
-                      struct err *e)
+static int64_t pg_run(void *db, const void *key, const char *text, const struct sql_value *v, int n,
+                      struct sql_rows *ret, struct err *e)
 {
     struct pg *p = db;
     double until = now_s() + AGAIN_S;
@@ -243,7 +252,8 @@ static int64_t pg_run(void *db, const void *key, const char *text, const struct 
         broken(p, e);
     } else {
         take_rows(r, ret);
-        got = pq.PQresultStatus(r) == PGRES_TUPLES_OK ? ret->n : strtoll(pq.PQcmdTuples((PGresult *)r), NULL, 10);
+        got = pq.PQresultStatus(r) == PGRES_TUPLES_OK ? ret->n
+                                                      : strtoll(pq.PQcmdTuples((PGresult *)r), NULL, 10);
     }
     pq.PQclear(r);
     return got;

@@ -1,4 +1,5 @@
-/* sql_sqlite.c - sql.h on a SQLite file. Waiting is on inotify, because every commit writes the WAL file beside it. */
+/* sql_sqlite.c - sql.h on a SQLite file. Waiting is on inotify, because every commit writes the WAL file
+ * beside it. */
 #include <poll.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -68,7 +69,8 @@ static void lite_close(void *db)
     free(l);
 }
 
-/* The statement that was prepared for this key; statements beyond the table's size are made anew. *ret_own: finalise it. */
+/* The statement that was prepared for this key; statements beyond the table's size are made anew. *ret_own:
+ * finalise it. */
 static sqlite3_stmt *prepare(struct lite *l, const void *key, const char *text, bool *ret_own, struct err *e)
 {
     sqlite3_stmt *s = NULL;
@@ -115,8 +117,8 @@ static void add_row(sqlite3_stmt *s, struct sql_rows *r)
     r->n++;
 }
 
-static int64_t lite_run(void *db, const void *key, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
-                        struct err *e)
+static int64_t lite_run(void *db, const void *key, const char *text, const struct sql_value *v, int n,
+                        struct sql_rows *ret, struct err *e)
 {
     struct lite *l = db;
     bool own;

@@ -31,7 +31,8 @@ static inline char *postgres_bin(void)
 /* The server refuses to run as root. */
 static inline int postgres_run(const struct postgres *p, const char *what)
 {
-    char *cmd = geteuid() == 0 ? xasprintf("cd %s && runuser -u postgres -- %s/%s >>%s/log 2>&1", p->dir, p->bin, what, p->dir)
+    char *cmd = geteuid() == 0 ? xasprintf("cd %s && runuser -u postgres -- %s/%s >>%s/log 2>&1", p->dir,
+                                           p->bin, what, p->dir)
                                : xasprintf("cd %s && %s/%s >>%s/log 2>&1", p->dir, p->bin, what, p->dir);
     int rc = system(cmd);
 
@@ -41,8 +42,9 @@ static inline int postgres_run(const struct postgres *p, const char *what)
 
 static inline int postgres_ctl(const struct postgres *p, const char *verb)
 {
-    char *what = xasprintf("pg_ctl -D %s/db -w -t 60 -l %s/server.log -o '-c listen_addresses= -c fsync=off -k %s' %s", p->dir,
-                           p->dir, p->dir, verb);
+    char *what =
+        xasprintf("pg_ctl -D %s/db -w -t 60 -l %s/server.log -o '-c listen_addresses= -c fsync=off -k %s' %s",
+                  p->dir, p->dir, p->dir, verb);
     int rc = postgres_run(p, what);
 
     free(what);

@@ -1,5 +1,6 @@
-/* test_queue.c - leases, idempotence, lost workers; and the verdict service with a worker of the test's own, which is
- * this program run again with "--queue": it answers with the candidate's text, and dies where the text says so. */
+/* test_queue.c - leases, idempotence, lost workers; and the verdict service with a worker of the test's own,
+ * which is this program run again with "--queue": it answers with the candidate's text, and dies where the
+ * text says so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,8 +151,8 @@ static void an_expired_lease_goes_to_another(void **state)
     assert_int_equal(queue_heartbeat(q, &slow, 0.3, &e), 1);
     assert_int_equal(claim(q, "quick", 30, 4, &quick), 1);
     assert_int_equal(quick.attempt, 2);
-    assert_int_equal(queue_heartbeat(q, &slow, 10, &e), 0); /* lost */
-    assert_int_equal(queue_fail(q, &slow, "late", &e), 0);  /* must not touch the new lease */
+    assert_int_equal(queue_heartbeat(q, &slow, 10, &e), 0);  /* lost */
+    assert_int_equal(queue_fail(q, &slow, "late", &e), 0);   /* must not touch the new lease */
     assert_int_equal(queue_finish(q, &slow, "late", &e), 0); /* fenced */
     assert_result(q, id, QUEUE_LEASED, NULL);
     assert_int_equal(queue_heartbeat(q, &quick, 10, &e), 1);
@@ -225,7 +226,8 @@ static void put_for(struct queue *q, const char *owner, int n, int priority, con
     for (int i = 0; i < n; i++) {
         static int serial;
         char key[32];
-        struct queue_item it = {.key = key, .payload = owner, .owner = owner, .priority = priority, .lane = lane};
+        struct queue_item it = {
+            .key = key, .payload = owner, .owner = owner, .priority = priority, .lane = lane};
         struct err e = ERR_INIT;
         int64_t id;
         snprintf(key, sizeof key, "%s%d", owner, serial++);
@@ -387,7 +389,8 @@ static void many_processes_lose_and_double_nothing(void **state)
 #define CROWD 10
 #define EACH 15
 
-/* Opens the database with the others, puts jobs of its own and does whatever it gets, with heartbeats and a look at all. */
+/* Opens the database with the others, puts jobs of its own and does whatever it gets, with heartbeats and a
+ * look at all. */
 static int one_of_a_crowd(const char *url, int go, int me)
 {
     struct queue_stats st;
@@ -560,7 +563,11 @@ static void a_worker_that_cannot_start_is_an_error(void **state)
     verdict_service_stop(s);
 }
 
-#define ON_BOTH(f) {#f " (sqlite)", f, use_sqlite, NULL, NULL}, {#f " (postgres)", f, use_postgres, NULL, NULL}
+#define ON_BOTH(f)                                                                                           \
+    {#f " (sqlite)", f, use_sqlite, NULL, NULL},                                                             \
+    {                                                                                                        \
+#f " (postgres)", f, use_postgres, NULL, NULL                                                        \
+    }
 
 int main(int argc, char **argv)
 {
@@ -576,7 +583,8 @@ int main(int argc, char **argv)
         ON_BOTH(the_first_to_ask_makes_the_secret),
         ON_BOTH(many_processes_lose_and_double_nothing),
         ON_BOTH(a_crowd_is_never_locked_out),
-        {"a_killed_server_loses_nothing (postgres)", a_killed_server_loses_nothing, use_postgres, use_sqlite, NULL},
+        {"a_killed_server_loses_nothing (postgres)", a_killed_server_loses_nothing, use_postgres, use_sqlite,
+         NULL},
         cmocka_unit_test(a_wrong_url_is_one_clear_error),
         cmocka_unit_test(verdicts_come_in_order_and_survive_dying_workers),
         cmocka_unit_test(a_worker_that_cannot_start_is_an_error),
