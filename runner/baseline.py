@@ -332,26 +332,34 @@ class Baseline:
             return eager, eager, [dict(none, dtype=str(t.dtype)[6:]) for t in outs]
         if len(self.noise or ()) == len(outs) and reference.large(self.pristine, inputs, eager):
             return eager, eager, noise_here(self.noise, eager)
-        exact, moved = self.oracle(inputs, eager, seed)
-        return eager, exact, reference.noise_of(eager, exact, moved, inputs, self.pristine)
+        exact, shifts = self.oracle(inputs, eager, seed)
+        return eager, exact, reference.noise_of(eager, exact, shifts, inputs, self.pristine)
 
     def oracle(self, inputs, eager, seed):
-        """In double: the answer, and that to inputs and parameters which rounding moved."""
+        """The answer in double, and how far rounding of inputs and parameters moves each of its tensors."""
         try:
             u, _ = reference.unit(values.leaves(inputs) + list(self.pristine.parameters()))
-            m64, x64 = copy.deepcopy(self.pristine).double(), values.map_tensors(inputs, reference.to_double)
-            exact = run(m64, x64)
+            x64 = values.map_tensors(inputs, reference.to_double)
+            exact = run(copy.deepcopy(self.pristine).double(), x64)
             gen = torch.Generator(device=self.device).manual_seed(seed & (1 << 62) - 1)
+            if reference.shapes_agree(eager, exact):
+                return exact, self.shifts(exact, x64, u, gen)
+        except Exception as e:  # no double for this operator: the reference's own precision must do, as in reference.py
+            if values.out_of_memory(e):  # not so where others have the memory: honest answers would be wrong
+                raise
+        return eager, [0.0 for _ in values.leaves(eager)]
+
+    def shifts(self, exact, x64, u, gen):
+        worst = [0.0 for _ in values.leaves(exact)]
+        for _ in range(reference.tries_of(exact, x64)):
+            m64 = copy.deepcopy(self.pristine).double()
             with torch.no_grad():
                 for p in m64.parameters():
                     p.copy_(shaken(p, u, gen))
             moved = run(m64, values.map_tensors(x64, lambda t: shaken(t, u, gen)))
-            if reference.shapes_agree(eager, exact):
-                return exact, moved
-        except Exception as e:  # no double for this operator: the reference's own precision must do, as in reference.py
-            if values.out_of_memory(e):  # not so where others have the memory: honest answers would be wrong
-                raise
-        return eager, eager
+            worst = [max(w, reference.max_diff(a, b))
+                     for w, a, b in zip(worst, values.leaves(exact), values.leaves(moved))]
+        return worst
 
     def expect(self, req, blob):
         seed = int(req["seed"])

@@ -31,13 +31,16 @@ import area
 import defects
 import frame
 import sizes
+import structure
 import values
 
 FILE = "task.py"
 REGIMES = ("normal", "uniform", "signed", "large", "structured")
+SPIKED = "signed"  # the distribution whose odd trials have a large last element
 KERNELBENCH_SEED = 42
 PLACE = torch.device("cpu")  # where inputs are drawn and Model runs: serve's "place". Models are constructed on the CPU
 NUDGED = 8  # elements
+TRIES = 8  # elements that must have been shaken before their movement says something
 KEPT_BYTES = 1 << 30  # device memory that torch may keep between two draws
 LARGE = 1 << 20  # elements; of a task with a larger tensor the first draw of each regime alone has an oracle
 HUGE = 1 << 27  # elements; of a task with a larger input or output each regime has HUGE_TRIALS draws at most: one
@@ -236,12 +239,13 @@ def filling(regime, n, gen, trial):
 
 
 def refill(t, regime, gen, trial):
-    """New contents in the layout of t. Overlapping layouts (expand) are filled through their storage."""
+    """New contents in the layout of t, of its visible structure. Overlapping layouts (expand) are filled through their
+    storage."""
     if keeps_distribution(t):
         return t
     extent = 1 + sum((s - 1) * st for s, st in zip(t.shape, t.stride()))
-    base = filling(regime, extent, gen, trial).to(t.dtype)
-    return base.as_strided(t.shape, t.stride())
+    base = filling(regime, extent, gen, trial).to(t.dtype).as_strided(t.shape, t.stride())
+    return structure.like(t, base)
 
 
 def position(i, shape):
@@ -253,8 +257,15 @@ def position(i, shape):
     return tuple(reversed(out))
 
 
-def nudge(t, regime, gen, trial):
-    """A few elements of t, anywhere, drawn anew: what remembers answers by samples of the input is then wrong."""
+def spike_of(t):
+    """A value that a sum over all elements of t cannot hide in its tolerance (src/eval/tolerance.h)."""
+    rel = {torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}.get(t.dtype, 2e-5)
+    return min(8 * max(1.0, t.numel() * rel), 1000.0 if t.dtype == torch.float16 else math.inf)
+
+
+def nudge(t, regime, gen, trial, spike=False):
+    """A few elements of t, anywhere, drawn anew: what remembers answers by samples of the input is then wrong. spike:
+    the last one so large that a sum without it is wrong."""
     if keeps_distribution(t) or any(st == 0 and n > 1 for st, n in zip(t.stride(), t.shape)):
         return t
     at = torch.randint(t.numel(), (min(NUDGED, t.numel()),), generator=gen)
@@ -263,16 +274,18 @@ def nudge(t, regime, gen, trial):
     for i, x in zip(at.tolist(), new.tolist()):
         pos = position(i, t.shape)
         out[pos] = (float(out[pos]) + 9 + round(abs(x)) % 13) % 17 - 8 if regime == "structured" else x
-    return out
+    if spike:
+        out[position(t.numel() - 1, t.shape)] = spike_of(t)
+    return structure.like(t, out)
 
 
-def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs):
+def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=True):
     """Odd trials are the trial before with a few elements changed; all others are independent. form: gives the inputs
-    their dtype and layout, before they are redrawn."""
+    their dtype and layout, before they are redrawn. spiked: regime "signed" ends in a large value in odd trials."""
     if regime != "task" and trial % 2:
         gen = torch.Generator().manual_seed(derive(seed, regime, trial, "nudge"))
         base = draw_inputs(task, regime, trial - 1, seed, form)
-        return values.map_tensors(base, lambda t: nudge(t, regime, gen, trial))
+        return values.map_tensors(base, lambda t: nudge(t, regime, gen, trial, spiked and regime == SPIKED))
     s = derive(seed, regime, trial)
     inputs = form(task_draw(task, s))
     if regime == "task":
@@ -412,6 +425,19 @@ def max_diff(a, b):
     return largest(a.to(wide) - b.to(wide))
 
 
+def beyond_rounding(e, o):
+    """The largest difference of e from o beyond one rounding of e's type; 0 for integers. A part at a time."""
+    if not e.is_floating_point() or e.shape != o.shape:
+        return max_diff(e, o)
+    u = torch.finfo(e.dtype).eps / 2
+    worst = 0.0
+    for x, y in zip(e.reshape(-1).split(PART), o.reshape(-1).split(PART)):
+        y = y.double()
+        over = (x.double() - y).abs_()
+        worst = max(worst, largest(over.sub_(y.abs(), alpha=u).clamp_(min=0)))
+    return worst
+
+
 def largest(t):
     """The largest finite absolute value of floating or complex numbers, 0 if there is none. One pass where all are
     finite: a tensor may be of gigabytes."""
@@ -431,18 +457,26 @@ def large(model, *trees):
     return max([t.numel() for t in tensors] + [0]) > LARGE
 
 
-def noise_of(eager, oracle, moved, inputs, model):
-    """Per output tensor: the numbers that src/eval/tolerance.h turns into a tolerance."""
+def noise_of(eager, oracle, shifts, inputs, model):
+    """Per output tensor: the numbers that src/eval/tolerance.h turns into a tolerance. shifts: n2 of each."""
     params = [p for _, _, p in named_state(model)]
     outs = values.leaves(eager)
     _, dtype = unit(values.leaves(inputs) + params + outs)
     biggest = max([t.numel() for t in values.leaves(inputs) + params] + [1])
     smallest = max(min([t.numel() for t in outs] + [biggest]), 1)
     rows = []
-    for e, o, m in zip(outs, values.leaves(oracle), values.leaves(moved)):
-        rows.append({"n1": max_diff(e, o), "n2": max_diff(o, m), "fan_in": biggest / smallest, "max_abs": top_of(o),
-                     "dtype": dtype if e.is_floating_point() or e.is_complex() else str(e.dtype)[6:]})
+    for e, o, shift in zip(outs, values.leaves(oracle), shifts):
+        out = str(e.dtype)[6:]
+        rows.append({"n1": beyond_rounding(e, o), "n2": shift, "fan_in": biggest / smallest, "max_abs": top_of(o),
+                     "dtype": dtype if e.is_floating_point() or e.is_complex() else out, "out": out})
     return rows
+
+
+def tries_of(oracle, inputs):
+    """How often the inputs are shaken: a single number moves by next to nothing in some tries."""
+    outs = [t.numel() for t in values.leaves(oracle) if t.numel()]
+    most = 4 if max([t.numel() for t in values.leaves(inputs)] + [0]) > HUGE else TRIES
+    return max(1, min(most, -(-TRIES // min(outs)))) if outs else 1
 
 
 def top_of(t):
@@ -478,13 +512,17 @@ def perturbed(model, inputs, u, seed):
 
 
 def oracle_of(model, inputs, seed):
-    """(oracle, oracle on rounded inputs), both in double."""
+    """(oracle in double, how far rounded inputs move each of its tensors: not finite if they make it so)"""
     x64 = values.map_tensors(inputs, to_double)
     u, _ = unit(values.leaves(inputs) + [p for _, _, p in named_state(model)])
     oracle, _ = run(copy.deepcopy(model).double(), x64, own=True)  # one copy at a time: a model may be of gigabytes
-    pm, px = perturbed(model, x64, u, seed)
-    moved, _ = run(pm, px, own=True)
-    return oracle, moved
+    shifts = [0.0 for _ in values.leaves(oracle)]
+    for i in range(tries_of(oracle, inputs)):
+        pm, px = perturbed(model, x64, u, seed + i)
+        moved, _ = run(pm, px, own=True)
+        shifts = [max(s, max_diff(o, m)) if finite(m) or not finite(o) else math.inf
+                  for s, o, m in zip(shifts, values.leaves(oracle), values.leaves(moved))]
+    return oracle, shifts
 
 
 class Usage:
@@ -604,8 +642,8 @@ class Task:
                 raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
 
     def expected(self, regime, trial, inputs, seed):
-        """(eager, oracle, moved, what became of the inputs). oracle and moved are None where a large task's regime has
-        its noise from an earlier draw."""
+        """(eager, oracle, how far rounding moves it, what became of the inputs). oracle is None where a large task's
+        regime has its noise from an earlier draw."""
         with self.usage.forward():
             eager, given = run(self.model, inputs)
         self.check_size("an output", values.leaves(eager))
@@ -616,8 +654,8 @@ class Task:
         if trial and regime in self.noise and large(self.model, inputs, eager):
             return eager, None, None, given
         try:
-            oracle, moved = oracle_of(self.model, inputs, seed)
-            if regime in REGIMES and not (finite(oracle) and finite(moved)):
+            oracle, shifts = oracle_of(self.model, inputs, seed)
+            if regime in REGIMES and not (finite(oracle) and all(map(math.isfinite, shifts))):
                 raise Skip("the oracle is not finite")
             if not shapes_agree(eager, oracle):
                 raise Skip("the oracle has another shape")
@@ -626,8 +664,8 @@ class Task:
         except Exception as e:
             if regime in REGIMES:
                 raise Skip("the oracle raises " + one_line(e)) from e
-            oracle, moved = eager, eager
-        return eager, oracle, moved, given
+            oracle, shifts = eager, [0.0 for _ in values.leaves(eager)]
+        return eager, oracle, shifts, given
 
     def draw(self, regime, trial):
         """A device that is full for a moment must not cost a regime."""
@@ -642,13 +680,21 @@ class Task:
             raise NoMemory(one_line(e)) from e
 
     def drawn(self, regime, trial):
+        if regime == SPIKED and trial % 2:
+            try:
+                return self.drawn_from(regime, trial, True)
+            except Skip:  # exp and the like: without the large value, then
+                pass
+        return self.drawn_from(regime, trial, False)
+
+    def drawn_from(self, regime, trial, spiked):
         seed = derive(self.seed, regime, trial, "noise")
-        inputs = draw_inputs(self.task, regime, trial, self.seed, self.variant.form)
+        inputs = draw_inputs(self.task, regime, trial, self.seed, self.variant.form, spiked)
         self.check_size("an input", values.leaves(inputs))
-        eager, oracle, moved, given = self.expected(regime, trial, inputs, seed)
+        eager, oracle, shifts, given = self.expected(regime, trial, inputs, seed)
         if oracle is None:
             return self.record(regime, trial, inputs, eager, eager, noise_again(self.noise[regime], eager), given)
-        noise = noise_of(eager, oracle, moved, inputs, self.model)
+        noise = noise_of(eager, oracle, shifts, inputs, self.model)
         self.noise.setdefault(regime, noise)
         return self.record(regime, trial, inputs, eager, oracle, noise, given)
 

@@ -336,6 +336,26 @@ bool compare_kinds(const struct tensor *eager, const struct tensor *got, struct 
     return c.kind == CMP_SAME;
 }
 
+static bool same_number(const json_t *want, const json_t *got)
+{
+    double a = json_number_value(want), b = json_number_value(got);
+
+    if (!json_is_real(want) || !json_is_number(got))
+        return json_equal(want, got);
+    return a == b || fabs(a - b) <= 1e-5 * fabs(a) + 1e-12;
+}
+
+bool compare_number(const json_t *want, const json_t *got, struct comparison *ret)
+{
+    double a = json_is_number(want) ? json_number_value(want) : NAN;
+    double b = json_is_number(got) ? json_number_value(got) : NAN;
+    bool ok = same_number(want, got);
+
+    *ret = (struct comparison){.kind = ok ? CMP_SAME : CMP_VALUES, .n = 1, .n_bad = !ok, .first_expected = a,
+                               .first_got = b, .worst_expected = a, .worst_got = b};
+    return ok;
+}
+
 void compare_tensors(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
                      const struct tolerance *tol, struct comparison *ret)
 {

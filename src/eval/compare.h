@@ -25,6 +25,10 @@ struct comparison {
 void compare_tensors(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
                      const struct tolerance *tol, struct comparison *ret);
 
+/* An output that is no tensor: numbers, text, None. Integers and booleans are equal or wrong; floating numbers have
+ * 1e-5 of the expected value. want, got: JSON scalars. True if they are the same; fills *ret. */
+bool compare_number(const json_t *want, const json_t *got, struct comparison *ret);
+
 /* Describes which elements of a row-major tensor are wrong: bad[i] != 0. Writes "" if no rule fits. Pure. */
 void compare_pattern(const uint8_t *bad, const int64_t *shape, int ndim, char *out, size_t n);
 

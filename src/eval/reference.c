@@ -89,14 +89,26 @@ struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const ch
     const json_t *row = json_array_get(d->noise, tensor);
     struct noise n = {json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")),
                       json_num_value(json_object_get(row, "max_abs")), json_num_value(json_object_get(row, "fan_in"))};
-    enum dtype dtype = DT_F32;
+    enum dtype low = DT_F32, out;
 
-    dt_parse(json_str(row, "dtype", "float32"), &dtype);
+    dt_parse(json_str(row, "dtype", "float32"), &low);
+    out = low;
+    dt_parse(json_str(row, "out", ""), &out);
     if (strcmp(protocol, "strict"))
-        return tolerance_kernelbench(dtype);
-    if (own && dt_is_float(dtype))
-        return (struct tolerance){.abs = json_f64(own, "abs", 0), .rel = json_f64(own, "rel", 0), .usable = true};
-    return tolerance_strict(dtype, &n);
+        return tolerance_kernelbench(low);
+    if (own && dt_is_float(out))
+        return tolerance_own(json_f64(own, "abs", 0), json_f64(own, "rel", 0), &n);
+    return tolerance_strict(out, low, &n);
+}
+
+bool ref_decides(const struct ref_draw *d, const char *protocol, const json_t *own)
+{
+    size_t n = json_array_size(d->noise);
+    bool any = n == 0; /* numbers alone: compared exactly */
+
+    for (size_t i = 0; i < n && !any; i++)
+        any = ref_tolerance(d, i, protocol, own).decides;
+    return any;
 }
 
 /* All but the draws. */

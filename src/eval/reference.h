@@ -95,6 +95,8 @@ int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, s
 /* How far output 'tensor' of a draw may be from expected. own: a sidecar's {"abs","rel"} for floating outputs, or
  * NULL. */
 struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own);
+/* Can this draw tell a right answer from zeros, in any of its outputs? Arguments as ref_tolerance's. */
+bool ref_decides(const struct ref_draw *d, const char *protocol, const json_t *own);
 /* The seed that draws are made from: of the user's seed and a secret of this machine (path_cache("judge-secret"), or
  * $MUSACODER_SECRET), so that a program which knows this source cannot draw them itself. Recorded as "inputs_seed". */
 int64_t reference_seed(const struct eval *ev, int64_t seed);

@@ -182,16 +182,6 @@ static json_t *worst_json(const struct ref_draw *d, const char *path, const stru
     return w;
 }
 
-static int compare_scalar(const json_t *want, const json_t *got, struct comparison *c)
-{
-    double a = json_is_number(want) ? json_number_value(want) : NAN, b = json_is_number(got) ? json_number_value(got) : NAN;
-    bool ok = json_is_number(want) && json_is_number(got) ? fabs(a - b) <= 1e-5 * fabs(a) + 1e-12 : json_equal(want, got);
-
-    *c = (struct comparison){.kind = ok ? CMP_SAME : CMP_VALUES, .n = 1, .n_bad = !ok, .first_expected = a, .first_got = b,
-                             .worst_expected = a, .worst_got = b};
-    return ok;
-}
-
 /* As tensor_parse; where the section lies on the desk, *view too (and no data). node may come from a hostile process. */
 static int place_leaf(const json_t *node, const struct section *s, const struct device_buf *mem, struct tensor *t,
                       struct device_view *view, struct err *e)
@@ -218,7 +208,7 @@ static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves
     int rc = 0;
 
     if (!tree_is_tensor(l[0].v[i].node))
-        return compare_scalar(l[0].v[i].node, l[2].v[i].node, c);
+        return compare_number(l[0].v[i].node, l[2].v[i].node, c);
     *tol = ref_tolerance(d, tensor_index, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
     if (place_leaf(l[0].v[i].node, &d->eager, d->eager.mem, &eager, &v[0], e) < 0 ||
         place_leaf(l[1].v[i].node, &d->oracle, d->oracle.mem, &oracle, &v[1], e) < 0)
@@ -289,7 +279,8 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
 #define CRAWL_S 1.0   /* of run time for each call: one draw of each regime, and if its answer is wrong no other one */
 
 struct tally {
-    int trials, passed;
+    int ran, trials, passed; /* trials: draws that decide, or went wrong */
+    int deciding;            /* draws that could tell a right answer from zeros */
     const char *stopped; /* before the last draw, for this; NULL: it was not */
     double fastest_s;    /* call, of run time; 0: none yet */
     bool slow;           /* every call took more than SLOW_S: only SLOW_TRIALS of each regime, or one (CRAWL_S) */
@@ -306,15 +297,29 @@ static void regime_key(const struct job *j, const char *regime, char *out, size_
     snprintf(out, n, "%s%s%s", variant ? variant : "", variant ? "/" : "", regime);
 }
 
+static bool draw_decides(const struct job *j, const struct ref_draw *d)
+{
+    return ref_decides(d, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
+}
+
+/* What passes a draw that would have passed zeros too has shown nothing: it is no trial. */
 static void count(struct job *j, struct tally *t, const struct ref_draw *d, bool ok)
 {
+    bool decides = draw_decides(j, d);
     char key[96];
     json_t *r;
+
+    t->ran++;
+    t->deciding += decides;
 
     regime_key(j, d->regime, key, sizeof key);
     if (!(r = json_object_get(t->regimes, key))) {
         r = json_pack("{s:i,s:i}", "trials", 0, "passed", 0);
         json_object_set_new(t->regimes, key, r);
+    }
+    if (ok && !decides) {
+        json_object_set_new(r, "undecided", json_integer(json_i64(r, "undecided", 0) + 1));
+        return;
     }
     json_object_set_new(r, "trials", json_integer(json_i64(r, "trials", 0) + 1));
     json_object_set_new(r, "passed", json_integer(json_i64(r, "passed", 0) + ok));
@@ -373,7 +378,7 @@ static void name_variant(const struct job *j, json_t *x)
  * of the one before: answers remembered by address or identity are then wrong. */
 static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
 {
-    struct exec_call call = {.draw = d, .same_memory = t->trials % 2};
+    struct exec_call call = {.draw = d, .same_memory = t->ran % 2};
     json_t *worst = NULL;
     struct frame f;
     enum call_fault fault = exec_run(j, &call, &f, e);
@@ -572,6 +577,14 @@ static int run_variants(struct job *j, struct tally *t, struct err *e)
     return rc;
 }
 
+/* Where no draw could have found a wrong answer the task is at fault, and no candidate. */
+static int undecided(const struct tally *t, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "the task cannot be judged: none of its %d draws tells a right answer from zeros (the "
+                                 "outputs are 0, or rounding moves them as much as they are large); 'musacoder lint' "
+                                 "shows which", t->ran);
+}
+
 static int correct_run(struct job *j, struct err *e)
 {
     struct tally t = {.regimes = json_object()};
@@ -586,6 +599,8 @@ static int correct_run(struct job *j, struct err *e)
     rc = run_draws(j, &t, e);
     if (rc == 0 && !strcmp(j->opt->protocol, "strict"))
         rc = run_variants(j, &t, e);
+    if (rc == 0 && !job_blamed(j) && t.ran && !t.deciding)
+        rc = undecided(&t, e);
     if (rc < 0) {
         json_decref(t.regimes);
         json_decref(t.worst);

@@ -78,13 +78,14 @@ static void host_arithmetic(const struct job *j, json_t *violations)
                                                     "done by kernels"));
 }
 
-/* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
-static const struct ref_draw *telling_draw(const struct reference *r)
+/* The first draw that tells a right answer from zeros. */
+static const struct ref_draw *telling_draw(const struct job *j)
 {
+    const struct reference *r = j->ref;
+
     for (size_t i = 0; i < r->n_draws; i++)
-        for (size_t k = 0; k < json_array_size(r->draws[i].noise); k++)
-            if (json_num_value(json_object_get(json_array_get(r->draws[i].noise, k), "max_abs")) > 0)
-                return &r->draws[i];
+        if (ref_decides(&r->draws[i], j->opt->protocol, task_setting(j->task, j->variant, "tolerance")))
+            return &r->draws[i];
     return &r->draws[0];
 }
 
@@ -93,7 +94,7 @@ static const struct ref_draw *telling_draw(const struct reference *r)
  * also a loop that waits for what kernels write and so never ends: it gets as long as everything before, and 5 s. */
 static int run_ablated(struct job *j, bool *ret_broken, struct err *e)
 {
-    const struct ref_draw *d = telling_draw(j->ref);
+    const struct ref_draw *d = telling_draw(j);
     struct exec_call call = {.draw = d, .ablation = true};
     double abs_err = 0, rel_err = 0, used = j->session->used_s, spare = j->opt->timeout_s - 2 * used - 5;
     enum call_fault fault;
@@ -256,7 +257,7 @@ static bool flows(const struct ref_draw *d, const struct watched *before, const 
  * changes from call to call anyway. Returns as watch_call. */
 static int watch_values(struct job *j, struct watched w[3], struct hostflow *flow, json_t *violations, struct err *e)
 {
-    const struct ref_draw *a = telling_draw(j->ref), *b = other_draw(j->ref, a), *now;
+    const struct ref_draw *a = telling_draw(j), *b = other_draw(j->ref, a), *now;
     char text[512];
     int ok;
 
@@ -299,7 +300,7 @@ static int watch_streams(struct job *j, struct watched *w, json_t *violations, s
 
     if (json_i64(w->seen, "streams", 0) == 0)
         return 1;
-    if ((ok = watch_call(j, telling_draw(j->ref), "gate", w, e)) == 1)
+    if ((ok = watch_call(j, telling_draw(j), "gate", w, e)) == 1)
         unjoined(w->seen, violations);
     return ok;
 }
@@ -309,7 +310,7 @@ static int watch_streams(struct job *j, struct watched *w, json_t *violations, s
  * 0, or -1: infra. */
 static int watch_wrong(struct job *j, json_t *violations, struct err *e)
 {
-    struct exec_call call = {.draw = telling_draw(j->ref), .same_memory = true, .watch = "gate"};
+    struct exec_call call = {.draw = telling_draw(j), .same_memory = true, .watch = "gate"};
     enum call_fault fault;
     struct frame f;
 

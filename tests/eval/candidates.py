@@ -423,3 +423,83 @@ NUMERIC = [
             SCALAR_ROW).replace("y.numel() / rows", "2").replace("x.options());", "x.options().dtype(torch::kInt64));")
          .replace("y.data_ptr<float>()", "(float*)y.data_ptr<int64_t>()"))]),
 ]
+
+
+# Precisions: products and losses in half precision, large sums, outputs near zero ------------------------------------
+
+def two_task(expr, shape, dtype):
+    """x and w of one shape each."""
+    return row_task(expr).replace("def forward(self, x):", "def forward(self, x, w):").replace(
+        "[torch.randn(8, 512)]", f"[torch.randn(n).to(torch.{dtype}) for n in (({shape[0]}), ({shape[1]}))]")
+
+
+TWO_MODEL = MODEL.replace("ext.relu(x)", "ext.run(x, w)").replace("self, x)", "self, x, w)")
+
+
+def product(dtype, body):
+    """One thread for each element of x @ w; body sees r (row of x), c (column of w: step m), k, and makes 'float s'."""
+    c = {"bfloat16": "at::BFloat16", "float16": "at::Half"}[dtype]
+    return build(f'''
+typedef {c} T;
+__global__ void product_kernel(const T* x, const T* w, T* y, int n, int k, int m) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n * m) return;
+    const T* r = x + (long)(i / m) * k;
+    const T* c = w + i % m;
+    {body}
+    y[i] = (T)s;
+}}
+torch::Tensor run(torch::Tensor x, torch::Tensor w) {{
+    int n = x.size(0), k = x.size(1), m = w.size(1);
+    auto y = torch::empty({{n, m}}, x.options());
+    product_kernel<<<(n * m + 31) / 32, 32>>>(x.data_ptr<T>(), w.data_ptr<T>(), y.data_ptr<T>(), n, k, m);
+    return y;
+}}
+''', "run", "torch::Tensor run(torch::Tensor x, torch::Tensor w);") + TWO_MODEL
+
+
+def products(dtype):
+    loop = "float s = 0; for (int j = {0}; j < k{1}; j++) s += (float)r[j] * (float)c[j * m];"
+    return (two_task("x @ w", ("24, 320", "320, 40"), dtype), [
+        (f"{dtype} product", None, [], product(dtype, loop.format(0, ""))),
+        (f"{dtype} product backwards in two lanes", None, [], product(
+            dtype, "float a = 0, b = 0; for (int j = k - 1; j >= 0; j--) (j % 2 ? a : b) += (float)r[j] * "
+                   "(float)c[j * m]; float s = a + b;")),
+        (f"{dtype} zeros", "correctness_error", ["all of them 0"], product(dtype, "float s = 0.0f;")),
+        (f"{dtype} last term dropped", "correctness_error", [], product(dtype, loop.format(0, " - 1"))),
+        (f"{dtype} scaled", "correctness_error", [], product(dtype, loop.format(0, "") + " s *= 1.1f;"))])
+
+
+def loss(body):
+    """The mean of squares by blocks of 256 lanes and atomics; body adds to 'float s' from element j on."""
+    return build(f'''
+__global__ void loss_kernel(const float* x, float* y, int n) {{
+    float s = 0;
+    int lane = blockIdx.x * blockDim.x + threadIdx.x, lanes = gridDim.x * blockDim.x;
+    {body}
+    atomicAdd(y, s / n);
+}}
+torch::Tensor run(torch::Tensor x) {{
+    auto y = torch::zeros({{1}}, x.options());
+    loss_kernel<<<2, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+    return y.squeeze();
+}}
+''', "run", "torch::Tensor run(torch::Tensor x);") + MODEL.replace("ext.relu", "ext.run")
+
+
+NEAR_ZERO = "for (int j = 0; j < n; j++) y[j] = r[j] * 1e-7f * {0};"
+PRECISIONS = [
+    products("bfloat16"),
+    products("float16"),
+    (row_task("(x * x).mean()", "100, 1000"), [
+        ("loss over 100,000 elements", None, [], loss("for (int j = lane; j < n; j += lanes) s += x[j] * x[j];")),
+        ("loss in one thread", None, [], loss("if (lane == 0) for (int j = 0; j < n; j++) s += x[j] * x[j];")),
+        ("loss without the last element", "correctness_error", [], loss(
+            "for (int j = lane; j < n - 1; j += lanes) s += x[j] * x[j];")),
+        ("loss zero", "correctness_error", [], loss("s = 0 * x[lane];"))]),
+    (row_task("x * 1e-7", "8, 512"), [
+        ("near zero", None, [], row_kernel(NEAR_ZERO.format("1.0f"))),
+        ("near zero, zeros", "correctness_error", ["all of them"], row_kernel(NEAR_ZERO.format("0.0f"))),
+        ("near zero, scaled", "correctness_error", [], row_kernel(NEAR_ZERO.format("1.001f")))]),
+]
+ZERO_TASK = row_task("x * 0.0")

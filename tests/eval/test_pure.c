@@ -117,7 +117,7 @@ static struct tolerance strict(double n1, double n2, double max_abs, double m)
 {
     struct noise n = {n1, n2, max_abs, m};
 
-    return tolerance_strict(DT_F32, &n);
+    return tolerance_strict(DT_F32, DT_F32, &n);
 }
 
 /* fp32 sums in two honest orders pass; tanh-GELU for erf-GELU, biased for unbiased variance, and zeros do not. */
@@ -175,7 +175,7 @@ static void test_tolerance_cap(void **state)
     assert_false(t.usable);
     t = strict(1e-9, 1e-9, 1e-6, 1e12); /* tiny outputs, as of softmax over many */
     assert_true(t.abs < 1e-6 / 100);
-    t = tolerance_strict(DT_I64, &ints);
+    t = tolerance_strict(DT_I64, DT_I64, &ints);
     assert_true(t.usable && t.abs == 0 && t.rel == 0);
     t = strict(NAN, 0, 1, 1);
     assert_false(t.usable && t.abs > 0);
@@ -216,6 +216,29 @@ static void test_compare_values(void **state)
     g.dtype = DT_I32;
     compare_tensors(&w, &w, &g, &t, &c);
     assert_int_equal(c.kind, CMP_DTYPE);
+}
+
+/* Numbers that are no tensors: an index is right or wrong, a loss has a rounding. */
+static void test_compare_number(void **state)
+{
+    static const struct {
+        const char *want, *got;
+        bool same;
+    } rows[] = {{"1000000", "1000000", true}, {"1000000", "1000001", false}, {"1000000", "1000000.0", false},
+                {"0.5", "0.500001", true}, {"0.5", "0.51", false}, {"2.0", "2", true}, {"true", "1", false},
+                {"true", "true", true}, {"null", "null", true}, {"\"a\"", "\"b\"", false}, {"0", "false", false}};
+    struct comparison c;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *a = json_loads(rows[i].want, JSON_DECODE_ANY, NULL);
+        json_t *b = json_loads(rows[i].got, JSON_DECODE_ANY, NULL);
+
+        if (compare_number(a, b, &c) != rows[i].same || c.kind != (rows[i].same ? CMP_SAME : CMP_VALUES))
+            fail_msg("%s and %s", rows[i].want, rows[i].got);
+        json_decref(a);
+        json_decref(b);
+    }
 }
 
 static void test_compare_special(void **state)
@@ -540,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_tolerance_separates),
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
+        cmocka_unit_test(test_compare_number),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),
         cmocka_unit_test(test_tensor_put), cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_legality_lists),
         cmocka_unit_test(test_legality_line), cmocka_unit_test(test_legality_captured), cmocka_unit_test(test_precedence),

@@ -32,6 +32,29 @@ def value(section, blob):
     return values.decode(section["tree"], blob[section["at"]:section["at"] + section["nbytes"]])
 
 
+class Noise(unittest.TestCase):
+    def test_beyond_one_rounding(self):
+        """An answer that is rounded once to its own type has no error that counts."""
+        o = torch.randn(1000, dtype=torch.float64)
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            self.assertEqual(reference.beyond_rounding(o.to(dtype), o), 0)
+            self.assertAlmostEqual(reference.beyond_rounding((o + 0.5).to(dtype), o), 0.5, delta=0.05)
+        self.assertEqual(reference.beyond_rounding(torch.tensor([1, 2]), torch.tensor([1, 3])), 0)
+
+    def test_a_single_number_is_shaken_often(self):
+        head, _ = run(task("x.sum()", "[torch.randn(300)]"), trials=1)
+        row = head["draws"][0]["noise"][0]
+        self.assertEqual((row["dtype"], row["out"]), ("float32", "float32"))
+        self.assertGreater(row["n2"], 0.3 * 2.0**-24 * 17 / 3**0.5)  # eight tries: none of them is near 0 by chance
+        self.assertEqual(reference.tries_of(torch.zeros(()), [torch.zeros(9)]), 8)
+        self.assertEqual(reference.tries_of([torch.zeros(3), torch.zeros(99)], []), 3)
+        self.assertEqual(reference.tries_of(torch.zeros(99), []), 1)
+
+    def test_precisions_are_told_apart(self):
+        head, _ = run(task("(x @ x.T).float()", "[torch.randn(4, 6).bfloat16()]"), trials=1)
+        self.assertEqual([(r["dtype"], r["out"]) for r in head["draws"][0]["noise"]], [("bfloat16", "float32")])
+
+
 class Draws(unittest.TestCase):
     def test_five_regimes(self):
         head, blob = run(task("torch.tanh(x)"))
@@ -45,6 +68,16 @@ class Draws(unittest.TestCase):
             eager, oracle = value(d["eager"], blob), value(d["oracle"], blob)
             self.assertEqual((eager.dtype, oracle.dtype), (torch.float32, torch.float64))
             self.assertTrue(torch.allclose(oracle, torch.tanh(value(d["inputs"], blob)[0].double()), atol=1e-15))
+
+    def test_a_spike_ends_odd_draws(self):
+        head, blob = run(task("x.mean()", "[torch.randn(40000)]"))
+        draw = next(d for d in head["draws"] if d["regime"] == reference.SPIKED and d["trial"] == 1)
+        self.assertEqual(float(value(draw["inputs"], blob)[0][-1]), 8.0)
+
+    def test_where_a_spike_overflows_there_is_none(self):
+        head, blob = run(task("torch.exp(x * 25)", "[torch.rand(40)]"))
+        draw = next(d for d in head["draws"] if d["regime"] == reference.SPIKED and d["trial"] == 1)
+        self.assertLess(float(value(draw["inputs"], blob)[0][-1]), 3.01)
 
     def test_a_large_task_has_one_oracle_for_each_regime(self):
         src = task("x @ self.w", "[torch.rand(4, 6)]", "self.w = nn.Parameter(torch.randn(6, 3))")

@@ -88,6 +88,18 @@ class Verdicts(unittest.TestCase):
             verdicts, _ = self.judge(task, rows, "--trials", "2", "--timeout", PATIENCE_S)
             self.expect(rows, verdicts)
 
+    def test_precisions(self):
+        for task, rows in corpus.PRECISIONS:
+            verdicts, _ = self.judge(task, rows, "--trials", "2", "--timeout", PATIENCE_S)
+            self.expect(rows, verdicts)
+
+    def test_a_task_that_zeros_pass_accuses_nobody(self):
+        task = self.write("task.py", corpus.ZERO_TASK)
+        path = self.write("c.py", corpus.row_kernel("for (int j = 0; j < n; j++) y[j] = r[j] * 0.0f;"))
+        p = musacoder("eval", "--task", task, "--json", "--no-cache", path)
+        self.assertEqual((p.returncode, p.stdout), (2, ""), p.stderr)
+        self.assertIn("none of its 25 draws tells a right answer from zeros", p.stderr)
+
     def test_record_and_cache(self):
         fresh = corpus.GOOD.replace("int n = x.numel();", f"int n = x.numel(); // {os.urandom(8).hex()}")
         rows = [("fresh", None, [], fresh)] * 3  # the same three times: one is judged
