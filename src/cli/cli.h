@@ -19,7 +19,7 @@ struct command {
     int (*run)(const struct opts *o, struct err *e); /* an exit code; -1 means 'see *e' */
 };
 
-extern const struct command cmd_bench, cmd_doctor, cmd_generate, cmd_help, cmd_init, cmd_logits, cmd_rft, cmd_rl, cmd_run, cmd_sft, cmd_synth, cmd_tokenize, cmd_version, cmd_eval, cmd_lint, cmd_shrink;
+extern const struct command cmd_bench, cmd_doctor, cmd_generate, cmd_help, cmd_init, cmd_logits, cmd_profile, cmd_rft, cmd_rl, cmd_run, cmd_sft, cmd_synth, cmd_tokenize, cmd_version, cmd_eval, cmd_lint, cmd_shrink, cmd_translate;
 
 const struct command *command_find(const char *name);
 int exit_code_of(const struct err *e);

@@ -1,0 +1,246 @@
+/* cmd_translate.c - 'musacoder translate': sources from CUDA to MUSA and back. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "device/profile.h"
+#include "translate/musa.h"
+
+static const struct opt rows[] = {
+    {"translate", "to", OPT_CHOICE, "musa", "musa|cuda: the dialect to translate into"},
+    {"translate", "profile", OPT_STR, "s5000", "the device that the MUSA side is for (musacoder profile lists them); 'any': check no limits"},
+    {"translate", "out", OPT_STR, NULL, "a folder for the results, which get the dialect's endings; without it one file goes to stdout"},
+    {"translate", "report", OPT_CHOICE, NULL, "json: print one report per file as JSON Lines instead of the text"},
+    {"translate", "partial", OPT_BOOL, "false", "write refused files too, translated as far as that goes, to be finished by hand"},
+    {0},
+};
+
+struct job {
+    struct musa_options o;
+    struct musa_target target;
+    const char *out;
+    bool json;
+    struct musa_names own;
+};
+
+static int target_of(const struct opts *o, struct job *j, struct err *e)
+{
+    const char *name = opts_str(o, "profile");
+    const struct profile *p = profile_find(name);
+    char *names;
+
+    if (!strcmp(name, "any"))
+        return 0;
+    if (!p || !p->musa) {
+        names = profile_names();
+        err_set(e, ERR_INPUT, "'%s' is no MUSA device; there are %s and any", name, names);
+        free(names);
+        return -1;
+    }
+    j->target = (struct musa_target){.name = p->card, .arch = (int)profile_get(p, FACT_ARCH, 0),
+                                     .shared_bytes = profile_get(p, FACT_SHARED_BLOCK, 0),
+                                     .const_bytes = profile_get(p, FACT_CONSTANT, 0),
+                                     .cooperative = profile_get(p, FACT_COOPERATIVE, 0) == 1};
+    j->o.target = &j->target;
+    return 0;
+}
+
+/* "dir/x.cu" -> "x.mu" */
+static char *result_name(const struct job *j, const char *path)
+{
+    static const char *const endings[][2] = {{".cuh", ".muh"}, {".cu", ".mu"}};
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(base);
+
+    for (size_t i = 0; i < 2; i++) {
+        const char *from = endings[i][j->o.to == TO_CUDA], *to = endings[i][j->o.to != TO_CUDA];
+        size_t k = strlen(from);
+        if (n > k && !strcmp(base + n - k, from))
+            return xasprintf("%.*s%s", (int)(n - k), base, to);
+    }
+    return xstrdup(base);
+}
+
+static const char *const kinds[] = {[MUSA_REFUSED] = "refused", [MUSA_LOSSY] = "lossy", [MUSA_ADVICE] = "advice"};
+
+static void print_report(const char *path, const struct job *j, const struct musa_result *r)
+{
+    json_t *notes = json_array(), *uses = json_array(), *all;
+    char *text;
+
+    for (size_t i = 0; i < r->n_notes; i++) {
+        const struct musa_note *n = &r->notes[i];
+        json_array_append_new(notes, json_pack("{s:s,s:i,s:s,s:s%,s:o}", "kind", kinds[n->kind], "line", (int)n->line, "rule",
+                                               n->rule, "evidence", &n->evidence, (size_t)1, "text",
+                                               json_utf8(n->text, strlen(n->text))));
+    }
+    for (size_t i = 0; i < r->n_uses; i++) {
+        const struct musa_use *u = &r->uses[i];
+        json_array_append_new(uses, json_pack("{s:s,s:s,s:s%,s:I}", "from", u->from, "to", u->to, "evidence", &u->evidence,
+                                              (size_t)1, "n", (json_int_t)u->n));
+    }
+    all = json_pack("{s:o,s:s,s:s,s:b,s:b,s:I,s:o,s:o}", "file", json_utf8(path, strlen(path)), "to",
+                    j->o.to == TO_CUDA ? "cuda" : "musa", "profile", j->o.target ? j->target.name : "any", "refused", r->refused,
+                    "lossy", r->lossy, "edits", (json_int_t)r->edits, "notes", notes, "rules", uses);
+    text = json_text(all);
+    puts(text);
+    free(text);
+    json_decref(all);
+}
+
+static void print_notes(const char *path, const struct musa_result *r)
+{
+    for (size_t i = 0; i < r->n_notes; i++)
+        if (r->notes[i].kind != MUSA_LOSSY)
+            fprintf(stderr, "%s:%u: %s: %s [%s]\n", path, r->notes[i].line, kinds[r->notes[i].kind], r->notes[i].text,
+                    r->notes[i].rule);
+}
+
+static int write_result(const struct job *j, const char *path, const struct musa_result *r, struct err *e)
+{
+    char *name, *to;
+    int rc;
+
+    if (r->refused && !j->o.partial)
+        return 0;
+    if (!j->out) {
+        if (!j->json)
+            fwrite(r->out.p, 1, r->out.n, stdout);
+        return fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
+    }
+    name = result_name(j, path);
+    to = path_join(j->out, name);
+    rc = file_write(to, r->out.p, r->out.n, e);
+    free(name);
+    free(to);
+    return rc;
+}
+
+static int translate_file(struct job *j, const char *path, bool *ret_refused, struct err *e)
+{
+    struct musa_result r = {0};
+    struct buf src;
+    int rc;
+
+    buf_init(&src, BUF_MAX_TEXT);
+    j->o.lang = musa_lang_of(path);
+    rc = file_read(path, &src, e);
+    if (rc == 0 && (rc = musa_translate(src.p, src.n, &j->o, &r, e)) < 0)
+        err_prefix(e, "'%s'", path);
+    if (rc == 0) {
+        *ret_refused |= r.refused;
+        if (j->json)
+            print_report(path, j, &r);
+        else
+            print_notes(path, &r);
+        rc = write_result(j, path, &r, e);
+    }
+    musa_result_free(&r);
+    buf_free(&src);
+    return rc;
+}
+
+/* A name that one file declares stays in all of them. Files that cannot be read are reported when their turn comes. */
+static void read_names(struct job *j, const struct opts *o)
+{
+    struct buf src;
+
+    for (int i = 0; i < o->n_args && o->n_args > 1; i++) {
+        buf_init(&src, BUF_MAX_TEXT);
+        if (musa_lang_of(o->args[i]) == MUSA_CXX && file_read(o->args[i], &src, NULL) == 0)
+            musa_names_add(&j->own, src.p, src.n, MUSA_CXX);
+        buf_free(&src);
+    }
+    j->o.own = &j->own;
+}
+
+static int translate_run(const struct opts *o, struct err *e)
+{
+    struct job j = {.out = opts_str(o, "out"), .json = opts_has(o, "report")};
+    bool refused = false;
+    int rc = 0;
+
+    j.o.to = !strcmp(opts_str(o, "to"), "cuda") ? TO_CUDA : TO_MUSA;
+    if (o->n_args == 0)
+        return err_set(e, ERR_INPUT, "no file; name sources (.cu .cuh .h .cpp .mu .muh) or Python programs (.py)");
+    if (o->n_args > 1 && !j.out && !j.json)
+        return err_set(e, ERR_INPUT, "several files need --out FOLDER (or --report json)");
+    if (target_of(o, &j, e) < 0 || (j.out && dir_make(j.out, e) < 0))
+        return -1;
+    j.o.partial = opts_bool(o, "partial");
+    read_names(&j, o);
+    for (int i = 0; i < o->n_args && rc == 0; i++)
+        rc = translate_file(&j, o->args[i], &refused, e);
+    musa_names_free(&j.own);
+    return rc < 0 ? -1 : refused ? EXIT_FAILED : EXIT_OK;
+}
+
+const struct command cmd_translate = {
+    "translate", "sources from CUDA to MUSA and back", "[--to musa|cuda] [--profile NAME] [--out FOLDER] FILE...",
+    "Translates C++ sources, and Python programs with the C++ in their strings: names, headers, device names, flags and guards.\n"
+    "Architecture guards keep their meaning (__CUDA_ARCH__ >= 800 becomes __MUSA_ARCH__ >= 220). Comments, messages and the\n"
+    "program's own names stay. What the device has no counterpart of is refused with its line: inline PTX, clusters, tensor maps,\n"
+    "64-bit atomics, more shared memory than it has; then there is no output for that file. A report says what each name's\n"
+    "translation rests on: V compiled by the vendor, D documented, T in the vendor's tables only, I inferred; and 'lossy' where\n"
+    "translating back would give another text. docs/musa.md says more.\n"
+    "  musacoder translate kernel.cu >kernel.mu\n"
+    "  musacoder translate --profile s4000 --out musa/ candidates/*.py\n"
+    "Exit code: 0 all translated, 1 some refused, 2 usage.\n\n",
+    rows, translate_run};
+
+/* ---- the devices ---- */
+
+static const struct opt profile_rows[] = {
+    {"profile", "json", OPT_BOOL, "false", "print one device per line as JSON Lines"},
+    {0},
+};
+
+static void print_profile(const struct profile *p)
+{
+    printf("%-7s %s, %s\n", p->name, p->card, p->arch);
+    for (int f = 0; f < N_PROFILE_FACTS; f++)
+        if (p->figures[f].value == PROFILE_UNKNOWN)
+            printf("  %-26s %14s\n", profile_fact_names[f], "not published");
+        else
+            printf("  %-26s %14" PRId64 "  %c  %s\n", profile_fact_names[f], p->figures[f].value, p->figures[f].evidence,
+                   p->figures[f].source);
+}
+
+static int profile_run(const struct opts *o, struct err *e)
+{
+    const struct profile *p = NULL;
+    char *text;
+
+    if (o->n_args > 0 && !profile_find(o->args[0])) {
+        text = profile_names();
+        err_set(e, ERR_INPUT, "no profile '%s'; there are %s", o->args[0], text);
+        free(text);
+        return -1;
+    }
+    for (size_t i = 0; (p = profile_at(i)); i++) {
+        if (o->n_args > 0 && p != profile_find(o->args[0]))
+            continue;
+        if (opts_bool(o, "json")) {
+            json_t *v = profile_json(p);
+            text = json_text(v);
+            puts(text);
+            free(text);
+            json_decref(v);
+        } else {
+            print_profile(p);
+        }
+    }
+    return EXIT_OK;
+}
+
+const struct command cmd_profile = {
+    "profile", "what is known of each device, and how", "[NAME] [--json]",
+    "Prints the figures that the emulator and the translator take for a device, each with its evidence: V measured or compiled\n"
+    "by somebody with the card, D the vendor's documents, C the press or a third party, I inferred from a relative.\n\n",
+    profile_rows, profile_run};

@@ -1,0 +1,446 @@
+/* musa_cxx.c - one C++ text: names by rows and prefixes, includes, guards by what they mean, and what has no counterpart.
+ * Reading order: musa_cxx at the end, token(), name(). */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "translate/musa_work.h"
+
+struct cxx {
+    struct musa_work *w;
+    const struct musa_text *t;
+    struct toks k;
+};
+
+static bool any_of(const struct toks *k, size_t i, const char *words)
+{
+    for (const char *w = words; *w; w += strlen(w) + 1)
+        if (tok_is(k, i, w))
+            return true;
+    return false;
+}
+
+static bool ident(const struct toks *k, size_t i)
+{
+    return i < k->n && k->v[i].kind == TOK_IDENT;
+}
+
+static size_t before(const struct toks *k, size_t i)
+{
+    return i == 0 ? SIZE_MAX : tok_prev(k, i - 1);
+}
+
+static size_t after(const struct toks *k, size_t i)
+{
+    return tok_next(k, i + 1);
+}
+
+static const char *word(const struct cxx *c, size_t i)
+{
+    return c->k.src + c->k.v[i].at;
+}
+
+static void refuse(struct cxx *c, size_t i, const struct musa_lack *l)
+{
+    musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, l->rule, '-', "'%.*s': %s", (int)c->k.v[i].n, word(c, i), l->why);
+}
+
+/* ---- names that the text declares itself ---- */
+
+static const char no_types[] =
+    "return\0else\0case\0goto\0new\0delete\0const\0volatile\0static\0extern\0inline\0constexpr\0typename\0struct\0class\0"
+    "enum\0union\0sizeof\0throw\0typedef\0using\0namespace\0operator\0and\0or\0not\0do\0if\0while\0co_return\0"
+    "__restrict__\0register\0__global__\0__device__\0__host__\0template\0define\0undef\0ifdef\0ifndef\0elif\0defined\0"
+    "__forceinline__\0__inline__\0thread_local\0mutable\0public\0private\0";
+
+/* 'type name' followed by what can follow a name in its declaration. */
+static bool declared_at(const struct toks *k, size_t i)
+{
+    size_t p = before(k, i), n = after(k, i);
+
+    if (p == SIZE_MAX)
+        return false;
+    if (any_of(k, p, "struct\0class\0enum\0union\0"))
+        return any_of(k, n, "{\0:\0");
+    if (any_of(k, p, "using\0"))
+        return tok_is(k, n, "=");
+    if (ident(k, p) && !any_of(k, p, no_types))
+        return any_of(k, n, "=\0;\0,\0)\0(\0{\0[\0");
+    if (any_of(k, p, "*\0&\0>\0")) {
+        size_t q = before(k, p);
+        bool type = q != SIZE_MAX && (ident(k, q) || any_of(k, q, ">\0*\0")) && !any_of(k, q, "return\0");
+        return type && (any_of(k, n, ";\0[\0") || (tok_is(k, n, "=") && !tok_is(k, n + 1, "=")));
+    }
+    return false;
+}
+
+static void own_names(struct musa_names *names, const struct toks *k)
+{
+    for (size_t i = 0; i < k->n; i++) {
+        size_t p;
+
+        if (k->v[i].kind != TOK_IDENT)
+            continue;
+        p = before(k, i);
+        if ((k->v[i].directive && p != SIZE_MAX && tok_is(k, p, "define")) || declared_at(k, i))
+            musa_own_add(names, k->src + k->v[i].at, k->v[i].n);
+    }
+}
+
+void musa_cxx_names(struct musa_names *names, const struct musa_text *t)
+{
+    struct toks k;
+
+    lex(t->s, t->n, &k);
+    own_names(names, &k);
+    toks_free(&k);
+}
+
+/* ---- words ---- */
+
+/* The word with its prefix exchanged, in the arena. */
+static const char *exchanged(struct musa_work *w, const struct musa_prefix *p, const char *s, size_t n, size_t skip)
+{
+    const char *to = musa_back(w) ? p->cuda : p->musa;
+    size_t k = strlen(to);
+    char *out = arena_alloc(&w->arena, k + n - skip + 1);
+
+    memcpy(out, to, k);
+    memcpy(out + k, s + skip, n - skip);
+    return out;
+}
+
+static const struct musa_row *row_for(const struct musa_work *w, const char *s, size_t n, bool member)
+{
+    const struct musa_row *r = member ? musa_row_find(ROW_MEMBER, s, n, musa_back(w)) : NULL;
+
+    return r ? r : musa_row_find(ROW_NAME, s, n, musa_back(w));
+}
+
+bool musa_word(struct musa_work *w, const struct musa_text *t, size_t i, size_t n, bool member)
+{
+    const char *s = t->s + i;
+    const struct musa_row *r = row_for(w, s, n, member);
+    const struct musa_prefix *p;
+    size_t skip;
+
+    if (r) {
+        musa_replace(w, t, i, n, musa_back(w) ? r->cuda : r->musa);
+        musa_used(w, t, i, musa_back(w) ? r->musa : r->cuda, musa_back(w) ? r->cuda : r->musa, r->evidence, r->one_way);
+        return true;
+    }
+    if (musa_owns(w, s, n) || !(p = musa_prefix_find(s, n, musa_back(w), &skip)))
+        return false;
+    musa_replace(w, t, i, n, exchanged(w, p, s, n, skip));
+    musa_used(w, t, i, musa_back(w) ? p->musa : p->cuda, musa_back(w) ? p->cuda : p->musa, p->evidence, false);
+    return true;
+}
+
+/* 'cuda' as a namespace; a variable of that name stays. */
+static bool is_namespace(const struct toks *k, size_t i)
+{
+    size_t p = before(k, i), n = after(k, i);
+
+    return tok_is(k, n, "::") || (p != SIZE_MAX && any_of(k, p, "::\0namespace\0"));
+}
+
+/* DeviceType::CUDA, DispatchKey::CUDA, and the key of TORCH_LIBRARY_IMPL. */
+static bool is_device_enum(const struct toks *k, size_t i)
+{
+    size_t p = before(k, i), q = p == SIZE_MAX ? SIZE_MAX : before(k, p);
+
+    if (q == SIZE_MAX)
+        return false;
+    if (tok_is(k, p, "::"))
+        return any_of(k, q, "DeviceType\0Backend\0DispatchKey\0");
+    if (!tok_is(k, p, ",") || !ident(k, q))
+        return false;
+    p = before(k, q);
+    q = p == SIZE_MAX ? SIZE_MAX : before(k, p);
+    return q != SIZE_MAX && tok_is(k, p, "(") && tok_is(k, q, "TORCH_LIBRARY_IMPL");
+}
+
+/* ---- guards ---- */
+
+/* The generation that has what an NVIDIA guard asks for. Above 1000 the number stays: no MUSA device reaches it, so what it
+ * guards stays out. */
+static long meaning(long cuda)
+{
+    if (cuda >= 1000 || cuda < 200)
+        return cuda;
+    return cuda <= 750 ? 210 : cuda <= 800 ? 220 : 310;
+}
+
+static long meaning_back(long musa)
+{
+    return musa == 210 ? 700 : musa == 220 ? 800 : musa == 310 ? 900 : musa;
+}
+
+static void guard_number(struct cxx *c, size_t i, bool exclusive)
+{
+    const struct tok *v = &c->k.v[i];
+    char text[24];
+    long was, now, back;
+
+    snprintf(text, sizeof text, "%.*s", (int)(v->n < 20 ? v->n : 20), word(c, i));
+    was = strtol(text, NULL, 10);
+    now = musa_back(c->w) ? meaning_back(was) : meaning(was + (exclusive && was < 1000 && was >= 750 ? 1 : 0));
+    back = musa_back(c->w) ? meaning(now) : meaning_back(now);
+    if (back != was || exclusive)
+        musa_note(c->w, c->t, v->at, MUSA_LOSSY, "guard", 'V', "the guard %ld becomes %ld, which comes back as %ld", was, now, back);
+    if (now == was)
+        return;
+    snprintf(text, sizeof text, "%ld", now);
+    musa_replace(c->w, c->t, v->at, v->n, arena_strdup(&c->w->arena, text));
+}
+
+/* __CUDA_ARCH__ OP NUMBER. '> N' and '<= N' mean the next generation, so they become '>= M' and '< M'. */
+static void guard(struct cxx *c, size_t i)
+{
+    size_t op = after(&c->k, i), num;
+    bool wide;
+
+    if (!any_of(&c->k, op, ">\0<\0=\0!\0")) {
+        if (any_of(&c->k, op, "/\0%\0*\0+\0-\0"))
+            musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-', "arithmetic with the architecture's number");
+        return;
+    }
+    wide = tok_is(&c->k, op + 1, "=");
+    num = after(&c->k, wide ? op + 1 : op);
+    if (num >= c->k.n || c->k.v[num].kind != TOK_NUMBER) {
+        musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-', "the architecture is compared with something else than a number");
+        return;
+    }
+    if (any_of(&c->k, op, "=\0!\0"))
+        musa_note(c->w, c->t, c->k.v[i].at, MUSA_ADVICE, "guard", '-', "the guard asks for one architecture only");
+    if (musa_back(c->w) || any_of(&c->k, op, "=\0!\0") || wide == tok_is(&c->k, op, ">") || c->k.v[num].n > 9) {
+        guard_number(c, num, false);
+        return;
+    }
+    guard_number(c, num, true);
+    if (tok_is(&c->k, op, ">"))
+        musa_replace(c->w, c->t, c->k.v[op].at, c->k.v[op].n, ">=");
+    else if (wide)
+        musa_replace(c->w, c->t, c->k.v[op + 1].at, c->k.v[op + 1].n, "");
+}
+
+/* ---- includes ---- */
+
+static bool ends_with(const char *s, size_t n, const char *tail)
+{
+    size_t k = strlen(tail);
+
+    return n > k && !memcmp(s + n - k, tail, k);
+}
+
+/* A program's own header: 'x.cuh' is 'x.muh', since mcc goes by the ending. */
+static void own_header(struct cxx *c, size_t at, size_t n)
+{
+    const char *from = musa_back(c->w) ? ".muh" : ".cuh", *to = musa_back(c->w) ? ".cuh" : ".muh";
+
+    if (ends_with(c->t->s + at, n, from))
+        musa_replace(c->w, c->t, at + n - 4, 4, to);
+}
+
+static void include_path(struct cxx *c, size_t at, size_t n, bool quoted)
+{
+    const char *s = c->t->s + at;
+    bool back = musa_back(c->w);
+    const struct musa_row *r = musa_row_find(ROW_INCLUDE, s, n, back);
+    const struct musa_lack *l = back ? NULL : musa_lack_find(musa_include_lacks, s, n);
+    int arch = c->w->o->target ? c->w->o->target->arch : 0;
+
+    if (l && !(r && l->arch == 0) && !(quoted && !r && !strcmp(l->rule, "header")) && !(l->arch && (!arch || arch >= l->arch))) {
+        musa_note(c->w, c->t, at, MUSA_REFUSED, l->rule, '-', "<%.*s>: %s", (int)n, s, l->why);
+    } else if (r) {
+        musa_replace(c->w, c->t, at, n, back ? r->cuda : r->musa);
+        musa_used(c->w, c->t, at, back ? r->musa : r->cuda, back ? r->cuda : r->musa, r->evidence, r->one_way);
+    } else if (n > 9 && !memcmp(s, back ? "musa/std/" : "cuda/std/", 9)) {
+        musa_replace(c->w, c->t, at, 4, back ? "cuda" : "musa");
+        musa_used(c->w, c->t, at, back ? "musa/std/" : "cuda/std/", back ? "cuda/std/" : "musa/std/", 'T', false);
+    } else if (quoted) {
+        own_header(c, at, n);
+    }
+}
+
+/* '#' at i. Returns the token behind the path, or i if this is no include. */
+static size_t include(struct cxx *c, size_t i)
+{
+    size_t w = after(&c->k, i), open = w < c->k.n ? after(&c->k, w) : c->k.n, close;
+
+    if (!tok_is(&c->k, w, "include") || open >= c->k.n || !c->k.v[open].directive)
+        return i;
+    if (c->k.v[open].kind == TOK_STRING && c->k.v[open].n > 2) {
+        include_path(c, c->k.v[open].at + 1, c->k.v[open].n - 2, true);
+        return open + 1;
+    }
+    if (!tok_is(&c->k, open, "<"))
+        return open;
+    for (close = open; close < c->k.n && c->k.v[close].directive && !tok_is(&c->k, close, ">"); close++)
+        ;
+    if (close < c->k.n && close > open + 1)
+        include_path(c, c->k.v[open + 1].at, c->k.v[close].at - c->k.v[open + 1].at, false);
+    return close;
+}
+
+/* ---- what has no counterpart ---- */
+
+/* An assembler statement; an empty text with clobbers is a fence for the compiler and stays. */
+static void assembler(struct cxx *c, size_t i)
+{
+    size_t k = after(&c->k, i);
+
+    while (any_of(&c->k, k, "volatile\0__volatile__\0goto\0"))
+        k = after(&c->k, k);
+    if (!tok_is(&c->k, k, "("))
+        return;
+    k = after(&c->k, k);
+    if (k < c->k.n && c->k.v[k].kind == TOK_STRING && c->k.v[k].n == 2)
+        return;
+    musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "ptx", '-', musa_back(c->w) ? "assembly of a MUSA device" :
+              "inline PTX: no MUSA compiler reads it");
+}
+
+static bool lacks(struct cxx *c, size_t i)
+{
+    const struct tok *v = &c->k.v[i];
+    const struct musa_lack *l = musa_back(c->w) ? NULL : musa_lack_find(musa_lacks, word(c, i), v->n);
+    const struct musa_target *g = c->w->o->target;
+    size_t next = after(&c->k, i);
+
+    if (!l || musa_owns(c->w, word(c, i), v->n))
+        return false;
+    if (any_of(&c->k, i, "cute\0cutlass\0wmma\0") && !tok_is(&c->k, next, "::"))
+        return false;
+    if (l->arch && (!g || !g->arch || g->arch >= l->arch))
+        return false;
+    refuse(c, i, l);
+    return true;
+}
+
+static bool wide_type(const struct toks *k, size_t i)
+{
+    size_t next = after(k, i);
+
+    return any_of(k, i, "int64_t\0uint64_t\0longlong\0ulonglong\0") || (tok_is(k, i, "long") && tok_is(k, next, "long"));
+}
+
+/* atomicAdd((unsigned long long *)p, ...): only compare-and-swap and exchange are known at 64 bits. */
+static void atomic(struct cxx *c, size_t i)
+{
+    size_t k = after(&c->k, i);
+    int depth = 0;
+
+    if (!tok_is(&c->k, k, "("))
+        return;
+    for (; k < c->k.n; k++) {
+        depth += tok_is(&c->k, k, "(") ? 1 : tok_is(&c->k, k, ")") ? -1 : 0;
+        if (depth == 0 || (depth == 1 && tok_is(&c->k, k, ",")))
+            return;
+        if (wide_type(&c->k, k)) {
+            musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "atomic-64", 'D', "'%.*s' on 64-bit integers: only compare-and-swap "
+                      "is known at that width", (int)c->k.v[i].n, word(c, i));
+            return;
+        }
+    }
+}
+
+static void cooperative(struct cxx *c, size_t i)
+{
+    const struct musa_target *g = c->w->o->target;
+
+    if (g && !g->cooperative)
+        musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "cooperative", '-', "'%.*s': nothing shows that %s waits across its grid",
+                  (int)c->k.v[i].n, word(c, i), g->name);
+}
+
+/* A name of CUDA's that no rule knows, for instance one made by '##'. */
+static bool pasted(const struct cxx *c, size_t i)
+{
+    size_t n = after(&c->k, i), p = before(&c->k, i);
+    const char *s = word(c, i);
+    size_t len = c->k.v[i].n;
+    bool ours = (len >= 4 && (!memcmp(s, "cuda", 4) || !memcmp(s, "CUDA", 4))) || (len >= 6 && !memcmp(s, "cublas", 6));
+
+    if (!ours || !c->k.v[i].directive)
+        return false;
+    return (tok_is(&c->k, n, "#") && tok_is(&c->k, n + 1, "#")) || (p != SIZE_MAX && tok_is(&c->k, p, "#") && p > 0 &&
+           tok_is(&c->k, p - 1, "#"));
+}
+
+/* x.cuda() of a tensor: torch has no method of that kind for other devices. */
+static bool to_device(struct cxx *c, size_t i)
+{
+    size_t open = after(&c->k, i), close = open < c->k.n ? after(&c->k, open) : c->k.n;
+
+    if (musa_back(c->w) || !tok_is(&c->k, open, "(") || !tok_is(&c->k, close, ")"))
+        return false;
+    musa_replace(c->w, c->t, c->k.v[i].at, c->k.v[close].at + 1 - c->k.v[i].at, "to(torch::kPrivateUse1)");
+    musa_note(c->w, c->t, c->k.v[i].at, MUSA_LOSSY, "one-way", 'V', "'cuda()' becomes 'to(torch::kPrivateUse1)', which stays a 'to'");
+    return true;
+}
+
+/* ---- one token ---- */
+
+static void name(struct cxx *c, size_t i)
+{
+    const struct tok *v = &c->k.v[i];
+    size_t p = before(&c->k, i);
+    bool member = p != SIZE_MAX && any_of(&c->k, p, ".\0->\0"), back = musa_back(c->w);
+
+    if (any_of(&c->k, i, "asm\0__asm__\0__asm\0"))
+        assembler(c, i);
+    else if (!back && pasted(c, i))
+        musa_note(c->w, c->t, v->at, MUSA_REFUSED, "pasted", '-', "'%.*s' is joined with '##': the whole name is not in the text",
+                  (int)v->n, word(c, i));
+    else if (lacks(c, i))
+        return;
+    else if (tok_is(&c->k, i, back ? "musa" : "cuda")) {
+        if (!(member && to_device(c, i)) && is_namespace(&c->k, i))
+            musa_replace(c->w, c->t, v->at, v->n, back ? "cuda" : "musa");
+    } else if (tok_is(&c->k, i, back ? "PrivateUse1" : "CUDA")) {
+        if (is_device_enum(&c->k, i))
+            musa_replace(c->w, c->t, v->at, v->n, back ? "CUDA" : "PrivateUse1");
+    } else {
+        if (!back && any_of(&c->k, i, "cudaLaunchCooperativeKernel\0this_grid\0grid_group\0"))
+            cooperative(c, i);
+        if (any_of(&c->k, i, "atomicAdd\0atomicSub\0atomicMin\0atomicMax\0atomicAnd\0atomicOr\0atomicXor\0") && !back)
+            atomic(c, i);
+        if (tok_is(&c->k, i, back ? "__MUSA_ARCH__" : "__CUDA_ARCH__"))
+            guard(c, i);
+        musa_word(c->w, c->t, v->at, v->n, member);
+    }
+}
+
+bool musa_device_name(struct musa_work *w, const struct musa_text *t, size_t i, size_t n)
+{
+    const char *from = musa_back(w) ? "musa" : "cuda";
+
+    if (n < 4 || memcmp(t->s + i, from, 4) || (n > 4 && t->s[i + 4] != ':'))
+        return false;
+    for (size_t k = i + 5; k < i + n; k++)
+        if (!isdigit((unsigned char)t->s[k]))
+            return false;
+    musa_replace(w, t, i, 4, musa_back(w) ? "cuda" : "musa");
+    return true;
+}
+
+void musa_cxx(struct musa_work *w, const struct musa_text *t)
+{
+    struct cxx c = {w, t, {0}};
+
+    lex(t->s, t->n, &c.k);
+    for (size_t i = 0; i < c.k.n; i++) {
+        const struct tok *v = &c.k.v[i];
+        if (v->kind == TOK_IDENT)
+            name(&c, i);
+        else if (v->kind == TOK_STRING && v->n > 2 && t->s[v->at] == '"')
+            musa_device_name(w, t, v->at + 1, v->n - 2);
+        else if (v->directive && tok_is(&c.k, i, "#"))
+            i = include(&c, i);
+    }
+    if (!musa_back(w) && w->o->target)
+        musa_limits(w, t, &c.k);
+    toks_free(&c.k);
+}
