@@ -24,18 +24,24 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXE = os.environ.get("MUSACODER_EXE") or os.path.join(ROOT, "build", "musacoder")
-TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|\\\r?\n|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[A-Za-z_]\w*|\d[\w.]*|\S', re.S)
+TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|\\\r?\n|R"(\w*)\(.*?\)\1"|'
+                   r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[A-Za-z_]\w*|\d[\w.]*|\S', re.S)
 LEFT = r"cuda|CUDA|nv_|\b(?:cublas|CUBLAS|curand|cusparse|CUSPARSE|nccl|NCCL|__NV)"  # names that a port did not touch
 OWN_MARKS = {"the port left a CUDA name", "a guard's number"}
 SOURCES = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".py")
 # CUDA's names that must not be left in a translation: patterns written apart from the translator's tables.
 RESIDUE = re.compile(r"\b(?:cuda[A-Z]\w*|make_cuda\w*|__CUDA\w*|__NVCC__|nv_(?:bfloat16|half)\w*|__nv_\w+|nvcuda|kCUDA|"
-                     r"cublas[A-Z]\w*|CUBLAS_\w+|cudnn\w*|cufft[A-Z]\w*|curand\w*|cusparse[A-Z]\w*|nccl[A-Z]\w*|nvrtc\w*|"
+                     r"cublas[A-Z]\w*|CUBLAS_\w+|cudnn\w*|cufft[A-Z]\w*|curand\w*|"
+                     r"cusparse[A-Z]\w*|nccl[A-Z]\w*|nvrtc\w*|"
                      r"C10_CUDA_\w+|AT_CUDA_\w+|getCurrentCUDA\w+|\w*CUDAGuard|CUDAStream|CUtensorMap\w*|CU[a-z]\w+|"
                      r"cu(?:Mem|Ctx|Module|Launch|Device|Init|Stream|Event|Func)[A-Z]?\w*)\b|"
-                     r"(?:\.|->)is_cuda\b|\b(?:at|c10)::cuda\b|[<\"](?:ATen/cuda|c10/cuda|cuda_(?:runtime|fp|bf)|cuda\\.h)[^>\"]*[>\"]")
-PY_RESIDUE = re.compile(r"\btorch\.cuda\b|\.cuda\(\)|[(,]\s*cuda_sources\s*=[^=]|[(,]\s*extra_cuda_cflags\s*=[^=]|[\"']cuda(?::\d+)?[\"']|"
-                        r"torch\.utils\.cpp_extension|\bCUDAExtension\b|\.is_cuda\b|--use_fast_math|-gencode|sm_\d+|compute_\d+")
+                     r"(?:\.|->)is_cuda\b|\b(?:at|c10)::cuda\b|"
+                     r"[<\"](?:ATen/cuda|c10/cuda|cuda_(?:runtime|fp|bf)|cuda\\.h)[^>\"]*[>\"]")
+PY_RESIDUE = re.compile(r"\btorch\.cuda\b|\.cuda\(\)|"
+                        r"[(,]\s*cuda_sources\s*=[^=]|[(,]\s*extra_cuda_cflags\s*=[^=]|"
+                        r"[\"']cuda(?::\d+)?[\"']|"
+                        r"torch\.utils\.cpp_extension|\bCUDAExtension\b|\.is_cuda\b|"
+                        r"--use_fast_math|-gencode|sm_\d+|compute_\d+")
 
 
 def tokens(text):
@@ -150,8 +156,8 @@ def pairs(specs, verbose):
         total.update(count)
     n = total["identical"] + total["spelling"] + total["edited"]
     same, left = n - total["edited"], total["left"]
-    print(f"all: {n} pairs, {same} the same ({100 * same / max(1, n):.1f} %); {left} more differ only where the port left CUDA's names "
-          f"or guard numbers ({100 * (same + left) / max(1, n):.1f} %)")
+    print(f"all: {n} pairs, {same} the same ({100 * same / max(1, n):.1f} %); {left} more "
+          f"differ only where the port left CUDA's names or guard numbers ({100 * (same + left) / max(1, n):.1f} %)")
     for k, v in why.most_common():
         print(f"  {v:4} files  {k}")
 
@@ -222,7 +228,8 @@ def candidates(folders, verbose, profile):
             if verbose and (left or kind.startswith("another")):
                 print(f"  {kind} {path}: {sorted(set(left))[:8]}")
     n = max(1, len(files))
-    print(f"{len(files)} programs for {profile}: " + ", ".join(f"{k} {v} ({100 * v / n:.1f} %)" for k, v in kinds.most_common()))
+    print(f"{len(files)} programs for {profile}: " +
+          ", ".join(f"{k} {v} ({100 * v / n:.1f} %)" for k, v in kinds.most_common()))
     print(f"names of CUDA left in {with_residue} of them: {residue.most_common(20)}")
     for k, v in rules.most_common():
         print(f"  {v:4} files  {k}")

@@ -14,10 +14,13 @@
 
 static const struct opt rows[] = {
     {"translate", "to", OPT_CHOICE, "musa", "musa|cuda: the dialect to translate into"},
-    {"translate", "profile", OPT_STR, "s5000", "the device that the MUSA side is for (musacoder profile lists them); 'any': check no limits"},
-    {"translate", "out", OPT_STR, NULL, "a folder for the results, which get the dialect's endings; without it one file goes to stdout"},
+    {"translate", "profile", OPT_STR, "s5000",
+     "the device that the MUSA side is for (musacoder profile lists them); 'any': check no limits"},
+    {"translate", "out", OPT_STR, NULL,
+     "a folder for the results, which get the dialect's endings; without it one file goes to stdout"},
     {"translate", "report", OPT_CHOICE, NULL, "json: print one report per file as JSON Lines instead of the text"},
-    {"translate", "partial", OPT_BOOL, "false", "write refused files too, translated as far as that goes, to be finished by hand"},
+    {"translate", "partial", OPT_BOOL, "false",
+     "write refused files too, translated as far as that goes, to be finished by hand"},
     {0},
 };
 
@@ -76,17 +79,20 @@ static void print_report(const char *path, const struct job *j, const struct mus
 
     for (size_t i = 0; i < r->n_notes; i++) {
         const struct musa_note *n = &r->notes[i];
-        json_array_append_new(notes, json_pack("{s:s,s:i,s:s,s:s%,s:o}", "kind", kinds[n->kind], "line", (int)n->line, "rule",
+        json_array_append_new(notes, json_pack("{s:s,s:i,s:s,s:s%,s:o}", "kind", kinds[n->kind], "line",
+                                               (int)n->line, "rule",
                                                n->rule, "evidence", &n->evidence, (size_t)1, "text",
                                                json_utf8(n->text, strlen(n->text))));
     }
     for (size_t i = 0; i < r->n_uses; i++) {
         const struct musa_use *u = &r->uses[i];
-        json_array_append_new(uses, json_pack("{s:s,s:s,s:s%,s:I}", "from", u->from, "to", u->to, "evidence", &u->evidence,
+        json_array_append_new(uses, json_pack("{s:s,s:s,s:s%,s:I}", "from", u->from, "to", u->to, "evidence",
+                                              &u->evidence,
                                               (size_t)1, "n", (json_int_t)u->n));
     }
     all = json_pack("{s:o,s:s,s:s,s:b,s:b,s:I,s:o,s:o}", "file", json_utf8(path, strlen(path)), "to",
-                    j->o.to == TO_CUDA ? "cuda" : "musa", "profile", j->o.target ? j->target.name : "any", "refused", r->refused,
+                    j->o.to == TO_CUDA ? "cuda" : "musa", "profile", j->o.target ? j->target.name : "any",
+                        "refused", r->refused,
                     "lossy", r->lossy, "edits", (json_int_t)r->edits, "notes", notes, "rules", uses);
     text = json_text(all);
     puts(text);
@@ -183,12 +189,12 @@ static int translate_run(const struct opts *o, struct err *e)
 
 const struct command cmd_translate = {
     "translate", "sources from CUDA to MUSA and back", "[--to musa|cuda] [--profile NAME] [--out FOLDER] FILE...",
-    "Translates C++ sources, and Python programs with the C++ in their strings: names, headers, device names, flags and guards.\n"
-    "Architecture guards keep their meaning (__CUDA_ARCH__ >= 800 becomes __MUSA_ARCH__ >= 220). Comments, messages and the\n"
-    "program's own names stay. What the device has no counterpart of is refused with its line: inline PTX, clusters, tensor maps,\n"
-    "64-bit atomics, more shared memory than it has; then there is no output for that file. A report says what each name's\n"
-    "translation rests on: V compiled by the vendor, D documented, T in the vendor's tables only, I inferred; and 'lossy' where\n"
-    "translating back would give another text. docs/musa.md says more.\n"
+    "Translates C++ sources, and Python programs with the C++ in their strings: names, headers, device names,\n"
+    "flags and guards. Architecture guards keep their meaning (__CUDA_ARCH__ >= 800 becomes __MUSA_ARCH__ >= 220).\n"
+    "Comments, messages and the program's own names stay. What the device has no counterpart of is refused with its\n"
+    "line: inline PTX, clusters, tensor maps, 64-bit atomics, more shared memory than it has; then there is no output\n"
+    "for that file. A report says what each name's translation rests on: V compiled by the vendor, D documented, T in\n"
+    "the vendor's tables only, I inferred; and 'lossy' where translating back would give another text.\n"
     "  musacoder translate kernel.cu >kernel.mu\n"
     "  musacoder translate --profile s4000 --out musa/ candidates/*.py\n"
     "Exit code: 0 all translated, 1 some refused, 2 usage.\n\n",
@@ -208,7 +214,8 @@ static void print_profile(const struct profile *p)
         if (p->figures[f].value == PROFILE_UNKNOWN)
             printf("  %-26s %14s\n", profile_fact_names[f], "not published");
         else
-            printf("  %-26s %14" PRId64 "  %c  %s\n", profile_fact_names[f], p->figures[f].value, p->figures[f].evidence,
+            printf("  %-26s %14" PRId64 "  %c  %s\n", profile_fact_names[f], p->figures[f].value,
+                   p->figures[f].evidence,
                    p->figures[f].source);
 }
 
@@ -241,6 +248,7 @@ static int profile_run(const struct opts *o, struct err *e)
 
 const struct command cmd_profile = {
     "profile", "what is known of each device, and how", "[NAME] [--json]",
-    "Prints the figures that the emulator and the translator take for a device, each with its evidence: V measured or compiled\n"
-    "by somebody with the card, D the vendor's documents, C the press or a third party, I inferred from a relative.\n\n",
+    "Prints the figures that the emulator and the translator take for a device, each with its evidence: V measured\n"
+    "or compiled by somebody with the card, D the vendor's documents, C the press or a third party, I inferred from\n"
+    "a relative.\n\n",
     profile_rows, profile_run};

@@ -24,7 +24,8 @@ const char *const profile_fact_names[N_PROFILE_FACTS] = {
     [FACT_ARCH] = "arch_number", [FACT_WARP_HOST] = "warp_host", [FACT_WARP_SHUFFLE] = "warp_shuffle",
     [FACT_SHARED_STATIC] = "shared_static_bytes", [FACT_SHARED_BLOCK] = "shared_block_bytes",
     [FACT_CONSTANT] = "constant_bytes", [FACT_MPS] = "multiprocessors", [FACT_THREADS_BLOCK] = "threads_block",
-    [FACT_THREADS_MP] = "threads_multiprocessor", [FACT_REGISTERS_MP] = "registers_multiprocessor", [FACT_L2] = "l2_bytes",
+    [FACT_THREADS_MP] = "threads_multiprocessor", [FACT_REGISTERS_MP] = "registers_multiprocessor",
+        [FACT_L2] = "l2_bytes",
     [FACT_MEMORY] = "memory_bytes", [FACT_GBS] = "bandwidth_gbs", [FACT_GRID_YZ] = "grid_yz",
     [FACT_COOPERATIVE] = "cooperative", [FACT_BF16] = "bf16", [FACT_FP8] = "fp8", [FACT_DIVISION_ULP] = "division_ulp",
 };
@@ -49,25 +50,34 @@ static const struct profile rows[] = {
     {"s4000", "MTT S4000", "mp_22", true,
      {[FACT_ARCH] = {220, 'V', TORCH}, [FACT_WARP_HOST] = {128, 'V', PROBE22},
       [FACT_WARP_SHUFFLE] = {32, 'V', PROBE22 "; documents say 128"}, [FACT_SHARED_STATIC] = {48 * KB, 'I',
-      "what CUDA grants without asking; the card's own figure is not published"}, [FACT_SHARED_BLOCK] = {72 * KB, 'V', PROBE22},
-      [FACT_CONSTANT] = {8192, 'V', PROBE22}, [FACT_MPS] = {56, 'V', PROBE22}, [FACT_THREADS_BLOCK] = {1024, 'V', PROBE22},
-      [FACT_THREADS_MP] = {6144, 'V', PROBE22}, [FACT_REGISTERS_MP] = {262144, 'V', PROBE22}, [FACT_L2] = {24 * MB, 'V', PROBE22},
-      [FACT_MEMORY] = {48 * GB, 'C', CARDS}, [FACT_GBS] = {768, 'C', CARDS}, [FACT_GRID_YZ] = NO, [FACT_COOPERATIVE] = NO,
+      "what CUDA grants without asking; the card's own figure is not published"},
+          [FACT_SHARED_BLOCK] = {72 * KB, 'V', PROBE22},
+      [FACT_CONSTANT] = {8192, 'V', PROBE22}, [FACT_MPS] = {56, 'V', PROBE22}, [FACT_THREADS_BLOCK] = {1024,
+          'V', PROBE22},
+      [FACT_THREADS_MP] = {6144, 'V', PROBE22}, [FACT_REGISTERS_MP] = {262144, 'V', PROBE22},
+          [FACT_L2] = {24 * MB, 'V', PROBE22},
+      [FACT_MEMORY] = {48 * GB, 'C', CARDS}, [FACT_GBS] = {768, 'C', CARDS}, [FACT_GRID_YZ] = NO,
+          [FACT_COOPERATIVE] = NO,
       [FACT_BF16] = {1, 'V', TORCH}, [FACT_FP8] = {0, 'V', "tilelang_musa: from mp_31 on"},
       [FACT_DIVISION_ULP] = {1, 'V', PROBE22}}},
     {"s5000", "MTT S5000", "mp_31", true,
      {[FACT_ARCH] = {310, 'V', TORCH}, [FACT_WARP_HOST] = {32, 'D', GUIDE}, [FACT_WARP_SHUFFLE] = {32, 'D', GUIDE},
-      [FACT_SHARED_STATIC] = {48 * KB, 'D', GUIDE ": its advice for a block"}, [FACT_SHARED_BLOCK] = {192 * KB, 'V', PORT31},
+      [FACT_SHARED_STATIC] = {48 * KB, 'D', GUIDE ": its advice for a block"}, [FACT_SHARED_BLOCK] = {192 * KB,
+          'V', PORT31},
       [FACT_CONSTANT] = {8192, 'V', PORT31}, [FACT_MPS] = {56, 'V', PORT31 "; another card says 60"},
       [FACT_THREADS_BLOCK] = {1024, 'V', PORT31}, [FACT_THREADS_MP] = {3072, 'V', PORT31},
-      [FACT_REGISTERS_MP] = {131072, 'V', PORT31}, [FACT_L2] = {60 * MB, 'V', PORT31}, [FACT_MEMORY] = {80 * GB, 'C', CARDS},
+      [FACT_REGISTERS_MP] = {131072, 'V', PORT31}, [FACT_L2] = {60 * MB, 'V', PORT31}, [FACT_MEMORY] = {80 * GB,
+          'C', CARDS},
       [FACT_GBS] = {1600, 'C', CARDS}, [FACT_GRID_YZ] = {INT32_MAX, 'V', PORT31}, [FACT_COOPERATIVE] = {1, 'V', PORT31},
       [FACT_BF16] = {1, 'V', TORCH}, [FACT_FP8] = {1, 'V', "tilelang_musa: have_fp8"}, [FACT_DIVISION_ULP] = NO}},
     {"m1000", "MTT M1000", "mp_22", true,
      {[FACT_ARCH] = {220, 'I', "warp size 128 excludes mp_31"}, [FACT_WARP_HOST] = {128, 'D', GUIDE},
-      [FACT_WARP_SHUFFLE] = {32, 'I', "as measured on mp_22"}, [FACT_SHARED_STATIC] = {28 * KB, 'I', "the smallest known"},
-      [FACT_SHARED_BLOCK] = {72 * KB, 'I', "as the S4000"}, [FACT_CONSTANT] = {8192, 'I', "as the S4000"}, [FACT_MPS] = NO,
-      [FACT_THREADS_BLOCK] = {1024, 'I', "as the S4000"}, [FACT_THREADS_MP] = NO, [FACT_REGISTERS_MP] = NO, [FACT_L2] = NO,
+      [FACT_WARP_SHUFFLE] = {32, 'I', "as measured on mp_22"}, [FACT_SHARED_STATIC] = {28 * KB, 'I',
+          "the smallest known"},
+      [FACT_SHARED_BLOCK] = {72 * KB, 'I', "as the S4000"}, [FACT_CONSTANT] = {8192, 'I', "as the S4000"},
+          [FACT_MPS] = NO,
+      [FACT_THREADS_BLOCK] = {1024, 'I', "as the S4000"}, [FACT_THREADS_MP] = NO, [FACT_REGISTERS_MP] = NO,
+          [FACT_L2] = NO,
       [FACT_MEMORY] = NO, [FACT_GBS] = {102, 'C', CARDS ": 102 to 136"}, [FACT_GRID_YZ] = NO, [FACT_COOPERATIVE] = NO,
       [FACT_BF16] = {1, 'I', "as the S4000"}, [FACT_FP8] = {0, 'I', "from mp_31 on"},
       [FACT_DIVISION_ULP] = {1, 'I', "as measured on mp_22"}}},
@@ -79,7 +89,8 @@ static const struct profile rows[] = {
      [FACT_THREADS_MP] = {threads, 'D', CUDA_GUIDE}, [FACT_REGISTERS_MP] = {65536, 'D', CUDA_GUIDE},                   \
      [FACT_L2] = {(l2) * MB, 'D', NV_SHEET}, [FACT_MEMORY] = {(memory_gb) * GB, 'D', NV_SHEET},                        \
      [FACT_GBS] = {gbs, 'D', NV_SHEET}, [FACT_GRID_YZ] = {65535, 'D', CUDA_GUIDE},                                     \
-     [FACT_COOPERATIVE] = {1, 'D', CUDA_GUIDE}, [FACT_BF16] = {1, 'D', CUDA_GUIDE}, [FACT_FP8] = {fp8, 'D', CUDA_GUIDE}, \
+     [FACT_COOPERATIVE] = {1, 'D', CUDA_GUIDE}, [FACT_BF16] = {1, 'D', CUDA_GUIDE},                            \
+     [FACT_FP8] = {fp8, 'D', CUDA_GUIDE},                                                                              \
      [FACT_DIVISION_ULP] = {0, 'D', CUDA_GUIDE}}
     {"a100", "NVIDIA A100 80GB", "sm_80", false, NVIDIA(800, 163, 108, 2048, 40, 80, 2039, 0)},
     {"l40s", "NVIDIA L40S", "sm_89", false, NVIDIA(890, 99, 142, 1536, 96, 48, 864, 1)},
@@ -126,7 +137,8 @@ json_t *profile_json(const struct profile *p)
         const struct profile_figure *v = &p->figures[f];
         one = json_null();
         if (v->value != PROFILE_UNKNOWN)
-            one = json_pack("{s:I,s:s%,s:s}", "value", (json_int_t)v->value, "evidence", &v->evidence, (size_t)1, "source", v->source);
+            one = json_pack("{s:I,s:s%,s:s}", "value", (json_int_t)v->value, "evidence", &v->evidence,
+                            (size_t)1, "source", v->source);
         json_object_set_new(figures, profile_fact_names[f], one);
     }
     return json_pack("{s:s,s:s,s:s,s:s,s:o}", "name", p->name, "card", p->card, "arch", p->arch, "dialect",

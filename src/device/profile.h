@@ -1,8 +1,9 @@
-/* profile.h - what is known of devices that are not here: one table, each figure with its evidence. The emulator and the
- * translator take their limits from it. A verdict under a profile is labelled emulated: nothing ran on that device.
+/* profile.h - what is known of devices that are not here: one table, each figure with its evidence. The emulator
+ * and the translator take their limits from it. A verdict under a profile is labelled emulated: nothing ran on
+ * that device.
  *
- * Evidence: V measured or compiled by somebody with the card, D the vendor's documents, C press or a third party's word,
- * I inferred from a relative. A figure that nobody published has value PROFILE_UNKNOWN. */
+ * Evidence: V measured or compiled by somebody with the card, D the vendor's documents, C press or a third
+ * party's word, I inferred from a relative. A figure that nobody published has value PROFILE_UNKNOWN. */
 #ifndef MC_DEVICE_PROFILE_H
 #define MC_DEVICE_PROFILE_H
 

@@ -1,4 +1,5 @@
-/* musa.c - the translation's frame: notes, edits, the program's own names, and the output. Reading order: musa_translate
+/* musa.c - the translation's frame: notes, edits, the program's own names,
+    and the output. Reading order: musa_translate
  * at the end, then musa_cxx.c, musa_python.c, musa_limits.c. */
 #include "translate/musa.h"
 
@@ -53,14 +54,16 @@ void musa_note(struct musa_work *w, const struct musa_text *t, size_t i, enum mu
     r->notes[r->n_notes++] = (struct musa_note){kind, line, rule, evidence, xstrdup(text)};
 }
 
-void musa_used(struct musa_work *w, const struct musa_text *t, size_t i, const char *from, const char *to, char evidence,
+void musa_used(struct musa_work *w, const struct musa_text *t, size_t i, const char *from, const char *to,
+               char evidence,
                bool one_way)
 {
     struct musa_result *r = w->ret;
     size_t k = 0;
 
     if (one_way)
-        musa_note(w, t, i, MUSA_LOSSY, "one-way", evidence, "'%s' becomes '%s', which comes back by another name", from, to);
+        musa_note(w, t, i, MUSA_LOSSY, "one-way", evidence,
+                  "'%s' becomes '%s', which comes back by another name", from, to);
     while (k < r->n_uses && !(r->uses[k].from == from && r->uses[k].to == to))
         k++;
     if (k < r->n_uses) {
@@ -92,7 +95,8 @@ void musa_own_add(struct musa_names *names, const char *s, size_t n)
 {
     size_t skip;
 
-    if (!musa_prefix_find(s, n, false, &skip) && !musa_prefix_find(s, n, true, &skip) && !musa_lack_find(musa_lacks, s, n))
+    if (!musa_prefix_find(s, n, false, &skip) && !musa_prefix_find(s, n, true, &skip) &&
+        !musa_lack_find(musa_lacks, s, n))
         return;
     if (holds(names, s, n))
         return;

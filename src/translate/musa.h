@@ -1,13 +1,15 @@
-/* musa.h - translates sources between CUDA and MUSA: C++ sources, and Python programs with C++ sources in their strings.
+/* musa.h - translates sources between CUDA and MUSA: C++ sources, and Python programs with C++ sources in their
+ * strings.
  *
- * Works on tokens: comments, messages and a program's own names (int cu, CHECK_CUDA, relu_cuda) stay as they are. What has
- * no counterpart on the target is refused by line and reason, and then there is no output: nothing is half translated.
- * Names come from one table (musa_table.h); each row says how well it is known:
+ * Works on tokens: comments, messages and a program's own names (int cu, CHECK_CUDA, relu_cuda) stay as they
+ * are. What has no counterpart on the target is refused by line and reason, and then there is no output: nothing
+ * is half translated. Names come from one table (musa_table.h); each row says how well it is known:
  *   V  code that the vendor or an upstream project compiles against the real SDK
  *   D  the vendor's documentation
  *   T  the vendor's translation tables; nothing proves that the name exists in the SDK
  *   I  inferred from rows of the same family
- * Translating back gives the same bytes unless the result says 'lossy'. Depends on base only; pure: text in, text out. */
+ * Translating back gives the same bytes unless the result says 'lossy'. Depends on base only; pure: text in,
+ * text out. */
 #ifndef MC_TRANSLATE_MUSA_H
 #define MC_TRANSLATE_MUSA_H
 

@@ -1,4 +1,5 @@
-/* musa_cxx.c - one C++ text: names by rows and prefixes, includes, guards by what they mean, and what has no counterpart.
+/* musa_cxx.c - one C++ text: names by rows and prefixes, includes, guards by what they mean,
+    and what has no counterpart.
  * Reading order: musa_cxx at the end, token(), name(). */
 #include <ctype.h>
 #include <stdio.h>
@@ -49,8 +50,8 @@ static void refuse(struct cxx *c, size_t i, const struct musa_lack *l)
 /* ---- names that the text declares itself ---- */
 
 static const char no_types[] =
-    "return\0else\0case\0goto\0new\0delete\0const\0volatile\0static\0extern\0inline\0constexpr\0typename\0struct\0class\0"
-    "enum\0union\0sizeof\0throw\0typedef\0using\0namespace\0operator\0and\0or\0not\0do\0if\0while\0co_return\0"
+    "return\0else\0case\0goto\0new\0delete\0const\0volatile\0static\0extern\0inline\0constexpr\0typename\0struct\0"
+    "class\0enum\0union\0sizeof\0throw\0typedef\0using\0namespace\0operator\0and\0or\0not\0do\0if\0while\0co_return\0"
     "__restrict__\0register\0__global__\0__device__\0__host__\0template\0define\0undef\0ifdef\0ifndef\0elif\0defined\0"
     "__forceinline__\0__inline__\0thread_local\0mutable\0public\0private\0";
 
@@ -163,8 +164,8 @@ static bool is_device_enum(const struct toks *k, size_t i)
 
 /* ---- guards ---- */
 
-/* The generation that has what an NVIDIA guard asks for. Above 1000 the number stays: no MUSA device reaches it, so what it
- * guards stays out. */
+/* The generation that has what an NVIDIA guard asks for. Above 1000 the number stays: no MUSA device reaches it,
+ * so what it guards stays out. */
 static long meaning(long cuda)
 {
     if (cuda >= 1000 || cuda < 200)
@@ -188,7 +189,8 @@ static void guard_number(struct cxx *c, size_t i, bool exclusive)
     now = musa_back(c->w) ? meaning_back(was) : meaning(was + (exclusive && was < 1000 && was >= 750 ? 1 : 0));
     back = musa_back(c->w) ? meaning(now) : meaning_back(now);
     if (back != was || exclusive)
-        musa_note(c->w, c->t, v->at, MUSA_LOSSY, "guard", 'V', "the guard %ld becomes %ld, which comes back as %ld", was, now, back);
+        musa_note(c->w, c->t, v->at, MUSA_LOSSY, "guard", 'V',
+                  "the guard %ld becomes %ld, which comes back as %ld", was, now, back);
     if (now == was)
         return;
     snprintf(text, sizeof text, "%ld", now);
@@ -203,13 +205,15 @@ static void guard(struct cxx *c, size_t i)
 
     if (!any_of(&c->k, op, ">\0<\0=\0!\0")) {
         if (any_of(&c->k, op, "/\0%\0*\0+\0-\0"))
-            musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-', "arithmetic with the architecture's number");
+            musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-',
+                      "arithmetic with the architecture's number");
         return;
     }
     wide = tok_is(&c->k, op + 1, "=");
     num = after(&c->k, wide ? op + 1 : op);
     if (num >= c->k.n || c->k.v[num].kind != TOK_NUMBER) {
-        musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-', "the architecture is compared with something else than a number");
+        musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-',
+                  "the architecture is compared with something else than a number");
         return;
     }
     if (any_of(&c->k, op, "=\0!\0"))
@@ -251,7 +255,8 @@ static void include_path(struct cxx *c, size_t at, size_t n, bool quoted)
     const struct musa_lack *l = back ? NULL : musa_lack_find(musa_include_lacks, s, n);
     int arch = c->w->o->target ? c->w->o->target->arch : 0;
 
-    if (l && !(r && l->arch == 0) && !(quoted && !r && !strcmp(l->rule, "header")) && !(l->arch && (!arch || arch >= l->arch))) {
+    if (l && !(r && l->arch == 0) && !(quoted && !r && !strcmp(l->rule, "header")) && !(l->arch && (!arch ||
+        arch >= l->arch))) {
         musa_note(c->w, c->t, at, MUSA_REFUSED, l->rule, '-', "<%.*s>: %s", (int)n, s, l->why);
     } else if (r) {
         musa_replace(c->w, c->t, at, n, back ? r->cuda : r->musa);
@@ -323,7 +328,8 @@ static bool wide_type(const struct toks *k, size_t i)
 {
     size_t next = after(k, i);
 
-    return any_of(k, i, "int64_t\0uint64_t\0longlong\0ulonglong\0") || (tok_is(k, i, "long") && tok_is(k, next, "long"));
+    return any_of(k, i, "int64_t\0uint64_t\0longlong\0ulonglong\0") || (tok_is(k, i, "long") && tok_is(k, next,
+        "long"));
 }
 
 /* atomicAdd((unsigned long long *)p, ...): only compare-and-swap and exchange are known at 64 bits. */
@@ -339,7 +345,8 @@ static void atomic(struct cxx *c, size_t i)
         if (depth == 0 || (depth == 1 && tok_is(&c->k, k, ",")))
             return;
         if (wide_type(&c->k, k)) {
-            musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "atomic-64", 'D', "'%.*s' on 64-bit integers: only compare-and-swap "
+            musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "atomic-64", 'D',
+                      "'%.*s' on 64-bit integers: only compare-and-swap "
                       "is known at that width", (int)c->k.v[i].n, word(c, i));
             return;
         }
@@ -351,7 +358,8 @@ static void cooperative(struct cxx *c, size_t i)
     const struct musa_target *g = c->w->o->target;
 
     if (g && !g->cooperative)
-        musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "cooperative", '-', "'%.*s': nothing shows that %s waits across its grid",
+        musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "cooperative", '-',
+                  "'%.*s': nothing shows that %s waits across its grid",
                   (int)c->k.v[i].n, word(c, i), g->name);
 }
 
@@ -377,7 +385,8 @@ static bool to_device(struct cxx *c, size_t i)
     if (musa_back(c->w) || !tok_is(&c->k, open, "(") || !tok_is(&c->k, close, ")"))
         return false;
     musa_replace(c->w, c->t, c->k.v[i].at, c->k.v[close].at + 1 - c->k.v[i].at, "to(torch::kPrivateUse1)");
-    musa_note(c->w, c->t, c->k.v[i].at, MUSA_LOSSY, "one-way", 'V', "'cuda()' becomes 'to(torch::kPrivateUse1)', which stays a 'to'");
+    musa_note(c->w, c->t, c->k.v[i].at, MUSA_LOSSY, "one-way", 'V',
+              "'cuda()' becomes 'to(torch::kPrivateUse1)', which stays a 'to'");
     return true;
 }
 
@@ -392,7 +401,8 @@ static void name(struct cxx *c, size_t i)
     if (any_of(&c->k, i, "asm\0__asm__\0__asm\0"))
         assembler(c, i);
     else if (!back && pasted(c, i))
-        musa_note(c->w, c->t, v->at, MUSA_REFUSED, "pasted", '-', "'%.*s' is joined with '##': the whole name is not in the text",
+        musa_note(c->w, c->t, v->at, MUSA_REFUSED, "pasted", '-',
+                  "'%.*s' is joined with '##': the whole name is not in the text",
                   (int)v->n, word(c, i));
     else if (lacks(c, i))
         return;

@@ -1,5 +1,7 @@
-/* musa_limits.c - sizes of a C++ text that a device may lack: shared memory that a kernel declares or asks for, constant
- * memory. Sizes are evaluated where the text alone says them: literals, #define and constant integers; what a template or
+/* musa_limits.c - sizes of a C++ text that a device may lack: shared memory that a kernel declares or asks for,
+    constant
+ * memory. Sizes are evaluated where the text alone says them: literals,
+     #define and constant integers; what a template or
  * the caller decides is left to the compiler. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -162,7 +164,8 @@ static int64_t product(struct limits *l, size_t *i, size_t to)
             return v;
         *i = op + 1;
         b = atom(l, i, to);
-        if (b == UNKNOWN || (b == 0 && !tok_is(l->k, op, "*")) || (tok_is(l->k, op, "*") && v && b > ((int64_t)1 << 40) / v))
+        if (b == UNKNOWN || (b == 0 && !tok_is(l->k, op, "*")) || (tok_is(l->k, op, "*") && v &&
+                                                                   b > ((int64_t)1 << 40) / v))
             return UNKNOWN;
         v = tok_is(l->k, op, "*") ? v * b : tok_is(l->k, op, "/") ? v / b : v % b;
     }
@@ -219,7 +222,8 @@ static int64_t declared_bytes(struct limits *l, size_t i)
 static void over(struct limits *l, size_t i, const char *rule, const char *what, int64_t bytes, int64_t limit)
 {
     if (limit > 0 && bytes > limit)
-        musa_note(l->w, l->t, l->k->v[i].at, MUSA_REFUSED, rule, 'D', "%s of %" PRId64 " bytes: %s has %" PRId64, what, bytes,
+        musa_note(l->w, l->t, l->k->v[i].at, MUSA_REFUSED, rule, 'D',
+                  "%s of %" PRId64 " bytes: %s has %" PRId64, what, bytes,
                   l->w->o->target->name, limit);
 }
 

@@ -1,5 +1,5 @@
-/* musa_python.c - a Python program: names of torch's modules, keywords, device names, flags, and the C++ in its strings.
- * Reading order: musa_python at the end, token_at(), text_at(). */
+/* musa_python.c - a Python program: names of torch's modules, keywords, device names, flags, and the C++ in its
+ * strings. Reading order: musa_python at the end, token_at(), text_at(). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,8 @@ static bool string_at(const char *s, size_t n, size_t i, struct py_tok *t)
     for (q = t->body; q < n; q++) {
         if (s[q] == '\\' && q + 1 < n)
             q++;
-        else if (triple ? q + 2 < n && s[q] == quote && s[q + 1] == quote && s[q + 2] == quote : s[q] == quote || s[q] == '\n')
+        else if (triple ? q + 2 < n && s[q] == quote && s[q + 1] == quote && s[q + 2] == quote : s[q] == quote ||
+                 s[q] == '\n')
             break;
     }
     t->n_body = (q < n ? q : n) - t->body;
@@ -151,8 +152,10 @@ static bool names_runtime(const char *s, size_t n, const char *prefix)
 
 static bool holds_code(const char *s, size_t n)
 {
-    static const char *const marks[] = {"__global__", "#include", "torch::Tensor", "at::Tensor", "PYBIND11_MODULE", "__device__",
-                                        "TORCH_CHECK", "is_cuda()", "is_privateuseone()", "kCUDA", "kPrivateUse1", "::cuda::",
+    static const char *const marks[] = {"__global__", "#include", "torch::Tensor", "at::Tensor",
+                                        "PYBIND11_MODULE", "__device__",
+                                        "TORCH_CHECK", "is_cuda()", "is_privateuseone()", "kCUDA",
+                                            "kPrivateUse1", "::cuda::",
                                         "::musa::", "_bfloat16", "__CUDA", "__MUSA", NULL};
 
     for (int i = 0; marks[i]; i++)
@@ -174,7 +177,8 @@ static bool string_is_code(const struct py *p, size_t i)
     return t->kind == PY_STRING && !is_doc(p, i) && holds_code(p->src + t->body, t->n_body);
 }
 
-/* The string's value and where each of its bytes stands. Only escapes that end or begin a word matter: the others stay. */
+/* The string's value and where each of its bytes stands. Only escapes that end or begin a word matter: the
+ * others stay. */
 static void decode(const struct py *p, size_t i, char *out, size_t *map, struct musa_text *ret)
 {
     const struct py_tok *t = &p->v[i];
@@ -242,7 +246,8 @@ static void leave_out(struct py *p, size_t i, const char *why)
     size_t open = p->v[i].open, end = p->v[i].at + p->v[i].n, next = i + 1;
     bool list = open != NONE && is(p, open, "[") && (is(p, i - 1, ",") || i - 1 == open);
 
-    musa_note(p->w, whole(p, &t), p->v[i].at, MUSA_LOSSY, "flag", '-', "%.*s is left out: %s", (int)p->v[i].n, text_of(p, i), why);
+    musa_note(p->w, whole(p, &t), p->v[i].at, MUSA_LOSSY, "flag", '-', "%.*s is left out: %s", (int)p->v[i].n,
+              text_of(p, i), why);
     if (!list || !any_of(p, next, ",\0]\0")) {
         musa_replace(p->w, &t, p->v[i].body, p->v[i].n_body, "-fPIC");
         return;
@@ -254,21 +259,25 @@ static void leave_out(struct py *p, size_t i, const char *why)
 
 static const struct { const char *flag; bool prefix, takes; const char *why; } dropped[] = {
     {"--ptxas-options", true, false, "there is no ptxas"},  {"-Xptxas", true, true, "there is no ptxas"},
-    {"-lineinfo", false, false, "mcc has no such flag"},     {"--generate-line-info", false, false, "mcc has no such flag"},
+    {"-lineinfo", false, false, "mcc has no such flag"},     {"--generate-line-info", false, false,
+                                                              "mcc has no such flag"},
     {"-maxrregcount", true, false, "mcc has no such flag"},  {"--maxrregcount", true, false, "mcc has no such flag"},
     {"--expt-", true, false, "clang needs no flag for that"}, {"-expt-", true, false, "clang needs no flag for that"},
-    {"--extended-lambda", false, false, "clang needs no flag for that"}, {"-extended-lambda", false, false, "clang needs no flag for that"},
+    {"--extended-lambda", false, false, "clang needs no flag for that"}, {"-extended-lambda", false, false,
+        "clang needs no flag for that"},
     {"-Xcompiler", false, false, "mcc takes the host's flags directly"},
     {"--compiler-options", false, false, "mcc takes the host's flags directly"},
     {"-Xcudafe", false, true, "mcc has no cudafe"},          {"--diag-suppress", true, false, "mcc has no such flag"},
     {"--threads", true, false, "mcc has no such flag"},      {"-t=", true, false, "mcc has no such flag"},
     {"--prec-", true, false, "mcc has no such flag"},        {"-prec-", true, false, "mcc has no such flag"},
     {"--default-stream", true, false, "mcc has no such flag"}, {"-gencode", false, false, "the next flag says it"},
-    {"--disable-warnings", false, false, "mcc has no such flag"}, {"-split-compile", true, false, "mcc has no such flag"},
+    {"--disable-warnings", false, false, "mcc has no such flag"}, {"-split-compile", true, false,
+                                                                   "mcc has no such flag"},
     {"--split-compile", true, false, "mcc has no such flag"}, {"-dlcm", true, false, "there is no ptxas"},
     {"--ftz=false", false, false, "it is the default"},      {"-ftz=false", false, false, "it is the default"},
     {"--restrict", false, false, "mcc has no such flag"},    {"-restrict", false, false, "mcc has no such flag"},
-    {"-Wno-deprecated-gpu-targets", false, false, "mcc has no such flag"}, {"-Xcompiler=", true, false, "mcc takes the host's flags directly"},
+    {"-Wno-deprecated-gpu-targets", false, false, "mcc has no such flag"}, {"-Xcompiler=", true, false,
+        "mcc takes the host's flags directly"},
 };
 
 static int arch_in(const char *s, size_t n)
@@ -294,11 +303,13 @@ static bool arch_flag(struct py *p, size_t i, const char *s, size_t n)
         if (n < sizeof flag || memcmp(s, flag, sizeof flag - 1))
             return false;
         mp = atoi(s + sizeof flag - 1);
-        musa_replace(p->w, whole(p, &t), p->v[i].body, n, mp >= 31 ? "-arch=sm_90" : mp >= 22 ? "-arch=sm_80" : "-arch=sm_70");
+        musa_replace(p->w, whole(p, &t), p->v[i].body, n, mp >= 31 ? "-arch=sm_90" : mp >= 22 ?
+                     "-arch=sm_80" : "-arch=sm_70");
         return true;
     }
     if (computed && !(p->w->o->target && p->w->o->target->arch)) {
-        musa_note(p->w, whole(p, &t), p->v[i].at, MUSA_REFUSED, "flag", '-', "the architecture is computed; name a profile");
+        musa_note(p->w, whole(p, &t), p->v[i].at, MUSA_REFUSED, "flag", '-',
+                  "the architecture is computed; name a profile");
         return true;
     }
     if ((!sm && !computed) || !(find(s, n, "arch=") || s[0] != '-'))
@@ -306,7 +317,8 @@ static bool arch_flag(struct py *p, size_t i, const char *s, size_t n)
     mp = p->w->o->target && p->w->o->target->arch ? p->w->o->target->arch / 10 : sm >= 90 ? 31 : sm >= 80 ? 22 : 21;
     if (n != 11 || memcmp(s, "-arch=sm_", 9) || mp != (sm == 90 ? 31 : sm == 80 ? 22 : sm == 70 ? 21 : 0))
         musa_note(p->w, whole(p, &t), p->v[i].at, MUSA_LOSSY, "flag", 'V', "'%.*s' becomes mp_%d", (int)n, s, mp);
-    musa_replace(p->w, whole(p, &t), p->v[i].body, n, mp == 31 ? "--offload-arch=mp_31" : mp == 22 ? "--offload-arch=mp_22" :
+    musa_replace(p->w, whole(p, &t), p->v[i].body, n, mp == 31 ? "--offload-arch=mp_31" :
+                 mp == 22 ? "--offload-arch=mp_22" :
                  "--offload-arch=mp_21");
     return true;
 }
@@ -339,7 +351,8 @@ static bool flag_at(struct py *p, size_t i, const char *s, size_t n)
         return true;
     for (size_t k = 0; k < sizeof dropped / sizeof *dropped; k++) {
         size_t len = strlen(dropped[k].flag);
-        if (dropped[k].prefix ? n < len || memcmp(s, dropped[k].flag, len) : n != len || memcmp(s, dropped[k].flag, len))
+        if (dropped[k].prefix ? n < len || memcmp(s, dropped[k].flag, len) : n != len || memcmp(s,
+            dropped[k].flag, len))
             continue;
         leave_out(p, i, dropped[k].why);
         if (dropped[k].takes && n == len && is(p, i + 1, ",") && p->v[i + 2].kind == PY_STRING)
@@ -367,7 +380,8 @@ static void arch_list(struct py *p, size_t i)
     else
         to = v >= 9 ? "31" : v >= 8 ? "22" : "21";
     if (!musa_back(p->w) && p->v[k].n_body != 3)
-        musa_note(p->w, whole(p, &t), p->v[k].at, MUSA_LOSSY, "flag", 'V', "the list of architectures becomes '%s'", to);
+        musa_note(p->w, whole(p, &t), p->v[k].at, MUSA_LOSSY, "flag", 'V',
+                  "the list of architectures becomes '%s'", to);
     musa_replace(p->w, whole(p, &t), p->v[k].body, p->v[k].n_body, to);
 }
 
@@ -447,12 +461,14 @@ static bool import_of_extension(struct py *p, size_t i)
     at = k + (is(p, k + 1, "(") ? 2 : 1);
     if (!is(p, at, name))
         return false;
-    musa_replace(p->w, whole(p, &t), p->v[i].at, p->v[k - 1].at + p->v[k - 1].n - p->v[i].at, musa_back(p->w) ? "torch.utils" :
+    musa_replace(p->w, whole(p, &t), p->v[i].at, p->v[k - 1].at + p->v[k - 1].n - p->v[i].at,
+                 musa_back(p->w) ? "torch.utils" :
                  "torch_musa.utils");
     if (is(p, at + 1, "as"))
         musa_replace(p->w, &t, p->v[at].at, p->v[at].n, musa_back(p->w) ? "cpp_extension" : "musa_extension");
     else
-        musa_replace(p->w, &t, p->v[at].at, p->v[at].n, musa_back(p->w) ? "cpp_extension" : "musa_extension as cpp_extension");
+        musa_replace(p->w, &t, p->v[at].at, p->v[at].n, musa_back(p->w) ? "cpp_extension" :
+                     "musa_extension as cpp_extension");
     if (!is(p, at + 1, "as"))
         musa_note(p->w, &t, p->v[at].at, MUSA_LOSSY, "import", 'V', "the module keeps its name by 'as'");
     return true;
@@ -487,7 +503,8 @@ static bool keyword(struct py *p, size_t i)
     return true;
 }
 
-/* torch.cuda, x.cuda(), torch.version.cuda, torch.backends.cuda, from torch import cuda; self.cuda_ext and so on stay. */
+/* torch.cuda, x.cuda(), torch.version.cuda, torch.backends.cuda,
+    from torch import cuda; self.cuda_ext and so on stay. */
 static bool attribute_cuda(struct py *p, size_t i)
 {
     bool back = musa_back(p->w), import;

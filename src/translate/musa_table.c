@@ -1,5 +1,5 @@
-/* musa_table.c - the rows of musa_table.h. Evidence: musa.h. A row stands here only where the prefix rules below would give
- * another name, or none. */
+/* musa_table.c - the rows of musa_table.h. Evidence: musa.h. A row stands here only where the prefix rules below
+ * would give another name, or none. */
 #include "translate/musa_table.h"
 
 #include <ctype.h>
@@ -188,16 +188,20 @@ const struct musa_prefix musa_prefixes[] = {
     {"CUFFT_", "MUFFT_", '*', 'V'},       {"curand", "murand", 'A', 'T'},        {"curand_", "murand_", '*', 'V'},
     {"CURAND_", "MURAND_", '*', 'T'},     {"cusparse", "musparse", 'A', 'V'},    {"CUSPARSE_", "MUSPARSE_", '*', 'V'},
     {"cusolver", "musolver", 'A', 'T'},   {"CUSOLVER_", "MUSOLVER_", '*', 'T'},  {"nccl", "mccl", 'A', 'V'},
-    {"__nv_fp8", "__mt_fp8", '*', 'V'},   {"cuComplex", "muComplex", '*', 'T'},  {"cuDoubleComplex", "muDoubleComplex", '*', 'T'},
+    {"__nv_fp8", "__mt_fp8", '*', 'V'},   {"cuComplex", "muComplex", '*', 'T'},  {"cuDoubleComplex",
+        "muDoubleComplex", '*', 'T'},
     {"cuFloatComplex", "muFloatComplex", '*', 'T'},
     {0},
 };
 
 /* The driver API's families: cuMemAlloc is one, int cuSum is not. */
 static const char *const families[] = {
-    "Init", "Driver", "Device", "Ctx", "Module", "Library", "Kernel", "Func", "Launch", "Mem", "Stream", "Event", "Graph",
-    "Occupancy", "GetError", "GetProc", "Link", "Pointer", "Array", "Mipmapped", "TexObject", "SurfObject", "Ipc", "Profiler",
-    "Cmul", "Cadd", "Csub", "Cdiv", "Cabs", "Cfma", "Conj", "Creal", "Cimag", "External", "UserObject", "Multicast", NULL,
+    "Init", "Driver", "Device", "Ctx", "Module", "Library", "Kernel", "Func", "Launch", "Mem", "Stream",
+        "Event", "Graph",
+    "Occupancy", "GetError", "GetProc", "Link", "Pointer", "Array", "Mipmapped", "TexObject", "SurfObject",
+        "Ipc", "Profiler",
+    "Cmul", "Cadd", "Csub", "Cdiv", "Cabs", "Cfma", "Conj", "Creal", "Cimag", "External", "UserObject",
+        "Multicast", NULL,
 };
 
 #define NO_PTX "no MUSA compiler reads PTX"

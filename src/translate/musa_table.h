@@ -1,5 +1,5 @@
-/* musa_table.h - what CUDA's names are called on MUSA: rows, prefix rules, and names that have no counterpart. Private to
- * src/translate; musa.h explains the evidence letters. */
+/* musa_table.h - what CUDA's names are called on MUSA: rows, prefix rules, and names that have no counterpart.
+ * Private to src/translate; musa.h explains the evidence letters. */
 #ifndef MC_TRANSLATE_MUSA_TABLE_H
 #define MC_TRANSLATE_MUSA_TABLE_H
 

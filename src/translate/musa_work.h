@@ -1,5 +1,5 @@
-/* musa_work.h - private to the MUSA translator: one translation under way. Every pass only adds edits and notes, in the
- * coordinates of the source; musa.c sorts and applies them. */
+/* musa_work.h - private to the MUSA translator: one translation under way. Every pass only adds edits and notes,
+ * in the coordinates of the source; musa.c sorts and applies them. */
 #ifndef MC_TRANSLATE_MUSA_WORK_H
 #define MC_TRANSLATE_MUSA_WORK_H
 
@@ -49,8 +49,8 @@ void musa_replace(struct musa_work *w, const struct musa_text *t, size_t i, size
 void musa_note(struct musa_work *w, const struct musa_text *t, size_t i, enum musa_note_kind kind, const char *rule,
                char evidence, const char *fmt, ...) __attribute__((format(printf, 7, 8)));
 /* Counts a use of a row or prefix; notes the loss of one that has no way back. */
-void musa_used(struct musa_work *w, const struct musa_text *t, size_t i, const char *from, const char *to, char evidence,
-               bool one_way);
+void musa_used(struct musa_work *w, const struct musa_text *t, size_t i, const char *from, const char *to,
+               char evidence, bool one_way);
 void musa_own_add(struct musa_names *names, const char *s, size_t n);
 bool musa_owns(const struct musa_work *w, const char *s, size_t n);
 

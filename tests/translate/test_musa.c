@@ -1,5 +1,7 @@
-/* test_musa.c - CUDA to MUSA and back: names by table and prefix, guards by meaning, Python and the code in its strings, what
- * stays, what is refused with its line; and on every program of the corpus: nothing of CUDA is left, the way back gives the
+/* test_musa.c - CUDA to MUSA and back: names by table and prefix, guards by meaning,
+    Python and the code in its strings, what
+ * stays, what is refused with its line; and on every program of the corpus: nothing of CUDA is left,
+     the way back gives the
  * same bytes. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +21,8 @@
 static const struct musa_target s5000 = {"MTT S5000", 310, 192 * 1024, 8192, true};
 static const struct musa_target s4000 = {"MTT S4000", 220, 72 * 1024, 8192, false};
 
-static void run(const char *src, enum musa_lang lang, enum musa_to to, const struct musa_target *g, struct musa_result *r)
+static void run(const char *src, enum musa_lang lang, enum musa_to to, const struct musa_target *g,
+                struct musa_result *r)
 {
     struct musa_options o = {.to = to, .lang = lang, .target = g};
     struct err e = ERR_INIT;
@@ -49,7 +52,8 @@ static void expect(const char *src, const char *want, enum musa_lang lang, bool 
 #define PY(src, want) expect(src, want, MUSA_PYTHON, true)
 #define PY_LOSSY(src, want) expect(src, want, MUSA_PYTHON, false)
 
-static void refused_on(const struct musa_target *g, const char *src, enum musa_lang lang, const char *rule, uint32_t line)
+static void refused_on(const struct musa_target *g, const char *src, enum musa_lang lang, const char *rule,
+                       uint32_t line)
 {
     struct musa_result r;
     bool found = false;
@@ -79,7 +83,8 @@ static void test_names(void **state)
     CXX("__nv_bfloat16 a; nv_bfloat162 b; __half h;", "__mt_bfloat16 a; mt_bfloat162 b; __half h;");
     CXX("make_cudaExtent(1, 2, 3)", "make_musaExtent(1, 2, 3)");
     CXX("cublasSgemm(h, CUBLAS_OP_N);", "mublasSgemm(h, MUBLAS_OP_N);");
-    CXX("using namespace nvcuda; nvcuda::wmma::fragment<int> f;", "using namespace mtmusa; mtmusa::wmma::fragment<int> f;");
+    CXX("using namespace nvcuda; nvcuda::wmma::fragment<int> f;",
+        "using namespace mtmusa; mtmusa::wmma::fragment<int> f;");
     CXX_LOSSY("__nv_half x;", "__half x;");
     CXX_LOSSY("float y = __log2f(x);", "float y = log2f(x);");
 }
@@ -97,7 +102,8 @@ static void test_what_stays(void **state)
         "torch::Tensor cudaForward(torch::Tensor x) { return cudaForward(x); }");
     CXX("float cuSum(int n); int cuMax;", "float cuSum(int n); int cuMax;");
     CXX("asm volatile(\"\" ::: \"memory\");", "asm volatile(\"\" ::: \"memory\");");
-    CXX("#include \"my_cuda_helpers.h\"\n#include <cub/cub.cuh>\n", "#include \"my_cuda_helpers.h\"\n#include <cub/cub.cuh>\n");
+    CXX("#include \"my_cuda_helpers.h\"\n#include <cub/cub.cuh>\n",
+        "#include \"my_cuda_helpers.h\"\n#include <cub/cub.cuh>\n");
     CXX("#include \"tile.cuh\"\n", "#include \"tile.muh\"\n");
 }
 
@@ -108,10 +114,12 @@ static void test_torch(void **state)
         "#include <torch_musa/csrc/aten/musa/MUSAContext.h>\n#include <torch_musa/csrc/core/MUSAGuard.h>\n");
     CXX("auto s = at::cuda::getCurrentCUDAStream(); c10::cuda::CUDAGuard g(x.device());",
         "auto s = at::musa::getCurrentMUSAStream(); c10::musa::MUSAGuard g(x.device());");
-    CXX("TORCH_CHECK(x.is_cuda(), \"x must be on cuda\");", "TORCH_CHECK(x.is_privateuseone(), \"x must be on cuda\");");
+    CXX("TORCH_CHECK(x.is_cuda(), \"x must be on cuda\");",
+        "TORCH_CHECK(x.is_privateuseone(), \"x must be on cuda\");");
     CXX("C10_CUDA_KERNEL_LAUNCH_CHECK(); torch::device(torch::kCUDA); at::DeviceType::CUDA;",
         "C10_MUSA_KERNEL_LAUNCH_CHECK(); torch::device(torch::kPrivateUse1); at::DeviceType::PrivateUse1;");
-    CXX("TORCH_LIBRARY_IMPL(ops, CUDA, m) { m.impl(\"f\", f); }", "TORCH_LIBRARY_IMPL(ops, PrivateUse1, m) { m.impl(\"f\", f); }");
+    CXX("TORCH_LIBRARY_IMPL(ops, CUDA, m) { m.impl(\"f\", f); }",
+        "TORCH_LIBRARY_IMPL(ops, PrivateUse1, m) { m.impl(\"f\", f); }");
     CXX("torch::Device d(\"cuda:1\");", "torch::Device d(\"musa:1\");");
     CXX_LOSSY("auto y = x.cuda();", "auto y = x.to(torch::kPrivateUse1);");
 }
@@ -120,7 +128,8 @@ static void test_guards(void **state)
 {
     (void)state;
     CXX("#if __CUDA_ARCH__ >= 800\n#endif", "#if __MUSA_ARCH__ >= 220\n#endif");
-    CXX("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n#endif", "#if defined(__MUSA_ARCH__) && __MUSA_ARCH__ < 310\n#endif");
+    CXX("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n#endif",
+        "#if defined(__MUSA_ARCH__) && __MUSA_ARCH__ < 310\n#endif");
     CXX("#if __CUDA_ARCH__ >= 1000\n#endif", "#if __MUSA_ARCH__ >= 1000\n#endif");
     CXX_LOSSY("#if __CUDA_ARCH__ >= 530\n#endif", "#if __MUSA_ARCH__ >= 210\n#endif");
     CXX_LOSSY("#if __CUDA_ARCH__ > 750\n#endif", "#if __MUSA_ARCH__ >= 220\n#endif");
@@ -143,7 +152,8 @@ static void test_refusals(void **state)
     refused("atomicAdd((unsigned long long *)p, 1ull);", "atomic-64", 1);
     refused("atomicMax(reinterpret_cast<int64_t *>(p), v);", "atomic-64", 1);
     refused("#define N 256\n__global__ void k() {\n __shared__ float s[N][N];\n}", "shared-memory", 3);
-    refused("void f() { cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 * 1024); }", "shared-memory", 1);
+    refused("void f() { cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 * 1024); }",
+            "shared-memory", 1);
     refused("__constant__ float t[4096];", "constant-memory", 1);
     refused("#define F(x) cuda##x()", "pasted", 1);
     refused_on(&s4000, "void k() { auto g = cg::this_grid(); }", MUSA_CXX, "cooperative", 1);
@@ -165,15 +175,18 @@ static void test_near_refusals(void **state)
 static void test_python(void **state)
 {
     (void)state;
-    PY("from torch.utils.cpp_extension import load_inline\n", "from torch_musa.utils.musa_extension import load_inline\n");
+    PY("from torch.utils.cpp_extension import load_inline\n",
+       "from torch_musa.utils.musa_extension import load_inline\n");
     PY("m = load_inline(name='cuda', cpp_sources=c, cuda_sources=[s], extra_cuda_cflags=['-O3', '--use_fast_math'])\n",
        "m = load_inline(name='cuda', cpp_sources=c, musa_sources=[s], extra_musa_cflags=['-O3', '-ffast-math'])\n");
     PY("def f(cuda_sources=None):\n    x = cuda_sources\n", "def f(cuda_sources=None):\n    x = cuda_sources\n");
     PY("x = x.cuda(); y = x.to('cuda:1'); assert x.is_cuda and x.device.type == \"cuda\"\n",
        "x = x.musa(); y = x.to('musa:1'); assert x.is_musa and x.device.type == \"musa\"\n");
-    PY("torch.cuda.synchronize(); self.cuda_ext.f(x); cuda = 1\n", "torch.musa.synchronize(); self.cuda_ext.f(x); cuda = 1\n");
+    PY("torch.cuda.synchronize(); self.cuda_ext.f(x); cuda = 1\n",
+       "torch.musa.synchronize(); self.cuda_ext.f(x); cuda = 1\n");
     PY("with torch.cuda.device(f'cuda:{i}'): pass\n", "with torch.musa.device(f'musa:{i}'): pass\n");
-    PY("\"\"\"A cuda kernel: cudaMalloc.\"\"\"\nx = 1  # torch.cuda\n", "\"\"\"A cuda kernel: cudaMalloc.\"\"\"\nx = 1  # torch.cuda\n");
+    PY("\"\"\"A cuda kernel: cudaMalloc.\"\"\"\nx = 1  # torch.cuda\n",
+       "\"\"\"A cuda kernel: cudaMalloc.\"\"\"\nx = 1  # torch.cuda\n");
     PY("s = '''\n#include <cuda_runtime.h>\n__global__ void k() {} // cuda\n'''\n",
        "s = '''\n#include <musa_runtime.h>\n__global__ void k() {} // cuda\n'''\n");
     PY("s = \"#include <cuda_fp16.h>\\ncudaFree(p);\"\n", "s = \"#include <musa_fp16.h>\\nmusaFree(p);\"\n");
@@ -182,7 +195,8 @@ static void test_python(void **state)
     PY("os.environ['TORCH_CUDA_ARCH_LIST'] = '9.0'\n", "os.environ['TORCH_MUSA_ARCH_LIST'] = '31'\n");
     PY("torch.backends.cudnn.allow_tf32 = True\n", "torch.backends.mudnn.allow_tf32 = True\n");
     PY_LOSSY("a = ['-O3', '--ptxas-options=-v', '-lineinfo']\n", "a = ['-O3', ]\n");
-    PY_LOSSY("from torch.utils import cpp_extension\n", "from torch_musa.utils import musa_extension as cpp_extension\n");
+    PY_LOSSY("from torch.utils import cpp_extension\n",
+             "from torch_musa.utils import musa_extension as cpp_extension\n");
     refused_on(&s5000, "import torch\nimport cupy as cp\n", MUSA_PYTHON, "cupy", 2);
     refused_on(&s5000, "s = '''\n__global__ void k() { asm(\"x\"); }\n'''\n", MUSA_PYTHON, "ptx", 2);
     refused_on(&s5000, "s = '''\n", MUSA_PYTHON, "python", 1);
@@ -214,8 +228,10 @@ static void test_rows(void **state)
 /* Foreign text must not cost more than a constant times its size, nor crash. */
 static void test_garbage(void **state)
 {
-    static const char *const pieces[] = {"\"", "'''", "(", "[", "__shared__ float a[", "#define A A\n", "A", "asm(", "\\", "#include <",
-                                         "__CUDA_ARCH__ >=", "x.", "f'{", "\n", "/*", "R\"(", "cuda", "::", "}", "atomicAdd("};
+    static const char *const pieces[] = {"\"", "'''", "(", "[", "__shared__ float a[", "#define A A\n", "A",
+                                         "asm(", "\\", "#include <",
+                                         "__CUDA_ARCH__ >=", "x.", "f'{", "\n", "/*", "R\"(", "cuda", "::", "}",
+                                             "atomicAdd("};
     struct musa_result r;
     struct buf b;
     unsigned seed = 7;
@@ -237,7 +253,8 @@ static void test_garbage(void **state)
 
 static int seen, exact, lossy, turned_down;
 
-/* Words that stand in comments and messages only are no residue, so the second pass decides: it must find nothing to do. */
+/* Words that stand in comments and messages only are no residue,
+    so the second pass decides: it must find nothing to do. */
 static void one_program(const char *path)
 {
     struct musa_options o = {.to = TO_MUSA, .lang = musa_lang_of(path), .target = &s5000};
@@ -289,8 +306,10 @@ static void each_program(const char *folder)
 
 static void test_corpus(void **state)
 {
-    static const char *const folders[] = {"tests/corpus/passed", "tests/corpus/correctness_error", "tests/corpus/runtime_error",
-                                          "tests/corpus/compile_error", "tests/corpus/cheating", "docs/example", "simt/bench"};
+    static const char *const folders[] = {"tests/corpus/passed", "tests/corpus/correctness_error",
+                                          "tests/corpus/runtime_error",
+                                          "tests/corpus/compile_error", "tests/corpus/cheating", "docs/example",
+                                              "simt/bench"};
 
     (void)state;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
