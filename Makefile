@@ -47,6 +47,14 @@ $(B)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
+# The operator registry: every file of src/synth/ops ends with a table named after it, and this list is all that names them.
+OPSLIST := $(B)/gen/ops_list.h
+CPPFLAGS += -I$(B)/gen
+$(OPSLIST): $(wildcard src/synth/ops/*.c)
+	@mkdir -p $(@D)
+	@for f in $(basename $(notdir $(sort $^))); do echo "OPS_FILE($$f)"; done > $@
+$(B)/obj/synth/op.o: $(OPSLIST)
+
 # The engine: fused multiply-add and full vectorisation; same bits on the same machine, which is what it promises.
 $(B)/obj/nn/%.o: CFLAGS += -O3 -ffp-contract=fast -Wno-psabi
 

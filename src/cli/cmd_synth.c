@@ -8,6 +8,9 @@
 #include "cli/secret.h"
 #include "eval/eval.h"
 #include "synth/corpus.h"
+#include "synth/op.h"
+#include "synth/probe.h"
+#include "synth/sched/sched.h"
 
 static const struct opt rows[] = {
     {"synth", "out", OPT_STR, NULL, "folder to write; needed"},
@@ -29,6 +32,10 @@ static const struct opt rows[] = {
     SECRET_ROW("synth"),
     {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: 1.5 for each CPU"},
     {"synth", "values", OPT_STR, NULL, "also write inputs and fp64 results of every task here, to compare with PyTorch"},
+    {"synth", "list", OPT_BOOL, "false", "print operators and schedules, one a line, and stop"},
+    {"synth", "probe", OPT_STR, NULL, "operators or families, comma-separated, or 'all': write --tasks uses of each with a program "
+     "for every schedule, and stop"},
+    {"synth", "dtypes", OPT_STR, "float32", "of --probe: float32, float16, bfloat16, int64"},
     {0},
 };
 
@@ -110,11 +117,62 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
     return parse_families(opts_str(o, "families"), &c->plan, e);
 }
 
+static void list_rows(void)
+{
+    int n;
+    const struct opdef *const *row = op_rows(&n);
+
+    for (int i = 0; i < n; i++)
+        printf("operator %s %s %s\n", row[i]->name, row[i]->family, row[i]->about ? row[i]->about : "");
+    const struct sched *const *s = sched_rows(&n);
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < N_NEST_CLASSES; c++)
+            if (s[i]->classes >> c & 1)
+                printf("schedule %s of a %s: %s\n", s[i]->name, nest_class_names[c], s[i]->about);
+}
+
+static int parse_dtypes(const char *list, unsigned *ret, struct err *e)
+{
+    static const char *const names[] = {"float32", "float16", "bfloat16", "int64"};
+    char *copy = xstrdup(list), *save = NULL;
+    int rc = 0;
+
+    *ret = 0;
+    for (char *w = strtok_r(copy, ", ", &save); w && !rc; w = strtok_r(NULL, ", ", &save)) {
+        unsigned before = *ret;
+        for (int i = 0; i < N_DTYPES; i++)
+            *ret |= !strcmp(w, names[i]) ? 1u << i : 0;
+        if (*ret == before)
+            rc = err_set(e, ERR_INPUT, "no dtype '%s'; use float32, float16, bfloat16 or int64", w);
+    }
+    free(copy);
+    return rc;
+}
+
+static int run_probe(const struct opts *o, struct err *e)
+{
+    const char *ops = opts_str(o, "probe");
+    struct probe_options p = {.out = opts_str(o, "out"), .values = opts_str(o, "values"), .ops = strcmp(ops, "all") ? ops : NULL,
+                              .tasks = (int)opts_int(o, "tasks"), .max_numel = (int)opts_int(o, "max-elements"),
+                              .seed = (unsigned long long)opts_int(o, "seed")};
+    struct probe_stats n;
+
+    if (parse_dtypes(opts_str(o, "dtypes"), &p.dtypes, e) < 0 || probe_write(&p, &n, e) < 0)
+        return -1;
+    printf("%d operators, %d tasks, %d programs, %d disagreements between reference and loop nest\n", n.ops, n.tasks, n.programs,
+           n.wrong);
+    return n.wrong ? EXIT_FAILED : EXIT_OK;
+}
+
 static int synth_run(const struct opts *o, struct err *e)
 {
     struct corpus_options c;
     struct corpus_stats n;
 
+    if (opts_bool(o, "list"))
+        return list_rows(), EXIT_OK;
+    if (opts_has(o, "probe"))
+        return run_probe(o, e);
     if (check_ranges(o, e) < 0 || fill_options(o, &c, e) < 0 ||
         (c.judge && eval_backend_check(c.verify.backend, e) < 0) || secret_use(o, e) < 0 || corpus_make(&c, &n, e) < 0)
         return -1;

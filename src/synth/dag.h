@@ -1,0 +1,43 @@
+/* dag.h - a graph of operators: values are inputs, parameters, or results of calls, in an order in which they can be
+ * computed. The last call's result is the graph's. Plain data: copying a struct copies the graph. */
+#ifndef MC_SYNTH_DAG_H
+#define MC_SYNTH_DAG_H
+
+#include "synth/op.h"
+
+#define DAG_NODES 12
+#define DAG_VALUES (DAG_NODES * OP_INPUTS)
+#define DAG_INPUTS 8
+
+enum value_kind { VALUE_INPUT, VALUE_PARAM, VALUE_NODE };
+
+struct dag_value {
+    struct tdesc t;
+    uint8_t kind;
+    int8_t node;          /* NODE: which; PARAM: whose module */
+    int8_t slot;          /* PARAM: which input of it */
+    int8_t uses;
+    struct interval range;
+};
+
+struct dag_node {
+    struct call c;
+    int16_t in[OP_INPUTS]; /* values */
+    int16_t out;
+    uint8_t spelling;
+};
+
+struct dag {
+    struct dag_value value[DAG_VALUES];
+    struct dag_node node[DAG_NODES];
+    int n_values, n_nodes;
+};
+
+int dag_add_input(struct dag *g, const struct tdesc *t);
+/* Adds the call; in[i] < 0: a new input, or a parameter where the row says so. Returns the node, -1 if tables are full. */
+int dag_add(struct dag *g, const struct call *c, const int in[], uint8_t spelling);
+int dag_result(const struct dag *g); /* value */
+uint64_t dag_hash(const struct dag *g, bool with_shapes); /* Weisfeiler-Lehman; equal for graphs that differ in names only */
+void dag_text(const struct dag *g, struct buf *out); /* one line a node */
+
+#endif

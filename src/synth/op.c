@@ -1,0 +1,265 @@
+/* op.c - the registry's questions, and what rows share. The table itself is collected from ops/ by the build. */
+#include "synth/op.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPS_FILE(name) extern const struct opdef name##_ops[];
+#include "ops_list.h"
+#undef OPS_FILE
+
+#define OPS_FILE(name) name##_ops,
+static const struct opdef *const files[] = {
+#include "ops_list.h"
+};
+#undef OPS_FILE
+
+#define ROWS_MAX 512
+static const struct opdef *rows[ROWS_MAX];
+static int n_rows;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const struct opdef *const *)a)->name, (*(const struct opdef *const *)b)->name);
+}
+
+__attribute__((constructor)) static void collect(void)
+{
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        for (const struct opdef *p = files[i]; p->name; p++)
+            if (n_rows < ROWS_MAX)
+                rows[n_rows++] = p;
+    qsort(rows, (size_t)n_rows, sizeof *rows, by_name);
+}
+
+const struct opdef *const *op_rows(int *n)
+{
+    *n = n_rows;
+    return rows;
+}
+
+const struct opdef *op_find_row(const char *name)
+{
+    for (int i = 0; i < n_rows; i++)
+        if (!strcmp(rows[i]->name, name))
+            return rows[i];
+    return NULL;
+}
+
+/* ---- drawing ---- */
+
+int draw_pick(struct rng *r, const int *v, int n)
+{
+    return v[rng_below(r, (uint64_t)n)];
+}
+
+int draw_dim(struct rng *r, int max)
+{
+    static const int common[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 127, 128, 129, 160, 255, 256,
+                                 257, 320, 511, 512, 1000, 1023, 1024};
+    int n = (int)(sizeof common / sizeof *common);
+
+    if (max < 1)
+        return 1;
+    while (n > 1 && common[n - 1] > max)
+        n--;
+    if (rng_below(r, 4) == 0)
+        return 1 + (int)rng_below(r, (uint64_t)(max < 1024 ? max : 1024));
+    return common[n > 3 && rng_below(r, 8) ? 2 + (int)rng_below(r, (uint64_t)(n - 2)) : (int)rng_below(r, (uint64_t)n)];
+}
+
+void draw_shape(struct rng *r, int rank, int max_numel, struct tdesc *t)
+{
+    int64_t left = max_numel;
+
+    t->rank = (uint8_t)rank;
+    for (int i = 0; i < rank; i++) {
+        int64_t most = left;
+        for (int k = i + 1; k < rank && most > 2; k++)
+            most = most / 4 > 0 ? most / 4 : 1;
+        t->d[i] = draw_dim(r, (int)(most < 1024 ? most : 1024));
+        left /= t->d[i];
+    }
+}
+
+double draw_constant(struct rng *r, const struct limits *l, double lo, double hi)
+{
+    static const double nice[] = {0.5, 2.0, 0.25, 1.5, 0.1, 3.0, 1.0, 0.01, -0.5, -1.0, 4.0, 0.2};
+
+    for (int i = 0; i < 8; i++) {
+        double x = nice[rng_below(r, sizeof nice / sizeof *nice)];
+        if ((l->nice || rng_below(r, 2)) && x >= lo && x <= hi)
+            return x;
+    }
+    return (double)(long)((lo + (hi - lo) * rng_f64(r)) * 100) / 100.0;
+}
+
+static int draw_rank(struct rng *r, unsigned ranks)
+{
+    int v[8], n = 0;
+
+    for (int i = 0; i < 8; i++)
+        if (ranks >> i & 1)
+            v[n++] = i;
+    return draw_pick(r, v, n);
+}
+
+static uint8_t draw_dtype(struct rng *r, const struct opdef *op, unsigned mask)
+{
+    uint8_t v[N_DTYPES];
+    int n = 0;
+
+    if (op->no_halves)
+        return DT_F32;
+    for (uint8_t i = 0; i < N_DTYPES; i++)
+        if (mask >> i & 1 && (i != DT_I64 || op->takes_ints))
+            v[n++] = i;
+    return n ? v[rng_below(r, (uint64_t)n)] : DT_F32;
+}
+
+bool op_draw_on(const struct opdef *op, struct rng *r, const struct limits *l, const struct tdesc *x, struct call *ret)
+{
+    if (!(op->ranks >> x->rank & 1) || (op->no_halves && x->dtype != DT_F32) || (x->dtype == DT_I64 && !op->takes_ints))
+        return false;
+    ret->op = op;
+    ret->n_in = 1;
+    ret->in[0] = *x;
+    memset(ret->i, 0, sizeof ret->i);
+    memset(ret->below, 0, sizeof ret->below);
+    memset(ret->f, 0, sizeof ret->f);
+    return (!op->draw || op->draw(r, l, ret)) && op->shape(ret) && tdesc_numel(&ret->out) <= l->max_numel;
+}
+
+bool op_draw(const struct opdef *op, struct rng *r, const struct limits *l, struct call *ret)
+{
+    for (int i = 0; i < 64; i++) {
+        struct tdesc x = {.dtype = draw_dtype(r, op, l->dtypes)};
+        draw_shape(r, draw_rank(r, op->ranks), l->max_numel, &x);
+        if (op_draw_on(op, r, l, &x, ret))
+            return true;
+    }
+    return false;
+}
+
+/* ---- shapes ---- */
+
+bool shape_broadcast(struct call *c)
+{
+    struct tdesc *o = &c->out;
+
+    *o = c->in[0];
+    for (int i = 1; i < c->n_in; i++)
+        if (c->in[i].rank > o->rank)
+            o->rank = c->in[i].rank;
+    for (int d = 0; d < o->rank; d++) {
+        int n = 1;
+        for (int i = 0; i < c->n_in; i++) {
+            int k = d - (o->rank - c->in[i].rank), m = k < 0 ? 1 : c->in[i].d[k];
+            if (m != 1 && n != 1 && m != n)
+                return false;
+            n = m != 1 ? m : n;
+        }
+        o->d[d] = n;
+    }
+    return true;
+}
+
+const char *const output_names[5][TENSOR_RANK] = {
+    {"i"}, {"r", "i"}, {"b", "r", "i"}, {"n", "c", "h", "w"}, {"n", "c", "d", "h", "w"}};
+
+/* ---- text ---- */
+
+void text_tuple(const int32_t *v, int n, struct buf *out)
+{
+    bool same = n > 0;
+
+    for (int i = 1; i < n; i++)
+        same = same && v[i] == v[0];
+    if (same) {
+        buf_addf(out, "%d", v[0]);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        buf_addf(out, "%s%d", i ? ", " : "(", v[i]);
+    buf_addc(out, ')');
+}
+
+/* 0.5 -> "0.5", 2 -> "2.0" */
+static void add_number(double x, struct buf *out)
+{
+    char s[40];
+
+    snprintf(s, sizeof s, "%.9g", x);
+    buf_adds(out, s);
+    if (!strpbrk(s, ".en"))
+        buf_adds(out, ".0");
+}
+
+static void add_key(const struct call *c, const char *key, const char *const names[], const char *module, struct buf *out)
+{
+    int at = key[0] && key[1] ? atoi(key + 1) : 0;
+
+    if (key[0] >= '0' && key[0] <= '9' && names)
+        buf_adds(out, names[atoi(key)]);
+    else if (!strcmp(key, "m"))
+        buf_adds(out, module);
+    else if (c->op->key && c->op->key(c, key, out))
+        ;
+    else if (key[0] == 'f' && key[1] >= '0' && key[1] <= '9')
+        add_number(c->f[at], out);
+    else if (key[0] == 'i' && key[1] >= '0' && key[1] <= '9')
+        buf_addf(out, "%d", c->i[at]);
+    else if (key[0] == 'b' && key[1] >= '0' && key[1] <= '9')
+        buf_adds(out, c->i[at] ? "True" : "False");
+    else
+        buf_addf(out, "<%s?>", key);
+}
+
+void op_spell(const struct call *c, const char *text, const char *const names[], const char *module, struct buf *out)
+{
+    for (const char *p = text; *p; p++) {
+        char key[24];
+        size_t n = 0;
+
+        if (*p != '$') {
+            buf_addc(out, *p);
+            continue;
+        }
+        while ((p[1] >= 'a' && p[1] <= 'z') || (p[1] >= '0' && p[1] <= '9'))
+            if (n < sizeof key - 1)
+                key[n++] = *++p;
+        key[n] = 0;
+        add_key(c, key, names, module, out);
+    }
+}
+
+static const char *const short_dtypes[] = {"f32", "f16", "bf16", "i64"};
+
+void op_signature(const struct call *c, struct buf *out)
+{
+    buf_adds(out, c->op->name);
+    for (int i = 0; i < c->n_in; i++) {
+        buf_addf(out, " %s(", short_dtypes[c->in[i].dtype]);
+        for (int d = 0; d < c->in[i].rank; d++)
+            buf_addf(out, "%s%d", d ? "," : "", c->in[i].d[d]);
+        buf_addc(out, ')');
+    }
+    buf_adds(out, " |");
+    for (int i = 0; i < OP_INTS; i++)
+        buf_addf(out, " %d", c->i[i]);
+    for (int i = 0; i < OP_REALS; i++)
+        buf_addf(out, " %g", c->f[i]);
+}
+
+void op_lower(const struct call *c, struct arena *a, struct nest *ret)
+{
+    nest_init(ret, a, c->op->class, c->in, c->n_in, &c->out);
+    ret->about = c->op->name;
+    c->op->lower(c, ret);
+    if (!ret->store)
+        nest_store(ret, NULL);
+    if (!ret->out)
+        ret->out = ax_id(a, "s0");
+    nest_simplify(ret);
+}

@@ -1,0 +1,256 @@
+/* probe.c - see probe.h. */
+#include "synth/probe.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "synth/program.h"
+
+struct probe {
+    const struct probe_options *o;
+    struct probe_stats n;
+    FILE *values;
+};
+
+struct numbers {
+    double *in[OP_INPUTS];
+    double *out;
+};
+
+/* Multiples of 1/64: exact in every dtype that tasks use, up to 4 in bfloat16. */
+static double draw_value(struct rng *r, const struct call *c, int i)
+{
+    double v = rng_normal(r);
+
+    if (c->in[i].dtype == DT_I64)
+        return c->below[i] ? (double)rng_below(r, (uint64_t)c->below[i]) : (double)(int)rng_below(r, 40) - 20;
+    v = (v < -3 ? -3 : v > 3 ? 3 : v) * 16;
+    v = (double)(long)v / 16;
+    if (c->op->domain.lo < c->op->domain.hi && i == 0) {
+        double lo = c->op->domain.lo, hi = c->op->domain.hi < lo + 4 ? c->op->domain.hi : lo + 4;
+        v = lo + (double)(1 + rng_below(r, 62)) / 64 * (hi - lo);
+    }
+    return v;
+}
+
+static void draw_numbers(struct rng *r, const struct call *c, struct numbers *n)
+{
+    for (int i = 0; i < c->n_in; i++) {
+        int64_t m = tdesc_numel(&c->in[i]);
+        n->in[i] = xcalloc((size_t)m + 1, sizeof(double));
+        for (int64_t k = 0; k < m; k++)
+            n->in[i][k] = draw_value(r, c, i);
+    }
+    n->out = xcalloc((size_t)tdesc_numel(&c->out) + 1, sizeof(double));
+    c->op->ref(c, (const double *const *)n->in, n->out);
+}
+
+static void free_numbers(const struct call *c, struct numbers *n)
+{
+    for (int i = 0; i < c->n_in; i++)
+        free(n->in[i]);
+    free(n->out);
+}
+
+static bool differs(const struct call *c, const struct nest *k, const struct numbers *n)
+{
+    int64_t m = tdesc_numel(&c->out);
+    double *got = xcalloc((size_t)m + 1, sizeof *got);
+    bool bad = false;
+
+    nest_eval(k, (const double *const *)n->in, got);
+    for (int64_t i = 0; i < m && !bad; i++)
+        bad = !(fabs(got[i] - n->out[i]) <= 1e-7 * (1 + fabs(n->out[i])) || (isnan(got[i]) && isnan(n->out[i])) ||
+                got[i] == n->out[i]);
+    free(got);
+    return bad;
+}
+
+static void check_ir(struct probe *p, const struct call *c, const struct numbers *n)
+{
+    struct arena a = {0};
+    struct nest k;
+    bool before, after;
+    struct buf b;
+
+    op_lower(c, &a, &k);
+    before = differs(c, &k, n);
+    nest_collapse(&k);
+    after = differs(c, &k, n);
+    if (before || after) {
+        buf_init(&b, 1 << 16);
+        op_signature(c, &b);
+        log_warn("the loop nest%s disagrees with the reference: %s", before ? "" : ", collapsed,", b.p);
+        buf_free(&b);
+        p->n.wrong++;
+    }
+    arena_free(&a);
+}
+
+static json_t *numbers_json(const double *v, const struct tdesc *t)
+{
+    json_t *a = json_array();
+    int64_t n = tdesc_numel(t);
+
+    for (int64_t i = 0; i < n; i++)
+        json_array_append_new(a, isfinite(v[i]) ? json_real(v[i]) : json_string(isnan(v[i]) ? "nan" : v[i] > 0 ? "inf" : "-inf"));
+    return a;
+}
+
+static json_t *shape_json(const struct tdesc *t)
+{
+    json_t *a = json_array();
+
+    for (int i = 0; i < t->rank; i++)
+        json_array_append_new(a, json_integer(t->d[i]));
+    return a;
+}
+
+static void write_values(struct probe *p, const struct dag *g, const char *code, const struct numbers *n)
+{
+    static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int64"};
+    const struct call *c = &g->node[0].c;
+    json_t *v = json_pack("{s:s, s:s, s:[], s:o, s:o, s:s}", "op", c->op->name, "code", code, "inputs", "shape",
+                          shape_json(&c->out), "output", numbers_json(n->out, &c->out), "dtype", dtypes[c->out.dtype]);
+    char *text;
+
+    for (int i = 0; i < c->n_in; i++)
+        json_array_append_new(json_object_get(v, "inputs"),
+                              json_pack("{s:o, s:o, s:s, s:b}", "shape", shape_json(&c->in[i]), "data",
+                                        numbers_json(n->in[i], &c->in[i]), "dtype", dtypes[c->in[i].dtype], "param",
+                                        g->value[g->node[0].in[i]].kind == VALUE_PARAM));
+    text = json_text(v);
+    fprintf(p->values, "%s\n", text);
+    free(text);
+    json_decref(v);
+}
+
+static int write_program(struct probe *p, const struct dag *g, struct kernels *k, const char *stem, struct rng *r, struct err *e)
+{
+    struct program_style s = {.sizes = (enum size_style)rng_below(r, 3)};
+    struct arena a = {0};
+    struct buf b;
+    char *path = xasprintf("%s/%s.%s.py", p->o->out, stem, k->k[0].s->name);
+    struct afun *f;
+    int rc;
+
+    ast_style_draw(r, &s.c);
+    buf_init(&b, BUF_MAX_TEXT);
+    f = program_cuda(g, k, &s, &a, e);
+    if (f)
+        program_file(g, k, f, &s, &b);
+    rc = f ? file_write(path, b.p, b.n, e) : -1;
+    buf_free(&b);
+    arena_free(&a);
+    free(path);
+    p->n.programs++;
+    return rc;
+}
+
+static int write_programs(struct probe *p, const struct dag *g, const char *stem, struct rng *r, struct err *e)
+{
+    const struct sched *fit[64];
+    struct arena a = {0};
+    struct kernels k;
+    int n, rc = 0;
+
+    fuse(g, FUSE_NONE, &a, &k);
+    n = sched_for(&k.k[0].nest, fit, 64);
+    if (!n)
+        log_warn("no schedule fits %s (%s)", g->node[0].c.op->name, nest_class_names[k.k[0].nest.class]);
+    for (int i = 0; i < n && !rc; i++) {
+        k.k[0].s = fit[i];
+        for (int t = 0; t < 3; t++)
+            k.k[0].tuned[t] = sched_tune(fit[i], t, r);
+        rc = write_program(p, g, &k, stem, r, e);
+    }
+    arena_free(&a);
+    return rc;
+}
+
+static int probe_call(struct probe *p, const struct call *c, const char *stem, struct rng *r, struct err *e)
+{
+    struct dag g = {0};
+    int in[OP_INPUTS] = {-1, -1, -1, -1, -1}, n = 0, rc = 0;
+    struct program_style s = {0};
+    struct numbers v;
+    struct buf b;
+
+    while (n < OP_SPELLINGS && c->op->spell[n].call)
+        n++;
+    dag_add(&g, c, in, (uint8_t)rng_below(r, (uint64_t)n));
+    buf_init(&b, BUF_MAX_TEXT);
+    program_task(&g, &s, &b);
+    draw_numbers(r, c, &v);
+    check_ir(p, c, &v);
+    if (p->values)
+        write_values(p, &g, b.p, &v);
+    if (p->o->out) {
+        char *path = xasprintf("%s/%s.py", p->o->out, stem);
+        rc = file_write(path, b.p, b.n, e) < 0 || write_programs(p, &g, stem, r, e) < 0 ? -1 : 0;
+        free(path);
+    }
+    free_numbers(c, &v);
+    buf_free(&b);
+    p->n.tasks++;
+    return rc;
+}
+
+static bool wanted(const char *list, const struct opdef *op)
+{
+    char *copy, *save = NULL;
+    bool yes = !list;
+
+    if (yes)
+        return true;
+    copy = xstrdup(list);
+    for (char *w = strtok_r(copy, ", ", &save); w; w = strtok_r(NULL, ", ", &save))
+        yes |= !strcmp(w, op->name) || !strcmp(w, op->family);
+    free(copy);
+    return yes;
+}
+
+static int probe_op(struct probe *p, const struct opdef *op, int index, struct err *e)
+{
+    struct limits l = {.max_numel = p->o->max_numel, .max_work = (int64_t)p->o->max_numel * 64, .dtypes = p->o->dtypes};
+    struct rng r;
+
+    (void)index;
+    for (int i = 0; i < p->o->tasks; i++) {
+        struct call c;
+        char stem[80];
+        rng_seed(&r, p->o->seed + (unsigned long long)i, (uint64_t)op->name[0] << 40 | (uint64_t)strlen(op->name) << 32 | (uint64_t)i);
+        snprintf(stem, sizeof stem, "%.60s_%04d", op->name, i);
+        if (!op_draw(op, &r, &l, &c))
+            return err_set(e, ERR_BUG, "operator '%s' draws nothing within %d elements", op->name, l.max_numel);
+        if (probe_call(p, &c, stem, &r, e) < 0)
+            return -1;
+    }
+    p->n.ops++;
+    return 0;
+}
+
+int probe_write(const struct probe_options *o, struct probe_stats *ret, struct err *e)
+{
+    struct probe p = {.o = o};
+    int n, rc = o->out ? dir_make(o->out, e) : 0;
+    const struct opdef *const *rows = op_rows(&n);
+
+    if (!rc && o->values && !(p.values = fopen(o->values, "w")))
+        rc = err_sys(e, "cannot write '%s'", o->values);
+    for (int i = 0; i < n && !rc; i++)
+        if (wanted(o->ops, rows[i]))
+            rc = probe_op(&p, rows[i], i, e);
+    if (p.values && fclose(p.values))
+        rc = err_sys(e, "cannot write '%s'", o->values);
+    if (!rc && !p.n.ops)
+        rc = err_set(e, ERR_INPUT, "no operator or family '%s'; 'musacoder synth --list' names them", o->ops);
+    *ret = p.n;
+    return rc;
+}
