@@ -16,7 +16,8 @@ static const struct opt rows[] = {
     {"synth", "out", OPT_STR, NULL, "folder to write; needed"},
     {"synth", "tasks", OPT_INT, "200", "training tasks with verified kernels"},
     {"synth", "heldout", OPT_INT, "40", "held-out tasks, one per operator graph, none of them on the training side"},
-    {"synth", "prompts", OPT_INT, "100", "new training-side graphs without kernels, for RL; 0: RL asks for the training tasks"},
+    {"synth", "prompts", OPT_INT, "100",
+        "new training-side graphs without kernels, for RL; 0: RL asks for the training tasks"},
     {"synth", "seed", OPT_INT, "1", "same seed, same bytes"},
     {"synth", "families", OPT_STR, NULL, "comma-separated, in dealing order, repeats are weights; default: all"},
     {"synth", "per-task", OPT_INT, "2", "kernels per training task, each with another strategy"},
@@ -31,9 +32,11 @@ static const struct opt rows[] = {
     {"synth", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where programs are verified"},
     SECRET_ROW("synth"),
     {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: 1.5 for each CPU"},
-    {"synth", "values", OPT_STR, NULL, "also write inputs and fp64 results of every task here, to compare with PyTorch"},
+    {"synth", "values", OPT_STR, NULL,
+        "also write inputs and fp64 results of every task here, to compare with PyTorch"},
     {"synth", "list", OPT_BOOL, "false", "print operators and schedules, one a line, and stop"},
-    {"synth", "probe", OPT_STR, NULL, "operators or families, comma-separated, or 'all': write --tasks uses of each with a program "
+    {"synth", "probe", OPT_STR, NULL,
+        "operators or families, comma-separated, or 'all': write --tasks uses of each with a program "
      "for every schedule, and stop"},
     {"synth", "dtypes", OPT_STR, "float32", "of --probe: float32, float16, bfloat16, int64"},
     {0},
@@ -78,7 +81,8 @@ static int check_ranges(const struct opts *o, struct err *e)
 {
     static const struct range ranges[] = {
         {"tasks", 1, 1000000}, {"heldout", 0, 100000}, {"prompts", 0, 1000000},        {"per-task", 1, PLAN_PROGRAMS},
-        {"max-ops", 2, 8},     {"jobs", 0, 1024},      {"trials", 1, 1000},    {"knowledge", 0, 1000000}, {"max-elements", 256, 1 << 20}, {"seed", 0, INT64_MAX},
+        {"max-ops", 2, 8},     {"jobs", 0, 1024},      {"trials", 1, 1000},    {"knowledge", 0, 1000000},
+            {"max-elements", 256, 1 << 20}, {"seed", 0, INT64_MAX},
     };
 
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
@@ -152,14 +156,16 @@ static int parse_dtypes(const char *list, unsigned *ret, struct err *e)
 static int run_probe(const struct opts *o, struct err *e)
 {
     const char *ops = opts_str(o, "probe");
-    struct probe_options p = {.out = opts_str(o, "out"), .values = opts_str(o, "values"), .ops = strcmp(ops, "all") ? ops : NULL,
+    struct probe_options p = {.out = opts_str(o, "out"), .values = opts_str(o, "values"), .ops = strcmp(ops, "all") ?
+        ops : NULL,
                               .tasks = (int)opts_int(o, "tasks"), .max_numel = (int)opts_int(o, "max-elements"),
                               .seed = (unsigned long long)opts_int(o, "seed")};
     struct probe_stats n;
 
     if (parse_dtypes(opts_str(o, "dtypes"), &p.dtypes, e) < 0 || probe_write(&p, &n, e) < 0)
         return -1;
-    printf("%d operators, %d tasks, %d programs, %d disagreements between reference and loop nest\n", n.ops, n.tasks, n.programs,
+    printf("%d operators, %d tasks, %d programs, %d disagreements between reference and loop nest\n", n.ops, n.tasks,
+        n.programs,
            n.wrong);
     return n.wrong ? EXIT_FAILED : EXIT_OK;
 }
@@ -176,7 +182,8 @@ static int synth_run(const struct opts *o, struct err *e)
     if (check_ranges(o, e) < 0 || fill_options(o, &c, e) < 0 ||
         (c.judge && eval_backend_check(c.verify.backend, e) < 0) || secret_use(o, e) < 0 || corpus_make(&c, &n, e) < 0)
         return -1;
-    printf("%s: %d training records (%d repairs, %d knowledge), %d held-out tasks, %d prompts, %d rejected\n", c.out, n.train,
+    printf("%s: %d training records (%d repairs, %d knowledge), %d held-out tasks, %d prompts, %d rejected\n", c.out,
+        n.train,
            n.repairs, n.knowledge, n.heldout, n.prompts, n.rejected);
     return EXIT_OK;
 }

@@ -34,10 +34,12 @@ struct dag {
 };
 
 int dag_add_input(struct dag *g, const struct tdesc *t);
-/* Adds the call; in[i] < 0: a new input, or a parameter where the row says so. Returns the node, -1 if tables are full. */
+/* Adds the call; in[i] < 0: a new input, or a parameter where the row says so. Returns the node, -1 if tables are
+ * full. */
 int dag_add(struct dag *g, const struct call *c, const int in[], uint8_t spelling);
 int dag_result(const struct dag *g); /* value */
-uint64_t dag_hash(const struct dag *g, bool with_shapes); /* Weisfeiler-Lehman; equal for graphs that differ in names only */
+uint64_t dag_hash(const struct dag *g,
+    bool with_shapes); /* Weisfeiler-Lehman; equal for graphs that differ in names only */
 void dag_text(const struct dag *g, struct buf *out); /* one line a node */
 
 #endif

@@ -1,4 +1,5 @@
-/* emit2.c - see emit2.h. Reading order: emit_nest at the end; holes are rows of a table; values are written bottom up, an
+/* emit2.c - see emit2.h. Reading order: emit_nest at the end; holes are rows of a table; values are written bottom
+ * up, an
  * operator's result and a load that is used twice get names. */
 #include "synth/emit2.h"
 
@@ -63,7 +64,8 @@ static char *format(struct emitter *e, const char *fmt, ...)
 static const char *size_of(struct emitter *e, int d)
 {
     e->sized[d] = true;
-    return e->p->sizes == SIZES_LITERAL || (e->p->sizes == SIZES_PARAMS && !e->host[d]) ? format(e, "%d", e->k->dim[d].n)
+    return e->p->sizes == SIZES_LITERAL || (e->p->sizes == SIZES_PARAMS && !e->host[d]) ? format(e, "%d",
+        e->k->dim[d].n)
                                                                                          : e->sym[d];
 }
 
@@ -239,7 +241,8 @@ static struct ax *position_size(struct emitter *e, const struct ax *load, int i)
 {
     int d = load->kid[i]->kind == AX_ID ? nest_find_dim(e->k, load->kid[i]->s) : -1;
 
-    return d >= 0 && e->k->dim[d].n == load->ext[i].n ? ax_id(&e->arena, size_of(e, d)) : ax_int(&e->arena, load->ext[i].n);
+    return d >= 0 && e->k->dim[d].n == load->ext[i].n ? ax_id(&e->arena, size_of(e, d)) : ax_int(&e->arena,
+        load->ext[i].n);
 }
 
 /* Row-major offset, with sizes by name where the index is a whole dimension. */
@@ -388,7 +391,8 @@ static const char *merged(struct emitter *e, enum combine c, const char *a, cons
 static const char *identity(enum combine c, bool ints)
 {
     if (ints)
-        return c == C_SUM ? "0" : c == C_PROD ? "1" : c == C_MAX || c == C_ARGMAX ? "-9223372036854775807" : "9223372036854775807";
+        return c == C_SUM ? "0" : c == C_PROD ? "1" : c == C_MAX || c == C_ARGMAX ? "-9223372036854775807" :
+            "9223372036854775807";
     return c == C_SUM    ? "0.0f"
            : c == C_PROD ? "1.0f"
            : c == C_MAX || c == C_ARGMAX || c == C_LOGADDEXP ? "-INFINITY"
@@ -428,7 +432,8 @@ static void take_in(struct emitter *e, const char *v, const char *index, bool or
     else if (ordered)
         buf_addf(out, "@combine if (%s %s %s) { %s = %s; i%d = %s; }\n", v, op, a, a, v, s, index);
     else
-        buf_addf(out, "@combine if (%s %s %s || (%s == %s && %s < i%d)) { %s = %s; i%d = %s; }\n", v, op, a, v, a, index, s, a, v,
+        buf_addf(out, "@combine if (%s %s %s || (%s == %s && %s < i%d)) { %s = %s; i%d = %s; }\n", v, op, a, v, a,
+            index, s, a, v,
                  s, index);
 }
 
@@ -595,7 +600,8 @@ static void hole_write(struct emitter *e, const char *arg, struct buf *out)
     }
     used_by_output(e, used);
     if (strcmp(e->s->stride, "1"))
-        buf_addf(out, "for (int %s = %s; %s < %s; %s += %s) {\n", j, e->s->lane, j, extent_text(e, 1, false), j, stride);
+        buf_addf(out, "for (int %s = %s; %s < %s; %s += %s) {\n", j, e->s->lane, j, extent_text(e, 1, false), j,
+            stride);
     else
         buf_addf(out, "for (int %s = %s; %s < %s; ++%s) {\n", j, e->s->lane, j, extent_text(e, 1, false), j);
     decode(e, 1, j, used, out);
@@ -743,7 +749,8 @@ static void hole_loops(struct emitter *e, const char *arg, struct buf *out)
     int d[NEST_DIMS], n = nest_group(e->k, *arg - '0', d);
 
     for (int i = 0; i < n; i++)
-        buf_addf(out, "for (int %s = 0; %s < %s; ++%s) {\n", e->dim[d[i]], e->dim[d[i]], size_of(e, d[i]), e->dim[d[i]]);
+        buf_addf(out, "for (int %s = 0; %s < %s; ++%s) {\n", e->dim[d[i]], e->dim[d[i]], size_of(e, d[i]),
+            e->dim[d[i]]);
 }
 
 static void hole_endloops(struct emitter *e, const char *arg, struct buf *out)
@@ -888,10 +895,14 @@ static const struct {
     const char *key; /* a trailing '#' is a digit or letter that becomes the argument */
     hole_fn f;
 } holes[] = {
-    {"decodeout", hole_decodeout}, {"total", hole_total}, {"decode#", hole_decode}, {"loops#", hole_loops}, {"endloops#", hole_endloops}, {"begin", hole_begin}, {"step", hole_step},
-    {"end", hole_end}, {"shflx", hole_shflx}, {"shfl", hole_shfl}, {"smem", hole_smem}, {"put", hole_put}, {"get", hole_get},
-    {"merge", hole_merge}, {"identity", hole_identity}, {"store", hole_store}, {"write", hole_write}, {"batch", hole_batch},
-    {"product", hole_product}, {"params", hole_params}, {"args", hole_args}, {"out", hole_out}, {"Bm", hole_Bm}, {"B1", hole_B1},
+    {"decodeout", hole_decodeout}, {"total", hole_total}, {"decode#", hole_decode}, {"loops#", hole_loops},
+        {"endloops#", hole_endloops}, {"begin", hole_begin}, {"step", hole_step},
+    {"end", hole_end}, {"shflx", hole_shflx}, {"shfl", hole_shfl}, {"smem", hole_smem}, {"put", hole_put}, {"get",
+        hole_get},
+    {"merge", hole_merge}, {"identity", hole_identity}, {"store", hole_store}, {"write", hole_write}, {"batch",
+        hole_batch},
+    {"product", hole_product}, {"params", hole_params}, {"args", hole_args}, {"out", hole_out}, {"Bm", hole_Bm},
+        {"B1", hole_B1},
     {"BH", hole_BH}, {"n#", hole_n}, {"h#", hole_h}, {"A", hole_A}, {"T", hole_T}, {"k", hole_k},
     {"B", hole_number}, {"C", hole_number}, {"D", hole_number}};
 
@@ -984,7 +995,8 @@ static void add_allocation(struct emitter *e, struct buf *host)
     for (int i = 0; i < o->rank; i++)
         buf_addf(host, "%s%d", i ? ", " : "", o->d[i]);
     buf_addf(host, "}, %s.options()%s);\n", e->p->name[0],
-             e->k->in[0].t.dtype == o->dtype ? "" : o->dtype == DT_I64 ? ".dtype(torch::kInt64)" : ".dtype(torch::kFloat32)");
+             e->k->in[0].t.dtype == o->dtype ? "" : o->dtype == DT_I64 ? ".dtype(torch::kInt64)" :
+                 ".dtype(torch::kFloat32)");
 }
 
 static void add_host_sizes(struct emitter *e, struct buf *host)
@@ -1014,7 +1026,8 @@ static void replace_sizes(struct emitter *e, const char *text, struct buf *out)
     buf_adds(out, text);
 }
 
-void emit_nest(const struct nest *k, const struct sched *s, const struct placing *p, struct buf *device, struct buf *host)
+void emit_nest(const struct nest *k, const struct sched *s, const struct placing *p, struct buf *device,
+    struct buf *host)
 {
     struct emitter e = {.k = k, .s = s, .p = p, .stat = -1};
     struct nest *own = (struct nest *)(uintptr_t)k; /* only marks of repetition are set: the same for every schedule */

@@ -18,7 +18,8 @@ struct placing {
 
 /* Appends kernels (with helpers) to device, and to host: the result's allocation and the launches. The nest must be
  * collapsed; the schedule must fit. */
-void emit_nest(const struct nest *k, const struct sched *s, const struct placing *p, struct buf *device, struct buf *host);
+void emit_nest(const struct nest *k, const struct sched *s, const struct placing *p, struct buf *device,
+    struct buf *host);
 /* "auto out = torch::empty(..);": goes in front. */
 void emit_allocation(const struct nest *k, const struct sched *s, const struct placing *p, struct buf *host);
 

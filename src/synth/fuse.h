@@ -1,4 +1,5 @@
-/* fuse.h - which kernels a graph becomes. Elementwise nodes join the kernel that makes their operand (epilogue) or the one
+/* fuse.h - which kernels a graph becomes. Elementwise nodes join the kernel that makes their operand (epilogue) or
+ * the one
  * that reads their result (prologue); what is left is a list of loop nests in the order in which they must run. */
 #ifndef MC_SYNTH_FUSE_H
 #define MC_SYNTH_FUSE_H

@@ -56,7 +56,8 @@ int draw_pick(struct rng *r, const int *v, int n)
 
 int draw_dim(struct rng *r, int max)
 {
-    static const int common[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 127, 128, 129, 160, 255, 256,
+    static const int common[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 127, 128,
+        129, 160, 255, 256,
                                  257, 320, 511, 512, 1000, 1023, 1024};
     int n = (int)(sizeof common / sizeof *common);
 
@@ -196,7 +197,8 @@ static void add_number(double x, struct buf *out)
         buf_adds(out, ".0");
 }
 
-static void add_key(const struct call *c, const char *key, const char *const names[], const char *module, struct buf *out)
+static void add_key(const struct call *c, const char *key, const char *const names[], const char *module,
+    struct buf *out)
 {
     int at = key[0] && key[1] ? atoi(key + 1) : 0;
 

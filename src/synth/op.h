@@ -49,7 +49,8 @@ enum range_rule {
     RANGE_INDEX
 };
 
-/* "nn.ReLU()" and "$m($0)"; init NULL: no module. $0.. operands, $i0 $f0 $b0 attributes (int, float, bool), else key(). */
+/* "nn.ReLU()" and "$m($0)"; init NULL: no module. $0.. operands, $i0 $f0 $b0 attributes (int, float, bool), else
+ * key(). */
 struct spelling {
     const char *init, *call;
 };
@@ -72,7 +73,8 @@ struct opdef {
     void (*lower)(const struct call *c, struct nest *k);
     struct spelling spell[OP_SPELLINGS];
     bool (*key)(const struct call *c, const char *key, struct buf *out); /* further words of spellings; may be NULL */
-    /* Elementwise rows: the expression over x, y, z, $f0.., and its meaning; draw, shape, ref, lower may then be shared. */
+    /* Elementwise rows: the expression over x, y, z, $f0.., and its meaning; draw, shape, ref, lower may then be
+     * shared. */
     const char *expr;
     double (*f)(const double *x, const struct call *c);
     const char *about; /* what it does, in the words of a comment */

@@ -99,7 +99,8 @@ static json_t *numbers_json(const double *v, const struct tdesc *t)
     int64_t n = tdesc_numel(t);
 
     for (int64_t i = 0; i < n; i++)
-        json_array_append_new(a, isfinite(v[i]) ? json_real(v[i]) : json_string(isnan(v[i]) ? "nan" : v[i] > 0 ? "inf" : "-inf"));
+        json_array_append_new(a, isfinite(v[i]) ? json_real(v[i]) : json_string(isnan(v[i]) ? "nan" : v[i] > 0 ?
+            "inf" : "-inf"));
     return a;
 }
 
@@ -131,7 +132,8 @@ static void write_values(struct probe *p, const struct dag *g, const char *code,
     json_decref(v);
 }
 
-static int write_program(struct probe *p, const struct dag *g, struct kernels *k, const char *stem, struct rng *r, struct err *e)
+static int write_program(struct probe *p, const struct dag *g, struct kernels *k, const char *stem, struct rng *r,
+    struct err *e)
 {
     struct program_style s = {.sizes = (enum size_style)rng_below(r, 3)};
     struct arena a = {0};
@@ -225,7 +227,8 @@ static int probe_op(struct probe *p, const struct opdef *op, int index, struct e
     for (int i = 0; i < p->o->tasks; i++) {
         struct call c;
         char stem[80];
-        rng_seed(&r, p->o->seed + (unsigned long long)i, (uint64_t)op->name[0] << 40 | (uint64_t)strlen(op->name) << 32 | (uint64_t)i);
+        rng_seed(&r, p->o->seed + (unsigned long long)i,
+            (uint64_t)op->name[0] << 40 | (uint64_t)strlen(op->name) << 32 | (uint64_t)i);
         snprintf(stem, sizeof stem, "%.60s_%04d", op->name, i);
         if (!op_draw(op, &r, &l, &c))
             return err_set(e, ERR_BUG, "operator '%s' draws nothing within %d elements", op->name, l.max_numel);

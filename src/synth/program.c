@@ -183,7 +183,8 @@ static const char *out_name(const struct dag *g, const struct names *m, int valu
     return value == dag_result(g) ? "out" : m->c[value];
 }
 
-struct afun *program_cuda(const struct dag *g, const struct kernels *k, const struct program_style *s, struct arena *a, struct err *e)
+struct afun *program_cuda(const struct dag *g, const struct kernels *k, const struct program_style *s,
+    struct arena *a, struct err *e)
 {
     struct buf device, host;
     struct names m;
@@ -232,11 +233,13 @@ void program_file(const struct dag *g, const struct kernels *k, const struct afu
 
     (void)k;
     name_values(g, &m);
-    buf_adds(out, "import torch\nimport torch.nn as nn\nfrom torch.utils.cpp_extension import load_inline\n\nsource = r\"\"\"\n");
+    buf_adds(out, "import torch\nimport torch.nn as nn\nfrom torch.utils.cpp_extension import load_inline\n\nsource = "
+        "r\"\"\"\n");
     ast_print(cuda, &s->c, out);
     buf_adds(out, "\"\"\"\n\nmodule = load_inline(name=\"kernels\", cpp_sources=\"");
     host_signature(g, &m, out);
-    buf_adds(out, ";\", cuda_sources=source,\n                     functions=[\"forward\"])\n\n\nclass ModelNew(nn.Module):\n");
+    buf_adds(out, ";\", cuda_sources=source,\n                     functions=[\"forward\"])\n\n\nclass "
+        "ModelNew(nn.Module):\n");
     add_init(g, &m, true, out);
     buf_adds(out, "    def forward(self");
     add_arguments(g, &m, out);

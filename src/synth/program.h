@@ -14,7 +14,8 @@ struct program_style {
 /* The task's file. */
 void program_task(const struct dag *g, const struct program_style *s, struct buf *out);
 /* The CUDA source as a tree, in the arena; NULL with a message if a template does not parse. */
-struct afun *program_cuda(const struct dag *g, const struct kernels *k, const struct program_style *s, struct arena *a, struct err *e);
+struct afun *program_cuda(const struct dag *g, const struct kernels *k, const struct program_style *s,
+    struct arena *a, struct err *e);
 /* The Python file around it. */
 void program_file(const struct dag *g, const struct kernels *k, const struct afun *cuda, const struct program_style *s,
                   struct buf *out);

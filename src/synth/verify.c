@@ -80,7 +80,8 @@ static int submit(struct run *v, struct verdict_service *s, int from, struct pie
     p->n = v->n_todo - from < PIECE ? v->n_todo - from : PIECE;
     for (int k = 0; k < p->n; k++) {
         const struct verify_item *it = &v->items[v->todo[from + k]];
-        req[k] = (struct verdict_request){.task_code = it->task, .task_name = it->name, .candidate = it->program, .options = v->options};
+        req[k] = (struct verdict_request){.task_code = it->task, .task_name = it->name, .candidate = it->program,
+            .options = v->options};
     }
     return p->n > 0 ? verdict_batch_submit(s, req, p->n, &p->batch, e) : 0;
 }

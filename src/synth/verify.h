@@ -1,6 +1,7 @@
 /* verify.h - verdicts for (task, program) pairs through the verdict service, in pieces, with a journal.
  *
- * The journal (one line per verdict: {"key":sha256 of task, program and options,"verdict":{..}}) makes an interrupted run
+ * The journal (one line per verdict: {"key":sha256 of task, program and options,"verdict":{..}}) makes an
+ * interrupted run
  * continue; it holds times, so it is a log, not part of the corpus. Verdicts 'infra' and 'timeout' are not written. */
 #ifndef MC_SYNTH_VERIFY_H
 #define MC_SYNTH_VERIFY_H

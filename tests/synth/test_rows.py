@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every operator's reference agrees with PyTorch and with its loop nest on drawn attributes; a few programs of every class
+"""Every operator's reference agrees with PyTorch and with its loop nest on drawn attributes; a few programs of every "
+    "class
 pass MooreEval with every schedule that fits.
 
 usage: test_rows.py [SETS [DTYPES]]        sets of attributes for each operator, comma-separated dtypes
@@ -32,7 +33,8 @@ def check_values(sets, dtype, folder):
     values = os.path.join(folder, "values.jsonl")
     done = probe("all", "--values", values, "--tasks", str(sets), "--dtypes", dtype, "--max-elements", "1024")
     check(done.returncode == 0, f"probe: {done.stdout}{done.stderr[-2000:]}")
-    done = subprocess.run([sys.executable, os.path.join(HERE, "check_rows.py"), values], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, os.path.join(HERE, "check_rows.py"), values], capture_output=True,
+        text=True, check=False)
     check(done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:])
     print(dtype, done.stdout.strip().split("\n")[-1])
 
@@ -43,7 +45,8 @@ def check_programs(folder):
     for task in sorted(glob.glob(folder + "/*_0000.py")):
         programs = sorted(glob.glob(task[:-3] + ".*.py"))
         check(programs, f"{task} has no program")
-        done = subprocess.run([BINARY, "eval", "--task", task, "--trials", "1", "--json", *programs], capture_output=True, text=True,
+        done = subprocess.run([BINARY, "eval", "--task", task, "--trials", "1", "--json", *programs],
+            capture_output=True, text=True,
                               check=False)
         for path, line in zip(programs, done.stdout.splitlines()):
             verdict = json.loads(line)

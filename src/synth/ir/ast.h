@@ -52,7 +52,8 @@ struct ax {
     struct ext *ext;
 };
 
-enum as_kind { AS_DECL, AS_EXPR, AS_IF, AS_FOR, AS_WHILE, AS_BLOCK, AS_RETURN, AS_BREAK, AS_CONTINUE, AS_COMMENT, AS_HASH };
+enum as_kind { AS_DECL, AS_EXPR, AS_IF, AS_FOR, AS_WHILE, AS_BLOCK, AS_RETURN, AS_BREAK, AS_CONTINUE, AS_COMMENT,
+    AS_HASH };
 
 struct as {
     enum as_kind kind;

@@ -17,7 +17,8 @@ struct parser {
     bool failed;
 };
 
-static const char *const operators[] = {"<<<", ">>>", "<<=", ">>=", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=",
+static const char *const operators[] = {"<<<", ">>>", "<<=", ">>=", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
+    "+=",
                                         "-=",  "*=",  "/=",  "%=",  "&=", "|=", "^=", "++", "--", "->", "::"};
 
 static void fail(struct parser *q, const char *what)
@@ -274,9 +275,12 @@ static struct ax *postfix(struct parser *q, struct ax *x)
     }
 }
 
-static const char *const type_words[] = {"const", "int", "float", "double", "bool", "unsigned", "long", "char", "void", "half",
-    "__half", "auto", "float4", "float2", "int4", "int64_t", "size_t", "extern", "static", "constexpr", "dim3", "__shared__",
-    "torch::Tensor", "at::Half", "at::BFloat16", "__global__", "__device__", "__forceinline__", "inline", "__restrict__",
+static const char *const type_words[] = {"const", "int", "float", "double", "bool", "unsigned", "long", "char",
+    "void", "half",
+    "__half", "auto", "float4", "float2", "int4", "int64_t", "size_t", "extern", "static", "constexpr", "dim3",
+        "__shared__",
+    "torch::Tensor", "at::Half", "at::BFloat16", "__global__", "__device__", "__forceinline__", "inline",
+        "__restrict__",
     "int32_t", "uint32_t", "__launch_bounds__", "volatile", "__constant__", "__host__"};
 
 static bool is_type(const struct parser *q)
@@ -357,7 +361,8 @@ static struct ax *unary(struct parser *q)
 
 /* Levels: 0 comma-free top with assignment, 1 the same, 2 conditional, 3.. binary. */
 static const char *const levels[][6] = {
-    {"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
+    {"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="}, {"<<", ">>"}, {"+", "-"}, {"*", "/",
+        "%"}};
 #define N_LEVELS (int)(sizeof levels / sizeof *levels)
 
 static struct ax *binary(struct parser *q, int level)

@@ -1,4 +1,5 @@
-/* ast_print.c - prints a tree of ast.h in a style. Parentheses are put where precedence needs them, and nowhere else. */
+/* ast_print.c - prints a tree of ast.h in a style. Parentheses are put where precedence needs them, and nowhere
+ * else. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,8 @@
 
 static int level_of(const char *op)
 {
-    static const char *const levels[] = {" = += -= *= /= %= &= |= ^= <<= >>= ", " ? ", " || ", " && ", " | ", " ^ ", " & ",
+    static const char *const levels[] = {" = += -= *= /= %= &= |= ^= <<= >>= ", " ? ", " || ", " && ", " | ", " ^ ",
+        " & ",
                                          " == != ", " < > <= >= ", " << >> ", " + - ", " * / % "};
     char key[8];
 
@@ -22,7 +24,8 @@ static int level(const struct ax *x)
 {
     return x->kind == AX_BINARY ? level_of(x->s)
            : x->kind == AX_COND ? 1
-           : x->kind == AX_UNARY || x->kind == AX_CAST || (x->kind == AX_INT && x->i < 0) || (x->kind == AX_FLOAT && x->f < 0) ? 12
+           : x->kind == AX_UNARY || x->kind == AX_CAST || (x->kind == AX_INT && x->i < 0) || (x->kind == AX_FLOAT &&
+               x->f < 0) ? 12
                                 : 13;
 }
 
@@ -195,7 +198,8 @@ static void open_brace(int depth, const struct ast_style *s, struct buf *out)
 
 static bool needs_brace(const struct as *body, const struct ast_style *s)
 {
-    return s->always_brace || !body || body->next || body->kind == AS_DECL || body->kind == AS_COMMENT || body->kind == AS_HASH ||
+    return s->always_brace || !body || body->next || body->kind == AS_DECL || body->kind == AS_COMMENT ||
+        body->kind == AS_HASH ||
            body->kind == AS_IF || body->kind == AS_FOR || body->kind == AS_BLOCK;
 }
 

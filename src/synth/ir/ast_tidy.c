@@ -1,4 +1,5 @@
-/* ast_tidy.c - cleans what templates leave behind: declarations that nothing reads, blocks that need not be, "x * 1". */
+/* ast_tidy.c - cleans what templates leave behind: declarations that nothing reads, blocks that need not be, "x *
+ * 1". */
 #include <string.h>
 
 #include "synth/ir/ast.h"
@@ -44,7 +45,8 @@ static void tidy_expr(struct ax *x)
                 *x = *x->kid[1 - i];
                 return;
             }
-    if (x->kind == AX_BINARY && x->n == 2 && x->kid[0]->kind == AX_INT && x->kid[1]->kind == AX_INT && strchr("+-*/", *x->s) &&
+    if (x->kind == AX_BINARY && x->n == 2 && x->kid[0]->kind == AX_INT && x->kid[1]->kind == AX_INT && strchr("+-*/",
+        *x->s) &&
         !x->s[1] && (*x->s != '/' || x->kid[1]->i)) {
         long long a = x->kid[0]->i, b = x->kid[1]->i;
         x->i = *x->s == '+' ? a + b : *x->s == '-' ? a - b : *x->s == '*' ? a * b : a / b;

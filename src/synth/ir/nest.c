@@ -9,7 +9,8 @@
 const char *const nest_class_names[N_NEST_CLASSES] = {"map",         "reduction", "row statistic", "window",
                                                       "contraction", "scan",      "scatter",       "attention"};
 
-void nest_init(struct nest *k, struct arena *a, enum nest_class c, const struct tdesc *in, int n_in, const struct tdesc *out)
+void nest_init(struct nest *k, struct arena *a, enum nest_class c, const struct tdesc *in, int n_in,
+    const struct tdesc *out)
 {
     memset(k, 0, sizeof *k);
     k->arena = a;
@@ -46,7 +47,8 @@ static void bind_loads(struct nest *k, struct ax *x)
         bind_loads(k, x->kid[i]);
     if (x->kind == AX_LOAD && !x->ext) {
         if (x->i >= k->n_in || k->in[x->i].t.rank != x->n) {
-            fprintf(stderr, "musacoder: %s loads operand %lld with %d indices\n", k->about ? k->about : "a nest", x->i, x->n);
+            fprintf(stderr, "musacoder: %s loads operand %lld with %d indices\n", k->about ? k->about : "a nest",
+                x->i, x->n);
             abort();
         }
         x->ext = extents_of(k->arena, &k->in[x->i].t);
@@ -224,7 +226,8 @@ bool ax_equal(const struct ax *x, const struct ax *y)
 {
     if (x == y)
         return true;
-    if (x->kind != y->kind || x->n != y->n || x->i != y->i || x->f != y->f || !x->s != !y->s || (x->s && strcmp(x->s, y->s)))
+    if (x->kind != y->kind || x->n != y->n || x->i != y->i || x->f != y->f || !x->s != !y->s || (x->s && strcmp(x->s,
+        y->s)))
         return false;
     for (int i = 0; i < x->n; i++)
         if (!ax_equal(x->kid[i], y->kid[i]))
@@ -466,7 +469,8 @@ static struct ax *merge_node(struct pass *p, struct ax *x)
         if (i == at + 1)
             continue;
         y->kid[o] = i == at ? ax_id(p->a, q->name) : x->kid[i];
-        y->ext[o++] = i == at ? (struct ext){x->ext[i].n * x->ext[i + 1].n, x->ext[i].from, x->ext[i + 1].to} : x->ext[i];
+        y->ext[o++] = i == at ? (struct ext){x->ext[i].n * x->ext[i + 1].n, x->ext[i].from, x->ext[i + 1].to} :
+            x->ext[i];
     }
     return y;
 }
@@ -476,7 +480,8 @@ static bool nest_pair_fits(const struct nest *k, const struct pair *q)
     for (int i = 0; i < k->n_stats; i++)
         if (!pair_fits(k->stat[i].elem, q) || !pair_fits(k->stat[i].fin, q))
             return false;
-    return pair_fits(k->a, q) && pair_fits(k->b, q) && pair_fits(k->c, q) && pair_fits(k->out, q) && pair_fits(k->store, q);
+    return pair_fits(k->a, q) && pair_fits(k->b, q) && pair_fits(k->c, q) && pair_fits(k->out, q) &&
+        pair_fits(k->store, q);
 }
 
 static void remove_dim(struct nest *k, int d)
@@ -745,11 +750,16 @@ static double as_float(double x)
 static const struct {
     const char *name;
     double (*f)(double);
-} calls[] = {{"expf", exp},     {"logf", log},     {"tanhf", tanh},   {"erff", erf},     {"sqrtf", sqrt},   {"fabsf", fabs},
-             {"log1pf", log1p}, {"expm1f", expm1}, {"floorf", floor}, {"ceilf", ceil},   {"rintf", rint},   {"sinf", sin},
-             {"cosf", cos},     {"tanf", tan},     {"asinf", asin},   {"acosf", acos},   {"atanf", atan},   {"sinhf", sinh},
-             {"coshf", cosh},   {"exp2f", exp2},   {"log2f", log2},   {"log10f", log10}, {"truncf", trunc}, {"float", as_float},
-             {"asinhf", asinh}, {"acoshf", acosh}, {"atanhf", atanh}, {"cbrtf", cbrt},   {"lgammaf", lgamma}, {"erfcf", erfc}};
+} calls[] = {{"expf", exp},     {"logf", log},     {"tanhf", tanh},   {"erff", erf},     {"sqrtf", sqrt},   {"fabsf",
+    fabs},
+             {"log1pf", log1p}, {"expm1f", expm1}, {"floorf", floor}, {"ceilf", ceil},   {"rintf", rint},   {"sinf",
+                 sin},
+             {"cosf", cos},     {"tanf", tan},     {"asinf", asin},   {"acosf", acos},   {"atanf", atan},   {"sinhf",
+                 sinh},
+             {"coshf", cosh},   {"exp2f", exp2},   {"log2f", log2},   {"log10f", log10}, {"truncf", trunc}, {"float",
+                 as_float},
+             {"asinhf", asinh}, {"acoshf", acosh}, {"atanhf", atanh}, {"cbrtf", cbrt},   {"lgammaf", lgamma},
+                 {"erfcf", erfc}};
 
 static double eval_call(const struct env *v, const struct ax *x)
 {

@@ -6,7 +6,8 @@
  *
  * Dimensions come in groups whose meaning the class fixes (enum nest_class). Expressions are those of ast.h over the
  * names of dimensions, of finished statistics ("s0", "s1"), and loads "L0(n, c, h * 2 - 1)"; a guard is a conditional.
- * Predicates and affine indices are plain arithmetic, so one evaluator (nest_eval) and one printer serve all classes. */
+ * Predicates and affine indices are plain arithmetic, so one evaluator (nest_eval) and one printer serve all
+ * classes. */
 #ifndef MC_SYNTH_NEST_H
 #define MC_SYNTH_NEST_H
 
@@ -71,13 +72,16 @@ struct nest {
 };
 
 /* ---- building: what an operator's lower() calls ---- */
-void nest_init(struct nest *k, struct arena *a, enum nest_class c, const struct tdesc *in, int n_in, const struct tdesc *out);
+void nest_init(struct nest *k, struct arena *a, enum nest_class c, const struct tdesc *in, int n_in,
+    const struct tdesc *out);
 void nest_dim(struct nest *k, int group, int n, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-struct ax *nest_expr(struct nest *k, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* binds loads' extents */
+struct ax *nest_expr(struct nest *k, const char *fmt, ...) __attribute__((format(printf, 2,
+    3))); /* binds loads' extents */
 void nest_stat(struct nest *k, enum combine c, struct ax *elem, const char *fin); /* fin may be NULL */
 /* The store: a comma-separated list of dimension names in the output's order; NULL: all output dimensions in order. */
 void nest_store(struct nest *k, const char *order);
-/* Operand i read at the output's dimensions, broadcast as PyTorch does; names: n names of dimensions, outermost first. */
+/* Operand i read at the output's dimensions, broadcast as PyTorch does; names: n names of dimensions, outermost
+ * first. */
 struct ax *nest_broadcast(struct nest *k, int i, const char *const names[], int n);
 /* expr with each identifier replaced; nodes of 'with' are shared, not copied. */
 struct ax *ax_subst(struct arena *a, const struct ax *x, const char *const id[], struct ax *const with[], int n);

@@ -71,7 +71,8 @@ static bool shape_conv(struct call *c)
         c->out.d[2 + i] = transposed(c) ? (c->in[0].d[2 + i] - 1) * c->i[W_S + i] - 2 * c->i[W_P + i] +
                                               c->i[W_D + i] * (c->i[W_K + i] - 1) + c->i[W_OPAD + i] + 1
                                         : window_out_size(c, i);
-        if (c->out.d[2 + i] < 1 || (c->in[0].d[2 + i] + 2 * c->i[W_P + i] < c->i[W_D + i] * (c->i[W_K + i] - 1) + 1 && !transposed(c)))
+        if (c->out.d[2 + i] < 1 || (c->in[0].d[2 + i] + 2 * c->i[W_P + i] < c->i[W_D + i] * (c->i[W_K + i] - 1) + 1 &&
+            !transposed(c)))
             return false;
     }
     return c->in[0].d[1] % c->i[W_GROUPS] == 0 && c->out.d[1] % c->i[W_GROUPS] == 0;
@@ -109,7 +110,8 @@ struct planes {
     double *y;           /* one output plane */
 };
 
-/* Adds one (input channel, output channel) pair. The narrow side is the output, of a transposed convolution the input. */
+/* Adds one (input channel, output channel) pair. The narrow side is the output, of a transposed convolution the
+ * input. */
 static void add_plane(const struct walk *w, const struct planes *p, bool back)
 {
     const int *narrow = back ? w->n_in : w->n_out, *broad = back ? w->n_out : w->n_in;
@@ -151,7 +153,8 @@ static void ref_conv(const struct call *c, const double *const in[], double *out
 /* Appends the guard and the index of spatial dimension i. */
 static void input_index(const struct call *c, int i, char guard[1600], char index[512])
 {
-    int f = window_first(c->i[W_ND]) + i, s = c->i[W_S + i], p = c->i[W_P + i], d = c->i[W_D + i], n = c->in[0].d[2 + i];
+    int f = window_first(c->i[W_ND]) + i, s = c->i[W_S + i], p = c->i[W_P + i], d = c->i[W_D + i], n = c->in[0].d[2 +
+        i];
     const char *o = window_out[f], *t = window_tap[f];
     char at[96], g[400];
 
@@ -224,11 +227,13 @@ static bool key_conv(const struct call *c, const char *key, struct buf *out)
 
 #define CONV(NAME, RANK, MODULE) \
     {.name = NAME, .family = "convolution", .class = NEST_CONTRACT, .ranks = 1u << RANK, .n_params = 2, \
-     .param = {"weight", "bias"}, .draw = draw_conv, .shape = shape_conv, .ref = ref_conv, .lower = lower_conv, .key = key_conv, \
+     .param = {"weight", "bias"}, .draw = draw_conv, .shape = shape_conv, .ref = ref_conv, .lower = lower_conv, \
+         .key = key_conv, \
      .about = "the convolution", .spell = {{MODULE, "$m($0)"}}}
 #define FORWARD(ND) "nn.Conv" ND "d($cin, $cout, $k, stride=$s, padding=$p, dilation=$d, groups=$i13, bias=$bias)"
 #define BACKWARD(ND) \
-    "nn.ConvTranspose" ND "d($cin, $cout, $k, stride=$s, padding=$p, output_padding=$op, groups=$i13, bias=$bias, dilation=$d)"
+    "nn.ConvTranspose" ND "d($cin, $cout, $k, stride=$s, padding=$p, output_padding=$op, groups=$i13, bias=$bias, " \
+        "dilation=$d)"
 
 const struct opdef conv_ops[] = {
     CONV("conv1d", 3, FORWARD("1")), CONV("conv2d", 4, FORWARD("2")), CONV("conv3d", 5, FORWARD("3")),

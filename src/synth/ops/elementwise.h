@@ -1,4 +1,5 @@
-/* elementwise.h - what elementwise rows share: a row gives an expression over x, y, z and $f0.., and its fp64 meaning. */
+/* elementwise.h - what elementwise rows share: a row gives an expression over x, y, z and $f0.., and its fp64
+ * meaning. */
 #ifndef MC_SYNTH_ELEMENTWISE_H
 #define MC_SYNTH_ELEMENTWISE_H
 

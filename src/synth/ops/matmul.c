@@ -29,7 +29,8 @@ struct sizes {
 static struct sizes sizes_of(const struct call *c)
 {
     const struct tdesc *a = &c->in[0], *b = &c->in[1];
-    struct sizes s = {a->rank == 3 ? a->d[0] : 1, a->d[a->rank - 2 + (c->i[0] ? 1 : 0)], b->d[b->rank - 1 - (c->i[1] ? 1 : 0)],
+    struct sizes s = {a->rank == 3 ? a->d[0] : 1, a->d[a->rank - 2 + (c->i[0] ? 1 : 0)], b->d[b->rank - 1 - (c->i[1] ?
+        1 : 0)],
                       a->d[a->rank - 1 - (c->i[0] ? 1 : 0)]};
 
     return s;
@@ -55,7 +56,8 @@ static void ref_matmul(const struct call *c, const double *const in[], double *o
     for (int b = 0; b < s.batch; b++)
         for (int m = 0; m < s.m; m++)
             for (int n = 0; n < s.n; n++) {
-                const double *x = in[0] + (int64_t)b * s.m * s.k, *y = in[1] + (c->in[1].rank == 3 ? (int64_t)b * s.k * s.n : 0);
+                const double *x = in[0] + (int64_t)b * s.m * s.k, *y = in[1] + (c->in[1].rank == 3 ?
+                    (int64_t)b * s.k * s.n : 0);
                 double sum = 0;
                 for (int k = 0; k < s.k; k++)
                     sum += x[c->i[0] ? k * s.m + m : m * s.k + k] * y[c->i[1] ? n * s.k + k : k * s.n + n];
@@ -88,7 +90,8 @@ static bool key_matmul(const struct call *c, const char *key, struct buf *out)
 }
 
 const struct opdef matmul_ops[] = {
-    {.name = "matmul", .family = "matmul", .class = NEST_CONTRACT, .ranks = 0x0c, .draw = draw_matmul, .shape = shape_matmul,
+    {.name = "matmul", .family = "matmul", .class = NEST_CONTRACT, .ranks = 0x0c, .draw = draw_matmul, .shape =
+        shape_matmul,
      .ref = ref_matmul, .lower = lower_matmul, .key = key_matmul, .about = "the matrix product",
      .spell = {{NULL, "torch.matmul($0$ta, $1$tb)"}, {NULL, "$0$ta @ $1$tb"}}},
     {0}};

@@ -1,4 +1,5 @@
-/* pool.c - max and average pooling in one to three dimensions. Attributes as in window.h; i[13] is ceil_mode, of averages
+/* pool.c - max and average pooling in one to three dimensions. Attributes as in window.h; i[13] is ceil_mode, of
+ * averages
  * i[14] is count_include_pad. */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@ static bool draw_pool(struct rng *r, const struct limits *l, struct call *c)
 /* In ceil_mode the last window must still begin inside the input or the padding in front of it. */
 static int out_size(const struct call *c, int i)
 {
-    int s = c->i[W_S + i], p = c->i[W_P + i], n = c->in[0].d[2 + i], span = n + 2 * p - c->i[W_D + i] * (c->i[W_K + i] - 1) - 1, o;
+    int s = c->i[W_S + i], p = c->i[W_P + i], n = c->in[0].d[2 + i], span = n + 2 * p - c->i[W_D + i] * (c->i[W_K +
+        i] - 1) - 1, o;
 
     if (span < 0)
         return 0;
@@ -38,7 +40,8 @@ static bool shape_pool(struct call *c)
     c->out = c->in[0];
     for (int i = 0; i < c->i[W_ND]; i++)
         if ((c->out.d[2 + i] = out_size(c, i)) < 1 ||
-            (!is_max(c) && c->i[W_ND] == 3 && c->in[0].d[2 + i] < c->i[W_K + i])) /* avg_pool3d asks for this, padded or not */
+            (!is_max(c) && c->i[W_ND] == 3 && c->in[0].d[2 + i] < c->i[W_K + i])) /* avg_pool3d asks for this,
+                padded or not */
             return false;
     return true;
 }
@@ -64,7 +67,8 @@ static void cell_open(const struct call *c, const int at[3], struct cell *w)
 
     *w = (struct cell){{0, 0, 0}, {1, 1, 1}, {1, 1, 1}, 1};
     for (int i = 0; i < c->i[W_ND]; i++) {
-        int s = at[first + i] * c->i[W_S + i] - c->i[W_P + i], d = c->i[W_D + i], k = c->i[W_K + i], n = c->in[0].d[2 + i];
+        int s = at[first + i] * c->i[W_S + i] - c->i[W_P + i], d = c->i[W_D + i], k = c->i[W_K + i], n =
+            c->in[0].d[2 + i];
         int end = min_int(s + k, n + c->i[W_P + i]), full = end - s;
         w->from[first + i] = s < 0 ? s + (-s + d - 1) / d * d : s;
         w->to[first + i] = min_int(s + d * (k - 1) + 1, n);
@@ -134,7 +138,8 @@ static void lower_pool(const struct call *c, struct nest *k)
     for (int i = 0; i < nd; i++) {
         char at[64];
         nest_dim(k, 1, c->i[W_K + i], "%s", window_tap[first + i]);
-        snprintf(at, sizeof at, "%s * %d + %s * %d - %d", window_out[first + i], c->i[W_S + i], window_tap[first + i], c->i[W_D + i],
+        snprintf(at, sizeof at, "%s * %d + %s * %d - %d", window_out[first + i], c->i[W_S + i], window_tap[first + i],
+            c->i[W_D + i],
                  c->i[W_P + i]);
         sprintf(guard + strlen(guard), "%s%s >= 0 && %s < %d", i ? " && " : "", at, at, c->in[0].d[2 + i]);
         sprintf(index + strlen(index), ", %s", at);
@@ -150,15 +155,18 @@ static bool key_pool(const struct call *c, const char *key, struct buf *out)
 }
 
 #define POOL(NAME, RANK, MODULE, CALL, ABOUT, ONLY_F32) \
-    {.name = NAME, .family = "pooling", .class = NEST_WINDOW, .ranks = 1u << RANK, .draw = draw_pool, .shape = shape_pool, \
+    {.name = NAME, .family = "pooling", .class = NEST_WINDOW, .ranks = 1u << RANK, .draw = draw_pool, .shape = \
+        shape_pool, \
      .ref = ref_pool, .lower = lower_pool, .key = key_pool, .range = RANGE_SAME, .about = ABOUT, \
      .no_halves = ONLY_F32, .spell = {{"nn." MODULE, "$m($0)"}, {NULL, "F." CALL}}}
 #define MAX_POOL(ND, RANK) \
     POOL("max_pool" ND "d", RANK, "MaxPool" ND "d($k, stride=$s, padding=$p, dilation=$d, ceil_mode=$b13)", \
-         "max_pool" ND "d($0, $k, stride=$s, padding=$p, dilation=$d, ceil_mode=$b13)", "the largest value of each window", false)
+         "max_pool" ND "d($0, $k, stride=$s, padding=$p, dilation=$d, ceil_mode=$b13)",
+             "the largest value of each window", false)
 #define AVG_POOL(ND, RANK) \
     POOL("avg_pool" ND "d", RANK, "AvgPool" ND "d($k, stride=$s, padding=$p, ceil_mode=$b13, count_include_pad=$b14)", \
-         "avg_pool" ND "d($0, $k, stride=$s, padding=$p, ceil_mode=$b13, count_include_pad=$b14)", "the mean of each window", RANK == 5)
+         "avg_pool" ND "d($0, $k, stride=$s, padding=$p, ceil_mode=$b13, count_include_pad=$b14)",
+             "the mean of each window", RANK == 5)
 
 const struct opdef pool_ops[] = {MAX_POOL("1", 3), MAX_POOL("2", 4), MAX_POOL("3", 5),
                                  AVG_POOL("1", 3), AVG_POOL("2", 4), AVG_POOL("3", 5), {0}};

@@ -33,9 +33,11 @@ static void lower_softmax(const struct call *c, struct nest *k)
 }
 
 const struct opdef softmax_ops[] = {
-    {.name = "softmax", .family = "softmax", .class = NEST_ROW, .ranks = 0x3e, .draw = axes_draw_one, .shape = axes_shape_same,
+    {.name = "softmax", .family = "softmax", .class = NEST_ROW, .ranks = 0x3e, .draw = axes_draw_one, .shape =
+        axes_shape_same,
      .ref = ref_softmax, .lower = lower_softmax, .key = axes_key, .range = RANGE_POSITIVE_UNIT,
      .about = "exponentials that add up to one along the axis",
-     .spell = {{NULL, "torch.softmax($0, dim=$dim)"}, {NULL, "F.softmax($0, dim=$dim)"}, {"nn.Softmax(dim=$dim)", "$m($0)"},
+     .spell = {{NULL, "torch.softmax($0, dim=$dim)"}, {NULL, "F.softmax($0, dim=$dim)"}, {"nn.Softmax(dim=$dim)",
+         "$m($0)"},
                {NULL, "$0.softmax(dim=$dim)"}}},
     {0}};

@@ -11,8 +11,10 @@ const struct sched sched_contract_rows[] = {
      .launch = "$k<<<($total + $B1) / $B, $B>>>($args);", .about = "one thread for each output element runs all loops"},
     {.name = "tile", .classes = CONTRACT, .flat = {"b", "m", "n", "k"}, .tune = {{{16, 8, 32}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
-               "__shared__ float sa[$B][$B];\n__shared__ float sb[$B][$B];\nint tx = threadIdx.x;\nint ty = threadIdx.y;\n"
-               "$batch(blockIdx.z) int m = blockIdx.y * $B + ty;\nint n = blockIdx.x * $B + tx;\n@identity float a0 = 0.0f;\n"
+               "__shared__ float sa[$B][$B];\n__shared__ float sb[$B][$B];\nint tx = threadIdx.x;\nint ty = "
+                   "threadIdx.y;\n"
+               "$batch(blockIdx.z) int m = blockIdx.y * $B + ty;\nint n = blockIdx.x * $B + tx;\n@identity float a0 = "
+                   "0.0f;\n"
                "for (int k0 = 0; k0 < $n3; k0 += $B) {\n"
                "@guard sa[ty][tx] = m < $n1 && k0 + tx < $n3 ? $A(m, k0 + tx) : 0.0f;\n"
                "@guard sb[ty][tx] = k0 + ty < $n3 && n < $n2 ? $Bm(k0 + ty, n) : 0.0f;\n@sync __syncthreads();\n"
@@ -23,7 +25,8 @@ const struct sched sched_contract_rows[] = {
     {.name = "warp", .classes = CONTRACT, .flat = {"b", "m", "n", "k"}, .tune = {{{128, 256}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int o = (blockIdx.x * blockDim.x + threadIdx.x) / 32;\nint lane = threadIdx.x % 32;\n"
-               "@guard if (o >= $n1 * $n2) return;\n$batch(blockIdx.y) int m = o / $n2;\nint n = o % $n2;\n$decode1 $decode2"
+               "@guard if (o >= $n1 * $n2) return;\n$batch(blockIdx.y) int m = o / $n2;\nint n = o % $n2;\n$decode1 "
+                   "$decode2"
                "@identity float a0 = 0.0f;\nfor (int k = lane; k < $n3; k += 32) a0 += $A(m, k) * $Bm(k, n);\n"
                "@warp for (int s = 16; s > 0; s >>= 1) a0 += __shfl_down_sync(0xffffffff, a0, s);\n"
                "@one if (lane == 0) { float s0 = a0; $store }\n}\n",

@@ -23,11 +23,15 @@ const struct sched sched_reduce_rows[] = {
                "@tree for (int s = $BH; s > 0; s >>= 1) { if (tid < s) { $get(tid) $merge(tid + s) $put(tid) } "
                "@sync __syncthreads(); } $get(0) @sync __syncthreads(); $end %} $write }\n",
      .launch = "$k<<<$h0, $B>>>($args);", .about = "one block for each row, joined by a tree in shared memory"},
-    {.name = "block_shuffle", .classes = ROWS, .flat = {"row", "j"}, .lane = "tid", .stride = "$B", .tune = {{{256, 128, 512}}},
+    {.name = "block_shuffle", .classes = ROWS, .flat = {"row", "j"}, .lane = "tid", .stride = "$B", .tune = {{{256,
+        128, 512}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
-               "$smem(32) int row = blockIdx.x;\nint tid = threadIdx.x;\nint lane = tid % 32;\nint warp = tid / 32;\n$decode0"
+               "$smem(32) int row = blockIdx.x;\nint tid = threadIdx.x;\nint lane = tid % 32;\nint warp = tid / "
+                   "32;\n$decode0"
                "%{ $begin for (int j = tid; j < $n1; j += $B) { $decode1 $step } "
-               "@warp for (int s = 16; s > 0; s >>= 1) { $shflx(s) } if (lane == 0) { $put(warp) } @sync __syncthreads();\n"
+               "@warp for (int s = 16; s > 0; s >>= 1) { $shflx(s) } if (lane == 0) { $put(warp) } @sync "
+                   "__syncthreads();\n"
                "$get(0) for (int q = 1; q < $B / 32; ++q) { $merge(q) } @sync __syncthreads(); $end %} $write }\n",
-     .launch = "$k<<<$h0, $B>>>($args);", .about = "one block for each row: shuffles within warps, shared memory between them"},
+     .launch = "$k<<<$h0, $B>>>($args);", .about =
+         "one block for each row: shuffles within warps, shared memory between them"},
     {0}};

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-extern const struct sched sched_map_rows[], sched_reduce_rows[], sched_contract_rows[], sched_window_rows[], sched_scan_rows[];
+extern const struct sched sched_map_rows[], sched_reduce_rows[], sched_contract_rows[], sched_window_rows[],
+    sched_scan_rows[];
 
 static const struct sched *const tables[] = {sched_map_rows, sched_reduce_rows, sched_contract_rows, sched_window_rows,
                                              sched_scan_rows};
@@ -35,7 +36,8 @@ const struct sched *sched_find(enum nest_class c, const char *name)
 
 static bool output_is_sum(const struct nest *k)
 {
-    return k->n_stats == 1 && k->stat[0].c == C_SUM && !k->stat[0].fin && ax_is_id(k->out, "s0") && k->out_t.dtype == DT_F32;
+    return k->n_stats == 1 && k->stat[0].c == C_SUM && !k->stat[0].fin && ax_is_id(k->out, "s0") && k->out_t.dtype ==
+        DT_F32;
 }
 
 int sched_for(const struct nest *k, const struct sched **ret, int max)

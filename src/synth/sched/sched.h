@@ -1,4 +1,5 @@
-/* sched.h - a schedule is one row: a really different way to run a class of loop nests on a GPU. Rows are text with holes;
+/* sched.h - a schedule is one row: a really different way to run a class of loop nests on a GPU. Rows are text with
+ * holes;
  * emit.c fills the holes from the nest and the result is parsed into the tree of ast.h.
  *
  * Holes of every template ($0 stands for a group's number):
@@ -11,9 +12,12 @@
  * Reductions: "%{ ... %}" is repeated for each statistic; inside, with the accumulator's name filled in:
  *   $begin (declares it) $step (one element) $end (finishes it)     $shfl(s) $shflx(s) merge with lane + s, lane ^ s
  *   $put(i) $get(i) $merge(i) move to, from and with shared memory; $smem declares it, once
- *   $write               stores the row's result: by the lane that 'lane' names (reductions), or all elements (row class)
- * Contractions: $A(m, k) $Bm(k, n) elements (guards included), $acc what is added to; $result, the value that $store reads.
- * Names: inputs as the program calls them, out; the variables of 'flat'; tid lane warp; a0 accumulators; v0.. values. */
+ *   $write               stores the row's result: by the lane that 'lane' names (reductions), or all elements (row
+ * class)
+ * Contractions: $A(m, k) $Bm(k, n) elements (guards included), $acc what is added to; $result, the value that $store
+ * reads.
+ * Names: inputs as the program calls them, out; the variables of 'flat'; tid lane warp; a0 accumulators; v0..
+ * values. */
 #ifndef MC_SYNTH_SCHED_H
 #define MC_SYNTH_SCHED_H
 
@@ -32,7 +36,8 @@ struct tune {
 struct sched {
     const char *name;
     unsigned classes; /* mask of enum nest_class */
-    const char *flat[NEST_GROUPS];  /* variable that holds the group's flat index; NULL: $loops, a loop for each dimension */
+    const char *flat[NEST_GROUPS];  /* variable that holds the group's flat index; NULL: $loops,
+        a loop for each dimension */
     const char *lane, *stride;      /* of $write */
     struct tune tune[3];            /* $B $C $D */
     const char *kernel;             /* text of the kernels */
