@@ -161,11 +161,11 @@ static bool key_pool(const struct call *c, const char *key, struct buf *out)
      .no_halves = ONLY_F32, .spell = {{"nn." MODULE, "$m($0)"}, {NULL, "F." CALL}}}
 #define MAX_POOL(ND, RANK) \
     POOL("max_pool" ND "d", RANK, "MaxPool" ND "d($k, stride=$s, padding=$p, dilation=$d, ceil_mode=$b13)", \
-         "max_pool" ND "d($0, $k, stride=$s, padding=$p, dilation=$d, ceil_mode=$b13)",
+         "max_pool" ND "d($0, $k, stride=$s, padding=$p, dilation=$d, ceil_mode=$b13)", \
              "the largest value of each window", false)
 #define AVG_POOL(ND, RANK) \
     POOL("avg_pool" ND "d", RANK, "AvgPool" ND "d($k, stride=$s, padding=$p, ceil_mode=$b13, count_include_pad=$b14)", \
-         "avg_pool" ND "d($0, $k, stride=$s, padding=$p, ceil_mode=$b13, count_include_pad=$b14)",
+         "avg_pool" ND "d($0, $k, stride=$s, padding=$p, ceil_mode=$b13, count_include_pad=$b14)", \
              "the mean of each window", RANK == 5)
 
 const struct opdef pool_ops[] = {MAX_POOL("1", 3), MAX_POOL("2", 4), MAX_POOL("3", 5),
