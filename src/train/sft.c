@@ -35,7 +35,7 @@ struct sft {
     json_t *val_curve;     /* validation losses so far */
     int64_t step;
     double spent;
-    uint64_t tokens_seen;
+    uint64_t tokens_seen, loss_tokens; /* so far; of the last step */
 };
 
 /* ---- data ---- */
@@ -100,6 +100,7 @@ static int run_pack(struct sft *s, bool train, double denominator, double *nll, 
         return -1;
     for (int t = 0; t < p->n_tokens; t++)
         if (p->targets[t] >= 0) {
+            s->loss_tokens++;
             *nll -= p->logp[t];
             p->dlogp[t] = (float)(-1 / denominator);
         }
@@ -169,6 +170,7 @@ static int train_step(struct sft *s, double *ret_loss, double *ret_norm, double 
     size_t n = s->mix.start[s->step + 1] - s->mix.start[s->step];
 
     model_zero_grads(s->m);
+    s->loss_tokens = 0;
     if (run_list(s, list, n, true, ret_loss, e) < 0)
         return -1;
     for (size_t i = 0; i < n; i++)
@@ -196,6 +198,7 @@ static int loop(struct sft *s, struct err *e)
         s->step++;
         json_t *line = metrics_line(&s->metrics, s->step);
         metrics_set(line, "loss", loss);
+        metrics_set(line, "loss_tokens", (double)s->loss_tokens);
         metrics_set(line, "lr", lr);
         metrics_set(line, "grad_norm", norm);
         metrics_set(line, "tokens", (double)s->tokens_seen);
