@@ -196,6 +196,15 @@ test: setup-tests
 	@echo "building"; $(RECURSE) -s -j$(NPROC) test-programs
 	@python3 tests/run.py $(B) $(ARGS)
 
+## make test-mutants one broken line at a time: a test must fail for each (ARGS='--list', '--again', WORD...); continues
+.PHONY: test-mutants
+test-mutants: setup
+	@$(RECURSE) -s -j$(NPROC) run-mutants ARGS="$(ARGS)"
+.PHONY: run-mutants
+run-mutants: $(ARCHIVES)
+	@CC="$(CC)" CPPFLAGS="$(CPPFLAGS)" CFLAGS="$(CFLAGS)" LDLIBS="$(LDLIBS)" ARCHIVES="$(ARCHIVES)" \
+	  python3 tests/mutants/run.py $(B) --jobs $(NPROC) $(ARGS)
+
 BACKEND ?= sim
 .PHONY: test-corpus
 test-corpus: setup

@@ -32,13 +32,15 @@ static const char *status_of(const char *text)
     return !strstr(text, "FAIL") && hash64(text, strlen(text), 5) % 3 == 0 ? "passed" : "failed";
 }
 
+static const char *complaint = "line 3: expected ';'"; /* the feedback of a failure */
+
 static json_t *fake_judge(const struct verdict_request *item)
 {
     const char *status = status_of(item->candidate);
     bool passed = !strcmp(status, "passed");
     json_t *v = json_pack("{s:s,s:s?,s:s,s:s,s:b,s:n}", "status", status, "category",
                           passed ? NULL : !strcmp(status, "infra") ? "infra" : "compile_error", "backend", "sim", "feedback",
-                          passed ? "fine" : "line 3: expected ';'", "response", item->is_response, "performance");
+                          passed ? "fine" : complaint, "response", item->is_response, "performance");
 
     if (strcmp(status, "infra"))
         json_object_set_new(v, "reward", json_real(passed ? 1 : -1));
@@ -181,6 +183,45 @@ static void test_model(void **state)
     free(out);
 }
 
+/* The lines of one turn, one behind the other. */
+static char *turn_of(const char *out, const char *turn)
+{
+    char *text = samples_of(out), *save = NULL;
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    for (char *s = strtok_r(text, "\n", &save); s; s = strtok_r(NULL, "\n", &save))
+        if (strstr(s, turn))
+            buf_adds(&b, s);
+    free(text);
+    return buf_detach(&b);
+}
+
+/* The second turn reads the judge's feedback: other words, other answers. Some of them pass, and count as best only. */
+static void test_feedback(void **state)
+{
+    char *a = path_join(dir, "words"), *b = path_join(dir, "other_words"), *one[2], *two[2];
+    struct bench_options p = options(a), q = options(b);
+    json_t *v;
+
+    p.samples = q.samples = 8;
+    p.top_p = q.top_p = 0.9;
+    v = run(&p);
+    assert_true(json_f64(v, "best_avg_at_8", 0) > json_f64(v, "avg_at_8", 1));
+    json_decref(v);
+    complaint = "something else";
+    json_decref(run(&q));
+    complaint = "line 3: expected ';'";
+    one[0] = turn_of(a, "\"turn\":1"), one[1] = turn_of(b, "\"turn\":1");
+    two[0] = turn_of(a, "\"turn\":2"), two[1] = turn_of(b, "\"turn\":2");
+    assert_true(*one[0] && strlen(one[0]) == strlen(one[1]));
+    assert_string_not_equal(two[0], two[1]);
+    for (int i = 0; i < 2; i++)
+        free(one[i]), free(two[i]);
+    free(a);
+    free(b);
+}
+
 static int compare_lines(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -313,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_feedback),
         cmocka_unit_test(test_foreign), cmocka_unit_test(test_bad_options),
     };
 

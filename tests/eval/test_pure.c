@@ -505,6 +505,28 @@ static void test_feedback_says(void **state)
     json_decref(v);
 }
 
+/* What is forbidden is named, with its line. */
+static void test_feedback_names_the_operator(void **state)
+{
+    static const char text[] =
+        "{\"status\":\"failed\",\"category\":\"cheating\",\"stage\":\"legality\",\"reasons\":[{\"category\":\"cheating\","
+        "\"stage\":\"legality\",\"message\":\"m\"}],\"legality\":{\"ok\":false,\"violations\":[{\"rule\":"
+        "\"forbidden_op\",\"op\":\"aten::softmax\",\"count\":3,\"line\":12,\"text\":\"y = x.softmax(-1)\"}]}}";
+    static const char *const must[] = {"aten::softmax", "3 calls", "line 12", "y = x.softmax(-1)", "own CUDA kernels"};
+    json_t *v = json_loads(text, 0, NULL);
+    struct buf b;
+
+    (void)state;
+    assert_non_null(v);
+    buf_init(&b, FEEDBACK_MAX);
+    feedback_text(v, &b);
+    for (size_t i = 0; i < sizeof must / sizeof *must; i++)
+        if (!strstr(b.p, must[i]))
+            fail_msg("no '%s' in: %s", must[i], b.p);
+    buf_free(&b);
+    json_decref(v);
+}
+
 /* What a passed verdict says about its speed. */
 static void test_feedback_speed(void **state)
 {
@@ -568,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_tensor_put), cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_legality_lists),
         cmocka_unit_test(test_legality_line), cmocka_unit_test(test_legality_captured), cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_feedback_is_bounded), cmocka_unit_test(test_feedback_says),
+        cmocka_unit_test(test_feedback_names_the_operator),
         cmocka_unit_test(test_feedback_speed),
     };
 

@@ -439,7 +439,30 @@ static void check_record(const json_t *v, json_t *ids)
         assert_string_equal(json_str(json_object_get(v, "broken_verdict"), "status", ""), "failed");
         assert_string_not_equal(json_str(json_object_get(v, "broken_verdict"), "category", ""), "cheating");
         assert_string_not_equal(json_str(json_array_get(messages, 1), "content", ""), said);
+        assert_non_null(strstr(json_str(json_array_get(messages, 2), "content", ""),
+                               json_str(json_object_get(v, "broken_verdict"), "feedback", "?")));
     }
+}
+
+/* Tasks that an answer without work would pass are refused, and said so. */
+static void trivial_tasks_are_refused(void **state)
+{
+    char *dir = dir_temp("synth", NULL);
+    struct corpus_options c = small_corpus(dir);
+    struct corpus_stats n;
+    json_t *lines, *v;
+    size_t k;
+    int tasks = 0;
+
+    c.plan.tasks = 200;
+    assert_int_equal(corpus_make(&c, &n, NULL), 0);
+    lines = read_lines(dir, "rejected.jsonl");
+    json_array_foreach(lines, k, v)
+        tasks += !strcmp(json_str(v, "what", ""), "task");
+    assert_true(tasks > 0);
+    json_decref(lines);
+    dir_remove(dir, NULL);
+    free(dir);
 }
 
 static void sides_never_meet(void **state)
@@ -540,6 +563,7 @@ int main(void)
         cmocka_unit_test(every_bug_applies_somewhere),
         cmocka_unit_test(same_seed_same_bytes),
         cmocka_unit_test(sides_never_meet),
+        cmocka_unit_test(trivial_tasks_are_refused),
         cmocka_unit_test(unverified_corpus_is_whole),
         cmocka_unit_test(interruption_leaves_no_files),
     };

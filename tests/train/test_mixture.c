@@ -68,6 +68,14 @@ static void plan(void **state)
             if (ex[i].kind == ex[j].kind)
                 assert_true(abs(seen[i] - seen[j]) <= 1);
     mixture_free(&b);
+    mixture_weights(&d, "generate=0.25", w, &e); // 15 to 30: two thirds again
+    assert_int_equal(mixture_plan(&b, &d, pick, N, w, 600, 45, 3, &e), 0);
+    repair = 0;
+    for (size_t i = 0; i < b.start[600]; i++)
+        repair += ex[b.order[i]].kind == 1;
+    assert_true(fabs(repair / 3000.0 - 2.0 / 3) < 0.04);
+    mixture_free(&b);
+    mixture_weights(&d, "repair=4", w, &e);
     assert_int_equal(mixture_plan(&b, &d, pick, N, w, 600, 45, 4, &e), 0);
     assert_true(memcmp(a.order, b.order, 100 * sizeof *a.order) != 0);
     mixture_free(&a);

@@ -1,4 +1,4 @@
-/* test_wiring.c - the live loops of sft, rft and rl, watched from outside: with a stub judge behind the queue's functions,
+/* test_wiring.c - the live loops of sft, rft and rl, watched from outside. The judge is a stub behind the queue's functions;
  * what a step wrote down (rollouts, metrics, checkpoint) is recomputed here from the formulas and compared. */
 #include <math.h>
 #include <setjmp.h>
@@ -74,7 +74,7 @@ static struct rl_options options(const char *out)
         .model = tiny_path("init"), .data = tiny_path("prompts.jsonl"), .out = tiny_path(out), .stage = "rl",
         .steps = STEPS, .save_every = 100, .prompts = 4, .group = GROUP, .turns = 3, .max_new = 12, .max_prompt = 220,
         .micro_tokens = 256, .minibatches = 2, .epochs = 2, .temperature = 1,
-        .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0}, .grad_clip = 1, .advantage = ADV_GRPO, .advantage_eps = 1e-6,
+        .schedule = {SCHED_LINEAR, 1e-2, 0, 0.5, 0}, .grad_clip = 1, .advantage = ADV_GRPO, .advantage_eps = 1e-6,
         .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_K3, .kl_coef = 0.01},
         .primeecho = true, .echo = PRIMEECHO_DEFAULT, .rollouts = true, .bdr_size = 4, .bdr_probability = 0.5,
         .style = PROMPT_PLAIN, .seed = 11};
@@ -335,7 +335,8 @@ static void push_failure(struct want *w, json_t *const *group)
     w->failed++;
     if (!best)
         return;
-    w->fifo[w->tail++] = (struct failure){xstrdup(json_str(group[0], "prompt_id", "")), xstrdup(json_str(best, "text", "")),
+    w->fifo[w->tail++] = (struct failure){xstrdup(json_str(group[0], "prompt_id", "")),
+                                          xstrdup(json_str(best, "text", "")),
                                           xstrdup(json_str(best, "feedback", ""))};
     if (w->tail - w->head > w->cap)
         w->head++;
@@ -389,7 +390,7 @@ static void check_metrics(const struct rl_options *o, const struct want *w, int6
     near(m, "passed_turn_2", w->passed_turn[2] / w->scored);
     near(m, "passed_turn_3", w->passed_turn[3] / w->scored);
     near(m, "bdr_size", w->tail - w->head);
-    near(m, "lr", 1e-2);
+    near(m, "lr", 1e-2 * (0.5 + 0.5 * (1 - (double)step / (double)o->steps)));
     near(m, "repairs_dropped", 0);
     if (step > 0 && !(json_f64(m, "kl", 0) > 1e-6)) // the reference stays where the policy began
         fail_msg("step %lld: KL to the starting model is %g", (long long)step, json_f64(m, "kl", 0));
@@ -529,6 +530,7 @@ static void equal_rewards_teach_nothing(void **state)
 
     same_score = true;
     o.policy.kl = KL_NONE;
+    o.weight_decay = 0.1; // a step of the optimiser would show
     o.bdr_size = 0;
     tiny_must(rl_run(&o, &e), &e);
     same_score = false;
@@ -557,8 +559,14 @@ static void one_turn_and_options(void **state)
 
     o.turns = 1;
     o.steps = 1;
+    o.epochs = o.minibatches = 1;
+    o.temperature = 1.4;
     o.verdict = flags;
     tiny_must(rl_run(&o, &e), &e);
+    line = metrics_of(&o, 1);
+    assert_true(json_f64(line, "sequences_learned", 0) > 4);
+    assert_true(json_f64(line, "off_policy_mirror", 1) < 1e-4); // sampled and learned at one temperature
+    json_decref(line);
     assert_string_equal(last_options, "{\"backend\":\"cuda\",\"protocol\":\"kernelbench\",\"trials\":3}");
     path = rollouts_path(&o, 0);
     tiny_must(jsonl_each(path, pick_line, &p, &e), &e);
@@ -568,6 +576,25 @@ static void one_turn_and_options(void **state)
     json_decref(line);
     json_decref(flags);
     free(path);
+    done(&o);
+}
+
+/* One group, two minibatches: the group stays whole, so there is one optimiser step. */
+static void one_group_is_one_step(void **state)
+{
+    (void)state;
+    struct rl_options o = options("one_group");
+    struct err e = ERR_INIT;
+
+    o.prompts = o.epochs = 1;
+    o.bdr_size = 0;
+    tiny_must(rl_run(&o, &e), &e);
+    for (int64_t step = 1; step <= STEPS; step++) {
+        json_t *m = metrics_of(&o, step);
+
+        near(m, "updates", json_f64(m, "groups_skipped", 0) > 0 ? 0 : 1);
+        json_decref(m);
+    }
     done(&o);
 }
 
@@ -611,8 +638,8 @@ static void dialogues_too_long(void **state)
     (void)state;
     struct rl_options o = options("dialogue_long");
     char *data = tiny_path("data.jsonl"), *small = tiny_path("small");
-    struct scratch_options so = {.data = data, .out = small, .vocab = 300, .hidden = 32, .intermediate = 64, .layers = 1,
-                                 .heads = 2, .kv_heads = 1, .head_dim = 16, .positions = 160, .seed = 1};
+    struct scratch_options so = {.data = data, .out = small, .vocab = 300, .hidden = 32, .intermediate = 64,
+                                 .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 16, .positions = 160, .seed = 1};
     struct err e = ERR_INIT;
 
     tiny_must(scratch_make(&so, &e), &e);
@@ -655,6 +682,8 @@ static void prompts_too_long(void **state)
     tiny_must(rft_collect(&ro, &e), &e);
     s = json_read(stats, &e);
     assert_true(json_f64(s, "too_long", 0) == 2);
+    assert_true(json_f64(s, "kept", 0) <= 3); // max-keep is 1
+
     json_decref(s);
     buf_free(&b);
     free(out);
@@ -719,8 +748,10 @@ static void rft_keeps_what_passed(void **state)
 
 /* ---- sft: the last response, all of it, nothing else ---- */
 
-static const char dialogue[] = "{\"id\":\"d\",\"kind\":\"repair\",\"messages\":[{\"role\":\"user\",\"content\":\"make 1\"},"
-                               "{\"role\":\"assistant\",\"content\":\"int f\"},{\"role\":\"user\",\"content\":\"wrong\"},"
+static const char dialogue[] = "{\"id\":\"d\",\"kind\":\"repair\",\"messages\":["
+                               "{\"role\":\"user\",\"content\":\"make 1\"},"
+                               "{\"role\":\"assistant\",\"content\":\"int f\"},"
+                               "{\"role\":\"user\",\"content\":\"wrong\"},"
                                "{\"role\":\"assistant\",\"content\":\"int f(int a) { return a + 1; }\"}]}\n";
 
 /* Mean of -log p over the ids that the last answer consists of, its end token included. */
@@ -800,6 +831,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_of_several_turns), cmocka_unit_test(a_run_without_a_pass),
         cmocka_unit_test(equal_rewards_teach_nothing), cmocka_unit_test(one_turn_and_options),
+        cmocka_unit_test(one_group_is_one_step),
         cmocka_unit_test(repair_prompts_too_long), cmocka_unit_test(dialogues_too_long),
         cmocka_unit_test(prompts_too_long), cmocka_unit_test(rft_keeps_what_passed),
         cmocka_unit_test(sft_learns_the_last_response)};
