@@ -1,21 +1,23 @@
 #!/bin/sh
-# test_secret.sh - 'secret': two machines (cache folders) with one secret draw the same inputs, else others; hex text and file
-# mean the same; a verdict that the cache holds under another secret is not given; run folders and recipes do not show it.
+# test_secret.sh - 'secret': two machines (cache folders) with one secret draw the same inputs, else others; hex text
+# and file mean the same; a verdict that the cache holds under another secret is not given; run folders do not show it.
 set -eu
 exe=${MUSACODER_EXE:-build/musacoder}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset MUSACODER_SECRET
-printf 'import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x * 2 + 1\n' > "$dir/t.py"
+module='(torch.nn.Module):\n    def forward(self, x):\n        return x * 2 + 1\n'
+printf "import torch\nclass Model$module" > "$dir/t.py"
 printf 'def get_inputs():\n    return [torch.randn(3, 5)]\ndef get_init_inputs():\n    return []\n' >> "$dir/t.py"
-printf 'import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x * 2 + 1\n' > "$dir/c.py"
+printf "import torch\nclass ModelNew$module" > "$dir/c.py"
 echo 00ff00ff00ff00ff > "$dir/secret"
 
 # seed CACHE [OPTION..]: the seed of the draws, as the record says it
 seed() {
     cache=$1
     shift
-    MUSACODER_CACHE_DIR="$dir/$cache" "$exe" eval --json --trials 1 --task "$dir/t.py" "$@" "$dir/c.py" > "$dir/out" || true
+    MUSACODER_CACHE_DIR="$dir/$cache" "$exe" eval --json --trials 1 --task "$dir/t.py" "$@" "$dir/c.py" \
+        > "$dir/out" || true
     sed -n 's/.*"inputs_seed":\([0-9]*\).*/\1/p' "$dir/out"
 }
 fail() {
@@ -28,11 +30,12 @@ given=$(seed a --secret 00ff00ff00ff00ff)
 [ -n "$own" ] && [ -n "$given" ] || fail "the record names no seed: $(cat "$dir/out")"
 [ "$own" != "$given" ] || fail "the machine's own secret was used, or its cached verdict"
 [ "$given" = "$(seed b --secret "$dir/secret")" ] || fail "another machine with the same secret draws other inputs"
-"$exe" eval --task "$dir/t.py" --secret "$dir/absent" "$dir/c.py" 2> "$dir/err" && fail "a file that is absent is a secret"
+"$exe" eval --task "$dir/t.py" --secret "$dir/absent" "$dir/c.py" 2> "$dir/err" && fail "an absent file is a secret"
 grep -q "is no file" "$dir/err" || fail "no word of the absent file: $(cat "$dir/err")"
 
 "$exe" run recipes/smoke.yaml --plan --secret 00ff00ff00ff00ff > "$dir/plan"
 ! grep -q 00ff "$dir/plan" || fail "the resolved recipe shows the secret"
-"$exe" rl --model "$dir/no" --prompts "$dir/no" --out "$dir/run" --secret 00ff00ff00ff00ff 2> /dev/null && fail "no model"
+"$exe" rl --model "$dir/no" --prompts "$dir/no" --out "$dir/run" --secret 00ff00ff00ff00ff 2> /dev/null &&
+    fail "rl runs without a model"
 ! grep -q 00ff "$dir/run/options.json" || fail "the run folder shows the secret"
 grep -q 'sha256:' "$dir/run/options.json" || fail "the run folder does not know the secret's fingerprint"

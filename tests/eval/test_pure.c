@@ -509,8 +509,8 @@ static void test_feedback_says(void **state)
 static void test_feedback_names_the_operator(void **state)
 {
     static const char text[] =
-        "{\"status\":\"failed\",\"category\":\"cheating\",\"stage\":\"legality\",\"reasons\":[{\"category\":\"cheating\","
-        "\"stage\":\"legality\",\"message\":\"m\"}],\"legality\":{\"ok\":false,\"violations\":[{\"rule\":"
+        "{\"status\":\"failed\",\"category\":\"cheating\",\"stage\":\"legality\",\"reasons\":["
+        "{\"category\":\"cheating\",\"stage\":\"legality\",\"message\":\"m\"}],\"legality\":{\"ok\":false,\"violations\":[{\"rule\":"
         "\"forbidden_op\",\"op\":\"aten::softmax\",\"count\":3,\"line\":12,\"text\":\"y = x.softmax(-1)\"}]}}";
     static const char *const must[] = {"aten::softmax", "3 calls", "line 12", "y = x.softmax(-1)", "own CUDA kernels"};
     json_t *v = json_loads(text, 0, NULL);

@@ -1,14 +1,14 @@
-"""run.py - proves that tests see what they claim to see: each row of table.py breaks one line, and a named test must fail.
+"""run.py - proves that tests see what they claim to see: a row of table.py breaks one line, and a named test must fail.
 
     CC=.. CPPFLAGS=.. CFLAGS=.. LDLIBS=.. ARCHIVES=.. run.py BUILD [--jobs N] [--again] [--list] [WORD...]
 
-'make test-mutants' calls it. A mutant is compiled alone, in a scratch copy under BUILD/mutants, and linked in front of the
-archives, which stay as they are; so a row costs one object, one link and one short test. A test program is compiled once
-and must pass without a mutant first. Killed: a named test fails, crashes or hangs. Survivors are listed, and the exit code
-is 1. A row whose text is not in its file exactly once, or that does not compile, is an error: mend the row.
+'make test-mutants' calls it. A mutant is compiled alone, in a scratch copy under BUILD/mutants, and linked in front of
+the archives, which stay as they are; so a row costs one object, one link and one short test. A test program is compiled
+once and must pass without a mutant first. Killed: a named test fails, crashes or hangs. Survivors are listed, and the
+exit code is 1. A row whose text is not in its file exactly once, or that does not compile, is an error: mend the row.
 
-Rows that were killed stay killed until a file that they depend on changes (BUILD/mutants/killed.json): an interrupted run
-continues, and a second one is quick. --again forgets that. WORD: only rows whose name, file or test contains one.
+Rows that were killed stay killed until a file that they depend on changes (BUILD/mutants/killed.json): an interrupted
+run continues, and a second one is quick. --again forgets that. WORD: only rows whose name, file or test has one.
 """
 
 import argparse
@@ -224,8 +224,9 @@ def main():
                     else:
                         survivors.append(row)
                 rest = (time.monotonic() - start) / done * (len(todo) - done)
-                print(f"[{done}/{len(todo)}] {'killed  ' if killer else 'SURVIVED'} {guess[row.name]:5.1f} s  {row.file}: "
-                      f"{row.name}  ({killer or ', '.join(row.tests)})  {left(rest)} left", flush=True)
+                fate = "killed  " if killer else "SURVIVED"
+                print(f"[{done}/{len(todo)}] {fate} {guess[row.name]:5.1f} s  {row.file}: {row.name}  "
+                      f"({killer or ', '.join(row.tests)})  {left(rest)} left", flush=True)
                 save(path, known)
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,7 +1,8 @@
 """table.py - the mutants of run.py: what is broken, where, by which edits, and the tests of which one must fail.
 
-A row is m(name, file, old, new, tests...); more than one edit is a list of pairs in place of old and new. 'old' must be in
-the file exactly once. Tests are programs of tests/, without '.c'. Write a row for each promise that a test should keep.
+A row is m(name, file, old, new, tests...); more than one edit is a list of pairs in place of old and new. 'old' must
+be in the file exactly once. Tests are programs of tests/, without '.c'. Write a row for each promise that a test should
+keep.
 """
 
 import collections
@@ -40,7 +41,8 @@ m("retry forgets the feedback", "train/rl.c", "t->text, t->feedback);", "t->text
 m("feedback replaced by x", "train/rollout.c", "prompt_feedback(style, u->feedback)", "prompt_feedback(style, \"x\")",
   WIRING)
 m("epochs ignored", "train/rl.c", "u < parts * s->o->epochs", "u < parts", WIRING)
-m("KL to the policy itself", "train/rl.c", "policy_gradient(s->m, s->ref, ", "policy_gradient(s->m, s->ref ? s->m : NULL, ",
+m("KL to the policy itself", "train/rl.c",
+  "policy_gradient(s->m, s->ref, ", "policy_gradient(s->m, s->ref ? s->m : NULL, ",
   WIRING)
 m("minibatches split groups", "train/rl.c", "size_t from = b->cut[u % parts], to = b->cut[u % parts + 1];",
   "size_t from = b->n_seqs * (size_t)(u % parts) / (size_t)parts,\n"
@@ -54,10 +56,13 @@ m("RFT samples prompts of any length", "train/rollout.c", "if ((int)g->prompt.id
 m("learning at temperature 1", "train/rl.c", "own.policy.temperature = o->temperature;", "own.policy.temperature = 1;",
   WIRING)
 m("no schedule", "train/rl.c", "schedule_lr(&s->o->schedule, s->step)", "s->o->schedule.peak", WIRING)
-m("the judge's options are dropped", "train/rl.c", ".jobs = o->jobs, .options = o->verdict};", ".jobs = o->jobs};", WIRING)
+m("the judge's options are dropped", "train/rl.c",
+  ".jobs = o->jobs, .options = o->verdict};", ".jobs = o->jobs};", WIRING)
 m("a step learned twice without signal", "train/rl.c", "if (norm > 0 && optim_step", "if (optim_step", WIRING)
-m("resume draws the first prompts again", "train/rl.c", "s->drawn = json_i64(state, \"drawn\", 0);", "s->drawn = 0;", RL)
-m("resume forgets the retry buffer", "train/rl.c", "rc = bdr_load(&s->bdr, json_object_get(state, \"bdr\"), e);", "rc = 0;",
+m("resume draws the first prompts again", "train/rl.c",
+  "s->drawn = json_i64(state, \"drawn\", 0);", "s->drawn = 0;", RL)
+m("resume forgets the retry buffer", "train/rl.c",
+  "rc = bdr_load(&s->bdr, json_object_get(state, \"bdr\"), e);", "rc = 0;",
   RL)
 m("max-keep ignored", "train/rft.c", "c < clusters && (int)c < s->o->max_keep", "c < clusters", WIRING, RL)
 m("RFT counts infra as failures", "train/rft.c", "judged = t->samples - t->infra - t->too_long", "judged = t->samples",
@@ -68,7 +73,8 @@ m("SFT does not learn", "train/sft.c", "return optim_step(s->opt, s->m, *ret_lr,
 
 m("other options, same verdict", "train/judge.c", "    sha256_adds(&h, j->options_text);\n", "", JUDGE)
 m("other task, same verdict", "train/judge.c", "    sha256_adds(&h, task_code);\n", "", JUDGE)
-m("what is not scored sticks", "train/judge.c", "if (strcmp(status, \"passed\") && strcmp(status, \"failed\"))", "if (0)",
+m("what is not scored sticks", "train/judge.c",
+  "if (strcmp(status, \"passed\") && strcmp(status, \"failed\"))", "if (0)",
   JUDGE)
 m("unsupported has a score", "train/judge.c",
   "    if (!strcmp(status, \"unsupported\"))\n        return OUTCOME_UNSUPPORTED;\n",
@@ -77,18 +83,22 @@ m("no backend for training", "train/judge.c", "names[] = {\"backend\", ", "names
 m("verdict log loses its place", "train/verdict_log.c", "l->end += (int64_t)n + 1;", "l->end += (int64_t)n;",
   "train/test_verdict_log")
 m("an unfinished line stays", "train/verdict_log.c", "truncate(l->path, l->end) < 0", "0", "train/test_verdict_log")
-m("the oldest verdict wins", "train/verdict_log.c", "|| l->slots[i].offset < at)", "|| at >= 0)", "train/test_verdict_log")
+m("the oldest verdict wins", "train/verdict_log.c",
+  "|| l->slots[i].offset < at)", "|| at >= 0)", "train/test_verdict_log")
 
 # ---- formulas ----
 
-m("equal rewards are a signal", "objective/advantage.c", "    if (all_equal(reward, valid, n))\n        return (int)k;\n", "",
+m("equal rewards are a signal", "objective/advantage.c",
+  "    if (all_equal(reward, valid, n))\n        return (int)k;\n", "",
   "objective/test_advantage", WIRING)
 m("population deviation", "objective/advantage.c", "sq / (double)(k - 1)", "sq / (double)k", "objective/test_advantage")
-m("invalid samples in the mean", "objective/advantage.c", "        if (!used(valid, i))\n            continue;\n        if (!isf",
+m("invalid samples in the mean", "objective/advantage.c",
+  "        if (!used(valid, i))\n            continue;\n        if (!isf",
   "        if (!isf", "objective/test_advantage")
 m("worst turn instead of best", "objective/primeecho.c", "best = fmax(best, score[k]);", "best = fmin(best, score[k]);",
   "objective/test_primeecho")
-m("bonus of turn 2 is that of turn 1", "objective/primeecho.c", "passed_turn == 2 ? p->bonus2", "passed_turn == 2 ? p->bonus1",
+m("bonus of turn 2 is that of turn 1", "objective/primeecho.c",
+  "passed_turn == 2 ? p->bonus2", "passed_turn == 2 ? p->bonus1",
   "objective/test_primeecho")
 m("deviations cancel", "objective/mirrorpop.c", "abs_sum += fabs(x);", "abs_sum += x;", "objective/test_mirrorpop")
 m("the newest failure falls out", "objective/bdr.c", "b->ring[(b->head + b->n) % b->cap] =\n        (struct bdr_item)",
@@ -98,14 +108,16 @@ m("no random number where the buffer is empty", "objective/bdr.c", "double u = r
 m("partial results are worth nothing", "objective/reward.c", "*ret = -0.5 + 0.5 * q;", "*ret = -1;", "eval/test_pure")
 m("an untrusted time counts", "objective/reward.c", " && json_flag(perf, \"trusted\", false) ? perf", " ? perf",
   "eval/test_pure")
-m("no bound on the speedup", "objective/reward.c", "fmin(fmax(nu - 1, 0), p.nu_max)", "fmax(nu - 1, 0)", "eval/test_pure")
+m("no bound on the speedup", "objective/reward.c",
+  "fmin(fmax(nu - 1, 0), p.nu_max)", "fmax(nu - 1, 0)", "eval/test_pure")
 m("unsupported is scored", "objective/reward.c", " || !strcmp(status, \"unsupported\"))", ")", "eval/test_pure")
 m("MirrorPop masks nothing", "train/policy.c", "!p->o->mirrorpop || mirrorpop_keep(&off, p->o->delta)", "true",
   "train/test_policy")
 m("the wrong side is clipped", "train/ppo_loss.c", "ret->clipped = bounded > plain;", "ret->clipped = bounded < plain;",
   "train/test_ppo_loss")
 m("k3 without its linear term", "train/kl.c", "*value = expm1(d) - d;", "*value = expm1(d);", "train/test_kl")
-m("masked sequences make the others louder", "train/aggregate.c", "(after_mask && keep && !keep[i])", "(keep && !keep[i])",
+m("masked sequences make the others louder", "train/aggregate.c",
+  "(after_mask && keep && !keep[i])", "(keep && !keep[i])",
   "train/test_aggregate")
 m("the loss is one token late", "train/pack.c", "t + 1 >= s->from &&", "t >= s->from &&", "train/test_pack")
 m("mix weights ignored", "train/mixture.c", "double w = weight[k] * (double)p[k].n;", "double w = (double)p[k].n;",
@@ -125,11 +137,13 @@ m("biased pass@k", "bench/passk.c", "miss *= 1 - (double)k / i;", "miss *= 1 - (
 m("one failure too few", "bench/passk.c", "if (n - c < k)", "if (n - c <= k)", "bench/test_passk")
 m("a failing program is faster", "bench/passk.c", "return passed && speedup > min;", "return speedup > min;",
   "bench/test_passk")
-m("infra is a failure", "bench/bench_sum.c", "    if (verdict_infra(a->verdict)) {\n        s->infra++;\n        return;\n",
+m("infra is a failure", "bench/bench_sum.c",
+  "    if (verdict_infra(a->verdict)) {\n        s->infra++;\n        return;\n",
   "    if (verdict_infra(a->verdict)) {\n        s->infra++;\n", "bench/test_bench")
 m("later passes count as first ones", "bench/bench_sum.c", "s->first[task].passed += passed;",
   "s->first[task].passed += turn >= 0;", "bench/test_bench")
-m("best turns are first turns", "bench/bench_sum.c", "s->best[task].passed += turn >= 0;", "s->best[task].passed += passed;",
+m("best turns are first turns", "bench/bench_sum.c",
+  "s->best[task].passed += turn >= 0;", "s->best[task].passed += passed;",
   "bench/test_bench")
 m("missing samples left out", "bench/bench_sum.c", "    if (b->o.missing_fail)\n", "    if (0)\n", "bench/test_suites")
 m("the bench shows no feedback", "bench/bench.c", "prompt_feedback(o->style, json_str(a->verdict, \"feedback\", \"\"))",
@@ -141,14 +155,17 @@ m("a narrow interval", "bench/stats.c", "BOOTSTRAP_ROUNDS, 0.025)", "BOOTSTRAP_R
 
 # ---- the record, and what is said of it ----
 
-m("a timeout before cheating", "eval/record.c", "\"cheating\", \"timeout\"", "\"timeout\", \"cheating\"", "eval/test_pure")
+m("a timeout before cheating", "eval/record.c",
+  "\"cheating\", \"timeout\"", "\"timeout\", \"cheating\"", "eval/test_pure")
 m("the last reason wins", "eval/record.c", "if (!best || rank_of(r) < rank_of(best))", "if (1)", "eval/test_pure")
 m("trials told the wrong way round", "eval/feedback.c",
   "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"passed\", 0),",
-  "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"trials\", 0),", "eval/test_pure")
+  "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"trials\", 0),",
+  "eval/test_pure")
 m("expected and got exchanged", "eval/feedback.c",
   [("add_num(b, json_object_get(s, \"expected\"));", "add_num(b, json_object_get(s, \"got\"));"),
-   (", got \");\n    add_num(b, json_object_get(s, \"got\"));", ", got \");\n    add_num(b, json_object_get(s, \"expected\"));")],
+   (", got \");\n    add_num(b, json_object_get(s, \"got\"));",
+    ", got \");\n    add_num(b, json_object_get(s, \"expected\"));")],
   "eval/test_pure")
 m("the pattern is not told", "eval/feedback.c", "*pattern ? \": \" : \"\", pattern);", "\"\", \"\");", "eval/test_pure")
 m("the operator is not named", "eval/feedback.c", "forward runs %s through PyTorch (%lld calls)\", op,",
@@ -165,7 +182,8 @@ m("undetected bugs become repairs", "synth/corpus.c", "    if (!is_detected(j)) 
   "synth/test_synth")
 m("repairs of cheating and timeouts", "synth/corpus.c", "!strcmp(category, \"correctness_error\"));",
   "!strcmp(category, \"correctness_error\") || *category);", "synth/test_synth")
-m("a repair without its feedback", "synth/record.c", "prompt_turn(messages, o->style, broken, json_str(x->broken_verdict, "
+m("a repair without its feedback", "synth/record.c",
+  "prompt_turn(messages, o->style, broken, json_str(x->broken_verdict, "
   "\"feedback\", \"\"));", "prompt_turn(messages, o->style, broken, \"x\");", "synth/test_synth")
 m("held-out graphs in training", "synth/plan.c", "if (graph_held_out(t->hash) != (t->side == PLAN_HELDOUT))", "if (0)",
   "synth/test_synth")

@@ -131,7 +131,8 @@ static void flags_of_a_command(void **state)
 {
     (void)state;
     static const struct opt rows[] = {
-        {"rl", "backend", OPT_CHOICE, NULL, "sim|cuda: where"}, {"rl", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: how"},
+        {"rl", "backend", OPT_CHOICE, NULL, "sim|cuda: where"},
+        {"rl", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: how"},
         {"rl", "trials", OPT_INT, NULL, "trials"}, {"rl", "timeout", OPT_REAL, NULL, "seconds"},
         {"rl", "steps", OPT_INT, "5", "steps"}, {0}};
     char *all[] = {"--backend", "cuda", "--protocol", "kernelbench", "--trials", "3", "--timeout", "2.5"};

@@ -1,5 +1,5 @@
-/* test_wiring.c - the live loops of sft, rft and rl, watched from outside. The judge is a stub behind the queue's functions;
- * what a step wrote down (rollouts, metrics, checkpoint) is recomputed here from the formulas and compared. */
+/* test_wiring.c - the live loops of sft, rft and rl, watched from outside. The judge is a stub behind the queue's
+ * functions; what a step wrote down (rollouts, metrics, checkpoint) is recomputed here from the formulas. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -503,6 +503,43 @@ static void a_run_of_several_turns(void **state)
     done(&o);
 }
 
+/* On one machine and thread count, with verdicts that are a function of the program: the same bytes. */
+static void same_seed_same_run(void **state)
+{
+    (void)state;
+    struct rl_options a = options("several"), b = options("again");
+    struct err e = ERR_INIT;
+    char *ma = path_join(a.out, "model"), *mb = path_join(b.out, "model");
+
+    tiny_must(rl_run(&b, &e), &e);
+    assert_true(tiny_same_model(ma, mb));
+    for (int64_t step = 0; step < STEPS; step++) {
+        char *pa = rollouts_path(&a, step), *pb = rollouts_path(&b, step);
+        struct buf x, y;
+
+        buf_init(&x, BUF_MAX_TEXT);
+        buf_init(&y, BUF_MAX_TEXT);
+        tiny_must(file_read(pa, &x, &e), &e);
+        tiny_must(file_read(pb, &y, &e), &e);
+        assert_true(x.n > 1000 && x.n == y.n && !memcmp(x.p, y.p, x.n));
+        buf_free(&x);
+        buf_free(&y);
+        free(pa);
+        free(pb);
+    }
+    b.seed++;
+    free((char *)b.out);
+    b.out = tiny_path("other_seed");
+    free(mb);
+    mb = path_join(b.out, "model");
+    tiny_must(rl_run(&b, &e), &e);
+    assert_false(tiny_same_model(ma, mb));
+    free(ma);
+    free(mb);
+    done(&a);
+    done(&b);
+}
+
 /* Nothing passes: the buffer overflows, its draws are fresh, and groups that verdicts left alone are skipped. */
 static void a_run_without_a_pass(void **state)
 {
@@ -829,7 +866,8 @@ static void sft_learns_the_last_response(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_of_several_turns), cmocka_unit_test(a_run_without_a_pass),
+        cmocka_unit_test(a_run_of_several_turns), cmocka_unit_test(same_seed_same_run),
+        cmocka_unit_test(a_run_without_a_pass),
         cmocka_unit_test(equal_rewards_teach_nothing), cmocka_unit_test(one_turn_and_options),
         cmocka_unit_test(one_group_is_one_step),
         cmocka_unit_test(repair_prompts_too_long), cmocka_unit_test(dialogues_too_long),
