@@ -2,7 +2,7 @@
  *
  * A life is construction, laying of parameters, calls 1..k. The judge marks it: executor_life, executor_lay,
  * executor_call_begin / _end. All values that the judge lays and looks at pass here and never through the front.
- * One judge's thread at a time uses an executor. After a failure other than a refusal only executor_stop is left. */
+ * One judge's thread at a time uses an executor. After an error other than ERR_INPUT only executor_stop is left. */
 #ifndef MC_EXEC_EXEC_H
 #define MC_EXEC_EXEC_H
 
@@ -27,6 +27,7 @@ struct executor_options {
 int executor_start(const struct executor_options *o, struct executor **ret, struct err *e);
 void executor_stop(struct executor *x); /* NULL is fine */
 const struct wire_info *executor_info(const struct executor *x);
+bool executor_timed_out(const struct executor *x); /* the last error was a wait of timeout_s: work that does not end */
 
 /* A fresh life: empty memory, empty log, no modules. ret_fds: the area and the bell, for client_attach in the front;
  * owned by the caller. The life before it ends. */
@@ -47,7 +48,8 @@ struct executor_call {
     int32_t error;       /* the device's sticky error, WIRE_OK */
     uint32_t refused;    /* requests that a rule or a check refused so far in this life */
     uint64_t launches, bytes_up, bytes_down;
-    uint32_t reads;      /* replies that depended on the device's progress */
+    uint32_t reads, zero;   /* replies that depended on the device's progress */
+    uint64_t casts_changed; /* elements whose value a cast changed in this life, roundings of floats apart */
     char why[256];       /* the first refusal or fault of the life, in words; "" */
 };
 int executor_call_begin(struct executor *x, uint32_t index, struct err *e);
@@ -58,34 +60,22 @@ int executor_log(struct executor *x, struct exec_log *ret, struct err *e);
 /* A log from elsewhere (a capsule) becomes the life's; replay is then possible without a front. */
 int executor_adopt(struct executor *x, const struct exec_log *log, struct err *e);
 
-/* What the emulator found while kernels ran since the last question (sim; findings as JSON text, "[]" elsewhere). */
+/* What the emulator found while kernels ran since the life or replay began: JSON text ("[]": nothing). Caller frees. */
 int executor_findings(struct executor *x, char **ret_json, struct err *e);
 
-/* Plays the life's log again. The front may be dead. */
+/* Plays the life's log again, whole, on memory filled with 'poison'. The front is cut off and may be dead. */
 struct executor_replay {
-    bool last_call;      /* from the device state at the last call's start; else the whole life on fresh memory */
-    bool plumbing_only;  /* leave launches out */
-    uint8_t poison;      /* byte that fills memory before use: 0xff (NaN), 0x3c (finite) */
-    /* Fills n bytes for a lay of the log: parameters (call 0) and inputs. Return -1 to stop. */
-    int (*lay)(void *ctx, uint32_t tag, uint32_t call, uint64_t addr, void *data, uint64_t n, struct err *e);
+    bool plumbing_only; /* leave launches out */
+    uint8_t poison;     /* fills memory before use: 0xff (NaN), 0x3c (finite) */
+    /* Fills n bytes for a lay of the log: parameters (call 0) and inputs (the call that they are laid in or before, as
+     * logged). Asked for in parts of at most 16 MiB: part is the offset of these n bytes. Return -1 to stop. */
+    int (*lay)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
     /* The end of a call, memory as the call left it: executor_peek is allowed. May be NULL. */
     int (*call_end)(void *ctx, uint32_t call, struct err *e);
     void *ctx;
-    int32_t ret_error;   /* the device's sticky error */
-    char ret_why[256];   /* of that error, or why the log cannot be replayed (then ret_error is WIRE_REFUSED) */
-};
-int executor_replay(struct executor *x, struct executor_replay *r, struct err *e);
-
-/* Times the last call (cuda): n replays, each on inputs laid by 'fill' seeds, idle and L2 flushed before, by events;
- * ret_ms[n]. *ret_batch_ms: the judge's own clock around the timed parts, their sum. */
-struct executor_timing {
-    uint32_t n;
-    uint64_t seed;       /* 0: inputs stay as they are */
-    double *ret_ms;
-    double ret_sum_ms, ret_clock_ms;
-    int32_t ret_error;
+    int32_t ret_error;  /* the device's sticky error; WIRE_REFUSED: the log cannot be replayed */
     char ret_why[256];
 };
-int executor_time(struct executor *x, struct executor_timing *t, struct err *e);
+int executor_replay(struct executor *x, struct executor_replay *r, struct err *e);
 
 #endif

@@ -33,7 +33,9 @@ struct log_give {
 
 struct log_head {
     uint32_t bytes; /* of the entry, head and padding included */
+    uint32_t tail;  /* bytes of the tail, without padding */
     uint16_t op, flags;
+    uint32_t zero;
     uint64_t result; /* address, module, function, stream or event that the request got */
 };
 enum { LOG_IN_CALL = 1 };

@@ -226,9 +226,9 @@ struct wire_note { /* tail: text. What the front says of itself: evidence agains
     X(ARANGE, wire_arange, 0, WIRE_LOGGED)                                                                             \
     X(RANDOM, wire_random, 0, WIRE_LOGGED)                                                                             \
     X(EQUAL, wire_equal, 0, WIRE_REPLIES | WIRE_READS)                                                                 \
-    X(MODULE, wire_module, 0, WIRE_REPLIES | WIRE_LOGGED)                                                              \
-    X(FUNCTION, wire_function, WIRE_NAME, WIRE_REPLIES | WIRE_LOGGED)                                                  \
-    X(SYMBOL, wire_symbol, WIRE_NAME, WIRE_REPLIES | WIRE_LOGGED)                                                      \
+    X(MODULE, wire_module, 0, WIRE_REPLIES | WIRE_LOGGED | WIRE_READS)                                                 \
+    X(FUNCTION, wire_function, WIRE_NAME, WIRE_REPLIES | WIRE_LOGGED | WIRE_READS)                                     \
+    X(SYMBOL, wire_symbol, WIRE_NAME, WIRE_REPLIES | WIRE_LOGGED | WIRE_READS)                                         \
     X(FUNC_ATTR, wire_func_attr, 0, WIRE_LOGGED)                                                                       \
     X(OCCUPANCY, wire_occupancy, 0, WIRE_REPLIES)                                                                      \
     X(LAUNCH, wire_launch, WIRE_ARGS, WIRE_LOGGED)                                                                     \

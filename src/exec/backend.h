@@ -1,0 +1,86 @@
+/* backend.h - what a device has to offer the executor; a row for each kind of device. Calls come from one thread at a
+ * time, with numbers that the executor has checked. They return enum wire_code; a device's own error is sticky. */
+#ifndef MC_EXEC_BACKEND_H
+#define MC_EXEC_BACKEND_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "exec/wire.h"
+
+struct backend; /* each backend's own */
+typedef void *backend_handle; /* a module, function, stream or event of the device */
+
+struct backend_options {
+    int device;
+    uint64_t memory; /* bytes a life may hold; 0: the backend's choice */
+    bool no_check;   /* sim */
+};
+
+struct backend_launch {
+    backend_handle function, stream;
+    const struct wire_launch *w;
+    const void *args;
+    size_t args_bytes;
+};
+
+struct backend_ops {
+    const char *name;
+    /* Before any front exists. Fills *info. */
+    int (*open)(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e);
+    void (*close)(struct backend *b);
+    /* A fresh start: no modules, no handles, no error. Memory stays mapped; its content is what it was. */
+    int (*fresh)(struct backend *b, struct err *e);
+    int (*map)(struct backend *b, uint64_t bytes); /* [WIRE_BASE, + bytes) can be used from now on */
+    /* A block begins or ends to live (bounds checks). */
+    void (*block)(struct backend *b, uint64_t addr, uint64_t bytes, bool lives);
+
+    int (*set)(struct backend *b, const struct wire_memset *m, backend_handle stream);
+    int (*write)(struct backend *b, uint64_t to, const void *from, uint64_t n, backend_handle stream);
+    int (*read)(struct backend *b, void *to, uint64_t from, uint64_t n); /* after all that was asked before */
+    int (*copy)(struct backend *b, uint64_t to, uint64_t from, uint64_t n, backend_handle stream);
+    int (*fill)(struct backend *b, const struct wire_fill *m, backend_handle stream);
+    int (*strided)(struct backend *b, const struct wire_strided *m, backend_handle stream);
+    int (*arange)(struct backend *b, const struct wire_arange *m, backend_handle stream);
+    int (*random)(struct backend *b, const struct wire_random *m, backend_handle stream);
+    int (*equal)(struct backend *b, const struct wire_equal *m, bool *ret);
+    uint64_t (*changed)(struct backend *b); /* elements whose value a cast changed since fresh, roundings apart */
+
+    int (*module)(struct backend *b, const void *image, size_t n, backend_handle *ret);
+    int (*function)(struct backend *b, backend_handle module, const char *name, backend_handle *ret,
+                    struct wire_function_info *info);
+    int (*symbol)(struct backend *b, backend_handle module, const char *name, uint64_t *ret_addr, uint64_t *ret_bytes);
+    int (*func_attr)(struct backend *b, backend_handle function, int attr, int value);
+    int (*occupancy)(struct backend *b, backend_handle function, uint32_t threads, uint64_t shared, int *ret);
+    int (*tensor_map)(struct backend *b, const struct wire_tensor_map *m, uint8_t ret[128]);
+    int (*launch)(struct backend *b, const struct backend_launch *l);
+
+    int (*stream)(struct backend *b, uint32_t flags, int32_t priority, backend_handle *ret);
+    void (*stream_end)(struct backend *b, backend_handle stream);
+    int (*event)(struct backend *b, uint32_t flags, backend_handle *ret);
+    void (*event_end)(struct backend *b, backend_handle event);
+    int (*record)(struct backend *b, backend_handle event, backend_handle stream);
+    int (*wait)(struct backend *b, backend_handle stream, backend_handle event);
+    int (*query_stream)(struct backend *b, backend_handle stream);
+    int (*query_event)(struct backend *b, backend_handle event);
+    int (*elapsed)(struct backend *b, backend_handle from, backend_handle to, float *ret_ms);
+    int (*sync_stream)(struct backend *b, backend_handle stream);
+    int (*sync_event)(struct backend *b, backend_handle event);
+    int (*sync)(struct backend *b); /* all of it; the sticky error */
+
+    const char *(*why)(struct backend *b); /* of the sticky error, in words; "" */
+    /* JSON list of the emulator's findings since the last call; owned by the caller. NULL: none. */
+    char *(*findings)(struct backend *b);
+    /* A drained clock for timing: idle, L2 flushed. NULL where nothing is timed. */
+    int (*cold)(struct backend *b);
+    bool inline_play; /* calls return before the device is done: no thread of its own is needed */
+};
+
+extern const struct backend_ops backend_sim, backend_cuda;
+const struct backend_ops *backend_find(const char *name); /* NULL: none of that name */
+
+/* The legacy and the per-thread default stream, as handles. */
+#define BACKEND_STREAM_LEGACY ((backend_handle)1)
+#define BACKEND_STREAM_PER_THREAD ((backend_handle)2)
+
+#endif

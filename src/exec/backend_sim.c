@@ -1,0 +1,493 @@
+/* backend_sim.c - the emulator as a device: memory in a file without a name, plumbing done here, kernels in a process of
+ * their own (kernels.h). Everything is in program order, so streams are numbers and events are time stamps. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "exec/backend.h"
+#include "exec/kernels.h"
+#include "exec/plumb.h"
+
+#define RESERVED ((uint64_t)64 << 30)
+#define MEMORY ((uint64_t)8 << 30)
+
+struct backend {
+    uint8_t *memory; /* device address WIRE_BASE + i is memory[i] here */
+    int memory_fd, line; /* line: the running process for kernels, or -1 */
+    struct kernels_source source;
+    char *folder; /* images as files */
+    int error;
+    char why[256];
+    char *findings; /* the last words of a process that is gone */
+    uint64_t changed; /* elements that casts changed */
+    struct kernels_ask q;
+    struct kernels_answer r;
+};
+
+struct stamp { /* an event */
+    double ms;
+    bool recorded;
+};
+
+/* The limits that libsimt holds launches to (simt/runtime/host.c); the rest describes an H100-class part. */
+static const struct wire_info device = {
+    .name = "musacoder sim", .memory = MEMORY, .reserved = RESERVED, .shared_block = 48u << 10,
+    .shared_optin = 227u << 10, .shared_multiprocessor = 228u << 10, .constant = 64u << 10, .pitch = 0x7fffffff,
+    .regs_block = 65536, .regs_multiprocessor = 65536, .warp = 32, .threads_block = 1024, .dim = {1024, 1024, 64},
+    .grid = {0x7fffffff, 65535, 65535}, .clock_khz = 1980000, .major = 9, .minor = 0, .multiprocessors = 132,
+    .threads_multiprocessor = 2048, .blocks_multiprocessor = 32, .l2 = 50 << 20, .memory_clock_khz = 2619000,
+    .memory_bus = 5120, .cooperative = 1, .backend = 0,
+};
+
+static int fault(struct backend *b, int code, const char *why)
+{
+    if (!b->error) {
+        b->error = code;
+        snprintf(b->why, sizeof b->why, "%s", why);
+    }
+    return code;
+}
+
+/* ---- the process for kernels ---- */
+
+static char *answer_text(const struct backend *b)
+{
+    return xstrndup((const char *)b->r.data, b->r.n);
+}
+
+static int ask(struct backend *b)
+{
+    if (b->line < 0 || !kernels_ask(b->line, &b->q, &b->r)) {
+        close(b->line);
+        b->line = -1;
+        return fault(b, WIRE_LAUNCH_FAILED, "the process that ran the kernel ended");
+    }
+    return b->r.code;
+}
+
+static struct kernels_ask *question(struct backend *b, enum kernels_op op, uint64_t a, const void *data, size_t n)
+{
+    memset(&b->q, 0, offsetof(struct kernels_ask, data));
+    b->q.op = op;
+    b->q.a = a;
+    b->q.n = (uint32_t)(n < KERNELS_DATA ? n : KERNELS_DATA);
+    if (n)
+        memcpy(b->q.data, data, b->q.n);
+    return &b->q;
+}
+
+static int sim_open(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e)
+{
+    struct backend *b = xcalloc(1, sizeof *b);
+    char *lib = path_lib("libsimt.so");
+    int rc = -1;
+
+    b->line = -1;
+    b->memory_fd = memfd_create("device", MFD_CLOEXEC);
+    b->memory = MAP_FAILED;
+    if (b->memory_fd >= 0 && ftruncate(b->memory_fd, (off_t)RESERVED) == 0)
+        b->memory = mmap(NULL, RESERVED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, b->memory_fd, 0);
+    if (!lib)
+        err_set(e, ERR_ENV, "'libsimt.so' is missing; run 'make'");
+    else if (b->memory == MAP_FAILED)
+        err_sys(e, "cannot reserve memory for the simulated device");
+    else if ((b->folder = dir_temp("musacoder-exec", e)))
+        rc = kernels_source_start(lib, b->memory_fd, RESERVED, !o->no_check, &b->source, e);
+    free(lib);
+    *info = device;
+    if (o->memory)
+        info->memory = o->memory < RESERVED / 2 ? o->memory : RESERVED / 2;
+    *ret = b;
+    return rc;
+}
+
+static void sim_close(struct backend *b)
+{
+    if (b->line >= 0)
+        close(b->line);
+    kernels_source_end(&b->source);
+    if (b->folder)
+        dir_remove(b->folder, NULL);
+    munmap(b->memory, RESERVED);
+    close(b->memory_fd);
+    free(b->folder);
+    free(b->findings);
+    free(b);
+}
+
+/* A new process: variables have their first values again, at the same addresses. */
+static int sim_fresh(struct backend *b, struct err *e)
+{
+    if (b->line >= 0)
+        close(b->line);
+    b->error = WIRE_OK;
+    b->why[0] = 0;
+    b->changed = 0;
+    free(b->findings);
+    b->findings = NULL;
+    fallocate(b->memory_fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, 0, (off_t)RESERVED);
+    return (b->line = kernels_start(&b->source, e)) < 0 ? -1 : 0;
+}
+
+static int sim_map(struct backend *b, uint64_t bytes)
+{
+    (void)b;
+    return bytes <= RESERVED ? WIRE_OK : WIRE_OUT_OF_MEMORY;
+}
+
+static void sim_block(struct backend *b, uint64_t addr, uint64_t bytes, bool lives)
+{
+    question(b, KERNELS_BLOCK, addr, NULL, 0)->b = lives ? bytes : 0;
+    ask(b);
+}
+
+/* ---- memory ---- */
+
+static uint8_t *local(const struct backend *b, uint64_t addr)
+{
+    return addr - WIRE_BASE < RESERVED ? b->memory + (addr - WIRE_BASE) : NULL;
+}
+
+static int far_write(struct backend *b, uint64_t to, const uint8_t *from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i += KERNELS_DATA) {
+        question(b, KERNELS_WRITE, to + i, from + i, n - i < KERNELS_DATA ? n - i : KERNELS_DATA);
+        if (ask(b))
+            return b->r.code;
+    }
+    return WIRE_OK;
+}
+
+static int far_read(struct backend *b, uint8_t *to, uint64_t from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i += KERNELS_DATA) {
+        uint64_t part = n - i < KERNELS_DATA ? n - i : KERNELS_DATA;
+
+        question(b, KERNELS_READ, from + i, NULL, 0)->b = part;
+        if (ask(b))
+            return b->r.code;
+        memcpy(to + i, b->r.data, part < b->r.n ? part : b->r.n);
+    }
+    return WIRE_OK;
+}
+
+static int sim_write(struct backend *b, uint64_t to, const void *from, uint64_t n, backend_handle s)
+{
+    (void)s;
+    if (b->error)
+        return b->error;
+    if (!local(b, to))
+        return far_write(b, to, from, n);
+    memcpy(local(b, to), from, n);
+    return WIRE_OK;
+}
+
+static int sim_read(struct backend *b, void *to, uint64_t from, uint64_t n)
+{
+    if (b->error)
+        return b->error;
+    if (!local(b, from))
+        return far_read(b, to, from, n);
+    memcpy(to, local(b, from), n);
+    return WIRE_OK;
+}
+
+static int sim_copy(struct backend *b, uint64_t to, uint64_t from, uint64_t n, backend_handle s)
+{
+    uint8_t *p;
+    int code;
+
+    if (local(b, to) && local(b, from)) {
+        memcpy(local(b, to), local(b, from), b->error ? 0 : n);
+        return b->error;
+    }
+    p = xmalloc(n ? n : 1);
+    code = sim_read(b, p, from, n);
+    if (!code)
+        code = sim_write(b, to, p, n, s);
+    free(p);
+    return code;
+}
+
+static int sim_set(struct backend *b, const struct wire_memset *m, backend_handle s)
+{
+    uint64_t n = m->count * m->width;
+    uint8_t *p = local(b, m->addr);
+    int code = b->error;
+
+    if (p && !code)
+        plumb_set(p, m);
+    if (p || code)
+        return code;
+    p = xmalloc(n ? n : 1);
+    plumb_set(p, m);
+    code = sim_write(b, m->addr, p, n, s);
+    free(p);
+    return code;
+}
+
+/* ---- plumbing: within device memory only ---- */
+
+static int sim_fill(struct backend *b, const struct wire_fill *m, backend_handle s)
+{
+    (void)s;
+    if (!local(b, m->addr) || b->error)
+        return b->error ? b->error : WIRE_UNSUPPORTED;
+    plumb_fill(local(b, m->addr), m);
+    return WIRE_OK;
+}
+
+static int sim_strided(struct backend *b, const struct wire_strided *m, backend_handle s)
+{
+    (void)s;
+    if (!local(b, m->to) || !local(b, m->from) || b->error)
+        return b->error ? b->error : WIRE_UNSUPPORTED;
+    b->changed += plumb_strided(local(b, m->to), local(b, m->from), m);
+    return WIRE_OK;
+}
+
+static int sim_arange(struct backend *b, const struct wire_arange *m, backend_handle s)
+{
+    (void)s;
+    if (!local(b, m->addr) || b->error)
+        return b->error ? b->error : WIRE_UNSUPPORTED;
+    plumb_arange(local(b, m->addr), m);
+    return WIRE_OK;
+}
+
+static int sim_random(struct backend *b, const struct wire_random *m, backend_handle s)
+{
+    (void)s;
+    if (!local(b, m->addr) || b->error)
+        return b->error ? b->error : WIRE_UNSUPPORTED;
+    plumb_random(local(b, m->addr), m);
+    return WIRE_OK;
+}
+
+static int sim_equal(struct backend *b, const struct wire_equal *m, bool *ret)
+{
+    if (!local(b, m->a) || !local(b, m->b) || b->error)
+        return b->error ? b->error : WIRE_UNSUPPORTED;
+    *ret = plumb_equal(local(b, m->a), local(b, m->b), m);
+    return WIRE_OK;
+}
+
+static uint64_t sim_changed(struct backend *b)
+{
+    return b->changed;
+}
+
+/* ---- code. Handles are the kernel process's numbers plus one ---- */
+
+static backend_handle handle_of(uint64_t n)
+{
+    return (backend_handle)(uintptr_t)(n + 1);
+}
+
+static uint64_t number_of(backend_handle h)
+{
+    return (uint64_t)(uintptr_t)h - 1;
+}
+
+static int sim_module(struct backend *b, const void *image, size_t n, backend_handle *ret)
+{
+    char hash[65], *path;
+    struct err e = ERR_INIT;
+    int code = WIRE_UNKNOWN;
+
+    sha256_hex(image, n, hash);
+    path = xasprintf("%s/%s.so", b->folder, hash);
+    if (file_exists(path) || file_write(path, image, n, &e) == 0) {
+        question(b, KERNELS_MODULE, 0, path, strlen(path));
+        code = ask(b);
+        *ret = handle_of(b->r.v[0]);
+        if (code && !b->error)
+            snprintf(b->why, sizeof b->why, "%.*s", (int)(b->r.n < 255 ? b->r.n : 255), (const char *)b->r.data);
+    } else {
+        fault(b, WIRE_UNKNOWN, e.msg);
+    }
+    free(path);
+    return code;
+}
+
+static int sim_function(struct backend *b, backend_handle module, const char *name, backend_handle *ret,
+                        struct wire_function_info *info)
+{
+    int code;
+
+    question(b, KERNELS_FUNCTION, number_of(module), name, strlen(name));
+    if ((code = ask(b)))
+        return code;
+    *ret = handle_of(b->r.v[0]);
+    memset(info, 0, sizeof *info);
+    info->max_threads = (uint32_t)device.threads_block;
+    info->max_dynamic = (uint32_t)device.shared_block;
+    info->registers = 32;
+    info->binary = info->ptx = 90;
+    return WIRE_OK;
+}
+
+static int sim_symbol(struct backend *b, backend_handle module, const char *name, uint64_t *ret_addr,
+                      uint64_t *ret_bytes)
+{
+    int code;
+
+    question(b, KERNELS_SYMBOL, number_of(module), name, strlen(name));
+    if ((code = ask(b)))
+        return code;
+    if (b->r.v[1] > RESERVED || b->r.v[0] > UINT64_MAX - RESERVED || /* what foreign code says is no address of ours */
+        (b->r.v[0] < WIRE_BASE + RESERVED && b->r.v[0] + b->r.v[1] > WIRE_BASE))
+        return fault(b, WIRE_LAUNCH_FAILED, "the process for kernels says nonsense");
+    *ret_addr = b->r.v[0], *ret_bytes = b->r.v[1];
+    return WIRE_OK;
+}
+
+static int sim_func_attr(struct backend *b, backend_handle f, int attr, int value)
+{
+    question(b, KERNELS_ATTR, number_of(f), NULL, 0);
+    b->q.b = (uint64_t)attr;
+    b->q.c = (uint64_t)(int64_t)value;
+    return ask(b);
+}
+
+static int sim_occupancy(struct backend *b, backend_handle f, uint32_t threads, uint64_t shared, int *ret)
+{
+    int by_threads = device.threads_multiprocessor / (int)threads;
+    int by_shared = shared ? (int)(device.shared_multiprocessor / shared) : device.blocks_multiprocessor;
+
+    (void)b, (void)f;
+    *ret = by_threads < by_shared ? by_threads : by_shared;
+    *ret = *ret < device.blocks_multiprocessor ? *ret : device.blocks_multiprocessor;
+    return WIRE_OK;
+}
+
+static int sim_tensor_map(struct backend *b, const struct wire_tensor_map *m, uint8_t ret[128])
+{
+    (void)b, (void)m, (void)ret;
+    return WIRE_UNSUPPORTED;
+}
+
+static int sim_launch(struct backend *b, const struct backend_launch *l)
+{
+    struct kernels_ask *q = question(b, KERNELS_LAUNCH, number_of(l->function), l->args, l->args_bytes);
+    int code;
+
+    memcpy(q->grid, l->w->grid, sizeof q->grid);
+    memcpy(q->block, l->w->block, sizeof q->block);
+    q->shared = l->w->shared;
+    if (b->error)
+        return b->error;
+    code = ask(b);
+    if (code && b->r.n && !b->findings)
+        b->findings = answer_text(b);
+    return code ? fault(b, code, "the kernel failed") : WIRE_OK;
+}
+
+/* ---- order ---- */
+
+static int sim_stream(struct backend *b, uint32_t flags, int32_t priority, backend_handle *ret)
+{
+    (void)b, (void)flags, (void)priority;
+    *ret = handle_of(2);
+    return WIRE_OK;
+}
+
+static void sim_stream_end(struct backend *b, backend_handle s)
+{
+    (void)b, (void)s;
+}
+
+static int sim_event(struct backend *b, uint32_t flags, backend_handle *ret)
+{
+    (void)b, (void)flags;
+    *ret = xcalloc(1, sizeof(struct stamp));
+    return WIRE_OK;
+}
+
+static void sim_event_end(struct backend *b, backend_handle v)
+{
+    (void)b;
+    free(v);
+}
+
+static int sim_record(struct backend *b, backend_handle v, backend_handle s)
+{
+    struct stamp *x = v;
+    struct timespec t;
+
+    (void)s;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    if (x)
+        *x = (struct stamp){(double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6, true};
+    return b->error;
+}
+
+static int sim_wait(struct backend *b, backend_handle s, backend_handle v)
+{
+    (void)s, (void)v;
+    return b->error;
+}
+
+static int sim_query(struct backend *b, backend_handle h)
+{
+    (void)h;
+    return b->error;
+}
+
+static int sim_elapsed(struct backend *b, backend_handle from, backend_handle to, float *ret_ms)
+{
+    const struct stamp *x = from, *y = to;
+
+    if (!x || !y || !x->recorded || !y->recorded)
+        return WIRE_BAD_HANDLE;
+    *ret_ms = (float)(y->ms - x->ms);
+    return b->error;
+}
+
+static int sim_sync(struct backend *b)
+{
+    return b->error;
+}
+
+static const char *sim_why(struct backend *b)
+{
+    return b->why;
+}
+
+static char *sim_findings(struct backend *b)
+{
+    if (b->findings)
+        return xstrdup(b->findings);
+    if (b->line < 0)
+        return NULL;
+    question(b, KERNELS_FINDINGS, 0, NULL, 0);
+    return ask(b) ? NULL : answer_text(b);
+}
+
+const struct backend_ops backend_sim = {
+    .name = "sim", .open = sim_open, .close = sim_close, .fresh = sim_fresh, .map = sim_map, .block = sim_block,
+    .set = sim_set, .write = sim_write, .read = sim_read, .copy = sim_copy, .fill = sim_fill, .strided = sim_strided,
+    .arange = sim_arange, .random = sim_random, .equal = sim_equal, .changed = sim_changed, .module = sim_module,
+    .function = sim_function, .symbol = sim_symbol, .func_attr = sim_func_attr, .occupancy = sim_occupancy,
+    .tensor_map = sim_tensor_map, .launch = sim_launch, .stream = sim_stream, .stream_end = sim_stream_end,
+    .event = sim_event, .event_end = sim_event_end, .record = sim_record, .wait = sim_wait,
+    .query_stream = sim_query, .query_event = sim_query, .elapsed = sim_elapsed, .sync_stream = sim_query,
+    .sync_event = sim_query, .sync = sim_sync, .why = sim_why, .findings = sim_findings,
+};
+
+const struct backend_ops *backend_find(const char *name)
+{
+    const struct backend_ops *const all[] = {&backend_sim};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (!strcmp(all[i]->name, name))
+            return all[i];
+    return NULL;
+}

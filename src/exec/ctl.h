@@ -1,0 +1,49 @@
+/* ctl.h - between the judge (exec.c) and its executor (serve_ctl.c): one fixed-size message each way over a
+ * SOCK_SEQPACKET socket, values in a bulk area that both map. The two are builds of one tree: no versions. */
+#ifndef MC_EXEC_CTL_H
+#define MC_EXEC_CTL_H
+
+#include <stdint.h>
+
+#include "exec/wire.h"
+
+#define CTL_BULK ((uint64_t)16 << 20)
+#define CTL_FD 3      /* of the program: its socket, */
+#define CTL_BULK_FD 4 /* the bulk area */
+
+enum ctl_op {
+    CTL_HELLO,      /* bulk: struct wire_info */
+    CTL_LIFE,       /* descriptors: area, bell */
+    CTL_IMAGE,      /* a: bytes; descriptor: the image. The answer's hash says what it is known as */
+    CTL_ALLOC,      /* a: bytes. v[0]: address */
+    CTL_DROP,       /* a: address */
+    CTL_LAY,        /* a: address, b: bytes here, c: offset of these, d: bytes in all, tag; bulk: the bytes */
+    CTL_RANDOM,     /* bulk: struct wire_random; tag */
+    CTL_PEEK,       /* a: address, b: bytes; bulk: the bytes */
+    CTL_CALL_BEGIN, /* a: index */
+    CTL_CALL_END,   /* bulk: struct executor_call */
+    CTL_LOG,        /* descriptor: the log's bytes; v[0]: how many, v[1]: full; bulk: struct log_counts */
+    CTL_ADOPT,      /* a: bytes; descriptor: a log */
+    CTL_FINDINGS,   /* v[0]: bytes of text in bulk */
+    CTL_REPLAY,     /* a: poison, b: leave launches out */
+    CTL_NEXT,       /* stop: LOG_LAY (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call), 0 */
+    CTL_TIME,       /* a: index of the round. After a replay stopped at the last CALL_BEGIN: plays that call once, timed */
+    CTL_OPS
+};
+
+struct ctl_request {
+    uint32_t op, tag;
+    uint64_t a, b, c, d;
+};
+
+struct ctl_reply {
+    int32_t code;  /* 0, or enum err_kind: why says it */
+    int32_t error; /* the device's sticky error */
+    uint32_t stop, zero;
+    uint64_t v[6];
+    double ms, clock_ms;
+    uint8_t sha256[32];
+    char why[256];
+};
+
+#endif

@@ -1,0 +1,362 @@
+/* exec.c - see exec.h: the judge's end of the control socket. */
+#include "exec/exec.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "exec/ctl.h"
+#include "exec/fdpass.h"
+#include "proc/proc.h"
+#include "proc/spawn.h"
+
+struct executor {
+    pid_t pid;
+    int sock;
+    uint8_t *bulk;
+    double timeout_s;
+    bool timed_out;
+    struct wire_info info;
+    int fds[FDPASS_MAX]; /* of the last answer */
+};
+
+/* ---- one question ---- */
+
+static int hear(struct executor *x, struct ctl_reply *r, struct err *e)
+{
+    struct pollfd p = {.fd = x->sock, .events = POLLIN};
+    int ready = poll(&p, 1, (int)(x->timeout_s * 1e3));
+
+    fdpass_close(x->fds);
+    if (ready == 0) {
+        x->timed_out = true;
+        return err_set(e, ERR_ENV, "the device has not finished within %.0f s", x->timeout_s);
+    }
+    if (fdpass_recv(x->sock, r, sizeof *r, x->fds, 0) != sizeof *r)
+        return err_set(e, ERR_ENV, "the executor has ended");
+    if (!r->code)
+        return 0;
+    err_set(e, (enum err_kind)r->code, "%s", r->why);
+    return r->zero ? err_lack(e, (enum err_lack)r->zero) : -1;
+}
+
+static int ask(struct executor *x, const struct ctl_request *q, int fd, struct ctl_reply *r, struct err *e)
+{
+    if (fdpass_send(x->sock, q, sizeof *q, &fd, fd >= 0) < 0)
+        return err_set(e, ERR_ENV, "the executor has ended");
+    return hear(x, r, e);
+}
+
+static int say(struct executor *x, enum ctl_op op, uint64_t a, uint64_t b, struct ctl_reply *r, struct err *e)
+{
+    const struct ctl_request q = {.op = op, .a = a, .b = b};
+
+    return ask(x, &q, -1, r, e);
+}
+
+static int keep_fd(struct executor *x, int i)
+{
+    int fd = x->fds[i];
+
+    x->fds[i] = -1;
+    return fd;
+}
+
+/* ---- its life ---- */
+
+static int launch_program(struct executor *x, const struct executor_options *o, int theirs, int bulk, struct err *e)
+{
+    char *path = path_lib("mcexec"), device[16], memory[32];
+    char *argv[] = {"mcexec", (char *)o->backend, device, memory, o->no_check ? "no-check" : "check", NULL};
+    const char *extra[] = {"CUDA_DEVICE_MAX_CONNECTIONS=1", "CUDA_DISABLE_PTX_JIT=1", NULL, NULL};
+    const char *fake = getenv("MUSACODER_LIBCUDA");
+    char *fake_set = fake ? xasprintf("MUSACODER_LIBCUDA=%s", fake) : NULL, **env;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC), rc;
+    size_t n_env;
+
+    snprintf(device, sizeof device, "%d", o->device);
+    snprintf(memory, sizeof memory, "%llu", (unsigned long long)o->memory);
+    extra[2] = fake_set;
+    env = proc_env(extra, &n_env);
+    rc = path ? spawn(&(struct spawn){.path = path, .argv = argv, .env = env, .n_fds = 5, .group = true,
+                                      .fds = {null, 2, 2, theirs, bulk}}, &x->pid, e)
+              : err_set(e, ERR_ENV, "'mcexec' is missing; run 'make'");
+    close(null);
+    names_free(env, n_env);
+    free(fake_set);
+    free(path);
+    return rc;
+}
+
+static int say_hello(struct executor *x, struct err *e)
+{
+    struct ctl_reply r;
+
+    if (hear(x, &r, e) < 0 || say(x, CTL_HELLO, 0, 0, &r, e) < 0)
+        return -1;
+    memcpy(&x->info, x->bulk, sizeof x->info);
+    return 0;
+}
+
+int executor_start(const struct executor_options *o, struct executor **ret, struct err *e)
+{
+    struct executor *x = xcalloc(1, sizeof *x);
+    int socks[2] = {-1, -1}, bulk = memfd_create("bulk", MFD_CLOEXEC), rc = -1;
+
+    x->timeout_s = o->timeout_s > 0 ? o->timeout_s : 60;
+    memset(x->fds, -1, sizeof x->fds);
+    x->bulk = MAP_FAILED;
+    if (bulk >= 0 && ftruncate(bulk, (off_t)CTL_BULK) == 0)
+        x->bulk = mmap(NULL, CTL_BULK, PROT_READ | PROT_WRITE, MAP_SHARED, bulk, 0);
+    if (x->bulk == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0)
+        err_sys(e, "cannot start an executor");
+    else
+        rc = launch_program(x, o, socks[1], bulk, e);
+    x->sock = socks[0];
+    if (socks[1] >= 0)
+        close(socks[1]);
+    if (bulk >= 0)
+        close(bulk);
+    if (rc == 0)
+        rc = say_hello(x, e);
+    if (rc < 0) {
+        executor_stop(x);
+        return -1;
+    }
+    *ret = x;
+    return 0;
+}
+
+void executor_stop(struct executor *x)
+{
+    if (!x)
+        return;
+    if (x->pid > 0) {
+        kill(-x->pid, SIGKILL);
+        kill(x->pid, SIGKILL);
+        waitpid(x->pid, NULL, 0);
+    }
+    fdpass_close(x->fds);
+    if (x->sock >= 0)
+        close(x->sock);
+    if (x->bulk != MAP_FAILED)
+        munmap(x->bulk, CTL_BULK);
+    free(x);
+}
+
+const struct wire_info *executor_info(const struct executor *x)
+{
+    return &x->info;
+}
+
+bool executor_timed_out(const struct executor *x)
+{
+    return x->timed_out;
+}
+
+/* ---- a candidate's life ---- */
+
+int executor_life(struct executor *x, int ret_fds[2], struct err *e)
+{
+    struct ctl_reply r;
+
+    if (say(x, CTL_LIFE, 0, 0, &r, e) < 0)
+        return -1;
+    ret_fds[0] = keep_fd(x, 0);
+    ret_fds[1] = keep_fd(x, 1);
+    return 0;
+}
+
+/* A file without a name that holds the bytes; -1 on failure. */
+static int file_of(const void *p, size_t n, struct err *e)
+{
+    int fd = memfd_create("bytes", MFD_CLOEXEC);
+
+    for (size_t at = 0; fd >= 0 && at < n;) {
+        ssize_t w = write(fd, (const char *)p + at, n - at);
+
+        if (w <= 0) {
+            close(fd);
+            fd = -1;
+        }
+        at += (size_t)w;
+    }
+    if (fd < 0)
+        err_sys(e, "cannot hand bytes to the executor");
+    return fd;
+}
+
+int executor_image(struct executor *x, const void *image, size_t n, char ret_sha256[65], struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_IMAGE, .a = n};
+    int fd = file_of(image, n, e), rc;
+    struct ctl_reply r;
+
+    if (fd < 0)
+        return -1;
+    rc = ask(x, &q, fd, &r, e);
+    close(fd);
+    for (int i = 0; rc == 0 && i < 32; i++)
+        snprintf(ret_sha256 + 2 * i, 3, "%02x", r.sha256[i]);
+    return rc;
+}
+
+int executor_alloc(struct executor *x, uint64_t bytes, uint64_t *ret_addr, struct err *e)
+{
+    struct ctl_reply r;
+
+    if (say(x, CTL_ALLOC, bytes, 0, &r, e) < 0)
+        return -1;
+    *ret_addr = r.v[0];
+    return 0;
+}
+
+int executor_drop(struct executor *x, uint64_t addr, struct err *e)
+{
+    struct ctl_reply r;
+
+    return say(x, CTL_DROP, addr, 0, &r, e);
+}
+
+static int lay_part(struct executor *x, uint64_t addr, uint64_t at, uint64_t n, uint64_t all, uint32_t tag,
+                    struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_LAY, .tag = tag, .a = addr, .b = n, .c = at, .d = all};
+    struct ctl_reply r;
+
+    return ask(x, &q, -1, &r, e);
+}
+
+int executor_lay(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e)
+{
+    for (uint64_t at = 0; at < n; at += CTL_BULK) {
+        uint64_t part = n - at < CTL_BULK ? n - at : CTL_BULK;
+
+        memcpy(x->bulk, (const char *)data + at, part);
+        if (lay_part(x, addr, at, part, n, tag, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int executor_peek(struct executor *x, uint64_t addr, void *data, uint64_t n, struct err *e)
+{
+    for (uint64_t at = 0; at < n; at += CTL_BULK) {
+        uint64_t part = n - at < CTL_BULK ? n - at : CTL_BULK;
+        struct ctl_reply r;
+
+        if (say(x, CTL_PEEK, addr + at, part, &r, e) < 0)
+            return -1;
+        memcpy((char *)data + at, x->bulk, part);
+    }
+    return 0;
+}
+
+int executor_call_begin(struct executor *x, uint32_t index, struct err *e)
+{
+    struct ctl_reply r;
+
+    return say(x, CTL_CALL_BEGIN, index, 0, &r, e);
+}
+
+int executor_call_end(struct executor *x, struct executor_call *ret, struct err *e)
+{
+    struct ctl_reply r;
+
+    if (say(x, CTL_CALL_END, 0, 0, &r, e) < 0)
+        return -1;
+    memcpy(ret, x->bulk, sizeof *ret);
+    return 0;
+}
+
+/* ---- the log ---- */
+
+int executor_log(struct executor *x, struct exec_log *ret, struct err *e)
+{
+    struct exec_log l;
+    struct ctl_reply r;
+    int fd;
+
+    if (say(x, CTL_LOG, 0, 0, &r, e) < 0)
+        return -1;
+    fd = keep_fd(x, 0);
+    if (exec_log_init(&l, LOG_MAX) < 0 || r.v[0] > l.max || pread(fd, l.p, r.v[0], 0) != (ssize_t)r.v[0]) {
+        exec_log_free(&l);
+        close(fd);
+        return err_set(e, ERR_ENV, "the executor's log cannot be read");
+    }
+    close(fd);
+    l.n = r.v[0];
+    l.full = r.v[1] != 0;
+    memcpy(&l.counts, x->bulk, sizeof l.counts);
+    *ret = l;
+    return 0;
+}
+
+int executor_adopt(struct executor *x, const struct exec_log *log, struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_ADOPT, .a = log->n};
+    int fd = file_of(log->p, log->n, e), rc;
+    struct ctl_reply r;
+
+    if (fd < 0)
+        return -1;
+    rc = ask(x, &q, fd, &r, e);
+    close(fd);
+    return rc;
+}
+
+int executor_findings(struct executor *x, char **ret_json, struct err *e)
+{
+    struct ctl_reply r;
+
+    if (say(x, CTL_FINDINGS, 0, 0, &r, e) < 0)
+        return -1;
+    *ret_json = r.v[0] ? xstrndup((const char *)x->bulk, r.v[0]) : xstrdup("[]");
+    return 0;
+}
+
+/* ---- replay ---- */
+
+static int lay_again(struct executor *x, struct executor_replay *p, const struct ctl_reply *stop, struct err *e)
+{
+    uint64_t addr = stop->v[0], n = stop->v[1];
+
+    for (uint64_t at = 0; at < n; at += CTL_BULK) {
+        uint64_t part = n - at < CTL_BULK ? n - at : CTL_BULK;
+
+        if (p->lay(p->ctx, (uint32_t)stop->v[2], addr, at, x->bulk, part, e) < 0 ||
+            lay_part(x, addr, at, part, n, (uint32_t)stop->v[2], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int executor_replay(struct executor *x, struct executor_replay *p, struct err *e)
+{
+    struct ctl_reply r;
+    int rc = say(x, CTL_REPLAY, p->poison, p->plumbing_only, &r, e);
+
+    while (rc == 0) {
+        if ((rc = say(x, CTL_NEXT, 0, 0, &r, e)) < 0)
+            break;
+        p->ret_error = r.error;
+        snprintf(p->ret_why, sizeof p->ret_why, "%s", r.error ? r.why : "");
+        if (!r.stop || r.error)
+            break;
+        if (r.stop == LOG_LAY)
+            rc = lay_again(x, p, &r, e);
+        else if (r.stop == LOG_CALL_END && p->call_end)
+            rc = p->call_end(p->ctx, (uint32_t)r.v[0], e);
+    }
+    return rc;
+}

@@ -1,0 +1,299 @@
+/* kernels.c - see kernels.h: both ends of the socket, and the process in which kernels run. */
+#include "exec/kernels.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exec/fdpass.h"
+#include "exec/kernels_jail.h"
+#include "exec/wire.h"
+
+/* ---- libsimt, as simt/api.h and simt/image.h declare it ---- */
+
+#define SIMT(X)                                                                                                        \
+    X(image_open, void *, (const char *, char *, size_t))                                                              \
+    X(image_function, const void *, (void *, const char *))                                                            \
+    X(image_symbol, void *, (void *, const char *, size_t *))                                                          \
+    X(image_attribute, int, (const void *, int, int))                                                                  \
+    X(image_launch, int, (const void *, const unsigned *, const unsigned *, size_t, const void *, size_t))             \
+    X(mem_register, int, (const void *, size_t, const char *))                                                         \
+    X(mem_unregister, int, (const void *))                                                                             \
+    X(set_device_arena, void, (const void *, size_t))                                                                  \
+    X(set_check, void, (int))                                                                                          \
+    X(set_fatal_hook, void, (void (*)(void)))                                                                          \
+    X(findings_json, const char *, (void))
+
+static struct {
+#define MEMBER(name, type, args) type(*name) args;
+    SIMT(MEMBER)
+#undef MEMBER
+} simt;
+
+static const char *find_all(void *lib)
+{
+#define FIND(name, type, args)                                                                                         \
+    if (!(*(void **)&simt.name = dlsym(lib, "simt_" #name)))                                                           \
+        return "simt_" #name;
+    SIMT(FIND)
+#undef FIND
+    return NULL;
+}
+
+/* ---- the process in which kernels run ---- */
+
+#define MOST_MODULES 64
+#define MOST_FUNCTIONS 4096
+static int line; /* its socket */
+static void *modules[MOST_MODULES];
+static const void *functions[MOST_FUNCTIONS];
+static uint64_t n_modules, n_functions;
+static struct kernels_ask q;
+static struct kernels_answer r;
+
+static void answer(void)
+{
+    if (send(line, &r, offsetof(struct kernels_answer, data) + r.n, MSG_NOSIGNAL) < 0)
+        _exit(1);
+}
+
+static void put_text(const char *s)
+{
+    size_t n = s ? strlen(s) : 0;
+
+    r.n = (uint32_t)(n < KERNELS_DATA ? n : KERNELS_DATA);
+    memcpy(r.data, s ? s : "", r.n);
+}
+
+/* Host code of libsimt or a corrupted heap: the last words. malloc may be locked. */
+static void last_words(void)
+{
+    r.code = WIRE_LAUNCH_FAILED;
+    put_text(simt.findings_json());
+    answer();
+    _exit(1);
+}
+
+static void do_module(void)
+{
+    char why[512] = "";
+    void *m;
+
+    if (n_modules == MOST_MODULES || !(m = simt.image_open((const char *)q.data, why, sizeof why))) {
+        r.code = WIRE_NOT_FOUND;
+        put_text(why);
+        return;
+    }
+    modules[n_modules] = m;
+    r.v[0] = n_modules++;
+}
+
+static void do_function(void)
+{
+    const void *f = q.a < n_modules ? simt.image_function(modules[q.a], (const char *)q.data) : NULL;
+
+    if (!f || n_functions == MOST_FUNCTIONS) {
+        r.code = WIRE_NOT_FOUND;
+        return;
+    }
+    functions[n_functions] = f;
+    r.v[0] = n_functions++;
+}
+
+static void do_symbol(void)
+{
+    size_t n = 0;
+    void *p = q.a < n_modules ? simt.image_symbol(modules[q.a], (const char *)q.data, &n) : NULL;
+
+    r.code = p ? WIRE_OK : WIRE_NOT_FOUND;
+    r.v[0] = (uintptr_t)p;
+    r.v[1] = n;
+}
+
+static void do_attr(void)
+{
+    r.code = q.a < n_functions ? simt.image_attribute(functions[q.a], (int)q.b, (int)(int64_t)q.c) : WIRE_BAD_HANDLE;
+}
+
+static void do_launch(void)
+{
+    const unsigned grid[3] = {q.grid[0], q.grid[1], q.grid[2]}, block[3] = {q.block[0], q.block[1], q.block[2]};
+
+    r.code = q.a < n_functions ? simt.image_launch(functions[q.a], grid, block, q.shared, q.data, q.n) : WIRE_BAD_HANDLE;
+    if (r.code)
+        put_text(simt.findings_json());
+}
+
+static void do_block(void)
+{
+    if (q.b)
+        simt.mem_register((void *)(uintptr_t)q.a, q.b, "device memory");
+    else
+        simt.mem_unregister((void *)(uintptr_t)q.a);
+}
+
+static void do_read(void)
+{
+    r.n = (uint32_t)(q.b < KERNELS_DATA ? q.b : KERNELS_DATA);
+    memcpy(r.data, (const void *)(uintptr_t)q.a, r.n);
+}
+
+static void do_write(void)
+{
+    memcpy((void *)(uintptr_t)q.a, q.data, q.n);
+}
+
+static void do_findings(void)
+{
+    put_text(simt.findings_json());
+}
+
+static void (*const rows[])(void) = {do_module, do_function, do_symbol, do_attr,    do_launch,
+                                     do_block,  do_read,     do_write,  do_findings};
+
+static _Noreturn void kernels_main(int fd)
+{
+    const struct rlimit no_core = {0, 0};
+    ssize_t n;
+
+    line = fd;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setrlimit(RLIMIT_CORE, &no_core);
+    simt.set_fatal_hook(last_words);
+    kernels_jail();
+    while ((n = recv(fd, &q, sizeof q, 0)) > 0) {
+        if ((size_t)n < offsetof(struct kernels_ask, data) || q.op >= sizeof rows / sizeof rows[0])
+            _exit(2);
+        q.data[q.n < KERNELS_DATA ? q.n : KERNELS_DATA] = 0;
+        memset(&r, 0, offsetof(struct kernels_answer, data));
+        rows[q.op]();
+        if (q.op != KERNELS_BLOCK)
+            answer();
+    }
+    _exit(0);
+}
+
+/* ---- the process that they are forked from ---- */
+
+static _Noreturn void source_main(int fd)
+{
+    signal(SIGCHLD, SIG_IGN);
+    for (;;) {
+        int fds[FDPASS_MAX];
+        char c;
+
+        if (fdpass_recv(fd, &c, 1, fds, 0) <= 0)
+            _exit(0);
+        if (fds[0] >= 0 && fork() == 0) {
+            close(fd);
+            kernels_main(fds[0]);
+        }
+        fdpass_close(fds);
+    }
+}
+
+/* In the new process: nothing but its socket and device memory stays open. */
+static const char *prepare(const char *libsimt, int *fd, int memory_fd, uint64_t reserved, bool check)
+{
+    const char *missing;
+    void *lib, *p;
+    int null;
+
+    if (!(lib = dlopen(libsimt, RTLD_NOW | RTLD_GLOBAL)))
+        return dlerror();
+    if ((missing = find_all(lib)))
+        return missing;
+    p = mmap((void *)WIRE_BASE, reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+             memory_fd, 0);
+    if (p != (void *)WIRE_BASE)
+        return "the addresses of device memory are taken";
+    *fd = dup2(*fd, 3);
+    null = dup2(2, 4);
+    close_range(5, ~0u, 0);
+    dup2(null, 1);
+    close(null);
+    close(0);
+    simt.set_device_arena(p, reserved);
+    simt.set_check(check);
+    return NULL;
+}
+
+int kernels_source_start(const char *libsimt, int memory_fd, uint64_t reserved, bool check, struct kernels_source *ret,
+                         struct err *e)
+{
+    int fds[2];
+    char why[256] = "";
+    ssize_t n;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return err_sys(e, "cannot make a socket");
+    if ((ret->pid = fork()) == 0) {
+        const char *wrong;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        wrong = prepare(libsimt, &fds[1], memory_fd, reserved, check);
+        snprintf(why, sizeof why, "%s", wrong ? wrong : "");
+        if (send(fds[1], why, strlen(why) + 1, MSG_NOSIGNAL) < 0 || wrong)
+            _exit(1);
+        source_main(fds[1]);
+    }
+    close(fds[1]);
+    ret->fd = fds[0];
+    if (ret->pid < 0)
+        return err_sys(e, "cannot start a process for kernels");
+    n = recv(fds[0], why, sizeof why - 1, 0);
+    if (n > 0 && !why[0])
+        return 0;
+    return err_set(e, ERR_ENV, "the emulator does not start: %s; run 'make'", n > 0 ? why : "it ended");
+}
+
+void kernels_source_end(struct kernels_source *s)
+{
+    close(s->fd);
+    kill(s->pid, SIGKILL);
+    waitpid(s->pid, NULL, 0);
+}
+
+int kernels_start(const struct kernels_source *s, struct err *e)
+{
+    int fds[2], size = 4 << 20;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return err_sys(e, "cannot make a socket");
+    setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    if (fdpass_send(s->fd, "k", 1, &fds[1], 1) < 0) {
+        err_sys(e, "cannot start a process for kernels");
+        close(fds[0]);
+        fds[0] = -1;
+    }
+    close(fds[1]);
+    return fds[0];
+}
+
+bool kernels_ask(int fd, struct kernels_ask *ask, struct kernels_answer *ret)
+{
+    ssize_t n;
+
+    if (ask->n > KERNELS_DATA || send(fd, ask, offsetof(struct kernels_ask, data) + ask->n, MSG_NOSIGNAL) < 0)
+        return false;
+    if (ask->op == KERNELS_BLOCK)
+        return true;
+    do
+        n = recv(fd, ret, sizeof *ret, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < (ssize_t)offsetof(struct kernels_answer, data))
+        return false;
+    ret->n = (uint32_t)(n - (ssize_t)offsetof(struct kernels_answer, data)); /* what came, not what it says */
+    return true;
+}

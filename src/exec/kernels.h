@@ -1,0 +1,55 @@
+/* kernels.h - the process in which kernels of 'sim' run: what the executor asks it over a socket, one message each way.
+ *
+ * That process holds the candidate's native code and may be anything after its first launch. It shares device memory
+ * with the executor and nothing else; of its answers only the fixed fields and a text are taken. */
+#ifndef MC_EXEC_KERNELS_H
+#define MC_EXEC_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+enum kernels_op {
+    KERNELS_MODULE,   /* data: path. v[0]: module */
+    KERNELS_FUNCTION, /* a: module; data: name. v[0]: function */
+    KERNELS_SYMBOL,   /* a: module; data: name. v[0]: address, v[1]: bytes */
+    KERNELS_ATTR,     /* a: function, b: attribute, c: value */
+    KERNELS_LAUNCH,   /* a: function, grid, block, shared; data: arguments */
+    KERNELS_BLOCK,    /* a: address, b: bytes; 0: it ends. No answer */
+    KERNELS_READ,     /* a: address, b: bytes <= KERNELS_DATA; answer's data */
+    KERNELS_WRITE,    /* a: address; data */
+    KERNELS_FINDINGS  /* answer's data: JSON, cut where it does not fit */
+};
+
+#define KERNELS_DATA (64u << 10)
+struct kernels_ask {
+    uint32_t op, n; /* n: bytes of data */
+    uint64_t a, b, c;
+    uint32_t grid[3], block[3], shared, zero;
+    uint8_t data[KERNELS_DATA + 8]; /* room for the end of a string */
+};
+struct kernels_answer {
+    int32_t code;
+    uint32_t n;
+    uint64_t v[2];
+    uint8_t data[KERNELS_DATA];
+};
+
+/* The process from which such processes are forked: it has libsimt and device memory at its addresses, and starts before
+ * any front exists, so that every one of them has the same layout. */
+struct kernels_source {
+    pid_t pid;
+    int fd;
+};
+int kernels_source_start(const char *libsimt, int memory_fd, uint64_t reserved, bool check, struct kernels_source *ret,
+                         struct err *e);
+void kernels_source_end(struct kernels_source *s);
+/* A new process: its socket, or -1. It ends when the socket is closed. */
+int kernels_start(const struct kernels_source *s, struct err *e);
+
+/* One question. False: it does not answer any more. */
+bool kernels_ask(int fd, struct kernels_ask *q, struct kernels_answer *ret);
+
+#endif

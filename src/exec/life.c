@@ -1,0 +1,220 @@
+/* life.c - see life.h: tables, counters, the log. The checks of each op are in life_check.c. */
+#include "exec/life.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+static void handles_clear(struct life_handles *h)
+{
+    memset(h->live, 0, h->top);
+    h->top = 0;
+}
+
+void life_init(struct life *l, const struct wire_info *info, uint64_t memory)
+{
+    memset(l, 0, sizeof *l);
+    l->info = info;
+    pool_init(&l->pool, WIRE_BASE, info->reserved, memory);
+    if (exec_log_init(&l->log, LOG_MAX) < 0)
+        l->log.full = true;
+    l->streams = (struct life_handles){xcalloc(LIFE_STREAMS, 1), LIFE_STREAMS, 0};
+    l->events = (struct life_handles){xcalloc(LIFE_EVENTS, 1), LIFE_EVENTS, 0};
+}
+
+void life_free(struct life *l)
+{
+    pool_free(&l->pool);
+    exec_log_free(&l->log);
+    free(l->streams.live);
+    free(l->events.live);
+}
+
+void life_clear(struct life *l)
+{
+    pool_clear(&l->pool);
+    exec_log_clear(&l->log);
+    handles_clear(&l->streams);
+    handles_clear(&l->events);
+    l->n_modules = l->n_functions = l->n_symbols = l->n_downs = l->n_up_seen = 0;
+    l->call = 0;
+    l->refused = 0;
+    l->why[0] = 0;
+}
+
+int life_refuse(struct life *l, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (l->refused++ == 0) {
+        va_start(ap, fmt);
+        vsnprintf(l->why, sizeof l->why, fmt, ap);
+        va_end(ap);
+    }
+    return code;
+}
+
+uint32_t life_add_module(struct life *l, const uint8_t sha256[32])
+{
+    memcpy(l->modules[l->n_modules], sha256, 32);
+    return l->n_modules++;
+}
+
+uint32_t life_add_function(struct life *l, uint32_t module, const struct wire_function_info *info)
+{
+    l->functions[l->n_functions] =
+        (struct life_function){module, info->max_threads, info->max_dynamic, info->args_bytes, false};
+    return l->n_functions++;
+}
+
+void life_add_symbol(struct life *l, uint64_t addr, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < l->n_symbols; i++)
+        if (l->symbols[i].addr == addr && l->symbols[i].bytes == bytes)
+            return;
+    if (l->n_symbols < LIFE_SYMBOLS)
+        l->symbols[l->n_symbols++] = (struct life_symbol){addr, bytes};
+}
+
+int life_find_module(const struct life *l, const uint8_t sha256[32])
+{
+    for (uint32_t i = 0; i < l->n_modules; i++)
+        if (!memcmp(l->modules[i], sha256, 32))
+            return (int)i;
+    return -1;
+}
+
+bool life_is_symbol(const struct life *l, uint64_t addr, uint64_t n)
+{
+    for (uint32_t i = 0; i < l->n_symbols; i++)
+        if (n <= l->symbols[i].bytes && addr - l->symbols[i].addr <= l->symbols[i].bytes - n)
+            return true;
+    return false;
+}
+
+bool life_holds(const struct life *l, uint64_t addr, uint64_t n)
+{
+    return pool_find(&l->pool, addr, n) || life_is_symbol(l, addr, n);
+}
+
+/* ---- the log ---- */
+
+/* Constants count by content: a list that every call uploads again is one. */
+static void count_up(struct life *l, const void *data, uint64_t n)
+{
+    char hash[65];
+
+    sha256_hex(data, n, hash);
+    for (uint32_t i = 0; i < l->n_up_seen; i++)
+        if (!memcmp(l->up_seen[i], hash, sizeof l->up_seen[i]))
+            return;
+    if (l->n_up_seen < sizeof l->up_seen / sizeof l->up_seen[0])
+        memcpy(l->up_seen[l->n_up_seen++], hash, sizeof l->up_seen[0]);
+    l->log.counts.bytes_up += n;
+}
+
+static void count_launch(struct life *l, uint32_t function)
+{
+    l->log.counts.launches++;
+    l->log.counts.kernels += !l->functions[function].launched;
+    l->functions[function].launched = true;
+    if (l->call)
+        l->call_launches++;
+}
+
+static void count_read(struct life *l, uint64_t bytes)
+{
+    if (!l->call)
+        return;
+    l->call_down += bytes;
+    l->call_reads++;
+    l->log.counts.bytes_down += bytes;
+    l->log.counts.reads++;
+}
+
+static void count(struct life *l, const struct wire_request *r)
+{
+    switch (r->head.op) {
+    case WIRE_LAUNCH: count_launch(l, r->body.LAUNCH.function); break;
+    case WIRE_UP:
+        count_up(l, r->tail, r->head.tail);
+        l->call_up += l->call ? r->head.tail : 0;
+        break;
+    case WIRE_DOWN: count_read(l, r->body.DOWN.n); break;
+    case WIRE_ELAPSED: count_read(l, sizeof(float)); break;
+    case WIRE_EQUAL:
+    case WIRE_STREAM_QUERY:
+    case WIRE_EVENT_QUERY: count_read(l, 1); break;
+    default:
+        if (wire_kind(r->head.op) & WIRE_READS)
+            count_read(l, 0);
+    }
+}
+
+static bool log_echo(struct life *l, const struct wire_request *r, const struct life_down *from)
+{
+    const struct wire_copy m = {r->body.UP.addr, from->addr, from->n, r->body.UP.stream, 0};
+
+    l->log.counts.echoes++;
+    return exec_log_add(&l->log, LOG_ECHO, l->call ? LOG_IN_CALL : 0, 0, &m, sizeof m, NULL, 0, NULL);
+}
+
+bool life_log(struct life *l, const struct wire_request *r, uint64_t result, const struct life_down *echo)
+{
+    bool ok = true;
+
+    if (echo)
+        return log_echo(l, r, echo);
+    count(l, r);
+    if (wire_kind(r->head.op) & WIRE_LOGGED)
+        ok = exec_log_add(&l->log, r->head.op, l->call ? LOG_IN_CALL : 0, result, &r->body, wire_size(r->head.op),
+                          r->tail, r->head.tail, NULL);
+    if (!ok)
+        life_refuse(l, WIRE_REFUSED, "the log is full: more than %zu MiB of requests and uploads", l->log.max >> 20);
+    return ok;
+}
+
+/* ---- echoes ---- */
+
+void life_came_down(struct life *l, uint64_t addr, const void *data, uint64_t n)
+{
+    l->downs[l->n_downs++ % LIFE_DOWNS] = (struct life_down){addr, n, hash64(data, n, 2)};
+}
+
+const struct life_down *life_echo(const struct life *l, const void *data, uint64_t n)
+{
+    uint32_t have = l->n_downs < LIFE_DOWNS ? l->n_downs : LIFE_DOWNS;
+    uint64_t hash = have ? hash64(data, n, 2) : 0;
+
+    for (uint32_t i = 0; i < have; i++)
+        if (l->downs[i].n == n && l->downs[i].hash == hash && life_holds(l, l->downs[i].addr, n))
+            return &l->downs[i];
+    return NULL;
+}
+
+/* ---- calls ---- */
+
+static void mark(struct life *l, unsigned op, uint32_t index)
+{
+    const struct log_call m = {index, 0};
+
+    exec_log_add(&l->log, op, 0, 0, &m, sizeof m, NULL, 0, NULL);
+}
+
+void life_call_begin(struct life *l, uint32_t index, uint64_t now)
+{
+    mark(l, LOG_CALL_BEGIN, index);
+    l->call = index;
+    l->call_start = now;
+    l->call_launches = l->call_up = l->call_down = l->call_reads = 0;
+}
+
+void life_call_end(struct life *l)
+{
+    mark(l, LOG_CALL_END, l->call);
+    l->call = 0;
+}

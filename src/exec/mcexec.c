@@ -1,0 +1,98 @@
+/* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK', started by exec.c with its socket and the bulk
+ * area as descriptors 3 and 4. It serves one front and the judge, and ends with either the judge or a signal. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "exec/ctl.h"
+#include "exec/fdpass.h"
+#include "exec/server.h"
+
+#define SPIN_NS 200000u /* looked at the ring for so long before the bell is needed */
+
+static struct server server;
+
+static int start(struct server *s, char **argv, struct err *e)
+{
+    const struct backend_options o = {atoi(argv[2]), strtoull(argv[3], NULL, 10), !strcmp(argv[4], "no-check")};
+
+    s->ops = backend_find(argv[1]);
+    if (!s->ops)
+        return err_set(e, ERR_INPUT, "there is no backend '%s'", argv[1]);
+    s->ctl = CTL_FD;
+    s->bulk = mmap(NULL, CTL_BULK, PROT_READ | PROT_WRITE, MAP_SHARED, CTL_BULK_FD, 0);
+    if (s->bulk == MAP_FAILED)
+        return err_sys(e, "cannot map the bulk area");
+    if (s->ops->open(&o, &s->b, &s->info, e) < 0)
+        return -1;
+    s->msg = xmalloc(RING_MESSAGE);
+    s->down = xmalloc(WIRE_CHUNK > sizeof(struct wire_function_info) ? WIRE_CHUNK : sizeof(struct wire_function_info));
+    life_init(&s->life, &s->info, s->info.memory);
+    player_init(&s->player, s->ops, s->b, &s->images);
+    return play_queue_start(&s->queue, &s->player, &s->life.log, &s->ring, e);
+}
+
+/* Looks at the ring for a while, then sleeps until the judge or the front's bell. */
+static void wait_for_work(struct server *s)
+{
+    struct pollfd p[2] = {{.fd = s->ctl, .events = POLLIN}, {.fd = s->ring.area ? s->ring.bell : -1, .events = POLLIN}};
+
+    if (s->ring.area && !ring_sleep(&s->ring))
+        return;
+    poll(p, 2, 100);
+    if (s->ring.area)
+        ring_wake(&s->ring);
+}
+
+static void loop(struct server *s)
+{
+    uint64_t idle_since = 0, spin = sysconf(_SC_NPROCESSORS_ONLN) > 2 ? SPIN_NS : 0;
+    struct pollfd judge = {.fd = s->ctl, .events = POLLIN};
+
+    for (;;) {
+        if (serve_some(s, 64) > 0) {
+            idle_since = 0;
+            continue;
+        }
+        if (!idle_since)
+            idle_since = now_ns();
+        if (poll(&judge, 1, 0) > 0) {
+            if (!serve_ctl(s, 0))
+                return;
+            idle_since = 0;
+        } else if (!s->ring.area || now_ns() - idle_since > spin) {
+            wait_for_work(s);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct ctl_reply ready = {0};
+    struct err e = ERR_INIT;
+
+    if (argc != 5) {
+        fprintf(stderr, "mcexec is started by musacoder\n");
+        return 2;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_DUMPABLE, 0); // the process for kernels, of the same user, must not look in here
+    if (start(&server, argv, &e) < 0) {
+        ready.code = (int)e.kind;
+        snprintf(ready.why, sizeof ready.why, "%.255s", e.msg);
+    }
+    if (fdpass_send(CTL_FD, &ready, sizeof ready, NULL, 0) < 0 || ready.code)
+        return 1;
+    loop(&server);
+    play_queue_stop(&server.queue);
+    ring_close(&server.ring);
+    server.ops->close(server.b);
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* player.h - carries out entries of a log on a device: the same code live and in a replay. */
+#ifndef MC_EXEC_PLAYER_H
+#define MC_EXEC_PLAYER_H
+
+#include "exec/backend.h"
+#include "exec/life.h"
+#include "exec/log.h"
+
+struct image { /* what a compile worker wrote; owned by the executor's program */
+    uint8_t sha256[32];
+    void *p;
+    size_t n;
+};
+struct images {
+    struct image *v;
+    size_t n;
+};
+const struct image *images_find(const struct images *all, const uint8_t sha256[32]);
+
+struct player {
+    const struct backend_ops *ops;
+    struct backend *b;
+    const struct images *images;
+    backend_handle modules[LIFE_MODULES], functions[LIFE_FUNCTIONS], streams[LIFE_STREAMS];
+    backend_handle *events; /* LIFE_EVENTS */
+    uint32_t n_streams;     /* created so far */
+    uint8_t poison;         /* fills memory before it is used */
+    bool poisons;           /* false while timing */
+    bool drains;            /* synchronisations, allocations and frees wait as they would without an executor */
+    bool no_launches;
+    int error;              /* the first code that is not WIRE_OK */
+    char why[256];
+};
+
+int player_init(struct player *p, const struct backend_ops *ops, struct backend *b, const struct images *images);
+void player_free(struct player *p);
+/* Forgets all handles and starts the device afresh. */
+int player_fresh(struct player *p, struct err *e);
+/* One entry. Marks and lays do nothing here. A code that is not WIRE_OK stays in p->error; later entries do nothing. */
+int player_play(struct player *p, const struct log_entry *en);
+
+/* What live requests ask for and replays repeat; id: the life's number for it. */
+int player_module(struct player *p, uint32_t id, const uint8_t sha256[32]);
+int player_function(struct player *p, uint32_t id, uint32_t module, const char *name, size_t n,
+                    struct wire_function_info *info);
+int player_symbol(struct player *p, uint32_t module, const char *name, size_t n, uint64_t *ret_addr,
+                  uint64_t *ret_bytes);
+backend_handle player_stream(const struct player *p, uint32_t stream);
+int player_sync(struct player *p);
+
+#endif

@@ -1,0 +1,81 @@
+/* plumb.c - see plumb.h. */
+#include "exec/plumb.h"
+
+#include <string.h>
+
+#include "exec/element.h"
+
+void plumb_set(void *to, const struct wire_memset *m)
+{
+    uint8_t *p = to;
+
+    if (m->width == 1) {
+        memset(p, m->value[0], m->count);
+        return;
+    }
+    for (uint64_t i = 0; i < m->count; i++)
+        memcpy(p + i * m->width, m->value, m->width);
+}
+
+void plumb_fill(void *to, const struct wire_fill *m)
+{
+    uint64_t n = px_count(m->dims, m->size);
+    int w = px_bytes(m->dtype);
+
+    for (uint64_t i = 0; i < n; i++)
+        memcpy((uint8_t *)to + px_offset(i, m->dims, m->size, m->stride) * w, m->value, (size_t)w);
+}
+
+/* Row-major on both sides and of one type: one copy. */
+static bool is_flat(uint32_t dims, const int64_t *size, const int64_t *stride)
+{
+    int64_t want = 1;
+
+    for (uint32_t d = dims; d-- > 0;) {
+        if (size[d] > 1 && stride[d] != want)
+            return false;
+        want *= size[d];
+    }
+    return true;
+}
+
+uint64_t plumb_strided(void *to, const void *from, const struct wire_strided *m)
+{
+    uint64_t n = px_count(m->dims, m->size), changed = 0;
+    int to_w = px_bytes(m->to_dtype), from_w = px_bytes(m->from_dtype);
+
+    if (m->to_dtype == m->from_dtype && is_flat(m->dims, m->size, m->to_stride) &&
+        is_flat(m->dims, m->size, m->from_stride)) {
+        memcpy(to, from, n * (uint64_t)to_w);
+        return 0;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        changed += (uint64_t)px_cast((uint8_t *)to + px_offset(i, m->dims, m->size, m->to_stride) * to_w, m->to_dtype,
+                                     (const uint8_t *)from + px_offset(i, m->dims, m->size, m->from_stride) * from_w,
+                                     m->from_dtype);
+    return changed;
+}
+
+void plumb_arange(void *to, const struct wire_arange *m)
+{
+    for (uint64_t i = 0; i < m->count; i++)
+        px_arange((uint8_t *)to + i * (uint64_t)px_bytes(m->dtype), m, i);
+}
+
+void plumb_random(void *to, const struct wire_random *m)
+{
+    for (uint64_t i = 0; i < m->count; i++)
+        px_random((uint8_t *)to + i * (uint64_t)px_bytes(m->dtype), m, i);
+}
+
+bool plumb_equal(const void *a, const void *b, const struct wire_equal *m)
+{
+    uint64_t n = px_count(m->dims, m->size);
+
+    for (uint64_t i = 0; i < n; i++)
+        if (!px_near((const uint8_t *)a + px_offset(i, m->dims, m->size, m->a_stride) * px_bytes(m->a_dtype), m->a_dtype,
+                     (const uint8_t *)b + px_offset(i, m->dims, m->size, m->b_stride) * px_bytes(m->b_dtype), m->b_dtype,
+                     m))
+            return false;
+    return true;
+}

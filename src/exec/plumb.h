@@ -1,0 +1,15 @@
+/* plumb.h - plumbing requests carried out in host memory: the sim backend, and the reference for the GPU's kernels.
+ * Pointers stand for the addresses in the request. */
+#ifndef MC_EXEC_PLUMB_H
+#define MC_EXEC_PLUMB_H
+
+#include "exec/wire.h"
+
+void plumb_set(void *to, const struct wire_memset *m);
+void plumb_fill(void *to, const struct wire_fill *m);
+uint64_t plumb_strided(void *to, const void *from, const struct wire_strided *m); /* elements that a cast changed */
+void plumb_arange(void *to, const struct wire_arange *m);
+void plumb_random(void *to, const struct wire_random *m);
+bool plumb_equal(const void *a, const void *b, const struct wire_equal *m);
+
+#endif

@@ -1,0 +1,121 @@
+/* pool.c - see pool.h. First fit over a sorted array: programs have tens to thousands of live blocks. */
+#include "exec/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void pool_init(struct pool *p, uint64_t base, uint64_t room, uint64_t limit)
+{
+    *p = (struct pool){.base = base, .room = room, .limit = limit};
+}
+
+void pool_free(struct pool *p)
+{
+    free(p->blocks);
+    p->blocks = NULL;
+    p->n = p->cap = 0;
+}
+
+void pool_clear(struct pool *p)
+{
+    p->n = 0;
+    p->used = p->high = 0;
+}
+
+/* What a block takes of the range: its bytes up to the alignment, and the red zone. */
+static uint64_t span(uint64_t bytes)
+{
+    return (bytes + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN + POOL_ZONE;
+}
+
+/* Blocks that start at or below addr. */
+static size_t upper(const struct pool *p, uint64_t addr)
+{
+    size_t lo = 0, hi = p->n;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (p->blocks[mid].addr <= addr)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static uint64_t end_of(const struct pool *p, size_t i)
+{
+    return i ? p->blocks[i - 1].addr + span(p->blocks[i - 1].bytes) : p->base;
+}
+
+static uint64_t start_of(const struct pool *p, size_t i)
+{
+    return i < p->n ? p->blocks[i].addr : p->base + p->room;
+}
+
+static void insert(struct pool *p, size_t i, struct pool_block b)
+{
+    if (p->n == p->cap) {
+        p->cap = p->cap ? p->cap * 2 : 256;
+        p->blocks = xrealloc(p->blocks, p->cap * sizeof *p->blocks);
+    }
+    memmove(p->blocks + i + 1, p->blocks + i, (p->n - i) * sizeof *p->blocks);
+    p->blocks[i] = b;
+    p->n++;
+    p->used += b.bytes;
+    if (b.addr + span(b.bytes) - p->base > p->high)
+        p->high = b.addr + span(b.bytes) - p->base;
+}
+
+static bool fits(const struct pool *p, uint64_t bytes)
+{
+    return bytes && bytes <= p->limit && p->used <= p->limit - bytes && bytes < p->room && p->n < POOL_BLOCKS;
+}
+
+uint64_t pool_take(struct pool *p, uint64_t bytes, enum pool_owner owner, uint32_t kind)
+{
+    if (!fits(p, bytes))
+        return 0;
+    for (size_t i = 0; i <= p->n; i++)
+        if (start_of(p, i) - end_of(p, i) >= span(bytes)) {
+            uint64_t addr = end_of(p, i);
+
+            insert(p, i, (struct pool_block){addr, bytes, owner, kind});
+            return addr;
+        }
+    return 0;
+}
+
+bool pool_take_at(struct pool *p, uint64_t addr, uint64_t bytes, enum pool_owner owner, uint32_t kind)
+{
+    size_t i = upper(p, addr);
+
+    if (!fits(p, bytes) || addr % POOL_ALIGN || addr < end_of(p, i) || addr > start_of(p, i) ||
+        start_of(p, i) - addr < span(bytes))
+        return false;
+    insert(p, i, (struct pool_block){addr, bytes, owner, kind});
+    return true;
+}
+
+bool pool_give(struct pool *p, uint64_t addr, enum pool_owner owner)
+{
+    size_t i = upper(p, addr);
+
+    if (!i || p->blocks[i - 1].addr != addr || p->blocks[i - 1].owner != owner)
+        return false;
+    p->used -= p->blocks[i - 1].bytes;
+    memmove(p->blocks + i - 1, p->blocks + i, (p->n - i) * sizeof *p->blocks);
+    p->n--;
+    return true;
+}
+
+const struct pool_block *pool_find(const struct pool *p, uint64_t addr, uint64_t n)
+{
+    size_t i = upper(p, addr);
+    const struct pool_block *b = i ? &p->blocks[i - 1] : NULL;
+
+    return b && n <= b->bytes && addr - b->addr <= b->bytes - n ? b : NULL;
+}

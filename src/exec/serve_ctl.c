@@ -1,0 +1,323 @@
+/* serve_ctl.c - the judge's requests: lives, images, values, marks. Each waits for what the front asked before. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "exec/ctl.h"
+#include "exec/exec.h"
+#include "exec/fdpass.h"
+#include "exec/server.h"
+
+struct ctl {
+    struct server *s;
+    struct ctl_request q;
+    struct ctl_reply r;
+    int fds[FDPASS_MAX]; /* came with the request */
+    int out[2], n_out;   /* go with the answer */
+};
+
+static int no(struct err *e, const char *what)
+{
+    return err_set(e, ERR_INPUT, "%s", what);
+}
+
+/* What reached the ring is served, and has been handed to the device. */
+static void settle(struct server *s)
+{
+    while (serve_some(s, 1 << 20) > 0)
+        ;
+    play_queue_drain(&s->queue);
+}
+
+static bool log_own(struct server *s, unsigned op, const void *body, size_t n)
+{
+    return exec_log_add(&s->life.log, op, s->life.call ? LOG_IN_CALL : 0, 0, body, n, NULL, 0, NULL);
+}
+
+static int do_hello(struct ctl *c, struct err *e)
+{
+    (void)e;
+    memcpy(c->s->bulk, &c->s->info, sizeof c->s->info);
+    return 0;
+}
+
+static int do_life(struct ctl *c, struct err *e)
+{
+    struct server *s = c->s;
+
+    play_queue_drain(&s->queue);
+    ring_close(&s->ring);
+    life_clear(&s->life);
+    play_queue_reset(&s->queue);
+    s->replay.on = false;
+    s->player.poison = 0xff;
+    s->player.poisons = true;
+    s->player.no_launches = s->player.drains = false;
+    if (player_fresh(&s->player, e) < 0 || ring_open(&s->ring, &s->info, e) < 0)
+        return -1;
+    c->out[0] = s->ring.area_fd, c->out[1] = s->ring.bell, c->n_out = 2;
+    return 0;
+}
+
+static void hash_bytes(const void *p, size_t n, uint8_t out[32])
+{
+    char hex[65];
+
+    sha256_hex(p, n, hex);
+    for (int i = 0; i < 32; i++) {
+        const char pair[3] = {hex[2 * i], hex[2 * i + 1], 0};
+
+        out[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+}
+
+static int do_image(struct ctl *c, struct err *e)
+{
+    struct images *all = &c->s->images;
+    struct image im = {.n = c->q.a};
+
+    if (!im.n || im.n > (size_t)1 << 30 || c->fds[0] < 0)
+        return no(e, "an image of no bytes, or of more than 1 GiB");
+    im.p = xmalloc(im.n);
+    if (pread(c->fds[0], im.p, im.n, 0) != (ssize_t)im.n)
+        return free(im.p), err_sys(e, "cannot read an image");
+    hash_bytes(im.p, im.n, im.sha256);
+    memcpy(c->r.sha256, im.sha256, sizeof im.sha256);
+    if (images_find(all, im.sha256))
+        return free(im.p), 0;
+    all->v = xrealloc(all->v, (all->n + 1) * sizeof *all->v);
+    all->v[all->n++] = im;
+    return 0;
+}
+
+/* ---- values ---- */
+
+static int do_alloc(struct ctl *c, struct err *e)
+{
+    struct server *s = c->s;
+    struct log_give m = {0, c->q.a};
+
+    settle(s);
+    if (!(m.addr = m.n ? pool_take(&s->life.pool, m.n, POOL_JUDGE, 0) : 0)) {
+        err_set(e, ERR_ENV, "no %llu bytes of device memory are left", (unsigned long long)m.n);
+        return err_lack(e, LACK_DEVICE);
+    }
+    log_own(s, LOG_GIVE, &m, sizeof m);
+    play_queue_go(&s->queue);
+    c->r.v[0] = m.addr;
+    return 0;
+}
+
+static int do_drop(struct ctl *c, struct err *e)
+{
+    const struct log_give m = {c->q.a, 0};
+
+    settle(c->s);
+    if (!pool_give(&c->s->life.pool, m.addr, POOL_JUDGE))
+        return no(e, "this is no memory of the judge's");
+    log_own(c->s, LOG_DROP, &m, sizeof m);
+    play_queue_go(&c->s->queue);
+    return 0;
+}
+
+static bool holds(const struct server *s, uint64_t addr, uint64_t n)
+{
+    return s->replay.on ? replay_holds(s, addr, n) : life_holds(&s->life, addr, n);
+}
+
+static int do_lay(struct ctl *c, struct err *e)
+{
+    struct server *s = c->s;
+    const struct log_lay m = {c->q.a, c->q.d, c->q.tag, s->life.call};
+
+    if (!s->replay.on)
+        settle(s);
+    if (c->q.b > CTL_BULK || !holds(s, c->q.a + c->q.c, c->q.b) || !holds(s, c->q.a, c->q.d))
+        return no(e, "values do not lie within one allocation");
+    if (!s->replay.on && c->q.c == 0) {
+        log_own(s, LOG_LAY, &m, sizeof m);
+        play_queue_go(&s->queue);
+        play_queue_drain(&s->queue);
+    }
+    if (!s->player.error)
+        s->player.error = s->ops->write(s->b, c->q.a + c->q.c, s->bulk, c->q.b, BACKEND_STREAM_LEGACY);
+    return 0;
+}
+
+static int do_random(struct ctl *c, struct err *e)
+{
+    struct server *s = c->s;
+    struct wire_random m;
+    struct log_lay l = {.tag = c->q.tag, .call = s->life.call};
+    const struct wire_request q = {.head = {.op = WIRE_RANDOM}};
+    struct wire_request r = q;
+    uint64_t none;
+
+    memcpy(&m, s->bulk, sizeof m);
+    r.body.RANDOM = m;
+    l.addr = m.addr, l.n = m.count;
+    if (s->replay.on)
+        return no(e, "not in a replay");
+    settle(s);
+    if (life_take(&s->life, &r, &none))
+        return no(e, s->life.why);
+    log_own(s, LOG_LAY, &l, sizeof l);
+    play_queue_go(&s->queue);
+    play_queue_drain(&s->queue);
+    if (!s->player.error)
+        s->player.error = s->ops->random(s->b, &m, BACKEND_STREAM_LEGACY);
+    return 0;
+}
+
+static int do_peek(struct ctl *c, struct err *e)
+{
+    struct server *s = c->s;
+    int code;
+
+    if (!s->replay.on)
+        settle(s);
+    if (c->q.b > CTL_BULK || !holds(s, c->q.a, c->q.b))
+        return no(e, "what should be looked at does not lie within one allocation");
+    if ((code = player_sync(&s->player)) || (code = s->ops->read(s->b, s->bulk, c->q.a, c->q.b)))
+        return err_set(e, ERR_INPUT, "the device has failed: %s", s->player.why);
+    return 0;
+}
+
+/* ---- marks ---- */
+
+static int do_call_begin(struct ctl *c, struct err *e)
+{
+    settle(c->s);
+    if (!c->q.a || c->q.a <= c->s->life.call)
+        return no(e, "calls are numbered from 1");
+    life_call_begin(&c->s->life, (uint32_t)c->q.a, now_ns());
+    play_queue_go(&c->s->queue);
+    return 0;
+}
+
+static int do_call_end(struct ctl *c, struct err *e)
+{
+    struct server *s = c->s;
+    struct life *l = &s->life;
+    struct executor_call out = {0};
+
+    (void)e;
+    settle(s);
+    life_call_end(l);
+    play_queue_go(&s->queue);
+    play_queue_drain(&s->queue);
+    player_sync(&s->player);
+    out.error = s->player.error;
+    out.refused = l->refused;
+    out.launches = l->call_launches, out.bytes_up = l->call_up, out.bytes_down = l->call_down;
+    out.reads = l->call_reads;
+    out.casts_changed = s->ops->changed(s->b);
+    snprintf(out.why, sizeof out.why, "%s", l->why[0] ? l->why : s->player.why);
+    memcpy(s->bulk, &out, sizeof out);
+    return 0;
+}
+
+/* ---- the log ---- */
+
+static int do_log(struct ctl *c, struct err *e)
+{
+    const struct exec_log *l = &c->s->life.log;
+    int fd = memfd_create("log", MFD_CLOEXEC);
+
+    settle(c->s);
+    for (size_t at = 0; fd >= 0 && at < l->n;) {
+        ssize_t n = write(fd, l->p + at, l->n - at);
+
+        if (n <= 0)
+            return close(fd), err_sys(e, "cannot copy the log");
+        at += (size_t)n;
+    }
+    if (fd < 0)
+        return err_sys(e, "cannot copy the log");
+    c->r.v[0] = l->n, c->r.v[1] = l->full;
+    memcpy(c->s->bulk, &l->counts, sizeof l->counts);
+    c->out[0] = fd, c->n_out = 1;
+    return 0;
+}
+
+static int do_adopt(struct ctl *c, struct err *e)
+{
+    return life_adopt(c->s, c->fds[0], c->q.a, e);
+}
+
+static int do_findings(struct ctl *c, struct err *e)
+{
+    char *text;
+    size_t n;
+
+    (void)e;
+    if (!c->s->replay.on)
+        settle(c->s);
+    text = c->s->ops->findings ? c->s->ops->findings(c->s->b) : NULL;
+    n = text ? strlen(text) : 0;
+    memcpy(c->s->bulk, text ? text : "", n = n < CTL_BULK ? n : CTL_BULK);
+    c->r.v[0] = n;
+    free(text);
+    return 0;
+}
+
+static int do_replay(struct ctl *c, struct err *e)
+{
+    settle(c->s);
+    ring_close(&c->s->ring);
+    return replay_begin(c->s, &c->q, e);
+}
+
+static int do_next(struct ctl *c, struct err *e)
+{
+    if (!c->s->replay.on)
+        return no(e, "no replay has begun");
+    replay_next(c->s, &c->r);
+    return 0;
+}
+
+static int do_time(struct ctl *c, struct err *e)
+{
+    (void)c;
+    return no(e, "this device times nothing");
+}
+
+static int (*const rows[CTL_OPS])(struct ctl *c, struct err *e) = {
+    [CTL_HELLO] = do_hello, [CTL_LIFE] = do_life, [CTL_IMAGE] = do_image, [CTL_ALLOC] = do_alloc,
+    [CTL_DROP] = do_drop, [CTL_LAY] = do_lay, [CTL_RANDOM] = do_random, [CTL_PEEK] = do_peek,
+    [CTL_CALL_BEGIN] = do_call_begin, [CTL_CALL_END] = do_call_end, [CTL_LOG] = do_log, [CTL_ADOPT] = do_adopt,
+    [CTL_FINDINGS] = do_findings, [CTL_REPLAY] = do_replay, [CTL_NEXT] = do_next, [CTL_TIME] = do_time,
+};
+
+bool serve_ctl(struct server *s, int recv_flags)
+{
+    struct ctl c = {.s = s};
+    struct err e = ERR_INIT;
+    ssize_t n = fdpass_recv(s->ctl, &c.q, sizeof c.q, c.fds, recv_flags);
+    bool own = false;
+
+    if (n < 0)
+        return true; /* nothing there */
+    if (n != sizeof c.q || c.q.op >= CTL_OPS)
+        return false;
+    if (rows[c.q.op](&c, &e) < 0) {
+        c.r.code = (int)e.kind;
+        c.r.zero = (uint32_t)e.lack;
+        snprintf(c.r.why, sizeof c.r.why, "%s", e.msg);
+        c.n_out = 0;
+    }
+    own = c.q.op == CTL_LOG && c.n_out;
+    c.r.error = s->player.error;
+    if (!c.r.code && s->player.error)
+        snprintf(c.r.why, sizeof c.r.why, "%s", s->player.why);
+    n = fdpass_send(s->ctl, &c.r, sizeof c.r, c.out, c.n_out);
+    if (own)
+        close(c.out[0]);
+    fdpass_close(c.fds);
+    return n == 0;
+}

@@ -1,0 +1,179 @@
+/* serve_replay.c - the log played again: on memory that was filled anew, with the judge's values at each lay. Also logs
+ * from elsewhere: each entry is checked as if a front had asked for it. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "exec/ctl.h"
+#include "exec/server.h"
+
+int replay_begin(struct server *s, const struct ctl_request *q, struct err *e)
+{
+    struct replaying *r = &s->replay;
+
+    if (s->life.log.full)
+        return err_set(e, ERR_INPUT, "the log is not whole: %s", s->life.why);
+    if (player_fresh(&s->player, e) < 0)
+        return -1;
+    s->player.poison = (uint8_t)q->a;
+    s->player.no_launches = q->b != 0;
+    s->player.poisons = true;
+    s->player.drains = false;
+    if (r->pool.room)
+        pool_clear(&r->pool);
+    else
+        pool_init(&r->pool, WIRE_BASE, s->info.reserved, s->life.pool.limit);
+    r->on = true;
+    r->at = 0;
+    r->call = 0;
+    return 0;
+}
+
+bool replay_holds(const struct server *s, uint64_t addr, uint64_t n)
+{
+    return pool_find(&s->replay.pool, addr, n) || life_is_symbol(&s->life, addr, n);
+}
+
+/* The pool as it is at this point; what the live run gave out is free again here, or the log is not the life's. */
+static bool follow(struct replaying *r, const struct log_entry *en)
+{
+    const struct wire_alloc *a = en->body;
+    const struct wire_free *f = en->body;
+    const struct log_give *g = en->body;
+
+    switch (en->head.op) {
+    case WIRE_ALLOC:
+        return !en->head.result || pool_take_at(&r->pool, en->head.result, a->bytes, POOL_FRONT, a->kind);
+    case WIRE_FREE: return pool_give(&r->pool, f->addr, POOL_FRONT);
+    case LOG_GIVE: return pool_take_at(&r->pool, g->addr, g->n, POOL_JUDGE, 0);
+    case LOG_DROP: return pool_give(&r->pool, g->addr, POOL_JUDGE);
+    default: return true;
+    }
+}
+
+static bool stops(struct replaying *r, const struct log_entry *en, struct ctl_reply *out)
+{
+    const struct log_lay *lay = en->body;
+    const struct log_call *call = en->body;
+
+    if (en->head.op != LOG_LAY && en->head.op != LOG_CALL_BEGIN && en->head.op != LOG_CALL_END)
+        return false;
+    out->stop = en->head.op;
+    if (en->head.op == LOG_LAY) {
+        out->v[0] = lay->addr, out->v[1] = lay->n, out->v[2] = lay->tag, out->v[3] = lay->call ? lay->call : r->call;
+        return true;
+    }
+    out->v[0] = call->index;
+    r->call = en->head.op == LOG_CALL_BEGIN ? call->index : 0;
+    return true;
+}
+
+void replay_next(struct server *s, struct ctl_reply *out)
+{
+    struct replaying *r = &s->replay;
+    struct log_entry en;
+
+    while (!s->player.error && exec_log_next(&s->life.log, &r->at, &en) > 0) {
+        if (stops(r, &en, out))
+            break;
+        if (!follow(r, &en)) {
+            s->player.error = WIRE_REFUSED;
+            snprintf(s->player.why, sizeof s->player.why, "the log does not follow from itself");
+        }
+        player_play(&s->player, &en);
+    }
+    if (out->stop != LOG_LAY)
+        player_sync(&s->player);
+}
+
+/* ---- a log from elsewhere ---- */
+
+static bool as_request(const struct log_entry *en, struct wire_request *r)
+{
+    if (en->head.op == LOG_ECHO) { /* a copy on the device, as far as checks go */
+        r->head.op = WIRE_COPY;
+        memcpy(&r->body.COPY, en->body, sizeof r->body.COPY);
+        return true;
+    }
+    if (en->head.op >= WIRE_OP_COUNT || en->n_tail > WIRE_CHUNK)
+        return false;
+    r->head = (struct wire_head){.op = en->head.op, .tail = (uint32_t)en->n_tail};
+    memcpy(&r->body, en->body, wire_size(en->head.op));
+    r->tail = en->tail;
+    return true;
+}
+
+/* What only the device can tell is taken as it stands: the device says the same again, or the replay fails. */
+static void take_result(struct life *l, const struct log_entry *en, const struct wire_request *r)
+{
+    struct wire_function_info any = {.max_dynamic = (uint32_t)l->info->shared_optin};
+
+    if (en->head.op == WIRE_MODULE && life_find_module(l, r->body.MODULE.sha256) < 0)
+        life_add_module(l, r->body.MODULE.sha256);
+    else if (en->head.op == WIRE_FUNCTION)
+        life_add_function(l, r->body.FUNCTION.module, &any);
+    else if (en->head.op == WIRE_SYMBOL && (en->head.result < WIRE_BASE || en->head.result >= WIRE_BASE + l->info->reserved))
+        life_add_symbol(l, en->head.result, (uint64_t)1 << 20);
+}
+
+static bool take_own(struct life *l, const struct log_entry *en)
+{
+    const struct log_give *g = en->body;
+    const struct log_lay *lay = en->body;
+
+    switch (en->head.op) {
+    case LOG_GIVE: return pool_take_at(&l->pool, g->addr, g->n, POOL_JUDGE, 0);
+    case LOG_DROP: return pool_give(&l->pool, g->addr, POOL_JUDGE);
+    case LOG_LAY: return life_holds(l, lay->addr, lay->n);
+    default: return en->head.op == LOG_CALL_BEGIN || en->head.op == LOG_CALL_END;
+    }
+}
+
+static bool acceptable(struct life *l, const struct log_entry *en)
+{
+    struct wire_request r;
+    uint64_t result = 0;
+
+    if (en->head.op >= LOG_LAY && en->head.op != LOG_ECHO)
+        return take_own(l, en);
+    if (!as_request(en, &r) || life_take(l, &r, &result) != WIRE_OK)
+        return false;
+    if (en->head.op == WIRE_ALLOC || en->head.op == WIRE_STREAM_CREATE || en->head.op == WIRE_EVENT_CREATE)
+        return result == en->head.result;
+    take_result(l, en, &r);
+    return en->head.op != WIRE_FUNCTION || en->head.result == l->n_functions - 1;
+}
+
+static int check_log(struct life *l, struct err *e)
+{
+    struct log_entry en;
+    size_t at = 0;
+    int more;
+
+    while ((more = exec_log_next(&l->log, &at, &en)) > 0)
+        if (!acceptable(l, &en))
+            return err_set(e, ERR_INPUT, "byte %zu of the log: %s cannot follow from what comes before%s%s", at,
+                           exec_log_op_name(en.head.op), l->why[0] ? ": " : "", l->why);
+    return more < 0 ? err_set(e, ERR_INPUT, "byte %zu of the log is no entry", at) : 0;
+}
+
+int life_adopt(struct server *s, int fd, uint64_t n, struct err *e)
+{
+    struct exec_log *l = &s->life.log;
+
+    play_queue_drain(&s->queue);
+    ring_close(&s->ring);
+    life_clear(&s->life);
+    play_queue_reset(&s->queue);
+    s->replay.on = false;
+    if (n > l->max || pread(fd, l->p, n, 0) != (ssize_t)n)
+        return err_set(e, ERR_INPUT, "the log cannot be read");
+    l->n = n;
+    if (check_log(&s->life, e) < 0) {
+        life_clear(&s->life);
+        return -1;
+    }
+    play_queue_skip(&s->queue);
+    return 0;
+}
