@@ -4,7 +4,7 @@
 B       ?= build
 CC      ?= cc
 CXX     ?= g++
-MODULES := base objective task proc device store queue translate eval synth nn train bench
+MODULES := base objective task proc device exec store queue translate eval synth nn train bench
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
 # Headers alone: the library is loaded when it is asked for.
 HEADERS := libpq
@@ -17,7 +17,7 @@ CPPFLAGS += -Isrc -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS) $(HEADERS) 2
 CFLAGS  += -std=c11 $(OPT) $(WARN) $(OMP) -pthread $(SAN)
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl $(OMP) -pthread $(SAN)
 
-SRC      = $(strip $(filter-out %/mcjail.c,$(wildcard src/$(1)/*.c) $(wildcard src/$(1)/*/*.c)))
+SRC      = $(strip $(filter-out %/mcjail.c %/mcexec.c,$(wildcard src/$(1)/*.c) $(wildcard src/$(1)/*/*.c)))
 OBJ      = $(patsubst src/%.c,$(B)/obj/%.o,$(call SRC,$(1)))
 ARCHIVES := $(foreach m,$(MODULES),$(if $(call SRC,$(m)),$(B)/lib/$(m).a))
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(filter-out tests/gpu/%,$(wildcard tests/*/test_*.c)))
@@ -161,6 +161,19 @@ $(B)/lib/libjail.so: $(JAILSRC)
 	$(JAILCC) -fPIC -shared -o $@ $(filter %.c,$^) -lseccomp -ldl
 all: $(B)/lib/mcjail $(B)/lib/libjail.so
 $(B)/lib/mcjail $(B)/lib/libjail.so: $(wildcard src/proc/*.h src/base/*.h)
+# The executor, and the library through which a candidate's process reaches it: plain builds, few libraries.
+$(B)/lib/mcexec: $(B)/obj/exec/mcexec.o $(addprefix $(B)/lib/,exec.a proc.a device.a base.a)
+	$(CC) $(CFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -Wl,--as-needed -lcrypto -lseccomp \
+	  -ljansson -lm -ldl -pthread $(SAN)
+CLIENT := client client_ring wire
+$(B)/obj/client/%.o: src/exec/%.c
+	@mkdir -p $(@D)
+	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+$(B)/lib/libexecclient.a: $(CLIENT:%=$(B)/obj/client/%.o)
+	@rm -f $@
+	ar rcs $@ $^
+all: $(B)/lib/mcexec $(B)/lib/libexecclient.a
+$(TESTS) $(GPUTESTS): | $(B)/lib/mcexec
 # A CUDA driver without a GPU, for tests of the cuda backend. Its own allocator and memory errors are not under test.
 $(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c $(wildcard src/device/*.h)
 	@mkdir -p $(@D)
@@ -219,7 +232,7 @@ test-gpu:
 # The plain build comes first: foreign code runs beside its runtime libraries and its jail in both, so those are taken over.
 # ARGS: words, as for 'make test'; --resume after an interruption; --plan shows what would run, with the times of the last run.
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-RUNTIME := libsimt.so libsimtorch.so libcudatorch.so judge.fatbin timing.fatbin mcjail libjail.so
+RUNTIME := mcexec libsimt.so libsimtorch.so libcudatorch.so judge.fatbin timing.fatbin mcjail libjail.so
 STEP     = @printf '%s  step $(1) of 4: $(2)\n' "$$(date +%T)"
 test-all: setup-tests
 	$(call STEP,1,the build)

@@ -83,7 +83,7 @@ bool wire_view_span(uint32_t dtype, uint32_t dims, const int64_t *size, const in
                             (last += reach) > most))
             return false;
     }
-    *ret_bytes = empty ? 0 : (uint64_t)(last + 1) * dt_size((enum dtype)dtype) * (uint64_t)dt_components((enum dtype)dtype);
+    *ret_bytes = empty ? 0 : (uint64_t)(last + 1) * dt_size((enum dtype)dtype) * (dtype >= DT_C64 ? 2u : 1u);
     return true;
 }
 

@@ -1,0 +1,506 @@
+/* test_executor.c - a front, an executor on 'sim', and the judge: values, launches, echoes, replays. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "front.h"
+
+/* Thunks as the compile stage writes them: one call a thread, arguments in one block. */
+static const char source[] =
+    "#include <cuda_runtime.h>\n"
+    "__device__ float bias;\n"
+    "struct scale { const float *x; float *y; int n; float f; };\n"
+    "extern \"C\" void thunk_scale(void *c)\n{\n    scale *a = (scale *)c;\n"
+    "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    if (i < a->n)\n        a->y[i] = a->x[i] * a->f + bias;\n}\n"
+    "struct one { float *p; };\n"
+    "extern \"C\" void thunk_wild(void *c)\n{\n    ((one *)c)->p[threadIdx.x + 100000] = 1;\n}\n"
+    "extern \"C\" void thunk_count(void *c)\n{\n    if (threadIdx.x == 0)\n        ((one *)c)->p[0] += 1;\n}\n"
+    "extern \"C\" void thunk_null(void *c)\n{\n    *(volatile int *)0 = 1;\n}\n";
+#define SCALE "thunk_scale\n\nscale\ncuda_source\n9"
+#define COUNT "thunk_count\n\ncount\ncuda_source\n19"
+#define WILD "thunk_wild\n\nwild\ncuda_source\n14"
+#define NULLPTR "thunk_null\n\nnull\ncuda_source\n24"
+
+struct scale {
+    uint64_t x, y;
+    int n;
+    float f;
+};
+
+static struct executor *x;
+static struct buf image;
+static struct front f;
+
+static void must(int rc, const struct err *e)
+{
+    if (rc < 0)
+        fail_msg("%s", e->msg);
+}
+
+static void build_image(void)
+{
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("exec-test", &e), *cu = path_join(dir, "k.cc"), *so = path_join(dir, "k.so");
+    char *include = path_share("simt/include"), *lib = path_lib("libsimt.so"), *cmd;
+
+    must(file_write(cu, source, sizeof source - 1, &e), &e);
+    *strrchr(lib, '/') = 0;
+    cmd = xasprintf("g++ -x c++ -std=gnu++17 -O1 -g1 -fPIC -w -shared -I%s -fsanitize=thread "
+                    "--param tsan-instrument-func-entry-exit=0 -c -o %s.o %s && g++ -shared -o %s %s.o -L%s -lsimt",
+                    include, so, cu, so, so, lib);
+    assert_int_equal(system(cmd), 0);
+    buf_init(&image, 1 << 24);
+    must(file_read(so, &image, &e), &e);
+    dir_remove(dir, &e);
+    free(dir), free(cu), free(so), free(include), free(lib), free(cmd);
+}
+
+static void begin(void (*step)(struct client *, int, struct front_notes *))
+{
+    struct err e = ERR_INIT;
+    char hash[65];
+    int fds[2];
+
+    must(executor_life(x, fds, &e), &e);
+    must(executor_image(x, image.p, image.n, hash, &e), &e);
+    front_start(&f, fds, step);
+    for (int i = 0; i < 32; i++) {
+        const char pair[3] = {hash[2 * i], hash[2 * i + 1], 0};
+
+        f.notes->image[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+}
+
+static uint32_t function_of(struct client *c, struct front_notes *n, const char *name)
+{
+    struct wire_function_info info;
+    uint32_t module, fn = 99;
+
+    if (!(n->code = client_module(c, n->image, &module)))
+        n->code = client_function(c, module, name, (uint32_t)strlen(name), &fn, &info);
+    return fn;
+}
+
+static int launch(struct client *c, uint32_t fn, uint32_t blocks, uint32_t threads, const void *args, uint32_t n)
+{
+    const struct client_launch l = {.function = fn, .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .args = args,
+                                    .args_bytes = n};
+
+    return client_launch(c, &l);
+}
+
+/* ---- a kernel: y = x * f + bias ---- */
+
+#define N 1000
+
+/* Step 0 is construction, others are calls. The factor lies in a parameter that the judge lays. */
+static void step_scale(struct client *c, int step, struct front_notes *n)
+{
+    struct scale a = {n->in, 0, N, 2};
+    uint32_t fn;
+
+    if (step == 0) {
+        n->code = client_alloc(c, N * 4, WIRE_ALLOC_POOL, 0, &n->param);
+        return;
+    }
+    fn = function_of(c, n, SCALE);
+    n->code = n->code ? n->code : client_alloc(c, N * 4, WIRE_ALLOC_POOL, 0, &n->out);
+    a.y = n->out;
+    n->code = n->code ? n->code : launch(c, fn, 4, 256, &a, sizeof a);
+    a.x = n->out;
+    n->code = n->code ? n->code : launch(c, fn, 4, 256, &a, sizeof a); /* again, in place */
+    client_device_sync(c);
+}
+
+static void fill(float *v, float start)
+{
+    for (int i = 0; i < N; i++)
+        v[i] = start + (float)i;
+}
+
+static void one_call(uint32_t index, float start, float *out, struct executor_call *ret)
+{
+    struct err e = ERR_INIT;
+    float in[N];
+
+    fill(in, start);
+    must(executor_lay(x, f.notes->in, in, sizeof in, 1, &e), &e);
+    must(executor_call_begin(x, index, &e), &e);
+    assert_int_equal(front_step(&f), 0);
+    must(executor_call_end(x, ret, &e), &e);
+    assert_int_equal(f.notes->code, 0);
+    must(executor_peek(x, f.notes->out, out, N * 4, &e), &e);
+}
+
+static float secret_start;
+static float last_out[N];
+static int ends;
+static uint32_t last_call = 2; /* whose output is looked at */
+
+static int lay_secret(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
+{
+    float *v = data;
+
+    (void)ctx, (void)addr, (void)e;
+    assert_int_equal(part, 0);
+    assert_int_equal(n, N * 4);
+    assert_int_equal(tag, 1);
+    fill(v, secret_start);
+    return 0;
+}
+
+static int look(void *ctx, uint32_t call, struct err *e)
+{
+    (void)ctx;
+    ends++;
+    assert_int_equal(call, ends);
+    return call != last_call ? 0 : executor_peek(x, f.notes->out, last_out, sizeof last_out, e);
+}
+
+static void two_calls(void)
+{
+    struct err e = ERR_INIT;
+    struct executor_call call;
+    float out[N];
+
+    begin(step_scale);
+    assert_int_equal(front_step(&f), 0);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    for (uint32_t k = 1; k <= 2; k++) {
+        one_call(k, (float)k * 100, out, &call);
+        assert_int_equal(call.error, 0);
+        assert_int_equal(call.launches, 2);
+        assert_int_equal(call.bytes_down, 0);
+        assert_int_equal(call.reads, k == 1 ? 2 : 2); /* module and function */
+        for (int i = 0; i < N; i++)
+            assert_float_equal(out[i], ((float)k * 100 + (float)i) * 4, 0);
+    }
+}
+
+static void test_live_then_replay_on_secret_inputs(void **state)
+{
+    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct err e = ERR_INIT;
+    struct exec_log log;
+
+    (void)state;
+    two_calls();
+    must(executor_log(x, &log, &e), &e);
+    assert_int_equal(log.counts.launches, 4);
+    assert_int_equal(log.counts.bytes_up, 0);
+    assert_false(log.full);
+    exec_log_free(&log);
+    front_end(&f); /* dead */
+    for (int pass = 0; pass < 2; pass++) {
+        ends = 0;
+        secret_start = 7000 + (float)pass;
+        must(executor_replay(x, &r, &e), &e);
+        assert_int_equal(r.ret_error, 0);
+        assert_int_equal(ends, 2);
+        for (int i = 0; i < N; i++)
+            assert_float_equal(last_out[i], (secret_start + (float)i) * 4, 0);
+        r.poison = 0x3c;
+    }
+}
+
+static void test_without_launches_the_answer_is_poison(void **state)
+{
+    struct executor_replay r = {.poison = 0x3c, .plumbing_only = true, .lay = lay_secret, .call_end = look};
+    struct err e = ERR_INIT;
+    const uint32_t want = 0x3c3c3c3c;
+
+    (void)state;
+    two_calls();
+    front_end(&f);
+    ends = 0;
+    must(executor_replay(x, &r, &e), &e);
+    assert_int_equal(r.ret_error, 0);
+    for (int i = 0; i < N; i++)
+        assert_memory_equal(&last_out[i], &want, 4);
+}
+
+/* ---- a host that computes: down, changed, up ---- */
+
+static void step_host(struct client *c, int step, struct front_notes *n)
+{
+    float v[N];
+
+    if (step == 0)
+        return;
+    client_alloc(c, N * 4, WIRE_ALLOC_POOL, 0, &n->out);
+    n->code = client_down(c, v, n->in, sizeof v, 0);
+    for (int i = 0; i < N; i++)
+        v[i] *= 4;
+    client_up(c, n->out, v, sizeof v, 0);
+}
+
+static void test_host_computes_live_but_not_in_replay(void **state)
+{
+    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct err e = ERR_INIT;
+    struct executor_call call;
+    float out[N];
+
+    (void)state;
+    begin(step_host);
+    front_step(&f);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    one_call(1, 1, out, &call);
+    assert_float_equal(out[3], 16, 0);
+    last_call = 1;
+    assert_int_equal(call.bytes_down, N * 4);
+    assert_int_equal(call.bytes_up, N * 4);
+    assert_int_equal(call.reads, 1);
+    front_end(&f);
+    ends = 0;
+    secret_start = 50;
+    must(executor_replay(x, &r, &e), &e);
+    assert_float_equal(last_out[3], 16, 0); /* the stale upload, not (50 + 3) * 4 */
+}
+
+/* ---- an echo ---- */
+
+static void step_echo(struct client *c, int step, struct front_notes *n)
+{
+    float v[N];
+
+    if (step == 0)
+        return;
+    client_alloc(c, N * 4, WIRE_ALLOC_POOL, 0, &n->out);
+    n->code = client_down(c, v, n->in, sizeof v, 0);
+    client_up(c, n->out, v, sizeof v, 0);
+}
+
+static void test_an_echo_is_a_device_copy(void **state)
+{
+    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct err e = ERR_INIT;
+    struct executor_call call;
+    struct exec_log log;
+    float out[N];
+
+    (void)state;
+    begin(step_echo);
+    front_step(&f);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    one_call(1, 1, out, &call);
+    must(executor_log(x, &log, &e), &e);
+    assert_int_equal(log.counts.echoes, 1);
+    assert_int_equal(log.counts.bytes_up, 0);
+    exec_log_free(&log);
+    front_end(&f);
+    ends = 0;
+    secret_start = 50;
+    must(executor_replay(x, &r, &e), &e);
+    assert_float_equal(last_out[3], 53, 0);
+}
+
+/* ---- a variable of the program, state across calls ---- */
+
+static void step_symbol(struct client *c, int step, struct front_notes *n)
+{
+    float three = 3, back = 0;
+    uint64_t addr, bytes;
+    uint32_t module, fn;
+
+    if (step == 0)
+        return;
+    fn = function_of(c, n, SCALE);
+    client_module(c, n->image, &module);
+    n->code = client_symbol(c, module, "bias", &addr, &bytes);
+    client_alloc(c, N * 4, WIRE_ALLOC_POOL, 0, &n->out);
+    client_up(c, addr, &three, sizeof three, 0);
+    n->code = n->code ? n->code : bytes != 4;
+    {
+        const struct scale a = {n->in, n->out, N, 1};
+
+        launch(c, fn, 4, 256, &a, sizeof a);
+    }
+    n->code = n->code ? n->code : client_down(c, &back, addr, sizeof back, 0);
+    n->f = back;
+}
+
+static void test_variables_survive_a_replay(void **state)
+{
+    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct err e = ERR_INIT;
+    struct executor_call call;
+    float out[N];
+
+    (void)state;
+    begin(step_symbol);
+    front_step(&f);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    one_call(1, 10, out, &call);
+    assert_float_equal(out[0], 13, 0);
+    assert_float_equal(f.notes->f, 3, 0);
+    front_end(&f);
+    ends = 0;
+    secret_start = 20;
+    must(executor_replay(x, &r, &e), &e);
+    assert_string_equal(r.ret_why, "");
+    assert_int_equal(r.ret_error, 0);
+    assert_float_equal(last_out[0], 23, 0);
+}
+
+/* ---- faults ---- */
+
+static const char *bad_kernel;
+
+static void step_bad(struct client *c, int step, struct front_notes *n)
+{
+    uint64_t p = 0;
+    uint32_t fn = function_of(c, n, bad_kernel);
+
+    (void)step;
+    client_alloc(c, 64, WIRE_ALLOC_POOL, 0, &p);
+    n->code = n->code ? n->code : launch(c, fn, 1, 32, &p, sizeof p);
+}
+
+static void bad(const char *kernel, const char *kind)
+{
+    struct err e = ERR_INIT;
+    struct executor_call call;
+    char *json;
+
+    bad_kernel = kernel;
+    begin(step_bad);
+    must(executor_call_begin(x, 1, &e), &e);
+    assert_int_equal(front_step(&f), 0);
+    must(executor_call_end(x, &call, &e), &e);
+    assert_int_not_equal(call.error, 0);
+    must(executor_findings(x, &json, &e), &e);
+    if (!strstr(json, kind) || !strstr(json, "k.cc"))
+        fail_msg("%s is not among the findings: %s", kind, json);
+    free(json);
+    front_end(&f);
+}
+
+static void test_a_fault_is_told_and_the_next_life_is_whole(void **state)
+{
+    (void)state;
+    bad(WILD, "out_of_bounds");
+    bad(NULLPTR, "illegal_access");
+    two_calls();
+    front_end(&f);
+}
+
+/* ---- hostile requests ---- */
+
+static int hostile;
+
+static void step_hostile(struct client *c, int step, struct front_notes *n)
+{
+    uint64_t p;
+    const int64_t size[2] = {INT64_MAX, INT64_MAX}, stride[2] = {INT64_MAX, 1};
+    const struct client_view huge = {WIRE_BASE, 8, 2, size, stride};
+    char one = 1;
+
+    (void)step;
+    client_alloc(c, 4096, WIRE_ALLOC_POOL, 0, &p);
+    switch (hostile) {
+    case 0: client_up(c, p + 4095, "ab", 2, 0); break;
+    case 1: client_up(c, n->in - 1, "a", 1, 0); break;
+    case 2: client_memset(c, p, &one, 1, UINT64_MAX, 0); break;
+    case 3: client_memset(c, p, "0123456789abcdef", 16, UINT64_MAX / 8, 0); break;
+    case 4: client_copy(c, p, p, UINT64_MAX - p + 1, 0); break;
+    case 5: client_fill(c, &huge, &one, 0); break;
+    case 6: client_free(c, p + 512, 0, 0); break;
+    case 7: client_free(c, n->in, 0, 0); break; /* the judge's */
+    case 8: launch(c, 77, 1, 1, &p, 8); break;
+    case 9: client_event_record(c, 40000000, 0); break;
+    case 10: client_stream_sync(c, 12); break;
+    case 11: client_func_attr(c, 3, 8, -1); break;
+    case 12: client_up(c, (uint64_t)(uintptr_t)&one, "a", 1, 0); break;
+    }
+    n->code = client_fence(c);
+}
+
+static void test_hostile_requests_are_refused(void **state)
+{
+    (void)state;
+    for (hostile = 0; hostile <= 12; hostile++) {
+        struct err e = ERR_INIT;
+        struct executor_call call;
+
+        begin(step_hostile);
+        must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+        must(executor_call_begin(x, 1, &e), &e);
+        assert_int_equal(front_step(&f), 0);
+        must(executor_call_end(x, &call, &e), &e);
+        assert_int_equal(call.refused, 1);
+        assert_true(call.why[0] != 0);
+        front_end(&f);
+    }
+}
+
+static void step_garbage(struct client *c, int step, struct front_notes *n)
+{
+    struct wire_area *a = *(struct wire_area **)(void *)c; /* the first member */
+
+    (void)step;
+    memset((uint8_t *)a + WIRE_RING_AT, 0xa5, WIRE_RING);
+    __atomic_store_n(&a->head, a->head + 4096, __ATOMIC_SEQ_CST);
+    n->code = 0;
+}
+
+static void test_a_broken_ring_ends_the_life_only(void **state)
+{
+    struct executor_call call;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    begin(step_garbage);
+    must(executor_call_begin(x, 1, &e), &e);
+    front_step(&f);
+    must(executor_call_end(x, &call, &e), &e);
+    assert_non_null(strstr(call.why, "the ring was written to"));
+    front_end(&f);
+    two_calls();
+    front_end(&f);
+}
+
+static int start(void **state)
+{
+    const struct executor_options o = {.backend = "sim"};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    build_image();
+    if (executor_start(&o, &x, &e) < 0) {
+        fprintf(stderr, "%s\n", e.msg);
+        return -1;
+    }
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    executor_stop(x);
+    buf_free(&image);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_live_then_replay_on_secret_inputs),
+        cmocka_unit_test(test_without_launches_the_answer_is_poison),
+        cmocka_unit_test(test_host_computes_live_but_not_in_replay),
+        cmocka_unit_test(test_an_echo_is_a_device_copy),
+        cmocka_unit_test(test_variables_survive_a_replay),
+        cmocka_unit_test(test_a_fault_is_told_and_the_next_life_is_whole),
+        cmocka_unit_test(test_hostile_requests_are_refused),
+        cmocka_unit_test(test_a_broken_ring_ends_the_life_only),
+    };
+
+    return cmocka_run_group_tests(tests, start, stop);
+}
