@@ -77,7 +77,7 @@ struct backend_ops {
 };
 
 extern const struct backend_ops backend_sim, backend_cuda;
-const struct backend_ops *backend_find(const char *name); /* NULL: none of that name */
+const struct backend_ops *exec_backend_find(const char *name); /* NULL: none of that name */
 
 /* The legacy and the per-thread default stream, as handles. */
 #define BACKEND_STREAM_LEGACY ((backend_handle)1)

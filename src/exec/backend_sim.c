@@ -482,7 +482,7 @@ const struct backend_ops backend_sim = {
     .sync_event = sim_query, .sync = sim_sync, .why = sim_why, .findings = sim_findings,
 };
 
-const struct backend_ops *backend_find(const char *name)
+const struct backend_ops *exec_backend_find(const char *name)
 {
     const struct backend_ops *const all[] = {&backend_sim};
 

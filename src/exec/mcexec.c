@@ -23,7 +23,7 @@ static int start(struct server *s, char **argv, struct err *e)
 {
     const struct backend_options o = {atoi(argv[2]), strtoull(argv[3], NULL, 10), !strcmp(argv[4], "no-check")};
 
-    s->ops = backend_find(argv[1]);
+    s->ops = exec_backend_find(argv[1]);
     if (!s->ops)
         return err_set(e, ERR_INPUT, "there is no backend '%s'", argv[1]);
     s->ctl = CTL_FD;
