@@ -1,5 +1,5 @@
-/* backend_sim.c - the emulator as a device: memory in a file without a name, plumbing done here, kernels in a process of
- * their own (kernels.h). Everything is in program order, so streams are numbers and events are time stamps. */
+/* backend_sim.c - the emulator as a device: memory in a file without a name, plumbing done here, kernels in a process
+ * of their own (kernels.h). Everything is in program order, so streams are numbers and events are time stamps. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -27,7 +27,7 @@ enum ctl_op {
     CTL_FINDINGS,   /* v[0]: bytes of text in bulk */
     CTL_REPLAY,     /* a: poison, b: leave launches out */
     CTL_NEXT,       /* stop: LOG_LAY (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call), 0 */
-    CTL_TIME,       /* a: index of the round. After a replay stopped at the last CALL_BEGIN: plays that call once, timed */
+    CTL_TIME,       /* after a replay stopped at the last CALL_BEGIN: plays that call once, timed. ms, clock_ms */
     CTL_OPS
 };
 

@@ -1,5 +1,5 @@
-/* element.h - one element of a plumbing request, the same text for the host and the GPU: where it lies, what a cast makes
- * of it, what a random fill draws. Plain C11 and CUDA C++. */
+/* element.h - one element of a plumbing request, the same text for the host and the GPU: where it lies, what a cast
+ * makes of it, what a random fill draws. Plain C11 and CUDA C++. */
 #ifndef MC_EXEC_ELEMENT_H
 #define MC_EXEC_ELEMENT_H
 

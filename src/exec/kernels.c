@@ -129,7 +129,9 @@ static void do_launch(void)
 {
     const unsigned grid[3] = {q.grid[0], q.grid[1], q.grid[2]}, block[3] = {q.block[0], q.block[1], q.block[2]};
 
-    r.code = q.a < n_functions ? simt.image_launch(functions[q.a], grid, block, q.shared, q.data, q.n) : WIRE_BAD_HANDLE;
+    r.code = WIRE_BAD_HANDLE;
+    if (q.a < n_functions)
+        r.code = simt.image_launch(functions[q.a], grid, block, q.shared, q.data, q.n);
     if (r.code)
         put_text(simt.findings_json());
 }

@@ -37,8 +37,8 @@ struct kernels_answer {
     uint8_t data[KERNELS_DATA];
 };
 
-/* The process from which such processes are forked: it has libsimt and device memory at its addresses, and starts before
- * any front exists, so that every one of them has the same layout. */
+/* The process from which such processes are forked: it has libsimt and device memory at its addresses, and starts
+ * before any front exists, so that every one of them has the same layout. */
 struct kernels_source {
     pid_t pid;
     int fd;

@@ -74,8 +74,8 @@ bool life_is_symbol(const struct life *l, uint64_t addr, uint64_t n);
 
 /* Writes the request into the log (an upload that is an echo as LOG_ECHO) and counts. False: the log is full. */
 bool life_log(struct life *l, const struct wire_request *r, uint64_t result, const struct life_down *echo);
-/* What came down, for echoes; and a range with the same bytes, if there is one: the caller then looks whether the device
- * still holds them. */
+/* What came down, for echoes; and a range with the same bytes, if there is one: the caller then looks whether the
+ * device still holds them. */
 void life_came_down(struct life *l, uint64_t addr, const void *data, uint64_t n);
 const struct life_down *life_echo(const struct life *l, const void *data, uint64_t n);
 

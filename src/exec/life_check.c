@@ -77,8 +77,8 @@ static int take_free(struct check *c)
 
     if (m->kind > WIRE_ALLOC_ASYNC || !stream_lives(c->l, m->stream))
         return bad(c, WIRE_INVALID, "unknown kind of memory or stream");
-    return pool_give(&c->l->pool, m->addr, POOL_FRONT) ? WIRE_OK
-                                                        : bad(c, WIRE_INVALID, "this is not the start of an allocation");
+    return pool_give(&c->l->pool, m->addr, POOL_FRONT)
+               ? WIRE_OK : bad(c, WIRE_INVALID, "this is not the start of an allocation");
 }
 
 static int take_memset(struct check *c)

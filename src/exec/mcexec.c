@@ -1,5 +1,5 @@
-/* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK', started by exec.c with its socket and the bulk
- * area as descriptors 3 and 4. It serves one front and the judge, and ends with either the judge or a signal. */
+/* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK', started by exec.c with its socket and the
+ * bulk area as descriptors 3 and 4. It serves one front and the judge, and ends with either the judge or a signal. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -184,9 +184,10 @@ int player_function(struct player *p, uint32_t id, uint32_t module, const char *
                     struct wire_function_info *info)
 {
     char *s = name_of(name, n);
-    int code = id < LIFE_FUNCTIONS ? p->ops->function(p->b, p->modules[module % LIFE_MODULES], s, &p->functions[id], info)
-                                   : WIRE_NOT_FOUND;
+    int code = WIRE_NOT_FOUND;
 
+    if (id < LIFE_FUNCTIONS)
+        code = p->ops->function(p->b, p->modules[module % LIFE_MODULES], s, &p->functions[id], info);
     free(s);
     return code;
 }

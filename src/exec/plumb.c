@@ -71,11 +71,14 @@ void plumb_random(void *to, const struct wire_random *m)
 bool plumb_equal(const void *a, const void *b, const struct wire_equal *m)
 {
     uint64_t n = px_count(m->dims, m->size);
+    int a_w = px_bytes(m->a_dtype), b_w = px_bytes(m->b_dtype);
 
-    for (uint64_t i = 0; i < n; i++)
-        if (!px_near((const uint8_t *)a + px_offset(i, m->dims, m->size, m->a_stride) * px_bytes(m->a_dtype), m->a_dtype,
-                     (const uint8_t *)b + px_offset(i, m->dims, m->size, m->b_stride) * px_bytes(m->b_dtype), m->b_dtype,
-                     m))
+    for (uint64_t i = 0; i < n; i++) {
+        const uint8_t *p = (const uint8_t *)a + px_offset(i, m->dims, m->size, m->a_stride) * a_w;
+        const uint8_t *q = (const uint8_t *)b + px_offset(i, m->dims, m->size, m->b_stride) * b_w;
+
+        if (!px_near(p, m->a_dtype, q, m->b_dtype, m))
             return false;
+    }
     return true;
 }

@@ -113,7 +113,7 @@ static void take_result(struct life *l, const struct log_entry *en, const struct
         life_add_module(l, r->body.MODULE.sha256);
     else if (en->head.op == WIRE_FUNCTION)
         life_add_function(l, r->body.FUNCTION.module, &any);
-    else if (en->head.op == WIRE_SYMBOL && (en->head.result < WIRE_BASE || en->head.result >= WIRE_BASE + l->info->reserved))
+    else if (en->head.op == WIRE_SYMBOL && en->head.result - WIRE_BASE >= l->info->reserved)
         life_add_symbol(l, en->head.result, (uint64_t)1 << 20);
 }
 

@@ -1,4 +1,4 @@
-/* front.h - a candidate's process for tests: a child that attaches to a life and takes one step each time it is told. */
+/* front.h - a candidate's process for tests: a child that attaches to a life and takes a step each time it is told. */
 #ifndef TESTS_EXEC_FRONT_H
 #define TESTS_EXEC_FRONT_H
 
