@@ -4,10 +4,10 @@
 B       ?= build
 CC      ?= cc
 CXX     ?= g++
-MODULES := base objective task proc device exec store queue translate eval synth nn train bench
+MODULES := base objective task proc device exec store queue translate eval synth nn train bench serve
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
 # Headers alone: the library is loaded when it is asked for.
-HEADERS := libpq
+HEADERS := libpq libmicrohttpd
 
 OPT     ?= -O2 -g
 OMP     ?= -fopenmp

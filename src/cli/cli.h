@@ -19,7 +19,11 @@ struct command {
     int (*run)(const struct opts *o, struct err *e); /* an exit code; -1 means 'see *e' */
 };
 
-extern const struct command cmd_bench, cmd_doctor, cmd_generate, cmd_help, cmd_init, cmd_logits, cmd_profile, cmd_rft, cmd_rl, cmd_run, cmd_sft, cmd_synth, cmd_tokenize, cmd_version, cmd_eval, cmd_lint, cmd_shrink, cmd_translate;
+extern const struct command
+    cmd_bench, cmd_doctor, cmd_eval, cmd_generate, cmd_help, cmd_init,
+    cmd_lint, cmd_logits, cmd_profile, cmd_rft, cmd_rl, cmd_run,
+    cmd_serve, cmd_sft, cmd_shrink, cmd_synth, cmd_tokenize, cmd_translate,
+    cmd_version, cmd_worker;
 
 const struct command *command_find(const char *name);
 int exit_code_of(const struct err *e);

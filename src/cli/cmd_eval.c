@@ -187,7 +187,8 @@ static int run_worker(const struct opts *o, const struct eval_config *c, struct 
     ready.start = true;
     if (eval_open(&ready, &ev, e) < 0)
         return -1;
-    rc = eval_worker(ev, opts_str(o, "queue"), opts_has(o, "name") ? opts_str(o, "name") : "worker", e);
+    rc = eval_worker(ev, &(struct eval_worker_config){.queue = opts_str(o, "queue"), .child = true,
+                                                      .name = opts_has(o, "name") ? opts_str(o, "name") : "worker"}, e);
     eval_close(ev);
     return rc < 0 ? -1 : EXIT_OK;
 }

@@ -13,7 +13,26 @@
 #endif
 
 static const struct command *const commands[] = {
-    &cmd_bench, &cmd_doctor, &cmd_generate, &cmd_eval, &cmd_lint, &cmd_shrink, &cmd_help, &cmd_init, &cmd_logits, &cmd_profile, &cmd_rft, &cmd_rl, &cmd_run, &cmd_sft, &cmd_synth, &cmd_tokenize, &cmd_translate, &cmd_version,
+    &cmd_bench,
+    &cmd_doctor,
+    &cmd_eval,
+    &cmd_generate,
+    &cmd_help,
+    &cmd_init,
+    &cmd_lint,
+    &cmd_logits,
+    &cmd_profile,
+    &cmd_rft,
+    &cmd_rl,
+    &cmd_run,
+    &cmd_serve,
+    &cmd_sft,
+    &cmd_shrink,
+    &cmd_synth,
+    &cmd_tokenize,
+    &cmd_translate,
+    &cmd_version,
+    &cmd_worker,
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

@@ -86,7 +86,16 @@ int eval_many(struct eval *ev, const struct task *task, const struct eval_candid
 /* For who has nothing to judge now: what is kept for later leaves a device's memory to a job that needs all of it. */
 void eval_idle(struct eval *ev);
 
-/* Serves a verdict queue (queue/verdict.h) until the process is stopped or its parent goes away. */
-int eval_worker(struct eval *ev, const char *queue_path, const char *name, struct err *e);
+struct eval_worker_config {
+    const char *queue; /* url */
+    const char *name;  /* of the worker, unique in its queue */
+    const char *lane;  /* whose jobs it takes; NULL: "" */
+    bool child;        /* it ends when its parent does, and announces itself to nobody (queue/verdict.h) */
+    const char *info;  /* JSON text: what it says of itself to the queue, unless it is a child */
+};
+
+/* Takes jobs of a verdict queue until the process is stopped, its parent goes away, or the queue asks it to drain. What it has
+ * then is given back (stop) or finished (drain). */
+int eval_worker(struct eval *ev, const struct eval_worker_config *c, struct err *e);
 
 #endif

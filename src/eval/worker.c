@@ -1,4 +1,4 @@
-/* worker.c - 'eval --worker': claims verdict jobs from a queue (queue/verdict.h), several in flight, until
+/* worker.c - 'worker' and 'eval --worker': claims verdict jobs from a queue (queue/verdict.h), several in flight, until
  * the queue's owner goes away. Every thread holds its own connection and renews its own leases. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,10 +18,14 @@
 #include "queue/queue.h"
 #include "queue/verdict.h"
 
+#define ANNOUNCE_S 5.0
+#define ANNOUNCE_LEASE_S 20.0
+
 struct worker {
     struct eval *ev;
-    const char *path, *name;
+    const struct eval_worker_config *c;
     pid_t parent;
+    atomic_bool drain, ended;
 };
 
 #define RENEW_S 1.0 /* how soon a cancelled or lost job is left alone */
@@ -145,6 +149,11 @@ static int serve_job(struct worker *w, struct queue *q, const struct queue_job *
     return rc < 0 ? -1 : 0;
 }
 
+static bool goes_on(const struct worker *w)
+{
+    return !stop_requested() && !atomic_load(&w->drain) && (!w->c->child || getppid() == w->parent);
+}
+
 static void *worker_thread(void *arg)
 {
     struct worker *w = arg;
@@ -153,12 +162,12 @@ static void *worker_thread(void *arg)
     struct queue *q = NULL;
     int got = 0;
 
-    if (queue_open(w->path, &q, &e) < 0) {
+    if (queue_open(w->c->queue, &q, &e) < 0) {
         log_error("%s", e.msg);
         return NULL;
     }
-    while (got >= 0 && !stop_requested() && getppid() == w->parent) {
-        got = queue_claim(q, NULL, w->name, VERDICT_LEASE_S, 1.0, &job, &e);
+    while (got >= 0 && goes_on(w)) {
+        got = queue_claim(q, w->c->lane, w->c->name, VERDICT_LEASE_S, 1.0, &job, &e);
         if (got == 0)
             eval_idle(w->ev);
         if (got != 1)
@@ -173,17 +182,47 @@ static void *worker_thread(void *arg)
     return NULL;
 }
 
-int eval_worker(struct eval *ev, const char *queue_path, const char *name, struct err *e)
+/* Keeps the worker's row alive, and hears whether it is to drain. */
+static void *announce_thread(void *arg)
 {
-    struct worker w = {.ev = ev, .path = queue_path, .name = name, .parent = getppid()};
-    int n = eval_jobs(ev) * 2, started = 0;
-    pthread_t *threads = xcalloc((size_t)n, sizeof *threads);
+    struct worker *w = arg;
+    struct queue *q = NULL;
+    struct err e = ERR_INIT;
+    double said = -ANNOUNCE_S;
 
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (queue_open(w->c->queue, &q, &e) < 0)
+        return NULL;
+    while (!atomic_load(&w->ended)) {
+        if (now_s() > said + ANNOUNCE_S) {
+            said = now_s();
+            if (queue_worker_announce(q, w->c->name, w->c->info ? w->c->info : "{}", ANNOUNCE_LEASE_S, &e) == 0)
+                atomic_store(&w->drain, true);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    }
+    queue_worker_gone(q, w->c->name, NULL);
+    queue_close(q);
+    return NULL;
+}
+
+int eval_worker(struct eval *ev, const struct eval_worker_config *c, struct err *e)
+{
+    struct worker w = {.ev = ev, .c = c, .parent = getppid()};
+    int n = eval_jobs(ev) * 2, started = 0;
+    pthread_t *threads = xcalloc((size_t)n, sizeof *threads), announcer;
+    bool announced = false;
+
+    if (c->child)
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+    else
+        announced = pthread_create(&announcer, NULL, announce_thread, &w) == 0;
     while (started < n && pthread_create(&threads[started], NULL, worker_thread, &w) == 0)
         started++;
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
+    atomic_store(&w.ended, true);
+    if (announced)
+        pthread_join(announcer, NULL);
     free(threads);
     return started ? 0 : err_set(e, ERR_ENV, "cannot start a worker thread");
 }

@@ -16,7 +16,7 @@
 
 #define QUEUE_VERSION 2
 #define REAP_S 0.5    /* how often a claim looks for expired leases */
-#define OVERLAP_S 2.0 /* of queue_ended: how long a commit may take */
+#define OVERLAP_S 0.25 /* of queue_ended: how long a commit may take */
 
 static const char schema[] =
     "CREATE TABLE job(id {id}, key TEXT UNIQUE NOT NULL, lane TEXT NOT NULL, owner TEXT NOT NULL,"

@@ -1,7 +1,6 @@
 /* sql_postgres.c - sql.h on a PostgreSQL server, through libpq, which is loaded when a server is named:
  * without it, and without a server, everything else works. A connection that breaks is made again; waiting is
  * LISTEN. */
-#include <dlfcn.h>
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/dl.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "queue/sql_driver.h"
@@ -37,21 +37,8 @@ struct pg {
     bool listens;
 };
 
-static int load(struct err *e)
-{
-    static void *lib; /* every writer writes the same */
-    void *so = lib ? lib : dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
-
-    if (!so)
-        return err_set(e, ERR_ENV, "a PostgreSQL queue needs libpq.so.5; apt-get install libpq5 (%s)",
-                       dlerror());
-#define PQ_FIND(name)                                                                                        \
-    if (!(pq.name = (__typeof__(pq.name))dlsym(so, #name)))                                                  \
-        return err_set(e, ERR_ENV, "libpq.so.5 lacks '" #name "'; apt-get install libpq5");
-    PQ_CALLS(PQ_FIND)
-    lib = so;
-    return 0;
-}
+#define PQ_ROW(name) {#name, (void **)&pq.name},
+static const struct dl_name pq_names[] = {PQ_CALLS(PQ_ROW){NULL, NULL}};
 
 static int broken(struct pg *p, struct err *e)
 {
@@ -126,7 +113,7 @@ static int pg_open(const char *url, const char *schema, int version, void **ret,
 {
     struct pg *p;
 
-    if (load(e) < 0)
+    if (dl_load("libpq.so.5", "libpq5", pq_names, e) < 0)
         return -1;
     p = xcalloc(1, sizeof *p);
     p->c = pq.PQconnectdb(url);

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "queue/ask.h"
 #include "queue/queue.h"
 
 #define DEATHS_MAX 5      /* this many deaths in a row without one finished job: the worker cannot work here */
@@ -224,40 +224,6 @@ void verdict_service_stop(struct verdict_service *s)
 
 /* ---- batches ---- */
 
-static char *payload_of(const struct verdict_request *r)
-{
-    json_t *p = json_object();
-    char *text;
-
-    json_object_set_new(p, "task_code", json_utf8(r->task_code, strlen(r->task_code)));
-    json_object_set_new(p, "task_name", json_utf8(r->task_name, strlen(r->task_name)));
-    json_object_set_new(p, "candidate", json_utf8(r->candidate, strlen(r->candidate)));
-    json_object_set_new(p, "is_response", json_boolean(r->is_response));
-    json_object_set_new(p, "options", r->options ? json_deep_copy(r->options) : json_object());
-    if (r->sidecar)
-        json_object_set_new(p, "sidecar", json_deep_copy(r->sidecar));
-    text = json_text(p);
-    json_decref(p);
-    return text;
-}
-
-/* A verdict that failed for our reasons in an earlier batch is asked for again. */
-static int put(struct verdict_service *s, const char *key, const char *payload, int64_t *ret_id, struct err *e)
-{
-    struct queue_item it = {.key = key, .payload = payload, .attempts = s->max_attempts};
-    char *old = NULL;
-    bool failed;
-    int state;
-
-    if (queue_put(s->q, &it, ret_id, e) < 0 || (state = queue_result(s->q, *ret_id, &old, e)) < 0)
-        return -1;
-    failed = state > QUEUE_DONE || (state == QUEUE_DONE && strstr(old, "\"status\":\"infra\""));
-    free(old);
-    if (!failed)
-        return 0;
-    return queue_forget(s->q, *ret_id, e) < 0 || queue_put(s->q, &it, ret_id, e) < 0 ? -1 : 0;
-}
-
 static void batch_free(struct verdict_batch *b)
 {
     for (int i = 0; b && i < b->n; i++) {
@@ -290,6 +256,7 @@ static struct asked asked_of(const struct verdict_request *r)
 int verdict_batch_submit(struct verdict_service *s, const struct verdict_request *items, int n,
                          struct verdict_batch **ret, struct err *e)
 {
+    const struct queue_item how = {.attempts = s->max_attempts};
     struct verdict_batch *b = xcalloc(1, sizeof *b);
     int rc = look_after(s, e);
 
@@ -297,11 +264,11 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
     b->asked = xcalloc((size_t)n, sizeof *b->asked);
     b->records = xcalloc((size_t)n, sizeof *b->records);
     for (b->n = 0; rc == 0 && b->n < n; b->n++) {
-        char *payload = payload_of(&items[b->n]), key[65];
-        sha256_hex(payload, strlen(payload), key);
-        b->asked[b->n] = asked_of(&items[b->n]);
-        rc = put(s, key, payload, &b->ids[b->n], e);
-        free(payload);
+        const struct verdict_request *r = &items[b->n];
+        json_t *payload = ask_payload(r->task_code, r->task_name, r->candidate, r->is_response, r->options, r->sidecar);
+        b->asked[b->n] = asked_of(r);
+        rc = ask_put(s->q, payload, &how, &b->ids[b->n], e) < 0 ? -1 : 0;
+        json_decref(payload);
     }
     if (rc < 0)
         batch_free(b);

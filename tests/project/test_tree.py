@@ -23,8 +23,9 @@ SEES = {
     "nn": ["base", "task"],
     "train": ["base", "objective", "task", "store", "queue", "nn"],
     "synth": ["base", "task", "queue", "store"],
+    "serve": ["base", "queue"],
     "cli": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue", "eval", "bench", "nn",
-            "train", "synth"],
+            "train", "synth", "serve"],
 }
 
 COLUMNS, LONG_LINES = 120, 1300

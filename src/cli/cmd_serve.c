@@ -1,0 +1,158 @@
+/* cmd_serve.c - 'musacoder serve': the judge over HTTP, with workers of its own on this machine. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "serve/serve.h"
+
+#define RESTART_S 2.0 /* a worker that ends is started again after this */
+#define GRACE_S 5.0   /* from SIGTERM to SIGKILL */
+
+static const struct opt rows[] = {
+    {"serve", "queue", OPT_STR, NULL,
+     "the queue: a file, or postgres://USER@HOST/DATABASE; default: a file in the data folder"},
+    {"serve", "address", OPT_STR, "127.0.0.1", "where it listens; other machines need --tokens"},
+    {"serve", "port", OPT_INT, "8642", "0 = any free one"},
+    {"serve", "tokens", OPT_STR, NULL, "a file of lines 'TOKEN OWNER'; owners share the judge fairly"},
+    {"serve", "backend", OPT_STR, "sim", "of requests that name none, and of the workers"},
+    {"serve", "workers", OPT_INT, "1",
+     "workers on this machine; 0 = none: others run 'musacoder worker --queue URL'"},
+    {"serve", "threads", OPT_INT, "4", "threads that answer requests"},
+    {"serve", "wait-max", OPT_REAL, "600", "seconds a call waits for its verdicts; then it gets tickets"},
+    {"serve", "keep-hours", OPT_REAL, "24", "how long results are kept"},
+    {"serve", "queue-max", OPT_INT, "100000", "jobs in the queue; beyond it requests get 429"},
+    {"serve", "owner-max", OPT_INT, "0", "jobs of one owner in the queue; 0 = no limit"},
+    {0},
+};
+
+struct pool {
+    pid_t *pid;
+    double *ended; /* when it ended, for the pause before the next */
+    int n;
+    const char *queue, *backend;
+};
+
+static void start_worker(struct pool *p, int i)
+{
+    char *name = xasprintf("local-%d-%d", (int)getpid(), i);
+    pid_t parent = getpid();
+
+    if ((p->pid[i] = fork()) == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() == parent)
+            execl("/proc/self/exe", "musacoder", "worker", "--queue", p->queue, "--backend", p->backend, "--name",
+                  name, (char *)NULL);
+        _exit(127);
+    }
+    if (p->pid[i] < 0)
+        p->pid[i] = 0;
+    free(name);
+}
+
+static void look_after(struct pool *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        if (p->pid[i] && waitpid(p->pid[i], NULL, WNOHANG) == p->pid[i]) {
+            p->pid[i] = 0;
+            p->ended[i] = now_s();
+            log_warn("worker %d ended; it is started again", i);
+        }
+        if (!p->pid[i] && now_s() > p->ended[i] + RESTART_S)
+            start_worker(p, i);
+    }
+}
+
+static void stop_workers(struct pool *p)
+{
+    double until = now_s() + GRACE_S;
+
+    for (int i = 0; i < p->n; i++)
+        if (p->pid[i])
+            kill(p->pid[i], SIGTERM);
+    for (int i = 0; i < p->n; i++)
+        while (p->pid[i] && waitpid(p->pid[i], NULL, WNOHANG) == 0) {
+            if (now_s() > until)
+                kill(p->pid[i], SIGKILL);
+            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        }
+}
+
+static void serve_until_stopped(const struct serve_config *c, int workers)
+{
+    struct pool p = {.n = workers, .queue = c->queue, .backend = c->backend};
+
+    p.pid = xcalloc((size_t)workers + 1, sizeof *p.pid);
+    p.ended = xcalloc((size_t)workers + 1, sizeof *p.ended);
+    for (int i = 0; i < workers; i++)
+        p.ended[i] = -RESTART_S;
+    while (!stop_requested()) {
+        look_after(&p);
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    stop_workers(&p);
+    free(p.pid);
+    free(p.ended);
+}
+
+static int check(const struct opts *o, struct err *e)
+{
+    if (o->n_args > 0)
+        return err_set(e, ERR_INPUT, "unexpected '%s'", o->args[0]);
+    if (opts_int(o, "port") < 0 || opts_int(o, "port") > 65535)
+        return err_set(e, ERR_INPUT, "--port is 0 to 65535");
+    if (opts_int(o, "threads") < 1 || opts_int(o, "threads") > 256)
+        return err_set(e, ERR_INPUT, "--threads is 1 to 256");
+    if (opts_int(o, "workers") < 0 || opts_int(o, "workers") > 256)
+        return err_set(e, ERR_INPUT, "--workers is 0 to 256");
+    return 0;
+}
+
+static int serve_run(const struct opts *o, struct err *e)
+{
+    char *file = path_data("serve/queue.db");
+    struct serve_config c = {.queue = opts_has(o, "queue") ? opts_str(o, "queue") : file,
+                             .address = opts_str(o, "address"),
+                             .port = (int)opts_int(o, "port"),
+                             .threads = (int)opts_int(o, "threads"),
+                             .tokens = opts_str(o, "tokens"),
+                             .wait_s = opts_real(o, "wait-max"),
+                             .keep_s = 3600 * opts_real(o, "keep-hours"),
+                             .queue_max = (int)opts_int(o, "queue-max"),
+                             .owner_max = (int)opts_int(o, "owner-max"),
+                             .backend = opts_str(o, "backend")};
+    struct serve *s = NULL;
+    int rc = check(o, e) < 0 ? -1 : serve_start(&c, &s, e);
+
+    if (rc == 0) {
+        fprintf(stderr, "serve: http://%s:%d, queue %s\n", c.address, serve_port(s), c.queue);
+        serve_until_stopped(&c, (int)opts_int(o, "workers"));
+        serve_stop(s);
+    }
+    free(file);
+    return rc < 0 ? -1 : EXIT_OK;
+}
+
+const struct command cmd_serve = {
+    "serve",
+    "the judge over HTTP",
+    "[options]",
+    "Answers POST /v1/eval with verdicts: a task and 1 to 256 candidates go into a queue, workers judge them, and "
+    "the call\n"
+    "waits for the records ('?wait=0': tickets at once). The same content asked twice is judged once.\n"
+    "  curl -d '{\"task\": {\"name\": \"relu\", \"code\": \"...\"}, \"candidates\": [{\"code\": \"...\"}]}' \\\n"
+    "       http://127.0.0.1:8642/v1/eval\n"
+    "Also: /v1/jobs/ID (GET, DELETE), /v1/events (a stream), /v1/stats, /healthz, /readyz, /metrics; "
+    "docs/openapi.json.\n"
+    "Stop it with Ctrl-C or SIGTERM: jobs in hand go back into the queue, and the next server goes on with them.\n"
+    "Exit code: 0 stopped, 2 usage, 3 the machine is unfit.\n\n",
+    rows,
+    serve_run};

@@ -1,0 +1,47 @@
+/* ask.c - see ask.h. */
+#include "queue/ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+
+json_t *ask_payload(const char *task_code, const char *task_name, const char *candidate, bool is_response,
+                    const json_t *options, const json_t *sidecar)
+{
+    json_t *p = json_object();
+
+    json_object_set_new(p, "task_code", json_utf8(task_code, strlen(task_code)));
+    json_object_set_new(p, "task_name", json_utf8(task_name, strlen(task_name)));
+    json_object_set_new(p, "candidate", json_utf8(candidate, strlen(candidate)));
+    json_object_set_new(p, "is_response", json_boolean(is_response));
+    json_object_set_new(p, "options", options ? json_deep_copy(options) : json_object());
+    if (sidecar)
+        json_object_set_new(p, "sidecar", json_deep_copy(sidecar));
+    return p;
+}
+
+static bool worth_another(int state, const char *result)
+{
+    return state > QUEUE_DONE || (state == QUEUE_DONE && strstr(result, "\"status\":\"infra\""));
+}
+
+int ask_put(struct queue *q, const json_t *payload, const struct queue_item *how, int64_t *ret_id, struct err *e)
+{
+    char *text = json_text(payload), *old = NULL, key[65];
+    struct queue_item it = *how;
+    int rc, state = QUEUE_WAITING;
+
+    sha256_hex(text, strlen(text), key);
+    it.key = key;
+    it.payload = text;
+    rc = queue_put(q, &it, ret_id, e);
+    if (rc == 0 && (state = queue_result(q, *ret_id, &old, e)) < 0)
+        rc = -1;
+    if (rc == 0 && worth_another(state, old ? old : ""))
+        rc = queue_forget(q, *ret_id, e) < 0 ? -1 : queue_put(q, &it, ret_id, e);
+    free(old);
+    free(text);
+    return rc;
+}

@@ -1,0 +1,19 @@
+/* ask.h - a verdict asked of a queue: what a job's payload is, its key, and asking again for what failed for our
+ * reasons. */
+#ifndef MC_QUEUE_ASK_H
+#define MC_QUEUE_ASK_H
+
+#include <jansson.h>
+
+#include "queue/queue.h"
+
+/* {"task_code","task_name","candidate","is_response","options"[,"sidecar"]}; new. Strings become valid UTF-8. */
+json_t *ask_payload(const char *task_code, const char *task_name, const char *candidate, bool is_response,
+                    const json_t *options, const json_t *sidecar);
+
+/* Puts the payload under its content's hash. how: lane, owner, priority, attempts; its key and payload are set here.
+ * A result that says 'infra', and a job that failed or was cancelled, is forgotten and asked for again. Returns 1 if
+ * a worker has to do it, 0 if it is in the queue or done already, -1. */
+int ask_put(struct queue *q, const json_t *payload, const struct queue_item *how, int64_t *ret_id, struct err *e);
+
+#endif

@@ -1,0 +1,119 @@
+/* events.c - see events.h. A listener that is slower than the ring is long loses the oldest messages, and is told so.
+ */
+#include "serve/events.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+
+#define RING 1024
+
+struct listener {
+    struct events *v;
+    struct http_call *call;
+    uint64_t next; /* number of the next message */
+    size_t at;     /* bytes of it that were sent */
+    struct listener *before, *after;
+};
+
+struct events {
+    pthread_mutex_t lock;
+    char *ring[RING];
+    uint64_t said;
+    struct listener *first;
+};
+
+struct events *events_new(void)
+{
+    struct events *v = xcalloc(1, sizeof *v);
+
+    pthread_mutex_init(&v->lock, NULL);
+    return v;
+}
+
+void events_free(struct events *v)
+{
+    if (!v)
+        return;
+    for (int i = 0; i < RING; i++)
+        free(v->ring[i]);
+    pthread_mutex_destroy(&v->lock);
+    free(v);
+}
+
+void events_say(struct events *v, const char *kind, const json_t *data)
+{
+    char *text = json_text(data), *line = xasprintf("event: %s\ndata: %s\n\n", kind, text);
+
+    pthread_mutex_lock(&v->lock);
+    free(v->ring[v->said % RING]);
+    v->ring[v->said++ % RING] = line;
+    for (struct listener *l = v->first; l; l = l->after)
+        http_wake(l->call);
+    pthread_mutex_unlock(&v->lock);
+    free(text);
+}
+
+static long take(struct listener *l, char *buf, size_t max)
+{
+    struct events *v = l->v;
+    const char *line;
+    size_t n;
+
+    if (l->next == v->said)
+        return 0;
+    if (v->said - l->next > RING) {
+        l->next = v->said - RING;
+        l->at = 0;
+        return snprintf(buf, max, "event: lost\ndata: {}\n\n");
+    }
+    line = v->ring[l->next % RING] + l->at;
+    n = strlen(line) < max ? strlen(line) : max;
+    memcpy(buf, line, n);
+    l->at += n;
+    if (!line[n]) {
+        l->next++;
+        l->at = 0;
+    }
+    return (long)n;
+}
+
+static long next(void *slot, char *buf, size_t max)
+{
+    struct listener *l = slot;
+    long n;
+
+    pthread_mutex_lock(&l->v->lock);
+    n = take(l, buf, max);
+    pthread_mutex_unlock(&l->v->lock);
+    return n;
+}
+
+static void gone(void *slot)
+{
+    struct listener *l = slot;
+    struct events *v = l->v;
+
+    pthread_mutex_lock(&v->lock);
+    *(l->before ? &l->before->after : &v->first) = l->after;
+    if (l->after)
+        l->after->before = l->before;
+    pthread_mutex_unlock(&v->lock);
+    free(l);
+}
+
+void events_stream(struct events *v, struct http_call *c)
+{
+    struct listener *l = xcalloc(1, sizeof *l);
+
+    pthread_mutex_lock(&v->lock);
+    *l = (struct listener){.v = v, .call = c, .next = v->said, .after = v->first};
+    if (v->first)
+        v->first->before = l;
+    v->first = l;
+    pthread_mutex_unlock(&v->lock);
+    http_stream(c, "text/event-stream", next, l, gone);
+}

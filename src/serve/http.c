@@ -1,0 +1,456 @@
+/* http.c - see http.h.
+ *
+ * A call is parked by suspending its connection. A wake may come before that: it leaves 'woken', which whoever is about
+ * to suspend sees under the same lock. */
+#include "serve/http.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/dl.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "serve/mhd.h"
+
+#define STOP_WAIT_S 5.0
+#define STREAM_BLOCK 16384
+#define URL_MAX 2048
+#define HEADERS_MAX 8
+
+struct mhd mhd;
+
+#define MHD_ROW(name) {#name, (void **)&mhd.name},
+static const struct dl_name mhd_names[] = {MHD_CALLS(MHD_ROW){NULL, NULL}};
+
+int mhd_load(struct err *e)
+{
+    return dl_load("libmicrohttpd.so.12", "libmicrohttpd12", mhd_names, e);
+}
+
+struct http_call {
+    struct http *h;
+    struct MHD_Connection *conn;
+    const struct http_route *route;
+    const char *owner;
+    struct buf body;
+    char url[URL_MAX], *part;
+    bool first_seen, too_large;
+    /* the answer */
+    struct MHD_Response *response;
+    int status;
+    struct {
+        const char *name;
+        char *value;
+    } headers[HEADERS_MAX];
+    int n_headers;
+    /* parking */
+    pthread_mutex_t lock;
+    bool park, suspended, woken;
+    void *slot;
+    void (*gone)(void *slot);
+    long (*next)(void *slot, char *buf, size_t n);
+    struct http_call *before, *after; /* all calls of the server */
+};
+
+struct http {
+    struct http_config c;
+    struct MHD_Daemon *daemon;
+    pthread_mutex_t lock;
+    struct http_call *calls;
+    int n_calls;
+    bool stopping;
+};
+
+/* ---- what a handler asks ---- */
+
+const char *http_owner(const struct http_call *c)
+{
+    return c->owner;
+}
+
+const char *http_body(const struct http_call *c, size_t *ret_n)
+{
+    *ret_n = c->body.n;
+    return c->body.p;
+}
+
+const char *http_part(const struct http_call *c)
+{
+    return c->part;
+}
+
+const char *http_arg(const struct http_call *c, const char *name)
+{
+    return mhd.MHD_lookup_connection_value(c->conn, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *http_header(const struct http_call *c, const char *name)
+{
+    return mhd.MHD_lookup_connection_value(c->conn, MHD_HEADER_KIND, name);
+}
+
+void *http_woken(const struct http_call *c)
+{
+    return c->slot;
+}
+
+bool http_stopping(const struct http_call *c)
+{
+    return __atomic_load_n(&c->h->stopping, __ATOMIC_ACQUIRE);
+}
+
+/* ---- answers ---- */
+
+void http_header_add(struct http_call *c, const char *name, const char *value)
+{
+    if (c->n_headers == HEADERS_MAX)
+        return;
+    c->headers[c->n_headers].name = name;
+    c->headers[c->n_headers++].value = xstrdup(value);
+}
+
+static void set_response(struct http_call *c, int status, const char *type, struct MHD_Response *r)
+{
+    c->status = status;
+    c->response = r;
+    mhd.MHD_add_response_header(r, "Content-Type", type);
+    mhd.MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    for (int i = 0; i < c->n_headers; i++)
+        mhd.MHD_add_response_header(r, c->headers[i].name, c->headers[i].value);
+}
+
+void http_reply(struct http_call *c, int status, const char *type, char *body, size_t n)
+{
+    set_response(c, status, type, mhd.MHD_create_response_from_buffer(n, body, MHD_RESPMEM_MUST_FREE));
+}
+
+void http_reply_json(struct http_call *c, int status, json_t *v)
+{
+    char *text = json_text(v);
+
+    json_decref(v);
+    http_reply(c, status, "application/json", text, strlen(text));
+}
+
+void http_refuse(struct http_call *c, int status, const char *code, const char *fmt, ...)
+{
+    char msg[1200];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(msg, sizeof msg, fmt, ap);
+    va_end(ap);
+    http_reply_json(c, status,
+                    json_pack("{s:{s:s,s:o}}", "error", "code", code, "message", json_utf8(msg, strlen(msg))));
+}
+
+/* ---- parking ---- */
+
+void http_park(struct http_call *c, void *slot, void (*gone)(void *slot))
+{
+    c->slot = slot;
+    c->gone = gone;
+    c->park = true;
+}
+
+void http_wake(struct http_call *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->suspended) {
+        c->suspended = false;
+        mhd.MHD_resume_connection(c->conn);
+    } else {
+        c->woken = true;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Suspends the connection unless it was woken already. */
+static bool fell_asleep(struct http_call *c)
+{
+    bool asleep;
+
+    pthread_mutex_lock(&c->lock);
+    asleep = !c->woken;
+    c->woken = false;
+    if (asleep) {
+        c->suspended = true;
+        mhd.MHD_suspend_connection(c->conn);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return asleep;
+}
+
+static ssize_t stream_more(void *ctx, uint64_t pos, char *buf, size_t max)
+{
+    struct http_call *c = ctx;
+
+    (void)pos;
+    for (;;) {
+        long n = http_stopping(c) ? -1 : c->next(c->slot, buf, max);
+        if (n != 0)
+            return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : n;
+        if (fell_asleep(c))
+            return 0;
+    }
+}
+
+void http_stream(struct http_call *c, const char *type, long (*next)(void *, char *, size_t), void *slot,
+                 void (*gone)(void *))
+{
+    c->slot = slot;
+    c->gone = gone;
+    c->next = next;
+    http_header_add(c, "Cache-Control", "no-store");
+    set_response(c, 200, type,
+                 mhd.MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_more, c, NULL));
+}
+
+/* ---- a call's way ---- */
+
+static struct http_call *call_new(struct http *h, struct MHD_Connection *conn, const char *url)
+{
+    struct http_call *c = xcalloc(1, sizeof *c);
+
+    c->h = h;
+    c->conn = conn;
+    snprintf(c->url, sizeof c->url, "%s", url);
+    buf_init(&c->body, h->c.body_max);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_lock(&h->lock);
+    c->after = h->calls;
+    if (h->calls)
+        h->calls->before = c;
+    h->calls = c;
+    h->n_calls++;
+    pthread_mutex_unlock(&h->lock);
+    return c;
+}
+
+static void call_ended(void *ctx, struct MHD_Connection *conn, void **at, enum MHD_RequestTerminationCode why)
+{
+    struct http *h = ctx;
+    struct http_call *c = *at;
+
+    if (!c)
+        return;
+    pthread_mutex_lock(&h->lock);
+    *(c->before ? &c->before->after : &h->calls) = c->after;
+    if (c->after)
+        c->after->before = c->before;
+    h->n_calls--;
+    pthread_mutex_unlock(&h->lock);
+    if (c->gone && c->slot)
+        c->gone(c->slot);
+    for (int i = 0; i < c->n_headers; i++)
+        free(c->headers[i].value);
+    pthread_mutex_destroy(&c->lock);
+    buf_free(&c->body);
+    free(c->part);
+    free(c);
+    *at = NULL;
+}
+
+/* Does a path fit a route's? *ret_part: what stands for the braces, owned, or NULL. */
+static bool path_fits(const char *path, const char *pattern, char **ret_part)
+{
+    const char *open = strchr(pattern, '{'), *close = open ? strchr(open, '}') : NULL;
+    size_t before = open ? (size_t)(open - pattern) : strlen(pattern), n;
+
+    *ret_part = NULL;
+    if (!open)
+        return !strcmp(path, pattern);
+    if (strncmp(path, pattern, before))
+        return false;
+    n = strcspn(path + before, "/");
+    if (n == 0 || strcmp(path + before + n, close + 1))
+        return false;
+    *ret_part = xstrndup(path + before, n);
+    return true;
+}
+
+/* The route of a call; NULL with an answer set: 404, 405. */
+static const struct http_route *find_route(struct http_call *c, const char *method)
+{
+    bool other_method = false;
+
+    for (const struct http_route *r = c->h->c.routes; r->method; r++) {
+        char *part;
+        if (!path_fits(c->url, r->path, &part))
+            continue;
+        if (!strcmp(r->method, method)) {
+            c->part = part;
+            return r;
+        }
+        free(part);
+        other_method = true;
+    }
+    if (other_method)
+        http_refuse(c, 405, "method_not_allowed", "'%s' does not take %s", c->url, method);
+    else
+        http_refuse(c, 404, "not_found", "there is nothing at '%s'", c->url);
+    return NULL;
+}
+
+static const char *bearer(const struct http_call *c)
+{
+    const char *h = http_header(c, "Authorization");
+
+    return h && !strncasecmp(h, "Bearer ", 7) ? h + 7 : NULL;
+}
+
+/* Before the body is read: who, where, how large. Sets an answer to refuse. */
+static void admit(struct http_call *c, const char *method)
+{
+    const char *length = http_header(c, "Content-Length");
+
+    if (!(c->route = find_route(c, method)))
+        return;
+    c->owner = c->h->c.who(bearer(c), c->h->c.ctx);
+    if (!c->owner && !c->route->open) {
+        http_header_add(c, "WWW-Authenticate", "Bearer");
+        http_refuse(c, 401, "unauthorized", "a known token is needed: 'Authorization: Bearer TOKEN'");
+    } else if (length && strtoull(length, NULL, 10) > c->h->c.body_max) {
+        http_refuse(c, 413, "too_large", "the body may have %zu bytes", c->h->c.body_max);
+    }
+}
+
+static enum MHD_Result send_answer(struct http_call *c)
+{
+    enum MHD_Result rc = mhd.MHD_queue_response(c->conn, (unsigned)c->status, c->response);
+
+    mhd.MHD_destroy_response(c->response);
+    c->response = NULL;
+    return rc;
+}
+
+static enum MHD_Result take_body(struct http_call *c, const char *data, size_t *n)
+{
+    buf_add(&c->body, data, *n);
+    c->too_large |= c->body.cut;
+    *n = 0;
+    return MHD_YES;
+}
+
+/* Runs the handler until it has answered or sleeps. */
+static enum MHD_Result serve_call(struct http_call *c)
+{
+    for (;;) {
+        c->park = false;
+        if (c->too_large)
+            http_refuse(c, 413, "too_large", "the body may have %zu bytes", c->h->c.body_max);
+        else
+            c->route->handle(c, c->h->c.ctx);
+        if (!c->park)
+            break;
+        if (fell_asleep(c))
+            return MHD_YES;
+    }
+    if (!c->response)
+        http_refuse(c, 500, "internal", "no answer was made");
+    return send_answer(c);
+}
+
+static enum MHD_Result on_call(void *ctx, struct MHD_Connection *conn, const char *url, const char *method,
+                               const char *version, const char *data, size_t *n, void **at)
+{
+    struct http_call *c = *at;
+
+    if (!c)
+        *at = c = call_new(ctx, conn, url);
+    if (!c->first_seen) {
+        c->first_seen = true;
+        admit(c, method);
+        return c->response ? send_answer(c) : MHD_YES;
+    }
+    return *n ? take_body(c, data, n) : serve_call(c);
+}
+
+/* ---- the server ---- */
+
+static int address_of(const struct http_config *c, struct sockaddr_storage *ret, struct err *e)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *found;
+    char port[16];
+
+    snprintf(port, sizeof port, "%d", c->port);
+    if (getaddrinfo(c->address, port, &hints, &found) != 0)
+        return err_set(e, ERR_INPUT, "'%s' is not an address; say 127.0.0.1, 0.0.0.0 or ::", c->address);
+    memcpy(ret, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return 0;
+}
+
+static void no_log(void *ctx, const char *fmt, va_list ap) {}
+
+int http_start(const struct http_config *c, struct http **ret, struct err *e)
+{
+    struct sockaddr_storage at = {0};
+    struct http *h;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+
+    if (mhd_load(e) < 0 || address_of(c, &at, e) < 0)
+        return -1;
+    if (at.ss_family == AF_INET6)
+        flags |= MHD_USE_DUAL_STACK;
+    h = xcalloc(1, sizeof *h);
+    h->c = *c;
+    pthread_mutex_init(&h->lock, NULL);
+    h->daemon = mhd.MHD_start_daemon(
+        flags, (uint16_t)c->port, NULL, NULL, on_call, h, MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL,
+        MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)c->threads,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)c->connections, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)c->idle_s, MHD_OPTION_NOTIFY_COMPLETED, call_ended, h, MHD_OPTION_END);
+    if (!h->daemon) {
+        free(h);
+        return err_set(e, ERR_ENV, "cannot listen on %s port %d: in use, or not allowed; name another --port",
+                       c->address, c->port);
+    }
+    *ret = h;
+    return 0;
+}
+
+int http_port(const struct http *h)
+{
+    const union MHD_DaemonInfo *i = mhd.MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_BIND_PORT);
+
+    return i ? i->port : h->c.port;
+}
+
+static int wake_all(struct http *h)
+{
+    int n;
+
+    pthread_mutex_lock(&h->lock);
+    for (struct http_call *c = h->calls; c; c = c->after)
+        http_wake(c);
+    n = h->n_calls;
+    pthread_mutex_unlock(&h->lock);
+    return n;
+}
+
+void http_stop(struct http *h)
+{
+    double until = now_s() + STOP_WAIT_S;
+    int fd;
+
+    if (!h)
+        return;
+    __atomic_store_n(&h->stopping, true, __ATOMIC_RELEASE);
+    fd = mhd.MHD_quiesce_daemon(h->daemon);
+    while (wake_all(h) > 0 && now_s() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    mhd.MHD_stop_daemon(h->daemon);
+    if (fd >= 0)
+        close(fd);
+    pthread_mutex_destroy(&h->lock);
+    free(h);
+}

@@ -1,0 +1,313 @@
+/* route_eval.c - POST /v1/eval: a task and candidates go into the queue; the call waits for their verdicts, or takes
+ * tickets. The same content asked twice is one job, so a client may send a request again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "queue/ask.h"
+#include "serve/serve_private.h"
+
+#define CANDIDATES_MAX 256
+
+struct asked {
+    int64_t id[CANDIDATES_MAX];
+    int n;
+};
+
+static void wake(void *call)
+{
+    http_wake(call);
+}
+
+static void gone(void *slot)
+{
+    waiter_free(slot);
+}
+
+static const char *const state_names[] = {"waiting", "running", "done", "failed", "cancelled"};
+
+static json_t *job_json(int64_t id, int state, const char *text)
+{
+    json_t *j = json_pack("{s:I,s:s}", "id", (json_int_t)id, "state", state_names[state]);
+    json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL;
+
+    if (v)
+        json_object_set_new(j, "verdict", v);
+    else if (state == QUEUE_FAILED)
+        json_object_set_new(j, "error", json_utf8(text ? text : "", text ? strlen(text) : 0));
+    return j;
+}
+
+/* The jobs of a woken call: 200 if all have ended, else 202: come again. */
+static void answer(struct http_call *c, struct waiter *r)
+{
+    json_t *jobs = json_array();
+    bool all = true;
+
+    for (int i = 0; i < waiter_count(r); i++) {
+        const char *text;
+        int state = waiter_result(r, i, &text);
+        all &= state >= QUEUE_DONE;
+        json_array_append_new(jobs, job_json(waiter_id(r, i), state, text));
+    }
+    if (!all && http_stopping(c)) {
+        json_decref(jobs);
+        http_header_add(c, "Retry-After", "5");
+        http_refuse(c, 503, "stopping", "the server is being stopped; ask again: nothing is lost");
+        return;
+    }
+    http_reply_json(c, all ? 200 : 202, json_pack("{s:o}", "jobs", jobs));
+}
+
+static void park(struct serve *s, struct http_call *c, struct queue *q, const struct asked *a)
+{
+    struct waiter *r = waiter_new(s->waiters, a->id, a->n, s->c.wait_s, wake, c);
+
+    for (int i = 0; i < a->n; i++) { /* what had ended before anybody waited for it */
+        char *text = NULL;
+        int state = queue_result(q, a->id[i], &text, NULL);
+        if (state >= QUEUE_DONE)
+            waiter_seed(r, i, state, text);
+        free(text);
+    }
+    http_park(c, r, gone);
+}
+
+/* The program of one candidate: "..." (a response), {"code": ...} or {"response": ...}; NULL: neither. */
+static const char *candidate_text(const json_t *one, bool *ret_is_response)
+{
+    const char *code = json_str(one, "code", NULL);
+
+    *ret_is_response = !code;
+    return code ? code : json_is_string(one) ? json_string_value(one) : json_str(one, "response", NULL);
+}
+
+/* Options with a backend of their own, new; NULL with an answer set. */
+static json_t *options_of(struct serve *s, struct http_call *c, const json_t *body)
+{
+    json_t *given = json_object_get(body, "options"), *o;
+
+    if (given && !json_is_object(given)) {
+        serve_refuse(s, c, 400, "bad_request", "'options' is an object of eval's flags");
+        return NULL;
+    }
+    o = given ? json_deep_copy(given) : json_object();
+    if (!json_object_get(o, "backend"))
+        json_object_set_new(o, "backend", json_string(s->c.backend));
+    if (!json_is_string(json_object_get(o, "backend"))) {
+        serve_refuse(s, c, 400, "bad_request", "'backend' is a word");
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+static int put_one(struct queue *q, const json_t *body, const json_t *task, const json_t *one, const json_t *options,
+                   const struct queue_item *how, int64_t *ret_id, struct err *e)
+{
+    bool is_response;
+    const char *text = candidate_text(one, &is_response);
+    json_t *p = ask_payload(json_str(task, "code", ""), json_str(task, "name", "task"), text, is_response, options,
+                            json_object_get(body, "sidecar"));
+    int rc = ask_put(q, p, how, ret_id, e);
+
+    json_decref(p);
+    return rc;
+}
+
+/* Checks the shape of a request; false with an answer set. */
+static bool well_formed(struct serve *s, struct http_call *c, const json_t *task, const json_t *candidates)
+{
+    size_t n = json_array_size(candidates);
+    bool is_response;
+
+    if (!json_is_string(json_object_get(task, "code"))) {
+        serve_refuse(s, c, 400, "bad_request", "'task' needs 'code': the text of a KernelBench-format Python file");
+        return false;
+    }
+    if (n == 0 || n > CANDIDATES_MAX) {
+        serve_refuse(s, c, 400, "bad_request", "'candidates' is a list of 1 to %d programs", CANDIDATES_MAX);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!candidate_text(json_array_get(candidates, i), &is_response)) {
+            serve_refuse(s, c, 400, "bad_request", "candidate %zu is neither {\"code\": ...} nor {\"response\": ...}",
+                         i);
+            return false;
+        }
+    return true;
+}
+
+/* Is there room for n more jobs? false with 429 set. */
+static bool room_for(struct serve *s, struct http_call *c, struct queue *q, int n)
+{
+    long load = atomic_fetch_add(&s->load, n);
+    int64_t own = s->c.owner_max ? queue_owner_load(q, http_owner(c), NULL) : 0;
+
+    if (load + n <= s->c.queue_max && (!s->c.owner_max || own + n <= s->c.owner_max))
+        return true;
+    atomic_fetch_sub(&s->load, n);
+    http_header_add(c, "Retry-After", "5");
+    serve_refuse(s, c, 429, "busy", "%s; try again in a few seconds",
+                 load + n > s->c.queue_max ? "the queue is full" : "you have as many jobs in the queue as you may");
+    return false;
+}
+
+static bool put_all(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const json_t *options,
+                    struct asked *ret)
+{
+    const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
+    char *lane = xasprintf("run:%s", json_str(options, "backend", ""));
+    struct queue_item how = {.lane = lane, .owner = http_owner(c), .priority = (int)json_i64(body, "priority", 0)};
+    struct err e = ERR_INIT;
+    int rc = 0;
+
+    for (ret->n = 0; rc >= 0 && ret->n < (int)json_array_size(candidates); ret->n++) {
+        rc = put_one(q, body, task, json_array_get(candidates, (size_t)ret->n), options, &how, &ret->id[ret->n], &e);
+        if (rc == 0)
+            atomic_fetch_sub(&s->load, 1); /* it was there */
+    }
+    free(lane);
+    if (rc < 0)
+        serve_refuse(s, c, 503, "queue", "%s", e.msg);
+    return rc >= 0;
+}
+
+static void take(struct serve *s, struct http_call *c, const json_t *body)
+{
+    const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
+    const char *wait = http_arg(c, "wait");
+    struct err e = ERR_INIT;
+    struct queue *q;
+    struct asked a;
+    json_t *options, *jobs;
+    bool all;
+
+    if (!well_formed(s, c, task, candidates) || !(options = options_of(s, c, body)))
+        return;
+    if (!(q = serve_queue(s, &e))) {
+        serve_refuse(s, c, 503, "queue", "%s", e.msg);
+        json_decref(options);
+        return;
+    }
+    all = room_for(s, c, q, (int)json_array_size(candidates)) && put_all(s, c, q, body, options, &a);
+    json_decref(options);
+    if (!all)
+        return;
+    if (!wait || strcmp(wait, "0")) {
+        park(s, c, q, &a);
+        return;
+    }
+    jobs = json_array();
+    for (int i = 0; i < a.n; i++)
+        json_array_append_new(jobs, json_pack("{s:I}", "id", (json_int_t)a.id[i]));
+    http_reply_json(c, 202, json_pack("{s:o}", "jobs", jobs));
+}
+
+void route_eval(struct http_call *c, void *ctx)
+{
+    struct serve *s = ctx;
+    struct err e = ERR_INIT;
+    const char *text;
+    json_t *body;
+    size_t n;
+
+    if (http_woken(c)) {
+        answer(c, http_woken(c));
+        return;
+    }
+    metrics_request(s->metrics, "/v1/eval");
+    text = http_body(c, &n);
+    if (!(body = json_parse(text, n, "the request", &e)))
+        serve_refuse(s, c, 400, "bad_request", "%s", e.msg);
+    else
+        take(s, c, body);
+    json_decref(body);
+}
+
+/* ---- one job ---- */
+
+/* The id of a path; -1 with 404 set. */
+static int64_t id_of(struct serve *s, struct http_call *c)
+{
+    char *end;
+    int64_t id = strtoll(http_part(c), &end, 10);
+
+    if (*end == 0 && id > 0)
+        return id;
+    serve_refuse(s, c, 404, "not_found", "a job's number is digits");
+    return -1;
+}
+
+static void answer_job(struct serve *s, struct http_call *c, struct queue *q, int64_t id)
+{
+    struct err e = ERR_INIT;
+    char *text = NULL;
+    int state = queue_result(q, id, &text, &e);
+
+    if (state >= 0)
+        http_reply_json(c, 200, job_json(id, state, text));
+    else if (e.kind == ERR_INPUT)
+        serve_refuse(s, c, 404, "not_found", "there is no job %lld: results are kept for %.0f hours", (long long)id,
+                     s->c.keep_s / 3600);
+    else
+        serve_refuse(s, c, 503, "queue", "%s", e.msg);
+    free(text);
+}
+
+static struct queue *queue_or_refuse(struct serve *s, struct http_call *c)
+{
+    struct err e = ERR_INIT;
+    struct queue *q = serve_queue(s, &e);
+
+    if (!q)
+        serve_refuse(s, c, 503, "queue", "%s", e.msg);
+    return q;
+}
+
+void route_job(struct http_call *c, void *ctx)
+{
+    struct serve *s = ctx;
+    struct queue *q;
+    int64_t id;
+
+    metrics_request(s->metrics, "/v1/jobs");
+    if ((id = id_of(s, c)) >= 0 && (q = queue_or_refuse(s, c)))
+        answer_job(s, c, q, id);
+}
+
+void route_job_cancel(struct http_call *c, void *ctx)
+{
+    struct serve *s = ctx;
+    struct queue *q;
+    int64_t id;
+
+    metrics_request(s->metrics, "/v1/jobs");
+    if ((id = id_of(s, c)) < 0 || !(q = queue_or_refuse(s, c)))
+        return;
+    queue_cancel(q, id, NULL);
+    answer_job(s, c, q, id);
+}
+
+/* A verdict by the hash of what was asked (ask.h). */
+void route_verdict(struct http_call *c, void *ctx)
+{
+    struct serve *s = ctx;
+    struct err e = ERR_INIT;
+    struct queue *q;
+    int64_t id;
+    int found;
+
+    metrics_request(s->metrics, "/v1/verdicts");
+    if (!(q = queue_or_refuse(s, c)))
+        return;
+    found = queue_find(q, http_part(c), &id, &e);
+    if (found == 1)
+        answer_job(s, c, q, id);
+    else if (found == 0)
+        serve_refuse(s, c, 404, "not_found", "nothing was asked under this hash, or it was long ago");
+    else
+        serve_refuse(s, c, 503, "queue", "%s", e.msg);
+}

@@ -1,0 +1,189 @@
+/* serve.c - the server's life: its table of routes, what it does when jobs end, and when nothing happens. */
+#include "serve/serve.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "serve/serve_private.h"
+
+#define BODY_MAX ((size_t)16 << 20)
+#define IDLE_S 30
+#define CONNECTIONS 4096
+#define SWEEP_S 60.0
+
+static const struct http_route routes[] = {
+    {"POST", "/v1/eval", route_eval, false},
+    {"GET", "/v1/jobs/{id}", route_job, false},
+    {"DELETE", "/v1/jobs/{id}", route_job_cancel, false},
+    {"GET", "/v1/verdicts/{sha}", route_verdict, false},
+    {"GET", "/v1/events", route_events, false},
+    {"GET", "/v1/stats", route_stats, false},
+    {"POST", "/v1/workers/{name}/drain", route_drain, false},
+    {"GET", "/healthz", route_health, true},
+    {"GET", "/readyz", route_ready, true},
+    {"GET", "/metrics", route_metrics, true},
+    {0},
+};
+
+static void close_queue(void *q)
+{
+    queue_close(q);
+}
+
+static pthread_key_t queue_key;
+static pthread_once_t queue_once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+    pthread_key_create(&queue_key, close_queue);
+}
+
+struct queue *serve_queue(struct serve *s, struct err *e)
+{
+    struct queue *q;
+
+    pthread_once(&queue_once, make_key);
+    if (!(q = pthread_getspecific(queue_key)) && queue_open(s->c.queue, &q, e) == 0)
+        pthread_setspecific(queue_key, q);
+    return q;
+}
+
+void serve_refuse(struct serve *s, struct http_call *c, int status, const char *code, const char *fmt, ...)
+{
+    char msg[1100];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(msg, sizeof msg, fmt, ap);
+    va_end(ap);
+    metrics_refused(s->metrics, status);
+    http_refuse(c, status, code, "%s", msg);
+}
+
+static const char *who(const char *token, void *ctx)
+{
+    const struct serve *s = ctx;
+
+    return s->tokens ? tokens_owner(s->tokens, token) : "local";
+}
+
+/* What a stream says of a job that ended: no text of a candidate's. */
+static json_t *summary(int64_t id, int state, const json_t *v)
+{
+    return json_pack("{s:I,s:s,s:s,s:o,s:s,s:O?,s:O?}", "id", (json_int_t)id, "task", json_str(v, "task", ""),
+                     "status", state == QUEUE_CANCELLED ? "cancelled" : json_str(v, "status", "infra"), "category",
+                     json_object_get(v, "category") ? json_incref(json_object_get(v, "category")) : json_null(),
+                     "backend", json_str(v, "backend", ""), "reward", json_object_get(v, "reward"), "stage_ms",
+                     json_object_get(v, "stage_ms"));
+}
+
+static void on_ended(int64_t id, int state, const char *text, void *ctx)
+{
+    struct serve *s = ctx;
+    json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL, *said;
+
+    metrics_verdict(s->metrics, state, v);
+    if ((said = summary(id, state, v)))
+        events_say(s->events, "verdict", said);
+    json_decref(said);
+    json_decref(v);
+}
+
+static void look(struct serve *s, struct queue *q)
+{
+    struct queue_stats st;
+    struct err e = ERR_INIT;
+    json_t *workers = NULL, *said;
+    bool up = queue_stats(q, &st, &e) == 0 && (workers = queue_workers(q, &e)) != NULL;
+
+    if (up) {
+        atomic_store(&s->load, st.waiting + st.leased);
+        metrics_queue(s->metrics, &st, (int)json_array_size(workers));
+        said = metrics_json(s->metrics);
+        json_object_set(said, "worker", workers);
+        events_say(s->events, "stats", said);
+        json_decref(said);
+    } else if (atomic_load(&s->queue_up)) {
+        log_warn("%s", e.msg);
+    }
+    json_decref(workers);
+    atomic_store(&s->queue_up, up);
+}
+
+static void on_tick(struct queue *q, void *ctx)
+{
+    static const double every_s = 1.0;
+    static double looked;
+    struct serve *s = ctx;
+
+    if (now_s() < looked + every_s)
+        return;
+    looked = now_s();
+    look(s, q);
+    if (now_s() > s->swept + SWEEP_S) {
+        s->swept = now_s();
+        queue_sweep(q, s->c.keep_s, NULL);
+    }
+}
+
+static bool is_local(const char *address)
+{
+    return !strncmp(address, "127.", 4) || !strcmp(address, "::1");
+}
+
+int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
+{
+    struct serve *s = xcalloc(1, sizeof *s);
+    struct http_config h = {.address = c->address,
+                            .port = c->port,
+                            .threads = c->threads,
+                            .body_max = BODY_MAX,
+                            .idle_s = IDLE_S,
+                            .connections = CONNECTIONS,
+                            .routes = routes,
+                            .who = who,
+                            .ctx = s};
+
+    s->c = *c;
+    s->metrics = metrics_new();
+    s->events = events_new();
+    s->swept = now_s();
+    atomic_store(&s->queue_up, true);
+    if (!c->tokens && !is_local(c->address)) {
+        err_set(e, ERR_INPUT,
+                "'%s' is reached from other machines, so callers need tokens; give --tokens FILE, or listen "
+                "on 127.0.0.1",
+                c->address);
+        goto fail;
+    }
+    if ((c->tokens && tokens_read(c->tokens, &s->tokens, e) < 0) ||
+        waiters_start(c->queue, on_ended, on_tick, s, &s->waiters, e) < 0 || http_start(&h, &s->http, e) < 0)
+        goto fail;
+    *ret = s;
+    return 0;
+fail:
+    serve_stop(s);
+    return -1;
+}
+
+int serve_port(const struct serve *s)
+{
+    return http_port(s->http);
+}
+
+void serve_stop(struct serve *s)
+{
+    if (!s)
+        return;
+    http_stop(s->http);
+    waiters_stop(s->waiters);
+    events_free(s->events);
+    metrics_free(s->metrics);
+    tokens_free(s->tokens);
+    free(s);
+}

@@ -1,0 +1,27 @@
+/* serve.h - the judge's HTTP interface over a queue: puts jobs, parks who waits, tells what happens. It judges
+ * nothing. */
+#ifndef MC_SERVE_SERVE_H
+#define MC_SERVE_SERVE_H
+
+#include "base/err.h"
+
+struct serve;
+
+struct serve_config {
+    const char *queue;   /* url of the queue */
+    const char *address; /* "127.0.0.1" */
+    int port;            /* 0: any */
+    int threads;
+    const char *tokens;  /* a file of lines "TOKEN OWNER"; NULL: everybody may call, from this machine alone */
+    double wait_s;       /* longest a call is parked; then it is told to come again */
+    double keep_s;       /* how long results are kept */
+    int queue_max;       /* jobs that wait or run, of all owners; beyond it 429 */
+    int owner_max;       /* of one owner; 0: no limit of its own */
+    const char *backend; /* of requests that name none */
+};
+
+int serve_start(const struct serve_config *c, struct serve **ret, struct err *e);
+int serve_port(const struct serve *s);
+void serve_stop(struct serve *s); /* NULL is fine */
+
+#endif

@@ -1,0 +1,45 @@
+/* serve_private.h - what the routes share. */
+#ifndef MC_SERVE_PRIVATE_H
+#define MC_SERVE_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include "serve/events.h"
+#include "serve/http.h"
+#include "serve/metrics.h"
+#include "serve/serve.h"
+#include "serve/tokens.h"
+#include "serve/waiters.h"
+
+struct serve {
+    struct serve_config c;
+    struct http *http;
+    struct waiters *waiters;
+    struct metrics *metrics;
+    struct events *events;
+    struct tokens *tokens;
+    atomic_long load;     /* jobs that wait or run, as of the last look, and what came since */
+    atomic_bool queue_up; /* the last look went well */
+    double swept;
+};
+
+/* This thread's connection to the queue, made at its first use and closed when it ends; NULL with *e set. */
+struct queue *serve_queue(struct serve *s, struct err *e);
+
+/* Handlers (http.h); ctx is the struct serve. */
+void route_eval(struct http_call *c, void *ctx);
+void route_job(struct http_call *c, void *ctx);
+void route_job_cancel(struct http_call *c, void *ctx);
+void route_verdict(struct http_call *c, void *ctx);
+void route_events(struct http_call *c, void *ctx);
+void route_health(struct http_call *c, void *ctx);
+void route_ready(struct http_call *c, void *ctx);
+void route_metrics(struct http_call *c, void *ctx);
+void route_stats(struct http_call *c, void *ctx);
+void route_drain(struct http_call *c, void *ctx);
+
+/* http_refuse, counted. */
+void serve_refuse(struct serve *s, struct http_call *c, int status, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+#endif
