@@ -9,8 +9,8 @@ struct dl_name {
     void **at;        /* where its address goes */
 };
 
-/* Loads 'so' (never unloaded) and fills the table, which ends with a row of NULL. ERR_ENV names what is missing and the Debian package
- * that brings it. Any number of threads may call it. */
+/* Loads 'so' (never unloaded) and fills the table, which ends with a row of NULL. ERR_ENV names what is missing and the
+ * Debian package that brings it. Any number of threads may call it. */
 int dl_load(const char *so, const char *package, const struct dl_name *names, struct err *e);
 
 #endif

@@ -28,9 +28,10 @@ class Worker(threading.Thread):
         while not self.stop:
             rows = db.execute("SELECT id, payload FROM job WHERE state = 0 AND payload NOT LIKE '%never%'").fetchall()
             for at, payload in rows:
-                verdict = {"task": json.loads(payload)["task_name"], "status": "passed", "category": None, "backend": "sim",
-                           "reward": 1, "stage_ms": {"compile": 400}}
-                db.execute(f"UPDATE job SET state = 2, result = ?, ended = {NOW} WHERE id = ?", (json.dumps(verdict), at))
+                verdict = {"task": json.loads(payload)["task_name"], "status": "passed", "category": None,
+                           "backend": "sim", "reward": 1, "stage_ms": {"compile": 400}}
+                db.execute(f"UPDATE job SET state = 2, result = ?, ended = {NOW} WHERE id = ?",
+                           (json.dumps(verdict), at))
             time.sleep(0.01)
         db.close()
 
@@ -80,7 +81,8 @@ class Serve(unittest.TestCase):
         return status
 
     def request(self, *programs, **more):
-        return dict({"task": {"name": "t", "code": "class Model: pass"}, "candidates": [{"code": p} for p in programs]}, **more)
+        return dict({"task": {"name": "t", "code": "class Model: pass"},
+                     "candidates": [{"code": p} for p in programs]}, **more)
 
 
 class Calls(Serve):
@@ -163,7 +165,8 @@ class Tokens(Serve):
     def test_only_who_is_known_may_call(self):
         key = {"Authorization": "Bearer 0123456789abcdef"}
         self.assertEqual(self.ask("POST", "/v1/eval", self.request("a"))[0], 401)
-        self.assertEqual(self.ask("POST", "/v1/eval", self.request("a"), {"Authorization": "Bearer 0123456789abcdeF"})[0], 401)
+        near = {"Authorization": "Bearer 0123456789abcdeF"}
+        self.assertEqual(self.ask("POST", "/v1/eval", self.request("a"), near)[0], 401)
         self.assertEqual(self.ask("POST", "/v1/eval", self.request("a"), key)[0], 200)
         self.assertEqual(self.ask("GET", "/healthz")[0], 200)
         self.assertEqual(self.ask("POST", "/v1/eval?wait=0", self.request("never 1", "never 2"), key)[0], 202)
@@ -174,7 +177,8 @@ class Tokens(Serve):
 
 class Refusals(unittest.TestCase):
     def test_other_machines_need_tokens(self):
-        r = subprocess.run([EXE, "serve", "--address", "0.0.0.0", "--port", "0"], capture_output=True, text=True, timeout=20)
+        r = subprocess.run([EXE, "serve", "--address", "0.0.0.0", "--port", "0"], capture_output=True, text=True,
+                           timeout=20)
         self.assertEqual(r.returncode, 2)
         self.assertIn("--tokens", r.stderr)
 
