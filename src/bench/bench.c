@@ -179,7 +179,7 @@ static int make_chat(struct play *p, int task, int sample, struct chat *c, struc
     free(say);
     for (int k = 0; k < p->turn && rc == 0; k++) {
         const struct attempt *a = bench_attempt(p->b, task, sample, k);
-        say = prompt_feedback(o->style, json_str(a->verdict, "feedback", ""));
+        say = prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k));
         if ((rc = chat_prompt(c, e)) == 0 && (rc = chat_response(c, a->ids, (size_t)a->n_ids, e)) == 0)
             rc = chat_message(c, "user", say, strlen(say), e);
         free(say);

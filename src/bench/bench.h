@@ -23,6 +23,10 @@
  * becomes a named skip. */
 typedef int bench_shrink(const struct task *t, int64_t max_elements, json_t **ret, void *ctx, struct err *e);
 
+/* What a failed sample is told before its next turn. The last two are controls: whoever reads its feedback loses by them. */
+enum bench_feedback { BENCH_FEEDBACK_OWN, BENCH_FEEDBACK_SHUFFLED /* another failure's */, BENCH_FEEDBACK_NONE };
+int bench_feedback_parse(const char *name, enum bench_feedback *ret, struct err *e); /* "own" "shuffled" "none" */
+
 struct bench_options {
     const char *name;        /* for titles: "sft"; NULL: the last part of out */
     const char *model;       /* model folder; NULL with samples_dir */
@@ -33,6 +37,7 @@ struct bench_options {
     const char *out;         /* run folder, made when missing; continued when it holds the same benchmark */
     int samples;             /* per task; 0: 8, or with a suite as many as the folder of samples has */
     int turns;               /* 0: 1 */
+    enum bench_feedback feedback;
     int limit;               /* first so many tasks (of each level); 0: all */
     int max_new;             /* tokens per response; 0: 1024 */
     int max_context;         /* a dialogue longer than this ends; 0: the model's positions */
@@ -53,7 +58,8 @@ struct bench_options {
 /* Runs or continues. *ret: a new object, also written to out/bench.json:
  * {"schema":"musacoder.bench/1","name","model","suite","suite_sha256","backend","tasks","samples","k","turns",
  *  "temperature","top_p","seed","pass_at_1","pass_at_8","avg_at_8","score","faster_eager","faster_compile" (null when
- *  speed was not measured), "best_pass_at_8","best_avg_at_8","turns_to_success":[first, second, ..],"cut_share","infra",
+ *  speed was not measured), "best_pass_at_8","best_avg_at_8","turns_to_success":[first, second, ..],"recovery" (share of the samples that failed
+ *  in turn 1 and passed later; null without a failure or a second turn),"cut_share","infra",
  *  "categories":{"passed":n,..},"families":{"chain":{"tasks","pass_at_8","avg_at_8"},..},
  *  "faster_than","per_task":[{"task","family","n","passed","best_passed","pass_at_8"},..],"seconds"}
  * k is min(8, samples); the keys keep their names. On a suite also "levels", "missing", "skipped" and "strays": see levels.h.

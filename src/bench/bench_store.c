@@ -72,6 +72,8 @@ static json_t *settings(const struct bench_run *b, struct err *e)
                   (json_t *)o->verdict);
     if (o->suite) /* not in older folders, which have no suite */
         json_object_set_new(v, "shrink_to", json_integer(o->shrink_to));
+    if (o->feedback != BENCH_FEEDBACK_OWN) /* nor did they know controls */
+        json_object_set_new(v, "feedback", json_string(o->feedback == BENCH_FEEDBACK_NONE ? "none" : "shuffled"));
     return v;
 }
 
@@ -88,6 +90,8 @@ static int check_settings(const struct bench_run *b, struct err *e)
         json_object_foreach(mine, key, v)
             if (theirs && !other && !json_equal(v, json_object_get(theirs, key)))
                 other = key;
+        if (theirs && !other && json_object_get(theirs, "feedback") && !json_object_get(mine, "feedback"))
+            other = "feedback";
         if (rc == 0 && other)
             rc = err_set(e, ERR_INPUT, "'%s' holds a benchmark with another '%s'; choose another --out or remove it",
                          b->o.out, other);

@@ -144,6 +144,16 @@ static json_t *turn_counts(const struct bench_run *b, const struct sums *s)
     return list;
 }
 
+/* Of the samples that failed in turn 1, how many passed later. */
+static json_t *recovery(const struct bench_run *b, const struct sums *s)
+{
+    int failed = s->judged - s->success[0], later = 0;
+
+    for (int k = 1; k < b->o.turns; k++)
+        later += s->success[k];
+    return b->o.turns > 1 && failed > 0 ? json_num((double)later / failed) : json_null();
+}
+
 static const char *backend_of(const struct bench_run *b)
 {
     for (int i = 0; i < b->suite.n; i++)
@@ -209,6 +219,7 @@ json_t *bench_summary(const struct bench_run *b, double seconds)
     set_head(v, b);
     set_rates(v, b, &s);
     set(v, "turns_to_success", turn_counts(b, &s));
+    set(v, "recovery", recovery(b, &s));
     set(v, "cut_share", json_num(s.judged ? (double)s.cut / s.judged : NAN));
     set(v, "infra", json_integer(s.infra));
     set(v, "categories", s.categories);

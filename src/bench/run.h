@@ -45,6 +45,9 @@ bool verdict_infra(const json_t *verdict);
 /* The trajectory goes on behind this turn: judged, not passed, not infra. */
 bool bench_goes_on(const struct bench_run *b, int task, int sample, int turn);
 
+/* shown.c: the feedback that turn + 1 of this sample reads; borrowed from the verdicts. */
+const char *bench_feedback_shown(const struct bench_run *b, int task, int sample, int turn);
+
 /* bench_store.c: the run folder. */
 int bench_store_open(struct bench_run *b, struct err *e); /* makes or continues it; fills the attempts that are there */
 void bench_store_close(struct bench_run *b);

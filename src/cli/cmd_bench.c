@@ -25,6 +25,7 @@ static const struct opt rows[] = {
     {"bench", "name", OPT_STR, NULL, "name in tables (default: the run folder's)"},
     {"bench", "samples", OPT_STR, NULL, "how many of each task (default: 8; of a suite's folder: all), or a folder as --samples-dir"},
     {"bench", "turns", OPT_INT, "1", "responses at most; after a failure MooreEval's feedback is the next request"},
+    {"bench", "feedback", OPT_CHOICE, "own", "own|shuffled|none: what a failed program is told; the last two are controls"},
     {"bench", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
     {"bench", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
     {"bench", "max-new", OPT_INT, "1024", "longest response (tokens)"},
@@ -91,7 +92,7 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
         return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
     if (!(b->faster_than > 0))
         return err_set(e, ERR_INPUT, "--faster-than %g is not possible; 1.1 means ten percent faster", b->faster_than);
-    if (take_samples(o, b, e) < 0)
+    if (take_samples(o, b, e) < 0 || bench_feedback_parse(opts_str(o, "feedback"), &b->feedback, e) < 0)
         return -1;
     return prompt_style_parse(opts_str(o, "style"), &b->style, e);
 }

@@ -32,15 +32,20 @@ static const char *status_of(const char *text)
     return !strstr(text, "FAIL") && hash64(text, strlen(text), 5) % 3 == 0 ? "passed" : "failed";
 }
 
+static bool hashed_complaints;                         /* every program is told something else */
 static const char *complaint = "line 3: expected ';'"; /* the feedback of a failure */
 
 static json_t *fake_judge(const struct verdict_request *item)
 {
     const char *status = status_of(item->candidate);
+    char hashed[32];
     bool passed = !strcmp(status, "passed");
+
+    snprintf(hashed, sizeof hashed, "line %llu",
+             (unsigned long long)hash64(item->candidate, strlen(item->candidate), 9) % 1000);
     json_t *v = json_pack("{s:s,s:s?,s:s,s:s,s:b,s:n}", "status", status, "category",
                           passed ? NULL : !strcmp(status, "infra") ? "infra" : "compile_error", "backend", "sim", "feedback",
-                          passed ? "fine" : complaint, "response", item->is_response, "performance");
+                          passed ? "fine" : hashed_complaints ? hashed : complaint, "response", item->is_response, "performance");
 
     if (strcmp(status, "infra"))
         json_object_set_new(v, "reward", json_real(passed ? 1 : -1));
@@ -222,6 +227,42 @@ static void test_feedback(void **state)
     free(b);
 }
 
+/* Controls: the same first turns, other second ones; and a folder is one of them only. */
+static void test_feedback_controls(void **state)
+{
+    static const char *const names[] = {"own", "shuffled", "none"};
+    char *one[3], *two[3], *out[3];
+    struct err e = ERR_INIT;
+    enum bench_feedback f;
+
+    for (int i = 0; i < 3; i++) {
+        struct bench_options o;
+        json_t *v;
+
+        out[i] = path_join(dir, names[i]);
+        o = options(out[i]);
+        o.samples = 8;
+        o.top_p = 0.9;
+        assert_int_equal(bench_feedback_parse(names[i], &o.feedback, &e), 0);
+        hashed_complaints = true;
+        v = run(&o);
+        hashed_complaints = false;
+        double first = json_f64(v, "avg_at_8", 0), best = json_f64(v, "best_avg_at_8", 0);
+        assert_true(fabs(json_f64(v, "recovery", -1) - (best - first) / (1 - first)) < 1e-9);
+        json_decref(v);
+        one[i] = turn_of(out[i], "\"turn\":1"), two[i] = turn_of(out[i], "\"turn\":2");
+        assert_int_equal(strlen(one[i]), strlen(one[0]));
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(two[i], two[k]);
+        o.feedback = i ? BENCH_FEEDBACK_OWN : BENCH_FEEDBACK_NONE;
+        assert_int_equal(bench_run(&o, &v, &e), -1);
+        assert_non_null(strstr(e.msg, "another 'feedback'"));
+    }
+    assert_int_equal(bench_feedback_parse("some", &f, &e), -1);
+    for (int i = 0; i < 3; i++)
+        free(one[i]), free(two[i]), free(out[i]);
+}
+
 static int compare_lines(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -355,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
         cmocka_unit_test(test_feedback),
+        cmocka_unit_test(test_feedback_controls),
         cmocka_unit_test(test_foreign), cmocka_unit_test(test_bad_options),
     };
 

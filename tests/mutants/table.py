@@ -146,8 +146,12 @@ m("best turns are first turns", "bench/bench_sum.c",
   "s->best[task].passed += turn >= 0;", "s->best[task].passed += passed;",
   "bench/test_bench")
 m("missing samples left out", "bench/bench_sum.c", "    if (b->o.missing_fail)\n", "    if (0)\n", "bench/test_suites")
-m("the bench shows no feedback", "bench/bench.c", "prompt_feedback(o->style, json_str(a->verdict, \"feedback\", \"\"))",
+m("the bench shows no feedback", "bench/bench.c", "prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k))",
   "prompt_feedback(o->style, \"x\")", "bench/test_bench")
+m("shuffled feedback is one's own", "bench/shown.c", "case BENCH_FEEDBACK_SHUFFLED: return of_another(b, slot, turn);",
+  "case BENCH_FEEDBACK_SHUFFLED: return own(b, slot, turn);", "bench/test_bench")
+m("recovery counts first passes", "bench/bench_sum.c", "for (int k = 1; k < b->o.turns; k++)\n        later",
+  "for (int k = 0; k < b->o.turns; k++)\n        later", "bench/test_bench")
 m("an untrusted speedup is claimed", "bench/speed.c", "return !s->timed ? NAN : ", "return ", "bench/test_suites")
 m("one-sided sign test", "bench/stats.c", "return fmin(1, 2 * p);", "return fmin(1, p);", "bench/test_stats")
 m("ties are ranked apart", "bench/stats.c", "fabs(d[j]) == fabs(d[i])", "j == i", "bench/test_stats")
