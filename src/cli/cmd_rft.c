@@ -46,6 +46,7 @@ static const struct opt rows[] = {
     {"rft", "schedule", OPT_CHOICE, "cosine", "constant|linear|cosine: shape after warm-up"},
     {"rft", "lr-floor", OPT_REAL, "0.1", "final rate as a share of the peak"},
     {"rft", "weight-decay", OPT_REAL, "0.01", "AdamW's weight decay"},
+    {"rft", "changed-weight", OPT_REAL, "1", "weight of the tokens that a repair changes; the others have 1"},
     {"rft", "grad-clip", OPT_REAL, "1", "largest gradient norm; 0: no limit"},
     {"rft", "val-share", OPT_REAL, "0.05", "share of the training graphs kept for the validation loss"},
     {"rft", "val-every", OPT_INT, "50", "steps between validations"},

@@ -20,6 +20,7 @@ static const struct opt sft_rows[] = {
     {"sft", "schedule", OPT_CHOICE, "cosine", "constant|linear|cosine: shape after warm-up"},
     {"sft", "lr-floor", OPT_REAL, "0.1", "final rate as a share of the peak"},
     {"sft", "weight-decay", OPT_REAL, "0.01", "AdamW's weight decay"},
+    {"sft", "changed-weight", OPT_REAL, "1", "weight of the tokens that a repair changes; the others have 1"},
     {"sft", "grad-clip", OPT_REAL, "1", "largest gradient norm; 0: no limit"},
     {"sft", "val-share", OPT_REAL, "0.05", "share of the training graphs kept for the validation loss"},
     {"sft", "val-every", OPT_INT, "50", "steps between validations"},
@@ -37,12 +38,15 @@ int sft_options_of(const struct opts *o, struct sft_options *ret, struct err *e)
         .steps = opts_int(o, "steps"), .batch_tokens = opts_int(o, "batch-tokens"),
         .micro_tokens = (int)opts_int(o, "micro-tokens"), .max_length = (int)opts_int(o, "max-length"),
         .weight_decay = opts_real(o, "weight-decay"), .grad_clip = opts_real(o, "grad-clip"),
+        .changed_weight = opts_real(o, "changed-weight"),
         .val_share = opts_real(o, "val-share"), .val_every = opts_int(o, "val-every"),
         .save_every = opts_int(o, "save-every"), .val_max = (int)opts_int(o, "val-max"),
         .seed = (uint64_t)opts_int(o, "seed"),
         .schedule = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"), .floor = opts_real(o, "lr-floor")}};
     if (!ret->model || !ret->data || !ret->out)
         return err_set(e, ERR_INPUT, "'--model', '--data' and '--out' are needed");
+    if (!(ret->changed_weight > 0))
+        return err_set(e, ERR_INPUT, "changed-weight wants more than 0; 1 treats all tokens alike");
     return schedule_kind_of(opts_str(o, "schedule"), &ret->schedule.kind, e);
 }
 

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "nn/chat.h"
+#include "train/changed.h"
 
 struct add_ctx {
     struct dataset *d;
@@ -51,6 +52,19 @@ static uint64_t group_of(const json_t *rec)
     return hash64(key, strlen(key), 0);
 }
 
+/* A dialogue with a response before the last one is a repair: what is new in it may weigh more. */
+static uint8_t *mark_changes(const struct chat *c)
+{
+    const struct chat_span *s = c->responses + c->n_responses - 1, *old = s - 1;
+    uint8_t *mask;
+
+    if (c->n_responses < 2)
+        return NULL;
+    mask = xcalloc(s->to - s->from + 1, 1);
+    changed_tokens(c->ids.v + old->from, old->to - old->from, c->ids.v + s->from, s->to - s->from, mask);
+    return mask;
+}
+
 /* Only the ids that matter are kept: the "\n" behind the last <|im_end|> is never predicted. */
 static int to_example(struct add_ctx *a, const json_t *rec, struct chat *c, struct example *ret, struct err *e)
 {
@@ -68,6 +82,7 @@ static int to_example(struct add_ctx *a, const json_t *rec, struct chat *c, stru
     ret->n = (int)s.to;
     ret->ids = xmalloc(s.to * sizeof *ret->ids);
     memcpy(ret->ids, c->ids.v, s.to * sizeof *ret->ids);
+    ret->changed = mark_changes(c);
     return 0;
 }
 
@@ -88,6 +103,7 @@ static int add_record(json_t *rec, size_t line, void *ctx, struct err *e)
     if (ex.n > a->max_len) {
         d->too_long++;
         free(ex.ids);
+        free(ex.changed);
         return 0;
     }
     if (d->n == a->cap)
@@ -105,8 +121,10 @@ int dataset_add(struct dataset *d, const char *path, struct tokenizer *tok, int 
 
 void dataset_free(struct dataset *d)
 {
-    for (size_t i = 0; i < d->n; i++)
+    for (size_t i = 0; i < d->n; i++) {
         free(d->ex[i].ids);
+        free(d->ex[i].changed);
+    }
     for (int i = 0; i < d->n_kinds; i++)
         free(d->kinds[i]);
     free(d->ex);

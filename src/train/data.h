@@ -18,6 +18,7 @@ struct example {
     int32_t *ids;  /* (n), owned */
     int n;
     int from, to;  /* the response: ids[from, to) */
+    uint8_t *changed; /* (to - from) 1: not in the response before (changed.h); NULL when there is none. Owned */
     int kind;      /* index into dataset.kinds */
     uint64_t group; /* hash of the operator graph (or of the id): what the validation split goes by */
 };

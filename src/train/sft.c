@@ -88,8 +88,23 @@ static struct pack_seq seq_of(const struct example *ex)
     return (struct pack_seq){ex->ids, ex->n, ex->from, ex->to};
 }
 
-/* Forward one micro-batch, add its -log p to *nll; with train, also backward with dL/dlogp = -1/denominator. */
-static int run_pack(struct sft *s, bool train, double denominator, double *nll, struct err *e)
+/* Weight of the k-th token of a response. */
+static double weight_at(const struct sft *s, const struct example *ex, int k)
+{
+    return ex->changed && ex->changed[k] && s->o->changed_weight > 0 ? s->o->changed_weight : 1;
+}
+
+static double weight_of(const struct sft *s, const struct example *ex)
+{
+    double sum = 0;
+
+    for (int k = 0; k < ex->to - ex->from; k++)
+        sum += weight_at(s, ex, k);
+    return sum;
+}
+
+/* Forward one micro-batch, add its -log p to *nll; with train, also backward with dL/dlogp = -weight / total. */
+static int run_pack(struct sft *s, const uint32_t *list, bool train, double total, double *nll, struct err *e)
 {
     struct pack *p = &s->pack;
     struct train_batch b = pack_batch(p, 1);
@@ -102,8 +117,13 @@ static int run_pack(struct sft *s, bool train, double denominator, double *nll, 
         if (p->targets[t] >= 0) {
             s->loss_tokens++;
             *nll -= p->logp[t];
-            p->dlogp[t] = (float)(-1 / denominator);
         }
+    for (int i = 0; i < p->n_seqs && train; i++) {
+        const struct example *ex = &s->data.ex[list[p->seq[i]]];
+
+        for (int k = 0; k < ex->to - ex->from; k++)
+            p->dlogp[p->start[i] + k] = (float)(-weight_at(s, ex, k) / total);
+    }
     if (train && model_backward(s->m, p->dlogp, NULL, e) < 0)
         return -1;
     pack_clear(p);
@@ -112,21 +132,23 @@ static int run_pack(struct sft *s, bool train, double denominator, double *nll, 
 
 static int run_list(struct sft *s, const uint32_t *list, size_t n, bool train, double *ret_loss, struct err *e)
 {
-    double tokens = 0, nll = 0;
+    double tokens = 0, total = 0, nll = 0;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         tokens += s->data.ex[list[i]].to - s->data.ex[list[i]].from;
+        total += weight_of(s, &s->data.ex[list[i]]);
+    }
     pack_clear(&s->pack);
     for (size_t i = 0; i < n; i++) {
         struct pack_seq q = seq_of(&s->data.ex[list[i]]);
 
         if (!pack_add(&s->pack, &q, (int)i)) {
-            if (run_pack(s, train, tokens, &nll, e) < 0)
+            if (run_pack(s, list, train, total, &nll, e) < 0)
                 return -1;
             pack_add(&s->pack, &q, (int)i);
         }
     }
-    if (run_pack(s, train, tokens, &nll, e) < 0)
+    if (run_pack(s, list, train, total, &nll, e) < 0)
         return -1;
     *ret_loss = tokens > 0 ? nll / tokens : 0;
     return 0;

@@ -23,6 +23,7 @@ struct sft_options {
     int micro_tokens, max_length;
     struct schedule schedule; /* .steps is set from steps */
     double weight_decay, grad_clip;
+    double changed_weight; /* of tokens that a repair changes, beside 1 for the others; 0: 1. Gradients only */
     double val_share;     /* share of graphs for validation */
     int64_t val_every, save_every;
     int val_max;          /* validation examples at most */

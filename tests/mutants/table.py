@@ -69,6 +69,11 @@ m("RFT counts infra as failures", "train/rft.c", "judged = t->samples - t->infra
   WIRING)
 m("SFT does not learn", "train/sft.c", "return optim_step(s->opt, s->m, *ret_lr, e);", "return 0;", WIRING)
 
+m("changed tokens weigh as others", "train/sft.c",
+  "ex->changed[k] && s->o->changed_weight > 0 ? s->o->changed_weight : 1",
+  "0 ? s->o->changed_weight : 1", WIRING)
+m("every token of a repair is new", "train/changed.c", "            mask[j] = 0;\n", "", "train/test_changed")
+
 # ---- verdicts of a run ----
 
 m("other options, same verdict", "train/judge.c", "    sha256_adds(&h, j->options_text);\n", "", JUDGE)
@@ -146,7 +151,8 @@ m("best turns are first turns", "bench/bench_sum.c",
   "s->best[task].passed += turn >= 0;", "s->best[task].passed += passed;",
   "bench/test_bench")
 m("missing samples left out", "bench/bench_sum.c", "    if (b->o.missing_fail)\n", "    if (0)\n", "bench/test_suites")
-m("the bench shows no feedback", "bench/bench.c", "prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k))",
+m("the bench shows no feedback", "bench/bench.c",
+  "prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k))",
   "prompt_feedback(o->style, \"x\")", "bench/test_bench")
 m("shuffled feedback is one's own", "bench/shown.c", "case BENCH_FEEDBACK_SHUFFLED: return of_another(b, slot, turn);",
   "case BENCH_FEEDBACK_SHUFFLED: return own(b, slot, turn);", "bench/test_bench")

@@ -863,6 +863,40 @@ static void sft_learns_the_last_response(void **state)
     free(out);
 }
 
+/* Changed tokens weigh more: the first step's loss is the same, what is learned is another thing; equal weights change
+ * nothing. */
+static void changed_tokens_weigh_more(void **state)
+{
+    (void)state;
+    static const double weights[] = {0, 1, 8};
+    char *init = tiny_path("init"), *data = tiny_path("dialogue.jsonl"), *model[3];
+    double loss[3];
+    struct err e = ERR_INIT;
+
+    for (int i = 0; i < 3; i++) {
+        char *out = xasprintf("%s/weight%d", tiny_dir, i);
+        struct sft_options o = {.model = init, .data = data, .out = out, .stage = "sft", .steps = 1, .batch_tokens = 1,
+                                .micro_tokens = 256, .max_length = 256, .schedule = {SCHED_CONSTANT, 1e-3, 0, 1, 0},
+                                .val_every = 10, .save_every = 10, .val_max = 8, .seed = 5,
+                                .changed_weight = weights[i]};
+        struct rl_options as = {.out = out};
+
+        tiny_must(sft_run(&o, &e), &e);
+        json_t *m = metrics_of(&as, 1);
+        loss[i] = json_f64(m, "loss", NAN);
+        json_decref(m);
+        model[i] = path_join(out, "model");
+        free(out);
+    }
+    assert_true(loss[0] == loss[1] && loss[1] == loss[2]);
+    assert_true(tiny_same_model(model[0], model[1]));
+    assert_false(tiny_same_model(model[0], model[2]));
+    for (int i = 0; i < 3; i++)
+        free(model[i]);
+    free(init);
+    free(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -872,7 +906,7 @@ int main(void)
         cmocka_unit_test(one_group_is_one_step),
         cmocka_unit_test(repair_prompts_too_long), cmocka_unit_test(dialogues_too_long),
         cmocka_unit_test(prompts_too_long), cmocka_unit_test(rft_keeps_what_passed),
-        cmocka_unit_test(sft_learns_the_last_response)};
+        cmocka_unit_test(sft_learns_the_last_response), cmocka_unit_test(changed_tokens_weigh_more)};
     int rc;
 
     log_set_level(LOG_ERROR);
