@@ -8,6 +8,7 @@
 #include "simt/vector.h"
 #include "simt/device.h"
 #include "simt/math.h"
+#include "simt/ptx.h"
 #include "simt/host.h"
 
 #endif

@@ -446,7 +446,7 @@ static void access_shared(int which, uintptr_t base, size_t size, const struct a
             shared_init[which][i] |= (uint8_t)bytes;
         track(&shared_cells[which][i], block_first, a, bytes);
     }
-    if (uninitialised)
+    if (uninitialised && !(which && a->bytes == 1 && shared_guard_at((const void *)run.launch->body, a->addr - base)))
         finding("uninitialised_shared", a->pc, true, "read of byte %zu of %s shared memory, which no thread of the block "
                 "has written", (size_t)(a->addr - base), which ? "static" : "dynamic");
 }
@@ -623,6 +623,18 @@ static void look_volatile(const void *p, size_t bytes, bool write, const void *p
         acquired = true;
     else if (fenced)
         release_slots((int32_t)n_blocks - 1);
+}
+
+void check_access(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
+{
+    if (!uninteresting(p))
+        look(p, bytes, write, aligned, pc);
+}
+
+void check_aligned(const void *p, size_t bytes, const void *pc)
+{
+    if (run.current && ((uintptr_t)p & (bytes - 1)))
+        misaligned(p, bytes, pc);
 }
 
 static uint64_t word_at(const void *p, size_t bytes)

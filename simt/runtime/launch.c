@@ -201,6 +201,11 @@ HOT int barrier(int predicate, const void *pc, int which)
     return which == 0 ? b->vote[parity].count : which == 1 ? b->vote[parity].all : b->vote[parity].any;
 }
 
+void barrier_at(const void *pc)
+{
+    barrier(0, pc, 0);
+}
+
 void simt_syncthreads(void);
 int simt_syncthreads_count(int predicate), simt_syncthreads_and(int predicate), simt_syncthreads_or(int predicate);
 
@@ -262,6 +267,21 @@ static void thread_loop(void)
     }
 }
 
+/* exit: the frames of the thread are given up, and its fiber starts the next one. */
+void simt_exit_thread(void);
+void simt_exit_thread(void)
+{
+    struct fiber *me = run.current;
+    void *gone;
+
+    if (!in_my_kernel())
+        return;
+    thread_exited(me->thread);
+    fiber_arm(me, thread_loop);
+    run.current = me;
+    fiber_switch(&gone, me->sp);
+}
+
 /* ---- blocks ---- */
 
 /* An unwritten word reads as NaN, and as a number that no correct program expects. */
@@ -284,6 +304,7 @@ static void block_reset(struct block *b, int n)
     b->at_barrier = b->ready = b->at_active = b->at_grid = (struct list){NULL, NULL};
     b->n_at_grid = 0;
     b->idle = 0;
+    memset(b->named, 0, sizeof b->named);
     for (int w = 0; w < warps; w++) {
         int lanes = n - w * WARP < WARP ? n - w * WARP : WARP;
 
@@ -349,6 +370,7 @@ static bool run_block(uint64_t index, int threads)
     set_block_index(index);
     block_reset(&run.block, threads);
     poison_shared();
+    async_reset();
     check_block_start();
     if (!(f = spare_fiber())) {
         finding("crash", NULL, false, "out of memory for stacks");

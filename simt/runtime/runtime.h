@@ -15,6 +15,7 @@
 #define WARP SIMT_WARP_SIZE
 #define MAX_THREADS 1024
 #define MAX_WARPS (MAX_THREADS / WARP)
+#define NAMED_BARRIERS 16
 #define SHARED_DEFAULT (48u << 10) /* bytes a block may use without asking */
 #define SHARED_OPTIN (227u << 10)
 
@@ -64,6 +65,7 @@ struct warp_op { /* one warp operation that waits for its lanes, or whose result
     int kind;
     const void *pc;
     struct list waiting;
+    void (*finish)(const struct warp_op *); /* what the last lane to come does for all; may be NULL */
     uint64_t value[WARP];
     mask_t ballot;
     int readers;
@@ -89,6 +91,7 @@ struct block {
     struct list at_grid;   /* in grid.sync() */
     int n_at_grid;
     const void *grid_pc;
+    struct named { int arrived; struct list waiting; } named[NAMED_BARRIERS];
     unsigned idle;         /* looks of spinning threads since a thread of the block got on */
     struct warp warp[MAX_WARPS];
 };
@@ -151,7 +154,15 @@ struct parked_queue { struct parked *head, *tail; size_t n; };
 void wait_push(struct parked_queue *q, struct parked *p);
 struct parked *wait_pop(struct parked_queue *q);
 
+void barrier_at(const void *pc); /* launch.c: __syncthreads called there */
+
+/* ---- async.c ---- */
+void async_reset(void);      /* a block begins */
+void async_finish_all(void); /* copies under way happen now */
+
 /* ---- warp.c ---- */
+/* All lanes of the warp come here with 'mine'; the last one calls finish, which finds them as value[] of those arrived. */
+void warp_together(const void *mine, void (*finish)(const struct warp_op *), const char *what, const void *pc);
 size_t warp_save(void *to); /* bytes of the operations under way, and their copy unless to is NULL */
 void warp_restore(const void *from, size_t bytes);
 void warp_reset(void);
@@ -207,6 +218,8 @@ struct source_line line_of(const void *pc);
 const void *own_return_address(const uintptr_t *sp, const uintptr_t *end);
 /* Bytes of static shared memory that the kernel called 'name' declares itself; 'near' is any address in its .so. */
 size_t static_shared_of(const void *near, const char *name);
+/* Is that byte of static shared memory the compiler's own mark that a variable of class type has been constructed? */
+bool shared_guard_at(const void *near, size_t offset);
 /* The thread-local segment of the .so that holds addr, in this thread. False if it has none. */
 bool tls_of(const void *addr, char **lo, char **hi);
 bool is_code(uintptr_t addr); /* executable, of the program or a library */
@@ -238,5 +251,8 @@ static inline void check_suspend(void) /* the running thread stops: its write ha
 }
 void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read);
 void check_fence(void);
+/* An access that the runtime makes for the running thread. */
+void check_access(const void *p, size_t bytes, bool write, bool aligned, const void *pc);
+void check_aligned(const void *p, size_t bytes, const void *pc);
 
 #endif

@@ -301,6 +301,20 @@ size_t static_shared_of(const void *near, const char *name)
     return memo[slot].bytes = m && m->syms ? shared_of(m, name) : 0;
 }
 
+bool shared_guard_at(const void *near, size_t offset)
+{
+    const struct module *m = module_of(near);
+
+    for (size_t i = 0; m && m->syms && i < m->n_syms; i++) {
+        const ElfW(Sym) *s = &m->syms[i];
+
+        if (ELF64_ST_TYPE(s->st_info) == STT_TLS && s->st_value <= offset && offset < s->st_value + 8 &&
+            s->st_name < m->n_names && !strncmp(m->names + s->st_name, "_ZGV", 4))
+            return true;
+    }
+    return false;
+}
+
 /* ---- lines ---- */
 
 static bool foreign(const char *path)

@@ -214,6 +214,7 @@ struct parked *wait_park(void)
 
     if (!p)
         return NULL;
+    async_finish_all();
     p->index = run.block_index;
     p->block = run.block;
     p->n_fibers = fibers_armed();

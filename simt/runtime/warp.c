@@ -9,8 +9,9 @@
 
 #include "sched.h"
 
-enum warp_kind { OP_SYNC, OP_SHFL, OP_VOTE, OP_MATCH, OP_REDUCE };
-static const char *const kind_names[] = {"__syncwarp", "a shuffle", "a vote", "a match", "a reduction"};
+enum warp_kind { OP_SYNC, OP_SHFL, OP_VOTE, OP_MATCH, OP_REDUCE, OP_MATRIX };
+static const char *const kind_names[] = {"__syncwarp", "a shuffle", "a vote", "a match", "a reduction",
+                                         "a matrix instruction"};
 
 static struct warp_op ops[MAX_THREADS], *free_ops;
 
@@ -64,6 +65,7 @@ static __attribute__((noinline)) struct warp_op *op_new(struct warp *w, mask_t m
     o->arrived = o->ballot = 0;
     o->kind = kind;
     o->pc = pc;
+    o->finish = NULL;
     o->waiting = (struct list){NULL, NULL};
     o->readers = 0;
     o->complete = false;
@@ -79,6 +81,8 @@ static __attribute__((noinline)) void op_complete(struct warp *w, struct warp_op
     while (*p != o)
         p = &(*p)->next;
     *p = o->next;
+    if (o->finish)
+        o->finish(o);
     o->complete = true;
     run.block.idle = 0;
     wait_note_progress();
@@ -126,7 +130,8 @@ static __attribute__((noinline)) void complain(const struct warp_op *o, int kind
 
 /* Leaves value and predicate for the other lanes of the mask and returns when all are there. The caller reads the
  * operation and then leaves it. */
-HOT struct warp_op *op_join(mask_t mask, int kind, uint64_t value, bool predicate, const void *pc)
+HOT struct warp_op *op_meet(mask_t mask, int kind, uint64_t value, bool predicate, const void *pc,
+                            void (*finish)(const struct warp_op *))
 {
     int t = this_thread(), lane = t % WARP;
     struct warp *w = &run.block.warp[t / WARP];
@@ -144,6 +149,7 @@ HOT struct warp_op *op_join(mask_t mask, int kind, uint64_t value, bool predicat
         complain(o, kind, pc);
     o->arrived |= LANE_BIT(lane);
     o->value[lane] = value;
+    o->finish = finish;
     if (predicate)
         o->ballot |= LANE_BIT(lane);
     o->readers++;
@@ -152,6 +158,11 @@ HOT struct warp_op *op_join(mask_t mask, int kind, uint64_t value, bool predicat
     else
         suspend_in(&o->waiting);
     return o;
+}
+
+HOT struct warp_op *op_join(mask_t mask, int kind, uint64_t value, bool predicate, const void *pc)
+{
+    return op_meet(mask, kind, value, predicate, pc, NULL);
 }
 
 static __attribute__((noinline)) uint64_t absent(const struct warp_op *o, int lane, const void *pc)
@@ -178,6 +189,19 @@ static __attribute__((noinline)) bool complain_outside(const char *what, const v
 HOT bool outside(const char *what, const void *pc)
 {
     return !run.in_kernel && complain_outside(what, pc);
+}
+
+void warp_together(const void *mine, void (*finish)(const struct warp_op *), const char *what, const void *pc)
+{
+    struct warp_op *o;
+
+    if (outside(what, pc))
+        return;
+    o = op_meet(~(mask_t)0, OP_MATRIX, (uint64_t)(uintptr_t)mine, false, pc, finish);
+    if ((uint32_t)o->arrived != 0xffffffffu)
+        finding("divergence", pc, true, "%s needs all lanes of a warp; some have returned or the block does not have them",
+                what);
+    op_leave(o);
 }
 
 /* ---- shuffles ---- */

@@ -201,6 +201,23 @@ static void test_waits(void **state)
     }
 }
 
+/* Inline PTX, and what stands in for the toolkit's headers. */
+static void test_ptx(void **state)
+{
+    static const char *const builds[] = {"", CHECKED};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        void *lib = build("ptx", builds[i]);
+
+        run_checks(lib);
+        simt.set_schedule(1);
+        run_checks(lib);
+        simt.set_schedule(0);
+        dlclose(lib);
+    }
+}
+
 /* torch's load_inline passes these; code that needs the operators must then not compile. */
 static void test_torch_macros(void **state)
 {
@@ -730,6 +747,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_correct_kernels),   cmocka_unit_test(test_correct_kernels_checked),
         cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_ptx),
         cmocka_unit_test(test_torch_macros),      cmocka_unit_test(test_faults),
         cmocka_unit_test(test_faults_unchecked),  cmocka_unit_test(test_ablation_and_stats),
         cmocka_unit_test(test_guarded_calls),     cmocka_unit_test(test_ranges_change_while_kernels_run),

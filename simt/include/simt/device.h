@@ -109,6 +109,13 @@ SIMT_ATOMIC_SCOPES(atomicXor, unsigned long long, "xor_u64")
 SIMT_ATOMIC_SCOPES(atomicInc, unsigned, "inc_u32")
 SIMT_ATOMIC_SCOPES(atomicDec, unsigned, "dec_u32")
 
+/* Pairs and fours of floats (from 9.0 on): each element by itself. */
+SIMT_INLINE float2 atomicAdd(float2 *p, float2 v) { return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)}; }
+SIMT_INLINE float4 atomicAdd(float4 *p, float4 v)
+{
+    return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w)};
+}
+
 #define SIMT_CAS(NAME, T, S) T NAME(T *p, T expected, T desired) SIMT_SYM("atomic_" S);
 SIMT_CAS(atomicCAS, int, "cas_u32")
 SIMT_CAS(atomicCAS, unsigned, "cas_u32")

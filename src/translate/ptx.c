@@ -1,0 +1,863 @@
+/* ptx.c - inline PTX to C++: statements, operands, and the table of instructions. */
+#include "translate/ptx.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_PARTS = 16, MAX_ARGS = 64 };
+
+struct span {
+    const char *p;
+    size_t n;
+};
+
+struct ptx {
+    bool extended;
+    const struct ptx_operand *operands;
+    size_t n;
+    struct buf out;     /* the statements so far */
+    struct buf decls;   /* local registers and labels */
+    char failed[96];    /* first instruction outside of the table; "" if none */
+};
+
+/* One instruction: opcode parts "mul" "wide" "u32", and its operands with their groups opened. */
+struct insn {
+    struct span whole, part[MAX_PARTS];
+    int n_parts;
+    struct span arg[MAX_ARGS];
+    char group[MAX_ARGS]; /* 'v': of a {list}; 'a': an [address]; 0 */
+    int n_args;
+    int dst, src;         /* how many of the args are of the first, and of the second {list} */
+};
+
+static bool span_is(struct span s, const char *text)
+{
+    return s.n == strlen(text) && !memcmp(s.p, text, s.n);
+}
+
+static struct span trim(struct span s)
+{
+    while (s.n && isspace((unsigned char)s.p[0]))
+        s.p++, s.n--;
+    while (s.n && isspace((unsigned char)s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+/* Is the span one of the words, which are parted by single spaces? */
+static bool word_of(struct span s, const char *words)
+{
+    for (const char *w = words; *w;) {
+        size_t n = strcspn(w, " ");
+
+        if (n == s.n && !memcmp(w, s.p, n))
+            return true;
+        w += n;
+        w += *w == ' ';
+    }
+    return false;
+}
+
+static void fail(struct ptx *x, struct span what)
+{
+    if (x->failed[0])
+        return;
+    for (size_t i = 0; i < what.n && i + 1 < sizeof x->failed; i++) {
+        char ch = what.p[i];
+
+        x->failed[i] = ch == '"' || ch == '\\' || !isprint((unsigned char)ch) ? ' ' : ch;
+        x->failed[i + 1] = 0;
+    }
+    if (!x->failed[0])
+        strcpy(x->failed, "an empty instruction");
+}
+
+/* ---- operands ---- */
+
+static const char *const special[][2] = {
+    {"%tid.x", "threadIdx.x"}, {"%tid.y", "threadIdx.y"}, {"%tid.z", "threadIdx.z"},
+    {"%ctaid.x", "blockIdx.x"}, {"%ctaid.y", "blockIdx.y"}, {"%ctaid.z", "blockIdx.z"},
+    {"%ntid.x", "blockDim.x"}, {"%ntid.y", "blockDim.y"}, {"%ntid.z", "blockDim.z"},
+    {"%nctaid.x", "gridDim.x"}, {"%nctaid.y", "gridDim.y"}, {"%nctaid.z", "gridDim.z"},
+    {"%laneid", "::simt::ptx::laneid()"}, {"%warpid", "::simt::ptx::warpid()"},
+    {"%smid", "::simt::ptx::smid()"}, {"%nsmid", "132u"}, {"WARP_SZ", "unsigned(warpSize)"},
+    {"%clock", "unsigned(clock64())"}, {"%clock64", "clock64()"}, {"%globaltimer", "clock64()"},
+    {"%lanemask_eq", "(1u << ::simt::ptx::laneid())"}, {"%lanemask_lt", "((1u << ::simt::ptx::laneid()) - 1u)"},
+    {"%lanemask_le", "((2u << ::simt::ptx::laneid()) - 1u)"}, {"%lanemask_gt", "(~0u << ::simt::ptx::laneid() << 1)"},
+    {"%lanemask_ge", "(~0u << ::simt::ptx::laneid())"}, {"%dynamic_smem_size", "::simt::ptx::dynamic_smem()"}};
+
+static void add_register(struct buf *b, struct span s)
+{
+    buf_adds(b, "simt_r_");
+    for (size_t i = 0; i < s.n; i++)
+        buf_addc(b, isalnum((unsigned char)s.p[i]) ? s.p[i] : '_');
+}
+
+/* "%3" or "%[name]": the operand's index, or -1. */
+static int operand_index(const struct ptx *x, struct span s)
+{
+    size_t k = 0;
+
+    if (!x->extended || s.n < 2 || s.p[0] != '%')
+        return -1;
+    if (s.p[1] == '[') {
+        for (size_t i = 0; i < x->n; i++)
+            if (x->operands[i].name && x->operands[i].n_name == s.n - 3 &&
+                !memcmp(x->operands[i].name, s.p + 2, s.n - 3))
+                return (int)i;
+        return -1;
+    }
+    for (size_t i = 1; i < s.n; i++) {
+        if (!isdigit((unsigned char)s.p[i]) || k > x->n)
+            return -1;
+        k = k * 10 + (size_t)(s.p[i] - '0');
+    }
+    return k < x->n ? (int)k : -1;
+}
+
+static void add_number(struct buf *b, struct span s)
+{
+    if (s.n == 10 && (!memcmp(s.p, "0f", 2) || !memcmp(s.p, "0F", 2)))
+        buf_addf(b, "::simt::ptx::bits_f32(0x%.8su)", s.p + 2);
+    else if (s.n == 18 && (!memcmp(s.p, "0d", 2) || !memcmp(s.p, "0D", 2)))
+        buf_addf(b, "::simt::ptx::bits_f64(0x%.16sull)", s.p + 2);
+    else
+        buf_addf(b, "(%.*s)", (int)s.n, s.p);
+}
+
+static void add_value(struct ptx *x, struct span s)
+{
+    struct buf *b = &x->out;
+    bool minus;
+    int k;
+
+    s = trim(s);
+    if (!s.n)
+        return fail(x, x->failed[0] ? s : (struct span){"a missing operand", 17});
+    if (s.p[0] == '!') {
+        buf_addc(b, '!');
+        return add_value(x, (struct span){s.p + 1, s.n - 1});
+    }
+    if ((k = operand_index(x, s)) >= 0) {
+        buf_addf(b, "simt_%d", k);
+        return;
+    }
+    if (x->extended && s.n > 1 && s.p[0] == '%' && s.p[1] == '%')
+        s.p++, s.n--;
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
+        if (span_is(s, special[i][0])) {
+            buf_adds(b, special[i][1]);
+            return;
+        }
+    minus = s.p[0] == '-' && s.n > 1;
+    if (isdigit((unsigned char)s.p[minus]))
+        return add_number(b, s);
+    if (span_is(s, "_")) {
+        buf_adds(b, "::simt::ptx::sink()");
+        return;
+    }
+    for (size_t i = 0; i < s.n; i++)
+        if (!isalnum((unsigned char)s.p[i]) && !strchr("_%$.", s.p[i]))
+            return fail(x, s);
+    add_register(b, s);
+}
+
+/* "[reg+16]" in a state space. */
+static void add_address(struct ptx *x, struct span s, const char *space)
+{
+    size_t plus = 0;
+
+    while (plus < s.n && s.p[plus] != '+')
+        plus++;
+    buf_addf(&x->out, "(::simt::ptx::%s(", space);
+    add_value(x, (struct span){s.p, plus});
+    buf_adds(&x->out, ")");
+    if (plus < s.n) {
+        buf_adds(&x->out, " + (long)");
+        add_value(x, (struct span){s.p + plus + 1, s.n - plus - 1});
+    }
+    buf_adds(&x->out, ")");
+}
+
+/* ---- one instruction, taken apart ---- */
+
+static void take_parts(struct insn *in, struct span op)
+{
+    in->whole = op;
+    in->n_parts = 0;
+    for (size_t i = 0; i <= op.n && in->n_parts < MAX_PARTS;) {
+        size_t k = i;
+
+        while (k < op.n && op.p[k] != '.')
+            k++;
+        in->part[in->n_parts++] = (struct span){op.p + i, k - i};
+        i = k + 1;
+    }
+}
+
+static void add_arg(struct insn *in, struct span s, char group)
+{
+    s = trim(s);
+    if (!s.n || in->n_args == MAX_ARGS)
+        return;
+    in->group[in->n_args] = group;
+    in->arg[in->n_args++] = s;
+}
+
+/* "a|b" is two destinations. */
+static void add_plain(struct insn *in, struct span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] == '|') {
+            add_arg(in, (struct span){s.p, i}, 0);
+            s = (struct span){s.p + i + 1, s.n - i - 1};
+            break;
+        }
+    add_arg(in, s, 0);
+}
+
+static size_t until(struct span s, size_t i, const char *stops)
+{
+    while (i < s.n && !strchr(stops, s.p[i]))
+        i++;
+    return i;
+}
+
+static void take_args(struct insn *in, struct span s)
+{
+    int lists = 0;
+
+    in->n_args = in->dst = in->src = 0;
+    for (size_t i = 0; i < s.n;) {
+        size_t k;
+        char ch = s.p[i];
+
+        if (ch == '{' || (ch == '[' && !(i > 0 && s.p[i - 1] == '%'))) {
+            const char *stop = ch == '{' ? "}" : "]";
+            size_t end = i + 1, had = (size_t)in->n_args;
+
+            for (; end < s.n && s.p[end] != *stop; end++) /* %[name] inside of [address] */
+                if (s.p[end] == '%' && end + 1 < s.n && s.p[end + 1] == '[')
+                    end = until(s, end, "]");
+            for (k = i + 1; k < end;) {
+                size_t e = ch == '{' ? until(s, k, ",") : end;
+
+                if (e > end)
+                    e = end;
+                add_arg(in, (struct span){s.p + k, e - k}, ch == '{' ? 'v' : 'a');
+                k = e + 1;
+            }
+            if (ch == '{' && lists++ < 2)
+                *(lists == 1 ? &in->dst : &in->src) = in->n_args - (int)had;
+            i = end + 1;
+        } else if (ch == ',' || isspace((unsigned char)ch)) {
+            i++;
+        } else {
+            k = i;
+            while (k < s.n && s.p[k] != ',')
+                k = s.p[k] == '%' && k + 1 < s.n && s.p[k + 1] == '[' ? until(s, k, "]") + 1 : k + 1;
+            add_plain(in, (struct span){s.p + i, (k < s.n ? k : s.n) - i});
+            i = k;
+        }
+    }
+}
+
+/* ---- the table ---- */
+
+static const char types[] = "f16 f16x2 bf16 bf16x2 tf32 f32 f64 f32x2 e4m3 e5m2 e4m3x2 e5m2x2 u8 u16 u32 u64 s8 s16 s32 s64 "
+                            "b8 b16 b32 b64 b128 pred u16x2 s16x2";
+static const char scopes[] = "cta gpu sys cluster";
+static const char orders[] = "relaxed acquire release acq_rel volatile weak mmio sc";
+
+struct row {
+    const char *name;
+    const char *variants; /* parts that become part of the function's name */
+    const char *ignored;
+    void (*emit)(struct ptx *, const struct insn *, const struct row *); /* NULL: the usual */
+    const char *as;       /* function; NULL: the name */
+};
+
+static const char *space_of(const struct insn *in);
+
+static void add_args(struct ptx *x, const struct insn *in, int from)
+{
+    const char *space = space_of(in);
+
+    for (int i = from; i < in->n_args; i++) {
+        if (i > from)
+            buf_adds(&x->out, ", ");
+        if (in->group[i] == 'a')
+            add_address(x, in->arg[i], space ? space : "shared");
+        else
+            add_value(x, in->arg[i]);
+    }
+}
+
+/* "name_variant<types>(args);" */
+static void emit_usual(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    int n_types = 0;
+
+    buf_addf(&x->out, "::simt::ptx::%s", r->as ? r->as : r->name);
+    for (int i = 1; i < in->n_parts; i++)
+        if (word_of(in->part[i], r->variants))
+            buf_addf(&x->out, "_%.*s", (int)in->part[i].n, in->part[i].p);
+    for (int i = 1; i < in->n_parts; i++)
+        if (word_of(in->part[i], types) && !word_of(in->part[i], r->variants) && !word_of(in->part[i], r->ignored))
+            buf_addf(&x->out, "%s%.*s", n_types++ ? ", ::simt::ptx::" : "<::simt::ptx::", (int)in->part[i].n,
+                     in->part[i].p);
+        else if (!word_of(in->part[i], r->variants) && !word_of(in->part[i], r->ignored))
+            return fail(x, in->whole);
+    buf_adds(&x->out, n_types ? ">(" : "(");
+    add_args(x, in, 0);
+    buf_adds(&x->out, "); ");
+}
+
+static void emit_nothing(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    (void)x, (void)in, (void)r;
+}
+
+static void emit_mov(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    bool unpack = in->n_args > 1 && in->group[0] == 'v', pack = in->n_args > 1 && in->group[1] == 'v';
+
+    (void)r;
+    if (in->n_parts != 2)
+        return fail(x, in->whole);
+    buf_addf(&x->out, "::simt::ptx::%s<::simt::ptx::%.*s>(", unpack ? "unpack" : pack ? "pack" : "mov",
+             (int)in->part[1].n, in->part[1].p);
+    if (unpack) { /* the source first */
+        add_value(x, in->arg[in->n_args - 1]);
+        for (int i = 0; i < in->n_args - 1; i++) {
+            buf_adds(&x->out, ", ");
+            add_value(x, in->arg[i]);
+        }
+    } else {
+        add_args(x, in, 0);
+    }
+    buf_adds(&x->out, "); ");
+}
+
+/* Which of the parts says where memory is. */
+static const char *space_of(const struct insn *in)
+{
+    for (int i = 1; i < in->n_parts; i++) {
+        if (word_of(in->part[i], "shared shared::cta"))
+            return "shared";
+        if (word_of(in->part[i], "shared::cluster param"))
+            return NULL;
+    }
+    return "global";
+}
+
+static bool has(const struct insn *in, const char *words)
+{
+    for (int i = 1; i < in->n_parts; i++)
+        if (word_of(in->part[i], words))
+            return true;
+    return false;
+}
+
+static struct span type_of(const struct insn *in)
+{
+    for (int i = in->n_parts - 1; i > 0; i--)
+        if (word_of(in->part[i], types))
+            return in->part[i];
+    return (struct span){"b32", 3};
+}
+
+static bool only(const struct insn *in, const char *a, const char *b, const char *c)
+{
+    for (int i = 1; i < in->n_parts; i++)
+        if (!word_of(in->part[i], a) && !word_of(in->part[i], b) && !word_of(in->part[i], c) &&
+            !word_of(in->part[i], types))
+            return false;
+    return true;
+}
+
+static const char memory_parts[] = "shared shared::cta global local const nc ca cg cs lu cv wb wt v2 v4 v8 L1::no_allocate "
+    "L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged L2::64B L2::128B L2::256B L2::cache_hint "
+    "L2::evict_first L2::evict_last L2::evict_normal";
+
+/* ld.space.v4.f32 {a, b, c, d}, [address]; and the same of st, the other way round */
+static void emit_memory(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    const char *space = space_of(in);
+    bool load = !strcmp(r->name, "ld"), weak = !has(in, "relaxed acquire release volatile mmio");
+    int address = -1;
+
+    for (int i = 0; i < in->n_args && address < 0; i++)
+        if (in->group[i] == 'a')
+            address = i;
+    if (!space || address < 0 || !only(in, memory_parts, orders, scopes))
+        return fail(x, in->whole);
+    if (has(in, "release"))
+        buf_adds(&x->out, "__threadfence(); ");
+    buf_addf(&x->out, "::simt::ptx::%s%s<::simt::ptx::%.*s>(", load ? "ld" : "st", weak ? "" : "_volatile",
+             (int)type_of(in).n, type_of(in).p);
+    add_address(x, in->arg[address], space);
+    for (int i = load ? 0 : address + 1; load ? i < address : i < in->n_args; i++) {
+        if (!load && has(in, "L2::cache_hint") && i == in->n_args - 1)
+            break;
+        buf_adds(&x->out, ", ");
+        add_value(x, in->arg[i]);
+    }
+    buf_adds(&x->out, "); ");
+}
+
+/* atom.global.add.f32 d, [a], b; red.global.add.f32 [a], b; vectors of red one after the other */
+static void emit_atomic(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    const char *space = space_of(in);
+    bool red = !strcmp(r->name, "red");
+    int a = 0;
+
+    while (a < in->n_args && in->group[a] != 'a')
+        a++;
+    if (!space || a == in->n_args || !only(in, "shared shared::cta global noftz v2 v4 v8 add min max and or xor exch cas inc dec",
+                                           orders, scopes) || (!red && has(in, "v2 v4 v8")))
+        return fail(x, in->whole);
+    if (has(in, "release acq_rel"))
+        buf_adds(&x->out, "__threadfence(); ");
+    for (int i = 1; i < in->n_parts; i++)
+        if (word_of(in->part[i], "add min max and or xor exch cas inc dec"))
+            buf_addf(&x->out, "::simt::ptx::%s_%.*s", red ? "red" : "atom", (int)in->part[i].n, in->part[i].p);
+    buf_addf(&x->out, "<::simt::ptx::%.*s>(", (int)type_of(in).n, type_of(in).p);
+    if (!red) {
+        add_value(x, in->arg[0]);
+        buf_adds(&x->out, ", ");
+    }
+    add_address(x, in->arg[a], space);
+    for (int i = a + 1; i < in->n_args; i++) {
+        buf_adds(&x->out, ", ");
+        add_value(x, in->arg[i]);
+    }
+    buf_adds(&x->out, "); ");
+}
+
+static void emit_cvt(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    struct span to = {0}, from = {0}, how = {"rn", 2};
+
+    (void)r;
+    for (int i = 1; i < in->n_parts; i++) {
+        struct span p = in->part[i];
+
+        if (word_of(p, types))
+            *(to.n ? &from : &to) = p;
+        else if (word_of(p, "rn rz rm rp rni rzi rmi rpi rna"))
+            how = p;
+        else if (!word_of(p, "ftz sat satfinite relu"))
+            return fail(x, in->whole);
+    }
+    if (!from.n)
+        return fail(x, in->whole);
+    buf_addf(&x->out, "::simt::ptx::cvt<::simt::ptx::%.*s, ::simt::ptx::%.*s, ::simt::ptx::%.*s, %s, %s>(", (int)to.n,
+             to.p, (int)from.n, from.p, (int)how.n, how.p, has(in, "sat") ? "true" : "false",
+             has(in, "relu") ? "true" : "false");
+    add_args(x, in, 0);
+    buf_adds(&x->out, "); ");
+}
+
+/* cvta.to.shared.u64 d, a; cvta.shared.u64 d, a */
+static void emit_cvta(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    bool shared = has(in, "shared shared::cta"), to = has(in, "to");
+
+    (void)r;
+    if (in->n_args != 2 || has(in, "param local const shared::cluster"))
+        return fail(x, in->whole);
+    buf_addf(&x->out, "::simt::ptx::%s(", !shared ? "mov<::simt::ptx::b64>" : to ? "cvta_to_shared" : "cvta_shared");
+    add_args(x, in, 0);
+    buf_adds(&x->out, "); ");
+}
+
+static void emit_setp(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    (void)r;
+    if (in->n_parts < 3 || in->n_args < 3 || in->n_args > 4 || has(in, "and or xor"))
+        return fail(x, in->whole);
+    buf_addf(&x->out, "::simt::ptx::setp<::simt::ptx::%.*s>(\"%.*s\", ", (int)type_of(in).n, type_of(in).p,
+             (int)in->part[1].n, in->part[1].p);
+    add_args(x, in, 0);
+    buf_adds(&x->out, "); ");
+}
+
+/* cp.async.cg.shared.global [to], [from], bytes {, bytes read}; commit_group; wait_group n; wait_all */
+static void emit_cp(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    int n = in->n_args;
+
+    (void)r;
+    if (in->n_parts < 3 || !span_is(in->part[1], "async"))
+        return fail(x, in->whole);
+    if (span_is(in->part[2], "commit_group") && in->n_parts == 3) {
+        buf_adds(&x->out, "::simt::ptx::async_commit(); ");
+    } else if (span_is(in->part[2], "wait_all") && in->n_parts == 3) {
+        buf_adds(&x->out, "::simt::ptx::async_wait(0); ");
+    } else if (span_is(in->part[2], "wait_group") && n == 1) {
+        buf_adds(&x->out, "::simt::ptx::async_wait(");
+        add_value(x, in->arg[0]);
+        buf_adds(&x->out, "); ");
+    } else if (span_is(in->part[2], "bulk") && n == 4 && has(in, "mbarrier::complete_tx::bytes") && has(in, "global") &&
+               in->part[3].n > 6 && !memcmp(in->part[3].p, "shared", 6)) {
+        buf_adds(&x->out, "::simt::ptx::bulk_copy(");
+        add_address(x, in->arg[0], "shared");
+        buf_adds(&x->out, ", ");
+        add_address(x, in->arg[1], "global");
+        buf_adds(&x->out, ", ");
+        add_value(x, in->arg[2]);
+        buf_adds(&x->out, ", ");
+        add_address(x, in->arg[3], "shared");
+        buf_adds(&x->out, "); ");
+    } else if (word_of(in->part[2], "ca cg") && n >= 3 && in->group[0] == 'a' && in->group[1] == 'a') {
+        if (has(in, "L2::cache_hint"))
+            n--;
+        buf_adds(&x->out, "::simt::ptx::async_copy(");
+        add_address(x, in->arg[0], "shared");
+        buf_adds(&x->out, ", ");
+        add_address(x, in->arg[1], "global");
+        for (int i = 2; i < n; i++) {
+            buf_adds(&x->out, ", ");
+            add_value(x, in->arg[i]);
+        }
+        buf_adds(&x->out, "); ");
+    } else {
+        fail(x, in->whole);
+    }
+}
+
+/* ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {..}, [a]; stmatrix likewise, the address first */
+static void emit_matrix(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    bool load = !strcmp(r->name, "ldmatrix");
+    int address = load ? in->n_args - 1 : 0, n = in->n_args - 1;
+
+    if (!only(in, "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "", "") || !has(in, "m8n8") || n < 1 || n > 4 ||
+        in->group[address] != 'a' || !span_is(type_of(in), "b16"))
+        return fail(x, in->whole);
+    buf_addf(&x->out, "::simt::ptx::%s<%s>(", r->name, has(in, "trans") ? "true" : "false");
+    add_address(x, in->arg[address], "shared");
+    for (int i = load ? 0 : 1; i < (load ? n : n + 1); i++) {
+        buf_adds(&x->out, ", ");
+        add_value(x, in->arg[i]);
+    }
+    buf_adds(&x->out, "); ");
+}
+
+/* mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {d}, {a}, {b}, {c} */
+static void emit_mma(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    struct span t[4];
+    int n_types = 0, k = 0;
+    struct span shape = {0};
+
+    (void)r;
+    for (int i = 1; i < in->n_parts; i++) {
+        struct span p = in->part[i];
+
+        if (word_of(p, types) && n_types < 4)
+            t[n_types++] = p;
+        else if (p.n > 5 && !memcmp(p.p, "m16n8k", 6))
+            shape = p;
+        else if (!word_of(p, "sync aligned row col satfinite kind::f8f6f4"))
+            return fail(x, in->whole);
+    }
+    for (size_t i = 6; i < shape.n; i++)
+        k = k * 10 + (shape.p[i] - '0');
+    if (n_types != 4 || !shape.n)
+        return fail(x, in->whole);
+    buf_addf(&x->out, "::simt::ptx::mma<%d", k);
+    for (int i = 0; i < 4; i++)
+        buf_addf(&x->out, ", ::simt::ptx::%.*s", (int)t[i].n, t[i].p);
+    buf_adds(&x->out, ">::run(");
+    add_args(x, in, 0);
+    buf_adds(&x->out, "); ");
+}
+
+static void emit_bra(struct ptx *x, const struct insn *in, const struct row *r)
+{
+    (void)r;
+    if (in->n_args != 1)
+        return fail(x, in->whole);
+    buf_adds(&x->out, "goto ");
+    add_register(&x->out, in->arg[0]);
+    buf_adds(&x->out, "; ");
+}
+
+#define FLOAT "rn rz rm rp ftz approx full"
+static const struct row rows[] = {
+    {"mov", "", "", emit_mov, NULL},
+    {"ld", "", "", emit_memory, NULL},
+    {"st", "", "", emit_memory, NULL},
+    {"ldu", "", "", NULL, NULL},
+    {"atom", "", "", emit_atomic, NULL},
+    {"red", "", "", emit_atomic, NULL},
+    {"cvt", "", "", emit_cvt, NULL},
+    {"cvta", "", "", emit_cvta, NULL},
+    {"cp", "", "", emit_cp, NULL},
+    {"ldmatrix", "", "", emit_matrix, NULL},
+    {"stmatrix", "", "", emit_matrix, NULL},
+    {"mma", "", "", emit_mma, NULL},
+    {"setp", "", "", emit_setp, NULL},
+    {"bra", "", "", emit_bra, NULL},
+    {"add", "sat cc", FLOAT, NULL, NULL},
+    {"sub", "sat", FLOAT, NULL, NULL},
+    {"mul", "lo hi wide sat", FLOAT, NULL, NULL},
+    {"mad", "lo hi wide", FLOAT, NULL, NULL},
+    {"fma", "relu sat", FLOAT, NULL, NULL},
+    {"mul24", "lo", "", NULL, NULL},
+    {"div", "", FLOAT, NULL, "div_"},
+    {"rem", "", "", NULL, "rem_"},
+    {"abs", "", "ftz", NULL, "abs_"},
+    {"neg", "", "ftz", NULL, NULL},
+    {"min", "NaN", "ftz", NULL, "min_"},
+    {"max", "NaN", "ftz", NULL, "max_"},
+    {"and", "", "", NULL, "and_"},
+    {"or", "", "", NULL, "or_"},
+    {"xor", "", "", NULL, "xor_"},
+    {"not", "", "", NULL, "not_"},
+    {"shl", "", "", NULL, NULL},
+    {"shr", "", "", NULL, NULL},
+    {"shf", "l r wrap clamp", "", NULL, NULL},
+    {"lop3", "", "", NULL, NULL},
+    {"prmt", "", "", NULL, NULL},
+    {"bfe", "", "", NULL, NULL},
+    {"bfi", "", "", NULL, NULL},
+    {"popc", "", "", NULL, NULL},
+    {"clz", "", "", NULL, NULL},
+    {"brev", "", "", NULL, NULL},
+    {"selp", "", "", NULL, NULL},
+    {"dp4a", "", "", NULL, NULL},
+    {"ex2", "", FLOAT, NULL, NULL},
+    {"lg2", "", FLOAT, NULL, NULL},
+    {"rcp", "", FLOAT, NULL, NULL},
+    {"sqrt", "", FLOAT, NULL, "sqrt_"},
+    {"rsqrt", "", FLOAT, NULL, "rsqrt_"},
+    {"sin", "", FLOAT, NULL, "sin_"},
+    {"cos", "", FLOAT, NULL, "cos_"},
+    {"tanh", "", FLOAT, NULL, "tanh_"},
+    {"copysign", "", "", NULL, "copysign_"},
+    {"shfl", "sync bfly down up idx", "", NULL, NULL},
+    {"vote", "sync any all ballot uni", "", NULL, NULL},
+    {"redux", "sync add min max and or xor", "", NULL, NULL},
+    {"match", "sync any", "", NULL, NULL},
+    {"activemask", "", "", NULL, NULL},
+    {"elect", "sync", "", NULL, NULL},
+    {"bar", "sync arrive warp red", "cta aligned", NULL, NULL},
+    {"barrier", "sync arrive", "cta aligned", NULL, "bar"},
+    {"membar", "", "gl sys cta", NULL, "fence"},
+    {"fence", "", "acq_rel sc acquire release gpu cta sys cluster proxy async alias global shared::cta async.shared "
+                  "mbarrier_init async::generic sync_restrict::shared::cta", NULL, NULL},
+    {"nanosleep", "", "u32", NULL, NULL},
+    {"trap", "", "", NULL, NULL},
+    {"exit", "", "", NULL, NULL},
+    {"isspacep", "shared global", "", NULL, NULL},
+    {"createpolicy", "", "fractional range L2::evict_last L2::evict_first L2::evict_normal L2::evict_unchanged b64", NULL,
+     NULL},
+    {"mbarrier", "init arrive expect_tx test_wait try_wait inval parity", "shared shared::cta b64 release acquire cta",
+     NULL, NULL},
+    {"prefetch", "", "", emit_nothing, NULL},
+    {"prefetchu", "", "", emit_nothing, NULL},
+    {"discard", "", "", emit_nothing, NULL},
+    {"applypriority", "", "", emit_nothing, NULL},
+    {"griddepcontrol", "", "", emit_nothing, NULL},
+    {"setmaxnreg", "", "", emit_nothing, NULL},
+    {"pragma", "", "", emit_nothing, NULL},
+    {"brkpt", "", "", emit_nothing, NULL},
+};
+
+static void emit(struct ptx *x, const struct insn *in)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (span_is(in->part[0], rows[i].name)) {
+            (rows[i].emit ? rows[i].emit : emit_usual)(x, in, &rows[i]);
+            return;
+        }
+    fail(x, in->whole);
+}
+
+/* ---- statements ---- */
+
+static const char *const register_types[][2] = {
+    {"pred", "bool"}, {"b8", "unsigned char"}, {"u8", "unsigned char"}, {"s8", "signed char"},
+    {"b16", "unsigned short"}, {"u16", "unsigned short"}, {"s16", "short"}, {"f16", "unsigned short"},
+    {"bf16", "unsigned short"}, {"b32", "unsigned"}, {"u32", "unsigned"}, {"s32", "int"}, {"f16x2", "unsigned"},
+    {"bf16x2", "unsigned"}, {"b64", "unsigned long long"}, {"u64", "unsigned long long"}, {"s64", "long long"},
+    {"f32", "float"}, {"f64", "double"}};
+
+/* ".reg .b32 a, b<4>" */
+static void declare(struct ptx *x, struct span s)
+{
+    const char *type = NULL;
+    size_t i = until(s, 1, "."), k = i + 1;
+
+    while (k < s.n && !isspace((unsigned char)s.p[k]))
+        k++;
+    for (size_t t = 0; t < sizeof register_types / sizeof register_types[0]; t++)
+        if (i < s.n && span_is((struct span){s.p + i + 1, k - i - 1}, register_types[t][0]))
+            type = register_types[t][1];
+    if (!type)
+        return fail(x, s);
+    while (k < s.n) {
+        size_t e = until(s, k, ",");
+        struct span name = trim((struct span){s.p + k, e - k});
+        size_t lt = until(name, 0, "<");
+        int many = lt < name.n ? 0 : -1;
+
+        for (size_t d = lt + 1; many >= 0 && d < name.n && isdigit((unsigned char)name.p[d]) && many < 100; d++)
+            many = many * 10 + (name.p[d] - '0');
+        name.n = lt;
+        if (x->extended && name.n > 1 && name.p[0] == '%' && name.p[1] == '%')
+            name.p++, name.n--;
+        for (int c = 0; many < 0 ? c < 1 : c < many; c++) {
+            buf_addf(&x->decls, "%s ", type);
+            add_register(&x->decls, name);
+            if (many >= 0)
+                buf_addf(&x->decls, "%d", c);
+            buf_adds(&x->decls, " = 0; ");
+        }
+        k = e + 1;
+    }
+}
+
+static void instruction(struct ptx *x, struct span s)
+{
+    struct insn in;
+    size_t k = 0;
+
+    if (s.p[0] == '@') {
+        k = 1;
+        while (k < s.n && !isspace((unsigned char)s.p[k]))
+            k++;
+        buf_adds(&x->out, "if (");
+        add_value(x, (struct span){s.p + 1, k - 1});
+        buf_adds(&x->out, ") ");
+        s = trim((struct span){s.p + k, s.n - k});
+    }
+    for (k = 0; k < s.n && !isspace((unsigned char)s.p[k]);)
+        k++;
+    take_parts(&in, (struct span){s.p, k});
+    take_args(&in, (struct span){s.p + k, s.n - k});
+    buf_adds(&x->out, "{ ");
+    emit(x, &in);
+    buf_adds(&x->out, "} ");
+}
+
+/* A label stands before an instruction: "LOOP:". */
+static struct span labels(struct ptx *x, struct span s)
+{
+    for (;;) {
+        size_t k = 0;
+
+        s = trim(s);
+        while (k < s.n && (isalnum((unsigned char)s.p[k]) || strchr("_$%=", s.p[k])))
+            k++;
+        if (k == 0 || k >= s.n || s.p[k] != ':' || (k + 1 < s.n && s.p[k + 1] == ':'))
+            return s;
+        buf_adds(&x->decls, "__label__ ");
+        add_register(&x->decls, (struct span){s.p, k});
+        buf_adds(&x->decls, "; ");
+        add_register(&x->out, (struct span){s.p, k});
+        buf_adds(&x->out, ":; ");
+        s = (struct span){s.p + k + 1, s.n - k - 1};
+    }
+}
+
+static void statement(struct ptx *x, struct span s)
+{
+    s = labels(x, s);
+    if (!s.n)
+        return;
+    if (s.n > 4 && !memcmp(s.p, ".reg", 4))
+        declare(x, s);
+    else if (s.p[0] == '.' && !(s.n > 7 && !memcmp(s.p, ".pragma", 7)))
+        fail(x, s);
+    else if (s.p[0] != '.')
+        instruction(x, s);
+}
+
+/* The template without comments. */
+static void strip(const char *text, struct buf *out)
+{
+    for (const char *p = text; *p;) {
+        const char *end;
+
+        if (p[0] == '/' && p[1] == '/') {
+            p += strcspn(p, "\n");
+        } else if (p[0] == '/' && p[1] == '*' && (end = strstr(p + 2, "*/"))) {
+            p = end + 2;
+        } else {
+            buf_addc(out, *p++);
+        }
+    }
+}
+
+/* Statements end at ';'; a brace opens or closes a scope unless an operand list is open, i.e. unless the statement has
+ * begun. */
+static void statements(struct ptx *x, struct span s)
+{
+    size_t from = 0;
+
+    for (size_t i = 0; i < s.n; i++) {
+        bool begun = trim((struct span){s.p + from, i - from}).n > 0;
+
+        if (s.p[i] == ';') {
+            statement(x, (struct span){s.p + from, i - from});
+            from = i + 1;
+        } else if ((s.p[i] == '{' || s.p[i] == '}') && !begun) {
+            from = i + 1;
+        } else if (s.p[i] == '{') {
+            i = until(s, i, "}");
+        }
+    }
+    if (from < s.n)
+        statement(x, (struct span){s.p + from, s.n - from});
+}
+
+static void add_bindings(struct buf *out, const struct ptx *x)
+{
+    for (size_t i = 0; i < x->n; i++) {
+        buf_addf(out, "%s simt_%zu = (", x->operands[i].out ? "auto &&" : "const auto", i);
+        buf_add(out, x->operands[i].text, x->operands[i].n_text);
+        buf_adds(out, "); ");
+        if (x->operands[i].tied >= 0)
+            buf_addf(out, "::simt::ptx::mov<::simt::ptx::any>(simt_%d, simt_%zu); ", x->operands[i].tied, i);
+    }
+    for (size_t i = 0; i < x->n; i++)
+        buf_addf(out, "(void)simt_%zu; ", i);
+}
+
+void ptx_translate(const char *text, bool extended, const struct ptx_operand *operands, size_t n, struct buf *out)
+{
+    struct ptx x = {.extended = extended, .operands = operands, .n = n};
+    struct buf plain;
+
+    buf_init(&plain, BUF_MAX_TEXT);
+    buf_init(&x.out, BUF_MAX_TEXT);
+    buf_init(&x.decls, BUF_MAX_TEXT);
+    strip(text, &plain);
+    statements(&x, (struct span){plain.p ? plain.p : "", plain.n});
+    buf_adds(out, "do { ");
+    if (x.failed[0]) {
+        buf_addf(out, "::simt::ptx::unsupported(\"inline PTX '%s'\"); ", x.failed);
+    } else {
+        if (x.decls.n && strstr(x.decls.p, "__label__")) { /* labels are declared before anything else */
+            for (char *p = x.decls.p; (p = strstr(p, "__label__ "));) {
+                size_t k = strcspn(p, ";") + 1;
+
+                buf_add(out, p, k);
+                memset(p, ' ', k);
+            }
+        }
+        add_bindings(out, &x);
+        buf_add(out, x.decls.p ? x.decls.p : "", x.decls.n);
+        buf_add(out, x.out.p ? x.out.p : "", x.out.n);
+    }
+    buf_adds(out, "} while (0)");
+    buf_free(&plain);
+    buf_free(&x.out);
+    buf_free(&x.decls);
+}
