@@ -1,23 +1,35 @@
 #!/bin/sh
-# simt_on_gpu.sh - are the emulator's tests true on a GPU? Compiles tests/simt/kernels.cu with nvcc and runs its checks
-# on the device: the same source, the same expected values. Needs nvcc and an NVIDIA GPU. Prints one line per check.
-set -e
+# simt_on_gpu.sh - are the emulator's tests true on a GPU? Compiles the checks of tests/simt with nvcc and runs them on the
+# device: the same sources, the same expected values. Needs nvcc and an NVIDIA GPU. Prints one line per check.
+#     lab/simt_on_gpu.sh [NAME...]    default: kernels waits ptx headers; BUILD=DIR only compiles into DIR, RUN=DIR only runs
 arch=${ARCH:-sm_90}
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cat > "$dir/main.cu" <<'EOF'
-#include "kernels.cu"
+dir=${BUILD:-${RUN:-$(mktemp -d)}}
+bad=0
+[ -n "$BUILD$RUN" ] || trap 'rm -rf "$dir"' EXIT
+mkdir -p "$dir"
+for name in ${*:-kernels waits ptx headers}; do
+    [ -f "tests/simt/$name.cu" ] || [ -n "$RUN" ] || continue
+    if [ -z "$RUN" ]; then
+        {
+            echo "#include <cstdio>"
+            echo "#include \"$name.cu\""
+            cat <<'EOF'
 int main()
 {
     int bad = 0;
     for (const check *c = checks; c->name; c++) {
         int wrong = c->run();
-        printf("%-12s %s (%d wrong, last error %s)\n", c->name, wrong ? "DIFFERS" : "agrees", wrong,
+        printf("%-16s %s (%d wrong, last error %s)\n", c->name, wrong ? "DIFFERS" : "agrees", wrong,
                cudaGetErrorString(cudaGetLastError()));
         bad += wrong != 0;
     }
     return bad != 0;
 }
 EOF
-nvcc -std=c++17 -arch="$arch" --extended-lambda -Itests/simt -o "$dir/main" "$dir/main.cu"
-"$dir/main"
+        } > "$dir/$name.main.cu"
+        nvcc -std=c++17 -w -arch="$arch" --extended-lambda -DVOLATILE_WAITS -Itests/simt -o "$dir/$name" \
+            "$dir/$name.main.cu" || bad=1
+    fi
+    [ -n "$BUILD" ] || timeout 60 "$dir/$name" || bad=1
+done
+exit $bad
