@@ -5,10 +5,10 @@
     lab/emulator_coverage.py build WORK [--jobs 2] [--build-dir build]      the compile stage's target sim on each
     lab/emulator_coverage.py table WORK                                     shares, and the other reasons, by class
 
-CLONES holds technoabsurdist, leaderboard (anneouyang/KernelBenchLeaderboard), cuda-l1 (deepreinforce-ai/CUDA-L1) and agentic
-(Infatoshi/kernelbench.com); nothing of them is kept here. `collect` imports each program with a stand-in for load_inline
-that only writes down; where a program asks later, or for files, its strings that hold a kernel are taken instead. `build`
-resumes. Compiling is not running: lab/public_candidates.py runs the groups that come with tasks.
+CLONES holds technoabsurdist, leaderboard (anneouyang/KernelBenchLeaderboard), cuda-l1 (deepreinforce-ai/CUDA-L1) and
+agentic (Infatoshi/kernelbench.com); nothing of them is kept here. `collect` imports each program with a stand-in for
+load_inline that only writes down; where a program asks later, or for files, its strings that hold a kernel are taken
+instead. `build` resumes. Compiling is not running: lab/public_candidates.py runs the groups that come with tasks.
 """
 import argparse
 import ast
@@ -74,7 +74,8 @@ def strings_of(code):
         nodes = list(ast.walk(ast.parse(code)))
     except SyntaxError:
         return []
-    found = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and "__global__" in n.value
+    found = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)
+        and "__global__" in n.value
              and "{" in n.value]
     return [max(found, key=len)] if found else []
 

@@ -1,5 +1,5 @@
-/* async.c - what inline PTX does beside the thread: copies in the background, barriers in shared memory, named barriers,
- * and the window of shared addresses.
+/* async.c - what inline PTX does beside the thread: copies in the background, barriers in shared memory, named
+ * barriers, and the window of shared addresses.
  *
  * A copy happens when its thread waits for it, the last moment that hardware allows. So a kernel that forgets to wait
  * reads what was there before, and the checker sees an unwritten or a raced word. */

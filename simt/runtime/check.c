@@ -304,7 +304,8 @@ static access_t joined(access_t r, access_t now, int me, bool *keep)
     if (interval_of(r) < block_first && !(r & MULTI_BLOCK) && own_past(interval_of(r)))
         return now;
     if (interval_of(r) < interval)
-        return overlap && (interval_of(r) < block_first || (r & MULTI_BLOCK)) ? with_bytes(now, overlap) | MULTI_BLOCK : now;
+        return overlap && (interval_of(r) < block_first || (r & MULTI_BLOCK)) ? with_bytes(now, overlap) | MULTI_BLOCK
+            : now;
     if ((r & MULTI_BLOCK) && overlap)
         now = with_bytes(now, overlap) | MULTI_BLOCK;
     if (one_warp && epoch_of(r) != epoch_of(now)) /* a __syncwarp lies between */
@@ -358,7 +359,8 @@ static void track(struct cell *c, uint32_t first, const struct access *a, unsign
             finding("race", a->pc, true, "%s", message);
     } else if (a->write && !a->atomic &&
                (unordered(c->read, first, me, bytes, (c->read & MULTI) != 0) ||
-                ((c->read & MULTI_BLOCK) && interval_of(c->read) >= first && (bytes_of(c->read) & bytes) && !acquired))) {
+                ((c->read & MULTI_BLOCK) && interval_of(c->read) >= first && (bytes_of(c->read) & bytes)
+                    && !acquired))) {
         race_message(a->addr, "write", c->read, c->read_pc, "read", message, sizeof message);
         defer(a->addr, a->bytes, a->pc, message);
     }
@@ -447,7 +449,8 @@ static void access_shared(int which, uintptr_t base, size_t size, const struct a
         track(&shared_cells[which][i], block_first, a, bytes);
     }
     if (uninitialised && !(which && a->bytes == 1 && shared_guard_at((const void *)run.launch->body, a->addr - base)))
-        finding("uninitialised_shared", a->pc, true, "read of byte %zu of %s shared memory, which no thread of the block "
+        finding("uninitialised_shared", a->pc, true,
+            "read of byte %zu of %s shared memory, which no thread of the block "
                 "has written", (size_t)(a->addr - base), which ? "static" : "dynamic");
 }
 
@@ -459,14 +462,16 @@ static void access_nowhere(const struct access *a)
 
     memory_describe(a->addr, a->bytes, where, sizeof where);
     if (a->addr - dynamic < SHARED_OPTIN)
-        finding("out_of_bounds", a->pc, true, "%s of %zu bytes at byte %zu of dynamic shared memory, of which the launch "
+        finding("out_of_bounds", a->pc, true,
+            "%s of %zu bytes at byte %zu of dynamic shared memory, of which the launch "
                 "asked for %zu bytes", a->write ? "write" : "read", a->bytes, (size_t)(a->addr - dynamic),
                 run.launch->shared);
     else if (run.shared_lo && a->addr + 65536 > (uintptr_t)run.shared_lo && a->addr < (uintptr_t)run.shared_hi + 65536)
         finding("out_of_bounds", a->pc, true, "%s of %zu bytes outside of static shared memory",
                 a->write ? "write" : "read", a->bytes);
     else if (a->addr < 65536)
-        finding("illegal_access", a->pc, true, "the kernel follows a null pointer (address 0x%lx)", (unsigned long)a->addr);
+        finding("illegal_access", a->pc, true, "the kernel follows a null pointer (address 0x%lx)",
+            (unsigned long)a->addr);
     else if (r && a->addr + (1u << 20) > r->lo && a->addr < r->hi + (1u << 20))
         finding("out_of_bounds", a->pc, true, "%s of %zu bytes %s", a->write ? "write" : "read", a->bytes, where);
     else

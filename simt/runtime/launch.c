@@ -322,7 +322,8 @@ static void explain_deadlock(void)
     if (warp_explain_deadlock())
         return;
     l = line_of((const char *)b->barrier_pc - 1);
-    finding("divergence", b->barrier_pc, true, "deadlock: %d of %d threads wait at the barrier of line %d, %d returned, the "
+    finding("divergence", b->barrier_pc, true,
+        "deadlock: %d of %d threads wait at the barrier of line %d, %d returned, the "
             "others wait elsewhere", b->arrived, b->n, l.line, b->exited);
 }
 
@@ -630,12 +631,14 @@ void simt_run(const struct simt_launch *l)
     int code;
 
     if (in_my_kernel()) { /* dynamic parallelism */
-        finding("launch_error", NULL, false, "a kernel launches '%s'; launches from device code are not emulated", l->kernel);
+        finding("launch_error", NULL, false, "a kernel launches '%s'; launches from device code are not emulated",
+            l->kernel);
         abort_kernel();
     }
     turn_take();
     why = refuse(l, text, sizeof text, &code);
-    count_launch(l->kernel, why ? 0 : (uint64_t)l->grid.x * l->grid.y * l->grid.z * l->block.x * l->block.y * l->block.z,
+    count_launch(l->kernel, why ? 0
+        : (uint64_t)l->grid.x * l->grid.y * l->grid.z * l->block.x * l->block.y * l->block.z,
                  why != NULL);
     if (why) {
         run.owner = this_host_thread();

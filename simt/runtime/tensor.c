@@ -1,5 +1,5 @@
-/* tensor.c - matrices of a warp: mma, ldmatrix, stmatrix. All lanes come together; the last one to come does the work of
- * all, so operands and results may lie on the lanes' stacks. Which lane holds which element: NVIDIA, "PTX ISA",
+/* tensor.c - matrices of a warp: mma, ldmatrix, stmatrix. All lanes come together; the last one to come does the work
+ * of all, so operands and results may lie on the lanes' stacks. Which lane holds which element: NVIDIA, "PTX ISA",
  * "Matrix fragments for mma.m16n8k*" and "ldmatrix". */
 #include <string.h>
 
@@ -72,7 +72,8 @@ static uint32_t half_bits(float v)
 }
 
 /* Registers of A: rows g and g+8, then the next columns; of B: down the columns. e elements lie in a register. */
-static void gather(const struct mma_call *const *all, const struct mma_call *m, float a[ROWS][MAX_K], float b[MAX_K][COLS])
+static void gather(const struct mma_call *const *all, const struct mma_call *m, float a[ROWS][MAX_K],
+    float b[MAX_K][COLS])
 {
     int e = 32 / m->bits, n_a = m->k * ROWS / (LANES * e), n_b = m->k * COLS / (LANES * e);
 

@@ -199,7 +199,8 @@ void warp_together(const void *mine, void (*finish)(const struct warp_op *), con
         return;
     o = op_meet(~(mask_t)0, OP_MATRIX, (uint64_t)(uintptr_t)mine, false, pc, finish);
     if ((uint32_t)o->arrived != 0xffffffffu)
-        finding("divergence", pc, true, "%s needs all lanes of a warp; some have returned or the block does not have them",
+        finding("divergence", pc, true,
+            "%s needs all lanes of a warp; some have returned or the block does not have them",
                 what);
     op_leave(o);
 }
@@ -400,7 +401,8 @@ bool warp_explain_deadlock(void)
             continue;
         for (int k = 0; k < WARP; k++)
             waiting += (o->arrived & LANE_BIT(k)) != 0;
-        finding("divergence", o->pc, true, "deadlock: %d lanes of warp %d wait in %s for lanes that their mask names and "
+        finding("divergence", o->pc, true,
+            "deadlock: %d lanes of warp %d wait in %s for lanes that their mask names and "
                 "that never come; %d threads of the block wait at a barrier", waiting, i, kind_names[o->kind],
                 run.block.arrived);
         return true;

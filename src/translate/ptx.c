@@ -265,7 +265,8 @@ static void take_args(struct insn *in, struct span s)
 
 /* ---- the table ---- */
 
-static const char types[] = "f16 f16x2 bf16 bf16x2 tf32 f32 f64 f32x2 e4m3 e5m2 e4m3x2 e5m2x2 u8 u16 u32 u64 s8 s16 s32 s64 "
+static const char types[]
+    = "f16 f16x2 bf16 bf16x2 tf32 f32 f64 f32x2 e4m3 e5m2 e4m3x2 e5m2x2 u8 u16 u32 u64 s8 s16 s32 s64 "
                             "b8 b16 b32 b64 b128 pred u16x2 s16x2";
 static const char scopes[] = "cta gpu sys cluster";
 static const char orders[] = "relaxed acquire release acq_rel volatile weak mmio sc";
@@ -377,7 +378,8 @@ static bool only(const struct insn *in, const char *a, const char *b, const char
     return true;
 }
 
-static const char memory_parts[] = "shared shared::cta global local const nc ca cg cs lu cv wb wt v2 v4 v8 L1::no_allocate "
+static const char memory_parts[]
+    = "shared shared::cta global local const nc ca cg cs lu cv wb wt v2 v4 v8 L1::no_allocate "
     "L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged L2::64B L2::128B L2::256B L2::cache_hint "
     "L2::evict_first L2::evict_last L2::evict_normal";
 
@@ -416,7 +418,8 @@ static void emit_atomic(struct ptx *x, const struct insn *in, const struct row *
 
     while (a < in->n_args && in->group[a] != 'a')
         a++;
-    if (!space || a == in->n_args || !only(in, "shared shared::cta global noftz v2 v4 v8 add min max and or xor exch cas inc dec",
+    if (!space || a == in->n_args || !only(in,
+        "shared shared::cta global noftz v2 v4 v8 add min max and or xor exch cas inc dec",
                                            orders, scopes) || (!red && has(in, "v2 v4 v8")))
         return fail(x, in->whole);
     if (has(in, "release acq_rel"))
@@ -535,7 +538,8 @@ static void emit_matrix(struct ptx *x, const struct insn *in, const struct row *
     bool load = !strcmp(r->name, "ldmatrix");
     int address = load ? in->n_args - 1 : 0, n = in->n_args - 1;
 
-    if (!only(in, "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "", "") || !has(in, "m8n8") || n < 1 || n > 4 ||
+    if (!only(in, "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "", "") || !has(in, "m8n8") || n < 1
+        || n > 4 ||
         in->group[address] != 'a' || !span_is(type_of(in), "b16"))
         return fail(x, in->whole);
     buf_addf(&x->out, "::simt::ptx::%s<%s>(", r->name, has(in, "trans") ? "true" : "false");
@@ -655,7 +659,8 @@ static const struct row rows[] = {
     {"trap", "", "", NULL, NULL},
     {"exit", "", "", NULL, NULL},
     {"isspacep", "shared global", "", NULL, NULL},
-    {"createpolicy", "", "fractional range L2::evict_last L2::evict_first L2::evict_normal L2::evict_unchanged b64", NULL,
+    {"createpolicy", "", "fractional range L2::evict_last L2::evict_first L2::evict_normal L2::evict_unchanged b64",
+        NULL,
      NULL},
     {"mbarrier", "init arrive expect_tx test_wait try_wait inval parity", "shared shared::cta b64 release acquire cta",
      NULL, NULL},

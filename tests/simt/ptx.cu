@@ -1,5 +1,5 @@
-/* ptx.cu - inline PTX of the kinds that programs use, each compared with plain arithmetic. Rules as in kernels.cu: the same
- * source must give the same answers on a GPU of compute capability 9.0 or 8.x. */
+/* ptx.cu - inline PTX of the kinds that programs use, each compared with plain arithmetic. Rules as in kernels.cu:
+ * the same source must give the same answers on a GPU of compute capability 9.0 or 8.x. */
 #include <cuda_runtime.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -33,10 +33,12 @@ __device__ __forceinline__ void load4(uint32_t (&r)[4], const void *row)
 
 __device__ __forceinline__ void load2_transposed(uint32_t (&r)[2], const void *row)
 {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(window(row)));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1])
+        : "r"(window(row)));
 }
 
-template <class T> __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+template <class T> __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&a)[4],
+    const uint32_t (&b)[2]);
 template <>
 __device__ __forceinline__ void multiply<__nv_bfloat16>(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 {
@@ -45,7 +47,8 @@ __device__ __forceinline__ void multiply<__nv_bfloat16>(float (&c)[4], const uin
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-template <> __device__ __forceinline__ void multiply<__half>(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+template <> __device__ __forceinline__ void multiply<__half>(float (&c)[4], const uint32_t (&a)[4],
+    const uint32_t (&b)[2])
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};\n"
                  : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
@@ -165,9 +168,11 @@ __global__ void singles(uint32_t *o, float *f, const float4 *in)
     for (int i = 0; i < 15; i++)
         o[t * 15 + i] = r[i];
     float v[4], e;
-    asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "l"(in + t));
+    asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+        : "l"(in + t));
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(3.0f));
-    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(f + 2 * t), "f"(v[0] + v[1] + v[2] + v[3]), "f"(e) : "memory");
+    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(f + 2 * t), "f"(v[0] + v[1] + v[2] + v[3]), "f"(e)
+        : "memory");
     asm volatile("red.global.add.f32 [%0], %1;" ::"l"(f + 64), "f"(1.0f) : "memory");
     uint64_t swapped;
     asm("{ .reg .u32 a, b; mov.b64 {a, b}, %1; mov.b64 %0, {b, a}; }" : "=l"(swapped) : "l"(0x1122334455667788ull));
@@ -185,7 +190,8 @@ static int check_singles()
     singles<<<1, 32>>>(o, f, in);
     wrong += cudaDeviceSynchronize() != cudaSuccess;
     for (unsigned t = 0; t < 32; t++) {
-        const uint32_t want[15] = {t ? 7u : 9u, t, 0x40003f80u, 0xc0c0c0c1u, 0x44442222u, 0x67u, 0x23456789u, 85u, 3u, 15u,
+        const uint32_t want[15] = {t ? 7u : 9u, t, 0x40003f80u, 0xc0c0c0c1u, 0x44442222u, 0x67u, 0x23456789u, 85u, 3u,
+            15u,
                                    (t ^ 1) * 10, 0x3f802000u, (uint32_t)-2, 0x40e04080u, 0x3c003800u};
         for (int i = 0; i < 15; i++)
             wrong += o[t * 15 + i] != want[i];

@@ -1,7 +1,9 @@
-/* ptx.h - the instructions of inline PTX, as translate/ptx.c calls them: ::simt::ptx::NAME<types>(destination, sources).
+/* ptx.h - the instructions of inline PTX, as translate/ptx.c calls them: ::simt::ptx::NAME<types>(destination,
+ * sources).
  *
- * Operands are whatever C++ objects the asm statement named; get() and put() move bits between them and the instruction's
- * type. Meanings: NVIDIA, "Parallel Thread Execution ISA". Instructions of a whole warp and those that wait are in libsimt. */
+ * Operands are whatever C++ objects the asm statement named; get() and put() move bits between them and the
+ * instruction's type. Meanings: NVIDIA, "Parallel Thread Execution ISA". Instructions of a whole warp and those that
+ * wait are in libsimt. */
 #ifndef SIMT_PTX_H
 #define SIMT_PTX_H
 
@@ -42,7 +44,8 @@ SIMT_PTX_TYPE(u32, unsigned) SIMT_PTX_TYPE(s32, int) SIMT_PTX_TYPE(b32, unsigned
 SIMT_PTX_TYPE(u64, unsigned long long) SIMT_PTX_TYPE(s64, long long) SIMT_PTX_TYPE(b64, unsigned long long)
 SIMT_PTX_TYPE(f32, float) SIMT_PTX_TYPE(f64, double) SIMT_PTX_TYPE(tf32, unsigned) SIMT_PTX_TYPE(pred, bool)
 SIMT_PTX_TYPE(f16, unsigned short) SIMT_PTX_TYPE(bf16, unsigned short)
-SIMT_PTX_TYPE(f16x2, unsigned) SIMT_PTX_TYPE(bf16x2, unsigned) SIMT_PTX_TYPE(u16x2, unsigned) SIMT_PTX_TYPE(s16x2, unsigned)
+SIMT_PTX_TYPE(f16x2, unsigned) SIMT_PTX_TYPE(bf16x2, unsigned) SIMT_PTX_TYPE(u16x2, unsigned) SIMT_PTX_TYPE(s16x2,
+unsigned)
 SIMT_PTX_TYPE(e4m3, unsigned char) SIMT_PTX_TYPE(e5m2, unsigned char)
 SIMT_PTX_TYPE(e4m3x2, unsigned short) SIMT_PTX_TYPE(e5m2x2, unsigned short)
 SIMT_PTX_TYPE(f32x2, unsigned long long)
@@ -221,14 +224,16 @@ template <class T, class F> SIMT_INLINE typename T::raw map1(F f, typename T::ra
         const int w = 8 * sizeof(typename H::raw);
         typename T::raw r = 0;
         for (int i = 0; i < 2; i++)
-            r |= (typename T::raw)((typename T::raw)(typename H::raw)map1<H>(f, (typename H::raw)(a >> (i * w))) << (i * w)) &
+            r |= (typename T::raw)((typename T::raw)(typename H::raw)map1<H>(f,
+                (typename H::raw)(a >> (i * w))) << (i * w)) &
                  (typename T::raw)((((typename T::raw)1 << w) - 1) << (i * w));
         return r;
     } else {
         return calc<T>::down(f(calc<T>::up(a)));
     }
 }
-template <class T, class F> SIMT_INLINE typename T::raw map3(F f, typename T::raw a, typename T::raw b, typename T::raw c)
+template <class T, class F> SIMT_INLINE typename T::raw map3(F f, typename T::raw a, typename T::raw b,
+    typename T::raw c)
 {
     if constexpr (is_pair<T>::value) {
         typedef typename half_of<T>::type H;
@@ -236,7 +241,8 @@ template <class T, class F> SIMT_INLINE typename T::raw map3(F f, typename T::ra
         const int w = 8 * sizeof(E);
         const typename T::raw m = (typename T::raw)(((typename T::raw)1 << w) - 1);
         return (typename T::raw)((typename T::raw)(map3<H>(f, (E)a, (E)b, (E)c) & m) |
-                                 (typename T::raw)((typename T::raw)(map3<H>(f, (E)(a >> w), (E)(b >> w), (E)(c >> w)) & m) << w));
+                                 (typename T::raw)((typename T::raw)(map3<H>(f, (E)(a >> w), (E)(b >> w),
+                                     (E)(c >> w)) & m) << w));
     } else {
         return calc<T>::down(f(calc<T>::up(a), calc<T>::up(b), calc<T>::up(c)));
     }
@@ -255,7 +261,8 @@ template <class T, class A, class... D> SIMT_INLINE void unpack(const A &a, D &&
     unsigned long long v = get<T>(a);
     const int w = int(8 * sizeof(typename T::raw) / sizeof...(D));
     ((put<u64>(d, 0), w == 32 ? put<u32>(d, (unsigned)v) : w == 16 ? put<u16>(d, (unsigned short)v)
-                                                                   : put<u8>(d, (unsigned char)v), v = w == 64 ? 0 : v >> w), ...);
+                                                                   : put<u8>(d, (unsigned char)v), v = w == 64 ? 0
+                                                                       : v >> w), ...);
 }
 template <class T, class D, class... A> SIMT_INLINE void pack(D &&d, const A &...a)
 {
@@ -322,7 +329,8 @@ template <class V> SIMT_INLINE double fused(V a, V b, V c)
     else
         return (double)a * (double)b + (double)c; /* exact product; one more rounding only where double must round */
 }
-template <> inline __attribute__((always_inline)) double fused<float>(float a, float b, float c) { return ::fmaf(a, b, c); }
+template <> inline __attribute__((always_inline)) double fused<float>(float a, float b, float c) { return ::fmaf(a, b,
+    c); }
 SIMT_PTX_3(fma, fused(a, b, c))
 SIMT_PTX_3(fma_relu, fmax(fused(a, b, c), 0.0))
 SIMT_PTX_3(fma_sat, clamp01(fused(a, b, c)))
@@ -346,7 +354,8 @@ template <class T, class D, class A> SIMT_INLINE void not_(D &&d, const A &a)
 template <class T, class D, class A, class B> SIMT_INLINE void shl(D &&d, const A &a, const B &b)
 {
     unsigned n = get<u32>(b);
-    put<T>(d, n >= 8 * sizeof(typename T::raw) ? (typename T::raw)0 : (typename T::raw)((unsigned long long)get<T>(a) << n));
+    put<T>(d, n >= 8 * sizeof(typename T::raw) ? (typename T::raw)0
+        : (typename T::raw)((unsigned long long)get<T>(a) << n));
 }
 template <class T, class D, class A, class B> SIMT_INLINE void shr(D &&d, const A &a, const B &b)
 {
@@ -364,7 +373,8 @@ template <class T, class D, class A, class B> SIMT_INLINE void mul_wide(D &&d, c
     typedef typename twice<T>::type W;
     put<W>(d, (typename W::raw)((typename W::raw)get<T>(a) * (typename W::raw)get<T>(b)));
 }
-template <class T, class D, class A, class B, class C> SIMT_INLINE void mad_wide(D &&d, const A &a, const B &b, const C &c)
+template <class T, class D, class A, class B, class C> SIMT_INLINE void mad_wide(D &&d, const A &a, const B &b,
+    const C &c)
 {
     typedef typename twice<T>::type W;
     put<W>(d, (typename W::raw)((typename W::raw)get<T>(a) * (typename W::raw)get<T>(b) + get<W>(c)));
@@ -376,7 +386,8 @@ template <class T, class D, class A, class B> SIMT_INLINE void mul_hi(D &&d, con
     else
         put<T>(d, (typename T::raw)(((long long)get<T>(a) * (long long)get<T>(b)) >> (8 * sizeof(typename T::raw))));
 }
-template <class T, class D, class A, class B, class C> SIMT_INLINE void mad_hi(D &&d, const A &a, const B &b, const C &c)
+template <class T, class D, class A, class B, class C> SIMT_INLINE void mad_hi(D &&d, const A &a, const B &b,
+    const C &c)
 {
     typename T::raw h;
     mul_hi<T>(h, a, b);
@@ -430,7 +441,8 @@ SIMT_INLINE void bfi(D &&d, const A &a, const B &b, const C &c, const N &n_)
     unsigned long long m = at >= w || !n ? 0 : (n >= 64 ? ~0ull : (1ull << n) - 1) << at;
     put<T>(d, (typename T::raw)(((unsigned long long)get<T>(b) & ~m) | (((unsigned long long)get<T>(a) << at) & m)));
 }
-template <class T, class D, class A> SIMT_INLINE void popc(D &&d, const A &a) { put<u32>(d, (unsigned)__builtin_popcountll(get<T>(a))); }
+template <class T, class D, class A> SIMT_INLINE void popc(D &&d, const A &a) { put<u32>(d,
+    (unsigned)__builtin_popcountll(get<T>(a))); }
 template <class T, class D, class A> SIMT_INLINE void clz(D &&d, const A &a)
 {
     put<u32>(d, (unsigned)(sizeof(typename T::raw) == 8 ? __clzll((long long)get<T>(a)) : __clz((int)get<T>(a))));
@@ -442,12 +454,14 @@ template <class T, class D, class A> SIMT_INLINE void brev(D &&d, const A &a)
     else
         put<T>(d, __brev(get<T>(a)));
 }
-template <class T, class U, class D, class A, class B, class C> SIMT_INLINE void dp4a(D &&d, const A &a, const B &b, const C &c)
+template <class T, class U, class D, class A, class B, class C> SIMT_INLINE void dp4a(D &&d, const A &a, const B &b,
+    const C &c)
 {
     int r = (int)get<u32>(c);
     for (int i = 0; i < 32; i += 8) {
         unsigned char x = (unsigned char)(get<u32>(a) >> i), y = (unsigned char)(get<u32>(b) >> i);
-        r += (is_same<T, s32>::value ? (int)(signed char)x : (int)x) * (is_same<U, s32>::value ? (int)(signed char)y : (int)y);
+        r += (is_same<T, s32>::value ? (int)(signed char)x : (int)x) * (is_same<U, s32>::value ? (int)(signed char)y
+            : (int)y);
     }
     put<s32>(d, r);
 }
@@ -490,7 +504,8 @@ struct rn {}; struct rz {}; struct rm {}; struct rp {}; struct rna {};
 typedef rn rni; typedef rz rzi; typedef rm rmi; typedef rp rpi;
 template <class T> struct is_float_type {
     static const bool value = is_same<T, f32>::value || is_same<T, f64>::value || is_same<T, f16>::value ||
-                              is_same<T, bf16>::value || is_same<T, tf32>::value || is_same<T, e4m3>::value || is_same<T, e5m2>::value;
+                              is_same<T, bf16>::value || is_same<T, tf32>::value || is_same<T, e4m3>::value
+                                  || is_same<T, e5m2>::value;
 };
 template <class How> SIMT_INLINE double to_integral(double v)
 {
@@ -501,7 +516,8 @@ template <class To> SIMT_INLINE typename To::raw clamped(double v)
 {
     typedef typename To::raw R;
     const bool negative = (R)-1 < (R)0;
-    const double lo = negative ? -::ldexp(1.0, 8 * sizeof(R) - 1) : 0, hi = ::ldexp(1.0, 8 * sizeof(R) - (negative ? 1 : 0));
+    const double lo = negative ? -::ldexp(1.0, 8 * sizeof(R) - 1) : 0, hi = ::ldexp(1.0, 8 * sizeof(R) - (negative ? 1
+        : 0));
     if (v != v)
         return 0;
     if (v <= lo)
@@ -517,7 +533,8 @@ template <class To, class How> SIMT_INLINE typename To::raw narrow(double v)
     if constexpr (sizeof(typename To::raw) <= 2 && !is_same<How, rn>::value) {
         double got = calc<To>::up(r);
         const unsigned sign = 1u << (8 * sizeof r - 1);
-        bool shrink = is_same<How, rz>::value ? ::fabs(got) > ::fabs(v) : is_same<How, rm>::value ? got > v && v > 0 : got < v && v < 0;
+        bool shrink = is_same<How, rz>::value ? ::fabs(got) > ::fabs(v) : is_same<How, rm>::value ? got > v && v > 0
+            : got < v && v < 0;
         if (shrink && (r & ~sign))
             r--;
     } else if constexpr (is_same<To, f32>::value && !is_same<How, rn>::value) {
@@ -526,7 +543,8 @@ template <class To, class How> SIMT_INLINE typename To::raw narrow(double v)
     }
     return r;
 }
-template <class To, class From, class How, bool Sat, bool Relu, class D, class A> SIMT_INLINE void cvt(D &&d, const A &a)
+template <class To, class From, class How, bool Sat, bool Relu, class D, class A> SIMT_INLINE void cvt(D &&d,
+    const A &a)
 {
     if constexpr (is_pair<To>::value && is_pair<From>::value) { /* e4m3x2 to f16x2 and back */
         typedef typename half_of<To>::type TH;
@@ -538,7 +556,8 @@ template <class To, class From, class How, bool Sat, bool Relu, class D, class A
     } else if constexpr (is_float_type<To>::value) {
         double v = (double)calc<From>::up(get<From>(a));
         if constexpr (is_same<To, From>::value)
-            v = is_same<How, rn>::value && !Sat && sizeof(typename To::raw) > 2 ? to_integral<How>(v) : to_integral<How>(v);
+            v = is_same<How, rn>::value && !Sat && sizeof(typename To::raw) > 2 ? to_integral<How>(v)
+                : to_integral<How>(v);
         if (Relu && !(v > 0))
             v = 0;
         if (Sat)
@@ -562,7 +581,8 @@ SIMT_INLINE void cvt(D &&d, const A &a, const B &b)
     double hi = calc<From>::up(get<From>(a)), lo = calc<From>::up(get<From>(b));
     if (Relu)
         hi = hi > 0 ? hi : 0, lo = lo > 0 ? lo : 0;
-    put<To>(d, (typename To::raw)((typename To::raw)narrow<H, How>(hi) << (8 * sizeof(typename H::raw)) | narrow<H, How>(lo)));
+    put<To>(d, (typename To::raw)((typename To::raw)narrow<H, How>(hi) << (8 * sizeof(typename H::raw)) | narrow<H,
+        How>(lo)));
 }
 
 /* ---- memory: addresses are bytes, so that offsets add ---- */
@@ -574,9 +594,12 @@ template <class A> SIMT_INLINE char *shared(const A &a)
     else
         return (char *)simt_from_shared(get<u32>(a));
 }
-template <class D, class A> SIMT_INLINE void cvta_to_shared(D &&d, const A &a) { put<u64>(d, simt_to_shared(global(a))); }
-template <class D, class A> SIMT_INLINE void cvta_shared(D &&d, const A &a) { put<u64>(d, (unsigned long long)shared(a)); }
-template <class T, int N> struct __attribute__((aligned(sizeof(typename T::raw) * N))) several { typename T::raw v[N]; };
+template <class D, class A> SIMT_INLINE void cvta_to_shared(D &&d, const A &a) { put<u64>(d,
+    simt_to_shared(global(a))); }
+template <class D, class A> SIMT_INLINE void cvta_shared(D &&d, const A &a) { put<u64>(d,
+    (unsigned long long)shared(a)); }
+template <class T, int N> struct __attribute__((aligned(sizeof(typename T::raw) * N)))
+    several { typename T::raw v[N]; };
 template <class T, class... D> SIMT_INLINE void ld(const char *p, D &&...d)
 {
     const several<T, sizeof...(D)> v = *reinterpret_cast<const several<T, sizeof...(D)> *>(p);
@@ -615,7 +638,8 @@ template <> struct atomic_type<s64> { typedef unsigned long long type; };
         ((void)CALL(reinterpret_cast<V *>(p) + i++, (V)get<T>(a)), ...);                                              \
     }
 SIMT_PTX_ATOM(min, atomicMin) SIMT_PTX_ATOM(max, atomicMax) SIMT_PTX_ATOM(and, atomicAnd) SIMT_PTX_ATOM(or, atomicOr)
-SIMT_PTX_ATOM(xor, atomicXor) SIMT_PTX_ATOM(exch, atomicExch) SIMT_PTX_ATOM(inc, atomicInc) SIMT_PTX_ATOM(dec, atomicDec)
+SIMT_PTX_ATOM(xor, atomicXor) SIMT_PTX_ATOM(exch, atomicExch) SIMT_PTX_ATOM(inc, atomicInc) SIMT_PTX_ATOM(dec,
+atomicDec)
 struct small_bits { unsigned short x; };
 struct small_bits2 { unsigned short x, y; };
 small_bits atomic_add_f16(small_bits *p, small_bits v) SIMT_SYM("atomic_add_f16");
@@ -637,7 +661,8 @@ template <class T> SIMT_INLINE typename T::raw add_one(char *p, typename T::raw 
         return (typename T::raw)atomicAdd((V *)p, (V)v);
     }
 }
-template <class T, class D, class A> SIMT_INLINE void atom_add(D &&d, char *p, const A &a) { put<T>(d, add_one<T>(p, get<T>(a))); }
+template <class T, class D, class A> SIMT_INLINE void atom_add(D &&d, char *p, const A &a) { put<T>(d, add_one<T>(p,
+    get<T>(a))); }
 template <class T, class... A> SIMT_INLINE void red_add(char *p, const A &...a)
 {
     int i = 0;
@@ -650,7 +675,8 @@ template <class T, class D, class A, class B> SIMT_INLINE void atom_cas(D &&d, c
 }
 
 /* ---- copies in the background: they happen when the thread waits for them ---- */
-template <class N> SIMT_INLINE void async_copy(char *to, const char *from, N n) { simt_async_copy(to, from, (unsigned)n, (unsigned)n); }
+template <class N> SIMT_INLINE void async_copy(char *to, const char *from, N n) { simt_async_copy(to, from,
+    (unsigned)n, (unsigned)n); }
 template <class N, class R> SIMT_INLINE void async_copy(char *to, const char *from, N n, R read)
 {
     simt_async_copy(to, from, (unsigned)n, (unsigned)read);
@@ -666,9 +692,11 @@ template <class N> SIMT_INLINE void bulk_copy(char *to, const char *from, N n, c
 /* ---- barriers in memory ---- */
 template <class... A> SIMT_INLINE void mbarrier_init(char *bar, unsigned count) { simt_mbar_init(bar, count); }
 SIMT_INLINE void mbarrier_inval(char *) {}
-template <class D> SIMT_INLINE void mbarrier_arrive(D &&d, char *bar, unsigned n = 1) { put<u64>(d, simt_mbar_arrive(bar, n, 0)); }
+template <class D> SIMT_INLINE void mbarrier_arrive(D &&d, char *bar, unsigned n = 1) { put<u64>(d,
+    simt_mbar_arrive(bar, n, 0)); }
 SIMT_INLINE void mbarrier_arrive(char *bar, unsigned n = 1) { simt_mbar_arrive(bar, n, 0); }
-template <class D> SIMT_INLINE void mbarrier_arrive_expect_tx(D &&d, char *bar, unsigned tx) { put<u64>(d, simt_mbar_arrive(bar, 1, tx)); }
+template <class D> SIMT_INLINE void mbarrier_arrive_expect_tx(D &&d, char *bar, unsigned tx) { put<u64>(d,
+    simt_mbar_arrive(bar, 1, tx)); }
 SIMT_INLINE void mbarrier_arrive_expect_tx(char *bar, unsigned tx) { simt_mbar_arrive(bar, 1, tx); }
 SIMT_INLINE void mbarrier_expect_tx(char *bar, unsigned tx) { simt_mbar_tx(bar, tx, 0); }
 #define SIMT_PTX_WAIT(NAME, PARITY)                                                                                   \
@@ -680,7 +708,8 @@ SIMT_INLINE void mbarrier_expect_tx(char *bar, unsigned tx) { simt_mbar_tx(bar, 
     {                                                                                                                 \
         p = simt_mbar_test(bar, (unsigned long long)s, PARITY) != 0;                                                  \
     }
-SIMT_PTX_WAIT(test_wait, 0) SIMT_PTX_WAIT(try_wait, 0) SIMT_PTX_WAIT(test_wait_parity, 1) SIMT_PTX_WAIT(try_wait_parity, 1)
+SIMT_PTX_WAIT(test_wait, 0) SIMT_PTX_WAIT(try_wait, 0) SIMT_PTX_WAIT(test_wait_parity, 1)
+SIMT_PTX_WAIT(try_wait_parity, 1)
 
 /* ---- warps and blocks ---- */
 SIMT_INLINE unsigned linear_thread() { return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; }
@@ -706,10 +735,14 @@ SIMT_INLINE bool in_range_down(int lane, unsigned d, int w) { return lane % w + 
 SIMT_INLINE bool in_range_up(int lane, unsigned d, int w) { return lane % w >= (long long)d; }
 SIMT_INLINE bool in_range_bfly(int lane, unsigned d, int w) { return (lane ^ (int)d) / w <= lane / w; }
 SIMT_INLINE bool in_range_idx(int, unsigned d, int w) { return d < (unsigned)w; }
-SIMT_PTX_SHFL(down, __shfl_down_sync) SIMT_PTX_SHFL(up, __shfl_up_sync) SIMT_PTX_SHFL(bfly, __shfl_xor_sync) SIMT_PTX_SHFL(idx, __shfl_sync)
-template <class T, class D, class P, class M> SIMT_INLINE void vote_sync_ballot(D &&d, const P &p, const M &m) { put<T>(d, (typename T::raw)__ballot_sync((simt_mask_t)m, p)); }
-template <class T, class D, class P, class M> SIMT_INLINE void vote_sync_any(D &&d, const P &p, const M &m) { d = __any_sync((simt_mask_t)m, p) != 0; }
-template <class T, class D, class P, class M> SIMT_INLINE void vote_sync_all(D &&d, const P &p, const M &m) { d = __all_sync((simt_mask_t)m, p) != 0; }
+SIMT_PTX_SHFL(down, __shfl_down_sync) SIMT_PTX_SHFL(up, __shfl_up_sync) SIMT_PTX_SHFL(bfly, __shfl_xor_sync)
+SIMT_PTX_SHFL(idx, __shfl_sync)
+template <class T, class D, class P, class M> SIMT_INLINE void vote_sync_ballot(D &&d, const P &p, const M &m)
+    { put<T>(d, (typename T::raw)__ballot_sync((simt_mask_t)m, p)); }
+template <class T, class D, class P, class M> SIMT_INLINE void vote_sync_any(D &&d, const P &p, const M &m) { d
+    = __any_sync((simt_mask_t)m, p) != 0; }
+template <class T, class D, class P, class M> SIMT_INLINE void vote_sync_all(D &&d, const P &p, const M &m) { d
+    = __all_sync((simt_mask_t)m, p) != 0; }
 #define SIMT_PTX_REDUX(NAME, CALL)                                                                                    \
     template <class T, class D, class A, class M> SIMT_INLINE void redux_sync_##NAME(D &&d, const A &a, const M &m)   \
     {                                                                                                                 \
@@ -717,8 +750,10 @@ template <class T, class D, class P, class M> SIMT_INLINE void vote_sync_all(D &
     }
 SIMT_PTX_REDUX(add, __reduce_add_sync) SIMT_PTX_REDUX(min, __reduce_min_sync) SIMT_PTX_REDUX(max, __reduce_max_sync)
 SIMT_PTX_REDUX(and, __reduce_and_sync) SIMT_PTX_REDUX(or, __reduce_or_sync) SIMT_PTX_REDUX(xor, __reduce_xor_sync)
-template <class T, class D, class A, class M> SIMT_INLINE void match_sync_any(D &&d, const A &a, const M &m) { put<u32>(d, (unsigned)__match_any_sync((simt_mask_t)m, get<T>(a))); }
-template <class T, class D, class A, class M> SIMT_INLINE void match_any_sync(D &&d, const A &a, const M &m) { match_sync_any<T>(d, a, m); }
+template <class T, class D, class A, class M> SIMT_INLINE void match_sync_any(D &&d, const A &a, const M &m)
+    { put<u32>(d, (unsigned)__match_any_sync((simt_mask_t)m, get<T>(a))); }
+template <class T, class D, class A, class M> SIMT_INLINE void match_any_sync(D &&d, const A &a, const M &m)
+    { match_sync_any<T>(d, a, m); }
 template <class T, class D> SIMT_INLINE void activemask(D &&d) { put<u32>(d, (unsigned)__activemask()); }
 template <class D, class P, class M> SIMT_INLINE void elect_sync(D &&d, P &&p, const M &m)
 {
@@ -756,7 +791,8 @@ enum mma_type { MMA_F32, MMA_F16, MMA_BF16, MMA_TF32, MMA_S8, MMA_U8, MMA_E4M3, 
 template <class T> struct mma_code;
 #define SIMT_PTX_MMA(T, CODE, BITS)                                                                                   \
     template <> struct mma_code<T> { static const int code = CODE, bits = BITS; };
-SIMT_PTX_MMA(f32, MMA_F32, 32) SIMT_PTX_MMA(f16, MMA_F16, 16) SIMT_PTX_MMA(bf16, MMA_BF16, 16) SIMT_PTX_MMA(tf32, MMA_TF32, 32)
+SIMT_PTX_MMA(f32, MMA_F32, 32) SIMT_PTX_MMA(f16, MMA_F16, 16) SIMT_PTX_MMA(bf16, MMA_BF16, 16) SIMT_PTX_MMA(tf32,
+MMA_TF32, 32)
 SIMT_PTX_MMA(s8, MMA_S8, 8) SIMT_PTX_MMA(u8, MMA_U8, 8) SIMT_PTX_MMA(e4m3, MMA_E4M3, 8) SIMT_PTX_MMA(e5m2, MMA_E5M2, 8)
 SIMT_PTX_MMA(s32, MMA_S32, 32)
 template <int K, class TD, class TA, class TB, class TC> struct mma {
