@@ -17,7 +17,7 @@ CPPFLAGS += -Isrc -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS) $(HEADERS) 2
 CFLAGS  += -std=c11 $(OPT) $(WARN) $(OMP) -pthread $(SAN)
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl $(OMP) -pthread $(SAN)
 
-SRC      = $(strip $(filter-out %/mcjail.c %/mcexec.c,$(wildcard src/$(1)/*.c) $(wildcard src/$(1)/*/*.c)))
+SRC      = $(strip $(filter-out %/mcjail.c %/mcexec.c,$(wildcard src/$(1)/*.c src/$(1)/*/*.c src/$(1)/*/*/*.c)))
 OBJ      = $(patsubst src/%.c,$(B)/obj/%.o,$(call SRC,$(1)))
 ARCHIVES := $(foreach m,$(MODULES),$(if $(call SRC,$(m)),$(B)/lib/$(m).a))
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(filter-out tests/gpu/%,$(wildcard tests/*/test_*.c)))
@@ -108,6 +108,28 @@ all: $(B)/lib/timing.fatbin
 $(B)/lib/timing.fatbin: src/eval/timing.cu src/device/element.h src/base/half.h
 	@mkdir -p $(@D)
 	$(NVCC) -Isrc -std=c++17 -O3 $(NVCCARCH) -fatbin -o $@ $<
+endif
+
+# The engine's kernels: one library for NVIDIA GPUs where there is an nvcc, and the same sources on the CPU emulator.
+# The binary opens either with dlopen. No fast-math: sums and roundings are what the sources say.
+NNCU      := $(wildcard src/nn/ops/cuda/*.cu)
+NNCUH     := $(wildcard src/nn/ops/cuda/*.cuh) src/nn/ops/dev_ops.h
+NNARCH    ?= -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80
+NNSIMCXX   = $(CXX) -std=gnu++17 -O2 -g1 -fPIC -x c++ -DNN_EMULATED -Isrc -Isimt/include -fno-optimize-sibling-calls \
+             -fno-gnu-unique -fno-strict-aliasing -ffp-contract=fast -Wno-unknown-pragmas -Wno-attributes
+$(B)/obj/nnsim/%.o: src/nn/ops/cuda/%.cu $(NNCUH)
+	@mkdir -p $(@D)
+	$(NNSIMCXX) -c $< -o $@
+$(B)/lib/libnnsim.so: $(patsubst src/nn/ops/cuda/%.cu,$(B)/obj/nnsim/%.o,$(NNCU)) $(B)/lib/libsimt.so
+	$(CXX) -shared -o $@ $(filter %.o,$^) -L$(B)/lib -lsimt -Wl,-rpath,'$$ORIGIN' -ldl
+all: $(B)/lib/libnnsim.so
+ifneq ($(NVCC),)
+$(B)/obj/nncuda/%.o: src/nn/ops/cuda/%.cu $(NNCUH)
+	@mkdir -p $(@D)
+	$(NVCC) -Isrc -std=c++17 -O3 $(NNARCH) -Xcompiler -fPIC,-fvisibility=hidden -c -o $@ $<
+$(B)/lib/libnncuda.so: $(patsubst src/nn/ops/cuda/%.cu,$(B)/obj/nncuda/%.o,$(NNCU))
+	$(NVCC) -shared -cudart static -o $@ $^ -ldl
+all: $(B)/lib/libnncuda.so
 endif
 
 # The simulated CUDA device inside PyTorch; needs the Python that 'make setup' provides, and rebuilds when it changes.

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "nn/dev_model.h"
 #include "nn/model_private.h"
 
 size_t memory_available(void)
@@ -168,7 +169,7 @@ struct model *model_init(const struct model_config *c, uint64_t seed, struct err
 struct model *model_clone(const struct model *m)
 {
     struct err e = ERR_INIT;
-    struct model *c = model_new(&m->config, &e);
+    struct model *c = model_fetch(m, &e) < 0 ? NULL : model_new(&m->config, &e);
 
     if (!c)
         return NULL;
@@ -183,6 +184,7 @@ void model_free(struct model *m)
 {
     if (!m)
         return;
+    dev_model_free(m->dev);
     model_train_free(m);
     model_packs_free(m);
     for (int i = 0; i < m->n_tensors; i++)

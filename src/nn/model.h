@@ -58,6 +58,7 @@ struct model {
     struct model_train *train;           /* activations; private */
     struct model_packs *packs[2];        /* packed weights; private */
     const struct ops *ops;               /* operators for this machine */
+    struct dev_model *dev;               /* where the model lives when it is not the host; NULL: here. Private */
     char *dir;          /* folder it was loaded from, or NULL: tokenizer files and unused tensors come from there */
 };
 
@@ -70,6 +71,16 @@ void model_free(struct model *m);
  * carried over when dir is another folder. The result loads in Transformers. */
 int model_save(const struct model *m, const char *dir, struct err *e);
 struct model_tensor *model_find(const struct model *m, const char *name); /* NULL if there is none */
+
+/* ---- On a device ------------------------------------------------------------------------------------------- */
+
+/* Moves the model to "cuda", "cuda:N" or "sim" (the emulator, for tests); "cpu" leaves it here. dtype: "bf16" (NULL
+ * too) or "fp32". Training, optimiser, logits and sampler then run there; weights keep an fp32 master. m->weights is a
+ * copy that model_fetch renews; model_save and model_clone do so themselves. ERR_ENV with the remedy where something
+ * is missing. */
+int model_to_device(struct model *m, const char *spec, const char *dtype, struct err *e);
+int model_fetch(const struct model *m, struct err *e);   /* m->weights as the device has them */
+int model_fetch_grads(struct model *m, struct err *e);   /* m->grads as the device has them; allocated if NULL */
 
 /* ---- Training: packed sequences ---------------------------------------------------------------------------- */
 

@@ -199,7 +199,7 @@ static int carry_tokenizer(const struct model *m, const char *dir, struct err *e
 
 int model_save(const struct model *m, const char *dir, struct err *e)
 {
-    if (dir_make(dir, e) < 0 || save_weights(m, dir, e) < 0 || save_config(m, dir, e) < 0 ||
+    if (model_fetch(m, e) < 0 || dir_make(dir, e) < 0 || save_weights(m, dir, e) < 0 || save_config(m, dir, e) < 0 ||
         save_generation_config(m, dir, e) < 0 || carry_tokenizer(m, dir, e) < 0)
         return err_prefix(e, "saving model to '%s'", dir);
     return 0;

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "nn/dev_model.h"
 #include "nn/model_private.h"
 
 #define MIN_SHARED 16 /* a shorter common beginning is not worth a task of its own */
@@ -106,7 +107,11 @@ size_t model_train_bytes(const struct model *m, const struct train_limits *l)
 {
     struct model_train t;
     struct plan_line lines[MAX_LINES];
-    int k = plan_lines(m, l, &t, lines);
+    int k;
+
+    if (m->dev)
+        return dev_train_bytes(m, l);
+    k = plan_lines(m, l, &t, lines);
 
     return plan_floats(lines, k) * sizeof(float) + 2 * model_packs_bytes(m) + (m->grads ? 0 : m->n_params * sizeof(float));
 }
@@ -177,6 +182,10 @@ int model_train_begin(struct model *m, const struct train_limits *l, struct err 
         free(t);
         return err_set(e, ERR_INPUT, "a micro-batch of %d tokens is empty", l->max_tokens);
     }
+    if (m->dev) {
+        free(t);
+        return dev_train_begin(m, l, e);
+    }
     model_train_free(m); // first, so that its memory counts as free
     t->limits = *l;
     N = (size_t)(l->max_targets ? l->max_targets : l->max_tokens);
@@ -209,12 +218,11 @@ int model_train_begin(struct model *m, const struct train_limits *l, struct err 
 
 /* ---- forward ---- */
 
-static int check_batch(const struct model *m, const struct train_batch *b, struct err *e)
+static int check_batch(const struct model *m, const struct train_limits *l, const struct train_batch *b, struct err *e)
 {
-    const struct model_train *t = m->train;
     int T, N = 0, max_n;
 
-    if (!t)
+    if (!l)
         return err_set(e, ERR_BUG, "model_forward before model_train_begin");
     if (b->n_seq < 1 || b->cu_seqlens[0] != 0)
         return err_set(e, ERR_INPUT, "batch of %d sequences, or cu_seqlens does not start at 0", b->n_seq);
@@ -222,15 +230,15 @@ static int check_batch(const struct model *m, const struct train_batch *b, struc
         if (b->cu_seqlens[i + 1] <= b->cu_seqlens[i])
             return err_set(e, ERR_INPUT, "sequence %d of the batch is empty", i);
     T = b->cu_seqlens[b->n_seq];
-    if (T > t->limits.max_tokens)
-        return err_set(e, ERR_INPUT, "batch of %d tokens; the plan holds %d", T, t->limits.max_tokens);
+    if (T > l->max_tokens)
+        return err_set(e, ERR_INPUT, "batch of %d tokens; the plan holds %d", T, l->max_tokens);
     for (int i = 0; i < T; i++) {
         if (b->tokens[i] < 0 || b->tokens[i] >= m->config.vocab_size || b->targets[i] >= m->config.vocab_size)
             return err_set(e, ERR_INPUT, "token %d or target %d at position %d is outside the vocabulary of %d",
                            b->tokens[i], b->targets[i], i, m->config.vocab_size);
         N += b->targets[i] >= 0;
     }
-    max_n = t->limits.max_targets ? t->limits.max_targets : t->limits.max_tokens;
+    max_n = l->max_targets ? l->max_targets : l->max_tokens;
     if (N > max_n)
         return err_set(e, ERR_INPUT, "batch of %d targets; the plan holds %d", N, max_n);
     if (!(b->temperature >= 0) || isinf(b->temperature))
@@ -358,8 +366,10 @@ int model_forward(struct model *m, const struct train_batch *b, float *logp, flo
 {
     struct model_train *t = m->train;
 
-    if (check_batch(m, b, e) < 0)
+    if (check_batch(m, m->dev ? dev_train_limits(m->dev) : t ? &t->limits : NULL, b, e) < 0)
         return -1;
+    if (m->dev)
+        return dev_forward(m, b, logp, entropy, e);
     set_batch(m, b);
     struct forward_scratch s = {t->h, t->act, t->attn, t->attn_per_thread};
     int given = b->cu_seqlens[b->n_seq];
@@ -485,6 +495,8 @@ int model_backward(struct model *m, const float *dlogp, const float *dentropy, s
 {
     struct model_train *t = m->train;
 
+    if (m->dev)
+        return dev_backward(m, dlogp, dentropy, e);
     if (!t || !t->ready)
         return err_set(e, ERR_BUG, "model_backward without a model_forward before it");
     t->ready = false;
@@ -509,7 +521,9 @@ int model_backward(struct model *m, const float *dlogp, const float *dentropy, s
 
 void model_zero_grads(struct model *m)
 {
-    if (m->grads)
+    if (m->dev)
+        dev_zero_grads(m->dev);
+    else if (m->grads)
         memset(m->grads, 0, m->n_params * sizeof *m->grads);
 }
 
@@ -527,6 +541,8 @@ int model_logits(struct model *m, const int32_t *tokens, int T, float *ret_logit
     for (int i = 0; i < T; i++)
         if (tokens[i] < 0 || tokens[i] >= n.V)
             return err_set(e, ERR_INPUT, "token %d at position %d is outside the vocabulary of %d", tokens[i], i, n.V);
+    if (m->dev)
+        return dev_logits(m, tokens, T, ret_logits, e);
     slab = slab_alloc(layer_acts_floats(&n, T) + rows * (size_t)(2 * n.d + n.f) + per * (size_t)omp_get_max_threads(), e,
                       "activations");
     if (!slab)

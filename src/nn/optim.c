@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "nn/dev_model.h"
 #include "nn/model_private.h"
 #include "nn/safetensors.h"
 
@@ -18,6 +19,13 @@ struct optim *optim_new(const struct model *m, const struct adamw_options *o)
     a->opts.beta2 = o->beta2 ? o->beta2 : 0.999;
     a->opts.eps = o->eps ? o->eps : 1e-8;
     a->n = m->n_params;
+    if ((a->dev = m->dev)) {
+        struct err e = ERR_INIT;
+        if (dev_optim_new(m->dev, &e) < 0)
+            abort(); // planned by model_train_begin
+        a->on = m;
+        return a;
+    }
     a->m = slab_alloc(a->n, NULL, "first moment");
     a->v = slab_alloc(a->n, NULL, "second moment");
     if (!a->m || !a->v)
@@ -40,6 +48,8 @@ int optim_step(struct optim *o, struct model *m, double lr, struct err *e)
 {
     double c1, c2;
 
+    if (m->dev)
+        return dev_optim_step(o, m, lr, e);
     if (o->n != m->n_params || !m->grads)
         return err_set(e, ERR_BUG, "the optimiser belongs to another model, or there are no gradients");
     for (int i = 0; i < m->n_tensors; i++)
@@ -64,12 +74,20 @@ double grad_norm(const struct model *m)
 {
     double sum = 0;
 
+    if (m->dev)
+        return dev_grad_norm(m);
     for (int i = 0; i < m->n_tensors; i++)
         sum += m->ops->sumsq(tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset);
     return sqrt(sum);
 }
 
-void grad_scale(struct model *m, double factor) { m->ops->scale(m->n_params, m->grads, (float)factor); }
+void grad_scale(struct model *m, double factor)
+{
+    if (m->dev)
+        m->dev->pending *= (float)factor; // AdamW multiplies
+    else
+        m->ops->scale(m->n_params, m->grads, (float)factor);
+}
 
 double grad_clip(struct model *m, double max_norm)
 {
@@ -80,7 +98,22 @@ double grad_clip(struct model *m, double max_norm)
     return norm;
 }
 
-int optim_save(const struct optim *o, const char *path, struct err *e)
+/* Both moments as the host has them: the optimiser's own, or fetched into *ret_owned (2 n), which the caller frees. */
+static int host_moments(const struct optim *o, float **ret_m, float **ret_v, float **ret_owned, struct err *e)
+{
+    *ret_m = o->m;
+    *ret_v = o->v;
+    *ret_owned = NULL;
+    if (!o->dev)
+        return 0;
+    if (!(*ret_owned = slab_alloc(2 * o->n, e, "the optimiser's state")))
+        return -1;
+    *ret_m = *ret_owned;
+    *ret_v = *ret_owned + o->n;
+    return dev_fetch(o->dev, o->on, o->dev->m, *ret_m, e) < 0 ? -1 : dev_fetch(o->dev, o->on, o->dev->v, *ret_v, e);
+}
+
+static int save_moments(const struct optim *o, const float *m, const float *v, const char *path, struct err *e)
 {
     struct st_writer *w = st_create(path, e);
     int64_t n = (int64_t)o->n, one = 1;
@@ -90,11 +123,22 @@ int optim_save(const struct optim *o, const char *path, struct err *e)
     st_set_metadata(w, "format", "musacoder.adamw/1");
     if (st_declare(w, "step", ST_I64, 1, &one, e) < 0 || st_declare(w, "exp_avg", ST_F32, 1, &n, e) < 0 ||
         st_declare(w, "exp_avg_sq", ST_F32, 1, &n, e) < 0 || st_write(w, &o->step, sizeof o->step, e) < 0 ||
-        st_write(w, o->m, o->n * sizeof *o->m, e) < 0 || st_write(w, o->v, o->n * sizeof *o->v, e) < 0) {
+        st_write(w, m, o->n * sizeof *m, e) < 0 || st_write(w, v, o->n * sizeof *v, e) < 0) {
         st_abort(w);
         return -1;
     }
     return st_commit(w, e);
+}
+
+int optim_save(const struct optim *o, const char *path, struct err *e)
+{
+    float *m, *v, *owned;
+    int rc = host_moments(o, &m, &v, &owned, e);
+
+    if (rc == 0)
+        rc = save_moments(o, m, v, path, e);
+    slab_free(owned);
+    return rc;
 }
 
 static int state_tensor(const struct safetensors *s, const char *name, enum st_dtype dtype, size_t n, const char *path,
@@ -103,6 +147,16 @@ static int state_tensor(const struct safetensors *s, const char *name, enum st_d
     *ret = st_find(s, name);
     if (!*ret || (*ret)->dtype != dtype || (*ret)->n != n)
         return err_set(e, ERR_INPUT, "'%s': optimiser state '%s' is missing or belongs to another model", path, name);
+    return 0;
+}
+
+static int set_moments(struct optim *o, const struct st_tensor *m, const struct st_tensor *v, struct err *e)
+{
+    if (o->dev)
+        return dev_push(o->dev, o->on, (const float *)m->data, o->dev->m, e) < 0
+                   ? -1 : dev_push(o->dev, o->on, (const float *)v->data, o->dev->v, e);
+    memcpy(o->m, m->data, m->nbytes);
+    memcpy(o->v, v->data, v->nbytes);
     return 0;
 }
 
@@ -118,9 +172,7 @@ int optim_load(struct optim *o, const char *path, struct err *e)
         state_tensor(s, "exp_avg", ST_F32, o->n, path, &m, e) == 0 &&
         state_tensor(s, "exp_avg_sq", ST_F32, o->n, path, &v, e) == 0) {
         memcpy(&o->step, step->data, sizeof o->step);
-        memcpy(o->m, m->data, m->nbytes);
-        memcpy(o->v, v->data, v->nbytes);
-        rc = 0;
+        rc = set_moments(o, m, v, e);
     }
     st_close(s);
     return rc;

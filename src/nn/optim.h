@@ -13,7 +13,9 @@ struct adamw_options {
 
 struct optim {
     struct adamw_options opts;
-    float *m, *v;   /* (n_params) each */
+    float *m, *v;   /* (n_params) each; NULL where the model is on a device, which holds them */
+    struct dev_model *dev;
+    const struct model *on; /* that model: it must outlive the optimiser */
     size_t n;
     int64_t step;   /* steps taken */
 };

@@ -1,6 +1,6 @@
 /* ops.h - the operators of the model on the CPU, fp32.
  *
- * Each lives in NAME_cpu.c, forward and backward side by side, written against simd.h and compiled once per
+ * Each lives in cpu/NAME.c, forward and backward side by side, written against simd.h and compiled once per
  * instruction set; cpu_ops() gives the table for the best one this machine has.
  * Everything is row-major; T is tokens, ld a row stride in floats. Functions whose name ends in _mt use all OpenMP
  * threads, the others the caller's only. Every sum has an order that depends neither on the number of threads nor on
@@ -39,7 +39,7 @@ struct ops {
     const char *name;
     int nr, mr;
 
-    /* gemm_cpu.c: C (m, n) = A (m, k) B, or +=. A is (m, k) with stride lda, or with a_cols stored as (k, m). */
+    /* cpu/gemm.c: C (m, n) = A (m, k) B, or +=. A is (m, k) with stride lda, or with a_cols stored as (k, m). */
     void (*pack_nt)(const float *w, int ld, int n, int k, float *out);    /* B = w^T, w (n, k) */
     void (*pack_nn)(const float *b, int ld, int n, int k, float *out);    /* B = b,   b (k, n) */
     void (*pack_nt_mt)(const float *w, int ld, int n, int k, float *out);
@@ -53,14 +53,14 @@ struct ops {
     void (*gemm_part)(int m, int n, int k, int packed_k, const float *a, int lda, const float *packed, float *c, int ldc,
                       enum gemm_mode mode);
 
-    /* rmsnorm_cpu.c: y = x * rstd * w, rstd = 1 / sqrt(mean x^2 + eps). rstd (T) is written when not NULL. */
+    /* cpu/rmsnorm.c: y = x * rstd * w, rstd = 1 / sqrt(mean x^2 + eps). rstd (T) is written when not NULL. */
     void (*rmsnorm_mt)(int T, int d, const float *x, const float *w, double eps, float *y, float *rstd);
     /* dx += backward of dy; dw += sum over tokens; x_hat * w is written to y when not NULL */
     void (*rmsnorm_backward_mt)(int T, int d, const float *x, const float *w, const float *rstd, const float *dy,
                                 float *dx, float *dw);
     void (*rmsnorm_apply_mt)(int T, int d, const float *x, const float *w, const float *rstd, float *y);
 
-    /* rope_cpu.c: per head RMSNorm with w (dim), then rotation by position. in (T, ld_in), out (T, ld_out);
+    /* cpu/rope.c: per head RMSNorm with w (dim), then rotation by position. in (T, ld_in), out (T, ld_out);
      * rstd (T, heads). table (positions, dim): cos for dim/2, then sin for dim/2. pos (T). */
     void (*qk_norm_rope_mt)(int T, int heads, int dim, const float *in, int ld_in, const float *w, double eps,
                             const int32_t *pos, const float *table, float *out, int ld_out, float *rstd);
@@ -69,7 +69,7 @@ struct ops {
                                      const float *rstd, const int32_t *pos, const float *table, const float *dout,
                                      int ld_dout, float *din, int ld_din, float *dw);
 
-    /* attention_cpu.c: causal, per sequence; scale = dim^-0.5; kv head of h is h / (heads / kv_heads).
+    /* cpu/attention.c: causal, per sequence; scale = dim^-0.5; kv head of h is h / (heads / kv_heads).
      * lse (T, heads): log-sum-exp of each row of scores. scratch: attn_scratch floats per thread. */
     size_t (*attn_scratch)(const struct attn_shape *s, int max_len);
     void (*attn_forward_mt)(const struct attn_shape *s, const struct attn_seqs *seqs, const float *q, const float *k,
@@ -81,18 +81,18 @@ struct ops {
      * returns the sum and stores m. */
     float (*softmax_row)(int n, float scale, float *p, float *ret_max);
 
-    /* swiglu_cpu.c: gu (T, 2f) holds gate then up; act (T, f) = silu(gate) * up. Backward also rewrites act. */
+    /* cpu/swiglu.c: gu (T, 2f) holds gate then up; act (T, f) = silu(gate) * up. Backward also rewrites act. */
     void (*swiglu_mt)(int T, int f, const float *gu, float *act);
     void (*swiglu_backward_mt)(int T, int f, const float *gu, const float *dact, float *dgu, float *act);
 
-    /* classifier_cpu.c: z (n, V) logits become log-probs' gradients in two steps. forward: per row lse of z / T,
+    /* cpu/classifier.c: z (n, V) logits become log-probs' gradients in two steps. forward: per row lse of z / T,
      * logp of target and entropy. backward: z becomes dL/dz. */
     void (*classifier_mt)(int n, int V, const float *z, float inv_temp, const int32_t *target, float *lse, float *logp,
                           float *entropy);
     void (*classifier_backward_mt)(int n, int V, float *z, float inv_temp, const int32_t *target, const float *lse,
                                    const float *entropy, const float *dlogp, const float *dentropy);
 
-    /* adamw_cpu.c */
+    /* cpu/adamw.c */
     void (*adamw_mt)(size_t n, float *w, const float *g, float *m, float *v, float lr, float beta1, float beta2,
                      float eps, float decay, float correct1, float correct2);
     double (*sumsq)(size_t n, const float *x); /* fixed blocks summed in double */

@@ -8,7 +8,7 @@
 #define ISA_NAME "v3"
 #define ISA_TABLE ops_v3
 #define VL 8
-#include "nn/ops/isa_table.h"
+#include "nn/ops/cpu/isa_table.h"
 #ifdef __clang__
 #pragma clang attribute pop
 #endif

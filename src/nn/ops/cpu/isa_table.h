@@ -5,15 +5,15 @@
 
 #include "base/mem.h"
 #include "nn/ops/ops.h"
-#include "nn/ops/simd.h"
+#include "nn/ops/cpu/simd.h"
 
-#include "nn/ops/gemm_cpu.c"
-#include "nn/ops/rmsnorm_cpu.c"
-#include "nn/ops/rope_cpu.c"
-#include "nn/ops/swiglu_cpu.c"
-#include "nn/ops/attention_cpu.c"
-#include "nn/ops/classifier_cpu.c"
-#include "nn/ops/adamw_cpu.c"
+#include "nn/ops/cpu/gemm.c"
+#include "nn/ops/cpu/rmsnorm.c"
+#include "nn/ops/cpu/rope.c"
+#include "nn/ops/cpu/swiglu.c"
+#include "nn/ops/cpu/attention.c"
+#include "nn/ops/cpu/classifier.c"
+#include "nn/ops/cpu/adamw.c"
 
 extern const struct ops ISA_TABLE;
 const struct ops ISA_TABLE = {

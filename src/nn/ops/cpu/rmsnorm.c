@@ -1,4 +1,4 @@
-/* rmsnorm_cpu.c - root-mean-square norm (Zhang & Sennrich, arXiv 1910.07467). Compiled by isa_*.c.
+/* rmsnorm.c - root-mean-square norm (Zhang & Sennrich, arXiv 1910.07467). Compiled by isa_*.c.
  * y = x r w with r = (mean x^2 + eps)^-1/2. With xh = x r and g = dy w: dx = r (g - xh mean(g xh)), dw = sum dy xh. */
 #ifdef ISA_NAME
 #include "base/mem.h"

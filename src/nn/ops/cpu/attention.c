@@ -1,4 +1,4 @@
-/* attention_cpu.c - causal grouped-query attention over packed sequences. Compiled by isa_*.c, after gemm_cpu.c.
+/* attention.c - causal grouped-query attention over packed sequences. Compiled by isa_*.c, after gemm.c.
  *
  * A task is one sequence (backward: a root and those that share its beginning) and one kv head. Keys and values are
  * packed once; then blocks of BQ queries of each head of the group see all keys up to their own, as two small matrix

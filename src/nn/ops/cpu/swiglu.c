@@ -1,4 +1,4 @@
-/* swiglu_cpu.c - silu(gate) * up (Shazeer, arXiv 2002.05202). Compiled by isa_*.c.
+/* swiglu.c - silu(gate) * up (Shazeer, arXiv 2002.05202). Compiled by isa_*.c.
  * With s = sigmoid(g): silu = g s, d silu / dg = s (1 + g (1 - s)). */
 #ifdef ISA_NAME
 #include "nn/ops/ops.h"

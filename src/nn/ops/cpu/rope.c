@@ -1,5 +1,5 @@
-/* rope_cpu.c - RMSNorm of each query and key head, then rotary positions (Su et al., arXiv 2104.09864; half-split as
- * in Hugging Face: element i is paired with i + dim/2). Compiled by isa_*.c, after rmsnorm_cpu.c. */
+/* rope.c - RMSNorm of each query and key head, then rotary positions (Su et al., arXiv 2104.09864; half-split as
+ * in Hugging Face: element i is paired with i + dim/2). Compiled by isa_*.c, after rmsnorm.c. */
 #ifdef ISA_NAME
 #include "base/mem.h"
 #include "nn/ops/ops.h"

@@ -1,4 +1,4 @@
-/* gemm_cpu.c - matrix product on packed right-hand sides. Compiled by isa_*.c.
+/* gemm.c - matrix product on packed right-hand sides. Compiled by isa_*.c.
  *
  * Why not BLAS: every element of C is one chain over k, in blocks of KC, whatever m, n and the threads are, so that a
  * row has the same bits in any batch; the weights stay packed while sampling; and at these sizes (n and k of a few

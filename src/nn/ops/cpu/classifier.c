@@ -1,4 +1,4 @@
-/* classifier_cpu.c - log-softmax of logits at a temperature, entropy, and the gradient of both. Compiled by isa_*.c.
+/* classifier.c - log-softmax of logits at a temperature, entropy, and the gradient of both. Compiled by isa_*.c.
  * With x = z / T, l = logsumexp(x), p = e^(x - l), H = l - sum p x:
  * d logp_t / dz_j = ([j = t] - p_j) / T and dH / dz_j = -p_j (x_j - l + H) / T. */
 #ifdef ISA_NAME

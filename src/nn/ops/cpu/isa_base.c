@@ -2,4 +2,4 @@
 #define ISA_NAME "base"
 #define ISA_TABLE ops_base
 #define VL 4
-#include "nn/ops/isa_table.h"
+#include "nn/ops/cpu/isa_table.h"

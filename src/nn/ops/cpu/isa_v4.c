@@ -9,7 +9,7 @@
 #define ISA_NAME "v4"
 #define ISA_TABLE ops_v4
 #define VL 16
-#include "nn/ops/isa_table.h"
+#include "nn/ops/cpu/isa_table.h"
 #ifdef __clang__
 #pragma clang attribute pop
 #endif

@@ -1,4 +1,4 @@
-/* adamw_cpu.c - the AdamW update, and sums over slabs. Compiled by isa_*.c. */
+/* adamw.c - the AdamW update, and sums over slabs. Compiled by isa_*.c. */
 #ifdef ISA_NAME
 #include "nn/ops/ops.h"
 

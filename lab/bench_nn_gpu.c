@@ -1,0 +1,147 @@
+/* bench_nn_gpu.c - training and sampling on a GPU at three sizes, for comparison with bench_nn_gpu.py in the same run.
+ *
+ * Usage: bench_nn_gpu [shape...]     shapes: 20m 123m 600m (all), steps from random weights, bf16, packed sequences
+ * One line a shape: milliseconds a step (forward, backward, clipping, AdamW), tokens a second, MFU. Model FLOPs: 6 for
+ * each
+ * weight in a product and token (the embedding counts as classifier), 6 length q layers for causal attention,
+ * recomputing
+ * not counted; against 989 TFLOP/s. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "nn/model.h"
+#include "nn/optim.h"
+#include "nn/sampler.h"
+
+#define PEAK 989e12
+
+static const struct shape {
+    const char *name;
+    int d, layers, f, heads, kv, dim, V, rows, length;
+} shapes[] = {
+    {"20m", 384, 8, 1152, 6, 2, 64, 16384, 32, 2048},
+    {"123m", 768, 16, 2304, 12, 4, 64, 16384, 16, 2048},
+    {"600m", 1024, 28, 3072, 16, 8, 128, 151936, 4, 4096},
+};
+
+static void check(int rc, const struct err *e)
+{
+    if (rc < 0) {
+        fprintf(stderr, "bench_nn_gpu: %s\n", e->msg);
+        exit(2);
+    }
+}
+
+static struct model *make_model(const struct shape *s)
+{
+    struct err e = ERR_INIT;
+    struct model_config c;
+    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "model_type", "qwen3", "vocab_size", s->V,
+                          "hidden_size",
+                          s->d, "intermediate_size", s->f, "num_hidden_layers", s->layers, "num_attention_heads",
+                          s->heads,
+                          "num_key_value_heads", s->kv, "head_dim", s->dim, "tie_word_embeddings", 1);
+    struct model *m;
+    struct rng r;
+
+    check(model_config_parse(o, &c, &e), &e);
+    m = model_init(&c, 1, &e);
+    check(m ? 0 : -1, &e);
+    rng_seed(&r, 3, 0);
+    check(model_to_device(m, "cuda", "bf16", &e), &e);
+    json_decref(o);
+    model_config_free(&c);
+    return m;
+}
+
+struct batch {
+    struct train_batch b;
+    int32_t *tokens, *targets, *cu;
+    float *logp, *dlogp;
+    int T;
+};
+
+static struct batch make_batch(const struct shape *s)
+{
+    struct batch x = {.T = s->rows * s->length};
+    struct rng r;
+
+    rng_seed(&r, 5, 0);
+    x.tokens = xcalloc((size_t)x.T, 4), x.targets = xcalloc((size_t)x.T, 4), x.cu = xcalloc((size_t)s->rows + 1, 4);
+    x.logp = xcalloc((size_t)x.T, 4), x.dlogp = xcalloc((size_t)x.T, 4);
+    for (int i = 0; i < x.T; i++) {
+        x.tokens[i] = (int32_t)rng_below(&r, (uint64_t)s->V);
+        x.dlogp[i] = -1.0f / (float)x.T;
+    }
+    for (int i = 0; i < x.T; i++)
+        x.targets[i] = (i + 1) % s->length ? x.tokens[i + 1] : -1;
+    for (int i = 0; i <= s->rows; i++)
+        x.cu[i] = i * s->length;
+    x.b = (struct train_batch){x.tokens, x.cu, s->rows, x.targets, 0};
+    return x;
+}
+
+static double train_step(struct model *m, struct optim *opt, struct batch *x)
+{
+    struct err e = ERR_INIT;
+    double loss = 0;
+
+    model_zero_grads(m);
+    check(model_forward(m, &x->b, x->logp, NULL, &e), &e);
+    check(model_backward(m, x->dlogp, NULL, &e), &e);
+    grad_clip(m, 1);
+    check(optim_step(opt, m, 1e-4, &e), &e);
+    for (int i = 0; i < x->T; i++)
+        loss -= x->logp[i];
+    return loss / x->T;
+}
+
+static void bench_train(const struct shape *s, struct model *m)
+{
+    struct adamw_options o = {.weight_decay = 0.01};
+    struct err e = ERR_INIT;
+    struct batch x = make_batch(s);
+    struct train_limits lim = {.max_tokens = x.T};
+    struct optim *opt;
+    double first, loss = 0, t, flops;
+    int n = getenv("BENCH_STEPS") ? atoi(getenv("BENCH_STEPS")) : 8;
+
+    check(model_train_begin(m, &lim, &e), &e);
+    opt = optim_new(m, &o);
+    first = train_step(m, opt, &x);
+    for (int i = 0; i < 2; i++)
+        train_step(m, opt, &x);
+    t = now_s();
+    for (int i = 0; i < n; i++)
+        loss = train_step(m, opt, &x);
+    t = (now_s() - t) / n;
+    flops = (6.0 * (double)m->n_params + 6.0 * s->length * s->heads * s->dim * s->layers) * x.T;
+    printf("train  %-5s %6.1f M weights, %d x %d: %8.2f ms a step %9.0f tokens/s %5.1f %% MFU,"
+           " loss %.4f to %.4f, plan %.2f GB\n",
+           s->name, (double)m->n_params / 1e6, s->rows, s->length, t * 1e3, x.T / t, 100 * flops / t / PEAK, first,
+           loss,
+           (double)model_train_bytes(m, &lim) / 1e9);
+    fflush(stdout);
+    optim_free(opt);
+    free(x.tokens), free(x.targets), free(x.cu), free(x.logp), free(x.dlogp);
+}
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        bool wanted = argc < 2;
+        for (int k = 1; k < argc; k++)
+            wanted |= !strcmp(argv[k], shapes[i].name);
+        if (!wanted)
+            continue;
+        struct model *m = make_model(&shapes[i]);
+        bench_train(&shapes[i], m);
+        model_free(m);
+    }
+    return 0;
+}

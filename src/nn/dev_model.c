@@ -1,0 +1,290 @@
+/* dev_model.c - a model moves to a device: slabs, padding, the way back, products with weights, the optimiser. */
+#include "nn/dev_model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define GRAIN 64 /* elements: 128 bytes of bf16 */
+
+static size_t tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
+
+/* Tensors that are one matrix for the operators (q k v, gate up) follow each other without padding. */
+static bool continues(const struct model_tensor *t)
+{
+    return strstr(t->name, "k_proj") || strstr(t->name, "v_proj") || strstr(t->name, "up_proj");
+}
+
+static void lay_out(struct dev_model *g, const struct model *m)
+{
+    g->offset = xcalloc((size_t)m->n_tensors, sizeof *g->offset);
+    for (int i = 0; i < m->n_tensors; i++) {
+        if (!continues(&m->tensors[i]))
+            g->n = (g->n + GRAIN - 1) / GRAIN * GRAIN;
+        g->offset[i] = g->n;
+        g->n += tensor_size(&m->tensors[i]);
+    }
+    g->n = (g->n + GRAIN - 1) / GRAIN * GRAIN;
+}
+
+static void *weight(const struct dev_model *g, const struct model *m, const char *name)
+{
+    struct model_tensor *t = model_find(m, name);
+
+    return dev_at(g, g->w, g->offset[t - m->tensors]);
+}
+
+static void point(struct dev_model *g, const struct model *m)
+{
+    g->layer = xcalloc((size_t)m->config.num_layers, sizeof *g->layer);
+    for (int i = 0; i < m->config.num_layers; i++) {
+        struct { void **p; const char *name; } rows[] = {
+            {&g->layer[i].norm1, "input_layernorm"}, {&g->layer[i].qkv, "self_attn.q_proj"},
+            {&g->layer[i].q_norm, "self_attn.q_norm"}, {&g->layer[i].k_norm, "self_attn.k_norm"},
+            {&g->layer[i].o, "self_attn.o_proj"}, {&g->layer[i].norm2, "post_attention_layernorm"},
+            {&g->layer[i].gate_up, "mlp.gate_proj"}, {&g->layer[i].down, "mlp.down_proj"}};
+        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+            char *name = xasprintf("model.layers.%d.%s.weight", i, rows[r].name);
+            *rows[r].p = weight(g, m, name);
+            free(name);
+        }
+    }
+    g->embed = weight(g, m, "model.embed_tokens.weight");
+    g->final_norm = weight(g, m, "model.norm.weight");
+    g->head = m->config.tied ? g->embed : weight(g, m, "lm_head.weight");
+}
+
+/* ---- between the host's slab and a padded one ---- */
+
+static void spread(const struct dev_model *g, const struct model *m, const float *host, float *padded)
+{
+    memset(padded, 0, g->n * sizeof *padded);
+    for (int i = 0; i < m->n_tensors; i++)
+        memcpy(padded + g->offset[i], host + m->tensors[i].offset, tensor_size(&m->tensors[i]) * sizeof *host);
+}
+
+int dev_push(const struct dev_model *g, const struct model *m, const float *host, float *slab, struct err *e)
+{
+    float *padded = xmalloc(g->n * sizeof *padded);
+
+    spread(g, m, host, padded);
+    g->d->ops->upload(g->d->q, slab, padded, g->n * sizeof *padded);
+    free(padded);
+    return nn_device_sync(g->d, e);
+}
+
+int dev_fetch(const struct dev_model *g, const struct model *m, const float *slab, float *host, struct err *e)
+{
+    float *padded = xmalloc(g->n * sizeof *padded);
+
+    g->d->ops->download(g->d->q, padded, slab, g->n * sizeof *padded);
+    for (int i = 0; i < m->n_tensors; i++)
+        memcpy(host + m->tensors[i].offset, padded + g->offset[i], tensor_size(&m->tensors[i]) * sizeof *host);
+    free(padded);
+    return nn_device_sync(g->d, e);
+}
+
+int model_fetch(const struct model *m, struct err *e)
+{
+    struct dev_model *g = m->dev;
+
+    if (!g || !g->newer)
+        return 0;
+    g->newer = false;
+    return dev_fetch(g, m, g->master, m->weights, e);
+}
+
+int model_fetch_grads(struct model *m, struct err *e)
+{
+    struct dev_model *g = m->dev;
+
+    if (!g)
+        return 0;
+    if (!g->grads)
+        return err_set(e, ERR_BUG, "there are no gradients on the device");
+    if (!m->grads && !(m->grads = slab_alloc(m->n_params, e, "gradients")))
+        return -1;
+    if (dev_fetch(g, m, g->grads, m->grads, e) < 0)
+        return -1;
+    if (g->pending != 1)
+        m->ops->scale(m->n_params, m->grads, g->pending);
+    return 0;
+}
+
+/* ---- life ---- */
+
+static int make_decays(struct dev_model *g, const struct model *m, struct err *e)
+{
+    uint8_t *flags = xcalloc(g->n / GRAIN, 1);
+
+    for (int i = 0; i < m->n_tensors; i++)
+        for (size_t k = g->offset[i] / GRAIN; !m->tensors[i].is_vector &&
+             k * GRAIN < g->offset[i] + tensor_size(&m->tensors[i]); k++)
+            flags[k] = 1;
+    if ((g->decays = nn_device_alloc(g->d, g->n / GRAIN, "the optimiser's flags", e)))
+        g->d->ops->upload(g->d->q, g->decays, flags, g->n / GRAIN);
+    free(flags);
+    return g->decays ? 0 : -1;
+}
+
+static int allocate(struct dev_model *g, const struct model *m, struct err *e)
+{
+    if (!(g->master = nn_device_alloc(g->d, g->n * sizeof(float), "weights", e)) ||
+        !(g->norm_sq = nn_device_alloc(g->d, sizeof(double), "a norm", e)) || make_decays(g, m, e) < 0 ||
+        dev_push(g, m, m->weights, g->master, e) < 0)
+        return -1;
+    g->w = g->master;
+    if (g->dt == NN_F32)
+        return 0;
+    if (!(g->w = nn_device_alloc(g->d, g->n * dtype_size(g->dt), "weights", e)))
+        return -1;
+    g->d->ops->from_f32(g->d->q, g->dt, g->n, g->master, g->w);
+    return nn_device_sync(g->d, e);
+}
+
+static int check_sizes(const struct model *m, struct err *e)
+{
+    struct model_dims n = model_dims(m);
+
+    if (n.d % 8 || n.f % 8 || n.dim % 8)
+        return err_set(e, ERR_INPUT, "on a device hidden_size (%d), intermediate_size (%d) and head_dim (%d) must be "
+                                     "multiples of 8", n.d, n.f, n.dim);
+    if (n.dim != 16 && n.dim != 32 && n.dim != 64 && n.dim != 128 && n.dim != 256)
+        return err_set(e, ERR_INPUT, "on a device head_dim must be 16, 32, 64, 128 or 256, not %d", n.dim);
+    return n.d > 5120 ? err_set(e, ERR_INPUT, "on a device hidden_size ends at 5120, not %d", n.d) : 0;
+}
+
+int model_to_device(struct model *m, const char *spec, const char *dtype, struct err *e)
+{
+    struct dev_model *g;
+    enum nn_dtype dt = NN_BF16;
+
+    if (!strcmp(spec, "cpu"))
+        return 0;
+    if (dtype && !strcmp(dtype, "fp32"))
+        dt = NN_F32;
+    else if (dtype && strcmp(dtype, "bf16"))
+        return err_set(e, ERR_INPUT, "type '%s' is neither bf16 nor fp32", dtype);
+    if (check_sizes(m, e) < 0)
+        return -1;
+    g = xcalloc(1, sizeof *g);
+    *g = (struct dev_model){.dt = dt, .dims = model_dims(m), .eps = (float)m->config.rms_norm_eps, .pending = 1};
+    g->world = 1;
+    lay_out(g, m);
+    if (!(g->d = nn_device_open(spec, e)) || allocate(g, m, e) < 0) {
+        dev_model_free(g);
+        return -1;
+    }
+    point(g, m);
+    m->dev = g;
+    return 0;
+}
+
+void dev_model_free(struct dev_model *g)
+{
+    if (!g)
+        return;
+    if (g->d) {
+        void *owned[] = {g->master, g->w == g->master ? NULL : g->w, g->grads, g->m, g->v, g->decays, g->norm_sq};
+        dev_train_free(g);
+        for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+            nn_device_free(g->d, owned[i]);
+        nn_device_close(g->d);
+    }
+    free(g->offset);
+    free(g->layer);
+    free(g);
+}
+
+/* ---- products ---- */
+
+void dev_linear(struct dev_model *g, int m, int n, int k, const void *x, int ldx, const void *w, const void *add,
+                void *y,
+                int ldy)
+{
+    struct nn_product p = {NN_GEMM_NT, m, n, k, x, w, add, y, ldx, k, ldy, ldy, add ? 1 : 0, false};
+
+    g->d->ops->gemm(g->d->q, g->dt, &p);
+}
+
+void dev_linear_dx(struct dev_model *g, int m, int n, int k, const void *dy, int ld_dy, const void *w, void *dx,
+                   int ld_dx)
+{
+    struct nn_product p = {NN_GEMM_NN, m, k, n, dy, w, NULL, dx, ld_dy, k, ld_dx, ld_dx, 0, false};
+
+    g->d->ops->gemm(g->d->q, g->dt, &p);
+}
+
+void dev_linear_dw(struct dev_model *g, int m, int n, int k, const void *dy, int ld_dy, const void *x, int ldx,
+                   const void *w)
+{
+    struct nn_product p = {NN_GEMM_TN, n, k, m, dy, x, NULL, dev_grad(g, w), ld_dy, ldx, k, k, 1, true};
+
+    g->d->ops->gemm(g->d->q, g->dt, &p);
+}
+
+/* ---- optimiser ---- */
+
+void dev_zero_grads(struct dev_model *g)
+{
+    g->pending = 1;
+    if (g->grads)
+        g->d->ops->zero(g->d->q, g->grads, g->n * sizeof *g->grads);
+}
+
+int dev_optim_new(struct dev_model *g, struct err *e)
+{
+    if (!g->m && !(g->m = nn_device_alloc(g->d, g->n * sizeof(float), "the first moment", e)))
+        return -1;
+    if (!g->v && !(g->v = nn_device_alloc(g->d, g->n * sizeof(float), "the second moment", e)))
+        return -1;
+    g->d->ops->zero(g->d->q, g->m, g->n * sizeof(float));
+    g->d->ops->zero(g->d->q, g->v, g->n * sizeof(float));
+    return 0;
+}
+
+double dev_grad_norm(const struct model *m)
+{
+    struct dev_model *g = m->dev;
+    double sum = 0;
+
+    g->d->ops->sumsq(g->d->q, g->n, g->grads, g->norm_sq);
+    g->d->ops->download(g->d->q, &sum, g->norm_sq, sizeof sum);
+    return sqrt(sum) * g->pending;
+}
+
+static int name_bad_gradient(struct model *m, struct err *e)
+{
+    if (model_fetch_grads(m, e) < 0)
+        return -1;
+    for (int i = 0; i < m->n_tensors; i++)
+        if (!isfinite(m->ops->sumsq(tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset)))
+            return err_set(e, ERR_INPUT, "the gradient of '%s' is not finite; lower the learning rate",
+                           m->tensors[i].name);
+    return err_set(e, ERR_INPUT, "the gradient's norm is not finite; lower the learning rate");
+}
+
+int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
+{
+    struct dev_model *g = m->dev;
+    const struct adamw_options *a = &o->opts;
+    struct nn_adamw x;
+
+    if (!g->m || !g->grads)
+        return err_set(e, ERR_BUG, "the optimiser belongs to another model, or there are no gradients");
+    if (!isfinite(dev_grad_norm(m)))
+        return name_bad_gradient(m, e);
+    o->step++;
+    x = (struct nn_adamw){.n = g->n, .w = g->master, .w16 = g->w == g->master ? NULL : g->w, .g = g->grads, .m = g->m,
+                          .v = g->v, .decays = g->decays, .scale = g->pending, .lr = (float)lr,
+                          .beta1 = (float)a->beta1,
+                          .beta2 = (float)a->beta2, .eps = (float)a->eps, .decay = (float)a->weight_decay,
+                          .correct1 = (float)(1 - pow(a->beta1, (double)o->step)),
+                          .correct2 = (float)(1 - pow(a->beta2, (double)o->step))};
+    g->d->ops->adamw(g->d->q, g->dt, &x);
+    g->newer = true;
+    m->version++;
+    return nn_device_sync(g->d, e);
+}

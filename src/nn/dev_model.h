@@ -1,0 +1,75 @@
+/* dev_model.h - a model on a device; private to src/nn. Weights in the operators' type with an fp32 master, fp32
+ * gradients
+ * and moments, each one slab in which every matrix starts at a multiple of 64 elements. */
+#ifndef MC_NN_DEV_MODEL_H
+#define MC_NN_DEV_MODEL_H
+
+#include "nn/device.h"
+#include "nn/layer.h"
+#include "nn/model.h"
+#include "nn/optim.h"
+#include "nn/sampler.h"
+
+struct dev_train;
+
+struct dev_model {
+    struct nn_device *d;
+    enum nn_dtype dt;
+    struct model_dims dims;
+    float eps;
+    size_t n;              // elements of a slab
+    size_t *offset;        // (n_tensors) of each tensor in it
+    float *master;         // (n)
+    void *w;               // (n) type dt; the master itself where dt is fp32
+    float *grads, *m, *v;  // (n); NULL until needed
+    uint8_t *decays;       // (n / 64) on the device
+    double *norm_sq;       // on the device
+    float pending;         // factor that the gradients still miss
+    bool newer;            // than the host's copy
+    struct dev_weights *layer;
+    void *embed, *final_norm, *head;
+    struct dev_train *train;
+    int world, rank;
+};
+
+/* Gradient at the place of a weight. */
+static inline float *dev_grad(const struct dev_model *g, const void *w)
+{
+    return g->grads + (size_t)((const char *)w - (const char *)g->w) / dtype_size(g->dt);
+}
+static inline void *dev_at(const struct dev_model *g, const void *p, size_t element)
+{
+    return (char *)p + element * dtype_size(g->dt);
+}
+
+/* D (m, n) = A B^T with B a weight (n, k). */
+void dev_linear(struct dev_model *g, int m, int n, int k, const void *x, int ldx, const void *w, const void *add,
+                void *y,
+                int ldy);
+/* dx (m, k) = dy (m, n) W; dw += dy^T x. */
+void dev_linear_dx(struct dev_model *g, int m, int n, int k, const void *dy, int ld_dy, const void *w, void *dx,
+                   int ld_dx);
+void dev_linear_dw(struct dev_model *g, int m, int n, int k, const void *dy, int ld_dy, const void *x, int ldx,
+                   const void *w);
+
+int dev_fetch(const struct dev_model *g, const struct model *m, const float *slab, float *host, struct err *e);
+int dev_push(const struct dev_model *g, const struct model *m, const float *host, float *slab, struct err *e);
+void dev_model_free(struct dev_model *g);
+
+int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e);
+size_t dev_train_bytes(const struct model *m, const struct train_limits *l);
+void dev_train_free(struct dev_model *g);
+const struct train_limits *dev_train_limits(const struct dev_model *g); /* NULL before dev_train_begin */
+int dev_forward(struct model *m, const struct train_batch *b, float *logp, float *entropy, struct err *e);
+int dev_backward(struct model *m, const float *dlogp, const float *dentropy, struct err *e);
+int dev_logits(struct model *m, const int32_t *tokens, int n, float *ret, struct err *e);
+
+void dev_zero_grads(struct dev_model *g);
+int dev_optim_new(struct dev_model *g, struct err *e);
+int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e);
+double dev_grad_norm(const struct model *m);
+
+int dev_sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
+                    struct sample **ret, size_t *ret_n, struct err *e);
+
+#endif

@@ -1,0 +1,476 @@
+/* dev_train.c - life of one training step on a device: the step's tables go up, then embed, layers, classifier, and the
+ * same way back. What is kept and what is recomputed is as on the host (model_train.c). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "nn/dev_model.h"
+#include "nn/plan.h"
+
+#define LOGITS_BYTES ((size_t)6 << 30) /* logits kept between forward and backward; beyond, they are recomputed */
+#define CHUNK_BYTES ((size_t)512 << 20) /* of logits at a time when they are not kept */
+
+enum phase { LAYERS, CLASSIFY, CLASSIFY_BACK, LAYERS_BACK };
+
+struct dev_train {
+    struct train_limits limits;
+    int chunk, ld_logits;
+    char *slab;
+    char *layers;            // activations, one layer behind the other
+    struct dev_acts *acts;   // one per layer
+    struct dev_step step;
+    void *x_last;            // (T, d) behind the last layer
+    void *h_last, *dh_last;  // (N, d) its rows with targets, normed; gradient
+    void *logits;            // (chunk, ld_logits)
+    float *rstd, *lse, *logp, *entropy, *dlogp, *dentropy; // (N)
+    int32_t *ints;           // the step's tables, in one piece
+    int32_t *host_ints;
+    float *host_floats;      // (2 N)
+    float *rope;
+    int rope_positions;
+    // state between forward and backward
+    bool ready;
+    int32_t *from;           // (N) position of each target in the batch, on the host
+    int n_targets, n_ids;
+    float inv_temp;
+    const int32_t *tokens, *at, *target, *ids, *start, *order; // into ints
+};
+
+static size_t max_targets(const struct train_limits *l)
+{
+    return (size_t)(l->max_targets ? l->max_targets : l->max_tokens);
+}
+
+/* tokens pos seq order (T), cu (T + 1), tiles (2 (T / tile + T)), at target (N), ids (T) start (T + 1) */
+static size_t ints_of(const struct train_limits *l) { return 10 * (size_t)l->max_tokens + 2 * max_targets(l) + 64; }
+
+static void make_plan(const struct model *m, const struct train_limits *l, struct dev_train *t, struct plan *p)
+{
+    const struct dev_model *g = m->dev;
+    struct model_dims n = g->dims;
+    size_t T = (size_t)l->max_tokens, N = max_targets(l), s = dtype_size(g->dt), row, layers = 0;
+
+    t->ld_logits = (n.V + 7) / 8 * 8;
+    row = (size_t)t->ld_logits * s;
+    t->chunk = N * row <= LOGITS_BYTES ? (int)N : CHUNK_BYTES / row < 128 ? 128 : (int)(CHUNK_BYTES / row);
+    for (int i = 0; i < m->config.num_layers; i++)
+        layers += layer_kind_of(m, i)->acts_bytes(&n, g->dt, l->max_tokens);
+    plan_add(p, "layers", layers, LAYERS, LAYERS_BACK, &t->layers);
+    plan_add(p, "residual stream", T * (size_t)n.d * s, LAYERS, CLASSIFY_BACK, &t->x_last);
+    plan_add(p, "normed input", T * (size_t)n.d * s, LAYERS, LAYERS_BACK, &t->step.h);
+    plan_add(p, "mlp activation", T * (size_t)n.f * s, LAYERS, LAYERS_BACK, &t->step.act);
+    plan_add(p, "step tables", ints_of(l) * sizeof(int32_t), LAYERS, LAYERS_BACK, &t->ints);
+    plan_add(p, "last norm", N * (size_t)n.d * s, CLASSIFY, CLASSIFY_BACK, &t->h_last);
+    plan_add(p, "logits", (size_t)t->chunk * row, CLASSIFY, CLASSIFY_BACK, &t->logits);
+    plan_add(p, "gradient of last norm", N * (size_t)n.d * s, CLASSIFY_BACK, CLASSIFY_BACK, &t->dh_last);
+    float **per_target[] = {&t->rstd, &t->lse, &t->logp, &t->entropy, &t->dlogp, &t->dentropy};
+    for (int i = 0; i < 6; i++)
+        plan_add(p, i ? NULL : "per-target numbers", N * sizeof(float), CLASSIFY, CLASSIFY_BACK, per_target[i]);
+    plan_add(p, "gradient of the residual stream", T * (size_t)n.d * s, CLASSIFY_BACK, LAYERS_BACK, &t->step.dx);
+    plan_add(p, "gradient of normed input", T * (size_t)n.d * s, LAYERS_BACK, LAYERS_BACK, &t->step.dh);
+    plan_add(p, "gradient of mlp activation", T * (size_t)n.f * s, LAYERS_BACK, LAYERS_BACK, &t->step.dact);
+    plan_add(p, "gradient of q k v", T * (size_t)n.qkv * s, LAYERS_BACK, LAYERS_BACK, &t->step.dqkv);
+    plan_add(p, NULL, T * (size_t)(n.q + n.kv) * s, LAYERS_BACK, LAYERS_BACK, &t->step.dqk);
+    plan_add(p, "gradient of attention", T * (size_t)n.q * s, LAYERS_BACK, LAYERS_BACK, &t->step.datt);
+    plan_add(p, NULL, T * (size_t)n.heads * sizeof(float), LAYERS_BACK, LAYERS_BACK, &t->step.delta);
+    plan_layout(p);
+}
+
+/* What the optimiser and the gradients still need beside the slab. */
+static size_t other_bytes(const struct dev_model *g)
+{
+    return g->n * sizeof(float) * (size_t)(!g->grads + !g->m + !g->v);
+}
+
+size_t dev_train_bytes(const struct model *m, const struct train_limits *l)
+{
+    struct plan p = {.n = 0};
+    struct dev_train t;
+
+    make_plan(m, l, &t, &p);
+    return p.bytes + other_bytes(m->dev);
+}
+
+const struct train_limits *dev_train_limits(const struct dev_model *g) { return g->train ? &g->train->limits : NULL; }
+
+void dev_train_free(struct dev_model *g)
+{
+    struct dev_train *t = g->train;
+
+    if (!t)
+        return;
+    nn_device_free(g->d, t->slab);
+    nn_device_free(g->d, t->rope);
+    free(t->acts);
+    free(t->host_ints);
+    free(t->host_floats);
+    free(t->from);
+    free(t);
+    g->train = NULL;
+}
+
+static int allocate(struct model *m, struct dev_train *t, const struct plan *p, struct err *e)
+{
+    struct dev_model *g = m->dev;
+    size_t N = max_targets(&t->limits);
+    char *at;
+
+    if (!g->grads && !(g->grads = nn_device_alloc(g->d, g->n * sizeof(float), "gradients", e)))
+        return -1;
+    if (!(t->slab = nn_device_alloc(g->d, p->bytes, "activations", e)))
+        return -1;
+    plan_place(p, t->slab);
+    t->acts = xcalloc((size_t)m->config.num_layers, sizeof *t->acts);
+    at = t->layers;
+    for (int i = 0; i < m->config.num_layers; i++)
+        at = layer_kind_of(m, i)->acts_place(&t->acts[i], &g->dims, g->dt, t->limits.max_tokens, at);
+    t->host_ints = xcalloc(ints_of(&t->limits), sizeof *t->host_ints);
+    t->host_floats = xcalloc(2 * N, sizeof *t->host_floats);
+    t->from = xcalloc(N, sizeof *t->from);
+    return 0;
+}
+
+int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e)
+{
+    struct dev_model *g = m->dev;
+    struct plan p = {.n = 0};
+    struct nn_dev_info info;
+    struct dev_train *t;
+
+    dev_train_free(g); // first, so that its memory counts as free
+    g->d->ops->info(g->d->q, &info);
+    g->train = t = xcalloc(1, sizeof *t);
+    t->limits = *l;
+    make_plan(m, l, t, &p);
+    if (plan_check(&p, other_bytes(g), "gradients and optimiser", l->max_bytes ? l->max_bytes : info.free / 100 * 96,
+                   "lower the tokens per micro-batch", e) < 0 ||
+        allocate(m, t, &p, e) < 0) {
+        dev_train_free(g);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- the step's tables ---- */
+
+struct tables {
+    int32_t *tokens, *pos, *seq, *cu, *tiles, *at, *target, *ids, *start, *order;
+    int32_t *end;
+};
+
+/* The same places in host memory and on the device. */
+static struct tables tables_at(int32_t *p, int T, int n_seq, int n_tiles, int N, int n_ids)
+{
+    struct tables s;
+
+    s.tokens = p;
+    s.pos = s.tokens + T;
+    s.seq = s.pos + T;
+    s.order = s.seq + T;
+    s.cu = s.order + T;
+    s.tiles = s.cu + n_seq + 1;
+    s.at = s.tiles + 2 * n_tiles;
+    s.target = s.at + N;
+    s.ids = s.target + N;
+    s.start = s.ids + n_ids;
+    s.end = s.start + n_ids + 1;
+    return s;
+}
+
+static int count_tiles(const struct train_batch *b)
+{
+    int n = 0;
+
+    for (int i = 0; i < b->n_seq; i++)
+        n += (b->cu_seqlens[i + 1] - b->cu_seqlens[i] + NN_ATTN_TILE - 1) / NN_ATTN_TILE;
+    return n;
+}
+
+/* The last tiles of sequences look back furthest, so they come first; equal ones keep the order of the sequences. */
+static void fill_tiles(const struct train_batch *b, int32_t *tiles)
+{
+    int deepest = 0;
+
+    for (int i = 0; i < b->n_seq; i++) {
+        int n = (b->cu_seqlens[i + 1] - b->cu_seqlens[i] + NN_ATTN_TILE - 1) / NN_ATTN_TILE;
+        deepest = n > deepest ? n : deepest;
+    }
+    for (int k = deepest - 1; k >= 0; k--)
+        for (int i = 0; i < b->n_seq; i++)
+            if (k * NN_ATTN_TILE < b->cu_seqlens[i + 1] - b->cu_seqlens[i]) {
+                *tiles++ = i;
+                *tiles++ = k;
+            }
+}
+
+/* Rows by id, in order, for the gradient of the embedding. Returns the number of different ids. count: (V + 1) zeroed.
+ * */
+static int count_ids(const struct train_batch *b, int T, int V, int32_t *count)
+{
+    int n = 0;
+
+    for (int t = 0; t < T; t++)
+        n += count[b->tokens[t]]++ == 0;
+    (void)V;
+    return n;
+}
+
+static void fill_order(const struct train_batch *b, int T, int V, int32_t *count, struct tables *s)
+{
+    int at = 0, n = 0;
+
+    for (int v = 0; v < V; v++)
+        if (count[v]) {
+            int had = count[v];
+            s->ids[n] = v;
+            s->start[n++] = at;
+            count[v] = at;
+            at += had;
+        }
+    s->start[n] = at;
+    for (int t = 0; t < T; t++)
+        s->order[count[b->tokens[t]]++] = t;
+}
+
+static void fill_rows(struct dev_train *t, const struct train_batch *b, struct tables *s)
+{
+    int N = 0;
+
+    for (int i = 0; i < b->n_seq; i++)
+        for (int k = b->cu_seqlens[i]; k < b->cu_seqlens[i + 1]; k++) {
+            s->tokens[k] = b->tokens[k];
+            s->pos[k] = k - b->cu_seqlens[i];
+            s->seq[k] = i;
+            if (b->targets[k] >= 0) {
+                s->at[N] = k;
+                s->target[N] = b->targets[k];
+                t->from[N++] = k;
+            }
+        }
+    memcpy(s->cu, b->cu_seqlens, (size_t)(b->n_seq + 1) * sizeof *s->cu);
+}
+
+static void describe(struct dev_model *g, const struct train_batch *b, const struct tables *s, int n_tiles)
+{
+    const struct model_dims *n = &g->dims;
+    struct dev_step *p = &g->train->step;
+
+    p->T = b->cu_seqlens[b->n_seq];
+    p->pos = s->pos;
+    p->rope = g->train->rope;
+    p->attn = (struct nn_attn){.T = p->T, .heads = n->heads, .kv_heads = n->kv_heads, .dim = n->dim,
+                               .ld_q = n->q + n->kv,
+                               .ld_k = n->q + n->kv, .ld_v = n->qkv, .ld_o = n->q, .n_seq = b->n_seq,
+                               .n_tiles = n_tiles,
+                               .cu = s->cu, .pos = s->pos, .seq = s->seq, .tiles = s->tiles};
+}
+
+static int set_rope(struct model *m, const struct train_batch *b, struct err *e)
+{
+    struct dev_model *g = m->dev;
+    struct dev_train *t = g->train;
+    int longest = 1;
+    float *host;
+    size_t bytes;
+
+    for (int s = 0; s < b->n_seq; s++)
+        if (b->cu_seqlens[s + 1] - b->cu_seqlens[s] > longest)
+            longest = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
+    if (longest <= t->rope_positions)
+        return 0;
+    nn_device_free(g->d, t->rope);
+    t->rope_positions = (longest + 255) / 256 * 256;
+    bytes = (size_t)t->rope_positions * (size_t)g->dims.dim * sizeof *host;
+    host = model_rope_table(&m->config, t->rope_positions);
+    if ((t->rope = nn_device_alloc(g->d, bytes, "rotations", e)))
+        g->d->ops->upload(g->d->q, t->rope, host, bytes);
+    free(host);
+    return t->rope ? 0 : -1;
+}
+
+static int set_batch(struct model *m, const struct train_batch *b, struct err *e)
+{
+    struct dev_model *g = m->dev;
+    struct dev_train *t = g->train;
+    int T = b->cu_seqlens[b->n_seq], V = g->dims.V, n_tiles = count_tiles(b), N = 0;
+    int32_t *count;
+    struct tables s;
+
+    if (set_rope(m, b, e) < 0)
+        return -1;
+    for (int i = 0; i < T; i++)
+        N += b->targets[i] >= 0;
+    count = xcalloc((size_t)V + 1, sizeof *count);
+    t->n_ids = count_ids(b, T, V, count);
+    s = tables_at(t->host_ints, T, b->n_seq, n_tiles, N, t->n_ids);
+    fill_rows(t, b, &s);
+    fill_tiles(b, s.tiles);
+    fill_order(b, T, V, count, &s);
+    free(count);
+    g->d->ops->upload(g->d->q, t->ints, t->host_ints, (size_t)(s.end - t->host_ints) * sizeof *t->ints);
+    s = tables_at(t->ints, T, b->n_seq, n_tiles, N, t->n_ids);
+    t->n_targets = N;
+    t->inv_temp = b->temperature > 0 ? 1.0f / b->temperature : 1.0f;
+    t->tokens = s.tokens, t->at = s.at, t->target = s.target, t->ids = s.ids, t->start = s.start, t->order = s.order;
+    describe(g, b, &s, n_tiles);
+    return 0;
+}
+
+/* ---- forward ---- */
+
+static void run_layers(struct model *m)
+{
+    struct dev_model *g = m->dev;
+    struct dev_train *t = g->train;
+    int L = m->config.num_layers;
+
+    g->d->ops->embed(g->d->q, g->dt, t->step.T, g->dims.d, t->tokens, g->embed, t->acts[0].x);
+    for (int i = 0; i < L; i++)
+        layer_kind_of(m, i)->forward(g, i, &t->step, &t->acts[i], i + 1 < L ? t->acts[i + 1].x : t->x_last);
+}
+
+static void logits_chunk(struct dev_model *g, int from, int rows)
+{
+    const struct dev_train *t = g->train;
+    const struct model_dims *n = &g->dims;
+
+    dev_linear(g, rows, n->V, n->d, dev_at(g, t->h_last, (size_t)from * (size_t)n->d), n->d, g->head, NULL, t->logits,
+               t->ld_logits);
+}
+
+static void classify(struct dev_model *g)
+{
+    struct dev_train *t = g->train;
+    int N = t->n_targets;
+
+    g->d->ops->rmsnorm(g->d->q, g->dt, N, g->dims.d, t->at, t->x_last, g->final_norm, g->eps, t->h_last, t->rstd);
+    for (int i = 0; i < N; i += t->chunk) {
+        int rows = N - i < t->chunk ? N - i : t->chunk;
+        logits_chunk(g, i, rows);
+        g->d->ops->classifier(g->d->q, g->dt, rows, g->dims.V, t->ld_logits, t->logits, t->inv_temp, t->target + i,
+                              t->lse + i, t->logp + i, t->entropy + i);
+    }
+}
+
+int dev_forward(struct model *m, const struct train_batch *b, float *logp, float *entropy, struct err *e)
+{
+    struct dev_model *g = m->dev;
+    struct dev_train *t = g->train;
+    int given = b->cu_seqlens[b->n_seq];
+    size_t N;
+
+    if (set_batch(m, b, e) < 0)
+        return -1;
+    N = (size_t)t->n_targets;
+    run_layers(m);
+    memset(logp, 0, (size_t)given * sizeof *logp);
+    if (entropy)
+        memset(entropy, 0, (size_t)given * sizeof *entropy);
+    if (N) {
+        classify(g);
+        g->d->ops->download(g->d->q, t->host_floats, t->logp, N * sizeof(float));
+        for (size_t i = 0; i < N; i++)
+            logp[t->from[i]] = t->host_floats[i];
+        if (entropy) {
+            g->d->ops->download(g->d->q, t->host_floats, t->entropy, N * sizeof(float));
+            for (size_t i = 0; i < N; i++)
+                entropy[t->from[i]] = t->host_floats[i];
+        }
+    }
+    t->ready = true;
+    return nn_device_sync(g->d, e);
+}
+
+/* ---- backward ---- */
+
+static void classify_backward(struct dev_model *g, const float *dlogp, const float *dentropy)
+{
+    struct dev_train *t = g->train;
+    const struct nn_dev_ops *op = g->d->ops;
+    const struct model_dims *n = &g->dims;
+    int N = t->n_targets;
+    size_t d = (size_t)n->d, bytes = (size_t)N * sizeof(float);
+
+    for (int i = 0; i < N; i++) {
+        t->host_floats[i] = dlogp[t->from[i]];
+        t->host_floats[N + i] = dentropy ? dentropy[t->from[i]] : 0;
+    }
+    op->upload(g->d->q, t->dlogp, t->host_floats, bytes);
+    op->upload(g->d->q, t->dentropy, t->host_floats + N, bytes);
+    for (int i = 0; i < N; i += t->chunk) {
+        int rows = N - i < t->chunk ? N - i : t->chunk;
+        if (N > t->chunk)
+            logits_chunk(g, i, rows);
+        op->classifier_backward(g->d->q, g->dt, rows, n->V, t->ld_logits, t->logits, t->inv_temp, t->target + i,
+                                t->lse + i,
+                                t->entropy + i, t->dlogp + i, dentropy ? t->dentropy + i : NULL);
+        dev_linear_dx(g, rows, n->V, n->d, t->logits, t->ld_logits, g->head, dev_at(g, t->dh_last, (size_t)i * d),
+                      n->d);
+        dev_linear_dw(g, rows, n->V, n->d, t->logits, t->ld_logits, dev_at(g, t->h_last, (size_t)i * d), n->d, g->head);
+    }
+    op->zero(g->d->q, t->step.dx, (size_t)t->step.T * d * dtype_size(g->dt));
+    op->rmsnorm_backward(g->d->q, g->dt, N, n->d, t->at, t->x_last, g->final_norm, t->rstd, t->dh_last, t->step.dx,
+                         dev_grad(g, g->final_norm), NULL);
+}
+
+int dev_backward(struct model *m, const float *dlogp, const float *dentropy, struct err *e)
+{
+    struct dev_model *g = m->dev;
+    struct dev_train *t = g->train;
+
+    if (!t || !t->ready)
+        return err_set(e, ERR_BUG, "model_backward without a model_forward before it");
+    t->ready = false;
+    if (g->pending != 1) {
+        g->d->ops->scale(g->d->q, g->n, g->grads, g->pending);
+        g->pending = 1;
+    }
+    if (!t->n_targets)
+        return 0;
+    classify_backward(g, dlogp, dentropy);
+    for (int i = m->config.num_layers - 1; i >= 0; i--)
+        layer_kind_of(m, i)->backward(g, i, &t->step, &t->acts[i]);
+    g->d->ops->embed_backward(g->d->q, g->dt, t->n_ids, g->dims.d, t->ids, t->start, t->order, t->step.dx,
+                              dev_grad(g, g->embed));
+    return nn_device_sync(g->d, e);
+}
+
+/* ---- logits for tools ---- */
+
+int dev_logits(struct model *m, const int32_t *tokens, int n, float *ret, struct err *e)
+{
+    struct dev_model *g = m->dev;
+    int32_t cu[2] = {0, n}, *targets = xmalloc((size_t)n * sizeof *targets);
+    struct train_batch b = {tokens, cu, 1, targets, 0};
+    struct train_limits l = {.max_tokens = n};
+    struct dev_train *t;
+    int rc, V = g->dims.V;
+    size_t pitch;
+
+    for (int i = 0; i < n; i++)
+        targets[i] = tokens[i]; // any: every row is wanted
+    rc = g->train && g->train->limits.max_tokens >= n && !g->train->limits.max_targets ? 0 : dev_train_begin(m, &l, e);
+    t = g->train;
+    if (rc == 0 && (rc = set_batch(m, &b, e)) == 0) {
+        run_layers(m);
+        g->d->ops->rmsnorm(g->d->q, g->dt, n, g->dims.d, t->at, t->x_last, g->final_norm, g->eps, t->h_last, t->rstd);
+        pitch = (size_t)t->ld_logits;
+        float *wide = xmalloc((size_t)t->chunk * pitch * sizeof *wide);
+        float *f32 = nn_device_alloc(g->d, (size_t)t->chunk * pitch * sizeof *f32, "logits", e);
+        for (int i = 0; f32 && i < n; i += t->chunk) {
+            int rows = n - i < t->chunk ? n - i : t->chunk;
+            logits_chunk(g, i, rows);
+            g->d->ops->to_f32(g->d->q, g->dt, (size_t)rows * pitch, t->logits, f32);
+            g->d->ops->download(g->d->q, wide, f32, (size_t)rows * pitch * sizeof *f32);
+            for (int r = 0; r < rows; r++)
+                memcpy(ret + (size_t)(i + r) * (size_t)V, wide + (size_t)r * pitch, (size_t)V * sizeof *ret);
+        }
+        rc = f32 ? nn_device_sync(g->d, e) : -1;
+        nn_device_free(g->d, f32);
+        free(wide);
+        t->ready = false;
+    }
+    free(targets);
+    return rc;
+}

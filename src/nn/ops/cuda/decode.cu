@@ -1,0 +1,307 @@
+/* decode.cu - one step of generation over a batch: keys and values into the cache, attention of one query a row, and
+ * the
+ * choice of a token (temperature; top-p, Holtzman et al., arXiv 1904.09751). A row never depends on the other rows. */
+#include "nn/ops/cuda/ops.cuh"
+
+/* ---- the cache ---- */
+
+template <class T>
+__global__ void kv_store_kernel(size_t n, int width, int max_len, const int32_t *slot, const int32_t *pos, const T *k,
+                                int ld_k, const T *v, int ld_v, T *cache_k, T *cache_v)
+{
+    size_t i = ((size_t)blockIdx.x * 256 + threadIdx.x) * 8;
+    float x[8];
+
+    if (i >= n)
+        return;
+    int t = (int)(i / (size_t)width), c = (int)(i % (size_t)width);
+    if (slot[t] < 0)
+        return;
+    size_t to = ((size_t)slot[t] * max_len + pos[t]) * width + c;
+    load8(k + (size_t)t * ld_k + c, x);
+    store8(cache_k + to, x);
+    load8(v + (size_t)t * ld_v + c, x);
+    store8(cache_v + to, x);
+}
+
+template <class T>
+static void kv_store_t(struct nn_queue *q, int rows, int width, int max_len, const int32_t *slot, const int32_t *pos,
+                       const void *k, int ld_k, const void *v, int ld_v, void *cache_k, void *cache_v)
+{
+    size_t n = (size_t)rows * width;
+
+    launch(q, "kv_store", (kv_store_kernel<T>), ceil_div((long)(n / 8), 256), 256, 0, n, width, max_len, slot, pos,
+           (const T *)k, ld_k, (const T *)v, ld_v, (T *)cache_k, (T *)cache_v);
+}
+
+void op_kv_store(struct nn_queue *q, enum nn_dtype dt, int T, int width, int max_len, const int32_t *slot,
+                 const int32_t *pos, const void *k, int ld_k, const void *v, int ld_v, void *cache_k, void *cache_v)
+{
+    by_dtype(dt, kv_store_t, q, T, width, max_len, slot, pos, k, ld_k, v, ld_v, cache_k, cache_v);
+}
+
+/* ---- attention of one query ----
+ *
+ * A block: one row, one kv head, up to G of the query heads that share it. LANES = dim / 8 lanes hold one position,
+ * eight
+ * elements each; every such team walks its own positions with a running softmax, and the teams are merged at the end.
+ * */
+#define WARPS 8
+
+template <class T, int LANES, int G>
+__global__ void __launch_bounds__(WARPS * 32)
+attn_decode_kernel(struct nn_decode a, float scale, const T *q, int ld_q, T *o, int ld_o)
+{
+    constexpr int TEAMS = WARPS * 32 / LANES, PER_WARP = 32 / LANES;
+    __shared__ float sm[WARPS][G], sl[WARPS][G], so[WARPS][G][LANES * 8];
+    int group = a.heads / a.kv_heads, chunks = (group + G - 1) / G, b = blockIdx.y;
+    int kvh = blockIdx.x / chunks, h0 = kvh * group + blockIdx.x % chunks * G, heads = (kvh + 1) * group - h0;
+    int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, end = a.pos[b] + 1, width = a.kv_heads * a.dim;
+    const T *k = (const T *)a.k + (size_t)a.slot[b] * a.max_len * width + kvh * a.dim + lane * 8;
+    const T *v = (const T *)a.v + (size_t)a.slot[b] * a.max_len * width + kvh * a.dim + lane * 8;
+    float x[G][8], acc[G][8], m[G], l[G];
+
+    if (a.slot[b] < 0)
+        return;
+    for (int g = 0; g < G; g++) {
+        load8(q + (size_t)b * ld_q + (size_t)(h0 + (g < heads ? g : 0)) * a.dim + lane * 8, x[g]);
+        for (int j = 0; j < 8; j++)
+            acc[g][j] = 0, x[g][j] *= scale;
+        m[g] = -INFINITY, l[g] = 0;
+    }
+    for (int p0 = 0; p0 < end; p0 += TEAMS) { // all lanes go round equally often: shuffles need them
+        int p = p0 + team;
+        bool mine = p < end;
+        float kx[8], vx[8];
+        load8(k + (size_t)(mine ? p : 0) * width, kx);
+        load8(v + (size_t)(mine ? p : 0) * width, vx);
+#pragma unroll
+        for (int g = 0; g < G; g++) {
+            float s = 0;
+            for (int j = 0; j < 8; j++)
+                s += x[g][j] * kx[j];
+            for (int i = LANES / 2; i; i >>= 1)
+                s += __shfl_xor_sync(FULL_WARP, s, i);
+            if (mine) {
+                float top = fmaxf(m[g], s), f = expf(m[g] - top), e = expf(s - top);
+                l[g] = l[g] * f + e;
+                m[g] = top;
+                for (int j = 0; j < 8; j++)
+                    acc[g][j] = acc[g][j] * f + e * vx[j];
+            }
+        }
+    }
+    for (int g = 0; g < G; g++) { // teams of a warp, then warps in order
+        float top = m[g];
+        for (int i = LANES; i < 32; i <<= 1)
+            top = fmaxf(top, __shfl_xor_sync(FULL_WARP, top, i));
+        float f = m[g] > -INFINITY ? expf(m[g] - top) : 0;
+        l[g] *= f;
+        for (int j = 0; j < 8; j++)
+            acc[g][j] *= f;
+        for (int i = LANES; i < 32; i <<= 1) {
+            l[g] += __shfl_xor_sync(FULL_WARP, l[g], i);
+            for (int j = 0; j < 8; j++)
+                acc[g][j] += __shfl_xor_sync(FULL_WARP, acc[g][j], i);
+        }
+        if (team % PER_WARP == 0) {
+            int warp = threadIdx.x >> 5;
+            sm[warp][g] = top, sl[warp][g] = l[g];
+            for (int j = 0; j < 8; j++)
+                so[warp][g][lane * 8 + j] = acc[g][j];
+        }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < G * LANES * 8; i += WARPS * 32) {
+        int g = i / (LANES * 8), c = i % (LANES * 8);
+        float top = -INFINITY, sum = 0, out = 0;
+        if (g >= heads)
+            break;
+        for (int w = 0; w < WARPS; w++)
+            top = fmaxf(top, sm[w][g]);
+        for (int w = 0; w < WARPS; w++) {
+            float f = sm[w][g] > -INFINITY ? expf(sm[w][g] - top) : 0;
+            sum += f * sl[w][g];
+            out += f * so[w][g][c];
+        }
+        o[(size_t)b * ld_o + (size_t)(h0 + g) * a.dim + c] = from_float<T>(out / sum);
+    }
+}
+
+template <class T, int LANES, int G>
+static void attn_decode_g(struct nn_queue *q, const struct nn_decode *s, const void *query, int ld_q, void *o, int ld_o)
+{
+    int chunks = ceil_div(s->heads / s->kv_heads, G);
+
+    launch(q, "attention of one query", (attn_decode_kernel<T, LANES, G>),
+           dim3((unsigned)(s->kv_heads * chunks), (unsigned)s->B), WARPS * 32, 0, *s, 1 / sqrtf((float)s->dim),
+           (const T *)query, ld_q, (T *)o, ld_o);
+}
+
+template <class T, int LANES>
+static void attn_decode_lanes(struct nn_queue *q, const struct nn_decode *s, const void *query, int ld_q, void *o,
+                              int ld_o)
+{
+    int group = s->heads / s->kv_heads;
+
+    if (group == 1)
+        attn_decode_g<T, LANES, 1>(q, s, query, ld_q, o, ld_o);
+    else if (group == 2)
+        attn_decode_g<T, LANES, 2>(q, s, query, ld_q, o, ld_o);
+    else if (group == 3 || group == 6)
+        attn_decode_g<T, LANES, 3>(q, s, query, ld_q, o, ld_o);
+    else
+        attn_decode_g<T, LANES, 4>(q, s, query, ld_q, o, ld_o);
+}
+
+template <class T>
+static void attn_decode_t(struct nn_queue *q, const struct nn_decode *s, const void *query, int ld_q, void *o, int ld_o)
+{
+    switch (s->dim) {
+    case 16: attn_decode_lanes<T, 2>(q, s, query, ld_q, o, ld_o); break;
+    case 32: attn_decode_lanes<T, 4>(q, s, query, ld_q, o, ld_o); break;
+    case 64: attn_decode_lanes<T, 8>(q, s, query, ld_q, o, ld_o); break;
+    case 128: attn_decode_lanes<T, 16>(q, s, query, ld_q, o, ld_o); break;
+    case 256: attn_decode_lanes<T, 32>(q, s, query, ld_q, o, ld_o); break;
+    default: queue_fail(q, "attention of one query", "head_dim must be 16, 32, 64, 128 or 256");
+    }
+}
+
+void op_attn_decode(struct nn_queue *q, enum nn_dtype dt, const struct nn_decode *s, const void *query, int ld_q,
+                    void *o,
+                    int ld_o)
+{
+    by_dtype(dt, attn_decode_t, q, s, query, ld_q, o, ld_o);
+}
+
+/* ---- the choice ---- */
+
+#define THREADS 256
+
+/* A uniform number in [0, 1) from seed and position: the finaliser of SplitMix64 (Steele et al., 2014). */
+__device__ __forceinline__ float uniform(uint64_t seed, int pos)
+{
+    uint64_t x = seed + (uint64_t)(pos + 1) * 0x9E3779B97F4A7C15ull;
+
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+    return (float)((x ^ x >> 31) >> 40) * 0x1p-24f;
+}
+
+/* Unsigned integers in the order of the floats. */
+__device__ __forceinline__ uint32_t order_of(float x)
+{
+    uint32_t b = __float_as_uint(x);
+
+    return b & 0x80000000u ? ~b : b | 0x80000000u;
+}
+
+/* The lowest id among the largest logits; all threads get it. */
+template <class T> __device__ int argmax(const T *z, int V, float top, int *shared)
+{
+    if (threadIdx.x == 0)
+        *shared = V;
+    __syncthreads();
+    int best = V;
+    for (int i = threadIdx.x; i < V; i += THREADS)
+        if (to_float(z[i]) == top && i < best)
+            best = i;
+    for (int i = 16; i; i >>= 1) {
+        int other = __shfl_xor_sync(FULL_WARP, best, i);
+        best = other < best ? other : best;
+    }
+    if ((threadIdx.x & 31) == 0)
+        atomicMin(shared, best); // the least of a set: the same in any order
+    __syncthreads();
+    return *shared;
+}
+
+/* Sum of e^((z - top) / T) over logits whose order is at least 'from'. */
+template <class T> __device__ float mass(const T *z, int V, float top, float inv, uint32_t from, float *part)
+{
+    float s = 0;
+
+    for (int i = threadIdx.x; i < V; i += THREADS) {
+        float x = to_float(z[i]);
+        if (order_of(x) >= from)
+            s += expf((x - top) * inv);
+    }
+    return block_sum(s, part);
+}
+
+/* The largest threshold that keeps at least the share top_p; equal logits are kept or dropped together. */
+template <class T> __device__ uint32_t threshold(const T *z, int V, float top, float inv, float want, float *part)
+{
+    uint32_t low = 0; // keeps all
+
+    for (int bit = 31; bit >= (sizeof(T) == 2 ? 16 : 0); bit--) {
+        uint32_t trial = low | 1u << bit;
+        if (mass(z, V, top, inv, trial, part) >= want)
+            low = trial;
+    }
+    return low;
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) sample_kernel(struct nn_sample a)
+{
+    __shared__ float part[32], sums[THREADS];
+    __shared__ int chosen;
+    int row = blockIdx.x, V = a.V, per = (V + THREADS - 1) / THREADS;
+    const T *z = (const T *)a.logits + (size_t)row * V;
+    float top = -INFINITY, inv = a.temperature > 0 ? 1 / a.temperature : 1, total;
+
+    for (int i = threadIdx.x; i < V; i += THREADS)
+        top = fmaxf(top, to_float(z[i]));
+    top = block_max(top, part);
+    total = mass(z, V, top, inv, 0, part);
+    int id;
+    if (a.temperature <= 0) {
+        id = argmax(z, V, top, &chosen);
+    } else {
+        uint32_t from = a.top_p < 1 ? threshold(z, V, top, inv, a.top_p * total, part) : 0;
+        float s = 0;
+        for (int i = threadIdx.x * per; i < V && i < (int)(threadIdx.x + 1) * per; i++) { // neighbours: ids in order
+            float x = to_float(z[i]);
+            s += order_of(x) >= from ? expf((x - top) * inv) : 0;
+        }
+        sums[threadIdx.x] = s;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            float kept = 0, at = 0;
+            int t = 0, last = 0;
+            for (int i = 0; i < THREADS; i++)
+                kept += sums[i];
+            float u = uniform(a.seed[row], a.pos[row]) * kept;
+            while (t < THREADS - 1 && at + sums[t] <= u)
+                at += sums[t++];
+            while (t > 0 && sums[t] == 0) // rounding ran past the last kept id
+                at -= sums[--t];
+            for (int i = t * per; i < V && i < (t + 1) * per; i++) {
+                float x = to_float(z[i]);
+                if (order_of(x) < from)
+                    continue;
+                float e = expf((x - top) * inv);
+                last = i;
+                if (at + e > u)
+                    break;
+                at += e;
+            }
+            chosen = last;
+        }
+        __syncthreads();
+        id = chosen;
+    }
+    if (threadIdx.x == 0) {
+        a.token[row] = id;
+        a.out_token[row] = id;
+        a.out_logp[row] = (to_float(z[id]) - top) * inv - logf(total);
+        a.pos[row]++;
+    }
+}
+
+template <class T> static void sample_t(struct nn_queue *q, const struct nn_sample *s)
+{
+    launch(q, "sample", (sample_kernel<T>), s->B, THREADS, 0, *s);
+}
+
+void op_sample(struct nn_queue *q, enum nn_dtype dt, const struct nn_sample *s) { by_dtype(dt, sample_t, q, s); }

@@ -1,0 +1,255 @@
+/* test_model_dev.c - the engine on a device against Transformers' numbers (the golden folders of make_model_golden.py):
+ * logits,
+ * loss, log-probs, entropy, every gradient, packed as alone, ten steps of AdamW, the same bits twice.
+ *
+ * Device: the CPU emulator, or $NN_TEST_DEVICE ("cuda"). Folders: the two fixtures, or the arguments. fp32 must agree
+ * to 1e-5 of
+ * each tensor's largest value; bf16 figures are held to 4e-2. On the emulator one step of the first fixture in fp32 is
+ * all
+ * that a minute allows. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "nn/model.h"
+#include "nn/optim.h"
+#include "nn/safetensors.h"
+
+struct golden {
+    char *dir;
+    struct safetensors *st;
+    struct model *m;
+    const int32_t *tokens, *cu, *targets;
+    const float *weight, *coef;
+    float temperature;
+    int T, n_seq;
+};
+
+static int failures;
+static const char *spec;
+static bool quick;
+
+static void die(const struct err *e)
+{
+    printf("BAD  %s\n", e->msg);
+    exit(1);
+}
+
+static const void *data_of(const struct golden *g, const char *name)
+{
+    const struct st_tensor *t = st_find(g->st, name);
+
+    if (!t) {
+        printf("BAD  golden tensor %s is missing\n", name);
+        exit(1);
+    }
+    return t->data;
+}
+
+static void golden_open(struct golden *g, const char *dir, const char *dtype)
+{
+    struct err e = ERR_INIT;
+    char *file = path_join(dir, "golden.safetensors");
+
+    g->dir = xstrdup(dir);
+    if (!(g->st = st_open(file, &e)) || !(g->m = model_load(dir, &e)) || model_to_device(g->m, spec, dtype, &e) < 0)
+        die(&e);
+    free(file);
+    g->tokens = data_of(g, "tokens"), g->cu = data_of(g, "cu"), g->targets = data_of(g, "targets");
+    g->weight = data_of(g, "weight"), g->coef = data_of(g, "coef");
+    g->temperature = *(const float *)data_of(g, "temperature");
+    g->T = (int)st_find(g->st, "tokens")->n;
+    g->n_seq = (int)st_find(g->st, "cu")->n - 1;
+    if (model_train_begin(g->m, &(struct train_limits){.max_tokens = g->T}, &e) < 0)
+        die(&e);
+}
+
+static void golden_close(struct golden *g)
+{
+    model_free(g->m);
+    st_close(g->st);
+    free(g->dir);
+}
+
+/* max |a - b| / max |b| */
+static double distance(const float *a, const float *b, size_t n)
+{
+    double diff = 0, top = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs((double)a[i] - b[i]);
+        diff = d > diff || isnan(d) ? d : diff;
+        top = fabs(b[i]) > top ? fabs(b[i]) : top;
+    }
+    return top > 0 ? diff / top : diff;
+}
+
+static void expect(const char *what, double d, double limit)
+{
+    bool ok = d <= limit;
+
+    printf("%-4s %-52s %.2e (%.0e)\n", ok ? "ok" : "BAD", what, d, limit);
+    fflush(stdout);
+    failures += !ok;
+}
+
+static double step(struct golden *g, int s0, int s1, float *logp, float *entropy)
+{
+    struct err e = ERR_INIT;
+    int from = g->cu[s0], T = g->cu[s1] - from;
+    int32_t *cu = xcalloc((size_t)(s1 - s0) + 1, sizeof *cu);
+    float *d = xcalloc((size_t)T, sizeof *d);
+    double loss = 0;
+
+    for (int s = s0; s <= s1; s++)
+        cu[s - s0] = g->cu[s] - from;
+    struct train_batch b = {g->tokens + from, cu, s1 - s0, g->targets + from, g->temperature};
+    if (model_forward(g->m, &b, logp, entropy, &e) < 0)
+        die(&e);
+    for (int t = 0; t < T; t++) {
+        d[t] = -g->weight[from + t];
+        if (b.targets[t] >= 0)
+            loss += (double)d[t] * logp[t] + (double)g->coef[from + t] * entropy[t];
+    }
+    if (model_backward(g->m, d, g->coef + from, &e) < 0)
+        die(&e);
+    free(cu);
+    free(d);
+    return loss;
+}
+
+static void check_logits(struct golden *g, double limit)
+{
+    int V = g->m->config.vocab_size;
+    float *logits = xcalloc((size_t)g->T * (size_t)V, sizeof *logits);
+    struct err e = ERR_INIT;
+
+    for (int s = 0; s < g->n_seq; s++)
+        if (model_logits(g->m, g->tokens + g->cu[s], g->cu[s + 1] - g->cu[s], logits + (size_t)g->cu[s] * (size_t)V,
+                         &e) < 0)
+            die(&e);
+    expect("logits", distance(logits, data_of(g, "logits"), (size_t)g->T * (size_t)V), limit);
+    free(logits);
+}
+
+static void check_gradients(struct golden *g, double limit)
+{
+    double worst = 0;
+    char *at = NULL, what[160];
+    struct err e = ERR_INIT;
+
+    if (model_fetch_grads(g->m, &e) < 0)
+        die(&e);
+    for (int i = 0; i < g->m->n_tensors; i++) {
+        const struct model_tensor *t = &g->m->tensors[i];
+        char *name = xasprintf("grad.%s", t->name);
+        double d = distance(g->m->grads + t->offset, data_of(g, name), (size_t)t->rows * (size_t)t->cols);
+        if (d > limit)
+            printf("     %s: %.2e\n", name, d);
+        if (!(d <= worst)) {
+            worst = d;
+            free(at);
+            at = name;
+        } else {
+            free(name);
+        }
+    }
+    snprintf(what, sizeof what, "gradients, worst %s", at);
+    expect(what, worst, limit);
+    free(at);
+}
+
+/* Every sequence alone must give the loss terms and the gradient sum of the pack. */
+static void check_alone(struct golden *g, const float *logp, double limit)
+{
+    struct err e = ERR_INIT;
+    size_t n = g->m->n_params;
+    float *packed = xmalloc(n * sizeof *packed), *alone = xcalloc((size_t)g->T, sizeof *alone),
+          *entropy = xcalloc((size_t)g->T, sizeof *entropy);
+
+    memcpy(packed, g->m->grads, n * sizeof *packed);
+    model_zero_grads(g->m);
+    for (int s = 0; s < g->n_seq; s++)
+        step(g, s, s + 1, alone + g->cu[s], entropy + g->cu[s]);
+    if (model_fetch_grads(g->m, &e) < 0)
+        die(&e);
+    expect("packed as alone: log-probs", distance(alone, logp, (size_t)g->T), limit);
+    expect("packed as alone: gradients", distance(g->m->grads, packed, n), limit);
+    free(packed), free(alone), free(entropy);
+}
+
+static void check_training(struct golden *g, float *logp, float *entropy, double limit, float *ret_losses)
+{
+    struct adamw_options o = {.beta2 = 0.98, .weight_decay = 0.1};
+    struct optim *opt = optim_new(g->m, &o);
+    struct err e = ERR_INIT;
+    const float *losses = data_of(g, "losses"), *norms = data_of(g, "norms");
+    double worst = 0, worst_norm = 0;
+
+    for (int i = 0; i < 10; i++) {
+        model_zero_grads(g->m);
+        double loss = step(g, 0, g->n_seq, logp, entropy) / g->T, norm;
+        grad_scale(g->m, 1.0 / g->T);
+        norm = grad_clip(g->m, 0.5);
+        worst = fmax(worst, fabs(loss - losses[i]) / fabs(losses[0]));
+        worst_norm = fmax(worst_norm, fabs(norm - norms[i]) / norms[i]);
+        ret_losses[i] = (float)loss;
+        if (optim_step(opt, g->m, 2e-3, &e) < 0)
+            die(&e);
+    }
+    expect("ten steps of AdamW: losses", worst, 2 * limit);
+    expect("ten steps of AdamW: gradient norms", worst_norm, 10 * limit);
+    optim_free(opt);
+}
+
+static void check_case(const char *dir, const char *dtype, double limit)
+{
+    struct golden g;
+    float first[10], second[10];
+    float *logp, *entropy;
+
+    printf("%s %s\n", dir, dtype);
+    golden_open(&g, dir, dtype);
+    logp = xcalloc((size_t)g.T, sizeof *logp), entropy = xcalloc((size_t)g.T, sizeof *entropy);
+    if (!quick)
+        check_logits(&g, limit);
+    model_zero_grads(g.m);
+    double loss = step(&g, 0, g.n_seq, logp, entropy), want = *(const float *)data_of(&g, "loss");
+    expect("loss", fabs(loss - want) / fabs(want), limit);
+    expect("log-probs", distance(logp, data_of(&g, "logp"), (size_t)g.T), limit);
+    expect("entropy", distance(entropy, data_of(&g, "entropy"), (size_t)g.T), limit);
+    check_gradients(&g, limit);
+    if (!quick) {
+        check_alone(&g, logp, limit);
+        check_training(&g, logp, entropy, limit, first);
+        golden_close(&g);
+        golden_open(&g, dir, dtype);
+        check_training(&g, logp, entropy, limit, second);
+        expect("the same bits twice", memcmp(first, second, sizeof first) != 0, 0);
+    }
+    golden_close(&g);
+    free(logp), free(entropy);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const fixtures[] = {"tests/nn/fixtures/model/tied", "tests/nn/fixtures/model/untied"};
+    int n = argc > 1 ? argc - 1 : 2;
+    double t = now_s();
+
+    spec = getenv("NN_TEST_DEVICE") ? getenv("NN_TEST_DEVICE") : "sim";
+    quick = !strcmp(spec, "sim") && argc == 1;
+    for (int i = 0; i < (quick ? 1 : n); i++) {
+        char *dir = argc > 1 ? xstrdup(argv[1 + i]) : path_share(fixtures[i]);
+        check_case(dir, "fp32", 1e-5);
+        if (!quick)
+            check_case(dir, "bf16", 4e-2);
+        free(dir);
+    }
+    printf("%.1f s, %d failures\n", now_s() - t, failures);
+    return failures != 0;
+}
