@@ -171,6 +171,13 @@ bench-nn: $(B)/lab/bench_nn
 	@$(BENCH_PYTHON) -c 'import torch' 2>/dev/null && $(BENCH_PYTHON) lab/bench_nn_torch.py || \
 	  echo "PyTorch is not installed: no comparison"
 
+## make bench-nn-gpu training on a GPU at three sizes, and the same in PyTorch and Transformers (needs a GPU)
+.PHONY: bench-nn-gpu
+bench-nn-gpu: all $(B)/lab/bench_nn_gpu
+	$(B)/lab/bench_nn_gpu
+	@$(BENCH_PYTHON) -c 'import transformers' 2>/dev/null && $(BENCH_PYTHON) lab/bench_nn_gpu.py --compile || \
+	  echo "Transformers is not installed: no comparison"
+
 # The jail's own program and the library that the fork server's children close it with. Both run beside foreign code,
 # so they are built without sanitizers and link next to nothing.
 JAILSRC := src/proc/jail.c src/proc/jail_apply.c src/proc/jail_cgroup.c src/proc/spawn.c src/base/err.c src/base/buf.c src/base/mem.c src/base/file.c
