@@ -190,6 +190,12 @@ $(B)/lib/libjail.so: $(JAILSRC)
 	$(JAILCC) -fPIC -shared -o $@ $(filter %.c,$^) -lseccomp -ldl
 all: $(B)/lib/mcjail $(B)/lib/libjail.so
 $(B)/lib/mcjail $(B)/lib/libjail.so: $(wildcard src/proc/*.h src/base/*.h)
+ifneq ($(NVCC),)
+all: $(B)/lib/exec.fatbin
+$(B)/lib/exec.fatbin: src/exec/plumb.cu src/exec/plumb_kernels.h src/exec/element.h src/exec/wire.h src/device/element.h src/base/half.h
+	@mkdir -p $(@D)
+	$(NVCC) -Isrc -std=c++17 -O3 --fmad=false $(NVCCARCH) -fatbin -o $@ $<
+endif
 # The executor, and the library through which a candidate's process reaches it: plain builds, few libraries.
 $(B)/lib/mcexec: $(B)/obj/exec/mcexec.o $(addprefix $(B)/lib/,exec.a proc.a device.a base.a)
 	$(CC) $(CFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -Wl,--as-needed -lcrypto -lseccomp \
@@ -204,10 +210,10 @@ $(B)/lib/libexecclient.a: $(CLIENT:%=$(B)/obj/client/%.o)
 all: $(B)/lib/mcexec $(B)/lib/libexecclient.a
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcexec
 # A CUDA driver without a GPU, for tests of the cuda backend. Its own allocator and memory errors are not under test.
-$(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c $(wildcard src/device/*.h)
+$(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c src/exec/plumb.c $(wildcard src/device/*.h src/exec/*.h)
 	@mkdir -p $(@D)
 	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -Wno-missing-prototypes -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -lm
-$(addprefix $(B)/tests/,device/test_cuda_fake eval/test_exec eval/test_timing eval/test_admit): | $(B)/lib/libfakecuda.so
+$(addprefix $(B)/tests/,device/test_cuda_fake exec/test_executor_cuda eval/test_exec eval/test_timing eval/test_admit): | $(B)/lib/libfakecuda.so
 $(GPUTESTS): CPPFLAGS += $(addprefix -I,$(wildcard $(patsubst %/bin/nvcc,%/include,$(NVCC))))
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
 
@@ -261,7 +267,7 @@ test-gpu:
 # The plain build comes first: foreign code runs beside its runtime libraries and its jail in both, so those are taken over.
 # ARGS: words, as for 'make test'; --resume after an interruption; --plan shows what would run, with the times of the last run.
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-RUNTIME := mcexec libsimt.so libsimtorch.so libcudatorch.so judge.fatbin timing.fatbin mcjail libjail.so
+RUNTIME := mcexec libsimt.so libsimtorch.so libcudatorch.so judge.fatbin timing.fatbin exec.fatbin mcjail libjail.so
 STEP     = @printf '%s  step $(1) of 4: $(2)\n' "$$(date +%T)"
 test-all: setup-tests
 	$(call STEP,1,the build)

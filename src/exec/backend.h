@@ -71,8 +71,9 @@ struct backend_ops {
     const char *(*why)(struct backend *b); /* of the sticky error, in words; "" */
     /* JSON list of the emulator's findings since the last call; owned by the caller. NULL: none. */
     char *(*findings)(struct backend *b);
-    /* A drained clock for timing: idle, L2 flushed. NULL where nothing is timed. */
+    /* For timing; NULL where nothing is timed. L2 flushed; the legacy stream busy for that long. */
     int (*cold)(struct backend *b);
+    int (*pad)(struct backend *b, uint64_t ns);
     bool inline_play; /* calls return before the device is done: no thread of its own is needed */
 };
 

@@ -484,7 +484,7 @@ const struct backend_ops backend_sim = {
 
 const struct backend_ops *exec_backend_find(const char *name)
 {
-    const struct backend_ops *const all[] = {&backend_sim};
+    const struct backend_ops *const all[] = {&backend_sim, &backend_cuda};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (!strcmp(all[i]->name, name))

@@ -25,9 +25,9 @@ enum ctl_op {
     CTL_LOG,        /* descriptor: the log's bytes; v[0]: how many, v[1]: full; bulk: struct log_counts */
     CTL_ADOPT,      /* a: bytes; descriptor: a log */
     CTL_FINDINGS,   /* v[0]: bytes of text in bulk */
-    CTL_REPLAY,     /* a: poison, b: leave launches out */
+    CTL_REPLAY,     /* a: poison, b: leave launches out, c: from the saved state, d: for timing */
     CTL_NEXT,       /* stop: LOG_LAY (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call), 0 */
-    CTL_TIME,       /* after a replay stopped at the last CALL_BEGIN: plays that call once, timed. ms, clock_ms */
+    CTL_TIME,       /* a: ns of pad. After a replay stopped at the last CALL_BEGIN: that call, timed. v[0]: host's ns */
     CTL_OPS
 };
 

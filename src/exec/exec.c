@@ -1,5 +1,5 @@
 /* exec.c - see exec.h: the judge's end of the control socket. */
-#include "exec/exec.h"
+#include "exec/exec_ask.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +14,6 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "exec/ctl.h"
 #include "exec/fdpass.h"
 #include "proc/proc.h"
 #include "proc/spawn.h"
@@ -49,18 +48,23 @@ static int hear(struct executor *x, struct ctl_reply *r, struct err *e)
     return r->zero ? err_lack(e, (enum err_lack)r->zero) : -1;
 }
 
-static int ask(struct executor *x, const struct ctl_request *q, int fd, struct ctl_reply *r, struct err *e)
+int exec_ask(struct executor *x, const struct ctl_request *q, int fd, struct ctl_reply *r, struct err *e)
 {
     if (fdpass_send(x->sock, q, sizeof *q, &fd, fd >= 0) < 0)
         return err_set(e, ERR_ENV, "the executor has ended");
     return hear(x, r, e);
 }
 
+uint8_t *exec_bulk(struct executor *x)
+{
+    return x->bulk;
+}
+
 static int say(struct executor *x, enum ctl_op op, uint64_t a, uint64_t b, struct ctl_reply *r, struct err *e)
 {
     const struct ctl_request q = {.op = op, .a = a, .b = b};
 
-    return ask(x, &q, -1, r, e);
+    return exec_ask(x, &q, -1, r, e);
 }
 
 static int keep_fd(struct executor *x, int i)
@@ -203,7 +207,7 @@ int executor_image(struct executor *x, const void *image, size_t n, char ret_sha
 
     if (fd < 0)
         return -1;
-    rc = ask(x, &q, fd, &r, e);
+    rc = exec_ask(x, &q, fd, &r, e);
     close(fd);
     for (int i = 0; rc == 0 && i < 32; i++)
         snprintf(ret_sha256 + 2 * i, 3, "%02x", r.sha256[i]);
@@ -233,7 +237,7 @@ static int lay_part(struct executor *x, uint64_t addr, uint64_t at, uint64_t n, 
     const struct ctl_request q = {.op = CTL_LAY, .tag = tag, .a = addr, .b = n, .c = at, .d = all};
     struct ctl_reply r;
 
-    return ask(x, &q, -1, &r, e);
+    return exec_ask(x, &q, -1, &r, e);
 }
 
 int executor_lay(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e)
@@ -310,7 +314,7 @@ int executor_adopt(struct executor *x, const struct exec_log *log, struct err *e
 
     if (fd < 0)
         return -1;
-    rc = ask(x, &q, fd, &r, e);
+    rc = exec_ask(x, &q, fd, &r, e);
     close(fd);
     return rc;
 }
@@ -323,40 +327,4 @@ int executor_findings(struct executor *x, char **ret_json, struct err *e)
         return -1;
     *ret_json = r.v[0] ? xstrndup((const char *)x->bulk, r.v[0]) : xstrdup("[]");
     return 0;
-}
-
-/* ---- replay ---- */
-
-static int lay_again(struct executor *x, struct executor_replay *p, const struct ctl_reply *stop, struct err *e)
-{
-    uint64_t addr = stop->v[0], n = stop->v[1];
-
-    for (uint64_t at = 0; at < n; at += CTL_BULK) {
-        uint64_t part = n - at < CTL_BULK ? n - at : CTL_BULK;
-
-        if (p->lay(p->ctx, (uint32_t)stop->v[2], addr, at, x->bulk, part, e) < 0 ||
-            lay_part(x, addr, at, part, n, (uint32_t)stop->v[2], e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int executor_replay(struct executor *x, struct executor_replay *p, struct err *e)
-{
-    struct ctl_reply r;
-    int rc = say(x, CTL_REPLAY, p->poison, p->plumbing_only, &r, e);
-
-    while (rc == 0) {
-        if ((rc = say(x, CTL_NEXT, 0, 0, &r, e)) < 0)
-            break;
-        p->ret_error = r.error;
-        snprintf(p->ret_why, sizeof p->ret_why, "%s", r.error ? r.why : "");
-        if (!r.stop || r.error)
-            break;
-        if (r.stop == LOG_LAY)
-            rc = lay_again(x, p, &r, e);
-        else if (r.stop == LOG_CALL_END && p->call_end)
-            rc = p->call_end(p->ctx, (uint32_t)r.v[0], e);
-    }
-    return rc;
 }

@@ -66,6 +66,7 @@ int executor_findings(struct executor *x, char **ret_json, struct err *e);
 /* Plays the life's log again, whole, on memory filled with 'poison'. The front is cut off and may be dead. */
 struct executor_replay {
     bool plumbing_only; /* leave launches out */
+    bool last_call;     /* from the state before the last call, as the latest replay of the whole life left it */
     uint8_t poison;     /* fills memory before use: 0xff (NaN), 0x3c (finite) */
     /* Fills n bytes for a lay of the log: parameters (call 0) and inputs (the call that they are laid in or before, as
      * logged). Asked for in parts of at most 16 MiB: part is the offset of these n bytes. Return -1 to stop. */
@@ -76,6 +77,22 @@ struct executor_replay {
     int32_t ret_error;  /* the device's sticky error; WIRE_REFUSED: the log cannot be replayed */
     char ret_why[256];
 };
+/* ERR_INPUT for last_call where no such state is kept (one call only, more than 4 GiB, a fault): replay the whole. */
 int executor_replay(struct executor *x, struct executor_replay *r, struct err *e);
+
+/* Times the last call n times (cuda), each from the state before it, on values that 'lay' gives: cold L2, behind a pad
+ * that covers the host's work, by events. After a replay of the whole life. */
+struct executor_timing {
+    uint32_t n;
+    double *ret_ms;       /* n: by events */
+    double ret_sum_ms;    /* their sum */
+    double ret_clock_ms;  /* the judge's own clock around each call, pads taken off, summed: never less than the sum */
+    int (*lay)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
+    int (*call_end)(void *ctx, uint32_t round, struct err *e); /* outputs may be looked at; NULL */
+    void *ctx;
+    int32_t ret_error;
+    char ret_why[256];
+};
+int executor_time(struct executor *x, struct executor_timing *t, struct err *e);
 
 #endif

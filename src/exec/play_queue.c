@@ -6,8 +6,9 @@ static void play_up_to(struct play_queue *q, size_t end)
     const struct exec_log view = {.p = q->log->p, .n = end, .max = q->log->max};
     struct log_entry en;
     int before = q->player->error;
+    size_t at = q->done;
 
-    while (exec_log_next(&view, &q->done, &en) > 0)
+    while (exec_log_next(&view, &at, &en) > 0)
         player_play(q->player, &en);
     if (!before && q->player->error)
         ring_error(q->ring, q->player->error);
@@ -29,6 +30,7 @@ static void *work(void *arg)
         pthread_mutex_unlock(&q->lock);
         play_up_to(q, end);
         pthread_mutex_lock(&q->lock);
+        q->done = end; /* now: who waits may use the device */
     }
     pthread_mutex_unlock(&q->lock);
     return NULL;
@@ -62,6 +64,7 @@ void play_queue_go(struct play_queue *q)
 {
     if (!q->has_thread) {
         play_up_to(q, q->log->n);
+        q->done = q->log->n;
         return;
     }
     pthread_mutex_lock(&q->lock);

@@ -55,6 +55,7 @@ static int do_life(struct ctl *c, struct err *e)
     life_clear(&s->life);
     play_queue_reset(&s->queue);
     s->replay.on = false;
+    saved_drop(s);
     s->player.poison = 0xff;
     s->player.poisons = true;
     s->player.no_launches = s->player.drains = false;
@@ -283,8 +284,7 @@ static int do_next(struct ctl *c, struct err *e)
 
 static int do_time(struct ctl *c, struct err *e)
 {
-    (void)c;
-    return no(e, "this device times nothing");
+    return replay_time(c->s, c->q.a, &c->r, e);
 }
 
 static int (*const rows[CTL_OPS])(struct ctl *c, struct err *e) = {

@@ -8,25 +8,47 @@
 #include "exec/ctl.h"
 #include "exec/server.h"
 
+static uint32_t last_call(const struct exec_log *l)
+{
+    struct log_entry en;
+    uint32_t last = 0;
+
+    for (size_t at = 0; exec_log_next(l, &at, &en) > 0;)
+        if (en.head.op == LOG_CALL_BEGIN)
+            last = ((const struct log_call *)en.body)->index;
+    return last;
+}
+
+static int begin_again(struct server *s, struct err *e)
+{
+    struct replaying *r = &s->replay;
+
+    if (player_fresh(&s->player, e) < 0)
+        return -1;
+    if (r->pool.room)
+        pool_clear(&r->pool);
+    else
+        pool_init(&r->pool, WIRE_BASE, s->info.reserved, s->life.pool.limit);
+    saved_drop(s);
+    r->at = 0;
+    return 0;
+}
+
 int replay_begin(struct server *s, const struct ctl_request *q, struct err *e)
 {
     struct replaying *r = &s->replay;
 
     if (s->life.log.full)
         return err_set(e, ERR_INPUT, "the log is not whole: %s", s->life.why);
-    if (player_fresh(&s->player, e) < 0)
-        return -1;
     s->player.poison = (uint8_t)q->a;
     s->player.no_launches = q->b != 0;
-    s->player.poisons = true;
-    s->player.drains = false;
-    if (r->pool.room)
-        pool_clear(&r->pool);
-    else
-        pool_init(&r->pool, WIRE_BASE, s->info.reserved, s->life.pool.limit);
+    s->player.poisons = !q->d;
+    s->player.drains = q->d != 0;
+    if ((q->c ? saved_restore(s, e) : begin_again(s, e)) < 0)
+        return -1;
     r->on = true;
-    r->at = 0;
     r->call = 0;
+    r->last = last_call(&s->life.log);
     return 0;
 }
 
@@ -85,6 +107,51 @@ void replay_next(struct server *s, struct ctl_reply *out)
     }
     if (out->stop != LOG_LAY)
         player_sync(&s->player);
+    if (out->stop == LOG_CALL_END && out->v[0] + 1 == r->last && !s->player.drains)
+        saved_take(s);
+}
+
+/* ---- timing ---- */
+
+/* Plays the last call's entries; its lays came before. */
+static void play_call(struct server *s)
+{
+    struct replaying *r = &s->replay;
+    struct log_entry en;
+
+    while (!s->player.error && exec_log_next(&s->life.log, &r->at, &en) > 0 && en.head.op != LOG_CALL_END) {
+        follow(r, &en);
+        player_play(&s->player, &en);
+    }
+    r->call = 0;
+}
+
+int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *out, struct err *e)
+{
+    struct replaying *r = &s->replay;
+    uint64_t start, queued;
+    float ms = 0;
+
+    if (!s->ops->cold || !r->on || r->call != r->last)
+        return err_set(e, ERR_INPUT, "nothing can be timed here");
+    for (int i = 0; i < 2 && !s->player.error; i++)
+        if (!r->timer[i])
+            s->player.error = s->ops->event(s->b, 0, &r->timer[i]);
+    s->ops->cold(s->b);
+    player_sync(&s->player);
+    start = now_ns();
+    s->ops->pad(s->b, pad_ns);
+    s->ops->record(s->b, r->timer[0], BACKEND_STREAM_LEGACY);
+    play_call(s);
+    s->ops->record(s->b, r->timer[1], BACKEND_STREAM_LEGACY);
+    queued = now_ns();
+    player_sync(&s->player);
+    out->clock_ms = (double)(now_ns() - start) * 1e-6;
+    out->v[0] = queued - start;
+    if (!s->player.error)
+        s->player.error = s->ops->elapsed(s->b, r->timer[0], r->timer[1], &ms);
+    out->ms = ms;
+    return 0;
 }
 
 /* ---- a log from elsewhere ---- */

@@ -7,11 +7,25 @@
 #include "exec/player.h"
 #include "exec/ring.h"
 
+/* The device as the last call but one left it, in the latest replay of a whole life: blocks, variables of programs,
+ * and which streams and events there were. */
+struct saved {
+    bool valid;
+    size_t at; /* in the log, behind that call's end */
+    struct pool pool;
+    uint8_t *bytes; /* of the blocks in order, then of the life's symbols */
+    uint64_t n;
+    uint8_t streams[LIFE_STREAMS], *events;
+};
+
 struct replaying {
     bool on;
     size_t at;        /* in the log */
     uint32_t call;    /* running; 0: construction or between calls */
+    uint32_t last;    /* the log's last call */
     struct pool pool; /* what lives at this point of the replay */
+    struct saved saved;
+    backend_handle timer[2]; /* events */
 };
 
 struct server {
@@ -42,6 +56,10 @@ struct ctl_request;
 struct ctl_reply;
 int replay_begin(struct server *s, const struct ctl_request *q, struct err *e);
 void replay_next(struct server *s, struct ctl_reply *r);
+int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *r, struct err *e);
+void saved_take(struct server *s);
+int saved_restore(struct server *s, struct err *e);
+void saved_drop(struct server *s);
 bool replay_holds(const struct server *s, uint64_t addr, uint64_t n);
 int life_adopt(struct server *s, int fd, uint64_t n, struct err *e);
 

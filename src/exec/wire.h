@@ -9,6 +9,8 @@
 #ifndef MC_EXEC_WIRE_H
 #define MC_EXEC_WIRE_H
 
+#include <assert.h>
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -272,23 +274,23 @@ struct wire_info {
 struct wire_area {
     uint32_t magic, version, bytes, spin_ns; /* spin_ns: how long a waiting side looks before it sleeps */
     struct wire_info info;
-    _Alignas(64) uint64_t head; /* bytes ever written to the ring; the front's */
-    _Alignas(64) uint64_t tail; /* bytes ever taken from it; the executor's */
-    _Alignas(64) uint32_t asleep; /* the executor waits for the bell (an eventfd) */
+    alignas(64) uint64_t head; /* bytes ever written to the ring; the front's */
+    alignas(64) uint64_t tail; /* bytes ever taken from it; the executor's */
+    alignas(64) uint32_t asleep; /* the executor waits for the bell (an eventfd) */
     uint32_t blocked;             /* producers that wait for room, on the low word of tail */
     int32_t error;                /* the sticky error of the device, WIRE_OK so far */
 };
 
 struct wire_slot {
-    _Alignas(64) uint32_t done; /* the ticket whose reply is here; futex */
+    alignas(64) uint32_t done; /* the ticket whose reply is here; futex */
     uint32_t waiting;           /* the front sleeps on 'done' */
     int32_t code;               /* enum wire_code */
     uint32_t down;              /* bytes in the slot's download area */
     uint64_t v[4];
 };
 
-_Static_assert(sizeof(struct wire_area) <= WIRE_PAGE, "the header is one page");
-_Static_assert(WIRE_SLOTS * sizeof(struct wire_slot) <= WIRE_PAGE, "the slots are one page");
+static_assert(sizeof(struct wire_area) <= WIRE_PAGE, "the header is one page");
+static_assert(WIRE_SLOTS * sizeof(struct wire_slot) <= WIRE_PAGE, "the slots are one page");
 
 /* ---- parsing: pure, for the executor and the fuzzer ---- */
 

@@ -18,6 +18,8 @@
 
 #include "device/cuda_driver.h"
 #include "device/host_kernels.h"
+#include "exec/plumb.h"
+#include "exec/plumb_kernels.h"
 
 #define UNIT ((size_t)2 << 20)
 #define INVALID 1
@@ -157,7 +159,9 @@ FAKE(cuDeviceGetAttribute, int *v, int what, int dev)
     static const int values[][2] = {{DRV_ATTR_WARP_SIZE, 32},  {DRV_ATTR_CLOCK_KHZ, 1980000}, {DRV_ATTR_SM_COUNT, 132},
                                     {DRV_ATTR_L2, 1 << 16},    {DRV_ATTR_CC_MAJOR, 9},        {DRV_ATTR_CC_MINOR, 0},
                                     {DRV_ATTR_BUS_BITS, 6144}, {DRV_ATTR_MEMORY_CLOCK_KHZ, 3201000}, {DRV_ATTR_VMM, 1},
-                                    {DRV_ATTR_POSIX_FD, 1},    {DRV_ATTR_SHARED_OPTIN, 232448}};
+                                    {DRV_ATTR_POSIX_FD, 1},    {DRV_ATTR_SHARED_OPTIN, 232448},
+                                    {1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 0x7fffffff}, {6, 65535}, {7, 65535},
+                                    {8, 49152}};
 
     (void)dev;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
@@ -259,10 +263,10 @@ FAKE(cuMemAddressReserve, uint64_t *p, size_t n, size_t align, uint64_t at, unsi
     void *a;
 
     NEED_CONTEXT
-    (void)at;
     (void)align;
     (void)flags;
-    a = mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    a = mmap((void *)(uintptr_t)at, n, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
     *p = (uint64_t)(uintptr_t)a;
     live++;
     return n % UNIT ? INVALID : a == MAP_FAILED ? OUT_OF_MEMORY : 0;
@@ -438,7 +442,7 @@ FAKE(cuModuleLoadData, drv_module *m, const void *image)
     NEED_CONTEXT
     *m = (drv_module)(intptr_t)1;
     live++;
-    return memcmp(image, "fake", 4) ? 200 : 0;
+    return memcmp(image, "fake", 4) && memcmp(image, "\x50\xed\x55\xba", 4) ? 200 : 0; /* ours, or any fat binary */
 }
 
 FAKE(cuModuleUnload, drv_module m)
@@ -446,6 +450,55 @@ FAKE(cuModuleUnload, drv_module m)
     (void)m;
     live--;
     return 0;
+}
+
+/* The executor's plumbing, and two kernels that a candidate could have. */
+static const char *const exec_names[] = {
+#define NAME(k) "plumb_" #k,
+    PLUMB_KERNELS(NAME)
+#undef NAME
+    "scale", "fault"};
+enum { E_SET, E_FILL, E_STRIDED, E_ARANGE, E_RANDOM, E_EQUAL, E_SPIN, E_SCALE, E_FAULT, N_EXEC, FIRST_EXEC = 1000 };
+struct scale {
+    const float *x;
+    float *y;
+    int n;
+    float f;
+};
+
+static void spin(uint64_t ns)
+{
+    struct timespec a, b;
+
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &b);
+    while ((uint64_t)(b.tv_sec - a.tv_sec) * 1000000000u + (uint64_t)b.tv_nsec - (uint64_t)a.tv_nsec < ns);
+}
+
+static int run_exec(int k, const void *args)
+{
+    const struct plumb_strided_args *s = args;
+    const struct plumb_equal_args *q = args;
+    const struct wire_memset *m = args;
+    const struct scale *a = args;
+
+    switch (k) {
+    case E_SET: plumb_set((void *)(uintptr_t)m->addr, m); return 0;
+    case E_FILL: plumb_fill((void *)(uintptr_t)((const struct wire_fill *)args)->addr, args); return 0;
+    case E_STRIDED:
+        *s->changed += plumb_strided((void *)(uintptr_t)s->m.to, (void *)(uintptr_t)s->m.from, &s->m);
+        return 0;
+    case E_ARANGE: plumb_arange((void *)(uintptr_t)((const struct wire_arange *)args)->addr, args); return 0;
+    case E_RANDOM: plumb_random((void *)(uintptr_t)((const struct wire_random *)args)->addr, args); return 0;
+    case E_EQUAL: *q->differ += !plumb_equal((void *)(uintptr_t)q->m.a, (void *)(uintptr_t)q->m.b, &q->m); return 0;
+    case E_SPIN: spin(((const struct plumb_spin_args *)args)->ns); return 0;
+    case E_SCALE:
+        for (int i = 0; i < a->n; i++)
+            a->y[i] = a->x[i] * a->f;
+        return 0;
+    default: left = 0; return 0; /* every further call answers fail_code */
+    }
 }
 
 FAKE(cuModuleGetFunction, drv_function *f, drv_module m, const char *name)
@@ -457,6 +510,11 @@ FAKE(cuModuleGetFunction, drv_function *f, drv_module m, const char *name)
     for (int k = 0; k < K_COUNT; k++)
         if (!strcmp(names[k], name)) {
             *f = (drv_function)(intptr_t)(k + 1);
+            return 0;
+        }
+    for (int k = 0; k < N_EXEC; k++)
+        if (!strcmp(exec_names[k], name)) {
+            *f = (drv_function)(intptr_t)(k + FIRST_EXEC);
             return 0;
         }
     return 500;
@@ -477,8 +535,109 @@ FAKE(cuLaunchKernel, drv_function f, unsigned gx, unsigned gy, unsigned gz, unsi
      unsigned shared, drv_stream s, void **params, void **extra)
 {
     NEED_CONTEXT
+    if ((intptr_t)f >= FIRST_EXEC)
+        return run_exec((int)((intptr_t)f - FIRST_EXEC), extra ? extra[1] : params[0]);
     if (!s || !gx || gx > K_MAX_BLOCKS || gy != 1 || gz != 1 || bx > K_THREADS || by != 1 || bz != 1 || shared || extra)
         return INVALID;
     host_kernel((enum kernel_id)((intptr_t)f - 1), params ? params[0] : NULL);
+    return 0;
+}
+
+/* ---- what the executor needs beyond ---- */
+
+FAKE(cuCtxSynchronize, void)
+{
+    NEED_CONTEXT
+    return 0;
+}
+
+FAKE(cuMemsetD16Async, uint64_t to, unsigned short v, size_t n, drv_stream s)
+{
+    NEED_CONTEXT
+    for (size_t i = 0; i < n; i++)
+        ((unsigned short *)(uintptr_t)to)[i] = v;
+    return s ? 0 : INVALID;
+}
+
+FAKE(cuMemsetD32Async, uint64_t to, unsigned v, size_t n, drv_stream s)
+{
+    NEED_CONTEXT
+    for (size_t i = 0; i < n; i++)
+        ((unsigned *)(uintptr_t)to)[i] = v;
+    return s ? 0 : INVALID;
+}
+
+FAKE(cuFuncGetParamInfo, drv_function f, size_t i, size_t *offset, size_t *bytes)
+{
+    static const size_t at[] = {0, 8, 16, 20}, n[] = {8, 8, 4, 4};
+
+    if ((intptr_t)f - FIRST_EXEC != E_SCALE || i >= 4)
+        return INVALID;
+    *offset = at[i];
+    *bytes = n[i];
+    return 0;
+}
+
+FAKE(cuFuncGetAttribute, int *v, int what, drv_function f)
+{
+    (void)f;
+    *v = what == 0 ? 1024 : what == 8 ? 49152 : 0;
+    return 0;
+}
+
+FAKE(cuFuncSetAttribute, drv_function f, int what, int value)
+{
+    (void)f, (void)what, (void)value;
+    return 0;
+}
+
+FAKE(cuLaunchKernelEx, const void *config, drv_function f, void **params, void **extra)
+{
+    NEED_CONTEXT
+    (void)config;
+    return run_exec((int)((intptr_t)f - FIRST_EXEC), extra ? extra[1] : params[0]);
+}
+
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *n, drv_function f, int threads, size_t shared)
+{
+    (void)f, (void)shared;
+    *n = 2048 / threads;
+    return 0;
+}
+
+FAKE(cuStreamCreateWithPriority, drv_stream *s, unsigned flags, int priority)
+{
+    NEED_CONTEXT
+    (void)flags, (void)priority;
+    *s = (drv_stream)(intptr_t)8;
+    live++;
+    return 0;
+}
+
+FAKE(cuStreamWaitEvent, drv_stream s, drv_event v, unsigned flags)
+{
+    NEED_CONTEXT
+    (void)flags;
+    return s && v ? 0 : INVALID;
+}
+
+FAKE(cuStreamQuery, drv_stream s)
+{
+    NEED_CONTEXT
+    return s ? 0 : INVALID;
+}
+
+FAKE(cuEventQuery, drv_event v)
+{
+    NEED_CONTEXT
+    return v ? 0 : INVALID;
+}
+
+FAKE(cuTensorMapEncodeTiled, void *map, int type, unsigned rank, void *at, const uint64_t *size, const uint64_t *stride,
+     const uint32_t *box, const uint32_t *element, int interleave, int swizzle, int l2, int fill)
+{
+    (void)type, (void)rank, (void)at, (void)size, (void)stride, (void)box, (void)element, (void)interleave;
+    (void)swizzle, (void)l2, (void)fill;
+    memset(map, 0, 128);
     return 0;
 }

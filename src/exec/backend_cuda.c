@@ -1,0 +1,430 @@
+/* backend_cuda.c - an NVIDIA GPU as the executor's device: memory at fixed addresses, streams, events, plumbing.
+ * Modules and launches are cuda_code.c's. */
+#include "exec/cuda_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "exec/plumb_kernels.h"
+
+#define CHUNK ((uint64_t)32 << 20) /* memory is mapped by at least so much */
+#define KEEP ((uint64_t)256 << 20) /* and so much of it stays for the next life */
+
+static const char *const kernel_names[] = {
+#define NAME(k) "plumb_" #k,
+    PLUMB_KERNELS(NAME)
+#undef NAME
+};
+
+int cuda_fault(struct backend *b, int code, const char *what)
+{
+    const char *text = NULL;
+
+    if (code == 0 || b->error)
+        return b->error;
+    if (b->c->GetErrorString(code, &text) != 0 || !text)
+        text = "unknown error";
+    snprintf(b->why, sizeof b->why, "%s: %s", what, text);
+    return b->error = code;
+}
+
+/* ---- opening ---- */
+
+static int attr(const struct backend *b, int what)
+{
+    int v = 0;
+
+    b->c->DeviceGetAttribute(&v, what, b->device);
+    return v;
+}
+
+static void describe(struct backend *b, const struct backend_options *o, struct wire_info *i)
+{
+    size_t left = 0, total = 0;
+
+    *i = (struct wire_info){.reserved = b->reserved, .constant = 65536, .pitch = 0x7fffffff, .backend = 1};
+    b->c->DeviceGetName(i->name, sizeof i->name, b->device);
+    b->c->MemGetInfo(&left, &total);
+    i->memory = o->memory ? o->memory : left / 10 * 9;
+    for (int k = 0; k < 3; k++)
+        i->dim[k] = attr(b, 2 + k), i->grid[k] = attr(b, 5 + k);
+    i->threads_block = attr(b, 1), i->shared_block = (uint64_t)attr(b, 8), i->warp = attr(b, 10);
+    i->regs_block = attr(b, 12), i->clock_khz = attr(b, 13), i->multiprocessors = attr(b, 16);
+    i->memory_clock_khz = attr(b, 36), i->memory_bus = attr(b, 37), i->l2 = attr(b, 38);
+    i->threads_multiprocessor = attr(b, 39), i->major = attr(b, 75), i->minor = attr(b, 76);
+    i->shared_multiprocessor = (uint64_t)attr(b, 81), i->regs_multiprocessor = attr(b, 82);
+    i->cooperative = attr(b, 95), i->shared_optin = (uint64_t)attr(b, 97);
+    i->blocks_multiprocessor = attr(b, 106), i->persisting_l2 = attr(b, 108);
+}
+
+/* More addresses than the card has bytes; less where the driver does not give so many. */
+static int reserve(struct backend *b, struct err *e)
+{
+    int code = 1;
+
+    for (b->reserved = (uint64_t)512 << 30; b->reserved >= (uint64_t)16 << 30; b->reserved /= 2) {
+        uint64_t at = 0;
+
+        code = b->c->MemReserve(&at, b->reserved, 0, WIRE_BASE, 0);
+        if (code == 0 && at == WIRE_BASE)
+            return 0;
+        if (code == 0)
+            b->c->MemUnreserve(at, b->reserved);
+    }
+    return code ? drv_fail(b->c, code, e, "cannot reserve addresses")
+                : err_set(e, ERR_ENV, "the driver does not give the addresses that it is asked for");
+}
+
+static int load_plumbing(struct backend *b, struct err *e)
+{
+    char *path = path_lib("exec.fatbin");
+    struct buf image;
+    int code = 0, rc = -1;
+
+    buf_init(&image, 64u << 20);
+    if (!path)
+        err_set(e, ERR_ENV, "'exec.fatbin' is missing; run 'make' where there is an nvcc");
+    else
+        rc = file_read(path, &image, e);
+    if (rc == 0 && (code = b->c->ModuleLoad(&b->plumbing, image.p)))
+        rc = drv_fail(b->c, code, e, "cannot load '%s'", path);
+    for (int k = 0; rc == 0 && k < N_PLUMB; k++)
+        if ((code = b->c->ModuleFunction(&b->kernels[k], b->plumbing, kernel_names[k])))
+            rc = drv_fail(b->c, code, e, "'%s' lacks %s", path, kernel_names[k]);
+    buf_free(&image);
+    free(path);
+    return rc;
+}
+
+static int take_device(struct backend *b, const struct backend_options *o, struct err *e)
+{
+    int code;
+
+    if (!(b->c = drv_load(e)) || drv_more_load(&b->m, e) < 0)
+        return -1;
+    if ((code = b->c->DeviceGet(&b->device, o->device)) || (code = b->c->PrimaryCtxRetain(&b->ctx, b->device)) ||
+        (code = b->c->CtxSetCurrent(b->ctx)))
+        return drv_fail(b->c, code, e, "cannot use GPU %d", o->device);
+    if (reserve(b, e) < 0 || load_plumbing(b, e) < 0)
+        return -1;
+    if ((code = b->c->MemAlloc(&b->scratch, 4096)) || (code = b->c->Set8(b->scratch, 0, 4096, LEGACY)))
+        return drv_fail(b->c, code, e, "cannot get memory of the executor's own");
+    b->l2 = (uint64_t)attr(b, 38);
+    return 0;
+}
+
+static int cuda_open(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e)
+{
+    struct backend *b = xcalloc(1, sizeof *b);
+
+    if (take_device(b, o, e) < 0) {
+        free(b);
+        return -1;
+    }
+    describe(b, o, info);
+    *ret = b;
+    return 0;
+}
+
+static void cuda_close(struct backend *b)
+{
+    b->c->PrimaryCtxRelease(b->device); /* and all that is in it */
+    free(b->chunks);
+    free(b);
+}
+
+/* ---- memory ---- */
+
+static const struct drv_allocation *kind_of(const struct backend *b)
+{
+    static struct drv_allocation kind;
+
+    kind = (struct drv_allocation){.type = DRV_ALLOCATION_PINNED, .handle_types = DRV_HANDLE_POSIX_FD,
+                                   .location = {DRV_LOCATION_DEVICE, b->device}};
+    return &kind;
+}
+
+static int map_chunk(struct backend *b, uint64_t n)
+{
+    const struct drv_access access = {{DRV_LOCATION_DEVICE, b->device}, DRV_ACCESS_READWRITE};
+    struct chunk k = {.bytes = n};
+    int code = b->c->MemCreate(&k.handle, n, kind_of(b), 0);
+
+    if (code)
+        return code;
+    if ((code = b->c->MemMap(WIRE_BASE + b->mapped, n, 0, k.handle, 0)) ||
+        (code = b->c->MemSetAccess(WIRE_BASE + b->mapped, n, &access, 1))) {
+        b->c->MemRelease(k.handle);
+        return code;
+    }
+    b->chunks = xrealloc(b->chunks, (b->n_chunks + 1) * sizeof *b->chunks);
+    b->chunks[b->n_chunks++] = k;
+    b->mapped += n;
+    return 0;
+}
+
+static int cuda_map(struct backend *b, uint64_t bytes)
+{
+    uint64_t unit = (uint64_t)2 << 20, more = bytes > b->mapped ? bytes - b->mapped : 0;
+    int code;
+
+    if (!more)
+        return WIRE_OK;
+    if (bytes > b->reserved)
+        return WIRE_OUT_OF_MEMORY;
+    more = (more > CHUNK ? more : CHUNK) + unit - 1;
+    if ((code = map_chunk(b, more / unit * unit)))
+        return code == WIRE_OUT_OF_MEMORY ? cuda_fault(b, code, "more memory than the GPU has left")
+                                          : cuda_fault(b, code, "mapping memory");
+    return WIRE_OK;
+}
+
+static void unmap_last(struct backend *b)
+{
+    const struct chunk *k = &b->chunks[--b->n_chunks];
+
+    b->mapped -= k->bytes;
+    b->c->MemUnmap(WIRE_BASE + b->mapped, k->bytes);
+    b->c->MemRelease(k->handle);
+}
+
+static int cuda_fresh(struct backend *b, struct err *e)
+{
+    int code = b->m.CtxSync();
+
+    if (b->error && b->error != WIRE_OUT_OF_MEMORY)
+        return err_set(e, ERR_ENV, "the GPU's context has failed (%s); a new executor is needed", b->why);
+    if (code)
+        return drv_fail(b->c, code, e, "the GPU's context has failed; a new executor is needed");
+    for (size_t i = 0; i < b->n_modules; i++)
+        b->c->ModuleUnload(b->modules[i]);
+    b->n_modules = 0;
+    while (b->mapped > KEEP && b->n_chunks > 1)
+        unmap_last(b);
+    b->error = WIRE_OK;
+    b->why[0] = 0;
+    return b->c->Set8(b->scratch, 0, 4096, LEGACY) ? err_set(e, ERR_ENV, "the GPU does not answer") : 0;
+}
+
+static void cuda_block(struct backend *b, uint64_t addr, uint64_t bytes, bool lives)
+{
+    (void)b, (void)addr, (void)bytes, (void)lives;
+}
+
+static int cuda_write(struct backend *b, uint64_t to, const void *from, uint64_t n, backend_handle s)
+{
+    return cuda_fault(b, b->error ? 0 : b->c->CopyHtoD(to, from, n, s), "upload");
+}
+
+static int cuda_sync(struct backend *b)
+{
+    return cuda_fault(b, b->error ? 0 : b->m.CtxSync(), "kernel");
+}
+
+static int cuda_read(struct backend *b, void *to, uint64_t from, uint64_t n)
+{
+    int code = cuda_sync(b);
+
+    if (code || (code = cuda_fault(b, b->c->CopyDtoH(to, from, n, LEGACY), "download")))
+        return code;
+    return cuda_sync(b);
+}
+
+static int cuda_copy(struct backend *b, uint64_t to, uint64_t from, uint64_t n, backend_handle s)
+{
+    return cuda_fault(b, b->error ? 0 : b->c->CopyDtoD(to, from, n, s), "copy");
+}
+
+/* ---- plumbing ---- */
+
+enum { K_SET, K_FILL, K_STRIDED, K_ARANGE, K_RANDOM, K_EQUAL, K_SPIN };
+
+int cuda_plumb(struct backend *b, int kernel, uint64_t elements, const void *args, backend_handle s)
+{
+    uint64_t blocks = (elements + PLUMB_THREADS - 1) / PLUMB_THREADS;
+    void *params[] = {(void *)args};
+
+    if (!elements || b->error)
+        return b->error;
+    return cuda_fault(b, b->c->Launch(b->kernels[kernel], (unsigned)(blocks < 65536 ? blocks : 65536), 1, 1,
+                                      PLUMB_THREADS, 1, 1, 0, s, params, NULL), "plumbing");
+}
+
+static uint64_t elements_of(uint32_t dims, const int64_t *size)
+{
+    uint64_t n = 1;
+
+    for (uint32_t i = 0; i < dims; i++)
+        n *= (uint64_t)size[i];
+    return n;
+}
+
+static int cuda_set(struct backend *b, const struct wire_memset *m, backend_handle s)
+{
+    uint32_t v = 0;
+
+    memcpy(&v, m->value, m->width < 4 ? m->width : 4);
+    if (b->error || !m->count)
+        return b->error;
+    switch (m->width) {
+    case 1: return cuda_fault(b, b->c->Set8(m->addr, (unsigned char)v, m->count, s), "memset");
+    case 2: return cuda_fault(b, b->m.Set16(m->addr, (unsigned short)v, m->count, s), "memset");
+    case 4: return cuda_fault(b, b->m.Set32(m->addr, v, m->count, s), "memset");
+    default: return cuda_plumb(b, K_SET, m->count, m, s);
+    }
+}
+
+static int cuda_fill(struct backend *b, const struct wire_fill *m, backend_handle s)
+{
+    return cuda_plumb(b, K_FILL, elements_of(m->dims, m->size), m, s);
+}
+
+static int cuda_strided(struct backend *b, const struct wire_strided *m, backend_handle s)
+{
+    const struct plumb_strided_args a = {*m, (uint64_t *)b->scratch};
+
+    return cuda_plumb(b, K_STRIDED, elements_of(m->dims, m->size), &a, s);
+}
+
+static int cuda_arange(struct backend *b, const struct wire_arange *m, backend_handle s)
+{
+    return cuda_plumb(b, K_ARANGE, m->count, m, s);
+}
+
+static int cuda_random(struct backend *b, const struct wire_random *m, backend_handle s)
+{
+    return cuda_plumb(b, K_RANDOM, m->count, m, s);
+}
+
+static int cuda_equal(struct backend *b, const struct wire_equal *m, bool *ret)
+{
+    const struct plumb_equal_args a = {*m, (uint64_t *)(b->scratch + 8)};
+    uint64_t differ = 1;
+    int code = cuda_sync(b);
+
+    if (code || (code = cuda_fault(b, b->c->Set8(b->scratch + 8, 0, 8, LEGACY), "comparison")) ||
+        (code = cuda_plumb(b, K_EQUAL, elements_of(m->dims, m->size), &a, LEGACY)) ||
+        (code = cuda_read(b, &differ, b->scratch + 8, 8)))
+        return code;
+    *ret = differ == 0;
+    return WIRE_OK;
+}
+
+static uint64_t cuda_changed(struct backend *b)
+{
+    uint64_t n = 0;
+
+    return cuda_read(b, &n, b->scratch, 8) ? 0 : n;
+}
+
+/* ---- order ---- */
+
+static int cuda_stream(struct backend *b, uint32_t flags, int32_t priority, backend_handle *ret)
+{
+    drv_stream s = NULL;
+    int code = b->m.StreamCreatePriority(&s, flags & 1, priority);
+
+    *ret = s;
+    return cuda_fault(b, code, "a stream");
+}
+
+static void cuda_stream_end(struct backend *b, backend_handle s)
+{
+    b->c->StreamDestroy(s);
+}
+
+static int cuda_event(struct backend *b, uint32_t flags, backend_handle *ret)
+{
+    drv_event v = NULL;
+    int code = b->c->EventCreate(&v, flags & 2); /* whether it can be asked for a time; how it waits is ours */
+
+    *ret = v;
+    return cuda_fault(b, code, "an event");
+}
+
+static void cuda_event_end(struct backend *b, backend_handle v)
+{
+    b->c->EventDestroy(v);
+}
+
+static int cuda_record(struct backend *b, backend_handle v, backend_handle s)
+{
+    return cuda_fault(b, b->error ? 0 : b->c->EventRecord(v, s), "an event");
+}
+
+static int cuda_wait(struct backend *b, backend_handle s, backend_handle v)
+{
+    return cuda_fault(b, b->error ? 0 : b->m.StreamWait(s, v, 0), "waiting for an event");
+}
+
+static int cuda_query_stream(struct backend *b, backend_handle s)
+{
+    int code = b->error ? b->error : b->m.StreamQuery(s);
+
+    return code == WIRE_NOT_READY ? code : cuda_fault(b, code, "kernel");
+}
+
+static int cuda_query_event(struct backend *b, backend_handle v)
+{
+    int code = b->error ? b->error : b->m.EventQuery(v);
+
+    return code == WIRE_NOT_READY ? code : cuda_fault(b, code, "kernel");
+}
+
+static int cuda_elapsed(struct backend *b, backend_handle from, backend_handle to, float *ret_ms)
+{
+    int code = b->error ? b->error : b->c->EventElapsed(ret_ms, from, to);
+
+    return code == WIRE_BAD_HANDLE || code == WIRE_NOT_READY ? code : cuda_fault(b, code, "kernel");
+}
+
+static int cuda_sync_stream(struct backend *b, backend_handle s)
+{
+    return cuda_fault(b, b->error ? 0 : b->c->StreamSync(s), "kernel");
+}
+
+static int cuda_sync_event(struct backend *b, backend_handle v)
+{
+    return cuda_fault(b, b->error ? 0 : b->c->EventSync(v), "kernel");
+}
+
+static const char *cuda_why(struct backend *b)
+{
+    return b->why;
+}
+
+/* ---- timing ---- */
+
+static int cuda_cold(struct backend *b)
+{
+    uint64_t n = 2 * b->l2 + ((uint64_t)16 << 20);
+
+    if (!b->flush && b->c->MemAlloc(&b->flush, n))
+        return cuda_fault(b, WIRE_OUT_OF_MEMORY, "no memory for a buffer that flushes L2");
+    b->c->CtxResetPersistingL2();
+    return cuda_fault(b, b->error ? 0 : b->c->Set8(b->flush, 0, n, LEGACY), "flushing L2");
+}
+
+static int cuda_pad(struct backend *b, uint64_t ns)
+{
+    const struct plumb_spin_args a = {ns};
+    void *params[] = {(void *)&a};
+
+    return cuda_fault(b, b->error ? 0 : b->c->Launch(b->kernels[K_SPIN], 1, 1, 1, 1, 1, 1, 0, LEGACY, params, NULL),
+                      "a pad");
+}
+
+const struct backend_ops backend_cuda = {
+    .name = "cuda", .open = cuda_open, .close = cuda_close, .fresh = cuda_fresh, .map = cuda_map, .block = cuda_block,
+    .set = cuda_set, .write = cuda_write, .read = cuda_read, .copy = cuda_copy, .fill = cuda_fill,
+    .strided = cuda_strided, .arange = cuda_arange, .random = cuda_random, .equal = cuda_equal,
+    .changed = cuda_changed, .module = cuda_module, .function = cuda_function, .symbol = cuda_symbol,
+    .func_attr = cuda_func_attr, .occupancy = cuda_occupancy, .tensor_map = cuda_tensor_map, .launch = cuda_launch,
+    .stream = cuda_stream, .stream_end = cuda_stream_end, .event = cuda_event, .event_end = cuda_event_end,
+    .record = cuda_record, .wait = cuda_wait, .query_stream = cuda_query_stream, .query_event = cuda_query_event,
+    .elapsed = cuda_elapsed, .sync_stream = cuda_sync_stream, .sync_event = cuda_sync_event, .sync = cuda_sync,
+    .why = cuda_why, .cold = cuda_cold, .pad = cuda_pad, .inline_play = true,
+};

@@ -1,0 +1,46 @@
+/* cuda_device.h - what backend_cuda.c and cuda_code.c share. */
+#ifndef MC_EXEC_CUDA_DEVICE_H
+#define MC_EXEC_CUDA_DEVICE_H
+
+#include "exec/backend.h"
+#include "exec/cuda_more.h"
+#include "exec/life.h"
+
+#define LEGACY ((drv_stream)BACKEND_STREAM_LEGACY)
+#define N_PLUMB 7
+
+struct chunk {
+    drv_handle handle;
+    uint64_t bytes;
+};
+
+struct backend {
+    const struct drv *c;
+    struct drv_more m;
+    drv_ctx ctx;
+    int device, error;
+    uint64_t reserved, mapped; /* bytes behind WIRE_BASE */
+    struct chunk *chunks;
+    size_t n_chunks;
+    uint64_t scratch; /* 8 bytes: elements that casts changed; 8 bytes: elements that differ */
+    uint64_t flush, l2;
+    drv_module plumbing, modules[LIFE_MODULES];
+    size_t n_modules;
+    drv_function kernels[N_PLUMB];
+    char why[256];
+};
+
+/* The first code that is not 0 stays, with its text. Returns the sticky error. */
+int cuda_fault(struct backend *b, int code, const char *what);
+int cuda_plumb(struct backend *b, int kernel, uint64_t elements, const void *args, backend_handle s);
+
+int cuda_module(struct backend *b, const void *image, size_t n, backend_handle *ret);
+int cuda_function(struct backend *b, backend_handle module, const char *name, backend_handle *ret,
+                  struct wire_function_info *info);
+int cuda_symbol(struct backend *b, backend_handle module, const char *name, uint64_t *ret_addr, uint64_t *ret_bytes);
+int cuda_func_attr(struct backend *b, backend_handle function, int attr, int value);
+int cuda_occupancy(struct backend *b, backend_handle function, uint32_t threads, uint64_t shared, int *ret);
+int cuda_tensor_map(struct backend *b, const struct wire_tensor_map *m, uint8_t ret[128]);
+int cuda_launch(struct backend *b, const struct backend_launch *l);
+
+#endif

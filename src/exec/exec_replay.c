@@ -1,0 +1,113 @@
+/* exec_replay.c - the judge's side of replays and of timing: what is laid where the log says that values were laid. */
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/exec_ask.h"
+
+typedef int lay_fn(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
+
+static int lay_again(struct executor *x, lay_fn *lay, void *ctx, const struct ctl_reply *stop, struct err *e)
+{
+    uint64_t addr = stop->v[0], n = stop->v[1];
+    uint32_t tag = (uint32_t)stop->v[2];
+
+    for (uint64_t at = 0; at < n; at += CTL_BULK) {
+        uint64_t part = n - at < CTL_BULK ? n - at : CTL_BULK;
+        const struct ctl_request q = {.op = CTL_LAY, .tag = tag, .a = addr, .b = part, .c = at, .d = n};
+        struct ctl_reply r;
+
+        if (lay(ctx, tag, addr, at, exec_bulk(x), part, e) < 0 || exec_ask(x, &q, -1, &r, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int next(struct executor *x, struct ctl_reply *r, struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_NEXT};
+
+    return exec_ask(x, &q, -1, r, e);
+}
+
+static void note(const struct ctl_reply *r, int32_t *error, char why[256])
+{
+    *error = r->error;
+    snprintf(why, 256, "%s", r->error ? r->why : "");
+}
+
+int executor_replay(struct executor *x, struct executor_replay *p, struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->plumbing_only, .c = p->last_call};
+    struct ctl_reply r;
+    int rc = exec_ask(x, &q, -1, &r, e);
+
+    while (rc == 0) {
+        if ((rc = next(x, &r, e)) < 0)
+            break;
+        note(&r, &p->ret_error, p->ret_why);
+        if (!r.stop || r.error)
+            break;
+        if (r.stop == LOG_LAY)
+            rc = lay_again(x, p->lay, p->ctx, &r, e);
+        else if (r.stop == LOG_CALL_END && p->call_end)
+            rc = p->call_end(p->ctx, (uint32_t)r.v[0], e);
+    }
+    return rc;
+}
+
+/* ---- timing ---- */
+
+static int to_the_call(struct executor *x, struct executor_timing *t, struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_REPLAY, .c = 1, .d = 1};
+    struct ctl_reply r;
+    int rc = exec_ask(x, &q, -1, &r, e);
+
+    for (;;) {
+        if (rc < 0 || (rc = next(x, &r, e)) < 0)
+            return -1;
+        note(&r, &t->ret_error, t->ret_why);
+        if (r.error || r.stop == LOG_CALL_BEGIN)
+            return 0;
+        if (r.stop != LOG_LAY)
+            return err_set(e, ERR_INPUT, "the log has no last call");
+        rc = lay_again(x, t->lay, t->ctx, &r, e);
+    }
+}
+
+/* The pad of a round covers what the host needed in the round before, and a quarter more. */
+static int one_round(struct executor *x, struct executor_timing *t, uint64_t *pad_ns, double *ret_ms, double *ret_clock,
+                     struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_TIME, .a = *pad_ns};
+    struct ctl_reply r;
+
+    if (to_the_call(x, t, e) < 0 || t->ret_error || exec_ask(x, &q, -1, &r, e) < 0)
+        return t->ret_error ? 0 : -1;
+    note(&r, &t->ret_error, t->ret_why);
+    *ret_ms = r.ms;
+    *ret_clock = r.clock_ms - (double)*pad_ns * 1e-6;
+    *pad_ns = r.v[0] + r.v[0] / 4 + 20000;
+    if (*pad_ns > 5000000)
+        *pad_ns = 5000000; /* a call that waits for the device needs none */
+    return 0;
+}
+
+int executor_time(struct executor *x, struct executor_timing *t, struct err *e)
+{
+    uint64_t pad_ns = 200000;
+    double warm, clock;
+
+    t->ret_sum_ms = t->ret_clock_ms = 0;
+    if (one_round(x, t, &pad_ns, &warm, &clock, e) < 0) // not counted: it finds the pad
+        return -1;
+    for (uint32_t i = 0; i < t->n && !t->ret_error; i++) {
+        if (one_round(x, t, &pad_ns, &t->ret_ms[i], &clock, e) < 0)
+            return -1;
+        t->ret_sum_ms += t->ret_ms[i];
+        t->ret_clock_ms += clock;
+        if (!t->ret_error && t->call_end && t->call_end(t->ctx, i, e) < 0)
+            return -1;
+    }
+    return 0;
+}

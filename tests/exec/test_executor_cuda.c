@@ -1,0 +1,287 @@
+/* test_executor_cuda.c - the cuda backend over a driver without a GPU (tests/device/fake_cuda.c): memory at true addresses,
+ * launches with a buffer of arguments, replays, timing, faults. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "front.h"
+
+#define N 1000
+
+static struct executor *x;
+static struct front f;
+static struct buf image; /* "fake image", or what $MUSACODER_TEST_CUBIN names: then it runs on a GPU */
+
+struct scale {
+    uint64_t x, y;
+    int n;
+    float f;
+};
+
+static void must(int rc, const struct err *e)
+{
+    if (rc < 0)
+        fail_msg("%s", e->msg);
+}
+
+static void executor(void)
+{
+    const struct executor_options o = {.backend = "cuda", .memory = 1 << 30};
+    struct err e = ERR_INIT;
+
+    must(executor_start(&o, &x, &e), &e);
+}
+
+static void begin(void (*step)(struct client *, int, struct front_notes *))
+{
+    struct err e = ERR_INIT;
+    char hash[65];
+    int fds[2];
+
+    must(executor_life(x, fds, &e), &e);
+    must(executor_image(x, image.p, image.n, hash, &e), &e);
+    front_start(&f, fds, step);
+    for (int i = 0; i < 32; i++) {
+        const char pair[3] = {hash[2 * i], hash[2 * i + 1], 0};
+
+        f.notes->image[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+}
+
+static int launch(struct client *c, struct front_notes *n, const char *name, const struct scale *a)
+{
+    struct wire_function_info info;
+    struct client_launch l = {.grid = {4, 1, 1}, .block = {256, 1, 1}, .args = a, .args_bytes = sizeof *a};
+    const void *args[] = {&a->x, &a->y, &a->n, &a->f};
+    uint32_t module;
+    int code = client_module(c, n->image, &module);
+
+    if (!code)
+        code = client_function(c, module, name, (uint32_t)strlen(name), &l.function, &info);
+    l.info = &info;
+    return code ? code : info.params == 4 ? client_launch_args(c, &l, (void *const *)args) : client_launch(c, &l);
+}
+
+static void step_scale(struct client *c, int step, struct front_notes *n)
+{
+    struct scale a = {n->in, 0, N, 2};
+    uint32_t stream, event;
+
+    if (step == 0)
+        return;
+    n->code = client_alloc(c, N * 4, WIRE_ALLOC_RAW, 0, &n->out);
+    a.y = n->out;
+    n->code = n->code ? n->code : launch(c, n, "scale", &a);
+    client_stream_create(c, 1, 0, &stream);
+    client_event_create(c, 0, &event);
+    client_event_record(c, event, 0);
+    client_event_wait(c, stream, event);
+    client_stream_sync(c, stream);
+    client_event_destroy(c, event);
+    client_stream_destroy(c, stream);
+}
+
+static void lay(float start)
+{
+    struct err e = ERR_INIT;
+    float v[N];
+
+    for (int i = 0; i < N; i++)
+        v[i] = start + (float)i;
+    must(executor_lay(x, f.notes->in, v, sizeof v, 1, &e), &e);
+}
+
+static void call(uint32_t k, struct executor_call *ret)
+{
+    struct err e = ERR_INIT;
+
+    lay((float)k);
+    must(executor_call_begin(x, k, &e), &e);
+    assert_int_equal(front_step(&f), 0);
+    must(executor_call_end(x, ret, &e), &e);
+}
+
+static int lay_secret(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
+{
+    (void)tag, (void)addr, (void)part, (void)e;
+    for (uint64_t i = 0; i < n / 4; i++)
+        ((float *)data)[i] = *(float *)ctx + (float)i;
+    return 0;
+}
+
+static void expect(float start)
+{
+    struct err e = ERR_INIT;
+    float v[N];
+
+    must(executor_peek(x, f.notes->out, v, sizeof v, &e), &e);
+    for (int i = 0; i < N; i++)
+        assert_float_equal(v[i], (start + (float)i) * 2, 0);
+}
+
+static void test_live_replay_and_time(void **state)
+{
+    float secret = 50;
+    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .ctx = &secret};
+    double ms[5];
+    struct executor_timing t = {.n = 5, .ret_ms = ms, .lay = lay_secret, .ctx = &secret};
+    struct executor_call c;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    begin(step_scale);
+    front_step(&f);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    for (uint32_t k = 1; k <= 3; k++) {
+        call(k, &c);
+        assert_int_equal(c.error, 0);
+        assert_string_equal(c.why, "");
+        assert_int_equal(f.notes->code, 0);
+        expect((float)k);
+    }
+    front_end(&f);
+    must(executor_replay(x, &r, &e), &e);
+    assert_string_equal(r.ret_why, "");
+    expect(50);
+    r.last_call = true;
+    for (secret = 60; secret < 63; secret++) {
+        must(executor_replay(x, &r, &e), &e);
+        expect(secret);
+    }
+    must(executor_time(x, &t, &e), &e);
+    assert_string_equal(t.ret_why, "");
+    assert_true(t.ret_clock_ms >= t.ret_sum_ms);
+    expect(secret);
+}
+
+static void step_plumbing(struct client *c, int step, struct front_notes *n)
+{
+    const int64_t size[2] = {4, 5}, row[2] = {5, 1}, turned[2] = {1, 4};
+    const float one = 1.5f;
+    const struct client_view a = {n->in, 8, 2, size, row};
+    struct client_view t = {0, 8, 2, size, turned}, i64 = {0, 5, 2, size, row};
+    int same = 7;
+
+    if (step == 0)
+        return;
+    client_alloc(c, 80, WIRE_ALLOC_POOL, 0, &t.addr);
+    client_alloc(c, 160, WIRE_ALLOC_POOL, 0, &i64.addr);
+    n->code = client_fill(c, &a, &one, 0);
+    client_strided(c, &t, &a, 0);
+    n->code = n->code ? n->code : client_close_to(c, &a, &t, 0, 0, 0, &same);
+    n->f = (float)same;
+    client_strided(c, &i64, &a, 0); /* 1.5 becomes 1: twenty values change */
+    client_arange(c, n->in, 20, 8, 10, 2, 0, 0, 0);
+    n->out = n->in;
+}
+
+static void test_plumbing(void **state)
+{
+    struct executor_call c;
+    struct err e = ERR_INIT;
+    float v[20];
+
+    (void)state;
+    begin(step_plumbing);
+    front_step(&f);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    call(1, &c);
+    assert_string_equal(c.why, "");
+    assert_int_equal(f.notes->code, 0);
+    assert_float_equal(f.notes->f, 1, 0);
+    assert_int_equal(c.casts_changed, 20);
+    must(executor_peek(x, f.notes->in, v, sizeof v, &e), &e);
+    assert_float_equal(v[19], 48, 0);
+    front_end(&f);
+}
+
+static void step_unknown(struct client *c, int step, struct front_notes *n)
+{
+    uint32_t module;
+
+    (void)step;
+    n->image[3] ^= 1;
+    n->code = client_module(c, n->image, &module);
+}
+
+static void test_an_image_that_no_worker_wrote(void **state)
+{
+    struct executor_call c;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    begin(step_unknown);
+    must(executor_call_begin(x, 1, &e), &e);
+    front_step(&f);
+    must(executor_call_end(x, &c, &e), &e);
+    assert_int_equal(f.notes->code, WIRE_NOT_FOUND);
+    assert_non_null(strstr(c.why, "no compile worker wrote this image"));
+    front_end(&f);
+}
+
+static void step_fault(struct client *c, int step, struct front_notes *n)
+{
+    const struct scale a = {0};
+
+    (void)step;
+    n->code = launch(c, n, "fault", &a);
+}
+
+/* Last: the executor is thrown away afterwards. */
+static void test_a_fault_ends_the_executor(void **state)
+{
+    struct executor_call c;
+    struct err e = ERR_INIT;
+    int fds[2];
+
+    (void)state;
+    begin(step_fault);
+    must(executor_call_begin(x, 1, &e), &e);
+    front_step(&f);
+    must(executor_call_end(x, &c, &e), &e);
+    assert_int_equal(c.error, WIRE_LAUNCH_FAILED);
+    front_end(&f);
+    assert_int_equal(executor_life(x, fds, &e), -1);
+    assert_non_null(strstr(e.msg, "a new executor is needed"));
+    executor_stop(x);
+    executor();
+    test_live_replay_and_time(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_live_replay_and_time),
+        cmocka_unit_test(test_plumbing),
+        cmocka_unit_test(test_an_image_that_no_worker_wrote),
+        cmocka_unit_test(test_a_fault_ends_the_executor),
+    };
+    char *fake = path_lib("libfakecuda.so"), *kernels = path_lib("exec.fatbin");
+    const char *cubin = getenv("MUSACODER_TEST_CUBIN");
+    struct err e = ERR_INIT;
+    int rc;
+
+    if (!kernels) { /* made by nvcc; there is none here */
+        printf("no exec.fatbin: skipped\n");
+        free(fake);
+        return 0;
+    }
+    buf_init(&image, 1 << 24);
+    if (cubin && file_read(cubin, &image, &e) < 0)
+        return fprintf(stderr, "%s\n", e.msg), 1;
+    if (!cubin) {
+        buf_adds(&image, "fake image");
+        setenv("MUSACODER_LIBCUDA", fake, 1);
+    }
+    executor();
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    executor_stop(x);
+    free(fake), free(kernels);
+    buf_free(&image);
+    return rc;
+}
