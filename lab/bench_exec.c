@@ -44,8 +44,8 @@ static int by_size(const void *a, const void *b)
 static void report(const char *what, double *us, int n)
 {
     qsort(us, (size_t)n, sizeof *us, by_size);
-    printf("{\"what\":\"%s\",\"median_us\":%.2f,\"p10_us\":%.2f,\"p90_us\":%.2f,\"n\":%d}\n", what, us[n / 2], us[n / 10],
-           us[n * 9 / 10], n);
+    printf("{\"what\":\"%s\",\"median_us\":%.2f,\"p10_us\":%.2f,\"p90_us\":%.2f,\"n\":%d}\n", what, us[n / 2],
+           us[n / 10], us[n * 9 / 10], n);
     fflush(stdout);
 }
 
@@ -181,8 +181,8 @@ static void time_big(void)
     for (int i = 0; i < 30; i++)
         us[i] = ms[i] * 1e3;
     report("scale 64 MiB by replay", us, 30);
-    printf("{\"what\":\"its sum by events, by the clock\",\"ms\":[%.3f,%.3f],\"error\":%d,\"why\":\"%s\",\"TB_s\":%.2f}\n",
-           t.ret_sum_ms, t.ret_clock_ms, t.ret_error, t.ret_why, 2.0 * (double)BIG / us[15] * 1e-6);
+    printf("{\"what\":\"its sum by events, by the clock\",\"ms\":[%.3f,%.3f],\"error\":%d,\"why\":\"%s\","
+           "\"TB_s\":%.2f}\n", t.ret_sum_ms, t.ret_clock_ms, t.ret_error, t.ret_why, 2.0 * (double)BIG / us[15] * 1e-6);
 }
 
 int main(int argc, char **argv)

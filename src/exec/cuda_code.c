@@ -13,7 +13,7 @@ int drv_more_load(struct drv_more *ret, struct err *e)
 
 #define FIND(member, symbol, args)                                                                                     \
     if (!lib || !(*(void **)&ret->member = dlsym(lib, symbol)))                                                        \
-        return err_set(e, ERR_ENV, "the NVIDIA driver is too old: it has no %s; install one for CUDA 12.4 or later", symbol);
+        return err_set(e, ERR_ENV, "the NVIDIA driver has no %s; install one for CUDA 12.4 or later", symbol);
     DRV_MORE(FIND)
 #undef FIND
     return 0;

@@ -6,6 +6,12 @@
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < (n); i += (uint64_t)gridDim.x * blockDim.x)
 #define KERNEL extern "C" __global__ void __launch_bounds__(PLUMB_THREADS)
 
+static __device__ void *at(uint64_t addr, uint32_t dtype, uint64_t i, uint32_t dims, const int64_t *size,
+                           const int64_t *stride)
+{
+    return (uint8_t *)addr + px_offset(i, dims, size, stride) * px_bytes(dtype);
+}
+
 KERNEL plumb_set(const struct wire_memset m)
 {
     EACH(i, m.count)
@@ -14,11 +20,8 @@ KERNEL plumb_set(const struct wire_memset m)
 
 KERNEL plumb_fill(const struct wire_fill m)
 {
-    EACH(i, px_count(m.dims, m.size)) {
-        int w = px_bytes(m.dtype);
-
-        px_copy_bytes((uint8_t *)m.addr + px_offset(i, m.dims, m.size, m.stride) * w, m.value, w);
-    }
+    EACH(i, px_count(m.dims, m.size))
+        px_copy_bytes(at(m.addr, m.dtype, i, m.dims, m.size, m.stride), m.value, px_bytes(m.dtype));
 }
 
 KERNEL plumb_strided(const struct plumb_strided_args a)
@@ -27,9 +30,8 @@ KERNEL plumb_strided(const struct plumb_strided_args a)
     unsigned long long changed = 0;
 
     EACH(i, px_count(m.dims, m.size))
-        changed += px_cast((uint8_t *)m.to + px_offset(i, m.dims, m.size, m.to_stride) * px_bytes(m.to_dtype), m.to_dtype,
-                           (const uint8_t *)m.from + px_offset(i, m.dims, m.size, m.from_stride) * px_bytes(m.from_dtype),
-                           m.from_dtype);
+        changed += px_cast(at(m.to, m.to_dtype, i, m.dims, m.size, m.to_stride), m.to_dtype,
+                           at(m.from, m.from_dtype, i, m.dims, m.size, m.from_stride), m.from_dtype);
     if (changed)
         atomicAdd((unsigned long long *)a.changed, changed);
 }
@@ -51,8 +53,8 @@ KERNEL plumb_equal(const struct plumb_equal_args a)
     const struct wire_equal &m = a.m;
 
     EACH(i, px_count(m.dims, m.size))
-        if (!px_near((const uint8_t *)m.a + px_offset(i, m.dims, m.size, m.a_stride) * px_bytes(m.a_dtype), m.a_dtype,
-                     (const uint8_t *)m.b + px_offset(i, m.dims, m.size, m.b_stride) * px_bytes(m.b_dtype), m.b_dtype, &m))
+        if (!px_near(at(m.a, m.a_dtype, i, m.dims, m.size, m.a_stride), m.a_dtype,
+                     at(m.b, m.b_dtype, i, m.dims, m.size, m.b_stride), m.b_dtype, &m))
             atomicAdd((unsigned long long *)a.differ, 1ull);
 }
 

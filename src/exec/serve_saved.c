@@ -1,5 +1,5 @@
-/* serve_saved.c - the device's state before the last call, kept and laid back: so one replay of a whole life serves many
- * replays of its last call. Variables of programs count as far as a front has asked for their address. */
+/* serve_saved.c - the device's state before the last call, kept and laid back: so one replay of a whole life serves
+ * many replays of its last call. Variables of programs count as far as a front has asked for their address. */
 #include <stdlib.h>
 #include <string.h>
 

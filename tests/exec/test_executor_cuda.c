@@ -1,5 +1,5 @@
-/* test_executor_cuda.c - the cuda backend over a driver without a GPU (tests/device/fake_cuda.c): memory at true addresses,
- * launches with a buffer of arguments, replays, timing, faults. */
+/* test_executor_cuda.c - the cuda backend over a driver without a GPU (tests/device/fake_cuda.c): memory at true
+ * addresses, launches with a buffer of arguments, replays, timing, faults. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
