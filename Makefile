@@ -163,6 +163,11 @@ bench-device: all $(B)/lab/bench_device
 bench-cache: all $(B)/lab/bench_cache
 	$(B)/lab/bench_cache $(B)/musacoder $(BACKEND)
 
+## make bench-synth  graphs and programs a second and core
+.PHONY: bench-synth
+bench-synth: $(B)/lab/bench_synth
+	$(B)/lab/bench_synth
+
 ## make bench-nn     training and sampling against the machine's matrix product, and against PyTorch where it is found
 BENCH_PYTHON ?= $(or $(MUSACODER_PYTHON),$(wildcard $(HOME)/.local/share/musacoder/venv/bin/python),python3)
 .PHONY: bench-nn

@@ -36,7 +36,7 @@ static const struct opt rows[] = {
         "also write inputs and fp64 results of every task here, to compare with PyTorch"},
     {"synth", "list", OPT_BOOL, "false", "print operators and schedules, one a line, and stop"},
     {"synth", "probe", OPT_STR, NULL,
-        "operators or families, comma-separated, or 'all': write --tasks uses of each with a program "
+        "operators or families, comma-separated, 'all', or 'graphs': write --tasks uses of each with a program "
      "for every schedule, and stop"},
     {"synth", "dtypes", OPT_STR, "float32", "of --probe: float32, float16, bfloat16, int64"},
     {0},

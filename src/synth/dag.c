@@ -1,7 +1,10 @@
 /* dag.c - see dag.h. */
 #include "synth/dag.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 static int add_value(struct dag *g, const struct tdesc *t, enum value_kind kind)
 {
@@ -46,6 +49,95 @@ int dag_add(struct dag *g, const struct call *c, const int in[], uint8_t spellin
 int dag_result(const struct dag *g)
 {
     return g->node[g->n_nodes - 1].out;
+}
+
+int dag_bound(const struct dag *g, int value)
+{
+    int below = 0;
+
+    for (int n = 0; n < g->n_nodes; n++)
+        for (int i = 0; i < g->node[n].c.n_in; i++)
+            if (g->node[n].in[i] == value && g->node[n].c.below[i] && (!below || g->node[n].c.below[i] < below))
+                below = g->node[n].c.below[i];
+    return below;
+}
+
+void dag_pop(struct dag *g)
+{
+    const struct dag_node *p = &g->node[--g->n_nodes];
+
+    for (int i = 0; i < p->c.n_in; i++)
+        g->value[p->in[i]].uses--;
+    g->n_values = p->out;
+    while (g->n_values && g->value[g->n_values - 1].node == g->n_nodes && g->value[g->n_values - 1].uses == 0 &&
+           g->value[g->n_values - 1].kind != VALUE_NODE)
+        g->n_values--;
+}
+
+static void mark_needed(const struct dag *g, bool node[], bool value[])
+{
+    value[dag_result(g)] = true;
+    for (int n = g->n_nodes - 1; n >= 0; n--) {
+        node[n] = value[g->node[n].out];
+        for (int i = 0; i < g->node[n].c.n_in && node[n]; i++)
+            value[g->node[n].in[i]] = true;
+    }
+}
+
+void dag_prune(struct dag *g)
+{
+    bool node[DAG_NODES] = {0}, value[DAG_VALUES] = {0};
+    int16_t new_node[DAG_NODES], new_value[DAG_VALUES];
+    int nodes = 0, values = 0;
+
+    mark_needed(g, node, value);
+    for (int n = 0; n < g->n_nodes; n++)
+        new_node[n] = (int16_t)nodes, nodes += node[n];
+    for (int i = 0; i < g->n_values; i++)
+        new_value[i] = (int16_t)values, values += value[i];
+    if (nodes == g->n_nodes && values == g->n_values)
+        return;
+    for (int i = 0; i < g->n_values; i++)
+        if (value[i]) {
+            struct dag_value v = g->value[i];
+            v.uses = 0;
+            v.node = v.node < 0 ? v.node : (int8_t)new_node[v.node];
+            g->value[new_value[i]] = v;
+        }
+    for (int n = 0; n < g->n_nodes; n++)
+        if (node[n]) {
+            struct dag_node *p = &g->node[new_node[n]];
+            if (p != &g->node[n])
+                *p = g->node[n];
+            p->out = new_value[p->out];
+            for (int i = 0; i < p->c.n_in; i++)
+                p->in[i] = new_value[p->in[i]], g->value[p->in[i]].uses++;
+        }
+    g->n_nodes = nodes, g->n_values = values;
+}
+
+double *dag_eval(const struct dag *g, const double *const in[])
+{
+    double *v[DAG_VALUES] = {0}, *ret;
+    int leaves = 0;
+
+    for (int i = 0; i < g->n_values; i++) {
+        const struct dag_value *p = &g->value[i];
+        const double *operand[OP_INPUTS];
+        v[i] = xcalloc((size_t)tdesc_numel(&p->t) + 1, sizeof(double));
+        if (p->kind != VALUE_NODE) {
+            memcpy(v[i], in[leaves++], sizeof(double) * (size_t)tdesc_numel(&p->t));
+            continue;
+        }
+        for (int k = 0; k < g->node[p->node].c.n_in; k++)
+            operand[k] = v[g->node[p->node].in[k]];
+        g->node[p->node].c.op->ref(&g->node[p->node].c, operand, v[i]);
+    }
+    ret = v[dag_result(g)];
+    v[dag_result(g)] = NULL;
+    for (int i = 0; i < g->n_values; i++)
+        free(v[i]);
+    return ret;
 }
 
 /* ---- hash ---- */

@@ -38,6 +38,12 @@ int dag_add_input(struct dag *g, const struct tdesc *t);
  * full. */
 int dag_add(struct dag *g, const struct call *c, const int in[], uint8_t spelling);
 int dag_result(const struct dag *g); /* value */
+int dag_bound(const struct dag *g, int value); /* how many values an index may take; 0: it is no index */
+void dag_pop(struct dag *g);   /* takes back the last dag_add */
+void dag_prune(struct dag *g); /* drops nodes and values that the result does not need */
+/* The result in fp64, by the rows' references. in: arrays for inputs and parameters, in order of values. Caller
+ * frees. */
+double *dag_eval(const struct dag *g, const double *const in[]);
 uint64_t dag_hash(const struct dag *g,
     bool with_shapes); /* Weisfeiler-Lehman; equal for graphs that differ in names only */
 void dag_text(const struct dag *g, struct buf *out); /* one line a node */

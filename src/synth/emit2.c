@@ -203,7 +203,7 @@ static bool is_integer(const struct nest *k, const struct ax *x)
     case AX_INT: return true;
     case AX_ID:
         return nest_find_dim(k, x->s) >= 0 ||
-               (x->s[0] == 's' && isdigit((unsigned char)x->s[1]) &&
+               (x->s[0] == 's' && isdigit((unsigned char)x->s[1]) && k->class != NEST_ATTEND &&
                 (k->stat[x->s[1] - '0'].c == C_ARGMAX || k->stat[x->s[1] - '0'].c == C_ARGMIN ||
                  (is_integer(k, k->stat[x->s[1] - '0'].elem) && !k->stat[x->s[1] - '0'].fin)));
     case AX_BINARY: return strchr("<>=!&|", x->s[0]) || (is_integer(k, x->kid[0]) && is_integer(k, x->kid[1]));
@@ -383,7 +383,7 @@ static const char *merged(struct emitter *e, enum combine c, const char *a, cons
     case C_ARGMAX: return format(e, "fmaxf(%s, %s)", a, b);
     case C_MIN:
     case C_ARGMIN: return format(e, "fminf(%s, %s)", a, b);
-    case C_LOGADDEXP: return format(e, "log_add(%s, %s)", a, b);
+    case C_LOGADDEXP: break; /* scans only: merge_values */
     }
     return a;
 }
@@ -406,7 +406,7 @@ static bool is_arg(enum combine c)
 
 static const struct stat *current(const struct emitter *e)
 {
-    return &e->k->stat[e->stat];
+    return &e->k->stat[e->stat < 0 ? 0 : e->stat];
 }
 
 static bool stat_is_int(const struct emitter *e)
@@ -889,12 +889,243 @@ static void hole_product(struct emitter *e, const char *arg, struct buf *out)
     e->n_memo = 0;
 }
 
+/* ---- two kernels, atomics, scans, attention ---- */
+
+static void inputs_then(struct emitter *e, const char *last, bool types, struct buf *out)
+{
+    for (int i = 0; i < e->k->n_in; i++) {
+        const char *type = c_types[e->k->in[i].t.dtype];
+        if (types)
+            buf_addf(out, "const %s* %s, ", type, e->p->name[i]);
+        else
+            buf_addf(out, "%s.data_ptr<%s>(), ", e->p->name[i], type);
+    }
+    buf_adds(out, last);
+    size_params(e, out, types);
+}
+
+static void hole_parampart(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    inputs_then(e, "float* part", true, out);
+}
+
+static void hole_argpart(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    inputs_then(e, "part.data_ptr<float>()", false, out);
+}
+
+static void hole_paramjoin(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    inputs_then(e, format(e, "const float* part, %s* out", c_types[e->k->out_t.dtype]), true, out);
+}
+
+static void hole_argjoin(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    inputs_then(e, format(e, "part.data_ptr<float>(), %s.data_ptr<%s>()", e->p->out, c_types[e->k->out_t.dtype]),
+                false, out);
+}
+
+static void hole_x(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_adds(out, e->p->name[0]);
+}
+
+static void hole_add(struct emitter *e, const char *arg, struct buf *out)
+{
+    const char *v, *at;
+
+    (void)arg;
+    e->n_memo = 0;
+    v = e->k->class == NEST_SCATTER ? whole_value(e, e->k->stat[0].elem, out) : "s0";
+    at = offset_text(e, e->k->store, out);
+    buf_addf(out, "@store atomicAdd(&out[%s], %s);\n", at, v);
+    e->n_memo = 0;
+}
+
+static void hole_decodebatch(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    decode(e, 0, "b", NULL, out);
+}
+
+static void hole_decodefirst(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    decode(e, 1, e->s->flat[1], NULL, out);
+}
+
+static void hole_element(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    e->n_memo = 0;
+    buf_addf(out, "float e0 = %s;\n", whole_value(e, e->k->stat[0].elem, out));
+    e->n_memo = 0;
+}
+
+static void hole_mergepart(struct emitter *e, const char *arg, struct buf *out)
+{
+    take_in(e, arg, NULL, false, out);
+}
+
+static void last_size(struct emitter *e, bool host, struct buf *out)
+{
+    int d[NEST_DIMS], n = nest_group(e->k, 0, d);
+
+    if (!n)
+        buf_adds(out, "1");
+    else if (host)
+        buf_addf(out, "%d", e->k->dim[d[n - 1]].n);
+    else
+        buf_adds(out, size_of(e, d[n - 1]));
+}
+
+static void hole_last(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    last_size(e, false, out);
+}
+
+static void hole_hlast(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    last_size(e, true, out);
+}
+
+static void hole_N(struct emitter *e, const char *arg, struct buf *out)
+{
+    buf_addf(out, "%lld", (long long)nest_extent(e->k, *arg - '0'));
+}
+
+static void scan_store(struct emitter *e, const char *running, struct buf *out)
+{
+    const char *id = "acc";
+    struct ax *with = ax_id(&e->arena, running), *fin = e->k->stat[0].fin;
+
+    e->n_memo = 0;
+    buf_addf(out, "float s0 = %s;\n",
+             fin ? whole_value(e, ax_subst(&e->arena, fin, &id, &with, 1), out) : running);
+    add_store(e, out);
+}
+
+static void hole_scanbegin(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_addf(out, "@identity float a0 = %s;\n", identity(e->k->stat[0].c, false));
+}
+
+static void hole_before(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    if (e->k->flags & SCAN_EXCLUSIVE)
+        scan_store(e, "a0", out);
+}
+
+static void hole_after(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    if (!(e->k->flags & SCAN_EXCLUSIVE))
+        scan_store(e, "a0", out);
+}
+
+static void hole_J(struct emitter *e, const char *arg, struct buf *out)
+{
+    if (e->k->flags & SCAN_REVERSE)
+        buf_addf(out, "%s - 1 - %s", extent_text(e, 1, false), arg);
+    else
+        buf_adds(out, arg);
+}
+
+static const char *log_add(struct emitter *e, const char *a, const char *b)
+{
+    if (!e->helper_a)
+        buf_addf(&e->helpers,
+                 "__device__ float %s_log_add(float p, float q) {\nfloat hi = fmaxf(p, q);\nfloat lo = fminf(p, q);\n"
+                 "return lo == -INFINITY ? hi : hi + log1pf(expf(lo - hi));\n}\n\n",
+                 e->p->kernel);
+    e->helper_a = true;
+    return format(e, "%s_log_add(%s, %s)", e->p->kernel, a, b);
+}
+
+static const char *merge_values(struct emitter *e, const char *a, const char *b)
+{
+    enum combine c = e->k->stat[0].c;
+
+    return c == C_LOGADDEXP ? log_add(e, a, b) : merged(e, c, a, b);
+}
+
+static void hole_mergev(struct emitter *e, const char *arg, struct buf *out)
+{
+    char *copy = arena_strdup(&e->arena, arg), *b = strchr(copy, ';');
+
+    *b++ = 0;
+    buf_adds(out, merge_values(e, copy, b + (*b == ' ')));
+}
+
+static void hole_exclusive(struct emitter *e, const char *arg, struct buf *out)
+{
+    if (e->k->flags & SCAN_EXCLUSIVE)
+        buf_addf(out, "float before = __shfl_up_sync(0xffffffff, v, 1);\nif (%s == 0) before = %s;\n", arg,
+                 identity(e->k->stat[0].c, false));
+}
+
+static void hole_exclusivesm(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    if (e->k->flags & SCAN_EXCLUSIVE)
+        buf_addf(out, "float before = tid > 0 ? sm[tid - 1] : %s;\n", identity(e->k->stat[0].c, false));
+}
+
+static void hole_running(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_addf(out, "float total = %s;\n", merge_values(e, "carry", e->k->flags & SCAN_EXCLUSIVE ? "before" : "v"));
+    scan_store(e, "total", out);
+}
+
+/* "p": the score of this query and key. */
+static void hole_score(struct emitter *e, const char *arg, struct buf *out)
+{
+    const char *id = "s0";
+    struct ax *dot = ax_id(&e->arena, "dot");
+
+    (void)arg;
+    buf_adds(out, "@identity float dot = 0.0f;\n");
+    hole_loops(e, "3", out);
+    e->n_memo = 0;
+    buf_addf(out, "dot += %s * ", whole_value(e, e->k->a, out));
+    buf_addf(out, "%s;\n", whole_value(e, e->k->b, out));
+    hole_endloops(e, "3", out);
+    e->n_memo = 0;
+    buf_addf(out, "float p = %s;\n",
+             whole_value(e, ax_subst(&e->arena, e->k->stat[0].elem, &id, &dot, 1), out));
+    e->n_memo = 0;
+}
+
+static void hole_value(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    e->n_memo = 0;
+    buf_adds(out, whole_value(e, e->k->c, out));
+}
+
 typedef void (*hole_fn)(struct emitter *e, const char *arg, struct buf *out);
 
 static const struct {
     const char *key; /* a trailing '#' is a digit or letter that becomes the argument */
     hole_fn f;
 } holes[] = {
+    {"parampart", hole_parampart}, {"argpart", hole_argpart}, {"paramjoin", hole_paramjoin}, {"argjoin", hole_argjoin},
+    {"x", hole_x}, {"add", hole_add}, {"scatter", hole_add}, {"decodebatch", hole_decodebatch},
+    {"decodefirst", hole_decodefirst}, {"element", hole_element}, {"mergepart", hole_mergepart}, {"last0", hole_last},
+    {"hlast0", hole_hlast}, {"N#", hole_N}, {"scanbegin", hole_scanbegin}, {"before", hole_before}, {"after",
+        hole_after},
+    {"J", hole_J}, {"mergev", hole_mergev}, {"exclusive", hole_exclusive}, {"exclusivesm", hole_exclusivesm},
+    {"running", hole_running}, {"score", hole_score}, {"value", hole_value},
     {"decodeout", hole_decodeout}, {"total", hole_total}, {"decode#", hole_decode}, {"loops#", hole_loops},
         {"endloops#", hole_endloops}, {"begin", hole_begin}, {"step", hole_step},
     {"end", hole_end}, {"shflx", hole_shflx}, {"shfl", hole_shfl}, {"smem", hole_smem}, {"put", hole_put}, {"get",
@@ -984,6 +1215,11 @@ static void add_allocation(struct emitter *e, struct buf *host)
 
     if (!e->k->n_in)
         return;
+    if (e->k->class == NEST_SCATTER && e->k->init >= 0) {
+        buf_addf(host, "auto %s = %s.clone();\n", e->p->out, e->p->name[e->k->init]);
+        return;
+    }
+    atomic |= e->k->class == NEST_SCATTER;
     for (int i = 0; i < e->k->n_in && !like; i++)
         if (tdesc_same_shape(&e->k->in[i].t, o) && e->k->in[i].t.dtype == o->dtype)
             like = e->p->name[i];

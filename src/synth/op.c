@@ -134,7 +134,7 @@ bool op_draw_on(const struct opdef *op, struct rng *r, const struct limits *l, c
 
 bool op_draw(const struct opdef *op, struct rng *r, const struct limits *l, struct call *ret)
 {
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 500; i++) {
         struct tdesc x = {.dtype = draw_dtype(r, op, l->dtypes)};
         draw_shape(r, draw_rank(r, op->ranks), l->max_numel, &x);
         if (op_draw_on(op, r, l, &x, ret))

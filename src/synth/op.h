@@ -84,7 +84,7 @@ struct opdef {
 extern const struct opdef *const *op_rows(int *n);
 const struct opdef *op_find_row(const char *name); /* NULL if there is none */
 
-/* A whole call from nothing: draws in[0] too. false after 64 tries without one. */
+/* A whole call from nothing: draws in[0] too. false after 500 tries without one. */
 bool op_draw(const struct opdef *op, struct rng *r, const struct limits *l, struct call *ret);
 /* Draws the rest for a given in[0]. */
 bool op_draw_on(const struct opdef *op, struct rng *r, const struct limits *l, const struct tdesc *x, struct call *ret);

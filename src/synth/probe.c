@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "synth/dag_draw.h"
 #include "synth/program.h"
 
 struct probe {
@@ -204,6 +205,111 @@ static int probe_call(struct probe *p, const struct call *c, const char *stem, s
     return rc;
 }
 
+/* ---- whole graphs ---- */
+
+static void graph_values(struct probe *p, const struct dag *g, const char *code, struct rng *r)
+{
+    static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int64"};
+    const struct tdesc *t = &g->value[dag_result(g)].t;
+    double *leaf[DAG_VALUES], *out;
+    json_t *inputs = json_array(), *v;
+    int n = 0;
+    char *text;
+
+    for (int i = 0; i < g->n_values; i++)
+        if (g->value[i].kind != VALUE_NODE) {
+            int64_t m = tdesc_numel(&g->value[i].t);
+            int below = dag_bound(g, i);
+            leaf[n] = xcalloc((size_t)m + 1, sizeof(double));
+            for (int64_t k = 0; k < m; k++)
+                leaf[n][k] = g->value[i].t.dtype == DT_I64 ? (double)rng_below(r, below ? (uint64_t)below : 20)
+                                                           : (double)(long)(rng_normal(r) * 16) / 16;
+            json_array_append_new(inputs, json_pack("{s:o, s:o, s:s, s:b}", "shape", shape_json(&g->value[i].t), "data",
+                                                    numbers_json(leaf[n], &g->value[i].t), "dtype",
+                                                    dtypes[g->value[i].t.dtype], "param",
+                                                        g->value[i].kind == VALUE_PARAM));
+            n++;
+        }
+    out = dag_eval(g, (const double *const *)leaf);
+    v = json_pack("{s:s, s:s, s:o, s:o, s:o, s:s}", "op", "graph", "code", code, "inputs", inputs, "shape",
+        shape_json(t),
+                  "output", numbers_json(out, t), "dtype", dtypes[t->dtype]);
+    text = json_text(v);
+    fprintf(p->values, "%s\n", text);
+    for (int i = 0; i < n; i++)
+        free(leaf[i]);
+    free(out), free(text), json_decref(v);
+}
+
+static int graph_program(struct probe *p, const struct dag *g, enum fusion level, const char *stem, struct rng *r,
+    struct err *e)
+{
+    struct program_style s = {.sizes = (enum size_style)rng_below(r, 3)};
+    struct arena a = {0};
+    struct kernels *k = arena_alloc(&a, sizeof *k);
+    char *path = xasprintf("%s/%s.%s.py", p->o->out, stem, fusion_names[level]);
+    struct afun *f = NULL;
+    struct buf b;
+    int rc = 0;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    fuse(g, level, &a, k);
+    ast_style_draw(r, &s.c);
+    if (fuse_schedule(k, r) < 0)
+        log_warn("a kernel of %s has no schedule", stem);
+    else if (!(f = program_cuda(g, k, &s, &a, e)))
+        rc = -1;
+    if (f) {
+        program_file(g, k, f, &s, &b);
+        rc = file_write(path, b.p, b.n, e);
+        p->n.programs++;
+    }
+    buf_free(&b), free(path), arena_free(&a);
+    return rc;
+}
+
+static int probe_graph(struct probe *p, const struct dag_table *t, int i, struct err *e)
+{
+    struct dag_limits l = {.l = {.max_numel = p->o->max_numel, .max_work = (int64_t)p->o->max_numel * 64,
+                                 .dtypes = p->o->dtypes}, .min_ops = 2, .max_ops = 7, .anchors = 2};
+    struct program_style s = {0};
+    struct dag g;
+    struct rng r;
+    struct buf b;
+    char stem[40];
+    int rc = 0;
+
+    rng_seed(&r, p->o->seed, (uint64_t)i);
+    snprintf(stem, sizeof stem, "graph_%04d", i);
+    dag_draw(t, &r, &l, &g);
+    buf_init(&b, BUF_MAX_TEXT);
+    program_task(&g, &s, &b);
+    if (p->values)
+        graph_values(p, &g, b.p, &r);
+    if (p->o->out) {
+        char *path = xasprintf("%s/%s.py", p->o->out, stem);
+        rc = file_write(path, b.p, b.n, e);
+        for (int f = 0; f < N_FUSIONS && !rc; f++)
+            rc = graph_program(p, &g, (enum fusion)f, stem, &r, e);
+        free(path);
+    }
+    buf_free(&b);
+    p->n.tasks++;
+    return rc;
+}
+
+static int probe_graphs(struct probe *p, struct err *e)
+{
+    struct dag_table *t = dag_table_new(NULL);
+    int rc = 0;
+
+    for (int i = 0; i < p->o->tasks && !rc; i++)
+        rc = probe_graph(p, t, i, e);
+    dag_table_free(t);
+    p->n.ops = 1;
+    return rc;
+}
+
 static bool wanted(const char *list, const struct opdef *op)
 {
     char *copy, *save = NULL;
@@ -247,6 +353,8 @@ int probe_write(const struct probe_options *o, struct probe_stats *ret, struct e
 
     if (!rc && o->values && !(p.values = fopen(o->values, "w")))
         rc = err_sys(e, "cannot write '%s'", o->values);
+    if (!rc && o->ops && !strcmp(o->ops, "graphs"))
+        rc = probe_graphs(&p, e);
     for (int i = 0; i < n && !rc; i++)
         if (wanted(o->ops, rows[i]))
             rc = probe_op(&p, rows[i], i, e);

@@ -9,7 +9,7 @@
 struct probe_options {
     const char *out;      /* folder: OP_0003.py and programs OP_0003.SCHEDULE.py; NULL: no programs */
     const char *values;   /* JSON Lines for comparison with PyTorch; NULL: none */
-    const char *ops;      /* comma-separated names or families; NULL: all */
+    const char *ops;      /* comma-separated names or families, or "graphs"; NULL: all */
     int tasks;            /* uses of each operator */
     int max_numel;
     unsigned long long seed;

@@ -113,18 +113,6 @@ static void add_forward_line(const struct dag *g, const struct names *m, int n, 
     buf_addc(out, '\n');
 }
 
-/* How many different values an index operand may have; 0 where the value is no index. */
-static int bound_of(const struct dag *g, int value)
-{
-    int below = 0;
-
-    for (int n = 0; n < g->n_nodes; n++)
-        for (int i = 0; i < g->node[n].c.n_in; i++)
-            if (g->node[n].in[i] == value && g->node[n].c.below[i] && (!below || g->node[n].c.below[i] < below))
-                below = g->node[n].c.below[i];
-    return below;
-}
-
 static void add_input(const struct tdesc *t, int below, struct buf *out)
 {
     if (t->dtype == DT_I64) {
@@ -157,7 +145,7 @@ void program_task(const struct dag *g, const struct program_style *s, struct buf
     for (int i = 0; i < g->n_values; i++)
         if (g->value[i].kind == VALUE_INPUT) {
             buf_adds(out, first ? "" : ", ");
-            add_input(&g->value[i].t, bound_of(g, i), out);
+            add_input(&g->value[i].t, dag_bound(g, i), out);
             first = false;
         }
     buf_adds(out, "]\n\n\ndef get_init_inputs():\n    return []\n");

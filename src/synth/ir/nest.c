@@ -16,6 +16,7 @@ void nest_init(struct nest *k, struct arena *a, enum nest_class c, const struct 
     k->arena = a;
     k->class = c;
     k->out_t = *out;
+    k->init = -1;
     k->n_in = n_in;
     for (int i = 0; i < n_in; i++)
         k->in[i] = (struct operand){in[i], -1};
@@ -96,6 +97,7 @@ void nest_store(struct nest *k, const char *order)
         strcat(s, ")");
     }
     k->store = ax_parse(k->arena, s);
+    k->store->i = -1; /* no operand */
     k->store->ext = extents_of(k->arena, &k->out_t);
     for (int i = 0; i < k->store->n; i++) /* indices of a scatter may load */
         bind_loads(k, k->store->kid[i]);
@@ -561,7 +563,7 @@ static struct ax *renumber_node(struct pass *p, struct ax *x)
 {
     const int *map = p->ctx;
 
-    if (x->kind == AX_LOAD)
+    if (x->kind == AX_LOAD && x->i >= 0)
         x->i = map[x->i];
     return x;
 }
@@ -906,6 +908,10 @@ static void eval_scan(struct env *v, double *out)
 
 static void eval_scatter(struct env *v, double *out)
 {
+    int64_t n = tdesc_numel(&v->k->out_t);
+
+    for (int64_t i = 0; i < n; i++)
+        out[i] = v->k->init < 0 ? 0 : v->in[v->k->init][i];
     do {
         struct running r = {out[load_offset(v, v->k->store)], 0, 1};
         accumulate(&r, v->k->stat[0].c, eval(v, v->k->stat[0].elem));
@@ -991,6 +997,7 @@ void nest_unify(struct nest *k)
     for (int i = 0; i < k->n_in; i++) {
         bool used = nest_loads(k->a, i) || nest_loads(k->b, i) || nest_loads(k->c, i) || nest_loads(k->out, i);
         map[i] = -1;
+        used |= k->class == NEST_SCATTER && i == k->init;
         for (int j = 0; j < k->n_stats; j++)
             used |= nest_loads(k->stat[j].elem, i);
         for (int j = 0; k->store && j < k->store->n; j++)
@@ -1008,4 +1015,6 @@ void nest_unify(struct nest *k)
     free(p);
     memcpy(k->in, kept, sizeof *kept * (size_t)n);
     k->n_in = n;
+    if (k->init >= 0)
+        k->init = (int8_t)map[k->init];
 }

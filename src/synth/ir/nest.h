@@ -58,6 +58,7 @@ struct nest {
     struct arena *arena; /* owns every node */
     enum nest_class class;
     unsigned flags; /* of scans */
+    int8_t init;    /* of scatters: the operand that the output starts as; -1: zeros */
     struct dim dim[NEST_DIMS];
     int n_dims;
     struct operand in[NEST_OPERANDS];

@@ -4,10 +4,10 @@
 #include <string.h>
 
 extern const struct sched sched_map_rows[], sched_reduce_rows[], sched_contract_rows[], sched_window_rows[],
-    sched_scan_rows[];
+    sched_scan_rows[], sched_attend_rows[];
 
 static const struct sched *const tables[] = {sched_map_rows, sched_reduce_rows, sched_contract_rows, sched_window_rows,
-                                             sched_scan_rows};
+                                             sched_scan_rows, sched_attend_rows};
 
 #define ROWS_MAX 128
 static const struct sched *rows[ROWS_MAX];

@@ -1,0 +1,287 @@
+/* dag_draw.c - see dag_draw.h. */
+#include "synth/dag_draw.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define WEIGHTED 4096
+
+/* Rows by rank of the operand and whether it is int64, repeated by weight. */
+struct dag_table {
+    const struct opdef *row[TENSOR_RANK][2][WEIGHTED];
+    int n[TENSOR_RANK][2];
+    const struct opdef *clamp;
+};
+
+static bool is_anchor(const struct opdef *op)
+{
+    return op->class != NEST_MAP && op->class != NEST_REDUCE && op->class != NEST_ROW;
+}
+
+/* Families with many rows are not drawn more often for it. */
+static int weight_of(const struct opdef *op, int rows_of_family)
+{
+    int w = op->class == NEST_MAP ? 60 : is_anchor(op) ? 40 : 30;
+
+    w = w / (rows_of_family ? rows_of_family : 1);
+    return w ? w : 1;
+}
+
+static int count_family(const struct opdef *const *row, int n, const char *family)
+{
+    int k = 0;
+
+    for (int i = 0; i < n; i++)
+        k += !strcmp(row[i]->family, family);
+    return k;
+}
+
+static void add_row(struct dag_table *t, const struct opdef *op, int weight)
+{
+    for (int rank = 0; rank < TENSOR_RANK; rank++)
+        for (int ints = 0; ints < 2; ints++)
+            for (int i = 0; i < weight && op->ranks >> rank & 1 && (!ints || op->takes_ints); i++)
+                if (t->n[rank][ints] < WEIGHTED)
+                    t->row[rank][ints][t->n[rank][ints]++] = op;
+}
+
+struct dag_table *dag_table_new(const uint8_t *allowed)
+{
+    struct dag_table *t = xcalloc(1, sizeof *t);
+    int n;
+    const struct opdef *const *row = op_rows(&n);
+
+    for (int i = 0; i < n; i++)
+        if (!allowed || allowed[i])
+            add_row(t, row[i], weight_of(row[i], count_family(row, n, row[i]->family)));
+    t->clamp = op_find_row("clamp");
+    return t;
+}
+
+void dag_table_free(struct dag_table *t)
+{
+    free(t);
+}
+
+/* ---- intervals ---- */
+
+static double largest(struct interval x)
+{
+    return fmax(fabs(x.lo), fabs(x.hi));
+}
+
+static struct interval image(const struct call *c, struct interval x)
+{
+    double a[OP_INPUTS] = {x.lo}, b[OP_INPUTS] = {x.hi}, p, q;
+
+    p = c->op->f(a, c), q = c->op->f(b, c);
+    return p < q ? (struct interval){p, q} : (struct interval){q, p};
+}
+
+static struct interval free_range(const struct dag *g, const struct call *c, const int16_t in[])
+{
+    double m = largest(g->value[in[0]].range), k;
+
+    if (c->op->class == NEST_CONTRACT) {
+        double w = c->n_in > 1 && g->value[in[1]].kind == VALUE_PARAM ? 0.2 : c->n_in > 1
+            ? largest(g->value[in[1]].range) : 1;
+        k = (double)tdesc_numel(&c->in[1]) / (double)(c->in[1].d[0] > 0 ? c->in[1].d[0] : 1);
+        m = m * w * sqrt(k < 1 ? 1 : k) * 2;
+    } else if (c->op->class == NEST_MAP) {
+        for (int i = 1; i < c->n_in; i++)
+            m = c->op->commutes ? fmax(m + largest(g->value[in[i]].range), m * largest(g->value[in[i]].range))
+                                : m * fmax(1, largest(g->value[in[i]].range)) + largest(g->value[in[i]].range);
+        m = fmax(m * m, 2 * m);
+    } else {
+        k = (double)tdesc_numel(&c->in[0]) / (double)(tdesc_numel(&c->out) > 0 ? tdesc_numel(&c->out) : 1);
+        m = m * (c->op->class == NEST_SCAN ? c->in[0].d[c->in[0].rank - 1] : k < 1 ? 1 : k);
+    }
+    return (struct interval){-m, m};
+}
+
+static struct interval range_of(const struct dag *g, const struct call *c, const int16_t in[])
+{
+    struct interval r = g->value[in[0]].range;
+
+    switch (c->op->range) {
+    case RANGE_UNIT: return (struct interval){-1, 1};
+    case RANGE_POSITIVE_UNIT: return (struct interval){0, 1};
+    case RANGE_INDEX: return (struct interval){0, (double)tdesc_numel(&c->in[0])};
+    case RANGE_MONOTONE: return c->op->f ? image(c, r) : r;
+    case RANGE_SAME:
+        for (int i = 1; i < c->n_in; i++)
+            if (!c->below[i])
+                r.lo = fmin(r.lo, g->value[in[i]].range.lo), r.hi = fmax(r.hi, g->value[in[i]].range.hi);
+        return (struct interval){fmin(r.lo, 0), fmax(r.hi, 0)};
+    case RANGE_FREE: break;
+    }
+    return free_range(g, c, in);
+}
+
+static double dtype_limit(int dtype)
+{
+    return dtype == DT_F16 ? 3e4 : dtype == DT_I64 ? 1e12 : 1e12;
+}
+
+static bool in_domain(const struct opdef *op, struct interval r)
+{
+    return op->domain.lo >= op->domain.hi || (r.lo >= op->domain.lo && r.hi <= op->domain.hi);
+}
+
+/* ---- growing ---- */
+
+struct growth {
+    const struct dag_table *t;
+    struct rng *r;
+    const struct dag_limits *l;
+    struct dag *g;
+    int anchors;
+};
+
+/* A live value of this very shape, or -1. */
+static int live_like(struct growth *w, const struct tdesc *t, int not)
+{
+    int n = w->g->n_values, at = (int)rng_below(w->r, (uint64_t)n);
+
+    for (int i = 0; i < n; i++) {
+        const struct dag_value *v = &w->g->value[(at + i) % n];
+        if ((at + i) % n != not && v->kind != VALUE_PARAM && v->t.dtype == t->dtype && tdesc_same_shape(&v->t, t))
+            return (at + i) % n;
+    }
+    return -1;
+}
+
+static int inputs_of(const struct dag *g)
+{
+    int n = 0;
+
+    for (int i = 0; i < g->n_values; i++)
+        n += g->value[i].kind == VALUE_INPUT;
+    return n;
+}
+
+static int spellings(const struct opdef *op)
+{
+    int n = 0;
+
+    while (n < OP_SPELLINGS && op->spell[n].call)
+        n++;
+    return n;
+}
+
+/* Adds the call on value v; false if there is no room, or values would grow too large. */
+static bool place(struct growth *w, const struct call *c, int v)
+{
+    int in[OP_INPUTS], fresh = 0, n;
+    struct dag *g = w->g;
+    uint8_t spelling = (uint8_t)rng_below(w->r, (uint64_t)spellings(c->op));
+    bool module = c->op->n_params && c->op->spell[spelling].init;
+
+    in[0] = v;
+    for (int i = 1; i < c->n_in; i++) {
+        in[i] = c->below[i] || module ? -1 : rng_below(w->r, 3) ? live_like(w, &c->in[i], v) : -1;
+        fresh += in[i] < 0 && !module;
+    }
+    if (inputs_of(g) + fresh > DAG_INPUTS - 1)
+        return false;
+    n = dag_add(g, c, in, spelling);
+    if (n < 0)
+        return false;
+    g->value[g->node[n].out].range = range_of(g, c, g->node[n].in);
+    if (largest(g->value[g->node[n].out].range) <= dtype_limit(c->out.dtype))
+        return true;
+    dag_pop(g);
+    return false;
+}
+
+static bool guard(struct growth *w, const struct opdef *op, int *v)
+{
+    struct call c = {.op = w->t->clamp, .n_in = 1, .in = {w->g->value[*v].t}};
+
+    if (!c.op || w->g->n_nodes + 2 > w->l->max_ops || c.in[0].dtype == DT_I64)
+        return false;
+    c.f[0] = op->domain.lo, c.f[1] = op->domain.hi;
+    c.out = c.in[0];
+    if (!place(w, &c, *v))
+        return false;
+    *v = w->g->node[w->g->n_nodes - 1].out;
+    w->g->value[*v].range = op->domain;
+    return true;
+}
+
+static bool step(struct growth *w)
+{
+    struct dag *g = w->g;
+    int v = rng_below(w->r, 6) ? dag_result(g) : (int)rng_below(w->r, (uint64_t)g->n_values), ints, rank;
+    const struct opdef *op;
+    struct call c;
+
+    if (g->value[v].kind == VALUE_PARAM)
+        v = dag_result(g);
+    ints = g->value[v].t.dtype == DT_I64, rank = g->value[v].t.rank;
+    if (!w->t->n[rank][ints])
+        return false;
+    op = w->t->row[rank][ints][rng_below(w->r, (uint64_t)w->t->n[rank][ints])];
+    if ((is_anchor(op) && w->anchors >= w->l->anchors) || !op_draw_on(op, w->r, &w->l->l, &g->value[v].t, &c) ||
+        c.in[0].d[0] != g->value[v].t.d[0] || !tdesc_same_shape(&c.in[0], &g->value[v].t))
+        return false;
+    if (!in_domain(op, g->value[v].range) && !guard(w, op, &v))
+        return false;
+    if (!place(w, &c, v))
+        return false;
+    w->anchors += is_anchor(op);
+    return true;
+}
+
+static bool begin(struct growth *w)
+{
+    int rank = 1 + (int)rng_below(w->r, 5), n = w->t->n[rank][0];
+    const struct opdef *op = n ? w->t->row[rank][0][rng_below(w->r, (uint64_t)n)] : NULL;
+    struct tdesc x = {.dtype = DT_F32};
+    struct call c;
+    int in;
+
+    if (!op)
+        return false;
+    while (!(w->l->l.dtypes >> x.dtype & 1))
+        x.dtype = (uint8_t)rng_below(w->r, DT_I64);
+    if (x.dtype == DT_F32 && w->l->l.dtypes & (1u << DT_F16 | 1u << DT_BF16) && !op->no_halves)
+        do
+            x.dtype = (uint8_t)rng_below(w->r, DT_I64);
+        while (!(w->l->l.dtypes >> x.dtype & 1));
+    draw_shape(w->r, rank, w->l->l.max_numel, &x);
+    if (!op_draw_on(op, w->r, &w->l->l, &x, &c))
+        return false;
+    w->g->n_values = w->g->n_nodes = 0;
+    in = dag_add_input(w->g, &c.in[0]);
+    if (!in_domain(op, w->g->value[in].range) && !guard(w, op, &in))
+        return false;
+    if (!place(w, &c, in))
+        return false;
+    w->anchors = is_anchor(op);
+    return true;
+}
+
+void dag_draw(const struct dag_table *t, struct rng *r, const struct dag_limits *l, struct dag *ret)
+{
+    struct growth w = {t, r, l, ret, 0};
+    int want = l->min_ops + (int)rng_below(r, (uint64_t)(l->max_ops - l->min_ops + 1));
+
+    while (!begin(&w))
+        ;
+    for (int tries = 0; ret->n_nodes < want && tries < 4 * want + 8; tries++)
+        step(&w);
+    dag_prune(ret);
+}
+
+bool dag_draw_single(const struct opdef *op, struct rng *r, const struct limits *l, struct dag *ret)
+{
+    int in[OP_INPUTS] = {-1, -1, -1, -1, -1};
+    struct call c;
+
+    ret->n_values = ret->n_nodes = 0;
+    return op_draw(op, r, l, &c) && dag_add(ret, &c, in, (uint8_t)rng_below(r, (uint64_t)spellings(op))) >= 0;
+}
