@@ -349,7 +349,8 @@ static struct corpus_options small_corpus(const char *out)
     struct corpus_options c = {.out = out, .repairs = 3, .judge = judge_forward};
 
     c.plan = (struct plan_options){.seed = 7, .tasks = 60, .heldout = 26, .prompts = 30, .per_task = 3,
-                                   .gen = {.core_only = true, .max_ops = 4, .max_elements = 4096, .nice_numbers = true}};
+                                   .gen = {.core_only = true, .max_ops = 4, .max_elements = 4096, .nice_numbers =
+                                       true}};
     for (size_t i = 0; i < n_families; i++)
         c.plan.deal[c.plan.n_deal++] = (int)i;
     return c;
@@ -377,7 +378,8 @@ static void same_file(const char *a, const char *b, const char *name)
 
 static void same_seed_same_bytes(void **state)
 {
-    static const char *const names[] = {"train.jsonl", "heldout.jsonl", "prompts.jsonl", "rejected.jsonl", "stats.json"};
+    static const char *const names[] = {"train.jsonl", "heldout.jsonl", "prompts.jsonl", "rejected.jsonl",
+        "stats.json"};
     char *a = dir_temp("synth", NULL), *b = dir_temp("synth", NULL);
 
     for (int full = 0; full < 2; full++) {

@@ -29,7 +29,8 @@ const struct sched sched_contract_rows[] = {
      .about = "one thread for each output element runs all loops"},
     {.name = "stride", .classes = CONTRACT, .flat = {NULL}, .tune = {{{128, 256}}, {{32, 16, 64}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
-               "@stride for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < $total; i += gridDim.x * blockDim.x) {\n"
+               "@stride for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < $total; i += gridDim.x * blockDim.x) "
+               "{\n"
                "$decodeout @identity float a0 = 0.0f;\n$loops3 $product $endloops3 float s0 = a0;\n$store }\n}\n",
      .launch = "$k<<<$C, $B>>>($args);", .about = "a fixed grid whose threads stride over the output elements"},
     {.name = "unroll", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 256}}}, .fits = long_sum,
@@ -50,7 +51,8 @@ const struct sched sched_contract_rows[] = {
                "@guard if (o >= $n1 * width) return;\n$batch(blockIdx.y) int m = o / width;\nint n0 = o % width * $C;\n"
                "float acc[$C];\nfor (int u = 0; u < $C; ++u) acc[u] = 0.0f;\n"
                "for (int k = 0; k < $n3; ++k) {\nfloat left = $A(m, k);\n"
-               "for (int u = 0; u < $C; ++u) {\n@guard if (n0 + u < $n2) acc[u] += left * $Bm(k, n0 + u);\n}\n}\n$decode1 "
+               "for (int u = 0; u < $C; ++u) {\n@guard if (n0 + u < $n2) acc[u] += left * $Bm(k, n0 + "
+               "u);\n}\n}\n$decode1 "
                "for (int u = 0; u < $C; ++u) {\nint n = n0 + u;\n@guard if (n < $n2) {\n$decode2 float s0 = acc[u];\n"
                "$store }\n}\n}\n",
      .launch = "dim3 grid(($h1 * (($h2 + $C - 1) / $C) + $B1) / $B, $h0);\n$k<<<grid, $B>>>($args);",
@@ -71,7 +73,8 @@ const struct sched sched_contract_rows[] = {
      .kernel = "__global__ void $k($params) {\n$sizes"
                "__shared__ float sa[2][$B][$B];\n__shared__ float sb[2][$B][$B];\n"
                "int tx = threadIdx.x;\nint ty = threadIdx.y;\n$batch(blockIdx.z) "
-               "int m = blockIdx.y * $B + ty;\nint n = blockIdx.x * $B + tx;\n@identity float a0 = 0.0f;\nint now = 0;\n"
+               "int m = blockIdx.y * $B + ty;\nint n = blockIdx.x * $B + tx;\n@identity float a0 = 0.0f;\nint now = "
+               "0;\n"
                "@guard sa[0][ty][tx] = m < $n1 && tx < $n3 ? $A(m, tx) : 0.0f;\n"
                "@guard sb[0][ty][tx] = ty < $n3 && n < $n2 ? $Bm(ty, n) : 0.0f;\n@sync __syncthreads();\n"
                "for (int k0 = 0; k0 < $n3; k0 += $B) {\nint k1 = k0 + $B;\nif (k1 < $n3) {\n"
@@ -98,7 +101,8 @@ const struct sched sched_contract_rows[] = {
                "for (int u = 0; u < $C; ++u) {\nfor (int v = 0; v < $C; ++v) {\n"
                "int m = m0 + u * $B + ty;\nint n = n0 + v * $B + tx;\n"
                "@guard if (m < $n1 && n < $n2) { $decode1 $decode2 float s0 = acc[u][v]; $store }\n}\n}\n}\n",
-     .launch = "dim3 block($B, $B);\ndim3 grid(($h2 + $B * $C - 1) / ($B * $C), ($h1 + $B * $C - 1) / ($B * $C), $h0);\n"
+     .launch = "dim3 block($B, $B);\ndim3 grid(($h2 + $B * $C - 1) / ($B * $C), ($h1 + $B * $C - 1) / ($B * $C), "
+         "$h0);\n"
                "$k<<<grid, block>>>($args);",
      .about = "shared tiles, and a small square of outputs in each thread's registers"},
     {.name = "warp", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 256}}},
@@ -127,8 +131,10 @@ const struct sched sched_contract_rows[] = {
      .kernel = "__global__ void $k($params) {\n$sizes"
                "__shared__ float sm[$B];\nint tid = threadIdx.x;\n$batch(blockIdx.z) int m = blockIdx.y;\n"
                "int n = blockIdx.x;\n$decode1 $decode2 @identity float a0 = 0.0f;\n"
-               "for (int k = tid; k < $n3; k += $B) a0 += $A(m, k) * $Bm(k, n);\nsm[tid] = a0;\n@sync __syncthreads();\n"
-               "@tree for (int s = $BH; s > 0; s >>= 1) {\nif (tid < s) sm[tid] += sm[tid + s];\n@sync __syncthreads();\n"
+               "for (int k = tid; k < $n3; k += $B) a0 += $A(m, k) * $Bm(k, n);\nsm[tid] = a0;\n@sync "
+               "__syncthreads();\n"
+               "@tree for (int s = $BH; s > 0; s >>= 1) {\nif (tid < s) sm[tid] += sm[tid + s];\n@sync "
+               "__syncthreads();\n"
                "}\n@one if (tid == 0) { float s0 = sm[0]; $store }\n}\n",
      .launch = "dim3 grid($h2, $h1, $h0);\n$k<<<grid, $B>>>($args);",
      .about = "a block for each output element splits the sum, joined by a tree in shared memory"},
@@ -136,7 +142,8 @@ const struct sched sched_contract_rows[] = {
      .kernel = "__global__ void $k_part($parampart) {\n$sizes"
                "int o = blockIdx.x * blockDim.x + threadIdx.x;\n@guard if (o >= $n1 * $n2) return;\n"
                "int b = blockIdx.z;\nint m = o / $n2;\nint n = o % $n2;\nint chunk = ($n3 + $C - 1) / $C;\n"
-               "int first = blockIdx.y * chunk;\n@guard int last = min(first + chunk, $n3);\n@identity float a0 = 0.0f;\n"
+               "int first = blockIdx.y * chunk;\n@guard int last = min(first + chunk, $n3);\n@identity float a0 = "
+               "0.0f;\n"
                "for (int k = first; k < last; ++k) a0 += $A(m, k) * $Bm(k, n);\n"
                "part[(b * $C + blockIdx.y) * ($n1 * $n2) + o] = a0;\n}\n\n"
                "__global__ void $k($paramjoin) {\n$sizes"

@@ -34,7 +34,8 @@ const struct sched sched_reduce_rows[] = {
      .launch = "$k<<<($h0 + $B1) / $B, $B>>>($args);", .about = "one thread walks each row"},
     {.name = "stride", .classes = ROWS, .flat = FLAT, .lane = "0", .stride = "1", .tune = {{{64, 128}}, {{8, 16, 4}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
-               "@stride for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < $n0; row += gridDim.x * blockDim.x) {\n"
+               "@stride for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < $n0; row += gridDim.x * "
+               "blockDim.x) {\n"
                "$decode0 %{ $begin for (int j = 0; j < $n1; ++j) { $decode1 $step } $end %} $write }\n}\n",
      .launch = "$k<<<$C, $B>>>($args);", .about = "a fixed grid whose threads stride over the rows"},
     {.name = "warp", .classes = ALL, .flat = FLAT, .lane = "lane", .stride = "32", .tune = {{{128, 256, 64}}},
@@ -54,7 +55,8 @@ const struct sched sched_reduce_rows[] = {
      .launch = "$k<<<($h0 * $C + $B1) / $B, $B>>>($args);", .about = "$C lanes for each row, joined by shuffles"},
     {.name = "rows", .classes = ROWS, .flat = FLAT, .lane = "lane", .stride = "32", .tune = {{{8, 4}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
-               "int row = blockIdx.x * $B + threadIdx.y;\nint lane = threadIdx.x;\n@guard if (row >= $n0) return;\n$decode0"
+               "int row = blockIdx.x * $B + threadIdx.y;\nint lane = threadIdx.x;\n@guard if (row >= $n0) "
+               "return;\n$decode0"
                "%{ $begin for (int j = lane; j < $n1; j += 32) { $decode1 $step } "
                "@warp for (int s = 16; s > 0; s >>= 1) { $shflx(s) } $end %} $write }\n",
      .launch = "dim3 block(32, $B);\n$k<<<($h0 + $B1) / $B, block>>>($args);",
@@ -92,7 +94,8 @@ const struct sched sched_reduce_rows[] = {
                "@sync __syncthreads();\n$get(tx) for (int q = 1; q < $C; ++q) { $merge(q * $B + tx) } "
                "@sync __syncthreads(); $end %} @guard if (live) { $write }\n}\n",
      .launch = "dim3 block($B, $C);\n$k<<<($h0 + $B1) / $B, block>>>($args);",
-     .about = "neighbouring threads take neighbouring rows, so that loads across rows are coalesced; $C share each row"},
+     .about = "neighbouring threads take neighbouring rows, so that loads across rows are coalesced; $C share each "
+         "row"},
     {.name = "online", .classes = ROWS, .flat = FLAT, .lane = "lane", .stride = "32", .tune = {{{128, 256}}}, .fits
         = online,
      .kernel = "__global__ void $k($params) {\n$sizes"
@@ -113,7 +116,8 @@ const struct sched sched_reduce_rows[] = {
                "int first = blockIdx.y * chunk;\n@guard int last = min(first + chunk, $n1);\n$decode0"
                "%{ $begin for (int j = first + tid; j < last; j += $B) { $decode1 $step } $put(tid) "
                "@sync __syncthreads();\n@tree for (int s = $BH; s > 0; s >>= 1) { if (tid < s) { $get(tid) "
-               "$merge(tid + s) $put(tid) } @sync __syncthreads(); } %} @one if (tid == 0) part[row * $C + blockIdx.y] = sm[0];\n}\n"
+               "$merge(tid + s) $put(tid) } @sync __syncthreads(); } %} @one if (tid == 0) part[row * $C + "
+               "blockIdx.y] = sm[0];\n}\n"
                "__global__ void $k($paramjoin) {\n$sizes"
                "int row = blockIdx.x * blockDim.x + threadIdx.x;\n@guard if (row >= $n0) return;\n$decode0"
                "%{ $begin for (int q = 0; q < $C; ++q) { $mergepart(part[row * $C + q]) } $end %} $write }\n",
@@ -128,7 +132,8 @@ const struct sched sched_reduce_rows[] = {
                "int first = blockIdx.y * chunk;\n@guard int last = min(first + chunk, $n1);\n$decode0"
                "%{ $begin for (int j = first + tid; j < last; j += $B) { $decode1 $step } $put(tid) "
                "@sync __syncthreads();\n@tree for (int s = $BH; s > 0; s >>= 1) { if (tid < s) { $get(tid) "
-               "$merge(tid + s) $put(tid) } @sync __syncthreads(); } %} @one if (tid == 0) { float s0 = sm[0]; $add }\n}\n",
+               "$merge(tid + s) $put(tid) } @sync __syncthreads(); } %} @one if (tid == 0) { float s0 = sm[0]; $add "
+               "}\n}\n",
      .launch = "dim3 grid($h0, $C);\n$k<<<grid, $B>>>($args);",
      .about = "each row is cut into parts for several blocks, which add to the zeroed output atomically"},
     {0}};

@@ -12,13 +12,15 @@ const struct sched sched_window_rows[] = {
     {.name = "stride", .classes = WINDOW, .flat = {"i", NULL}, .lane = "0", .stride = "1", .tune = {{{256, 128}},
         {{16, 8, 32}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
-               "@stride for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < $n0; i += gridDim.x * blockDim.x) {\n$decode0"
+               "@stride for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < $n0; i += gridDim.x * blockDim.x) "
+               "{\n$decode0"
                "%{ $begin $loops1 $step $endloops1 $end %} $write }\n}\n",
      .launch = "$k<<<$C, $B>>>($args);", .about = "a fixed grid whose threads stride over the windows"},
     {.name = "coarse", .classes = WINDOW, .flat = {"i", NULL}, .lane = "0", .stride = "1", .tune = {{{128, 64}}, {{4,
         2}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
-               "int first = blockIdx.x * $B * $C + threadIdx.x;\nfor (int u = 0; u < $C; ++u) {\nint i = first + u * $B;\n"
+               "int first = blockIdx.x * $B * $C + threadIdx.x;\nfor (int u = 0; u < $C; ++u) {\nint i = first + u * "
+               "$B;\n"
                "@guard if (i < $n0) {\n$decode0 %{ $begin $loops1 $step $endloops1 $end %} $write }\n}\n}\n",
      .launch = "$k<<<($h0 + $B * $C - 1) / ($B * $C), $B>>>($args);",
      .about = "each thread handles several windows, a block apart"},
