@@ -144,6 +144,15 @@ $(B)/tests/%: tests/%.c $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group -lcmocka $(LDLIBS)
 
+# MUSA's spelling of CUDA's names, as headers: again after the emulator's host.h or the translator's table changed.
+.PHONY: musa-names
+LT_NAMES := litetorch/include/litetorch
+musa-names: $(B)/musacoder
+	@(printf '/* musa_names.h - what MUSA calls names of CUDA; made by make musa-names, never by hand. */\n#pragma once\n'; \
+	  $(B)/musacoder translate --aliases simt/include/simt/host.h simt/include/cuda_bf16.h litetorch/musa_names.txt) >$(LT_NAMES)/musa_names.h
+	@(printf '/* mublas_names.h - muBLAS under its own names; made by make musa-names, never by hand. */\n#pragma once\n'; \
+	  $(B)/musacoder translate --aliases litetorch/include/cublas_v2.h) >$(LT_NAMES)/mublas_names.h
+
 # Speed of the tokenizer beside Hugging Face's (needs the Python package 'tokenizers').
 .PHONY: bench-tokenizer
 bench-tokenizer: all

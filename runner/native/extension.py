@@ -59,13 +59,8 @@ def _run(name, request):
 def load_inline(name, cpp_sources, cuda_sources=None, sycl_sources=None, functions=None, extra_cflags=None,
                 extra_cuda_cflags=None, extra_sycl_cflags=None, extra_ldflags=None, extra_include_paths=None,
                 build_directory=None, verbose=False, with_cuda=None, with_sycl=None,
-                with_pytorch_error_handling=True, keep_intermediates=True, use_pch=False, no_implicit_headers=False,
-                **musa):
+                with_pytorch_error_handling=True, keep_intermediates=True, use_pch=False, no_implicit_headers=False):
     """As torch.utils.cpp_extension.load_inline of PyTorch 2.11."""
-    if musa.pop("musa_sources", None) is not None:
-        raise RuntimeError("musa_sources are not supported on this backend")
-    if musa:
-        raise TypeError(f"load_inline() got an unexpected keyword argument '{next(iter(musa))}'")
     _check_name(name)
     return _run(name, {
         "kind": "load_inline", "name": name, "cpp_sources": _as_list(cpp_sources, "cpp_sources"),
@@ -77,20 +72,46 @@ def load_inline(name, cpp_sources, cuda_sources=None, sycl_sources=None, functio
         "with_cuda": None if with_cuda is None else bool(with_cuda), "no_implicit_headers": bool(no_implicit_headers)})
 
 
+def musa_load_inline(name, cpp_sources, musa_sources=None, sycl_sources=None, functions=None, extra_cflags=None,
+                     extra_musa_cflags=None, extra_sycl_cflags=None, extra_ldflags=None, extra_include_paths=None,
+                     build_directory=None, verbose=False, with_musa=None, with_sycl=None,
+                     with_pytorch_error_handling=True, keep_intermediates=True):
+    """As torch_musa.utils.musa_extension.load_inline: the same request, in the MUSA dialect."""
+    _check_name(name)
+    sources = _as_list(musa_sources, "musa_sources")
+    names = ["musa_source"] if len(sources) == 1 else [f"musa_sources[{i}]" for i in range(len(sources))]
+    return _run(name, {
+        "kind": "load_inline", "dialect": "musa", "name": name, "cpp_sources": _as_list(cpp_sources, "cpp_sources"),
+        "cuda_sources": sources, "cuda_names": names, "functions": _function_table(functions),
+        "extra_cflags": _as_list(extra_cflags, "extra_cflags"),
+        "extra_cuda_cflags": _as_list(extra_musa_cflags, "extra_musa_cflags"),
+        "extra_ldflags": _as_list(extra_ldflags, "extra_ldflags"),
+        "extra_include_paths": _as_list(extra_include_paths, "extra_include_paths"),
+        "with_cuda": None if with_musa is None else bool(with_musa)})
+
+
+def musa_load(name, sources, extra_cflags=None, extra_musa_cflags=None, extra_ldflags=None, extra_include_paths=None,
+              build_directory=None, verbose=False, with_musa=None, **rest):
+    """As torch_musa.utils.musa_extension.load."""
+    return load(name, sources, extra_cflags=extra_cflags, extra_cuda_cflags=extra_musa_cflags,
+                extra_ldflags=extra_ldflags, extra_include_paths=extra_include_paths, with_cuda=with_musa,
+                dialect="musa", **rest)
+
+
 def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cflags=None, extra_ldflags=None,
          extra_include_paths=None, build_directory=None, verbose=False, with_cuda=None, with_sycl=None,
-         is_python_module=True, is_standalone=False, keep_intermediates=True):
+         is_python_module=True, is_standalone=False, keep_intermediates=True, dialect="cuda"):
     """As torch.utils.cpp_extension.load; the files are read here, in the candidate's process."""
     _check_name(name)
     cpp, cuda, cpp_names, cuda_names = [], [], [], []
     for path in _as_list(sources, "sources"):
         with open(path, encoding="utf-8", errors="replace") as f:
             text = f.read()
-        is_cuda = path.endswith((".cu", ".cuh", ".mu"))
+        is_cuda = path.endswith((".cu", ".cuh", ".mu", ".muh"))
         (cuda if is_cuda else cpp).append(text)
         (cuda_names if is_cuda else cpp_names).append(os.path.basename(path))
     return _run(name, {
-        "kind": "load", "name": name, "cpp_sources": cpp, "cuda_sources": cuda, "cpp_names": cpp_names,
+        "kind": "load", "dialect": dialect, "name": name, "cpp_sources": cpp, "cuda_sources": cuda, "cpp_names": cpp_names,
         "cuda_names": cuda_names, "functions": None, "extra_cflags": _as_list(extra_cflags, "extra_cflags"),
         "extra_cuda_cflags": _as_list(extra_cuda_cflags, "extra_cuda_cflags"),
         "extra_ldflags": _as_list(extra_ldflags, "extra_ldflags"),
@@ -111,7 +132,7 @@ class _Extension:
 
 def _fake(name, **names):
     m = types.ModuleType(name)
-    m.__dict__.update(load_inline=load_inline, load=load, **names)
+    m.__dict__.update({"load_inline": load_inline, "load": load, **names})
     return m
 
 
@@ -141,7 +162,7 @@ def put_in_place():
     if "torch_musa" not in sys.modules:
         root, utils = types.ModuleType("torch_musa"), types.ModuleType("torch_musa.utils")
         musa = _fake("torch_musa.utils.musa_extension", MUSAExtension=CUDAExtension, BuildExtension=BuildExtension,
-                     MUSA_HOME="/usr/local/musa")
+                     CppExtension=CppExtension, MUSA_HOME="/usr/local/musa", load_inline=musa_load_inline, load=musa_load)
         root.utils, utils.musa_extension = utils, musa
         root.__path__ = utils.__path__ = []
         for m in (root, utils, musa):

@@ -19,6 +19,7 @@ static const struct opt rows[] = {
     {"translate", "out", OPT_STR, NULL,
      "a folder for the results, which get the dialect's endings; without it one file goes to stdout"},
     {"translate", "report", OPT_CHOICE, NULL, "json: print one report per file as JSON Lines instead of the text"},
+    {"translate", "aliases", OPT_BOOL, "false", "print a header that gives the names of CUDA in FILES their MUSA spelling"},
     {"translate", "partial", OPT_BOOL, "false",
      "write refused files too, translated as far as that goes, to be finished by hand"},
     {0},
@@ -166,6 +167,25 @@ static void read_names(struct job *j, const struct opts *o)
     j->o.own = &j->own;
 }
 
+static int print_aliases(const struct opts *o, struct err *e)
+{
+    struct buf src, out;
+    int rc = 0;
+
+    buf_init(&src, BUF_MAX_TEXT);
+    buf_init(&out, BUF_MAX_TEXT);
+    for (int i = 0; i < o->n_args && rc == 0; i++) {
+        rc = file_read(o->args[i], &src, e);
+        buf_addc(&src, '\n');
+    }
+    if (rc == 0)
+        musa_aliases(src.p, src.n, &out);
+    fwrite(out.p, 1, out.n, stdout);
+    buf_free(&src);
+    buf_free(&out);
+    return rc < 0 ? -1 : EXIT_OK;
+}
+
 static int translate_run(const struct opts *o, struct err *e)
 {
     struct job j = {.out = opts_str(o, "out"), .json = opts_has(o, "report")};
@@ -175,6 +195,8 @@ static int translate_run(const struct opts *o, struct err *e)
     j.o.to = !strcmp(opts_str(o, "to"), "cuda") ? TO_CUDA : TO_MUSA;
     if (o->n_args == 0)
         return err_set(e, ERR_INPUT, "no file; name sources (.cu .cuh .h .cpp .mu .muh) or Python programs (.py)");
+    if (opts_bool(o, "aliases"))
+        return print_aliases(o, e);
     if (o->n_args > 1 && !j.out && !j.json)
         return err_set(e, ERR_INPUT, "several files need --out FOLDER (or --report json)");
     if (target_of(o, &j, e) < 0 || (j.out && dir_make(j.out, e) < 0))

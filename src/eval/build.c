@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "eval/build_log.h"
 #include "eval/build_target.h"
+#include "eval/dialect.h"
 #include "proc/proc.h"
 #include "store/limit.h"
 #include "store/store.h"
@@ -96,6 +97,8 @@ static int add_sources(struct buf *out, const json_t *req, const char *kind, con
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *s = text_at(list, i);
         label(name, sizeof name, req, kind, list, i);
+        if (!strcmp(json_str(req, "dialect", "cuda"), "musa"))
+            dialect_preface(s, strlen(s), name, out);
         if (!kernels)
             buf_addf(out, "#line 1 \"%s\"\n%s", name, s);
         else if (kernels->add_kernels(s, strlen(s), name, out, e) < 0)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "eval/dialect.h"
 #include "eval/job.h"
 #include "eval/record.h"
 
@@ -11,6 +12,18 @@ static bool blank(const char *s, size_t n)
         if (!strchr(" \t\r\n", s[i]) || !s[i])
             return false;
     return true;
+}
+
+/* A MUSA program runs where another device plays MUSA's part. */
+static char *program_of(struct job *j, const char *code, size_t n)
+{
+    char *text = NULL;
+
+    if (dialect_is_musa(code, n)) {
+        record_set(j->rec, "dialect", json_string("musa"));
+        text = dialect_program(code, n);
+    }
+    return text ? text : xstrndup(code, n);
 }
 
 static int extract_run(struct job *j, struct err *e)
@@ -33,7 +46,7 @@ static int extract_run(struct job *j, struct err *e)
     else if (!x->defines_modelnew)
         record_blame(j->rec, "extraction_error", "extract", "the program defines no class ModelNew");
     else
-        j->code = xstrndup(code, x->n);
+        j->code = program_of(j, code, x->n);
     return 0;
 }
 

@@ -177,7 +177,8 @@ static void drop(struct splitter *s, size_t from, size_t to, uint8_t half)
 /* Headers that one half alone has a use for. */
 static uint8_t header_halves(const char *name, size_t n)
 {
-    static const char *const host[] = {"torch/", "ATen/", "c10/", "pybind11/", "cublas", "cudnn", "cufft", "curand.h", "cusolver",
+    static const char *const host[] = {"torch/", "ATen/", "c10/", "pybind11/", "torch_musa/csrc/core/", "mublas.h", "mudnn.h",
+        "torch_musa/csrc/aten/musa/MUSAContext.h", "torch_musa/csrc/aten/musa/Exceptions.h", "cublas", "cudnn", "cufft", "curand.h", "cusolver",
         "cusparse", "vector", "string", "iostream", "iomanip", "sstream", "fstream", "map", "unordered_map", "set", "unordered_set",
         "memory", "functional", "mutex", "thread", "chrono", "optional", "tuple", "stdexcept", "exception", "numeric", "Python.h",
         "algorithm", "random", "deque", "list", "queue"};
@@ -243,11 +244,11 @@ static void refuse_words(struct splitter *s)
 
         if (t->v[i].kind != TOK_IDENT)
             continue;
-        if (n > 9 && !memcmp(w, "__CUDACC", 8))
+        if (n > 9 && (!memcmp(w, "__CUDACC", 8) || !memcmp(w, "__MUSACC", 8)))
             decline(s, "asks which compiler reads it");
         if (any_of(t, i, "__NVCC__\0__managed__\0__COUNTER__\0"))
             decline(s, "needs nvcc itself");
-        for (size_t k = 4; n > 10 && !memcmp(w, "cuda", 4) && k + 6 <= n; k++)
+        for (size_t k = 4; n > 10 && (!memcmp(w, "cuda", 4) || !memcmp(w, "musa", 4)) && k + 6 <= n; k++)
             if (!memcmp(w + k, "Symbol", 6))
                 decline(s, "reaches a device variable from the host");
     }

@@ -74,7 +74,7 @@ void musa_used(struct musa_work *w, const struct musa_text *t, size_t i, const c
         w->cap_uses = w->cap_uses ? 2 * w->cap_uses : 32;
         r->uses = xrealloc(r->uses, w->cap_uses * sizeof *r->uses);
     }
-    r->uses[r->n_uses++] = (struct musa_use){from, to, evidence, 1};
+    r->uses[r->n_uses++] = (struct musa_use){from, to, evidence, 1, line_of(w, musa_place(t, i))};
 }
 
 static bool holds(const struct musa_names *names, const char *s, size_t n)

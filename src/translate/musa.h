@@ -50,6 +50,7 @@ struct musa_use { /* how often a row or prefix was used */
     const char *from, *to; /* static */
     char evidence;
     size_t n;
+    uint32_t line; /* of the first */
 };
 
 struct musa_result {
@@ -73,6 +74,7 @@ struct musa_options {
     enum musa_lang lang;
     const struct musa_target *target; /* NULL: sizes and generations are not checked */
     const struct musa_names *own;     /* names that other files of the program declare; NULL: none */
+    bool device_only;                 /* Python: devices, modules and attributes; extensions and C++ stay as they are */
     bool partial;                     /* write what can be translated of a refused source too */
 };
 
@@ -81,6 +83,10 @@ enum musa_lang musa_lang_of(const char *filename);
 
 void musa_names_add(struct musa_names *names, const char *src, size_t n, enum musa_lang lang);
 void musa_names_free(struct musa_names *names);
+
+/* Appends '#define MUSA_NAME CUDA_NAME' for each name of CUDA's in a C++ text, in alphabetical order. A function-like
+ * macro with '(...)' is a vendor's function that litetorch refuses by name; its alias names MUSA's. */
+void musa_aliases(const char *text, size_t n, struct buf *out);
 
 /* Fails (ERR_INPUT) only for a NUL byte or more than 64 MiB; a refusal is a result. ret is freed by musa_result_free,
  * after a failure too. */

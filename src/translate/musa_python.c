@@ -399,6 +399,17 @@ static bool names_module(const struct py *p, size_t i)
     return k > 1 && is(p, k - 1, "=") && any_of(p, k - 2, "name\0functions\0");
 }
 
+/* f"cuda:{i}" */
+static bool device_prefix(struct py *p, size_t at, size_t n)
+{
+    struct musa_text t;
+
+    if (!starts_with(p->src + at, n, musa_back(p->w) ? "musa:{" : "cuda:{"))
+        return false;
+    musa_replace(p->w, whole(p, &t), at, 4, musa_back(p->w) ? "cuda" : "musa");
+    return true;
+}
+
 static void text_at(struct py *p, size_t i)
 {
     const struct py_tok *v = &p->v[i];
@@ -410,15 +421,18 @@ static void text_at(struct py *p, size_t i)
 
     if (is_doc(p, i) || n == 0)
         return;
+    if (p->w->o->device_only) {
+        if (!names_module(p, i) && !musa_device_name(p->w, whole(p, &t), v->body, n))
+            device_prefix(p, v->body, n);
+        return;
+    }
     if ((r = musa_row_find(ROW_KEYWORD, s, n, back)) || (r = musa_row_find(ROW_STRING, s, n, back))) {
         swap(p, v->body, n, r);
         if (find(s, n, "ARCH_LIST"))
             arch_list(p, i);
     } else if (!names_module(p, i) && musa_device_name(p->w, whole(p, &t), v->body, n)) {
         return;
-    } else if (starts_with(s, n, back ? "musa:{" : "cuda:{")) { // f"cuda:{i}"
-        musa_replace(p->w, whole(p, &t), v->body, 4, back ? "cuda" : "musa");
-    } else if (flag_at(p, i, s, n)) {
+    } else if (device_prefix(p, v->body, n) || flag_at(p, i, s, n)) {
         return;
     } else if (n == 4 && !memcmp(s, "nvcc", 4) && !back) {
         musa_note(p->w, whole(p, &t), v->at, MUSA_REFUSED, "nvcc", '-', "the program calls nvcc by itself");
@@ -570,13 +584,15 @@ static size_t token_at(struct py *p, size_t i)
         text_at(p, i);
     if (p->v[i].kind != PY_NAME || lacking_module(p, i))
         return i;
-    if ((i == 0 || !is(p, i - 1, ".")) && extension_module(p, i)) {
+    if (!p->w->o->device_only && (i == 0 || !is(p, i - 1, ".")) && extension_module(p, i)) {
         k = dotted_at(p, i, musa_back(p->w) ? module_musa : module_cuda);
         if (!k)
             k = dotted_at(p, i, musa_back(p->w) ? "torch_musa.utils" : "torch.utils") + 2; // behind 'import NAME'
         return k - 1;
     }
-    if (!keyword(p, i) && !attribute_cuda(p, i) && !runtime_name(p, i))
+    if (p->w->o->device_only && any_of(p, i, "MUSAExtension\0MUSA_HOME\0"))
+        return i;
+    if ((p->w->o->device_only || !keyword(p, i)) && !attribute_cuda(p, i) && !runtime_name(p, i))
         attribute(p, i);
     return i;
 }
@@ -598,7 +614,8 @@ void musa_python(struct musa_work *w)
     lex_python(&p);
     if (p.unfinished != SIZE_MAX)
         musa_note(w, whole(&p, &t), p.unfinished, MUSA_REFUSED, "python", '-', "a string that does not end");
-    each_code(&p, NULL);
+    if (!w->o->device_only)
+        each_code(&p, NULL);
     for (size_t i = 0; i + 1 < p.n; i++)
         i = token_at(&p, i);
     free(p.v);

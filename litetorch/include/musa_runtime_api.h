@@ -1,0 +1,3 @@
+/* musa_runtime_api.h as MUSA programs include it. */
+#pragma once
+#include "litetorch/musa.h"
