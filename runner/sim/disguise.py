@@ -4,6 +4,7 @@ Tensors need no disguise: they are of device cuda:0 (litetorch/runtime/device.cc
 the driver is answered here.
 """
 import contextlib
+import os
 import time
 import types
 
@@ -17,7 +18,33 @@ class Properties(types.SimpleNamespace):
     """What get_device_properties returns."""
 
 
+def _profile():
+    """$SIMT_PROFILE, as the emulator reads it: {"card", "warp_host", ...}; empty without one."""
+    text = os.environ.get("SIMT_PROFILE", "")
+    return dict(part.split("=", 1) for part in text.split(";") if "=" in part)
+
+
+def _figure(name, fallback):
+    return int(_profile().get(name, fallback))
+
+
+def capability():
+    arch = _figure("arch_number", 900)
+    return arch // 100, arch // 10 % 10
+
+
 def properties():
+    major, minor = capability()
+    if _profile():
+        return Properties(name=_profile()["card"], major=major, minor=minor, total_memory=MEMORY,
+                          multi_processor_count=_figure("multiprocessors", 16), warp_size=_figure("warp_host", 32),
+                          max_threads_per_multi_processor=_figure("threads_multiprocessor", 2048),
+                          max_threads_per_block=1024, regs_per_multiprocessor=_figure("registers_multiprocessor", 65536),
+                          shared_memory_per_block=_figure("shared_static_bytes", 49152),
+                          shared_memory_per_block_optin=_figure("shared_block_bytes", 232448),
+                          shared_memory_per_multiprocessor=_figure("shared_block_bytes", 233472),
+                          L2_cache_size=_figure("l2_bytes", 50 << 20), is_integrated=0, is_multi_gpu_board=0,
+                          gcnArchName="", uuid="00000000-0000-0000-0000-000000000000")
     return Properties(name=NAME, major=9, minor=0, total_memory=MEMORY, multi_processor_count=16, warp_size=32,
                       max_threads_per_multi_processor=2048, max_threads_per_block=1024, regs_per_multiprocessor=65536,
                       shared_memory_per_block=49152, shared_memory_per_block_optin=232448,
@@ -128,7 +155,7 @@ def _table():
         "is_available": lambda: True, "is_initialized": lambda: True, "init": nothing, "_lazy_init": nothing,
         "device_count": lambda: 1, "_device_count_nvml": lambda: 1, "current_device": lambda: 0,
         "set_device": lambda d: check_device(d) and None, "_exchange_device": zero, "_maybe_exchange_device": zero,
-        "get_device_name": lambda d=None: NAME, "get_device_capability": lambda d=None: (9, 0),
+        "get_device_name": lambda d=None: _profile().get("card", NAME), "get_device_capability": lambda d=None: capability(),
         "get_device_properties": lambda d=None: check_device(d) or properties(),
         "get_arch_list": lambda: ["sm_90"], "can_device_access_peer": lambda a, b: False,
         "synchronize": nothing, "current_stream": lambda d=None: Stream(), "default_stream": lambda d=None: Stream(),

@@ -95,11 +95,56 @@ struct prop { /* cudaDeviceProp of host.h */
 };
 
 /* The limits that launches are held to; the rest describes an H100-class part so that heuristics take usual paths. */
-static const struct prop device = {
+static struct prop device = {
     "musacoder sim", (size_t)16 << 30, SHARED_DEFAULT, SHARED_OPTIN, 228u << 10, 64u << 10, 0x7fffffff,
     65536, 65536, WARP, MAX_THREADS, {1024, 1024, 64}, {0x7fffffff, 65535, 65535}, 1980000,
     9, 0, 132, 2048, 32, 50 << 20, 2619000, 5120, 1, 0, 1, 1,
     0, 1, 3, 0, 1, 0, 0, 0};
+
+unsigned device_shared_default = SHARED_DEFAULT, device_shared_optin = SHARED_OPTIN, device_grid_yz = 65535;
+
+/* "NAME=" in the profile's text: its value, or fallback. */
+static long long figure(const char *text, const char *name, long long fallback)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = text; (at = strstr(at, name)); at += n)
+        if (at[n] == '=' && (at == text || at[-1] == ';'))
+            return atoll(at + n + 1);
+    return fallback;
+}
+
+static unsigned at_most(long long v, unsigned max)
+{
+    return v > 0 && v < (long long)max ? (unsigned)v : max;
+}
+
+/* $SIMT_PROFILE ("card=MTT S4000;warp_host=128;..."): properties and limits of another device. Lanes stay the emulator's. */
+static __attribute__((constructor)) void read_profile(void)
+{
+    const char *text = getenv("SIMT_PROFILE");
+    long long arch;
+
+    if (!text || sscanf(text, "card=%200[^;]", device.name) != 1)
+        return;
+    device_shared_default = at_most(figure(text, "shared_static_bytes", SHARED_DEFAULT), SHARED_DEFAULT);
+    device_shared_optin = at_most(figure(text, "shared_block_bytes", SHARED_OPTIN), SHARED_OPTIN);
+    device_grid_yz = (unsigned)figure(text, "grid_yz", device_grid_yz);
+    device.shared_block = device_shared_default;
+    device.shared_optin = device_shared_optin;
+    device.shared_sm = device_shared_optin;
+    device.constant = (size_t)figure(text, "constant_bytes", (long long)device.constant);
+    device.warp = (int)figure(text, "warp_host", device.warp);
+    device.sms = (int)figure(text, "multiprocessors", device.sms);
+    device.threads_sm = (int)figure(text, "threads_multiprocessor", device.threads_sm);
+    device.regs_sm = device.regs_block = (int)figure(text, "registers_multiprocessor", device.regs_sm);
+    device.l2 = (int)figure(text, "l2_bytes", device.l2);
+    device.grid[1] = device.grid[2] = (int)device_grid_yz;
+    device.cooperative = (int)figure(text, "cooperative", 0);
+    arch = figure(text, "arch_number", 900);
+    device.major = (int)(arch / 100);
+    device.minor = (int)(arch / 10 % 10);
+}
 
 int cudaDeviceSynchronize(void), cudaDeviceReset(void), cudaGetDevice(int *d), cudaSetDevice(int d);
 int cudaGetDeviceCount(int *n), cudaGetDeviceProperties(struct prop *p, int d);
@@ -326,7 +371,7 @@ static bool names(const char *symbol, const char *name)
 
 size_t max_dynamic_shared(const char *kernel, const void *fn)
 {
-    size_t max = SHARED_DEFAULT;
+    size_t max = device_shared_default;
 
     pthread_mutex_lock(&attrs_lock);
     for (int i = 0; i < n_attrs; i++)
@@ -368,9 +413,9 @@ int simt_func_set_attribute(const void *fn, int attr, int value)
 {
     if (attr != 8) /* cudaFuncAttributeMaxDynamicSharedMemorySize; the others are hints */
         return CUDA_OK;
-    if (!fn || value < 0 || (size_t)value > SHARED_OPTIN) {
+    if (!fn || value < 0 || (size_t)value > device_shared_optin) {
         finding("launch_error", __builtin_return_address(0), true, "cudaFuncSetAttribute asks for %d bytes of dynamic "
-                "shared memory; at most %u are possible", value, SHARED_OPTIN);
+                "shared memory; at most %u are possible", value, device_shared_optin);
         return device_error(CUDA_INVALID_VALUE), CUDA_INVALID_VALUE;
     }
     if (!set_dynamic(fn, (size_t)value))

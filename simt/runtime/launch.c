@@ -514,16 +514,16 @@ static const char *refuse(const struct simt_launch *l, char *text, size_t n, int
     else if (l->block.x > 1024 || l->block.y > 1024 || l->block.z > 64 || threads > MAX_THREADS)
         snprintf(text, n, "block (%u,%u,%u) has %llu threads; at most 1024 (and 64 in z) are possible", l->block.x,
                  l->block.y, l->block.z, (unsigned long long)threads);
-    else if (l->grid.x > 0x7fffffff || l->grid.y > 65535 || l->grid.z > 65535)
-        snprintf(text, n, "grid (%u,%u,%u) is too large; at most (2147483647,65535,65535) blocks are possible",
-                 l->grid.x, l->grid.y, l->grid.z);
-    else if ((fixed = static_shared_of(l->fn ? l->fn : (const void *)l->body, l->kernel)) > SHARED_DEFAULT)
+    else if (l->grid.x > 0x7fffffff || l->grid.y > device_grid_yz || l->grid.z > device_grid_yz)
+        snprintf(text, n, "grid (%u,%u,%u) is too large; at most (2147483647,%u,%u) blocks are possible",
+                 l->grid.x, l->grid.y, l->grid.z, device_grid_yz, device_grid_yz);
+    else if ((fixed = static_shared_of(l->fn ? l->fn : (const void *)l->body, l->kernel)) > device_shared_default)
         snprintf(text, n, "%zu bytes of static shared memory; at most %u are possible, more only as dynamic shared memory",
-                 fixed, SHARED_DEFAULT);
+                 fixed, device_shared_default);
     else if (l->shared + fixed > limit) {
         *code = CUDA_INVALID_VALUE;
         snprintf(text, n, "%zu bytes of shared memory (%zu static, %zu dynamic); the limit is %zu%s", l->shared + fixed,
-                 fixed, l->shared, limit, limit < SHARED_OPTIN ? " unless cudaFuncSetAttribute raises it" : "");
+                 fixed, l->shared, limit, limit < device_shared_optin ? " unless cudaFuncSetAttribute raises it" : "");
     } else
         return NULL;
     return text;

@@ -18,6 +18,7 @@
 #define NAMED_BARRIERS 16
 #define SHARED_DEFAULT (48u << 10) /* bytes a block may use without asking */
 #define SHARED_OPTIN (227u << 10)
+extern unsigned device_shared_default, device_shared_optin, device_grid_yz; /* host.c: what a profile leaves of them */
 
 #if WARP > 64
 typedef unsigned __int128 mask_t;

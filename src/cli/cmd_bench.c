@@ -9,6 +9,7 @@
 #include "bench/compare.h"
 #include "bench/report.h"
 #include "cli/cli.h"
+#include "cli/profile.h"
 #include "cli/secret.h"
 #include "eval/eval.h"
 #include "eval/shrink.h"
@@ -41,6 +42,7 @@ static const struct opt rows[] = {
     {"bench", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"bench", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
+    PROFILE_ROW("bench"),
     SECRET_ROW("bench"),
     {"bench", "workers", OPT_INT, "1", "verifier processes"},
     {"bench", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
@@ -179,6 +181,8 @@ static int run(const struct opts *o, struct err *e)
     rc = options_of(o, &b, e);
     if (rc == 0)
         rc = eval_backend_check(opts_has(o, "backend") ? opts_str(o, "backend") : EVAL_OPTIONS_DEFAULT.backend, e);
+    if (rc == 0)
+        rc = profile_use(o, opts_str(o, "backend"), e);
     if (rc == 0)
         rc = secret_use(o, e);
     if (rc == 0) {

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/profile.h"
 #include "cli/secret.h"
 #include "eval/eval.h"
 #include "eval/feedback.h"
@@ -25,6 +26,7 @@ static const struct opt rows[] = {
     {"eval", "timeout", OPT_REAL, "30", "seconds one candidate may run; builds have a limit of their own"},
     {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take"},
     {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},
+    PROFILE_ROW("eval"),
     SECRET_ROW("eval"),
     {"eval", "max-elements", OPT_INT, "0",
      "largest tensor of a task; 0 = 4194304 on sim (see 'musacoder shrink'), what fits on a GPU"},
@@ -223,7 +225,7 @@ static int eval_run(const struct opts *o, struct err *e)
 
     if (size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
         return -1;
-    if (secret_use(o, e) < 0)
+    if (profile_use(o, opts_bool(o, "worker") ? NULL : opts_str(o, "backend"), e) < 0 || secret_use(o, e) < 0)
         return -1;
     if (opts_bool(o, "worker"))
         return run_worker(o, &c, e);

@@ -129,6 +129,18 @@ char *profile_names(void)
     return buf_detach(&b);
 }
 
+char *profile_text(const struct profile *p)
+{
+    struct buf b;
+
+    buf_init(&b, 4096);
+    buf_addf(&b, "card=%s", p->card);
+    for (int f = 0; f < N_PROFILE_FACTS; f++)
+        if (p->figures[f].value != PROFILE_UNKNOWN)
+            buf_addf(&b, ";%s=%lld", profile_fact_names[f], (long long)p->figures[f].value);
+    return buf_detach(&b);
+}
+
 json_t *profile_json(const struct profile *p)
 {
     json_t *figures = json_object(), *one;

@@ -56,6 +56,8 @@ const struct profile *profile_at(size_t i);            /* NULL behind the last *
 const struct profile *profile_find(const char *name);  /* NULL if there is none */
 int64_t profile_get(const struct profile *p, enum profile_fact f, int64_t unknown);
 char *profile_names(void);                             /* "s70, s80, ..."; caller frees */
+/* "card=MTT S4000;arch_number=220;warp_host=128;...": known figures only, for the emulator. Caller frees. */
+char *profile_text(const struct profile *p);
 /* {"name","card","arch","dialect","figures":{NAME:{"value","evidence","source"}}}; unknown ones are null. New. */
 json_t *profile_json(const struct profile *p);
 

@@ -1,7 +1,24 @@
 /* backend.c - the rows of backend.h that need no code of their own, and the table. */
 #include "eval/backend.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
+
+/* The device that the emulator stands in for (simt/runtime/host.c, runner/sim/disguise.py). */
+static char **sim_env(size_t *ret_n)
+{
+    const char *text = getenv("SIMT_PROFILE");
+    char **v;
+
+    *ret_n = 0;
+    if (!text || !*text)
+        return NULL;
+    v = xcalloc(2, sizeof *v);
+    v[(*ret_n)++] = xasprintf("SIMT_PROFILE=%s", text);
+    return v;
+}
 
 const struct backend backend_sim = {
     .name = "sim",
@@ -9,6 +26,7 @@ const struct backend backend_sim = {
     .candidate = "candidate",
     .reference = "reference",
     .target = "sim",
+    .env = sim_env,
     .checks_itself = true,
     .reference_memory_bytes = (size_t)8 << 30,
     .max_elements = 1 << 22,

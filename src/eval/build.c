@@ -171,7 +171,7 @@ static bool only_declares(const json_t *sources)
 static int request_read(const json_t *req, const struct build_target *target, struct build_request *r, struct err *e)
 {
     const json_t *cflags, *cuda_flags, *ldflags;
-    json_t *table;
+    json_t *table, *own_flags;
     int rc = 0;
 
     r->json = req;
@@ -187,7 +187,9 @@ static int request_read(const json_t *req, const struct build_target *target, st
         return -1;
     r->name = json_str(req, "name", "candidate");
     r->bare = json_flag(req, "no_implicit_headers", false);
-    target->keep_flags(r, cflags, cuda_flags, ldflags);
+    own_flags = dialect_flags(req, cuda_flags);
+    target->keep_flags(r, cflags, own_flags ? own_flags : cuda_flags, ldflags);
+    json_decref(own_flags);
     // not as flags: a macro on the command line makes the precompiled prefix useless
     buf_addf(&r->main_cpp, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
     buf_addf(&r->cuda_cu, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "translate/musa.h"
 
 const struct profile *dialect_profile(void)
@@ -97,4 +98,29 @@ void dialect_preface(const char *source, size_t n, const char *name, struct buf 
                 error_at(out, r.notes[i].line, name, r.notes[i].text);
     }
     musa_result_free(&r);
+}
+
+static bool uses_half(const json_t *sources)
+{
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach((json_t *)sources, i, v)
+        if (strstr(json_string_value(v), "musa_fp16") || strstr(json_string_value(v), "musa_bf16"))
+            return true;
+    return false;
+}
+
+json_t *dialect_flags(const json_t *request, const json_t *flags)
+{
+    static const char *const undo[] = {"-U__CUDA_NO_HALF_OPERATORS__", "-U__CUDA_NO_HALF_CONVERSIONS__",
+                                       "-U__CUDA_NO_HALF2_OPERATORS__", "-U__CUDA_NO_BFLOAT16_CONVERSIONS__"};
+    json_t *all;
+
+    if (strcmp(json_str(request, "dialect", "cuda"), "musa") || !uses_half(json_object_get(request, "cuda_sources")))
+        return NULL;
+    all = flags ? json_copy((json_t *)flags) : json_array();
+    for (size_t i = 0; i < sizeof undo / sizeof *undo; i++)
+        json_array_append_new(all, json_string(undo[i]));
+    return all;
 }

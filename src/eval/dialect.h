@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <jansson.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "device/profile.h"
@@ -21,6 +23,10 @@ bool dialect_is_musa(const char *program, size_t n);
 
 /* The program as Python here runs it; new text with as many lines, NULL if it cannot be read as Python. */
 char *dialect_program(const char *program, size_t n);
+
+/* The flags of a build request's kernels, with those that its dialect implies: new list, NULL where that is none. MUSA's
+ * half types have their operators; the precompiled prefix has not, so only who uses them pays for that. */
+json_t *dialect_flags(const json_t *request, const json_t *flags);
 
 /* Appends what stands in front of a MUSA source: errors by line, the generation, litetorch/musa.h. name as in #line. */
 void dialect_preface(const char *source, size_t n, const char *name, struct buf *out);

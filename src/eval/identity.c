@@ -108,7 +108,7 @@ static void add_environment(struct sha256 *h)
     static const char *const names[] = {
         "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "CPATH", "CPLUS_INCLUDE_PATH", "CUDA_HOME",
         "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "MUSACODER_CXX", "MUSACODER_NVCC",
-        "MUSACODER_CUDA_ARCH", "MUSACODER_PYTHON", "MUSACODER_SHARE", "MUSACODER_LIB_DIR"};
+        "MUSACODER_CUDA_ARCH", "SIMT_PROFILE", "MUSACODER_PYTHON", "MUSACODER_SHARE", "MUSACODER_LIB_DIR"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         sha256_adds(h, getenv(names[i]) ? getenv(names[i]) : "");

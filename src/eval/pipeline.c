@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
+#include "eval/dialect.h"
 #include "eval/job.h"
 #include "eval/record.h"
 #include "eval/retry.h"
@@ -67,6 +68,8 @@ static json_t *environment(const struct job *j)
                      "inputs_seed", (json_int_t)reference_seed(j->ev, j->opt->seed), "trials", j->opt->trials, "timeout_s",
                      j->opt->timeout_s, "build_timeout_s", j->opt->build_timeout_s, "judge", j->server->runner_sha);
 
+    if (dialect_profile())
+        json_object_set_new(env, "emulated", json_string(dialect_profile()->card));
     if (*j->server->device)
         json_object_set_new(env, "device", json_utf8(j->server->device, strlen(j->server->device)));
     return env;

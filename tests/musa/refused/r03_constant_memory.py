@@ -1,0 +1,35 @@
+# r03_constant_memory.py - 16 KB of constant memory: the devices have 8.
+# task: relu
+# expect: compile_error
+# says: constant memory
+import torch
+import torch.nn as nn
+from torch_musa.utils.musa_extension import load_inline
+
+SOURCE = r"""
+__constant__ float table[4096];
+
+__global__ void relu(const float *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = fmaxf(x[i], 0.0f);
+}
+
+torch::Tensor run(torch::Tensor x)
+{
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+
+    relu<<<(n + 127) / 128, 128>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+ext = load_inline(name="r03_constant_memory", cpp_sources="torch::Tensor run(torch::Tensor x);", musa_sources=SOURCE,
+                  functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.run(x)

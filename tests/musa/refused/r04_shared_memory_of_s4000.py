@@ -1,0 +1,34 @@
+# r04_shared_memory_of_s4000.py - 96 KB of shared memory, which the S4000 has not.
+# task: relu
+# expect: runtime_error
+# says: dynamic
+# profile: s4000
+import torch
+import torch.nn as nn
+from torch_musa.utils.musa_extension import load_inline
+
+SOURCE = r"""
+__global__ void relu(const float *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = fmaxf(x[i], 0.0f);
+}
+
+torch::Tensor run(torch::Tensor x)
+{
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    musaFuncSetAttribute(relu, musaFuncAttributeMaxDynamicSharedMemorySize, 96 * 1024);
+    relu<<<(n + 127) / 128, 128, 96 * 1024>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+ext = load_inline(name="r04_shared_memory_of_s4000", cpp_sources="torch::Tensor run(torch::Tensor x);", musa_sources=SOURCE,
+                  functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.run(x)

@@ -1,0 +1,33 @@
+# r08_is_cuda.py - is_cuda(), which is false for a tensor of MUSA.
+# task: relu
+# expect: compile_error
+# says: is_privateuseone
+import torch
+import torch.nn as nn
+from torch_musa.utils.musa_extension import load_inline
+
+SOURCE = r"""
+__global__ void relu(const float *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = fmaxf(x[i], 0.0f);
+}
+
+torch::Tensor run(torch::Tensor x)
+{
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    TORCH_CHECK(x.is_cuda(), "wrong device");
+    relu<<<(n + 127) / 128, 128>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+ext = load_inline(name="r08_is_cuda", cpp_sources="torch::Tensor run(torch::Tensor x);", musa_sources=SOURCE,
+                  functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.run(x)

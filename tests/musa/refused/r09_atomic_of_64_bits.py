@@ -1,0 +1,36 @@
+# r09_atomic_of_64_bits.py - atomicAdd on 64-bit integers.
+# task: relu
+# expect: compile_error
+# says: 64-bit
+import torch
+import torch.nn as nn
+from torch_musa.utils.musa_extension import load_inline
+
+SOURCE = r"""
+__global__ void relu(const float *x, float *y, int n)
+{
+    __shared__ unsigned long long n_seen;
+    if (threadIdx.x == 0)
+        atomicAdd((unsigned long long *)&n_seen, 1ull);
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = fmaxf(x[i], 0.0f);
+}
+
+torch::Tensor run(torch::Tensor x)
+{
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+
+    relu<<<(n + 127) / 128, 128>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+ext = load_inline(name="r09_atomic_of_64_bits", cpp_sources="torch::Tensor run(torch::Tensor x);", musa_sources=SOURCE,
+                  functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.run(x)

@@ -1,0 +1,27 @@
+"""test_musa_programs.py - a few MUSA programs on the emulator under two profiles; long_musa_programs.py runs all of them."""
+import os
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(HERE, "..", "..", os.environ.get("B", "build"), "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
+
+
+class Programs(unittest.TestCase):
+    def run_some(self, *args):
+        p = subprocess.run([sys.executable, os.path.join(HERE, "run.py"), *args], capture_output=True, text=True,
+                           timeout=260 * SLOWDOWN, check=False)
+        self.assertEqual(p.returncode, 0, p.stdout[-3000:] + p.stderr[-1000:])
+
+    def test_written_by_hand(self):
+        self.run_some("--profiles", "s4000", "--only", "m0[1-9]*")
+
+    def test_refused(self):
+        self.run_some("--profiles", "s4000", "--only", "r0[1458]*")
+
+
+if __name__ == "__main__":
+    unittest.main()
