@@ -111,7 +111,8 @@ def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cf
         (cuda if is_cuda else cpp).append(text)
         (cuda_names if is_cuda else cpp_names).append(os.path.basename(path))
     return _run(name, {
-        "kind": "load", "dialect": dialect, "name": name, "cpp_sources": cpp, "cuda_sources": cuda, "cpp_names": cpp_names,
+        "kind": "load", "dialect": dialect,
+        "name": name, "cpp_sources": cpp, "cuda_sources": cuda, "cpp_names": cpp_names,
         "cuda_names": cuda_names, "functions": None, "extra_cflags": _as_list(extra_cflags, "extra_cflags"),
         "extra_cuda_cflags": _as_list(extra_cuda_cflags, "extra_cuda_cflags"),
         "extra_ldflags": _as_list(extra_ldflags, "extra_ldflags"),
@@ -162,7 +163,8 @@ def put_in_place():
     if "torch_musa" not in sys.modules:
         root, utils = types.ModuleType("torch_musa"), types.ModuleType("torch_musa.utils")
         musa = _fake("torch_musa.utils.musa_extension", MUSAExtension=CUDAExtension, BuildExtension=BuildExtension,
-                     CppExtension=CppExtension, MUSA_HOME="/usr/local/musa", load_inline=musa_load_inline, load=musa_load)
+                     CppExtension=CppExtension, MUSA_HOME="/usr/local/musa",
+                     load_inline=musa_load_inline, load=musa_load)
         root.utils, utils.musa_extension = utils, musa
         root.__path__ = utils.__path__ = []
         for m in (root, utils, musa):

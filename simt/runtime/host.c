@@ -119,7 +119,8 @@ static unsigned at_most(long long v, unsigned max)
     return v > 0 && v < (long long)max ? (unsigned)v : max;
 }
 
-/* $SIMT_PROFILE ("card=MTT S4000;warp_host=128;..."): properties and limits of another device. Lanes stay the emulator's. */
+/* $SIMT_PROFILE ("card=MTT S4000;warp_host=128;..."): properties and limits of another device. Lanes stay the
+ * emulator's. */
 static __attribute__((constructor)) void read_profile(void)
 {
     const char *text = getenv("SIMT_PROFILE");

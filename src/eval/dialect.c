@@ -74,7 +74,8 @@ static void foreign_names(const struct musa_result *r, const char *name, struct 
 /* Devices that lack something refuse it whoever wrote the source; names of CUDA's libraries are foreign names. */
 static bool is_limit(const char *rule)
 {
-    static const char *const rules[] = {"ptx", "atomic-64", "shared-memory", "constant-memory", "cooperative", "texture"};
+    static const char *const rules[] = {"ptx", "atomic-64", "shared-memory", "constant-memory", "cooperative",
+                                        "texture"};
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (!strcmp(rule, rules[i]))

@@ -249,6 +249,36 @@ static void test_garbage(void **state)
     }
 }
 
+static void read_share(const char *name, struct buf *out)
+{
+    char *path = path_share(name);
+    struct err e = ERR_INIT;
+
+    assert_int_equal(0, file_read(path, out, &e));
+    free(path);
+}
+
+/* The committed headers are what the table says now: each line of what the list gives stands in them. */
+static void test_aliases(void **state)
+{
+    struct buf names, made, header;
+
+    (void)state;
+    buf_init(&names, BUF_MAX_TEXT);
+    buf_init(&made, BUF_MAX_TEXT);
+    buf_init(&header, BUF_MAX_TEXT);
+    read_share("litetorch/musa_names.txt", &names);
+    read_share("litetorch/include/litetorch/musa_names.h", &header);
+    musa_aliases(names.p, names.n, &made);
+    assert_non_null(strstr(made.p, "#define musaMallocPitch cudaMallocPitch\n"));
+    for (char *line = strtok(made.p, "\n"); line; line = strtok(NULL, "\n"))
+        if (!strstr(header.p, line))
+            fail_msg("'%s' is missing in musa_names.h; run 'make musa-names'", line);
+    buf_free(&names);
+    buf_free(&made);
+    buf_free(&header);
+}
+
 /* ---- the corpus ---- */
 
 static int seen, exact, lossy, turned_down;
@@ -328,7 +358,7 @@ int main(void)
         cmocka_unit_test(test_names),         cmocka_unit_test(test_what_stays), cmocka_unit_test(test_torch),
         cmocka_unit_test(test_guards),        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_near_refusals),
         cmocka_unit_test(test_python),        cmocka_unit_test(test_rows),       cmocka_unit_test(test_garbage),
-        cmocka_unit_test(test_corpus),
+        cmocka_unit_test(test_corpus),        cmocka_unit_test(test_aliases),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

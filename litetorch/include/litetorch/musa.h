@@ -1,10 +1,10 @@
-/* musa.h - the MUSA dialect where only CUDA's headers are: the emulator, and nvcc. In front of every MUSA source; what
- * mcc and load_inline make available without an include.
+/* musa.h - the MUSA dialect where only CUDA's headers are: the emulator, and nvcc. In front of every MUSA
+ * source; what mcc and load_inline make available without an include.
  *
- * Names are macros (musa_names.h), so errors and findings keep the program's lines. LT_MUSA_ARCH is the generation
- * that is stood in for: 210, 220, 310. What MUSA does otherwise than CUDA and shows in a source's meaning is here: half
- * operators exist, __MUSA_ARCH__ is defined in device code, intrinsics that a generation lacks are no names. Warp width,
- * memory limits and rounding are the device's, not a header's (docs/musa.md). */
+ * Names are macros (musa_names.h), so errors and findings keep the program's lines. LT_MUSA_ARCH is the
+ * generation that is stood in for: 210, 220, 310. What MUSA does otherwise than CUDA and shows in a source's
+ * meaning is here: half operators exist, __MUSA_ARCH__ is defined in device code, intrinsics that a generation
+ * lacks are no names. Warp width, memory limits and rounding are the device's, not a header's (docs/musa.md). */
 #ifndef LITETORCH_MUSA_H
 #define LITETORCH_MUSA_H
 
