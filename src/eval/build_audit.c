@@ -104,7 +104,8 @@ static const char *const library_scopes[] = {"at::", "torch::", "c10::", "caffe2
 /* Headers of theirs, as includes begin. Names of types alone (library_types.h, curand_kernel.h) are not among them. */
 static const char *const library_headers[] = {
     "cublas", "cudnn", "cufft", "cusolver", "cusparse", "curand.h", "mublas", "mudnn", "mufft", "musolver", "musparse",
-    "murand.h", "mccl", "nccl", "nvrtc", "nvJitLink", "cutensor", "cutlass/", "cute/", "cblas", "mkl", "dnnl", "oneapi/", "magma", "openblas"};
+    "murand.h", "mccl", "nccl", "nvrtc", "nvJitLink", "cutensor", "cutlass/", "cute/", "cblas",
+    "mkl", "dnnl", "oneapi/", "magma", "openblas"};
 /* The emulator's interface for the judge (simt/api.h): on sim everything else that begins with simt_ is a kernel's. */
 static const char *const judge_names[] = {
     "simt_mem_register", "simt_mem_unregister", "simt_set_memory_hooks", "simt_set_allocator", "simt_set_device_arena",

@@ -2,9 +2,10 @@
 
     run.py [--all] [--profiles s4000,s5000] [--backend sim|cuda] [--only GLOB]
 
-passed/    written by hand in the MUSA dialect; they must pass. --all adds programs of tests/corpus/passed, translated here.
-refused/   what MUSA's compiler or the rules do not take: 'expect' is the category, 'says' a word of the reason; 'profile'
-           names the only card that it holds for.
+passed/    written by hand in the MUSA dialect; they must pass; --all adds programs of
+           tests/corpus/passed, translated here
+refused/   what MUSA's compiler or the rules do not take: 'expect' is the category, 'says' a word of the reason;
+           'profile' names the only card that it holds for
 Every verdict must say what was emulated. Exit code 1 on any other outcome. Standard library only.
 """
 import argparse
@@ -45,12 +46,14 @@ def translated(folder, profile):
     out = []
     for path in sorted(glob.glob(os.path.join(CORPUS, "passed", "*.py"))):
         head, name = head_of(path), os.path.basename(path)
-        if any(fnmatch.fnmatch(name, g) for g in NOT_MUSA) or head.get("needs") or "sim" not in head.get("backends", "sim"):
+        if any(fnmatch.fnmatch(name, g) for g in NOT_MUSA) or head.get("needs"):
+            continue
+        if "sim" not in head.get("backends", "sim"):
             continue
         if "musa" in open(path, encoding="utf-8").read() or "sim" in head or head.get("options"):
             continue
-        p = subprocess.run([EXE, "translate", "--profile", profile, "--out", folder, path], capture_output=True, text=True,
-                           check=False)
+        p = subprocess.run([EXE, "translate", "--profile", profile, "--out", folder, path], capture_output=True,
+                           text=True, check=False)
         made = os.path.join(folder, name)
         if p.returncode == 0 and "musa_sources" in open(made, encoding="utf-8").read():
             out.append((made, head))
@@ -63,8 +66,8 @@ def judge(programs, profile, backend):
     for path, head in programs:
         by_task.setdefault(head["task"], []).append(path)
     for task, paths in by_task.items():
-        argv = [EXE, "eval", "--task", os.path.join(CORPUS, "tasks", task + ".py"), "--json", "--no-cache", "--trials", "2",
-                "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2", "--backend", backend, "--no-perf"]
+        argv = [EXE, "eval", "--task", os.path.join(CORPUS, "tasks", task + ".py"), "--json", "--no-cache",
+                "--trials", "2", "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2", "--backend", backend, "--no-perf"]
         argv += ["--profile", profile] if backend == "sim" else []
         p = subprocess.run(argv + paths, capture_output=True, text=True, check=False)
         lines = [json.loads(line) for line in p.stdout.splitlines()]
@@ -93,7 +96,8 @@ def check(path, head, v, profile, backend):
 def collect(everything, profile, backend, folder, only):
     paths = sorted(glob.glob(os.path.join(HERE, "passed", "*.py")) + glob.glob(os.path.join(HERE, "refused", "*.py")))
     programs = [(p, head_of(p)) for p in paths]
-    programs = [(p, h) for p, h in programs if h.get("profile", profile) == profile and (backend == "sim" or "passed" in p)]
+    programs = [(p, h) for p, h in programs
+                if h.get("profile", profile) == profile and (backend == "sim" or "/passed/" in p)]
     if everything:
         programs += translated(folder, profile)
     return [(p, h) for p, h in programs if fnmatch.fnmatch(os.path.basename(p), only)]

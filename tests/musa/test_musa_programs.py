@@ -1,4 +1,4 @@
-"""test_musa_programs.py - a few MUSA programs on the emulator under two profiles; long_musa_programs.py runs all of them."""
+"""test_musa_programs.py - a few MUSA programs on the emulator; long_musa_programs.py runs all of them."""
 import os
 import subprocess
 import sys

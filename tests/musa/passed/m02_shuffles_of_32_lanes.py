@@ -37,13 +37,14 @@ __global__ void row_sum(const float *x, float *y, int n)
 torch::Tensor run(torch::Tensor x)
 {
     auto y = torch::empty({x.size(0)}, x.options());
-    row_sum<<<x.size(0), 256, 0, at::musa::getCurrentMUSAStream()>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(1));
+    row_sum<<<x.size(0), 256, 0, at::musa::getCurrentMUSAStream()>>>(x.data_ptr<float>(), y.data_ptr<float>(),
+                                                                    x.size(1));
     return y;
 }
 """
 
-ext = load_inline(name="m02_shuffles_of_32_lanes", cpp_sources="torch::Tensor run(torch::Tensor x);", musa_sources=SOURCE,
-                  functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
+ext = load_inline(name="m02_shuffles_of_32_lanes", cpp_sources="torch::Tensor run(torch::Tensor x);",
+                  musa_sources=SOURCE, functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
 
 
 class ModelNew(nn.Module):

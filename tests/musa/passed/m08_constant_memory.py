@@ -25,8 +25,8 @@ torch::Tensor run(torch::Tensor x)
 }
 """
 
-ext = load_inline(name="m08_constant_memory", cpp_sources="torch::Tensor run(torch::Tensor x);", musa_sources=SOURCE,
-                  functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
+ext = load_inline(name="m08_constant_memory", cpp_sources="torch::Tensor run(torch::Tensor x);",
+                  musa_sources=SOURCE, functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
 
 
 class ModelNew(nn.Module):

@@ -44,8 +44,8 @@ torch::Tensor run(torch::Tensor x)
 }
 """
 
-ext = load_inline(name="m12_online_softmax", cpp_sources="torch::Tensor run(torch::Tensor x);", musa_sources=SOURCE,
-                  functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
+ext = load_inline(name="m12_online_softmax", cpp_sources="torch::Tensor run(torch::Tensor x);",
+                  musa_sources=SOURCE, functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
 
 
 class ModelNew(nn.Module):

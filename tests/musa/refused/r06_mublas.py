@@ -29,8 +29,8 @@ torch::Tensor run(torch::Tensor x)
 }
 """
 
-ext = load_inline(name="r06_mublas", cpp_sources="torch::Tensor run(torch::Tensor x);", musa_sources=SOURCE,
-                  functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
+ext = load_inline(name="r06_mublas", cpp_sources="torch::Tensor run(torch::Tensor x);",
+                  musa_sources=SOURCE, functions=["run"], extra_musa_cflags=["-O3", "--offload-arch=mp_31"])
 
 
 class ModelNew(nn.Module):
