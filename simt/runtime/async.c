@@ -161,7 +161,7 @@ void simt_async_commit(void)
         mine()->group++;
 }
 
-/* All but the latest 'left' committed groups are done; with 0 all copies that were started are. */
+/* All but the latest 'left' committed groups are done; with ~0 all copies that were started are. */
 void simt_async_wait(unsigned left)
 {
     struct copies *q;
@@ -169,7 +169,7 @@ void simt_async_wait(unsigned left)
     if (!in_my_kernel())
         return;
     q = mine();
-    finish_older(q, left == 0 ? q->group + 1 : q->group > left ? q->group - left : 0);
+    finish_older(q, left == ~0u ? q->group + 1 : q->group > left ? q->group - left : 0);
 }
 
 /* ---- mbarrier: 16 bits of arrivals, 16 bits still to come, 31 bits of bytes still to come, the phase ---- */

@@ -448,7 +448,7 @@ int simt_occupancy(int *blocks, const void *fn, int threads, size_t shared)
 
 int simt_launch_unsupported(const char *what)
 {
-    finding("launch_error", __builtin_return_address(0), true, "%s is not emulated; use kernel<<<...>>>(...)", what);
+    finding("unsupported", __builtin_return_address(0), true, "%s is not emulated", what);
     return device_error(CUDA_NOT_SUPPORTED), CUDA_NOT_SUPPORTED;
 }
 

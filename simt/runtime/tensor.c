@@ -208,3 +208,48 @@ void simt_stmatrix(void *row, int n, int trans, const uint32_t *s)
 
     rows(&m, "stmatrix", __builtin_return_address(0));
 }
+
+/* ---- wmma: lane l holds elements l, l + 32, ... of each matrix, row by row ---- */
+
+enum { WMMA_MAX = 32 };
+
+struct wmma_call {
+    int m, n, k;
+    const float *a, *b;
+    float *acc;
+};
+
+static void wmma_multiply(const struct warp_op *o)
+{
+    static float a[WMMA_MAX * WMMA_MAX], b[WMMA_MAX * WMMA_MAX], c[WMMA_MAX * WMMA_MAX];
+    const struct wmma_call *all[LANES], *w = NULL;
+
+    memset(a, 0, sizeof a), memset(b, 0, sizeof b), memset(c, 0, sizeof c);
+    for (int l = 0; l < LANES; l++) {
+        all[l] = o->arrived & LANE_BIT(l) ? (const struct wmma_call *)(uintptr_t)o->value[l] : NULL;
+        if (!all[l])
+            continue;
+        w = all[l];
+        for (int i = 0; i < w->m * w->k / LANES; i++)
+            a[l + LANES * i] = w->a[i];
+        for (int i = 0; i < w->k * w->n / LANES; i++)
+            b[l + LANES * i] = w->b[i];
+        for (int i = 0; i < w->m * w->n / LANES; i++)
+            c[l + LANES * i] = w->acc[i];
+    }
+    for (int i = 0; i < w->m; i++)
+        for (int k = 0; k < w->k; k++)
+            for (int j = 0; j < w->n; j++)
+                c[i * w->n + j] += a[i * w->k + k] * b[k * w->n + j];
+    for (int l = 0; l < LANES; l++)
+        for (int i = 0; all[l] && i < w->m * w->n / LANES; i++)
+            all[l]->acc[i] = c[l + LANES * i];
+}
+
+void simt_wmma(int m, int n, int k, const float *a, const float *b, float *acc);
+void simt_wmma(int m, int n, int k, const float *a, const float *b, float *acc)
+{
+    struct wmma_call w = {m, n, k, a, b, acc};
+
+    warp_together(&w, wmma_multiply, "wmma", __builtin_return_address(0));
+}

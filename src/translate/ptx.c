@@ -499,7 +499,7 @@ static void emit_cp(struct ptx *x, const struct insn *in, const struct row *r)
     if (span_is(in->part[2], "commit_group") && in->n_parts == 3) {
         buf_adds(&x->out, "::simt::ptx::async_commit(); ");
     } else if (span_is(in->part[2], "wait_all") && in->n_parts == 3) {
-        buf_adds(&x->out, "::simt::ptx::async_wait(0); ");
+        buf_adds(&x->out, "::simt::ptx::async_wait(~0u); ");
     } else if (span_is(in->part[2], "wait_group") && n == 1) {
         buf_adds(&x->out, "::simt::ptx::async_wait(");
         add_value(x, in->arg[0]);

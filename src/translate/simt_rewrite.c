@@ -454,7 +454,8 @@ static bool find_dynamic_shared(const struct rewriter *r, size_t i, struct dynam
     if (!tok_is(t, i, "extern"))
         return false;
     d->name = d->dims = t->n;
-    for (k = tok_next(t, i + 1); k < t->n && !any_of(t, k, ";\0{\0}\0)\0=\0,\0\"C\"\0extern\0"); k = tok_next(t, k + 1)) {
+    for (k = tok_next(t, i + 1); k < t->n && !any_of(t, k, ";\0{\0}\0)\0=\0,\0\"C\"\0extern\0"); k = tok_next(t,
+        k + 1)) {
         if (t->v[k].directive != t->v[i].directive)
             return false;
         shared |= tok_is(t, k, "__shared__");
@@ -512,6 +513,40 @@ static void emit_dynamic_shared(struct rewriter *r, size_t start, const struct d
         emit_flat(r, d->dims, d->semicolon);
     buf_adds(r->out, ")simt_dynamic_shared");
     keep_lines(r, start, d->semicolon);
+}
+
+/* ---- kernels that host functions launch by a pointer without a type ---- */
+
+/* After "cudaLaunchKernel (": the token behind "(void *)" or "reinterpret_cast<const void *>", or i. With the cast the
+ * kernel's parameters would be lost, which the header's template needs. */
+static size_t behind_cast(const struct rewriter *r, size_t i)
+{
+    const struct toks *t = &r->t;
+    size_t k = i, close;
+
+    if (any_of(t, k, "reinterpret_cast\0static_cast\0"))
+        k = tok_next(t, k + 1);
+    close = any_of(t, k, "(\0<\0") ? r->l.mate[k] : NONE;
+    if (close == NONE)
+        return i;
+    for (k = tok_next(t, k + 1); k < close; k = tok_next(t, k + 1))
+        if (!any_of(t, k, "const\0void\0*\0"))
+            return i;
+    return tok_next(t, close + 1);
+}
+
+static size_t untyped_launch(const struct rewriter *r, size_t i, size_t *ret_open)
+{
+    const struct toks *t = &r->t;
+    size_t first;
+
+    if (!any_of(t, i, "cudaLaunchKernel\0cudaLaunchCooperativeKernel\0"))
+        return i;
+    *ret_open = tok_next(t, i + 1);
+    if (!tok_is(t, *ret_open, "("))
+        return i;
+    first = tok_next(t, *ret_open + 1);
+    return behind_cast(r, first) == first ? i : behind_cast(r, first);
 }
 
 /* ---- asm statements ---- */
@@ -673,6 +708,7 @@ static size_t replace(struct rewriter *r, size_t i)
     const struct toks *t = &r->t;
     struct dynamic_shared d;
     struct asm_statement a;
+    size_t open, next;
 
     if (r->real || t->v[i].kind != TOK_IDENT)
         return i;
@@ -682,6 +718,11 @@ static size_t replace(struct rewriter *r, size_t i)
     }
     if (tok_is(t, i, "static") && tok_is(t, tok_next(t, i + 1), "__shared__"))
         return i + 1; /* __shared__ is static already */
+    if ((next = untyped_launch(r, i, &open)) != i) {
+        copy(r, i, open + 1);
+        keep_lines(r, open + 1, next);
+        return next;
+    }
     if (find_asm(r, i, &a) && emit_asm(r, i, &a))
         return a.close + 1;
     if (find_dynamic_shared(r, i, &d)) {

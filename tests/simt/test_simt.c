@@ -133,7 +133,7 @@ static void *build(const char *name, const char *flags)
         file_write(cc, out.p, out.n, &e) < 0)
         fail_msg("%s", e.msg);
     cmd = xasprintf("g++ -std=gnu++17 -O2 -g1 -fPIC -fno-optimize-sibling-calls -fno-gnu-unique -ffp-contract=fast -Wall -Wextra "
-                    "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include %s -c %s -o %s.o && "
+                    "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include -Ilitetorch/sim -Ilitetorch/include %s -c %s -o %s.o && "
                     "g++ -shared %s.o -o %s -L%s -lsimt", flags, cc, so, so, so, lib_dir);
     if (system(cmd) != 0)
         fail_msg("does not compile: %s", cmd);
@@ -205,10 +205,11 @@ static void test_waits(void **state)
 static void test_ptx(void **state)
 {
     static const char *const builds[] = {"", CHECKED};
+    static const char *const names[] = {"ptx", "headers"};
 
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        void *lib = build("ptx", builds[i]);
+    for (int i = 0; i < 4; i++) {
+        void *lib = build(names[i / 2], builds[i % 2]);
 
         run_checks(lib);
         simt.set_schedule(1);

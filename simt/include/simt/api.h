@@ -53,8 +53,8 @@ void simt_set_watch(const struct simt_watch *w);
  * Calls fn(ctx) so that a crash of host code (bad pointer, touched device memory, abort, division by zero) becomes a
  * finding and a return value of -1 instead of the death of the process; 0 if fn returned. Frames of fn are abandoned
  * without running destructors, so locks that it held stay locked: finish up and end the process soon. A fault inside
- * malloc or free (a corrupted heap) is not survived: it ends the process by the fatal hook and the old signal action, as
- * does one in a kernel. C++ exceptions pass through. */
+ * malloc or free (a corrupted heap) is not survived: it ends the process by the fatal hook and the old signal action,
+ * as does one in a kernel. C++ exceptions pass through. */
 int simt_call_guarded(void (*fn)(void *ctx), void *ctx);
 
 /* Called from the signal handler when host code crashes outside simt_call_guarded or the heap is corrupted, after the
@@ -73,7 +73,8 @@ void simt_set_schedule(uint64_t order);
  * A JSON list of {"kind","message","kernel","file","line","block":[x,y,z],"thread":[x,y,z]}; "file" and "line" are
  * null when unknown, "block" and "thread" null outside kernels. The first finding of each (kind, file, line) is kept.
  * kind: out_of_bounds race divergence uninitialised_shared launch_error host_access misaligned illegal_access crash
- *       assertion. */
+ *       assertion unsupported. The last one says what the emulator lacks: the launch ended there, nobody is to blame.
+ * */
 const char *simt_findings_json(void);
 int simt_findings_count(void);
 /* {"launches":N,"threads":N,"failed":N,"kernels":{"name":{"launches":N,"threads":N}},"check_build":true} */

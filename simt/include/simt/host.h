@@ -45,9 +45,12 @@ enum cudaFuncAttribute {
     cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
     cudaFuncAttributePreferredSharedMemoryCarveout = 9
 };
-enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
-enum cudaSharedMemConfig { cudaSharedMemBankSizeDefault, cudaSharedMemBankSizeFourByte, cudaSharedMemBankSizeEightByte };
-enum cudaSharedCarveout { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxShared = 100, cudaSharedmemCarveoutMaxL1 = 0 };
+enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1,
+    cudaFuncCachePreferEqual };
+enum cudaSharedMemConfig { cudaSharedMemBankSizeDefault, cudaSharedMemBankSizeFourByte,
+    cudaSharedMemBankSizeEightByte };
+enum cudaSharedCarveout { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxShared = 100,
+    cudaSharedmemCarveoutMaxL1 = 0 };
 enum cudaLimit { cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize };
 
 enum cudaDeviceAttr {
@@ -74,7 +77,8 @@ enum cudaDeviceAttr {
 
 struct cudaDeviceProp {
     char name[256];
-    size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, totalConstMem, memPitch;
+    size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, totalConstMem,
+        memPitch;
     int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], clockRate;
     int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor, l2CacheSize;
     int memoryClockRate, memoryBusWidth, concurrentKernels, cooperativeLaunch, unifiedAddressing, managedMemory;
@@ -150,16 +154,22 @@ cudaError_t simt_launch_unsupported(const char *what);
 }
 
 template <class T> static inline cudaError_t cudaMalloc(T **p, size_t bytes) { return simt_malloc((void **)p, bytes); }
-template <class T> static inline cudaError_t cudaMallocAsync(T **p, size_t bytes, cudaStream_t) { return simt_malloc((void **)p, bytes); }
-template <class T> static inline cudaError_t cudaMallocManaged(T **p, size_t bytes, unsigned = 1) { return simt_malloc_host((void **)p, bytes); }
-template <class T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes, unsigned = 0) { return simt_malloc_host((void **)p, bytes); }
-template <class T> static inline cudaError_t cudaHostAlloc(T **p, size_t bytes, unsigned) { return simt_malloc_host((void **)p, bytes); }
+template <class T> static inline cudaError_t cudaMallocAsync(T **p, size_t bytes, cudaStream_t)
+    { return simt_malloc((void **)p, bytes); }
+template <class T> static inline cudaError_t cudaMallocManaged(T **p, size_t bytes, unsigned = 1)
+    { return simt_malloc_host((void **)p, bytes); }
+template <class T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes, unsigned = 0)
+    { return simt_malloc_host((void **)p, bytes); }
+template <class T> static inline cudaError_t cudaHostAlloc(T **p, size_t bytes, unsigned)
+    { return simt_malloc_host((void **)p, bytes); }
 static inline cudaError_t cudaFreeAsync(void *p, cudaStream_t) { return cudaFree(p); }
-static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind kind, cudaStream_t s = nullptr)
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind kind, cudaStream_t s
+    = nullptr)
 {
     return simt_memcpy_async(to, from, n, kind, s);
 }
-static inline cudaError_t cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, cudaMemcpyKind kind)
+static inline cudaError_t cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h,
+    cudaMemcpyKind kind)
 {
     return simt_memcpy2d(to, tp, from, fp, w, h, kind);
 }
@@ -168,7 +178,8 @@ static inline cudaError_t cudaMemcpy2DAsync(void *to, size_t tp, const void *fro
 {
     return simt_memcpy2d(to, tp, from, fp, w, h, kind);
 }
-static inline cudaError_t cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s = nullptr) { return simt_memset_async(p, value, n, s); }
+static inline cudaError_t cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s = nullptr)
+    { return simt_memset_async(p, value, n, s); }
 template <class T>
 static inline cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t n, size_t offset = 0,
                                              cudaMemcpyKind = cudaMemcpyHostToDevice)
@@ -192,8 +203,10 @@ template <class T> static inline cudaError_t cudaGetSymbolAddress(void **p, cons
     *p = (void *)&symbol;
     return cudaSuccess;
 }
-static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t s = nullptr) { return simt_event_record(event, s); }
-static inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t event, unsigned flags = 0) { return simt_stream_wait(s, event, flags); }
+static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t s = nullptr)
+    { return simt_event_record(event, s); }
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t event, unsigned flags = 0)
+    { return simt_stream_wait(s, event, flags); }
 
 template <class F> static inline cudaError_t cudaFuncSetAttribute(F *fn, cudaFuncAttribute attr, int value)
 {
@@ -247,6 +260,44 @@ static inline cudaError_t cudaLaunchCooperativeKernel(void (*fn)(P...), dim3 gri
 
     c.l.cooperative = 1;
     simt::launch_packed(c.of(fn), args, typename simt::make_ints<sizeof...(P)>::type());
+    return cudaPeekAtLastError();
+}
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeIgnore = 0, cudaLaunchAttributeAccessPolicyWindow = 1, cudaLaunchAttributeCooperative = 2,
+    cudaLaunchAttributeSynchronizationPolicy = 3, cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeClusterSchedulingPolicyPreference = 5, cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+    cudaLaunchAttributePriority = 8
+};
+union cudaLaunchAttributeValue {
+    int cooperative, priority, programmaticStreamSerializationAllowed;
+    struct { unsigned x, y, z; } clusterDim;
+};
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    cudaLaunchAttributeValue val;
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes = 0;
+    cudaStream_t stream = nullptr;
+    cudaLaunchAttribute *attrs = nullptr;
+    unsigned numAttrs = 0;
+};
+template <class... P, class... A>
+static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*fn)(P...), A... a)
+{
+    simt::cfg l(simt::site{"cudaLaunchKernelEx", "", 0}, c->gridDim, c->blockDim, c->dynamicSmemBytes, c->stream);
+
+    for (unsigned i = 0; i < c->numAttrs; i++) {
+        const cudaLaunchAttributeValue &v = c->attrs[i].val;
+
+        if (c->attrs[i].id == cudaLaunchAttributeCooperative)
+            l.l.cooperative = v.cooperative;
+        else if (c->attrs[i].id == cudaLaunchAttributeClusterDimension
+            && v.clusterDim.x * v.clusterDim.y * v.clusterDim.z > 1)
+            return simt_launch_unsupported("a launch of clusters");
+    }
+    l.of(fn)(a...);
     return cudaPeekAtLastError();
 }
 static inline cudaError_t cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t = 0,

@@ -53,7 +53,8 @@ SIMT_INLINE double normcdf(double x) { return 0.5 * ::erfc(-x * 0.70710678118654
 SIMT_INLINE float fdividef(float a, float b) { return a / b; }
 SIMT_INLINE float rhypotf(float a, float b) { return 1.0f / hypotf(a, b); }
 SIMT_INLINE double rhypot(double a, double b) { return 1.0 / ::hypot(a, b); }
-SIMT_INLINE float norm3df(float a, float b, float c) { return (float)::sqrt((double)a * a + (double)b * b + (double)c * c); }
+SIMT_INLINE float norm3df(float a, float b, float c)
+{ return (float)::sqrt((double)a * a + (double)b * b + (double)c * c); }
 SIMT_INLINE float rnorm3df(float a, float b, float c) { return 1.0f / norm3df(a, b, c); }
 SIMT_INLINE float norm4df(float a, float b, float c, float d)
 {
