@@ -35,8 +35,10 @@
     SIMT_INLINE H2 NAME##2(H2 a, H2 b) { return H2{NAME(a.x, b.x), NAME(a.y, b.y)}; }
 #define SIMT_SMALL_COMPARE(NAME, H, H2, MAKE, EXPR)                                                                   \
     SIMT_INLINE bool NAME(H a_, H b_) { float a = simt_widen(a_), b = simt_widen(b_); return EXPR; }                  \
-    SIMT_INLINE H2 NAME##2(H2 a, H2 b) { return H2{MAKE(NAME(a.x, b.x) ? 1.0f : 0.0f), MAKE(NAME(a.y, b.y) ? 1.0f
-        : 0.0f)}; }
+    SIMT_INLINE H2 NAME##2(H2 a, H2 b)                                                                                \
+    {                                                                                                                 \
+        return H2{MAKE(NAME(a.x, b.x) ? 1.0f : 0.0f), MAKE(NAME(a.y, b.y) ? 1.0f : 0.0f)};                            \
+    }
 #define SIMT_SMALL_MATH(F, H, H2, MAKE, EXPR)                                                                         \
     SIMT_INLINE H h##F(H v) { float a = simt_widen(v); return MAKE(EXPR); }                                           \
     SIMT_INLINE H2 h2##F(H2 v) { return H2{h##F(v.x), h##F(v.y)}; }
