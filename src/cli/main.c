@@ -22,6 +22,7 @@ static const struct command *const commands[] = {
     &cmd_lint,
     &cmd_logits,
     &cmd_profile,
+    &cmd_replay,
     &cmd_rft,
     &cmd_rl,
     &cmd_run,

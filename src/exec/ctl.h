@@ -7,7 +7,7 @@
 
 #include "exec/wire.h"
 
-#define CTL_BULK ((uint64_t)16 << 20)
+#define CTL_BULK ((uint64_t)16 << 20) /* EXECUTOR_PART */
 #define CTL_FD 3      /* of the program: its socket, */
 #define CTL_BULK_FD 4 /* the bulk area */
 

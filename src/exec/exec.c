@@ -77,10 +77,21 @@ static int keep_fd(struct executor *x, int i)
 
 /* ---- its life ---- */
 
+/* The command line: mcexec, or what it runs under. */
+static void program_of(const struct executor_options *o, char *path, char *device, char *memory, char *argv[24])
+{
+    char *own[] = {path, (char *)o->backend, device, memory, o->no_check ? "no-check" : "check"};
+    int n = 0;
+
+    for (; o->under && o->under[n] && n < 16; n++)
+        argv[n] = (char *)o->under[n];
+    memcpy(argv + n, own, sizeof own);
+}
+
 static int launch_program(struct executor *x, const struct executor_options *o, int theirs, int bulk, struct err *e)
 {
     char *path = path_lib("mcexec"), device[16], memory[32];
-    char *argv[] = {"mcexec", (char *)o->backend, device, memory, o->no_check ? "no-check" : "check", NULL};
+    char *argv[24] = {NULL};
     const char *extra[] = {"CUDA_DEVICE_MAX_CONNECTIONS=1", "CUDA_DISABLE_PTX_JIT=1", NULL, NULL};
     const char *fake = getenv("MUSACODER_LIBCUDA");
     char *fake_set = fake ? xasprintf("MUSACODER_LIBCUDA=%s", fake) : NULL, **env;
@@ -91,7 +102,8 @@ static int launch_program(struct executor *x, const struct executor_options *o, 
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)o->memory);
     extra[2] = fake_set;
     env = proc_env(extra, &n_env);
-    rc = path ? spawn(&(struct spawn){.path = path, .argv = argv, .env = env, .n_fds = 5, .group = true,
+    program_of(o, path, device, memory, argv);
+    rc = path ? spawn(&(struct spawn){.path = argv[0], .argv = argv, .env = env, .n_fds = 5, .group = true,
                                       .fds = {null, 2, 2, theirs, bulk}}, &x->pid, e)
               : err_set(e, ERR_ENV, "'mcexec' is missing; run 'make'");
     close(null);
@@ -138,6 +150,20 @@ int executor_start(const struct executor_options *o, struct executor **ret, stru
     }
     *ret = x;
     return 0;
+}
+
+void executor_end(struct executor *x)
+{
+    if (!x)
+        return;
+    close(x->sock);
+    x->sock = -1;
+    for (int i = 0; i < 600 && x->pid > 0; i++)
+        if (waitpid(x->pid, NULL, WNOHANG) != 0)
+            x->pid = 0;
+        else
+            usleep(i < 10 ? 2000 : 100000);
+    executor_stop(x);
 }
 
 void executor_stop(struct executor *x)

@@ -21,11 +21,15 @@ struct executor_options {
     uint64_t memory;     /* bytes a life may hold; 0: 8 GiB on sim, 9/10 of what is free on cuda */
     double timeout_s;    /* the longest wait for one reply of the executor; 0: 60 */
     bool no_check;       /* sim: kernels run without the emulator's checks */
+    const char *const *under; /* a program and its options that mcexec runs under (ncu, compute-sanitizer); NULL */
 };
+
+#define EXECUTOR_PART ((uint64_t)16 << 20) /* values are laid and looked at in parts of at most so many bytes */
 
 /* Starts build/lib/mcexec. The executor lives until executor_stop, or dies with this process. */
 int executor_start(const struct executor_options *o, struct executor **ret, struct err *e);
 void executor_stop(struct executor *x); /* NULL is fine */
+void executor_end(struct executor *x);  /* the same, but it may finish by itself: what it runs under writes its files */
 const struct wire_info *executor_info(const struct executor *x);
 bool executor_timed_out(const struct executor *x); /* the last error was a wait of timeout_s: work that does not end */
 
@@ -87,6 +91,7 @@ struct executor_timing {
     double *ret_ms;       /* n: by events */
     double ret_sum_ms;    /* their sum */
     double ret_clock_ms;  /* the judge's own clock around each call, pads taken off, summed: never less than the sum */
+    void (*before)(void *ctx); /* each call, before its values are asked for; NULL */
     int (*lay)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
     int (*call_end)(void *ctx, uint32_t round, struct err *e); /* outputs may be looked at; NULL */
     void *ctx;

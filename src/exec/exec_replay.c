@@ -63,6 +63,8 @@ static int to_the_call(struct executor *x, struct executor_timing *t, struct err
     struct ctl_reply r;
     int rc = exec_ask(x, &q, -1, &r, e);
 
+    if (t->before)
+        t->before(t->ctx);
     for (;;) {
         if (rc < 0 || (rc = next(x, &r, e)) < 0)
             return -1;

@@ -2,7 +2,6 @@
  * bulk area as descriptors 3 and 4. It serves one front and the judge, and ends with either the judge or a signal. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,22 +72,37 @@ static void loop(struct server *s)
     }
 }
 
+/* A judge that has gone is noticed even while a kernel runs that never ends. */
+static void *watch_judge(void *arg)
+{
+    struct pollfd p = {.fd = CTL_FD, .events = POLLRDHUP};
+
+    (void)arg;
+    while (!(poll(&p, 1, -1) > 0 && p.revents & (POLLHUP | POLLRDHUP)))
+        ;
+    sleep(20); // the orderly way ends sooner
+    _exit(1);
+}
+
 int main(int argc, char **argv)
 {
     struct ctl_reply ready = {0};
     struct err e = ERR_INIT;
 
+    pthread_t watch;
+
     if (argc != 5) {
         fprintf(stderr, "mcexec is started by musacoder\n");
         return 2;
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_DUMPABLE, 0); // the process for kernels, of the same user, must not look in here
     if (start(&server, argv, &e) < 0) {
         ready.code = (int)e.kind;
         snprintf(ready.why, sizeof ready.why, "%.255s", e.msg);
     }
     if (fdpass_send(CTL_FD, &ready, sizeof ready, NULL, 0) < 0 || ready.code)
+        return 1;
+    if (pthread_create(&watch, NULL, watch_judge, NULL))
         return 1;
     loop(&server);
     play_queue_stop(&server.queue);

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "exec/capsule.h"
 #include "front.h"
 
 /* Thunks as the compile stage writes them: one call a thread, arguments in one block. */
@@ -173,6 +174,7 @@ static void two_calls(void)
     begin(step_scale);
     assert_int_equal(front_step(&f), 0);
     must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    last_call = 2;
     for (uint32_t k = 1; k <= 2; k++) {
         one_call(k, (float)k * 100, out, &call);
         assert_int_equal(call.error, 0);
@@ -467,6 +469,125 @@ static void test_a_broken_ring_ends_the_life_only(void **state)
     front_end(&f);
 }
 
+/* ---- capsules ---- */
+
+static struct capsule caps;
+
+static int lay_and_keep(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
+{
+    lay_secret(ctx, tag, addr, part, data, n, e);
+    capsule_add_value(&caps, data, n);
+    return 0;
+}
+
+static void make_capsule(const char *path)
+{
+    struct executor_replay r = {.poison = 0xff, .lay = lay_and_keep, .call_end = look};
+    struct capsule_output o = {.name = "output", .addr = f.notes->out, .dtype = 8, .dims = 1, .size = {N}, .stride = {1}};
+    struct err e = ERR_INIT;
+    struct exec_log log;
+
+    must(executor_log(x, &log, &e), &e);
+    capsule_init(&caps, "sim", "a test", "musacoder sim", 0);
+    capsule_add_log(&caps, &log);
+    capsule_add_image(&caps, image.p, image.n);
+    ends = 0, last_call = 2, secret_start = 300;
+    must(executor_replay(x, &r, &e), &e);
+    capsule_add_output(&caps, &o, last_out);
+    must(capsule_write(&caps, path, &e), &e);
+    capsule_free(&caps);
+    exec_log_free(&log);
+}
+
+static void run_capsule(const char *path, struct capsule_result *ret)
+{
+    const struct executor_options o = {.backend = "sim"};
+    struct executor *own;
+    struct err e = ERR_INIT;
+    struct capsule c;
+
+    must(capsule_read(path, &c, &e), &e);
+    must(executor_start(&o, &own, &e), &e);
+    must(capsule_run(&c, own, 0x3c, ret, &e), &e);
+    executor_end(own);
+    capsule_free(&c);
+}
+
+static void test_a_capsule_runs_elsewhere(void **state)
+{
+    char *dir, *path;
+    struct err e = ERR_INIT;
+    struct capsule_result r;
+    struct capsule c;
+    struct buf b;
+
+    (void)state;
+    dir = dir_temp("caps", &e);
+    path = path_join(dir, "k.caps");
+    last_call = 2;
+    two_calls();
+    front_end(&f);
+    make_capsule(path);
+    run_capsule(path, &r);
+    assert_true(r.right);
+    assert_int_equal(r.elements, N);
+    buf_init(&b, 1 << 26);
+    must(file_read(path, &b, &e), &e);
+    b.p[b.n - 2] ^= 0x40; /* the last expected value */
+    must(file_write(path, b.p, b.n, &e), &e);
+    run_capsule(path, &r);
+    assert_false(r.right);
+    assert_int_equal(r.wrong, 1);
+    assert_non_null(strstr(r.text, "output: element 999"));
+    must(file_write(path, b.p, 100, &e), &e);
+    assert_int_equal(capsule_read(path, &c, &e), -1);
+    assert_non_null(strstr(e.msg, "is cut off"));
+    buf_free(&b);
+    dir_remove(dir, &e);
+    free(dir), free(path);
+}
+
+static void test_a_log_that_does_not_follow_is_refused(void **state)
+{
+    const struct wire_up wild = {WIRE_BASE + 4096, 0, 0};
+    struct err e = ERR_INIT;
+    struct exec_log log;
+
+    (void)state;
+    assert_int_equal(exec_log_init(&log, 1 << 20), 0);
+    exec_log_add(&log, WIRE_UP, 0, 0, &wild, sizeof wild, "abcd", 4, NULL);
+    assert_int_equal(executor_adopt(x, &log, &e), -1);
+    assert_non_null(strstr(e.msg, "UP cannot follow from what comes before"));
+    log.n -= 8;
+    assert_int_equal(executor_adopt(x, &log, &e), -1);
+    assert_non_null(strstr(e.msg, "is no entry"));
+    exec_log_free(&log);
+}
+
+/* ---- many calls from one replay of the whole life ---- */
+
+static void test_last_call_again_and_again(void **state)
+{
+    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    two_calls();
+    front_end(&f);
+    last_call = 2, ends = 0, secret_start = 1;
+    r.last_call = true;
+    assert_int_equal(executor_replay(x, &r, &e), -1); /* no whole life yet */
+    r.last_call = false;
+    must(executor_replay(x, &r, &e), &e);
+    r.last_call = true;
+    for (secret_start = 10; secret_start < 14; secret_start++) {
+        ends = 1;
+        must(executor_replay(x, &r, &e), &e);
+        assert_int_equal(r.ret_error, 0);
+        assert_float_equal(last_out[5], (secret_start + 5) * 4, 0);
+    }
+}
+
 static int start(void **state)
 {
     const struct executor_options o = {.backend = "sim"};
@@ -500,6 +621,9 @@ int main(void)
         cmocka_unit_test(test_a_fault_is_told_and_the_next_life_is_whole),
         cmocka_unit_test(test_hostile_requests_are_refused),
         cmocka_unit_test(test_a_broken_ring_ends_the_life_only),
+        cmocka_unit_test(test_a_capsule_runs_elsewhere),
+        cmocka_unit_test(test_a_log_that_does_not_follow_is_refused),
+        cmocka_unit_test(test_last_call_again_and_again),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

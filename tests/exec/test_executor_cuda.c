@@ -244,7 +244,7 @@ static void test_a_fault_ends_the_executor(void **state)
     must(executor_call_begin(x, 1, &e), &e);
     front_step(&f);
     must(executor_call_end(x, &c, &e), &e);
-    assert_int_equal(c.error, WIRE_LAUNCH_FAILED);
+    assert_true(c.error == WIRE_LAUNCH_FAILED || c.error == WIRE_ILLEGAL_ADDRESS); /* a GPU says the latter */
     front_end(&f);
     assert_int_equal(executor_life(x, fds, &e), -1);
     assert_non_null(strstr(e.msg, "a new executor is needed"));

@@ -1,0 +1,205 @@
+/* order.c - see order.h: vector clocks. clock[s][t] is how many pieces of work of stream t come before what stream s does
+ * next; row HOST is the host's own knowledge, which all that it queues later inherits. */
+#include "exec/order.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "exec/life.h"
+
+#define HOST LIFE_STREAMS
+#define NONE UINT32_MAX
+
+struct clock {
+    uint64_t of[LIFE_STREAMS];
+};
+
+struct order {
+    struct clock *at;      /* LIFE_STREAMS + 1 rows */
+    struct clock **events; /* LIFE_EVENTS; NULL: never recorded */
+    bool apart[LIFE_STREAMS]; /* does not wait for the legacy stream, nor it for this one */
+    bool used[LIFE_STREAMS];
+    uint64_t launches[LIFE_STREAMS]; /* of the call */
+    uint32_t call, running;
+};
+
+static void join(struct clock *to, const struct clock *from)
+{
+    for (uint32_t i = 0; i < LIFE_STREAMS; i++)
+        if (from->of[i] > to->of[i])
+            to->of[i] = from->of[i];
+}
+
+static uint32_t stream_of(uint32_t s)
+{
+    return s == WIRE_STREAM_LEGACY || s >= LIFE_STREAMS ? 0 : s;
+}
+
+/* What stream s waits for before its next work. */
+static void come(struct order *o, uint32_t s)
+{
+    join(&o->at[s], &o->at[HOST]);
+    o->used[s] = true;
+    if (s != 0 && !o->apart[s])
+        join(&o->at[s], &o->at[0]);
+    for (uint32_t t = 1; s == 0 && t < LIFE_STREAMS; t++)
+        if (o->used[t] && !o->apart[t])
+            join(&o->at[0], &o->at[t]);
+}
+
+static void work(struct order *o, uint32_t s)
+{
+    come(o, s);
+    o->at[s].of[s]++;
+}
+
+static void host_joins_all(struct order *o)
+{
+    for (uint32_t s = 0; s < LIFE_STREAMS; s++)
+        if (o->used[s])
+            join(&o->at[HOST], &o->at[s]);
+}
+
+static void on_event(struct order *o, const struct log_entry *en)
+{
+    const struct wire_event *m = en->body;
+    struct clock **v = &o->events[m->event % LIFE_EVENTS];
+    uint32_t s = stream_of(m->stream);
+
+    switch (en->head.op) {
+    case WIRE_EVENT_RECORD:
+        come(o, s);
+        if (!*v)
+            *v = xmalloc(sizeof **v);
+        **v = o->at[s];
+        break;
+    case WIRE_EVENT_WAIT:
+        o->used[s] = true;
+        if (*v)
+            join(&o->at[s], *v);
+        break;
+    case WIRE_EVENT_SYNC:
+        if (*v)
+            join(&o->at[HOST], *v);
+        break;
+    case WIRE_EVENT_CREATE:
+        v = &o->events[en->head.result % LIFE_EVENTS];
+        free(*v);
+        *v = NULL;
+    }
+}
+
+static void on_sync(struct order *o, uint32_t stream)
+{
+    uint32_t s = stream_of(stream);
+
+    come(o, s);
+    join(&o->at[HOST], &o->at[s]);
+}
+
+/* The stream that an entry's work goes to; NONE: it is no work. */
+static uint32_t work_stream(const struct log_entry *en)
+{
+    switch (en->head.op) {
+    case WIRE_LAUNCH: return ((const struct wire_launch *)en->body)->stream;
+    case WIRE_MEMSET: return ((const struct wire_memset *)en->body)->stream;
+    case WIRE_UP: return ((const struct wire_up *)en->body)->stream;
+    case WIRE_COPY:
+    case LOG_ECHO: return ((const struct wire_copy *)en->body)->stream;
+    case WIRE_FILL: return ((const struct wire_fill *)en->body)->stream;
+    case WIRE_STRIDED: return ((const struct wire_strided *)en->body)->stream;
+    case WIRE_ARANGE: return ((const struct wire_arange *)en->body)->stream;
+    case WIRE_RANDOM: return ((const struct wire_random *)en->body)->stream;
+    default: return NONE;
+    }
+}
+
+static void on_other(struct order *o, const struct log_entry *en)
+{
+    const struct wire_stream_create *create = en->body;
+    const struct wire_stream *sync = en->body;
+    const struct wire_down *down = en->body;
+    const struct wire_free *gone = en->body;
+
+    switch (en->head.op) {
+    case WIRE_STREAM_CREATE: o->apart[en->head.result % LIFE_STREAMS] = create->flags & 1; break;
+    case WIRE_STREAM_SYNC:
+    case WIRE_STREAM_DESTROY: on_sync(o, sync->stream); break; /* the executor waits before it destroys */
+    case WIRE_DOWN: on_sync(o, down->stream); break;
+    case WIRE_DEVICE_SYNC: host_joins_all(o); break;
+    case WIRE_FREE:
+        if (gone->kind == WIRE_ALLOC_RAW)
+            host_joins_all(o);
+        break;
+    default: on_event(o, en);
+    }
+}
+
+static void take(struct order *o, const struct log_entry *en)
+{
+    uint32_t s = work_stream(en);
+
+    if (s == NONE) {
+        on_other(o, en);
+        return;
+    }
+    work(o, stream_of(s));
+    if (en->head.op == WIRE_LAUNCH && o->running == o->call)
+        o->launches[stream_of(s)]++;
+}
+
+/* Stands where the call has returned: the caller's next work is on the legacy stream. */
+static void look(struct order *o, struct order_finding *ret)
+{
+    come(o, 0);
+    for (uint32_t s = 1; s < LIFE_STREAMS; s++)
+        if (o->launches[s] && o->at[s].of[s] > o->at[0].of[s]) {
+            ret->ordered = false;
+            ret->stream = s;
+            ret->launches = o->launches[s];
+            snprintf(ret->why, sizeof ret->why, "%llu launches on a stream of the program's own are not waited for when "
+                     "forward returns; let the current stream wait for an event recorded there",
+                     (unsigned long long)o->launches[s]);
+            return;
+        }
+}
+
+static uint32_t last_call(const struct exec_log *log)
+{
+    struct log_entry en;
+    uint32_t last = 0;
+
+    for (size_t at = 0; exec_log_next(log, &at, &en) > 0;)
+        if (en.head.op == LOG_CALL_BEGIN)
+            last = ((const struct log_call *)en.body)->index;
+    return last;
+}
+
+void order_check(const struct exec_log *log, uint32_t call, struct order_finding *ret)
+{
+    struct order o = {.call = call ? call : last_call(log)};
+    struct log_entry en;
+
+    o.at = xcalloc(LIFE_STREAMS + 1, sizeof *o.at);
+    o.events = xcalloc(LIFE_EVENTS, sizeof *o.events);
+    *ret = (struct order_finding){.ordered = true};
+    for (size_t at = 0; exec_log_next(log, &at, &en) > 0;) {
+        const struct log_call *mark = en.body;
+
+        if (en.head.op == LOG_CALL_BEGIN)
+            o.running = mark->index;
+        else if (en.head.op == LOG_CALL_END && mark->index == o.call)
+            break;
+        else if (en.head.op == LOG_CALL_END)
+            o.running = 0;
+        else
+            take(&o, &en);
+    }
+    look(&o, ret);
+    for (uint32_t i = 0; i < LIFE_EVENTS; i++)
+        free(o.events[i]);
+    free(o.events);
+    free(o.at);
+}

@@ -1,0 +1,22 @@
+/* order.h - does everything that a call queued come before what its caller queues next? A pure reading of the log.
+ *
+ * The caller goes on on the legacy default stream. Work on a stream that was never joined into it is not finished when
+ * forward returns, whatever a replay that drains the device says. */
+#ifndef MC_EXEC_ORDER_H
+#define MC_EXEC_ORDER_H
+
+#include <stdbool.h>
+
+#include "exec/log.h"
+
+struct order_finding {
+    bool ordered;
+    uint32_t stream;   /* of the first work that is not, */
+    uint64_t launches; /* and how many launches of that stream in the call */
+    char why[192];     /* "" when ordered */
+};
+
+/* call: its number; 0 reads as the log's last call. */
+void order_check(const struct exec_log *log, uint32_t call, struct order_finding *ret);
+
+#endif
