@@ -1,5 +1,6 @@
-/* bench_exec.c - what a request costs a front: 'bench_exec sim', or 'bench_exec cuda CUBIN' (tests/exec/kernels.cu).
- * On cuda also: one kernel timed by replay, beside the same kernel's bandwidth. One line a figure, JSON. */
+/* bench_exec.c - what a request costs a front: 'bench_exec sim', or 'bench_exec cuda CUBIN [CAPSULE]' (the cubin of
+ * tests/exec/kernels.cu). On cuda also: one kernel timed by replay (lab/bench_plain.cu times the same one without an
+ * executor), and its capsule. One line a figure, JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "../tests/exec/front.h"
 #include "base/file.h"
+#include "exec/capsule.h"
 
 #define ROUNDS 2000
 #define MIB ((uint64_t)1 << 20)
@@ -147,11 +149,40 @@ static void step(struct client *c, int n, struct front_notes *notes)
     }
 }
 
+static struct capsule caps;
+static const char *caps_path;
+
 static int lay(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
 {
     (void)ctx, (void)tag, (void)addr, (void)part, (void)e;
     memset(data, 0x3c, n);
+    if (caps_path && caps.head)
+        capsule_add_value(&caps, data, n);
     return 0;
+}
+
+/* Twice 0x3c3c3c3c, everywhere. */
+static void write_capsule(void)
+{
+    struct capsule_output o = {.name = "output", .addr = f.notes->out, .dtype = 8, .dims = 1, .size = {BIG / 4},
+                               .stride = {1}};
+    float *want = malloc(BIG), v;
+    const uint32_t bits = 0x3c3c3c3c;
+    struct exec_log log;
+    struct err e = ERR_INIT;
+
+    memcpy(&v, &bits, sizeof v);
+    for (uint64_t i = 0; i < BIG / 4; i++)
+        want[i] = v * 2;
+    must(executor_log(x, &log, &e), &e);
+    capsule_add_log(&caps, &log);
+    capsule_add_image(&caps, image.p, image.n);
+    capsule_add_output(&caps, &o, want);
+    must(capsule_write(&caps, caps_path, &e), &e);
+    capsule_free(&caps);
+    caps.head = NULL;
+    exec_log_free(&log);
+    free(want);
 }
 
 static void time_big(void)
@@ -174,7 +205,11 @@ static void time_big(void)
         must(executor_call_end(x, &call, &e), &e);
         printf("{\"what\":\"call\",\"error\":%d,\"why\":\"%s\"}\n", call.error, call.why);
     }
+    if (caps_path)
+        capsule_init(&caps, "cuda", "scale", executor_info(x)->name, 0);
     must(executor_replay(x, &r, &e), &e);
+    if (caps_path)
+        write_capsule();
     must(executor_peek(x, f.notes->out + BIG - 4, &out, 4, &e), &e);
     printf("{\"what\":\"replay\",\"error\":%d,\"why\":\"%s\",\"last_word\":\"%08x\"}\n", r.ret_error, r.ret_why, out);
     must(executor_time(x, &t, &e), &e);
@@ -194,6 +229,7 @@ int main(int argc, char **argv)
     int fds[2];
 
     has_kernel = argc > 2;
+    caps_path = argc > 3 ? argv[3] : NULL;
     must(executor_start(&o, &x, &e), &e);
     printf("{\"what\":\"an executor starts\",\"ms\":%.1f,\"device\":\"%s\"}\n", (now_us() - start) * 1e-3,
            executor_info(x)->name);

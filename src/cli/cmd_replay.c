@@ -125,8 +125,8 @@ static void show(const struct capsule *c, const json_t *out)
     if (json_object_get(out, "why"))
         printf("  %s\n", json_str(out, "why", ""));
     if (t)
-        printf("  %.4f ms (median of %" PRId64 "; %.4f to %.4f)\n", json_f64(t, "median_ms", 0), json_i64(t, "calls", 0),
-               json_f64(t, "least_ms", 0), json_f64(t, "most_ms", 0));
+        printf("  %.4f ms (median of %" PRId64 "; %.4f to %.4f)\n", json_f64(t, "median_ms", 0),
+               json_i64(t, "calls", 0), json_f64(t, "least_ms", 0), json_f64(t, "most_ms", 0));
     json_array_foreach(json_object_get(out, "findings"), i, f)
         printf("  %s: %s\n", json_str(f, "kind", "?"), json_str(f, "message", ""));
 }
@@ -175,5 +175,5 @@ static int replay_run(const struct opts *o, struct err *e)
 const struct command cmd_replay = {
     "replay", "run a judged kernel again: check, time or profile it", "FILE [--time N | --check | --profile FILE]",
     "A capsule holds a candidate's kernels as they were judged: what was launched, on which data, with which result.\n"
-    "It runs without Python and without the candidate's host code. Exit code 0: the outputs are right; 1: they are not.\n\n",
+    "It runs without Python and without the candidate's host code. Exit code 0: the outputs are right; 1: not.\n\n",
     rows, replay_run};

@@ -18,8 +18,9 @@
 
 void capsule_init(struct capsule *c, const char *backend, const char *task, const char *device, uint64_t memory)
 {
-    c->head = json_pack("{s:s,s:s,s:s,s:s,s:I,s:[],s:[],s:[]}", "schema", "musacoder.capsule/1", "task", task, "backend",
-                        backend, "device", device, "memory", (json_int_t)memory, "images", "values", "outputs");
+    c->head = json_pack("{s:s,s:s,s:s,s:s,s:I,s:[],s:[],s:[]}", "schema", "musacoder.capsule/1", "task", task,
+                        "backend", backend, "device", device, "memory", (json_int_t)memory, "images", "values",
+                        "outputs");
     buf_init(&c->data, MOST);
 }
 

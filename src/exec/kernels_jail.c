@@ -25,6 +25,27 @@ static int allow_reading(scmp_filter_ctx f)
                             SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
 }
 
+static const int forbidden[] = {
+    SCMP_SYS(execve),  SCMP_SYS(execveat), SCMP_SYS(fork),    SCMP_SYS(vfork),             SCMP_SYS(ptrace),
+    SCMP_SYS(socket),  SCMP_SYS(connect),  SCMP_SYS(bind),    SCMP_SYS(process_vm_readv),  SCMP_SYS(process_vm_writev),
+    SCMP_SYS(mount),   SCMP_SYS(umount2),  SCMP_SYS(setns),   SCMP_SYS(unshare),           SCMP_SYS(pidfd_open),
+    SCMP_SYS(bpf),     SCMP_SYS(keyctl),   SCMP_SYS(reboot),  SCMP_SYS(init_module),       SCMP_SYS(finit_module),
+    SCMP_SYS(symlink), SCMP_SYS(link),     SCMP_SYS(chmod),   SCMP_SYS(chown),             SCMP_SYS(perf_event_open),
+};
+
+bool executor_jail(void)
+{
+    scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
+    bool ok = f != NULL;
+
+    for (size_t i = 0; ok && i < sizeof forbidden / sizeof forbidden[0]; i++)
+        ok = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), forbidden[i], 0) == 0;
+    ok = ok && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && seccomp_load(f) == 0;
+    if (f)
+        seccomp_release(f);
+    return ok;
+}
+
 bool kernels_jail(void)
 {
     scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));

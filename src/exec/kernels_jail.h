@@ -7,4 +7,7 @@
 
 bool kernels_jail(void); /* false where the operating system has no seccomp: the jail of the executor is left */
 
+/* What the executor itself gives up once its device is open: programs, sockets, other processes. */
+bool executor_jail(void);
+
 #endif

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "exec/ctl.h"
 #include "exec/fdpass.h"
+#include "exec/kernels_jail.h"
 #include "exec/server.h"
 
 #define SPIN_NS 200000u /* looked at the ring for so long before the bell is needed */
@@ -100,6 +101,7 @@ int main(int argc, char **argv)
         ready.code = (int)e.kind;
         snprintf(ready.why, sizeof ready.why, "%.255s", e.msg);
     }
+    executor_jail(); // on 'sim' the process that forks others is another one, and has been started
     if (fdpass_send(CTL_FD, &ready, sizeof ready, NULL, 0) < 0 || ready.code)
         return 1;
     if (pthread_create(&watch, NULL, watch_judge, NULL))

@@ -1,5 +1,5 @@
-/* order.c - see order.h: vector clocks. clock[s][t] is how many pieces of work of stream t come before what stream s does
- * next; row HOST is the host's own knowledge, which all that it queues later inherits. */
+/* order.c - see order.h: vector clocks. clock[s][t] is how many pieces of work of stream t come before what stream s
+ * does next; row HOST is the host's own knowledge, which all that it queues later inherits. */
 #include "exec/order.h"
 
 #include <stdio.h>
@@ -159,8 +159,8 @@ static void look(struct order *o, struct order_finding *ret)
             ret->ordered = false;
             ret->stream = s;
             ret->launches = o->launches[s];
-            snprintf(ret->why, sizeof ret->why, "%llu launches on a stream of the program's own are not waited for when "
-                     "forward returns; let the current stream wait for an event recorded there",
+            snprintf(ret->why, sizeof ret->why, "%llu launches on a stream of the program's own are not waited for "
+                     "when forward returns; let the current stream wait for an event recorded there",
                      (unsigned long long)o->launches[s]);
             return;
         }

@@ -54,15 +54,15 @@ static bool kernels_decide_nothing(facts *f, finding *r)
 static bool casts_compute(facts *f, finding *r)
 {
     return f->live_right && f->last.casts_changed &&
-           say(r, "a cast by PyTorch changes the value of %" PRIu64 " elements: that is arithmetic, not a change of type",
+           say(r, "a cast by PyTorch changes the value of %" PRIu64 " elements: that is arithmetic",
                f->last.casts_changed);
 }
 
 static bool host_computes(facts *f, finding *r)
 {
     return f->live_right && !f->replay_right && f->last.bytes_down > rules_allowance(f->input_bytes) &&
-           say(r, "the host reads %" PRIu64 " bytes from the device in one call, and the same launches on other data give "
-               "a wrong answer: the host does part of the work", f->last.bytes_down);
+           say(r, "the host reads %" PRIu64 " bytes from the device in one call, and the same launches on other data "
+               "give a wrong answer: the host does part of the work", f->last.bytes_down);
 }
 
 /* ---- the rest ---- */
@@ -94,11 +94,11 @@ static bool unordered(facts *f, finding *r)
 
 static bool host_table(facts *f, finding *r)
 {
-    uint64_t n = f->counts.bytes_up - (f->constants_known < f->counts.bytes_up ? f->constants_known : f->counts.bytes_up);
+    uint64_t up = f->counts.bytes_up, n = up - (f->constants_known < up ? f->constants_known : up);
 
     return n > RULES_CONSTANTS &&
-           say(r, "the program uploads %" PRIu64 " bytes of tables of its own; at most %" PRIu64 " are possible here", n,
-               RULES_CONSTANTS);
+           say(r, "the program uploads %" PRIu64 " bytes of tables of its own; at most %" PRIu64 " are possible",
+               n, RULES_CONSTANTS);
 }
 
 static bool log_full(facts *f, finding *r)

@@ -23,11 +23,19 @@ static const char source[] =
     "struct one { float *p; };\n"
     "extern \"C\" void thunk_wild(void *c)\n{\n    ((one *)c)->p[threadIdx.x + 100000] = 1;\n}\n"
     "extern \"C\" void thunk_count(void *c)\n{\n    if (threadIdx.x == 0)\n        ((one *)c)->p[0] += 1;\n}\n"
+    "extern \"C\" long syscall(long, ...);\n"
+    "extern \"C\" void thunk_escape(void *c)\n{\n    float *p = ((one *)c)->p;\n"
+    "    p[0] = syscall(57) == 0 ? -1 : 1;\n" /* fork */
+    "    p[1] = syscall(41, 1, 1, 0);\n"       /* socket */
+    "    p[2] = syscall(62, 1, 0);\n"          /* kill */
+    "    p[3] = syscall(2, \"/tmp/escaped\", 0102, 0600);\n" /* open for writing */
+    "    p[4] = syscall(257, -100, \"/tmp/escaped\", 0102, 0600);\n}\n"
     "extern \"C\" void thunk_null(void *c)\n{\n    *(volatile int *)0 = 1;\n}\n";
 #define SCALE "thunk_scale\n\nscale\ncuda_source\n9"
 #define COUNT "thunk_count\n\ncount\ncuda_source\n19"
 #define WILD "thunk_wild\n\nwild\ncuda_source\n14"
 #define NULLPTR "thunk_null\n\nnull\ncuda_source\n24"
+#define ESCAPE "thunk_escape\n\nescape\ncuda_source\n24"
 
 struct scale {
     uint64_t x, y;
@@ -394,6 +402,41 @@ static void test_a_fault_is_told_and_the_next_life_is_whole(void **state)
     front_end(&f);
 }
 
+/* ---- a kernel that is no kernel: on 'sim' it is native code ---- */
+
+static void step_escape(struct client *c, int step, struct front_notes *n)
+{
+    uint32_t fn = function_of(c, n, ESCAPE);
+
+    (void)step;
+    client_alloc(c, 64, WIRE_ALLOC_POOL, 0, &n->out);
+    n->code = n->code ? n->code : launch(c, fn, 1, 1, &n->out, sizeof n->out);
+}
+
+static void test_native_code_in_a_kernel_reaches_nothing(void **state)
+{
+    const struct executor_options o = {.backend = "sim", .no_check = true};
+    struct executor *checked = x;
+    struct executor_call call;
+    struct err e = ERR_INIT;
+    float out[5];
+
+    (void)state;
+    must(executor_start(&o, &x, &e), &e);
+    begin(step_escape);
+    must(executor_call_begin(x, 1, &e), &e);
+    assert_int_equal(front_step(&f), 0);
+    must(executor_call_end(x, &call, &e), &e);
+    assert_string_equal(call.why, "");
+    must(executor_peek(x, f.notes->out, out, sizeof out, &e), &e);
+    assert_float_equal(out[0], 1, 0); /* fork failed */
+    for (int i = 1; i < 5; i++)
+        assert_float_equal(out[i], -1, 0);
+    front_end(&f);
+    executor_stop(x);
+    x = checked;
+}
+
 /* ---- hostile requests ---- */
 
 static int hostile;
@@ -483,7 +526,8 @@ static int lay_and_keep(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, v
 static void make_capsule(const char *path)
 {
     struct executor_replay r = {.poison = 0xff, .lay = lay_and_keep, .call_end = look};
-    struct capsule_output o = {.name = "output", .addr = f.notes->out, .dtype = 8, .dims = 1, .size = {N}, .stride = {1}};
+    struct capsule_output o = {.name = "output", .addr = f.notes->out, .dtype = 8, .dims = 1, .size = {N},
+                               .stride = {1}};
     struct err e = ERR_INIT;
     struct exec_log log;
 
@@ -619,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_an_echo_is_a_device_copy),
         cmocka_unit_test(test_variables_survive_a_replay),
         cmocka_unit_test(test_a_fault_is_told_and_the_next_life_is_whole),
+        cmocka_unit_test(test_native_code_in_a_kernel_reaches_nothing),
         cmocka_unit_test(test_hostile_requests_are_refused),
         cmocka_unit_test(test_a_broken_ring_ends_the_life_only),
         cmocka_unit_test(test_a_capsule_runs_elsewhere),

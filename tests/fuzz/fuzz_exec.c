@@ -1,5 +1,5 @@
-/* fuzz_exec.c - any bytes in the ring: each message is refused, or it is about memory and handles of the life. Odd inputs
- * are read as a log from elsewhere instead. */
+/* fuzz_exec.c - any bytes in the ring: each message is refused, or it is about memory and handles of the life. Odd
+ * inputs are read as a log from elsewhere instead. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
