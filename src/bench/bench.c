@@ -171,7 +171,7 @@ static int submit_left(struct play *p, struct err *e)
 static int make_chat(struct play *p, int task, int sample, struct chat *c, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
-    char *say = prompt_task(o->style, p->b->suite.tasks[task].code, NULL, NULL);
+    char *say = prompt_task(o->style, p->b->suite.tasks[task].code, o->musa ? "musa" : NULL, NULL);
     int rc = chat_begin(c, p->tok, CHAT_THINK_FREE, e);
 
     if (rc == 0)

@@ -33,6 +33,7 @@ struct bench_options {
     const char *samples_dir; /* responses made elsewhere: a folder with TASK/FILE or TASK_N.py, or a samples.jsonl */
     const char *tasks;       /* folder of task files; NULL with suite */
     const char *suite;       /* "kernelbench:DIR" (suite.h): results by level; NULL: tasks */
+    bool musa;               /* MUSA programs are asked for; verdict says so too */
     const char *levels;      /* of the suite: "1,3"; NULL: all */
     const char *out;         /* run folder, made when missing; continued when it holds the same benchmark */
     int samples;             /* per task; 0: 8, or with a suite as many as the folder of samples has */

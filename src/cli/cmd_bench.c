@@ -20,7 +20,8 @@ static const struct opt rows[] = {
     {"bench", "samples-dir", OPT_STR, NULL, "judge these instead: TASK/FILE or TASK_N.py (.txt, .md: responses), "
                                             "level_L_problem_P_sample_S_kernel.py, or a samples.jsonl"},
     {"bench", "tasks", OPT_STR, NULL, "folder of KernelBench-format task files"},
-    {"bench", "suite", OPT_STR, NULL, "kernelbench:DIR: the tasks of a KernelBench checkout, with results by level"},
+    {"bench", "suite", OPT_STR, NULL, "kernelbench:DIR: the tasks of a KernelBench checkout, with results by level; "
+                                     "musa-kernelbench:DIR: the same, answered in MUSA"},
     {"bench", "levels", OPT_STR, NULL, "of the suite: 1,3 (default: all)"},
     {"bench", "out", OPT_STR, NULL, "run folder; a stopped benchmark continues from it"},
     {"bench", "name", OPT_STR, NULL, "name in tables (default: the run folder's)"},
@@ -42,6 +43,7 @@ static const struct opt rows[] = {
     {"bench", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"bench", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
+    {"bench", "dialect", OPT_CHOICE, NULL, "cuda|musa: what is asked for and judged (default: of the suite)"},
     PROFILE_ROW("bench"),
     SECRET_ROW("bench"),
     {"bench", "workers", OPT_INT, "1", "verifier processes"},
@@ -73,11 +75,22 @@ static int take_samples(const struct opts *o, struct bench_options *b, struct er
     return 0;
 }
 
+/* Of --dialect, else of the suite's name. */
+static bool dialect_is(const struct opts *o, const char *dialect)
+{
+    const char *suite = opts_str(o, "suite");
+
+    if (opts_has(o, "dialect"))
+        return !strcmp(opts_str(o, "dialect"), dialect);
+    return suite && !strncmp(suite, dialect, strlen(dialect));
+}
+
 static int options_of(const struct opts *o, struct bench_options *b, struct err *e)
 {
     *b = (struct bench_options){
         .name = opts_str(o, "name"), .model = opts_str(o, "model"), .samples_dir = opts_str(o, "samples-dir"),
-        .tasks = opts_str(o, "tasks"), .suite = opts_str(o, "suite"), .levels = opts_str(o, "levels"),
+        .tasks = opts_str(o, "tasks"), .suite = opts_str(o, "suite"),
+        .musa = dialect_is(o, "musa"), .levels = opts_str(o, "levels"),
         .out = opts_str(o, "out"), .missing_fail = !strcmp(opts_str(o, "missing"), "fail"),
         .shrink_to = opts_int(o, "shrink-to"), .faster_than = opts_real(o, "faster-than"),
         .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"), .max_new = (int)opts_int(o, "max-new"),
@@ -187,6 +200,8 @@ static int run(const struct opts *o, struct err *e)
         rc = secret_use(o, e);
     if (rc == 0) {
         b.verdict = verdict = judge_options_of(o);
+        if (b.musa)
+            json_object_set_new(verdict, "dialect", json_string("musa"));
         b.shrink = shrink;
         b.shrink_ctx = &shrinker;
         rc = bench_run(&b, &result, e);

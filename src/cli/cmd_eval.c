@@ -26,6 +26,7 @@ static const struct opt rows[] = {
     {"eval", "timeout", OPT_REAL, "30", "seconds one candidate may run; builds have a limit of their own"},
     {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take"},
     {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},
+    {"eval", "dialect", OPT_CHOICE, "any", "any|cuda|musa: what candidates must be written in"},
     PROFILE_ROW("eval"),
     SECRET_ROW("eval"),
     {"eval", "max-elements", OPT_INT, "0",
@@ -202,7 +203,7 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
                               .build_timeout_s = opts_real(o, "build-timeout"), .seed = opts_int(o, "seed"),
                               .max_elements = opts_int(o, "max-elements"), .perf = opts_bool(o, "perf"),
                               .calls = (int)opts_int(o, "calls"), .compile_baseline = opts_bool(o, "compile-baseline"),
-                              .compile_mode = opts_str(o, "compile-mode")};
+                              .compile_mode = opts_str(o, "compile-mode"), .dialect = opts_str(o, "dialect")};
     struct texts t = {0};
     struct task task = {0};
     struct eval *ev = NULL;

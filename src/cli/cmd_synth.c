@@ -29,6 +29,7 @@ static const struct opt rows[] = {
     {"synth", "style", OPT_CHOICE, "plain", "plain|full: terse and canonical, or varied names, comments and schedules"},
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
     {"synth", "trials", OPT_INT, "2", "draws per input regime of a verification"},
+    {"synth", "dialect", OPT_CHOICE, "cuda", "cuda|musa: the language of the programs, and of what is asked for"},
     {"synth", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where programs are verified"},
     SECRET_ROW("synth"),
     {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: 1.5 for each CPU"},
@@ -117,6 +118,7 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
     };
     if (prompt_style_parse(opts_str(o, "style"), &c->plan.style, e) < 0)
         return -1;
+    c->plan.musa = !strcmp(opts_str(o, "dialect"), "musa");
     c->plan.gen.nice_numbers = c->plan.style == PROMPT_PLAIN;
     return parse_families(opts_str(o, "families"), &c->plan, e);
 }

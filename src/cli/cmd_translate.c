@@ -21,6 +21,8 @@ static const struct opt rows[] = {
     {"translate", "report", OPT_CHOICE, NULL, "json: print one report per file as JSON Lines instead of the text"},
     {"translate", "aliases", OPT_BOOL, "false",
      "print a header that gives the names of CUDA in FILES their MUSA spelling"},
+    {"translate", "devices", OPT_BOOL, "false",
+     "Python: device names and modules alone, as the judge does where another device plays MUSA's part"},
     {"translate", "partial", OPT_BOOL, "false",
      "write refused files too, translated as far as that goes, to be finished by hand"},
     {0},
@@ -202,6 +204,7 @@ static int translate_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "several files need --out FOLDER (or --report json)");
     if (target_of(o, &j, e) < 0 || (j.out && dir_make(j.out, e) < 0))
         return -1;
+    j.o.device_only = opts_bool(o, "devices");
     j.o.partial = opts_bool(o, "partial");
     read_names(&j, o);
     for (int i = 0; i < o->n_args && rc == 0; i++)

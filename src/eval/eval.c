@@ -48,13 +48,15 @@ int eval_options_check(const struct eval_options *o, struct err *e)
         return err_set(e, ERR_INPUT, "calls must be 0 (automatic) to 10000");
     if (strcmp(o->compile_mode, "default") && strcmp(o->compile_mode, "max-autotune"))
         return err_set(e, ERR_INPUT, "no compile-mode '%s'; use default or max-autotune", o->compile_mode);
+    if (o->dialect && strcmp(o->dialect, "any") && strcmp(o->dialect, "cuda") && strcmp(o->dialect, "musa"))
+        return err_set(e, ERR_INPUT, "no dialect '%s'; use any, cuda or musa", o->dialect);
     return 0;
 }
 
 static const char *option_name(const void *ctx, int i)
 {
     static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed", "max-elements",
-                                        "perf", "calls", "compile-baseline", "compile-mode"};
+                                        "perf", "calls", "compile-baseline", "compile-mode", "dialect"};
 
     (void)ctx;
     return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
@@ -94,6 +96,7 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
     x.calls = (int)json_i64(o, "calls", x.calls);
     x.compile_baseline = json_flag(o, "compile-baseline", x.compile_baseline);
     x.compile_mode = json_str(o, "compile-mode", x.compile_mode);
+    x.dialect = json_str(o, "dialect", x.dialect);
     if (eval_options_check(&x, e) < 0)
         return -1;
     *ret = x;
@@ -290,10 +293,10 @@ static void cache_key(const struct eval *ev, const char *toolchain, const struct
 
     sha256_hex(c->text, c->n, sha);
     snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld "
-             "perf=%d calls=%d compile=%s",
+             "perf=%d calls=%d compile=%s dialect=%s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s,
              (long long)reference_seed(ev, o->seed), (long long)eval_max_elements(o), o->perf, o->calls,
-             o->compile_baseline ? o->compile_mode : "none");
+             o->compile_baseline ? o->compile_mode : "none", o->dialect ? o->dialect : "any");
     store_key(t->sha256, sha, options, toolchain, ret);
 }
 

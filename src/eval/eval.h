@@ -39,12 +39,13 @@ struct eval_options {
     int calls;              /* timed calls of each side; 0: as many as 0.2 s hold, at least 30 */
     bool compile_baseline;  /* time torch.compile too */
     const char *compile_mode; /* "default" or "max-autotune" */
+    const char *dialect;    /* "any"; "cuda" or "musa": programs of the other one are no answer */
 };
 
 #define EVAL_OPTIONS_DEFAULT \
     ((struct eval_options){.backend = "sim", .protocol = "strict", .trials = 5, .timeout_s = 30, .build_timeout_s = 60, \
                            .seed = 0, .max_elements = 0, .perf = true, .compile_baseline = true, \
-                           .compile_mode = "default"})
+                           .compile_mode = "default", .dialect = "any"})
 
 struct eval_candidate {
     const char *name;
@@ -66,7 +67,7 @@ void eval_close(struct eval *ev); /* NULL is fine */
 int eval_jobs(const struct eval *ev);
 
 /* Checks an options record from outside ({"protocol","trials","timeout","build-timeout","seed","max-elements","backend",
- * "perf","calls","compile-baseline","compile-mode"});
+ * "perf","calls","compile-baseline","compile-mode","dialect"});
  * strings stay borrowed from o. Unknown keys and bad values are ERR_INPUT. o may be NULL. */
 int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e);
 int eval_options_check(const struct eval_options *o, struct err *e);

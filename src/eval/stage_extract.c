@@ -17,9 +17,14 @@ static bool blank(const char *s, size_t n)
 /* A MUSA program runs where another device plays MUSA's part. */
 static char *program_of(struct job *j, const char *code, size_t n)
 {
+    const char *want = j->opt->dialect ? j->opt->dialect : "any";
+    bool musa = dialect_is_musa(code, n);
     char *text = NULL;
 
-    if (dialect_is_musa(code, n)) {
+    if (strcmp(want, "any") && musa != !strcmp(want, "musa"))
+        record_blame(j->rec, "extraction_error", "extract", musa ? "a CUDA program was asked for, and this one is MUSA's" :
+                     "a MUSA program was asked for; import load_inline from torch_musa.utils.musa_extension");
+    if (musa) {
         record_set(j->rec, "dialect", json_string("musa"));
         text = dialect_program(code, n);
     }

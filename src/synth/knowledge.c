@@ -25,8 +25,8 @@ static json_t *record_of(const struct graph *g, const struct plan_options *o, in
 
     buf_init(&ask, BUF_MAX_TEXT);
     buf_init(&answer, BUF_MAX_TEXT);
-    buf_adds(&ask, "Write these statements in CUDA.\n```python\n");
-    buf_adds(&answer, "```cuda\n");
+    buf_addf(&ask, "Write these statements in %s.\n```python\n", o->musa ? "MUSA" : "CUDA");
+    buf_addf(&answer, "```%s\n", o->musa ? "musa" : "cuda");
     emit_statements(g, flat, &ask, &answer);
     buf_adds(&ask, "```");
     buf_adds(&answer, "```");

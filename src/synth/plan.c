@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "synth/interp.h"
 #include "synth/style.h"
+#include "translate/musa.h"
 
 #define MAX_DRAWS 4000 /* for one task; small families have few graphs */
 
@@ -110,6 +111,21 @@ char *plan_dress(const struct plan_options *o, const struct plan_task *t, const 
     return s;
 }
 
+/* The program in the plan's dialect, in the arena. What the generator writes, the translator takes. */
+static char *in_dialect(const struct plan_options *o, const char *program, struct arena *a)
+{
+    struct musa_options to_musa = {.to = TO_MUSA, .lang = MUSA_PYTHON};
+    struct musa_result r;
+    char *s = arena_strdup(a, program);
+
+    if (!o->musa)
+        return s;
+    if (musa_translate(program, strlen(program), &to_musa, &r, NULL) == 0 && !r.refused)
+        s = arena_strndup(a, r.out.p, r.out.n);
+    musa_result_free(&r);
+    return s;
+}
+
 static void write_program(const struct plan_options *o, struct rng *r, struct plan_task *t, struct plan_program *q,
                           struct arena *a)
 {
@@ -119,7 +135,7 @@ static void write_program(const struct plan_options *o, struct rng *r, struct pl
     buf_init(&program, BUF_MAX_TEXT);
     emit_cuda(&t->g, q->t, &q->s, &cuda);
     emit_program(&t->g, q->t->strategy, cuda.p, &program);
-    q->plain = arena_strndup(a, program.p, program.n);
+    q->plain = in_dialect(o, program.p, a);
     rng_seed(&q->dress, rng_u64(r), 0);
     q->code = plan_dress(o, t, q, q->plain, a);
     buf_free(&cuda);

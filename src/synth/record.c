@@ -63,10 +63,15 @@ static const char *split_name(const struct plan_task *t)
     return t->side == PLAN_HELDOUT ? "heldout" : "train";
 }
 
-char *record_prompt(const struct plan_task *t, enum prompt_style style)
+static const char *dialect(const struct plan_options *o)
+{
+    return o->musa ? "musa" : "cuda";
+}
+
+char *record_prompt(const struct plan_task *t, const struct plan_options *o)
 {
     json_t *inputs = record_inputs(&t->g);
-    char *lines = prompt_inputs(inputs), *p = prompt_task(style, t->code, "cuda", lines);
+    char *lines = prompt_inputs(inputs), *p = prompt_task(o->style, t->code, dialect(o), lines);
 
     free(lines);
     json_decref(inputs);
@@ -83,13 +88,13 @@ static char *record_id(const struct plan_task *t, const struct plan_program *q)
     return xasprintf("%s-%016" PRIx64 "-%s-%s", t->g.family, t->hash, strrchr(t->name, '_') + 1, q->t->strategy);
 }
 
-static json_t *kernel_view(const struct plan_program *q)
+static json_t *kernel_view(const struct plan_program *q, const struct plan_options *o)
 {
     json_t *schedule = json_pack("{s:i}", "block", q->s.block);
 
     if (strstr(q->t->host, "$G"))
         json_object_set_new(schedule, "grid", json_integer(q->s.grid));
-    return json_pack("{s:s, s:s, s:s, s:o}", "lang", "cuda", "code", q->code, "strategy", q->t->strategy, "schedule",
+    return json_pack("{s:s, s:s, s:s, s:o}", "lang", dialect(o), "code", q->code, "strategy", q->t->strategy, "schedule",
                      schedule);
 }
 
@@ -119,12 +124,12 @@ json_t *record_stable_verdict(const json_t *verdict)
 json_t *record_generate(const struct plan_task *t, const struct plan_program *q, const struct plan_options *o,
                         const json_t *verdict)
 {
-    char *prompt = record_prompt(t, o->style), *answer = fenced(q->code), *id = record_id(t, q);
+    char *prompt = record_prompt(t, o), *answer = fenced(q->code), *id = record_id(t, q);
     json_t *messages = prompt_start(prompt), *v;
 
     prompt_say(messages, "assistant", answer);
     v = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s}", "id", id, "kind", "generate", "messages", messages, "task",
-                  task_view(t), "kernel", kernel_view(q), "verdict", record_stable_verdict(verdict), "provenance",
+                  task_view(t), "kernel", kernel_view(q, o), "verdict", record_stable_verdict(verdict), "provenance",
                   provenance(o->seed, NULL, NULL), "split", split_name(t));
     free(prompt), free(answer), free(id);
     return v;
@@ -133,14 +138,14 @@ json_t *record_generate(const struct plan_task *t, const struct plan_program *q,
 json_t *record_repair(const struct plan_task *t, const struct plan_program *q, const struct plan_options *o,
                       const struct repair *x)
 {
-    char *prompt = record_prompt(t, o->style), *broken = fenced(x->code), *answer = fenced(q->code);
+    char *prompt = record_prompt(t, o), *broken = fenced(x->code), *answer = fenced(q->code);
     char *parent = record_id(t, q), *id = xasprintf("%s-%s%d", parent, x->mutation, x->round);
     json_t *messages = prompt_start(prompt), *v;
 
     prompt_turn(messages, o->style, broken, json_str(x->broken_verdict, "feedback", ""));
     prompt_say(messages, "assistant", answer);
     v = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "id", id, "kind", "repair", "messages", messages,
-                  "task", task_view(t), "kernel", kernel_view(q), "verdict", record_stable_verdict(x->verdict),
+                  "task", task_view(t), "kernel", kernel_view(q, o), "verdict", record_stable_verdict(x->verdict),
                   "broken_verdict", record_stable_verdict(x->broken_verdict), "provenance",
                   provenance(o->seed, parent, x->mutation), "split", split_name(t));
     free(prompt), free(broken), free(answer), free(id), free(parent);
@@ -149,7 +154,7 @@ json_t *record_repair(const struct plan_task *t, const struct plan_program *q, c
 
 json_t *record_rl_prompt(const struct plan_task *t, const struct plan_options *o, int index)
 {
-    char *prompt = record_prompt(t, o->style), hash[17], truth[160];
+    char *prompt = record_prompt(t, o), hash[17], truth[160];
     json_t *v;
 
     hash_text(t->hash, hash);

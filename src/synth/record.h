@@ -9,7 +9,7 @@
  *            "graph":"x | mul_s(0.5) tanh",         readable; constants and inputs included
  *            "ops":["mul_s","tanh"],"families":["chain"],"graph_hash":"3f2a90c1d2e4b567",
  *            "inputs":[{"shape":[6,37],"dtype":"float32","stride":[37,1]}]},
- *    "kernel":{"lang":"cuda","code":..,"strategy":"thread","schedule":{"block":256}},
+ *    "kernel":{"lang":"cuda" or "musa","code":..,"strategy":"thread","schedule":{"block":256}},
  *    "verdict":{..},                                musacoder.verdict/1 of 'code' without times; repair: also
  *                                                   "broken_verdict"; null with --no-verify
  *    "provenance":{"generator":"musacoder-synth/1","version":..,"seed":1,"parent":null,"mutations":[]},
@@ -47,7 +47,7 @@ json_t *record_repair(const struct plan_task *t, const struct plan_program *q, c
                       const struct repair *x);
 json_t *record_rl_prompt(const struct plan_task *t, const struct plan_options *o, int index);
 json_t *record_inputs(const struct graph *g);
-char *record_prompt(const struct plan_task *t, enum prompt_style style); /* caller frees */
+char *record_prompt(const struct plan_task *t, const struct plan_options *o); /* caller frees */
 /* A copy without what differs from run to run: times, cache hits, the machine. */
 json_t *record_stable_verdict(const json_t *verdict);
 

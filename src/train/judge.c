@@ -232,7 +232,7 @@ struct outcome judge_outcome(const struct judge *j, int ticket)
 
 json_t *judge_options_of(const struct opts *o)
 {
-    static const char *const names[] = {"backend", "protocol", "trials", "timeout"};
+    static const char *const names[] = {"backend", "dialect", "protocol", "trials", "timeout"};
     json_t *v = json_object();
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

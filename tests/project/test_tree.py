@@ -22,7 +22,7 @@ SEES = {
     "bench": ["base", "task", "proc", "store", "queue", "nn"],
     "nn": ["base", "task"],
     "train": ["base", "objective", "task", "store", "queue", "nn"],
-    "synth": ["base", "task", "queue", "store"],
+    "synth": ["base", "task", "queue", "store", "translate"],
     "serve": ["base", "queue"],
     "cli": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue", "eval", "bench", "nn",
             "train", "synth", "serve"],
