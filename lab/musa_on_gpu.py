@@ -4,8 +4,8 @@
     lab/musa_on_gpu.py build FOLDER [--device cuda|sim]     compile every program of tests/musa/run.py --all into FOLDER
     FOLDER/run.sh, or lab/musa_on_gpu.py run FOLDER         on the GPU: each program beside its task, three draws
 
-Kernels are compiled as MUSA sources, behind litetorch/musa.h. Python's half is translated, as the judge does. This measures
-whether the arithmetic is right; legality and speed are the judge's ('tests/musa/run.py --backend cuda' where it is built).
+Kernels are compiled as MUSA sources, behind litetorch/musa.h. Python's half is translated, as the judge does. This
+measures whether the arithmetic is right; legality and speed are the judge's ('tests/musa/run.py --backend cuda').
 """
 import concurrent.futures
 import importlib
@@ -59,7 +59,8 @@ def build_one(path, head, folder, device, tool, exe, request):
         return None
     p = subprocess.run([tool, "build", "--cache", device], input=json.dumps(request), capture_output=True, text=True,
                        check=False)
-    reply = json.loads(p.stdout.strip().splitlines()[-1]) if p.stdout.strip() else {"ok": False, "error": p.stderr[-500:]}
+    said = p.stdout.strip().splitlines()
+    reply = json.loads(said[-1]) if said else {"ok": False, "error": p.stderr[-500:]}
     so = reply.get("so")
     if not so:
         print(f"  {name}: {reply.get('error', '')[-400:]}")
@@ -74,7 +75,7 @@ def build_one(path, head, folder, device, tool, exe, request):
 def build(folder, device):
     sys.path.insert(0, os.path.join(ROOT, "tests", "musa"))
     import run as programs
-    exe, tool = os.environ.get("MUSACODER_EXE", programs.EXE), os.path.join(ROOT, "build", "tests", "litetorch", "test_build")
+    exe, tool = programs.EXE, os.path.join(ROOT, "build", "tests", "litetorch", "test_build")
     os.makedirs(folder, exist_ok=True)
     made = {}
     with tempfile.TemporaryDirectory() as t:
@@ -137,7 +138,8 @@ def one_program(args):
                 got = got if isinstance(got, tuple) else (got,)
                 for a, b in zip(want, got, strict=True):
                     tol = 2e-3 if a.dtype == torch.float16 else 1e-4
-                    if not torch.allclose(a.float(), b.cpu().float(), rtol=tol, atol=tol * max(1.0, a.float().abs().max().item() * 0.1)):
+                    room = tol * max(1.0, a.float().abs().max().item() * 0.1)
+                    if not torch.allclose(a.float(), b.cpu().float(), rtol=tol, atol=room):
                         return name, f"draw {draw} differs by {(a.float() - b.cpu().float()).abs().max().item():g}"
         return name, None
     except Exception as e:

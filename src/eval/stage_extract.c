@@ -22,7 +22,8 @@ static char *program_of(struct job *j, const char *code, size_t n)
     char *text = NULL;
 
     if (strcmp(want, "any") && musa != !strcmp(want, "musa"))
-        record_blame(j->rec, "extraction_error", "extract", musa ? "a CUDA program was asked for, and this one is MUSA's" :
+        record_blame(j->rec, "extraction_error", "extract", "%s", musa ?
+                     "a CUDA program was asked for, and this one is MUSA's" :
                      "a MUSA program was asked for; import load_inline from torch_musa.utils.musa_extension");
     if (musa) {
         record_set(j->rec, "dialect", json_string("musa"));

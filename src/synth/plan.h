@@ -41,7 +41,7 @@ struct plan_options {
     int n_deal;
     struct gen_options gen;
     enum prompt_style style; /* full also draws schedules, names and comments */
-    bool musa;               /* programs and requests are MUSA's: what is drawn is CUDA, and translated as it is written */
+    bool musa;               /* programs and requests are MUSA's: drawn as CUDA, translated as they are written */
 };
 
 struct plan {

@@ -94,8 +94,8 @@ static json_t *kernel_view(const struct plan_program *q, const struct plan_optio
 
     if (strstr(q->t->host, "$G"))
         json_object_set_new(schedule, "grid", json_integer(q->s.grid));
-    return json_pack("{s:s, s:s, s:s, s:o}", "lang", dialect(o), "code", q->code, "strategy", q->t->strategy, "schedule",
-                     schedule);
+    return json_pack("{s:s, s:s, s:s, s:o}", "lang", dialect(o), "code", q->code, "strategy", q->t->strategy,
+                     "schedule", schedule);
 }
 
 static json_t *provenance(uint64_t seed, const char *parent, const char *mutation)

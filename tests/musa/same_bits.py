@@ -4,8 +4,8 @@
                                                   FILE.task beside them
 
 Builds each program twice, as it is and translated to MUSA, runs both on the task's inputs (two draws, the model's own
-parameters from one seed) in the simulated device's process, and compares outputs byte by byte. The emulator divides exactly,
-as no MUSA card below mp_31 does, so nothing but the translation can make a difference. Needs the project's Python.
+parameters from one seed) in the simulated device's process, and compares outputs byte by byte. The emulator
+divides exactly, as no MUSA card below mp_31 does, so nothing but the translation can make a difference. Needs the project's Python.
 """
 import argparse
 import glob
@@ -35,7 +35,8 @@ def head_task(path):
 
 
 def builder(request):
-    p = subprocess.run([TOOL, "build", "--cache", "sim"], input=json.dumps(request), capture_output=True, text=True, check=False)
+    p = subprocess.run([TOOL, "build", "--cache", "sim"], input=json.dumps(request), capture_output=True, text=True,
+                       check=False)
     lines = [line for line in p.stdout.splitlines() if line.startswith("{")]
     return json.loads(lines[-1]) if lines else {"ok": False, "error": p.stderr[-300:]}
 
@@ -69,16 +70,18 @@ def outputs(path, text, task, device):
 def compare(path, task, device):
     """'same', 'different', or why there is nothing to compare."""
     with tempfile.TemporaryDirectory() as folder:
-        p = subprocess.run([EXE, "translate", "--profile", "any", "--out", folder, path], capture_output=True, check=False)
+        p = subprocess.run([EXE, "translate", "--profile", "any", "--out", folder, path], capture_output=True,
+                           check=False)
         made = os.path.join(folder, os.path.basename(path))
         if p.returncode:
             return "refused"
-        p = subprocess.run([EXE, "translate", "--to", "cuda", "--devices", made], capture_output=True, text=True, check=False)
+        p = subprocess.run([EXE, "translate", "--to", "cuda", "--devices", made], capture_output=True, text=True,
+                           check=False)
         musa = p.stdout
     with open(path, encoding="utf-8") as f:
         cuda = f.read()
-    if "musa_sources" not in musa:
-        return "no load_inline by keyword"
+    if "torch_musa" not in musa:
+        return "builds nothing"
     device.install(builder)
     try:
         want = outputs(path, cuda, task, device)
