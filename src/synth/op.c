@@ -166,8 +166,9 @@ bool shape_broadcast(struct call *c)
     return true;
 }
 
+/* No name that a schedule's text uses for its own variables. */
 const char *const output_names[5][TENSOR_RANK] = {
-    {"i"}, {"r", "i"}, {"b", "r", "i"}, {"n", "c", "h", "w"}, {"n", "c", "d", "h", "w"}};
+    {"e"}, {"r", "e"}, {"b", "r", "e"}, {"n", "c", "h", "w"}, {"n", "c", "d", "h", "w"}};
 
 /* ---- text ---- */
 

@@ -34,7 +34,8 @@ static double draw_value(struct rng *r, const struct call *c, int i)
     v = (v < -3 ? -3 : v > 3 ? 3 : v) * 16;
     v = (double)(long)v / 16;
     if (c->op->domain.lo < c->op->domain.hi && i == 0) {
-        double lo = c->op->domain.lo, hi = c->op->domain.hi < lo + 4 ? c->op->domain.hi : lo + 4;
+        double lo = c->op->domain.lo < -3 ? -3 : c->op->domain.lo, hi = c->op->domain.hi < lo + 6 ? c->op->domain.hi :
+            lo + 6;
         v = lo + (double)(1 + rng_below(r, 62)) / 64 * (hi - lo);
     }
     return v;

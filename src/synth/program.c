@@ -10,7 +10,7 @@ struct names {
     char module[DAG_NODES][24]; /* "conv", without "self." */
 };
 
-static const char *const letters[] = {"x", "y", "z", "u", "v", "p", "q", "g"};
+static const char *const letters[] = {"x", "y", "z", "other", "extra", "third", "side", "more"};
 
 static void module_name(const struct dag *g, int n, char out[24])
 {
