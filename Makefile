@@ -132,6 +132,14 @@ $(B)/lib/libnncuda.so: $(patsubst src/nn/ops/cuda/%.cu,$(B)/obj/nncuda/%.o,$(NNC
 all: $(B)/lib/libnncuda.so
 endif
 
+# What a process without a device asks an executor for, and what candidates' libraries link against there.
+$(B)/lib/libfront.so: litetorch/front/front.c litetorch/front/front.h simt/runtime/names.c $(B)/lib/libexecclient.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Ilitetorch -std=c11 -O2 -g -fPIC $(WARN) -shared -Wl,-soname,libfront.so -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
+	  -o $@ litetorch/front/front.c simt/runtime/names.c -Wl,--whole-archive $(B)/lib/libexecclient.a -Wl,--no-whole-archive -ldl -pthread
+all: $(B)/lib/libfront.so
+simtorch: $(B)/lib/libfront.so
+
 # The simulated CUDA device inside PyTorch; needs the Python that 'make setup' provides, and rebuilds when it changes.
 .PHONY: simtorch bench-build
 bench-build: all $(B)/tests/litetorch/test_build

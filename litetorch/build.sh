@@ -14,10 +14,10 @@ torch=$("$py" -c 'import importlib.util as u; print(u.find_spec("torch").submodu
     exit 0
 }
 version=$(sed -n "s/^__version__ = '\(.*\)'/\1/p" "$torch/version.py")
-sim=$B/lib/libsimtorch.so cuda=$B/lib/libcudatorch.so obj=$B/obj/litetorch
+sim=$B/lib/libsimtorch.so cuda=$B/lib/libcudatorch.so front=$B/lib/libfronttorch.so obj=$B/obj/litetorch
 mkdir -p "$obj" "$B/lib"
-if [ -f "$sim" ] && [ -f "$cuda" ] && [ "$(cat "$obj/version" 2>/dev/null)" = "$version" ] &&
-   [ -z "$(find "$here/runtime" "$here/include/litetorch/abi.h" "$0" -newer "$sim")" ]; then
+if [ -f "$sim" ] && [ -f "$cuda" ] && [ -f "$front" ] && [ "$(cat "$obj/version" 2>/dev/null)" = "$version" ] &&
+   [ -z "$(find "$here/runtime" "$here/front" "$here/include/litetorch/abi.h" "$0" -newer "$sim")" ]; then
     exit 0
 fi
 echo "building the devices inside PyTorch $version"
@@ -27,10 +27,12 @@ grep -q 'GLIBCXX_USE_CXX11_ABI=0' "$torch/share/cmake/Torch/TorchConfig.cmake" 2
 cxxflags="-std=c++17 -O1 -g1 -fPIC -DNDEBUG -D_GLIBCXX_USE_CXX11_ABI=$abi -isystem $torch/include \
   -isystem $torch/include/torch/csrc/api/include -DLT_TORCH_VERSION=\"$version\""
 compile() { ${CXX:-g++} $cxxflags -c "$here/runtime/$1.cc" -o "$obj/$1.o"; }
+compile_front() { ${CXX:-g++} $cxxflags -I"$here/../src" -c "$here/front/$1.cc" -o "$obj/front_$1.o"; }
 link() { # OUT OBJECT...
     out=$1
     shift
-    ${CXX:-g++} -shared -Wl,-soname,"$(basename "$out")" -o "$out.tmp" "$@" -L"$torch/lib" -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib" -ldl
+    ${CXX:-g++} -shared -Wl,-soname,"$(basename "$out")" -o "$out.tmp" "$@" -L"$torch/lib" -L"$B/lib" $libs -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib" \
+        -Wl,-rpath,'$ORIGIN' -ldl
     mv "$out.tmp" "$out"
 }
 ${CC:-cc} -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -c "$here/runtime/arena.c" -o "$obj/arena.o"
@@ -43,6 +45,13 @@ wait $a && wait $b
 compile lookups & a=$!
 compile watch & b=$!
 wait $a && wait $b
+compile_front device & a=$!
+compile_front plumbing & b=$!
+wait $a && wait $b
+compile_front evidence
+libs=-lfront
+link "$front" "$obj/api.o" "$obj/front_device.o" "$obj/front_plumbing.o" "$obj/front_evidence.o"
+libs=
 link "$cuda" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o" "$obj/watch.o" "$obj/cuda.o"
 link "$sim" "$obj/arena.o" "$obj/device.o" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o" "$obj/watch.o"
 echo "$version" >"$obj/version"

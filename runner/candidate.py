@@ -26,12 +26,12 @@ import linecache
 import os
 import sys
 import threading
-import time
 import types
 
 import torch
 
 import area
+import clock
 import frame
 import integrity
 import native
@@ -46,23 +46,6 @@ _Tensor, _Parameter, _Module, _copy = torch.Tensor, torch.nn.Parameter, torch.nn
 quiet = device.trace.pause if getattr(device, "TIMED_ON", None) else contextlib.nullcontext
 
 
-class Clock:
-    """When the time of this process is almost up, its stacks go to its output: the judge reads there where it hung."""
-
-    def __init__(self):
-        self.left, self.since = None, None
-
-    def start(self, left=None):
-        self.left, self.since = self.left if left is None else left, time.monotonic()
-        if self.left is not None:
-            faulthandler.dump_traceback_later(max(0.05, self.left * 0.7), file=2)
-
-    def stop(self):
-        faulthandler.cancel_dump_traceback_later()
-        if self.left is not None:
-            self.left -= time.monotonic() - self.since
-
-
 class Session:
     def __init__(self, sock):
         self.sock, self.lock = sock, threading.RLock()
@@ -72,7 +55,7 @@ class Session:
         self.given = None  # the last call's inputs
         self.room = {}     # "inputs", "outputs": areas
         self.shares = True  # the device, with others
-        self.clock = Clock()
+        self.clock = clock.Clock()
         self.seal = None   # what the harness rests on, as it was before foreign code ran
         place = getattr(device, "TIMED_ON", None)  # a device with a clock; bound here, before foreign code runs
         self.timer = timing.Timer(place, placed, device.from_device, check_exact) if place else None

@@ -11,11 +11,18 @@ import types
 from . import module
 
 _builder = None
+_before_load = None
 
 
 def set_builder(build):
     global _builder
     _builder = build
+
+
+def set_library(before_load):
+    """before_load(path, image): called with every library before it is opened; image: of its device code, or None."""
+    global _before_load
+    _before_load = before_load
 
 
 def _as_list(value, name):
@@ -53,6 +60,8 @@ def _run(name, request):
     reply = _builder(request)
     if not reply.get("ok"):
         raise RuntimeError(f"Error building extension '{name}': {reply.get('error', 'unknown error')}")
+    if _before_load:
+        _before_load(reply["so"], reply.get("image"))
     return module.load(name, reply["so"])
 
 

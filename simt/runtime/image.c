@@ -110,9 +110,9 @@ static struct simt_function *function_make(struct simt_image *m, const char *nam
             function_free(f);
         return NULL;
     }
-    f->thunk = (void (*)(void *))address(m, part[0], true, NULL);
+    f->thunk = *part[0] ? (void (*)(void *))address(m, part[0], true, NULL) : NULL;
     f->kernel = *part[1] ? address(m, part[1], true, NULL) : NULL;
-    if (!f->thunk || (*part[1] && !f->kernel)) {
+    if ((*part[0] && !f->thunk) || (*part[1] && !f->kernel)) {
         function_free(f);
         return NULL;
     }
@@ -136,11 +136,9 @@ const struct simt_function *simt_image_function(struct simt_image *m, const char
     return f;
 }
 
-int simt_image_attribute(struct simt_image *m, const char *kernel, int attribute, int value)
+int simt_image_attribute(const struct simt_function *f, int attribute, int value)
 {
-    const void *fn = address(m, kernel, true, NULL);
-
-    return fn ? simt_func_set_attribute(fn, attribute, value) : 98; /* cudaErrorInvalidDeviceFunction */
+    return f->kernel ? simt_func_set_attribute(f->kernel, attribute, value) : 98; /* cudaErrorInvalidDeviceFunction */
 }
 
 /* The block of arguments begins with the kernel's address, where the thunk does not know it. */
@@ -152,6 +150,8 @@ int simt_image_launch(const struct simt_function *f, const unsigned grid[3], con
                             .block = {block[0], block[1], block[2]}, .shared = shared, .body = f->thunk, .ctx = copy,
                             .ctx_bytes = n, .fn = f->kernel};
 
+    if (!f->thunk)
+        return 98; /* cudaErrorInvalidDeviceFunction */
     if (n > sizeof copy || (f->kernel && n < sizeof f->kernel))
         return CUDA_INVALID_VALUE;
     memcpy(copy, args, n);

@@ -378,6 +378,13 @@ int simt_malloc_host(void **p, size_t bytes)
     return CUDA_OK;
 }
 
+int simt_malloc_managed(void **p, size_t bytes);
+
+int simt_malloc_managed(void **p, size_t bytes)
+{
+    return simt_malloc_host(p, bytes);
+}
+
 int cudaFreeHost(void *p)
 {
     if (p && guarded_free(p) < 0)
@@ -438,7 +445,7 @@ int cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
 int simt_memcpy_async(void *to, const void *from, size_t bytes, int kind, void *stream);
 int simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, int kind);
 int cudaMemset(void *p, int value, size_t bytes), simt_memset_async(void *p, int value, size_t bytes, void *stream);
-int simt_copy_symbol(void *to, const void *from, size_t bytes);
+int simt_copy_symbol(void *to, const void *from, size_t bytes), simt_symbol_address(void **p, const void *twin);
 
 static bool bad_kind(int kind)
 {
@@ -508,4 +515,11 @@ int simt_memset_async(void *p, int value, size_t bytes, void *stream)
 int simt_copy_symbol(void *to, const void *from, size_t bytes)
 {
     return copy(to, from, bytes, __builtin_return_address(0));
+}
+
+/* In one process a variable's twin is the variable. */
+int simt_symbol_address(void **p, const void *twin)
+{
+    *p = (void *)(uintptr_t)twin;
+    return CUDA_OK;
 }

@@ -17,6 +17,7 @@ struct backend {
     const char *values;       /* device.h's name of the device whose memory judge and children share (desk.h); NULL: frames */
     const char *place;        /* where timed: torch's name of the device */
     const char *target;       /* build_opts.target */
+    bool front;               /* candidates have no device: they ask an executor, and the judge replays (life.h) */
     bool timed;               /* speed is measured: stage performance, and the reward's speed term */
     bool checks_itself;       /* every access is checked while it runs; else red zones and the device's own faults */
     int slots;                /* candidates on the device at once; 0: as many as run at all */
@@ -32,11 +33,12 @@ struct backend {
     char **(*folders)(size_t *ret_n);
 };
 
-extern const struct backend backend_sim, backend_cuda;
+extern const struct backend backend_sim, backend_sim_front, backend_cuda;
 
-#define BACKENDS 2
+#define BACKENDS 3
 const struct backend *backend_at(int i);             /* i in [0, BACKENDS) */
-const struct backend *backend_find(const char *name); /* NULL if there is none */
+/* NULL if there is none. $MUSACODER_JUDGE=replay: the row with a front, where there is one. */
+const struct backend *backend_find(const char *name);
 int backend_index(const struct backend *b);
 
 #endif

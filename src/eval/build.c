@@ -631,6 +631,22 @@ static int compile_routes(struct build_job *j, struct build_result *ret, struct 
 
 /* ---- the cache ---- */
 
+/* The device code beside the library, by its content. */
+static void take_image(struct build_result *ret, const char *dir)
+{
+    char *path = path_join(dir, "device.so");
+    struct buf b;
+
+    buf_init(&b, BUILD_MAX_IMAGE);
+    if (ret->ok && file_exists(path) && file_read(path, &b, NULL) == 0) {
+        sha256_hex(b.p, b.n, ret->image_sha256);
+        ret->image = path;
+        path = NULL;
+    }
+    buf_free(&b);
+    free(path);
+}
+
 static void result_read(struct build_result *ret, const json_t *j, const char *dir)
 {
     ret->ok = json_flag(j, "ok", false);
@@ -645,6 +661,7 @@ static void result_read(struct build_result *ret, const json_t *j, const char *d
     ret->split = json_flag(j, "split", false);
     json_array_extend(ret->findings, json_object_get(j, "findings"));
     ret->so = ret->ok ? path_join(dir, "module.so") : NULL;
+    take_image(ret, dir);
 }
 
 static bool cache_get(const char *dir, struct build_result *ret)
@@ -706,6 +723,7 @@ static void key_of(const struct build_request *r, const struct toolchain *t, con
     sha256_adds(&h, o->no_check ? "fast" : "check");
     sha256_adds(&h, o->no_fallback ? "litetorch only" : "");
     sha256_adds(&h, o->whole ? "whole" : "");
+    sha256_adds(&h, o->front ? "front" : "");
     sha256_adds(&h, r->flags.p);
     sha256_adds(&h, r->kernel_flags.p);
     sha256_add(&h, r->main_cpp.p, r->main_cpp.n + 1);
@@ -734,6 +752,7 @@ static int publish(const char *work, const char *dir, struct build_result *ret, 
         }
         ret->so = so;
     }
+    take_image(ret, dir);
     return 0;
 }
 
@@ -816,6 +835,7 @@ int build_run(const json_t *request, const struct build_opts *o, struct build_re
 void build_result_free(struct build_result *r)
 {
     free(r->so);
+    free(r->image);
     free(r->error);
     free(r->log);
     json_decref(r->diagnostics);
@@ -827,6 +847,6 @@ void build_result_free(struct build_result *r)
 json_t *build_reply(const struct build_result *r)
 {
     if (r->ok)
-        return json_pack("{s:b,s:s}", "ok", 1, "so", r->so);
+        return json_pack("{s:b,s:s,s:s?}", "ok", 1, "so", r->so, "image", r->image ? r->image_sha256 : NULL);
     return json_pack("{s:b,s:o}", "ok", 0, "error", json_utf8(r->error, strlen(r->error)));
 }

@@ -30,6 +30,8 @@ struct build_opts {
     bool no_cache;         /* compile even if the result is known */
     bool no_check;         /* sim: leave out the instrumentation that finds out-of-bounds, races, uninitialised reads */
     bool no_fallback;      /* never try a target's second route, where it has one */
+    bool front;            /* for a process without a device: a library whose calls of the runtime are requests, and an
+                              image of its device code for an executor (docs/internals/executor.md) */
     bool whole;            /* cuda: never part a source into host's and device's half; $MUSACODER_CUDA_WHOLE too */
 };
 
@@ -42,13 +44,16 @@ struct build_result {
     double ms;            /* wall time of rewriting, compiling and linking */
     char key[65];         /* content address */
     char *so;             /* path of the shared object; NULL unless ok */
+    char *image;          /* front: path of the device code; NULL unless ok and there is some */
+    char image_sha256[65];
     char *error;          /* text for the exception that the candidate's load_inline raises; NULL if ok */
     char *log;            /* trimmed compiler output with the candidate's own file names; never NULL */
     json_t *diagnostics;  /* array of {"file","line","column","message","source":[{"line","text"}..]}, first root error
                              first; empty if ok. "file" is "cuda_sources[0]", "cpp_sources[0]" or the path of load() */
     json_t *findings;     /* array of {"kind","name"}: what the library refers to and must not (build_audit.h).
                              "library_call": cuBLAS, cuDNN, ..., also where a failed build lacks just these;
-                             "forbidden_symbol": dlopen, mmap, cudaIpcGetMemHandle, ... */
+                             "forbidden_symbol": dlopen, mmap, cudaIpcGetMemHandle, ...
+                             "unsupported": what the image refers to and an executor lacks */
     json_t *dropped;      /* array of text: flags of the candidate that were not passed on */
 };
 
@@ -57,7 +62,8 @@ struct build_result {
 int build_run(const json_t *request, const struct build_opts *o, struct build_result *ret, struct err *e);
 void build_result_free(struct build_result *r);
 
-/* The reply for the candidate's process: {"ok":true,"so":path} or {"ok":false,"error":text}. New reference. */
+/* The reply for the candidate's process: {"ok":true,"so":path,"image":sha256 or null} or {"ok":false,"error":text}. New
+ * reference. */
 json_t *build_reply(const struct build_result *r);
 
 /* Makes the precompiled headers (some seconds, once per installation and version), so that no candidate's build pays

@@ -114,6 +114,21 @@ static const char *const judge_names[] = {
     "simt_set_watch"};
 static const char *const instrumentation[] = {"simt_", "__tsan_", "__ubsan_handle_type_mismatch_v1"};
 static const char *const kernel_variables[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"};
+/* What kernels call of C and C++: memory, text to the standard streams, the ends of impossible paths. */
+static const char *const image_names[] = {
+    "malloc", "free", "memcpy", "memmove", "memset", "memcmp", "printf", "vprintf", "puts", "putchar", "fprintf",
+    "vfprintf", "fputs", "fputc", "fwrite", "fflush", "stdout", "stderr", "abort", "__assert_fail", "__stack_chk_fail",
+    "__tls_get_addr", "_GLOBAL_OFFSET_TABLE_", "__gxx_personality_v0", "_Unwind_Resume", "__cxa_guard_acquire",
+    "__cxa_guard_release", "__cxa_guard_abort", "__cxa_begin_catch", "__cxa_end_catch", "__cxa_rethrow",
+    "__cxa_throw_bad_array_new_length", "__cxa_pure_virtual", "__cxa_finalize", "_ZSt9terminatev", "_Znwm", "_Znam",
+    "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm", "__printf_chk", "__fprintf_chk", "__vprintf_chk", "__memcpy_chk",
+    "__memset_chk", "__memmove_chk", "abs", "labs", "llabs", "clock"};
+static const char *const image_prefixes[] = {"_ZSt20__throw_", "_ZSt17__throw_", "_ZSt24__throw_", "_ZSt16__throw_",
+                                             "_ZSt19__throw_", "_ZSt25__throw_", "_ZTVN10__cxxabiv1", "_ZSt28__throw_"};
+/* Sections that g++ makes by itself, as they begin. */
+static const char *const image_sections[] = {
+    ".text", ".rodata", ".data", ".bss", ".tdata", ".tbss", ".gcc_except_table", ".eh_frame", ".plt", ".got", ".dyn",
+    ".gnu", ".rela.", ".hash", ".note", ".comment", ".debug", ".symtab", ".strtab", ".shstrtab"};
 /* What a candidate may not define: others would bind to it. Whole interfaces, because nobody else has such names. */
 static const char *const runtime_names[] = {
     "cudaEvent", "cudaProfiler", "cudaStream", "cudaMemcpy", "cudaMemset", "cudaGraph", "cudaDevice",
@@ -217,6 +232,21 @@ enum audit_class audit_symbol_sim(const char *s)
     return audit_symbol(s);
 }
 
+enum audit_class audit_symbol_front(const char *s)
+{
+    return begins(s, library_prefixes, N_OF(library_prefixes)) ? AUDIT_LIBRARY : AUDIT_ALLOWED;
+}
+
+enum audit_class audit_symbol_image(const char *s)
+{
+    if (!strncmp(s, "simt_", 5) || !strncmp(s, "__tsan_", 7))
+        return among(s, judge_names, N_OF(judge_names)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
+    return among(s, kernel_variables, N_OF(kernel_variables)) || among(s, image_names, N_OF(image_names)) ||
+                   begins(s, image_prefixes, N_OF(image_prefixes)) || is_math(s) || among(s, gcc_names, N_OF(gcc_names))
+               ? AUDIT_ALLOWED
+               : AUDIT_FORBIDDEN;
+}
+
 void build_audit_hash(struct sha256 *h)
 {
     sha256_adds(h, AUDIT_VERSION);
@@ -307,13 +337,11 @@ static void judge_wrapper(const char *name, void *findings)
 }
 
 /* "__device_stub__ZN3cub..." are kernels of CUB, Thrust or CUTLASS that the candidate's host code launches. */
-static void judge_defined(const char *name, void *ctx)
+static void judge_kernel(const char *name, void *ctx)
 {
     json_t *findings = ((struct judging *)ctx)->findings;
     const char *kernel = strstr(name, "__device_stub_");
 
-    if (begins(name, runtime_names, N_OF(runtime_names)) && !among(name, own_names, N_OF(own_names)))
-        add(findings, "forbidden_symbol", name);
     if (!kernel || strstr(kernel, "EmptyKernel")) // CUB asks it for the device's version; it computes nothing
         return;
     for (size_t i = 0; i < N_OF(library_kernels); i++)
@@ -321,6 +349,13 @@ static void judge_defined(const char *name, void *ctx)
             add(findings, "library_call", kernel + 14);
             return;
         }
+}
+
+static void judge_defined(const char *name, void *ctx)
+{
+    if (begins(name, runtime_names, N_OF(runtime_names)) && !among(name, own_names, N_OF(own_names)))
+        add(((struct judging *)ctx)->findings, "forbidden_symbol", name);
+    judge_kernel(name, ctx);
 }
 
 void build_audit_library(const char *path, audit_list *list, json_t *findings)
@@ -332,7 +367,60 @@ void build_audit_library(const char *path, audit_list *list, json_t *findings)
     if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, judge_undefined, &j) < 0)
         add(findings, "forbidden_symbol", "unreadable");
     else
-        audit_defined(b.p, b.n, judge_defined, &j);
+        audit_defined(b.p, b.n, list == audit_symbol_front ? judge_kernel : judge_defined, &j);
+    buf_free(&b);
+}
+
+static void judge_image(const char *name, void *ctx)
+{
+    if (audit_symbol_image(name) != AUDIT_ALLOWED)
+        add(ctx, "unsupported", name);
+}
+
+static void judge_section(const Elf64_Shdr *s, const char *name, json_t *findings)
+{
+    bool runs = s->sh_type == SHT_INIT_ARRAY || s->sh_type == SHT_FINI_ARRAY || s->sh_type == SHT_PREINIT_ARRAY;
+
+    if (*name && (s->sh_flags & SHF_ALLOC) && (runs || !begins(name, image_sections, N_OF(image_sections))))
+        add(findings, "unsupported", name);
+}
+
+static bool judge_sections(const unsigned char *p, size_t n, json_t *findings)
+{
+    Elf64_Ehdr eh;
+    Elf64_Shdr sh, names;
+    Elf64_Sym sym;
+
+    memcpy(&eh, p, sizeof eh); /* each_symbol has looked at it */
+    if (eh.e_shstrndx >= eh.e_shnum)
+        return false;
+    memcpy(&names, p + eh.e_shoff + eh.e_shstrndx * sizeof names, sizeof names);
+    if (names.sh_offset > n || !names.sh_size || names.sh_size > n - names.sh_offset ||
+        p[names.sh_offset + names.sh_size - 1])
+        return false;
+    for (size_t i = 0; i < eh.e_shnum; i++) {
+        memcpy(&sh, p + eh.e_shoff + i * sizeof sh, sizeof sh);
+        if (sh.sh_name < names.sh_size)
+            judge_section(&sh, (const char *)p + names.sh_offset + sh.sh_name, findings);
+        if (sh.sh_type != SHT_SYMTAB || sh.sh_offset > n || sh.sh_size > n - sh.sh_offset)
+            continue;
+        for (size_t k = 0; k < sh.sh_size / sizeof sym; k++) {
+            memcpy(&sym, p + sh.sh_offset + k * sizeof sym, sizeof sym);
+            if (ELF64_ST_TYPE(sym.st_info) == STT_GNU_IFUNC)
+                add(findings, "unsupported", "ifunc");
+        }
+    }
+    return true;
+}
+
+void build_audit_image(const char *path, json_t *findings)
+{
+    struct buf b;
+
+    buf_init(&b, MAX_LIBRARY);
+    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, judge_image, findings) < 0 ||
+        !judge_sections((const unsigned char *)b.p, b.n, findings))
+        add(findings, "unsupported", "an image that cannot be read");
     buf_free(&b);
 }
 

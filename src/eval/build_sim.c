@@ -12,7 +12,7 @@
 #include "translate/simt_rewrite.h"
 
 static const char common_flags[] = "-x c++ -std=gnu++17 -g1 -fPIC -w -fno-strict-aliasing -ffp-contract=fast "
-                                   "-fno-optimize-sibling-calls -fno-gnu-unique "
+                                   "-fno-optimize-sibling-calls -fno-gnu-unique -ffunction-sections -fdata-sections "
                                    "-fmax-errors=20 -ftemplate-depth=200 -ftemplate-backtrace-limit=6 "
                                    "-fdiagnostics-color=never -fno-diagnostics-show-caret -fvisibility=default";
 /* Three ways to compile: the host's half (bindings, rarely more), kernels with and without instrumentation. */
@@ -84,7 +84,7 @@ static char *lib_dir(struct err *e)
 static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
 {
     struct buf system;
-    char *shims;
+    char *shims, *front, *proxy;
 
     (void)o;
     if (!(t->libdir = lib_dir(e)))
@@ -103,6 +103,12 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
     build_audit_hash(h);
     build_hash_tree(h, t->extra);
     build_hash_tree(h, shims);
+    front = path_share("litetorch/front/front.h");
+    proxy = path_share("litetorch/proxy/sim.cc");
+    build_hash_file(h, front);
+    build_hash_file(h, proxy);
+    free(front);
+    free(proxy);
     free(shims);
     return 0;
 }
@@ -121,8 +127,10 @@ static void precompile(struct buf *s, const struct toolchain *t, const char *dir
     mode_flags(s, t, (enum mode)m);
     buf_addf(s, "-c -x c++-header prefix.h -o prefix.tmp & %s ", t->compiler);
     mode_flags(s, t, (enum mode)m);
-    buf_addf(s, "-fno-sanitize=all -O1 -g0 -c %s/litetorch/module.cc -o module.o; wait; mv prefix.tmp prefix.h.gch",
-             t->lite);
+    buf_addf(s, "-fno-sanitize=all -O1 -g0 -c %s/litetorch/module.cc -o module.o; %s ", t->lite, t->compiler);
+    mode_flags(s, t, (enum mode)m);
+    buf_addf(s, "-fno-sanitize=all -O1 -g0 -I%s/.. -c %s/../proxy/sim.cc -o proxy.o; wait; mv prefix.tmp prefix.h.gch",
+             t->lite, t->lite);
 }
 
 static enum mode kernels_mode(const struct build_opts *o)
@@ -164,8 +172,8 @@ static void add_compile(struct buf *s, const struct toolchain *t, const struct b
 
 /* Both halves at once, each with its own log, then the link: one jail for all of it. Where they can be one unit, that
  * is tried first; torch compiles them apart, so only that decides what is an error. */
-static void write_script(struct buf *s, const struct toolchain *t, const struct build_request *r, char *const prefix[2],
-                         enum mode kernels)
+static void write_compiles(struct buf *s, const struct toolchain *t, const struct build_request *r,
+                           char *const prefix[2], enum mode kernels)
 {
     if (r->joined) {
         buf_adds(s, "if ! ");
@@ -181,8 +189,31 @@ static void write_script(struct buf *s, const struct toolchain *t, const struct 
     buf_addf(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
                 "[ $r0 = 0 ] && [ $r1 = 0 ] || exit 10\n%s", r->joined ? "fi\n" : "");
     build_add_disassembly(s, r);
-    buf_addf(s, "%s -shared -o module.so part*.o %s/module.o -L%s -lsimt -Wl,-z,defs -Wl,-Bsymbolic "
-                "-Wl,--build-id=none >link.log 2>&1 || exit 11\n", t->compiler, prefix[0], t->libdir);
+}
+
+/* The library. With a front, what the host calls of the runtime is linked into it; kernels stay in it unused. */
+static void write_link(struct buf *s, const struct toolchain *t, const char *prefix, bool front)
+{
+    buf_addf(s, "%s -shared -o module.so part*.o %s/module.o ", t->compiler, prefix);
+    if (front)
+        buf_addf(s, "%s/proxy.o ", prefix);
+    buf_addf(s, "-L%s %s-lsimt -Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || exit 11\n", t->libdir,
+             front ? "-lfront " : "");
+}
+
+/* The image: kernels and what they reach, from the same objects without what runs when a library is opened. */
+static void write_image(struct buf *s, const struct toolchain *t)
+{
+    static const char *const sections[] = {".preinit_array", ".init_array", ".fini_array", ".ctors", ".dtors", ".init",
+                                           ".fini"};
+
+    buf_adds(s, "mkdir image; for o in part*.o; do objcopy");
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        buf_addf(s, " -w -R '%s' -R '%s.*' -R '.rela%s' -R '.rela%s.*'", sections[i], sections[i], sections[i],
+                 sections[i]);
+    buf_addf(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n%s -shared -nostartfiles -o device.so "
+                "image/*.o -L%s -lsimt -lm -Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
+                "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1 || exit 12\n", t->compiler, t->libdir);
 }
 
 static int write_joined(const struct build_job *j, struct err *e)
@@ -206,7 +237,10 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
 
     if (write_joined(j, e) < 0 || prefixes(j->t, j->o, prefix, e) < 0)
         return -1;
-    write_script(&plan->script, j->t, j->r, prefix, kernels_mode(j->o));
+    write_compiles(&plan->script, j->t, j->r, prefix, kernels_mode(j->o));
+    write_link(&plan->script, j->t, prefix[0], j->o->front);
+    if (j->o->front)
+        write_image(&plan->script, j->t);
     shims = path_share("litetorch");
     build_plan_ro(plan, shims); // include/ and sim/
     build_plan_ro(plan, j->t->extra);
@@ -221,12 +255,15 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
 
 static void inspect(const struct build_job *j, const char *log, struct build_result *ret)
 {
-    char *so = path_join(j->dir, "module.so");
+    char *so = path_join(j->dir, "module.so"), *image = path_join(j->dir, "device.so");
 
     build_audit_log(log, ret->findings);
     build_audit_assembly(j->dir, ret->findings);
     if (ret->ok)
-        build_audit_library(so, audit_symbol_sim, ret->findings);
+        build_audit_library(so, j->o->front ? audit_symbol_front : audit_symbol_sim, ret->findings);
+    if (ret->ok && j->o->front)
+        build_audit_image(image, ret->findings);
+    free(image);
     free(so);
 }
 

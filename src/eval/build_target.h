@@ -10,6 +10,7 @@
 
 #define BUILD_MAX_SOURCE (4u << 20)
 #define BUILD_MAX_LOG (256u << 10)
+#define BUILD_MAX_IMAGE ((size_t)128 << 20)
 
 struct build_target;
 

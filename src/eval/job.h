@@ -9,6 +9,7 @@
 #include "eval/eval.h"
 #include "eval/exec.h"
 #include "eval/identity.h"
+#include "eval/life.h"
 #include "eval/reference.h"
 #include "eval/room.h"
 #include "eval/server.h"
@@ -57,6 +58,7 @@ struct job {
     char *code;             /* NUL-terminated copy of the extracted program */
     struct reference *ref;  /* held; NULL before stage load */
     struct session *session; /* NULL before stage load */
+    struct life *life;      /* backends with a front; NULL before the session is open */
     struct exec_room room;  /* areas that the session's process has */
     struct desk *desk;      /* of room; NULL: none */
     double reference_s;     /* wall time until the expected values were there */
@@ -112,6 +114,9 @@ void job_blame_error(struct job *j, const json_t *head, const char *stage);
 int64_t job_launches(const struct job *j); /* so far, of all kernels */
 bool job_forbidden(const json_t *finding); /* legality's matter, no fault of the program: a library's call, a symbol */
 void compile_judge(struct job *j);
+/* Legality where a front asks an executor (life.h): what it was refused, and that launches do the work. */
+int legality_replay(struct job *j, struct err *e);
+void legality_replay_evidence(const struct job *j, json_t *violations);
 /* Does the evidence so far make the program a cheat, whatever comes? Runs nothing. */
 bool legality_convicts(const struct job *j);
 /* The judge's parameter values into the candidate, as far as they can be matched; sets params. -1 only for infra. */

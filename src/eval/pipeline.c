@@ -121,6 +121,7 @@ static void job_end(struct job *j)
     exec_free(j); /* while the session has its share of the device */
     reference_release(j->ev, j->ref);
     session_close(j->session);
+    life_close(j->life);
     free(j->code);
     json_decref(j->trace_init);
     json_decref(j->trace_forward);

@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 
-static const char *const precedence[] = {"infra", "extraction_error", "compile_error", "cheating", "timeout",
-                                         "runtime_error", "correctness_error"};
+static const char *const precedence[] = {"infra", "extraction_error", "compile_error", "cheating", "unsupported",
+                                         "timeout", "runtime_error", "correctness_error"};
 
 json_t *record_new(const char *task, const char *task_sha256, const char *candidate, const char *candidate_sha256,
                    const char *backend, const char *protocol)
@@ -81,11 +81,13 @@ const json_t *record_reason(const json_t *rec)
 void record_settle(json_t *rec)
 {
     const json_t *r = record_reason(rec);
+    const char *category = r ? json_str(r, "category", "infra") : "";
+    bool own = !strcmp(category, "infra") || !strcmp(category, "unsupported"); /* a status of its own, never scored */
 
     if (!r)
         return;
-    json_object_set_new(rec, "status", json_string(rank_of(r) == 0 ? "infra" : "failed"));
-    json_object_set_new(rec, "category", json_string(json_str(r, "category", "infra")));
+    json_object_set_new(rec, "status", json_string(own ? category : "failed"));
+    json_object_set_new(rec, "category", json_string(category));
     json_object_set_new(rec, "stage", json_string(json_str(r, "stage", "")));
 }
 

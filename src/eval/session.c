@@ -345,7 +345,8 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
 {
     double t0, left = s->opt->build_timeout_s - s->build_s;
     struct build_opts o = {.target = s->server->backend->target, .arch = s->server->arch,
-                           .timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail};
+                           .timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail,
+                           .front = s->server->backend->front};
     struct build_result r = {0};
     json_t *reply = NULL, *named;
     int rc;
@@ -369,7 +370,8 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
     sem_post(&s->ev->build_slots);
     if (rc == 0) {
         note_build(s, &r);
-        reply = build_reply(&r);
+        if (!r.image || !s->on_image || s->on_image(s->image_ctx, r.image, e) == 0)
+            reply = build_reply(&r);
         build_result_free(&r);
     } else if (e && (e->kind == ERR_INPUT || e->kind == ERR_BUG)) {
         reply = build_refused(s, e);

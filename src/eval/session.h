@@ -55,6 +55,8 @@ struct session {
     json_t *dropped;      /* of all builds: flags of the candidate that no compiler got, each once */
     json_t *findings;     /* of the builds: {"kind","name"}, what libraries refer to and must not */
     json_t *error;        /* text of the first failed build, or NULL */
+    int (*on_image)(void *ctx, const char *path, struct err *e); /* of a build's device code; NULL: nobody wants it */
+    void *image_ctx;
     json_t *trace_seen;   /* counts of operators in the last reply, or NULL; they run from the process's start */
     int64_t findings_seen; /* findings of the emulator that arrived */
 };

@@ -82,6 +82,8 @@ static json_t *params_request(const struct reference *ref, const json_t *const *
 
 static int send_params(struct job *j, const json_t *const *pairs, struct err *e)
 {
+    if (j->life)
+        return life_params(j, pairs, e);
     json_t *req = params_request(j->ref, pairs);
     struct frame f;
     enum call_fault fault = exec_bytes(j, &j->ref->state_values, req, &f, e);
@@ -388,7 +390,8 @@ static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, st
     snprintf(during, sizeof during, "in forward (inputs: %s, draw %d)", d->regime, d->trial);
     if (fault != CALL_OK)
         return job_blame_call(j, fault, "correctness", during, e) < 0 ? -1 : 2;
-    job_take_evidence(j, f.head, false);
+    if (!j->life)
+        job_take_evidence(j, f.head, false);
     if (strcmp(json_str(f.head, "op", ""), "result")) {
         job_blame_error(j, f.head, "correctness");
     } else {
@@ -535,13 +538,23 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
     return ok < 0 ? -1 : 0;
 }
 
+/* A front lives once: another one, and another executor, for other arguments. */
+static int live_again(struct job *j, struct err *e)
+{
+    session_close(j->session);
+    j->session = NULL;
+    if (session_open(j->ev, j->server, j->opt, j->code, j->alone, &j->session, e) < 0 || life_open(j, e) < 0)
+        return -1;
+    return job_construct(j, j->code, e);
+}
+
 /* ModelNew once more, in the same process, with the arguments of another variant. What it launches there is not forward. */
 static int change_variant(struct job *j, int variant, struct err *e)
 {
     int64_t before = job_launches(j);
 
     j->variant = variant;
-    if (job_reference(j, "random", e) < 0 || job_construct(j, NULL, e) < 0)
+    if (job_reference(j, "random", e) < 0 || (j->life ? live_again(j, e) : job_construct(j, NULL, e)) < 0)
         return -1;
     job_blame_error(j, NULL, "load");
     j->launches_before += job_launches(j) - before;

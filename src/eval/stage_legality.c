@@ -363,7 +363,10 @@ bool legality_convicts(const struct job *j)
     json_t *violations = json_array();
     bool any;
 
-    evidence(j, violations);
+    if (j->life)
+        legality_replay_evidence(j, violations);
+    else
+        evidence(j, violations);
     any = json_array_size(violations) > 0;
     json_decref(violations);
     return any;
@@ -383,6 +386,8 @@ static int legality_run(struct job *j, struct err *e)
 
     if (!j->session)
         return 0;
+    if (j->life)
+        return legality_replay(j, e);
     violations = json_array();
     launches = job_launches(j) - j->launches_before;
     evidence(j, violations);

@@ -66,6 +66,10 @@ void job_take_evidence(struct job *j, const json_t *head, bool init)
 {
     const json_t *launches = json_object_get(head, "launches"), *findings = json_object_get(head, "findings");
 
+    if (j->life) {
+        life_take(j, head);
+        return;
+    }
     if (!complete(head))
         tampered(j, "the harness's replies");
 
@@ -353,6 +357,8 @@ static int load_run(struct job *j, struct err *e)
         server_expect_baseline(j->ev, j->server);
     if (job_reference(j, strcmp(j->opt->protocol, "strict") ? "seed" : "random", e) < 0 ||
         session_open(j->ev, j->server, j->opt, j->code, j->alone, &j->session, e) < 0)
+        return -1;
+    if (j->server->backend->front && life_open(j, e) < 0)
         return -1;
     return job_construct(j, j->code, e);
 }

@@ -122,6 +122,7 @@ cudaError_t cudaDriverGetVersion(int *version);
 
 cudaError_t simt_malloc(void **p, size_t bytes);
 cudaError_t simt_malloc_host(void **p, size_t bytes);
+cudaError_t simt_malloc_managed(void **p, size_t bytes);
 cudaError_t cudaFree(void *p);
 cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
@@ -131,6 +132,7 @@ cudaError_t simt_memcpy2d(void *to, size_t to_pitch, const void *from, size_t fr
 cudaError_t cudaMemset(void *p, int value, size_t bytes);
 cudaError_t simt_memset_async(void *p, int value, size_t bytes, cudaStream_t stream);
 cudaError_t simt_copy_symbol(void *to, const void *from, size_t bytes);
+cudaError_t simt_symbol_address(void **p, const void *twin);
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
@@ -157,7 +159,7 @@ template <class T> static inline cudaError_t cudaMalloc(T **p, size_t bytes) { r
 template <class T> static inline cudaError_t cudaMallocAsync(T **p, size_t bytes, cudaStream_t)
     { return simt_malloc((void **)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocManaged(T **p, size_t bytes, unsigned = 1)
-    { return simt_malloc_host((void **)p, bytes); }
+    { return simt_malloc_managed((void **)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes, unsigned = 0)
     { return simt_malloc_host((void **)p, bytes); }
 template <class T> static inline cudaError_t cudaHostAlloc(T **p, size_t bytes, unsigned)
@@ -200,8 +202,7 @@ static inline cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t
 }
 template <class T> static inline cudaError_t cudaGetSymbolAddress(void **p, const T &symbol)
 {
-    *p = (void *)&symbol;
-    return cudaSuccess;
+    return simt_symbol_address(p, (const void *)&symbol);
 }
 static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t s = nullptr)
     { return simt_event_record(event, s); }

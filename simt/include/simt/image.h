@@ -24,12 +24,13 @@ struct simt_image *simt_image_open(const char *path, char *why, size_t n_why);
 void simt_image_close(struct simt_image *image); /* NULL is fine; its functions go with it */
 
 /* A launch site. name: "THUNK\nKERNEL\nSHOWN\nFILE\nLINE": the symbol that runs one thread, the kernel's symbol (empty:
- * the thunk knows it), and what findings call it. NULL: there is no such symbol. Equal names give the same function. */
+ * the thunk knows it), and what findings call it. An empty THUNK names a kernel for its attributes alone. NULL: there is
+ * no such symbol. Equal names give the same function. */
 const struct simt_function *simt_image_function(struct simt_image *image, const char *name);
 /* A __device__ or __constant__ variable by its symbol; NULL if there is none. ret_bytes may be NULL. */
 void *simt_image_symbol(struct simt_image *image, const char *name, size_t *ret_bytes);
-/* cudaFuncSetAttribute of the kernel with this symbol. Returns a cudaError. */
-int simt_image_attribute(struct simt_image *image, const char *kernel, int attribute, int value);
+/* cudaFuncSetAttribute of the function's kernel. Returns a cudaError. */
+int simt_image_attribute(const struct simt_function *f, int attribute, int value);
 /* args: the launch's argument block, n bytes, which is copied. Returns a cudaError; it stays until simt_reset after a
  * fault, as cudaGetLastError does. */
 int simt_image_launch(const struct simt_function *f, const unsigned grid[3], const unsigned block[3], size_t shared,

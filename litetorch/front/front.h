@@ -1,0 +1,97 @@
+/* front.h - what a process without a device asks its executor for: the calls behind every proxy of a runtime.
+ *
+ * Addresses of device memory are mapped nowhere in this process. Functions return CUDA's error numbers and remember the
+ * last one of their thread, as the runtime does; front_last_error gives it. Streams and events are the executor's numbers
+ * in a pointer's clothes: NULL and 1 are the legacy stream, 2 the thread's own.
+ * Nothing here is trusted by the judge: what it says of this process can convict it, never acquit it. */
+#ifndef LITETORCH_FRONT_H
+#define LITETORCH_FRONT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct client;
+
+/* Once, in the child, before anything else here. 0, or -1 with errno. The descriptors may be closed afterwards. */
+int front_attach(int area_fd, int bell_fd);
+struct client *front_client(void); /* NULL before that */
+bool front_has(const void *p);     /* does p point into device memory? */
+
+/* The library at this path, not yet loaded, launches kernels of the image with this hash. 0, or -1: too many. */
+int front_library(const char *path, const char *sha256_hex);
+
+/* ---- notes: what this process says about itself, for the judge to read ---- */
+/* kind: "operator" (refused), "unsupported", "launch_error", "host_access". Counted by kind and name. */
+void front_note(const char *kind, const char *name, const char *message);
+char *front_notes(void); /* JSON list of {"kind","name","message","forward","count"}, then forgotten; free() it */
+void front_forward(int on); /* from here on, until off, a call of forward runs */
+int front_in_forward(void);
+
+/* ---- errors ---- */
+int front_fail(int code);       /* remembers code, unless it is 0, and returns it */
+int front_last_error(int keep); /* sticky error of the device, else the last one; forgotten unless keep */
+const char *front_error_name(int code);
+const char *front_error_text(int code);
+
+/* ---- what the device is ---- */
+int front_attribute(int cuda_device_attribute, int *ret); /* numbers of enum cudaDeviceAttr */
+const char *front_device_name(void);
+size_t front_device_memory(void); /* bytes */
+
+/* ---- memory ---- */
+enum front_memory { FRONT_POOL, FRONT_RAW, FRONT_ASYNC }; /* wire_alloc_kind */
+int front_malloc(void **p, size_t bytes, enum front_memory kind, void *stream);
+int front_free(void *p, enum front_memory kind, void *stream);
+int front_malloc_host(void **p, size_t bytes); /* pinned: this process's own */
+int front_free_host(void *p);
+bool front_pinned(const void *p);
+/* Directions follow from the addresses: device memory, and symbols of libraries, against everything else. */
+int front_copy(void *to, const void *from, size_t bytes, void *stream);
+int front_copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                  void *stream);
+int front_set(void *p, const void *value, unsigned width, size_t count, void *stream);
+/* The device's address of a __device__ or __constant__ variable, named by its host twin's address. */
+int front_symbol(const void *twin, void **ret, size_t *ret_bytes);
+int front_mem_info(size_t *ret_free, size_t *ret_total);
+
+/* ---- launches ---- */
+struct front_launch {
+    const char *shown, *file; /* static texts: what findings call the kernel, and where it is launched */
+    int line;
+    const void *fn;    /* the kernel's address in this process; NULL on sim where the thunk knows it */
+    const void *thunk; /* sim: runs one thread; NULL elsewhere */
+    unsigned grid[3], block[3];
+    size_t shared;
+    void *stream;
+    const void *args; /* one block */
+    size_t n_args;
+};
+int front_launch(const struct front_launch *l);
+int front_function_attribute(const void *fn, int attribute, int value);
+int front_occupancy(const void *fn, int threads, size_t shared, int *ret_blocks);
+
+/* ---- order ---- */
+void *front_stream(void); /* torch's current one, of this thread */
+void front_set_stream(void *stream);
+int front_stream_create(unsigned flags, int priority, void **ret);
+int front_stream_destroy(void *stream);
+int front_stream_sync(void *stream);
+int front_stream_query(void *stream);
+int front_stream_wait(void *stream, void *event);
+int front_event_create(unsigned flags, void **ret);
+int front_event_destroy(void *event);
+int front_event_record(void *event, void *stream);
+int front_event_sync(void *event);
+int front_event_query(void *event);
+int front_event_elapsed(void *from, void *to, float *ret_ms);
+int front_sync(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,153 @@
+/* sim.cc - the host's part of the emulator's cuda_runtime.h over front.h: launches and copies become requests. Kernels,
+ * and what only they call, stay in the library unused: they run from the image, in another process. */
+#include <cuda_runtime.h>
+
+#include "front/front.h"
+
+#define OK(X) static_cast<cudaError_t>(X)
+
+extern "C" {
+
+void simt_run(const struct simt_launch *l)
+{
+    struct front_launch f = {l->kernel, l->file, l->line, l->fn, (const void *)l->body,
+                             {l->grid.x, l->grid.y, l->grid.z}, {l->block.x, l->block.y, l->block.z}, l->shared,
+                             l->stream, l->ctx, l->ctx_bytes};
+
+    if (l->captures) {
+        front_note("unsupported", "launch_captures", "a launch names its kernel through variables of the host's function");
+        front_fail(cudaErrorNotSupported);
+        return;
+    }
+    front_launch(&f);
+}
+
+cudaError_t cudaGetLastError(void) { return OK(front_last_error(0)); }
+cudaError_t cudaPeekAtLastError(void) { return OK(front_last_error(1)); }
+const char *cudaGetErrorString(cudaError_t e) { return front_error_text(e); }
+const char *cudaGetErrorName(cudaError_t e) { return front_error_name(e); }
+
+cudaError_t cudaDeviceSynchronize(void) { return OK(front_sync()); }
+cudaError_t cudaDeviceReset(void) { return cudaSuccess; }
+cudaError_t cudaGetDevice(int *d) { return *d = 0, cudaSuccess; }
+cudaError_t cudaSetDevice(int d) { return d == 0 ? cudaSuccess : OK(front_fail(cudaErrorInvalidDevice)); }
+cudaError_t cudaGetDeviceCount(int *n) { return *n = 1, cudaSuccess; }
+cudaError_t cudaDeviceSetLimit(enum cudaLimit, size_t) { return cudaSuccess; }
+cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache) { return cudaSuccess; }
+cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig) { return cudaSuccess; }
+cudaError_t cudaMemGetInfo(size_t *f, size_t *t) { return OK(front_mem_info(f, t)); }
+cudaError_t cudaRuntimeGetVersion(int *v) { return *v = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int *v) { return *v = CUDART_VERSION, cudaSuccess; }
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int d)
+{
+    return d == 0 ? OK(front_attribute(attr, value)) : cudaSetDevice(d);
+}
+
+static int attribute(int a)
+{
+    int v = 0;
+
+    front_attribute(a, &v);
+    return v;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int d)
+{
+    if (d != 0)
+        return cudaSetDevice(d);
+    memset(p, 0, sizeof *p);
+    snprintf(p->name, sizeof p->name, "%s", front_device_name());
+    p->totalGlobalMem = front_device_memory();
+    p->sharedMemPerBlock = attribute(8), p->sharedMemPerBlockOptin = attribute(97);
+    p->sharedMemPerMultiprocessor = attribute(81), p->totalConstMem = attribute(9), p->memPitch = attribute(11);
+    p->regsPerBlock = attribute(12), p->regsPerMultiprocessor = attribute(82), p->warpSize = attribute(10);
+    p->maxThreadsPerBlock = attribute(1), p->clockRate = attribute(13), p->multiProcessorCount = attribute(16);
+    for (int i = 0; i < 3; i++)
+        p->maxThreadsDim[i] = attribute(2 + i), p->maxGridSize[i] = attribute(5 + i);
+    p->major = attribute(75), p->minor = attribute(76), p->maxThreadsPerMultiProcessor = attribute(39);
+    p->maxBlocksPerMultiProcessor = attribute(106), p->l2CacheSize = attribute(38);
+    p->memoryClockRate = attribute(36), p->memoryBusWidth = attribute(37), p->concurrentKernels = attribute(31);
+    p->cooperativeLaunch = attribute(95), p->unifiedAddressing = attribute(41), p->asyncEngineCount = attribute(40);
+    return cudaSuccess;
+}
+
+cudaError_t simt_malloc(void **p, size_t n) { return OK(front_malloc(p, n, FRONT_RAW, nullptr)); }
+cudaError_t simt_malloc_host(void **p, size_t n) { return OK(front_malloc_host(p, n)); }
+cudaError_t cudaFree(void *p) { return OK(front_free(p, FRONT_RAW, nullptr)); }
+cudaError_t cudaFreeHost(void *p) { return OK(front_free_host(p)); }
+
+cudaError_t simt_malloc_managed(void **, size_t)
+{
+    front_note("unsupported", "managed_memory", "cudaMallocManaged: host memory is never mapped for the device");
+    return OK(front_fail(cudaErrorNotSupported));
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t n, enum cudaMemcpyKind kind)
+{
+    return kind < 0 || kind > 4 ? OK(front_fail(cudaErrorInvalidMemcpyDirection)) : OK(front_copy(to, from, n, nullptr));
+}
+
+cudaError_t simt_memcpy_async(void *to, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+    return kind < 0 || kind > 4 ? OK(front_fail(cudaErrorInvalidMemcpyDirection)) : OK(front_copy(to, from, n, s));
+}
+
+cudaError_t simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, enum cudaMemcpyKind)
+{
+    return OK(front_copy_2d(to, tp, from, fp, w, h, nullptr));
+}
+
+cudaError_t cudaMemset(void *p, int value, size_t n) { return simt_memset_async(p, value, n, nullptr); }
+cudaError_t simt_memset_async(void *p, int value, size_t n, cudaStream_t s)
+{
+    unsigned char byte = (unsigned char)value;
+
+    return OK(front_set(p, &byte, 1, n, s));
+}
+cudaError_t simt_copy_symbol(void *to, const void *from, size_t n) { return OK(front_copy(to, from, n, nullptr)); }
+cudaError_t simt_symbol_address(void **p, const void *twin) { return OK(front_symbol(twin, p, nullptr)); }
+
+cudaError_t cudaStreamCreate(cudaStream_t *s) { return OK(front_stream_create(0, 0, (void **)s)); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned f) { return OK(front_stream_create(f, 0, (void **)s)); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned f, int p)
+{
+    return OK(front_stream_create(f, p, (void **)s));
+}
+cudaError_t cudaStreamDestroy(cudaStream_t s) { return OK(front_stream_destroy(s)); }
+cudaError_t cudaStreamSynchronize(cudaStream_t s) { return OK(front_stream_sync(s)); }
+cudaError_t cudaStreamQuery(cudaStream_t s) { return OK(front_stream_query(s)); }
+cudaError_t simt_stream_wait(cudaStream_t s, cudaEvent_t e, unsigned) { return OK(front_stream_wait(s, e)); }
+cudaError_t cudaEventCreate(cudaEvent_t *e) { return OK(front_event_create(0, (void **)e)); }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned f) { return OK(front_event_create(f, (void **)e)); }
+cudaError_t cudaEventDestroy(cudaEvent_t e) { return OK(front_event_destroy(e)); }
+cudaError_t simt_event_record(cudaEvent_t e, cudaStream_t s) { return OK(front_event_record(e, s)); }
+cudaError_t cudaEventSynchronize(cudaEvent_t e) { return OK(front_event_sync(e)); }
+cudaError_t cudaEventQuery(cudaEvent_t e) { return OK(front_event_query(e)); }
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) { return OK(front_event_elapsed(a, b, ms)); }
+
+cudaError_t simt_func_set_attribute(const void *fn, enum cudaFuncAttribute attr, int value)
+{
+    return attr == 8 ? OK(front_function_attribute(fn, attr, value)) : cudaSuccess; /* the others are hints */
+}
+
+cudaError_t simt_func_get_attributes(struct cudaFuncAttributes *ret, const void *)
+{
+    memset(ret, 0, sizeof *ret);
+    ret->maxThreadsPerBlock = attribute(1), ret->numRegs = 32, ret->ptxVersion = ret->binaryVersion = 90;
+    ret->maxDynamicSharedSizeBytes = attribute(8);
+    return cudaSuccess;
+}
+
+cudaError_t simt_occupancy(int *blocks, const void *fn, int threads, size_t shared)
+{
+    return OK(front_occupancy(fn, threads, shared, blocks));
+}
+
+cudaError_t simt_launch_unsupported(const char *what)
+{
+    front_note("unsupported", what, "not emulated; use kernel<<<...>>>(...)");
+    return OK(front_fail(cudaErrorNotSupported));
+}
+
+} // extern "C"

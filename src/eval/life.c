@@ -1,0 +1,730 @@
+/* life.c - see life.h. Reading order: life_run at the end, then live(), then replay(). */
+#include "eval/life.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "eval/job.h"
+
+#define TAG_INPUTS 1000000u /* tags below are rows of parameters */
+#define MAX_IMAGE ((size_t)128 << 20)
+#define MAX_OUTPUT ((uint64_t)1 << 30)
+
+struct life_lay {
+    uint64_t address, bytes;
+    uint8_t *real, *made_up; /* owned; in the candidate's layout and type */
+};
+
+/* ---- tensors that lie on the executor ---- */
+
+struct place { /* {"dtype","shape","strides","address"} */
+    struct tensor t;
+    int64_t stride[TENSOR_MAX_DIMS];
+    uint64_t address, span; /* bytes from the first element to behind the last */
+    size_t item;
+};
+
+static int place_parse(const json_t *node, struct place *p, struct err *e)
+{
+    const json_t *shape = json_object_get(node, "shape"), *strides = json_object_get(node, "strides");
+    uint64_t last = 0;
+
+    memset(p, 0, sizeof *p);
+    if (dt_parse(json_str(node, "dtype", ""), &p->t.dtype) < 0)
+        return err_set(e, ERR_INPUT, "a tensor of type '%.40s'", json_str(node, "dtype", "?"));
+    p->item = dt_size(p->t.dtype) * (size_t)dt_components(p->t.dtype);
+    p->t.ndim = (int)json_array_size(shape);
+    if (p->t.ndim > TENSOR_MAX_DIMS || json_array_size(strides) != json_array_size(shape))
+        return err_set(e, ERR_INPUT, "a tensor of %d dimensions", p->t.ndim);
+    p->t.n = 1;
+    for (int i = 0; i < p->t.ndim; i++) {
+        int64_t n = json_integer_value(json_array_get(shape, (size_t)i));
+        int64_t s = json_integer_value(json_array_get(strides, (size_t)i));
+
+        if (n < 0 || s < 0 || n > (int64_t)MAX_OUTPUT || s > (int64_t)MAX_OUTPUT || (n && p->t.n > (int64_t)MAX_OUTPUT / n))
+            return err_set(e, ERR_INPUT, "a tensor of impossible size");
+        p->t.shape[i] = n;
+        p->stride[i] = s;
+        p->t.n *= n;
+        last += n ? (uint64_t)(n - 1) * (uint64_t)s : 0;
+    }
+    p->address = (uint64_t)json_i64(node, "address", 0);
+    p->span = p->t.n ? (last + 1) * p->item : 0;
+    return p->span > MAX_OUTPUT ? err_set(e, ERR_INPUT, "a tensor that spans %llu bytes", (unsigned long long)p->span) : 0;
+}
+
+/* Walks the elements in C order; to: strided gets packed's values, else the other way round. */
+static void permute(const struct place *p, uint8_t *strided, uint8_t *packed, bool to)
+{
+    int64_t at[TENSOR_MAX_DIMS] = {0}, offset = 0;
+
+    for (int64_t i = 0; i < p->t.n; i++) {
+        uint8_t *s = strided + (size_t)offset * p->item, *c = packed + (size_t)i * p->item;
+
+        memcpy(to ? s : c, to ? c : s, p->item);
+        for (int d = p->t.ndim - 1; d >= 0; d--) {
+            offset += p->stride[d];
+            if (++at[d] < p->t.shape[d])
+                break;
+            offset -= p->stride[d] * p->t.shape[d];
+            at[d] = 0;
+        }
+    }
+}
+
+/* ---- opening ---- */
+
+int life_image(struct life *l, const char *path, struct err *e)
+{
+    char sha[65];
+    struct buf b;
+    int rc;
+
+    buf_init(&b, MAX_IMAGE);
+    rc = file_read(path, &b, e) < 0 ? -1 : executor_image(l->x, b.p, b.n, sha, e);
+    buf_free(&b);
+    return rc;
+}
+
+static int image_of_build(void *life, const char *path, struct err *e)
+{
+    return life_image(life, path, e);
+}
+
+static int attach(struct job *j, const int fds[2], struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:f}", "op", "attach", "timeout_s", j->opt->timeout_s);
+    struct frame f;
+    enum call_fault fault = session_give(j->session, req, fds, 2, &f, e);
+    int rc = 0;
+
+    json_decref(req);
+    if (fault != CALL_OK)
+        return e->kind == ERR_NONE ? err_set(e, ERR_ENV, "the candidate's process ended before it began") : -1;
+    if (strcmp(json_str(f.head, "op", ""), "ok"))
+        rc = err_set(e, ERR_ENV, "the candidate's process has no executor: %.200s", json_str(f.head, "message", ""));
+    frame_free(&f);
+    return rc;
+}
+
+int life_open(struct job *j, struct err *e)
+{
+    struct executor_options o = {.backend = j->server->backend->name, .timeout_s = j->opt->timeout_s};
+    struct life *l = xcalloc(1, sizeof *l);
+    int fds[2], rc;
+
+    life_close(j->life);
+    j->life = l;
+    l->notes = json_array();
+    if (executor_start(&o, &l->x, e) < 0 || executor_life(l->x, fds, e) < 0)
+        return -1;
+    rc = attach(j, fds, e);
+    close(fds[0]);
+    close(fds[1]);
+    j->session->on_image = image_of_build;
+    j->session->image_ctx = l;
+    return rc;
+}
+
+static void lays_free(struct life *l)
+{
+    for (size_t i = 0; i < l->n_lays; i++) {
+        free(l->lays[i].real);
+        free(l->lays[i].made_up);
+    }
+    free(l->lays);
+    l->lays = NULL;
+    l->n_lays = 0;
+}
+
+void life_close(struct life *l)
+{
+    if (!l)
+        return;
+    executor_stop(l->x);
+    json_decref(l->notes);
+    json_decref(l->output);
+    lays_free(l);
+    free(l->inputs);
+    free(l);
+}
+
+void life_take(struct job *j, const json_t *head)
+{
+    const json_t *notes = json_object_get(head, "notes");
+
+    if (json_is_array(notes) && json_array_size(j->life->notes) < 256)
+        json_array_extend(j->life->notes, (json_t *)notes);
+}
+
+/* ---- parameters ---- */
+
+/* Values of another draw of the same kind: the front may look at these. Positive ones stay positive (variances), whole
+ * numbers stay what they are. */
+static void make_up(const struct place *p, const uint8_t *real, uint8_t *out, struct rng *r)
+{
+    struct tensor t = p->t;
+    double sum = 0, square = 0, least = INFINITY, v;
+    int64_t n = t.n * dt_components(t.dtype);
+
+    t.data = real;
+    memcpy(out, real, (size_t)t.n * p->item);
+    if (!dt_is_float(t.dtype) || n == 0)
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        v = tensor_at(&t, i);
+        sum += v;
+        square += v * v;
+        least = fmin(least, v);
+    }
+    sum /= (double)n;
+    square = sqrt(fmax(square / (double)n - sum * sum, 1e-4 * (sum * sum + 1e-4)));
+    for (int64_t i = 0; i < n; i++) {
+        v = sum + square * rng_normal(r);
+        tensor_put(t.dtype, out, i, least > 0 ? fabs(v) + least * 0.5 : v);
+    }
+}
+
+/* The reference's value of one row, in the candidate's type: n elements in C order. */
+static uint8_t *converted(const struct tensor *from, enum dtype to, size_t item)
+{
+    uint8_t *out = xmalloc((size_t)from->n * item + 1);
+    int64_t n = from->n * dt_components(from->dtype);
+
+    if (from->dtype == to) {
+        memcpy(out, from->data, (size_t)from->n * item);
+        return out;
+    }
+    for (int64_t i = 0; i < n; i++)
+        tensor_put(to, out, i, tensor_at(from, i));
+    return out;
+}
+
+static uint8_t *laid_out(const struct place *p, uint8_t *packed)
+{
+    uint8_t *out = xcalloc(1, p->span + 1);
+
+    permute(p, out, packed, true);
+    return out;
+}
+
+static int add_lay(struct job *j, const json_t *row, const json_t *node, struct rng *r, struct err *e)
+{
+    struct life *l = j->life;
+    const struct section *s = &j->ref->state_values;
+    struct place p;
+    struct tensor from;
+    uint8_t *packed, *other;
+
+    if (tensor_parse(node, (const uint8_t *)s->bytes, s->n, &from, e) < 0 || place_parse(row, &p, e) < 0)
+        return -1;
+    if (!p.address || from.n != p.t.n || dt_components(from.dtype) != dt_components(p.t.dtype) || !p.t.n)
+        return 0;
+    packed = converted(&from, p.t.dtype, p.item);
+    other = xmalloc((size_t)p.t.n * p.item + 1);
+    make_up(&p, packed, other, r);
+    l->lays = xrealloc(l->lays, (l->n_lays + 1) * sizeof *l->lays);
+    l->lays[l->n_lays++] = (struct life_lay){p.address, p.span, laid_out(&p, packed), laid_out(&p, other)};
+    free(packed);
+    free(other);
+    return 0;
+}
+
+int life_params(struct job *j, const json_t *const *pairs, struct err *e)
+{
+    const json_t *values = json_object_get(j->ref->state_values.tree, "v");
+    struct rng r;
+    int rc = 0;
+
+    lays_free(j->life);
+    rng_seed(&r, (uint64_t)reference_seed(j->ev, j->opt->seed), 77);
+    for (size_t i = 0; i < json_array_size(j->ref->state) && rc == 0; i++)
+        if (pairs[i])
+            rc = add_lay(j, pairs[i], json_array_get(values, i), &r, e);
+    j->life->made_up = j->life->n_lays > 0;
+    return rc;
+}
+
+/* ---- inputs ---- */
+
+struct inputs {
+    struct job *j;
+    const struct ref_draw *d;
+    bool allocate;
+    size_t i;
+};
+
+/* The bytes of one input as they lie in memory; NULL with *e. */
+static uint8_t *input_bytes(const struct ref_draw *d, const json_t *leaf, struct place *p, struct err *e)
+{
+    struct tensor t;
+
+    if (tensor_parse(leaf, (const uint8_t *)d->inputs.bytes, d->inputs.n, &t, e) < 0 || place_parse(leaf, p, e) < 0)
+        return NULL;
+    return laid_out(p, (uint8_t *)(uintptr_t)t.data);
+}
+
+static int allocate_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct inputs *in = ctx;
+    struct life *l = in->j->life;
+    struct place p;
+
+    (void)path;
+    if (!tree_is_tensor(leaf))
+        return 0;
+    if (place_parse(leaf, &p, e) < 0)
+        return -1;
+    l->inputs = xrealloc(l->inputs, (l->n_inputs + 1) * sizeof *l->inputs);
+    l->inputs[l->n_inputs] = 0;
+    if (p.span && executor_alloc(l->x, p.span, &l->inputs[l->n_inputs], e) < 0)
+        return -1;
+    l->n_inputs++;
+    return 0;
+}
+
+static int lay_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct inputs *in = ctx;
+    struct life *l = in->j->life;
+    struct place p;
+    uint8_t *bytes;
+    int rc = 0;
+
+    (void)path;
+    if (!tree_is_tensor(leaf))
+        return 0;
+    if (!(bytes = input_bytes(in->d, leaf, &p, e)))
+        return -1;
+    if (p.span)
+        rc = executor_lay(l->x, l->inputs[in->i], bytes, p.span, TAG_INPUTS + (uint32_t)in->i, e);
+    in->i++;
+    free(bytes);
+    return rc;
+}
+
+/* The tree with addresses in place of offsets; new reference. i counts the tensors. */
+static json_t *placed_tree(const struct life *l, const json_t *tree, size_t *i)
+{
+    json_t *copy, *list, *v;
+    size_t k;
+
+    if (tree_is_tensor(tree)) {
+        struct place p;
+
+        copy = json_deep_copy(tree);
+        place_parse(tree, &p, NULL);
+        json_object_set_new(copy, "address", json_integer((json_int_t)l->inputs[*i]));
+        json_object_set_new(copy, "bytes", json_integer((json_int_t)p.span));
+        ++*i;
+        return copy;
+    }
+    if (json_is_array(tree)) {
+        list = json_array();
+        json_array_foreach((json_t *)tree, k, v)
+            json_array_append_new(list, placed_tree(l, v, i));
+        return list;
+    }
+    if (!json_is_object(tree) || !json_object_get(tree, "v"))
+        return json_deep_copy(tree);
+    copy = json_copy((json_t *)tree);
+    json_object_set_new(copy, "v", placed_tree(l, json_object_get(tree, "v"), i));
+    return copy;
+}
+
+/* ---- outputs ---- */
+
+struct outputs {
+    struct job *j;
+    struct buf bytes;
+    json_t *on_host;
+    size_t i;
+    struct err *e;
+    bool failed;
+};
+
+static json_t *fetch_leaf(struct outputs *o, const json_t *node)
+{
+    json_t *copy = json_deep_copy(node);
+    struct place p;
+    uint8_t *strided, *packed;
+    size_t n;
+
+    if (json_is_null(json_object_get(node, "address"))) {
+        json_array_append_new(o->on_host, json_integer((json_int_t)o->i));
+        return copy;
+    }
+    if (place_parse(node, &p, o->e) < 0) {
+        o->failed = true;
+        return copy;
+    }
+    n = (size_t)p.t.n * p.item;
+    strided = xcalloc(1, p.span + 1);
+    packed = xcalloc(1, n + 64);
+    if (p.span && executor_peek(o->j->life->x, p.address, strided, p.span, o->e) < 0)
+        o->failed = true;
+    permute(&p, strided, packed, false);
+    json_object_set_new(copy, "offset", json_integer((json_int_t)o->bytes.n));
+    json_object_set_new(copy, "nbytes", json_integer((json_int_t)n));
+    buf_add(&o->bytes, (char *)packed, (n + 63) / 64 * 64);
+    free(strided);
+    free(packed);
+    return copy;
+}
+
+static json_t *fetched_tree(struct outputs *o, const json_t *tree)
+{
+    json_t *list, *v, *copy;
+    size_t k;
+
+    if (tree_is_tensor(tree)) {
+        copy = fetch_leaf(o, tree);
+        o->i++;
+        return copy;
+    }
+    if (json_is_array(tree)) {
+        list = json_array();
+        json_array_foreach((json_t *)tree, k, v)
+            json_array_append_new(list, fetched_tree(o, v));
+        return list;
+    }
+    if (!json_is_object(tree) || !json_object_get(tree, "v"))
+        return json_deep_copy(tree);
+    copy = json_copy((json_t *)tree);
+    json_object_set_new(copy, "v", fetched_tree(o, json_object_get(tree, "v")));
+    return copy;
+}
+
+struct changes {
+    struct inputs in;
+    json_t *changed;
+};
+
+static int changed_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct changes *c = ctx;
+    struct life *l = c->in.j->life;
+    struct place p;
+    uint8_t *was, *now;
+    int rc = 0;
+
+    (void)path;
+    if (!tree_is_tensor(leaf))
+        return 0;
+    if (!(was = input_bytes(c->in.d, leaf, &p, e)))
+        return -1;
+    now = xcalloc(1, p.span + 1);
+    if (p.span)
+        rc = executor_peek(l->x, l->inputs[c->in.i], now, p.span, e);
+    if (rc == 0 && memcmp(was, now, p.span))
+        json_array_append_new(c->changed, json_integer((json_int_t)c->in.i));
+    c->in.i++;
+    free(was);
+    free(now);
+    return rc;
+}
+
+/* What the call left: a result as a candidate's process would send it. */
+static int fetch(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
+{
+    struct outputs o = {.j = j, .on_host = json_array(), .e = e};
+    struct changes c = {{.j = j, .d = d}, json_array()};
+    json_t *tree;
+
+    buf_init(&o.bytes, MAX_OUTPUT);
+    tree = fetched_tree(&o, j->life->output);
+    if (!o.failed && tree_each(d->inputs.tree, changed_leaf, &c, e) < 0)
+        o.failed = true;
+    if (o.failed) {
+        json_decref(tree);
+        json_decref(o.on_host);
+        json_decref(c.changed);
+        buf_free(&o.bytes);
+        return -1;
+    }
+    ret->head = json_pack("{s:s,s:o,s:o,s:o,s:[]}", "op", "result", "output", tree, "changed", c.changed, "on_host",
+                          o.on_host, "aliases");
+    ret->n_blob = o.bytes.n;
+    ret->blob = aligned_alloc(64, (o.bytes.n + 64) / 64 * 64);
+    memcpy(ret->blob, o.bytes.p, o.bytes.n);
+    buf_free(&o.bytes);
+    return 0;
+}
+
+/* ---- what went wrong ---- */
+
+static void take_findings(struct job *j)
+{
+    struct err e = ERR_INIT;
+    char *text = NULL;
+    json_t *found;
+
+    if (executor_findings(j->life->x, &text, &e) < 0)
+        return;
+    found = json_parse(text, strlen(text), "findings", &e);
+    if (json_is_array(found) && json_array_size(j->findings) < 64)
+        json_array_extend(j->findings, found);
+    json_decref(found);
+    free(text);
+}
+
+/* A fault of the device that no finding explains becomes one. */
+static void device_fault(struct job *j, int code, const char *why)
+{
+    static const struct {
+        int code;
+        const char *kind;
+    } kinds[] = {{WIRE_ILLEGAL_ADDRESS, "illegal_access"}, {WIRE_LAUNCH_FAILED, "crash"}, {WIRE_BAD_CONFIG, "launch_error"}};
+    const char *kind = "device_error";
+    char text[400];
+
+    take_findings(j);
+    if (!code || json_array_size(j->findings))
+        return;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].code == code)
+            kind = kinds[i].kind;
+    snprintf(text, sizeof text, "%s", *why ? why : "the device reports an error");
+    json_array_append_new(j->findings, json_pack("{s:s,s:s}", "kind", kind, "message", text));
+}
+
+/* ---- living ---- */
+
+static int lay_params(struct job *j, struct err *e)
+{
+    struct life *l = j->life;
+
+    for (size_t i = 0; i < l->n_lays; i++)
+        if (executor_lay(l->x, l->lays[i].address, l->lays[i].made_up, l->lays[i].bytes, (uint32_t)i, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* An executor that does not answer for as long as a candidate may take runs a kernel that does not end. */
+static enum call_fault late_or_lost(struct job *j, struct err *e)
+{
+    if (e->kind != ERR_STOP && now_s() - j->life->since > 0.95 * j->opt->timeout_s) {
+        *e = (struct err)ERR_INIT;
+        j->session->used_s = j->opt->timeout_s;
+        return CALL_TIMEOUT;
+    }
+    return CALL_INFRA;
+}
+
+/* Call number 'index' of forward. CALL_OK with an error's frame where forward raises. */
+static enum call_fault live_call(struct job *j, const struct ref_draw *d, uint32_t index, struct frame *ret, struct err *e)
+{
+    struct inputs in = {.j = j, .d = d};
+    size_t i = 0;
+    enum call_fault fault;
+    json_t *req;
+
+    if (executor_call_begin(j->life->x, index, e) < 0 || tree_each(d->inputs.tree, lay_leaf, &in, e) < 0)
+        return late_or_lost(j, e);
+    req = json_pack("{s:s,s:o}", "op", "call", "inputs", placed_tree(j->life, d->inputs.tree, &i));
+    fault = session_call(j->session, req, NULL, 0, ret, e);
+    json_decref(req);
+    if (fault != CALL_OK)
+        return fault;
+    life_take(j, ret->head);
+    j->life->since = now_s();
+    if (executor_call_end(j->life->x, &j->life->last, e) < 0) {
+        frame_free(ret);
+        return late_or_lost(j, e);
+    }
+    device_fault(j, j->life->last.error, j->life->last.why);
+    return CALL_OK;
+}
+
+static bool is_result(const struct frame *f)
+{
+    return !strcmp(json_str(f->head, "op", ""), "result");
+}
+
+static void end_front(struct job *j)
+{
+    session_output(j->session);
+}
+
+static int take_log(struct life *l, struct err *e)
+{
+    struct exec_log log = {0};
+
+    if (executor_log(l->x, &log, e) < 0)
+        return -1;
+    l->counts = log.counts;
+    sha256_hex(log.p, log.n, l->log_sha256);
+    exec_log_free(&log);
+    return 0;
+}
+
+/* The whole life. *ret is filled if forward raised, or the device faulted: then there is nothing to replay. */
+static enum call_fault live(struct job *j, const struct ref_draw *d, struct frame *ret, bool *ret_ended, struct err *e)
+{
+    struct life *l = j->life;
+    struct inputs in = {.j = j, .d = d};
+    enum call_fault fault = CALL_OK;
+    struct frame f;
+
+    *ret_ended = false;
+    l->since = now_s();
+    if (tree_each(d->inputs.tree, allocate_leaf, &in, e) < 0 || lay_params(j, e) < 0)
+        return late_or_lost(j, e);
+    for (uint32_t k = 1; k <= LIFE_CALLS; k++) {
+        if ((fault = live_call(j, d, k, &f, e)) != CALL_OK)
+            return fault;
+        json_decref(l->output);
+        l->output = json_incref(json_object_get(f.head, "output"));
+        if (!is_result(&f) || l->last.error) {
+            *ret = f;
+            *ret_ended = true;
+            return CALL_OK;
+        }
+        frame_free(&f);
+    }
+    end_front(j);
+    l->lived = true;
+    return take_log(l, e) < 0 ? late_or_lost(j, e) : CALL_OK;
+}
+
+/* ---- replaying ---- */
+
+struct replaying {
+    struct job *j;
+    const struct ref_draw *d;
+    struct frame *ret;
+    bool fetched;
+};
+
+struct find_leaf {
+    size_t want, i;
+    const json_t *leaf;
+};
+
+static int find_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct find_leaf *f = ctx;
+
+    (void)path, (void)e;
+    if (tree_is_tensor(leaf) && f->i++ == f->want)
+        f->leaf = leaf;
+    return 0;
+}
+
+/* The real parameters, the draw's inputs. */
+static int lay_again(void *ctx, uint32_t tag, uint32_t call, uint64_t addr, void *data, uint64_t n, struct err *e)
+{
+    struct replaying *r = ctx;
+    struct life *l = r->j->life;
+    struct find_leaf f = {.want = tag - TAG_INPUTS};
+    struct place p;
+    uint8_t *bytes;
+
+    (void)call, (void)addr;
+    if (tag < TAG_INPUTS) {
+        if (tag >= l->n_lays || n != l->lays[tag].bytes)
+            return err_set(e, ERR_BUG, "the log lays parameter %u of %zu", tag, l->n_lays);
+        memcpy(data, l->lays[tag].real, n);
+        return 0;
+    }
+    if (tree_each(r->d->inputs.tree, find_leaf, &f, e) < 0 || !f.leaf || !(bytes = input_bytes(r->d, f.leaf, &p, e)))
+        return e->kind ? -1 : err_set(e, ERR_BUG, "the log lays input %u", tag - TAG_INPUTS);
+    if (p.span != n)
+        err_set(e, ERR_BUG, "input %u has %llu bytes, the log %llu", tag - TAG_INPUTS, (unsigned long long)p.span,
+                (unsigned long long)n);
+    else
+        memcpy(data, bytes, n);
+    free(bytes);
+    return p.span == n ? 0 : -1;
+}
+
+static int call_ended(void *ctx, uint32_t call, struct err *e)
+{
+    struct replaying *r = ctx;
+
+    if (call != LIFE_CALLS || r->fetched)
+        return 0;
+    r->fetched = true;
+    return fetch(r->j, r->d, r->ret, e);
+}
+
+/* 0 with *ret, or with the device's error in *ret_error; -1. */
+static int replay(struct job *j, const struct ref_draw *d, bool plumbing, struct frame *ret, int *ret_error, struct err *e)
+{
+    struct replaying ctx = {.j = j, .d = d, .ret = ret};
+    struct executor_replay r = {.plumbing_only = plumbing, .poison = j->life->replays++ % 2 ? 0x3c : 0xff,
+                                .lay = lay_again, .call_end = call_ended, .ctx = &ctx};
+    int rc;
+
+    j->life->since = now_s();
+    rc = executor_replay(j->life->x, &r, e);
+    if (!plumbing)
+        j->session->used_s += now_s() - j->life->since;
+    *ret_error = r.ret_error;
+    if (rc < 0 || r.ret_error || !ctx.fetched) {
+        if (ctx.fetched)
+            frame_free(ret);
+        if (rc == 0 && r.ret_error == WIRE_REFUSED) {
+            j->life->refused = true;
+            snprintf(j->life->why, sizeof j->life->why, "%s", r.ret_why);
+        }
+        if (rc == 0)
+            device_fault(j, r.ret_error ? r.ret_error : WIRE_UNKNOWN, r.ret_why);
+        return rc < 0 ? -1 : 1;
+    }
+    if (!plumbing)
+        take_findings(j);
+    return 0;
+}
+
+static void faulted(struct frame *ret)
+{
+    ret->head = json_pack("{s:s,s:s,s:s}", "op", "error", "type", "RuntimeError", "message", "the device reports an error");
+    ret->blob = calloc(1, 64);
+    ret->n_blob = 0;
+}
+
+enum call_fault life_run(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
+{
+    enum call_fault fault;
+    bool ended;
+    int error, rc;
+
+    if (!j->life->lived) {
+        fault = live(j, c->draw, ret, &ended, e);
+        if (fault != CALL_OK || ended)
+            return fault;
+    }
+    if (j->session->used_s > j->opt->timeout_s)
+        return CALL_TIMEOUT;
+    rc = replay(j, c->draw, false, ret, &error, e);
+    if (rc < 0)
+        return late_or_lost(j, e);
+    if (rc > 0)
+        faulted(ret);
+    return CALL_OK;
+}
+
+int life_plumbing(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
+{
+    int error, rc = replay(j, d, true, ret, &error, e);
+
+    return rc < 0 ? -1 : rc == 0;
+}
+
+json_t *life_json(const struct life *l)
+{
+    if (!l->lived)
+        return json_null();
+    return json_pack("{s:I,s:I,s:I,s:I,s:b,s:s}", "launches", (json_int_t)l->counts.launches, "kernels",
+                     (json_int_t)l->counts.kernels, "bytes_up", (json_int_t)l->counts.bytes_up, "bytes_down",
+                     (json_int_t)l->counts.bytes_down, "live", 0, "log_sha256", l->log_sha256);
+}
