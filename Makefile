@@ -133,10 +133,11 @@ all: $(B)/lib/libnncuda.so
 endif
 
 # What a process without a device asks an executor for, and what candidates' libraries link against there.
-$(B)/lib/libfront.so: litetorch/front/front.c litetorch/front/front.h simt/runtime/names.c $(B)/lib/libexecclient.a
+FRONTSRC := litetorch/front/front.c simt/runtime/names.c $(addprefix src/exec/,client.c client_ring.c wire.c)
+$(B)/lib/libfront.so: $(FRONTSRC) litetorch/front/front.h $(wildcard src/exec/client*.h) src/exec/wire.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Ilitetorch -std=c11 -O2 -g -fPIC $(WARN) -shared -Wl,-soname,libfront.so -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
-	  -o $@ litetorch/front/front.c simt/runtime/names.c -Wl,--whole-archive $(B)/lib/libexecclient.a -Wl,--no-whole-archive -ldl -pthread
+	$(CC) $(CPPFLAGS) -Ilitetorch -std=c11 -O2 -g -fPIC $(WARN) -shared -Wl,-soname,libfront.so -Wl,-z,defs \
+	  -o $@ $(FRONTSRC) -ldl -pthread
 all: $(B)/lib/libfront.so
 simtorch: $(B)/lib/libfront.so
 

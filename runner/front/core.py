@@ -7,6 +7,7 @@ import native
 
 _lib = None
 MAX_DIMS = 64
+_kept = []
 
 
 def lib_dir():
@@ -33,6 +34,7 @@ def preload():
     if not os.path.exists(path):
         raise native.DeviceError(f"'{path}' is missing; run 'make setup', then 'make'")
     _lib = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    _kept.append(ctypes.CDLL(os.path.abspath(os.path.join(lib_dir(), "libsimt.so"))))  # kernels of a library refer to it
     c, p, i, u64 = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64
     for row in (("lt_torch_version", c), ("lt_process_api", p), ("lt_free", None, p), ("lt_findings", p),
                 ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t), ("front_torch_preload", i), ("front_attach", i, i, i),

@@ -41,6 +41,7 @@ struct simt_image *simt_image_open(const char *path, char *why, size_t n_why)
     } else {
         m->bias = map->l_addr;
         line_of((const void *)m->bias); /* maps the file, for findings */
+        check_build |= names_refers(&m->names, "__tsan_"); /* else its constructor says so, which is stripped */
         return m;
     }
     simt_image_close(m);

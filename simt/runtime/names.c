@@ -90,6 +90,17 @@ bool names_find(const struct names *n, const char *name, bool function, uint64_t
     return false;
 }
 
+bool names_refers(const struct names *n, const char *prefix)
+{
+    for (size_t i = 0; i < n->n_syms; i++) {
+        const Elf64_Sym *s = (const Elf64_Sym *)n->syms + i;
+
+        if (s->st_shndx == SHN_UNDEF && s->st_name < n->n_text && !strncmp(n->text + s->st_name, prefix, strlen(prefix)))
+            return true;
+    }
+    return false;
+}
+
 const char *names_at(const struct names *n, uint64_t at, bool function, uint64_t *ret_start, uint64_t *ret_bytes)
 {
     for (size_t i = 0; i < n->n_syms; i++) {

@@ -20,6 +20,8 @@ bool names_open(const char *path, struct names *ret);
 void names_close(struct names *n);
 /* Offset from the library's base, and bytes. function: of code, else of data. False if there is no such symbol. */
 bool names_find(const struct names *n, const char *name, bool function, uint64_t *ret_at, uint64_t *ret_bytes);
+/* Is there a symbol that begins so and is defined elsewhere? */
+bool names_refers(const struct names *n, const char *prefix);
 /* The symbol that holds offset 'at', or NULL; *ret_start is its own offset. */
 const char *names_at(const struct names *n, uint64_t at, bool function, uint64_t *ret_start, uint64_t *ret_bytes);
 

@@ -12,7 +12,7 @@
 #include "base/json.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-#define AUDIT_VERSION "audit/8"
+#define AUDIT_VERSION "audit/9"
 #define MAX_LIBRARY ((size_t)128 << 20)
 
 /* ---- the lists ---- */
@@ -239,7 +239,7 @@ enum audit_class audit_symbol_front(const char *s)
 
 enum audit_class audit_symbol_image(const char *s)
 {
-    if (!strncmp(s, "simt_", 5) || !strncmp(s, "__tsan_", 7))
+    if (begins(s, instrumentation, N_OF(instrumentation)))
         return among(s, judge_names, N_OF(judge_names)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
     return among(s, kernel_variables, N_OF(kernel_variables)) || among(s, image_names, N_OF(image_names)) ||
                    begins(s, image_prefixes, N_OF(image_prefixes)) || is_math(s) || among(s, gcc_names, N_OF(gcc_names))

@@ -511,7 +511,7 @@ static int lay_params(struct job *j, struct err *e)
 /* An executor that does not answer for as long as a candidate may take runs a kernel that does not end. */
 static enum call_fault late_or_lost(struct job *j, struct err *e)
 {
-    if (e->kind != ERR_STOP && now_s() - j->life->since > 0.95 * j->opt->timeout_s) {
+    if (e->kind != ERR_STOP && executor_timed_out(j->life->x)) {
         *e = (struct err)ERR_INIT;
         j->session->used_s = j->opt->timeout_s;
         return CALL_TIMEOUT;
@@ -535,7 +535,6 @@ static enum call_fault live_call(struct job *j, const struct ref_draw *d, uint32
     if (fault != CALL_OK)
         return fault;
     life_take(j, ret->head);
-    j->life->since = now_s();
     if (executor_call_end(j->life->x, &j->life->last, e) < 0) {
         frame_free(ret);
         return late_or_lost(j, e);
@@ -575,7 +574,6 @@ static enum call_fault live(struct job *j, const struct ref_draw *d, struct fram
     struct frame f;
 
     *ret_ended = false;
-    l->since = now_s();
     if (tree_each(d->inputs.tree, allocate_leaf, &in, e) < 0 || lay_params(j, e) < 0)
         return late_or_lost(j, e);
     for (uint32_t k = 1; k <= LIFE_CALLS; k++) {
@@ -619,31 +617,35 @@ static int find_leaf(const json_t *leaf, const char *path, void *ctx, struct err
     return 0;
 }
 
+static int copy_part(const uint8_t *from, uint64_t bytes, uint64_t part, void *data, uint64_t n, struct err *e)
+{
+    if (part > bytes || n > bytes - part)
+        return err_set(e, ERR_BUG, "the log lays %llu bytes at %llu of %llu", (unsigned long long)n,
+                       (unsigned long long)part, (unsigned long long)bytes);
+    memcpy(data, from + part, n);
+    return 0;
+}
+
 /* The real parameters, the draw's inputs. */
-static int lay_again(void *ctx, uint32_t tag, uint32_t call, uint64_t addr, void *data, uint64_t n, struct err *e)
+static int lay_again(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
 {
     struct replaying *r = ctx;
     struct life *l = r->j->life;
     struct find_leaf f = {.want = tag - TAG_INPUTS};
     struct place p;
     uint8_t *bytes;
+    int rc;
 
-    (void)call, (void)addr;
-    if (tag < TAG_INPUTS) {
-        if (tag >= l->n_lays || n != l->lays[tag].bytes)
-            return err_set(e, ERR_BUG, "the log lays parameter %u of %zu", tag, l->n_lays);
-        memcpy(data, l->lays[tag].real, n);
-        return 0;
-    }
-    if (tree_each(r->d->inputs.tree, find_leaf, &f, e) < 0 || !f.leaf || !(bytes = input_bytes(r->d, f.leaf, &p, e)))
-        return e->kind ? -1 : err_set(e, ERR_BUG, "the log lays input %u", tag - TAG_INPUTS);
-    if (p.span != n)
-        err_set(e, ERR_BUG, "input %u has %llu bytes, the log %llu", tag - TAG_INPUTS, (unsigned long long)p.span,
-                (unsigned long long)n);
-    else
-        memcpy(data, bytes, n);
+    (void)addr;
+    if (tag < l->n_lays)
+        return copy_part(l->lays[tag].real, l->lays[tag].bytes, part, data, n, e);
+    if (tag < TAG_INPUTS || tree_each(r->d->inputs.tree, find_leaf, &f, e) < 0 || !f.leaf)
+        return err_set(e, ERR_BUG, "the log lays something unknown (%u)", tag);
+    if (!(bytes = input_bytes(r->d, f.leaf, &p, e)))
+        return -1;
+    rc = copy_part(bytes, p.span, part, data, n, e);
     free(bytes);
-    return p.span == n ? 0 : -1;
+    return rc;
 }
 
 static int call_ended(void *ctx, uint32_t call, struct err *e)
@@ -662,12 +664,12 @@ static int replay(struct job *j, const struct ref_draw *d, bool plumbing, struct
     struct replaying ctx = {.j = j, .d = d, .ret = ret};
     struct executor_replay r = {.plumbing_only = plumbing, .poison = j->life->replays++ % 2 ? 0x3c : 0xff,
                                 .lay = lay_again, .call_end = call_ended, .ctx = &ctx};
+    double t0 = now_s();
     int rc;
 
-    j->life->since = now_s();
     rc = executor_replay(j->life->x, &r, e);
     if (!plumbing)
-        j->session->used_s += now_s() - j->life->since;
+        j->session->used_s += now_s() - t0;
     *ret_error = r.ret_error;
     if (rc < 0 || r.ret_error || !ctx.fetched) {
         if (ctx.fetched)

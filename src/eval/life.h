@@ -27,7 +27,6 @@ struct life {
     uint64_t *inputs;       /* address of each input tensor, in order of the draw's leaves */
     size_t n_inputs;
     int replays;
-    double since;           /* now_s() when the executor was asked last */
     struct executor_call last; /* of the last live call */
     struct log_counts counts;
     char log_sha256[65];
