@@ -1,12 +1,13 @@
-/* device.cc - torch's "cuda" in a process without a device, at torch's dispatcher: the same with and without CUDA in torch.
+/* device.cc - torch's "cuda" in a process without a device, at torch's dispatcher: the same with and without CUDA in
+ * torch.
  *
- * A tensor on "cuda" is a real at::Tensor of device cuda:0 whose address is the executor's and is mapped nowhere here. For
- * every operator that has a CPU or CUDA kernel one of three is registered under the CUDA key:
+ * A tensor on "cuda" is a real at::Tensor of device cuda:0 whose address is the executor's and is mapped nowhere
+ * here. For every operator that has a CPU or CUDA kernel one of three is registered under the CUDA key:
  *   plumbing.cc    the few that the executor carries out (allocate, copy, fill, ...)
  *   as_view        those that look at sizes and strides alone
  *   refused        all others. While a forward runs they end it, by name; before, the CPU's kernel works on copies.
- * Operators that are written with others (composites) are left to that. The library is built against the torch headers of
- * the Python that loads it. */
+ * Operators that are written with others (composites) are left to that. The library is built against the torch
+ * headers of the Python that loads it. */
 #include "device.h"
 
 #include <c10/core/CPUAllocator.h>
@@ -395,7 +396,8 @@ int front_torch_preload(void)
     return 0;
 }
 
-/* A tensor over memory that the judge has laid: owned is false where it is the judge's to free. Returns a counted handle. */
+/* A tensor over memory that the judge has laid: owned is false where it is the judge's to free. Returns a counted
+ * handle. */
 void *front_torch_tensor(uint64_t address, uint64_t bytes, int dtype, int dims, const int64_t *sizes,
                          const int64_t *strides)
 {

@@ -1,5 +1,5 @@
-/* evidence.cc - what litetorch/runtime/api.cc asks of a process (process.h), in one without a device: nothing is gathered
- * here, because nothing that this process could say acquits it. */
+/* evidence.cc - what litetorch/runtime/api.cc asks of a process (process.h), in one without a device: nothing is
+ * gathered here, because nothing that this process could say acquits it. */
 #include "../runtime/process.h"
 #include "front.h"
 

@@ -485,8 +485,9 @@ static struct function {
 
 static struct function *slot_of(const struct front_launch *l)
 {
-    size_t at = ((uintptr_t)l->fn * 31 + (uintptr_t)l->thunk * 7 + (uintptr_t)l->file + (size_t)l->line) % MAX_FUNCTIONS;
+    size_t at = (uintptr_t)l->fn * 31 + (uintptr_t)l->thunk * 7 + (uintptr_t)l->file + (size_t)l->line;
 
+    at %= MAX_FUNCTIONS;
     for (int i = 0; i < MAX_FUNCTIONS; i++, at = (at + 1) % MAX_FUNCTIONS) {
         struct function *f = &functions[at];
 

@@ -1,9 +1,9 @@
 /* front.h - what a process without a device asks its executor for: the calls behind every proxy of a runtime.
  *
- * Addresses of device memory are mapped nowhere in this process. Functions return CUDA's error numbers and remember the
- * last one of their thread, as the runtime does; front_last_error gives it. Streams and events are the executor's numbers
- * in a pointer's clothes: NULL and 1 are the legacy stream, 2 the thread's own.
- * Nothing here is trusted by the judge: what it says of this process can convict it, never acquit it. */
+ * Addresses of device memory are mapped nowhere in this process. Functions return CUDA's error numbers and remember
+ * the last one of their thread, as the runtime does; front_last_error gives it. Streams and events are the executor's
+ * numbers in a pointer's clothes: NULL and 1 are the legacy stream, 2 the thread's own. Nothing here is trusted by
+ * the judge: what it says of this process can convict it, never acquit it. */
 #ifndef LITETORCH_FRONT_H
 #define LITETORCH_FRONT_H
 

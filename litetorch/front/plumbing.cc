@@ -1,9 +1,9 @@
-/* plumbing.cc - the operators that the executor carries out for torch's "cuda": allocate, copy, fill, arange, random fills,
- * casts, and the few that read the device: item, equal, allclose, asserts.
+/* plumbing.cc - the operators that the executor carries out for torch's "cuda": allocate, copy, fill, arange, random
+ * fills, casts, and the few that read the device: item, equal, allclose, asserts.
  *
- * Casts are exact or between floating types: a cast that drops what it cannot hold (trunc, modulo) is arithmetic, and a
- * conjugate or negative bit is never made real. What a row cannot do is refused by name in a forward, and done by the
- * CPU's kernel before. */
+ * Casts are exact or between floating types: a cast that drops what it cannot hold (trunc, modulo) is arithmetic, and
+ * a conjugate or negative bit is never made real. What a row cannot do is refused by name in a forward, and done by
+ * the CPU's kernel before. */
 #include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
@@ -32,7 +32,8 @@ namespace {
 using at::ScalarType;
 using at::Tensor;
 
-enum { DT_BOOL, DT_U8, DT_I8, DT_I16, DT_I32, DT_I64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128 }; // base/dtype.h
+// as base/dtype.h
+enum { DT_BOOL, DT_U8, DT_I8, DT_I16, DT_I32, DT_I64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128 };
 
 int wire_dtype(ScalarType t)
 {
@@ -74,6 +75,11 @@ client_view view_of(const Tensor &t, int dtype)
     return {address(t), uint32_t(dtype), uint32_t(t.dim()), t.sizes().data(), t.strides().data()};
 }
 
+at::TensorOptions on_host(const Tensor &like)
+{
+    return at::TensorOptions().dtype(like.dtype()).device(at::kCPU);
+}
+
 /* Is the memory that a tensor touches one run without holes or overlaps? */
 bool dense(const Tensor &t)
 {
@@ -88,7 +94,8 @@ bool plain(const Tensor &t)
 /* ---- allocation ---- */
 
 Tensor empty_memory_format(at::IntArrayRef size, std::optional<ScalarType> dtype, std::optional<at::Layout>,
-                           std::optional<at::Device> device, std::optional<bool>, std::optional<at::MemoryFormat> format)
+                           std::optional<at::Device> device, std::optional<bool>,
+                           std::optional<at::MemoryFormat> format)
 {
     auto type = dtype.value_or(at::typeMetaToScalarType(at::get_default_dtype()));
 
@@ -102,7 +109,8 @@ Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional
     auto type = dtype.value_or(at::typeMetaToScalarType(at::get_default_dtype()));
 
     TORCH_CHECK(!device || device->index() <= 0, "CUDA error: invalid device ordinal");
-    return at::detail::empty_strided_generic(size, stride, allocator, c10::DispatchKeySet(c10::DispatchKey::CUDA), type);
+    return at::detail::empty_strided_generic(size, stride, allocator, c10::DispatchKeySet(c10::DispatchKey::CUDA),
+                                             type);
 }
 
 const Tensor &resize_(const Tensor &self, at::IntArrayRef size, std::optional<at::MemoryFormat> format)
@@ -154,7 +162,8 @@ Tensor expanded(const Tensor &from, at::IntArrayRef sizes)
 
     return from.sizes() == sizes
                ? from
-               : tensor_over(from.storage(), from.scalar_type(), geometry.sizes, geometry.strides, from.storage_offset());
+               : tensor_over(from.storage(), from.scalar_type(), geometry.sizes, geometry.strides,
+                             from.storage_offset());
 }
 
 void copy_on_device(const Tensor &to, const Tensor &from)
@@ -185,7 +194,7 @@ Tensor packed_like(const Tensor &to)
 void copy_up(const Tensor &to, const Tensor &from)
 {
     Tensor there = packed_like(to);
-    Tensor here = at::empty_strided(there.sizes(), there.strides(), at::TensorOptions().dtype(to.dtype()).device(at::kCPU));
+    Tensor here = at::empty_strided(there.sizes(), there.strides(), on_host(to));
 
     here.copy_(from);
     check(front_copy(const_cast<void *>(there.unsafeGetTensorImpl()->data()), here.data_ptr(), to.nbytes(),
@@ -197,7 +206,7 @@ void copy_up(const Tensor &to, const Tensor &from)
 void copy_down(const Tensor &to, const Tensor &from)
 {
     Tensor there = packed_like(from);
-    Tensor here = at::empty_strided(there.sizes(), there.strides(), at::TensorOptions().dtype(from.dtype()).device(at::kCPU));
+    Tensor here = at::empty_strided(there.sizes(), there.strides(), on_host(from));
 
     if (!there.is_same(from))
         copy_on_device(there, from);
@@ -210,8 +219,8 @@ Tensor &copy_(Tensor &self, const Tensor &from, bool)
 {
     if (!self.numel() || self.is_same(from))
         return self;
-    TORCH_CHECK(at::has_internal_overlap(self) != at::MemOverlap::Yes, "unsupported operation: more than one element of the "
-                "written-to tensor refers to a single memory location. Please clone() the tensor before performing the "
+    TORCH_CHECK(at::has_internal_overlap(self) != at::MemOverlap::Yes, "unsupported operation: more than one element of "
+                "the written-to tensor refers to a single memory location. Please clone() the tensor before performing the "
                 "operation.");
     at::inferExpandGeometry_dimvector(from.sizes(), from.strides(), self.sizes()); // or it throws
     if (!plain(self) || !plain(from)) {
@@ -226,7 +235,7 @@ Tensor &copy_(Tensor &self, const Tensor &from, bool)
         copy_on_device(self, from);
     } else {
         refuse("aten::_to_copy", "this cast drops what its type cannot hold, which is arithmetic");
-        Tensor host = at::empty(from.sizes(), at::TensorOptions().dtype(from.dtype()).device(at::kCPU));
+        Tensor host = at::empty(from.sizes(), on_host(from));
         copy_down(host, from);
         copy_up(self, host);
     }
@@ -237,7 +246,7 @@ Tensor &copy_(Tensor &self, const Tensor &from, bool)
 
 Tensor &fill_scalar(Tensor &self, const at::Scalar &value)
 {
-    Tensor one = at::empty({}, at::TensorOptions().dtype(self.dtype()).device(at::kCPU));
+    Tensor one = at::empty({}, on_host(self));
     int dtype = bytes_dtype(self.itemsize());
     unsigned char bytes[16] = {0};
 
@@ -285,8 +294,8 @@ Tensor &arange(const at::Scalar &start, const at::Scalar &end, const at::Scalar 
         return out;
     bool whole = start.isIntegral(false) && step.isIntegral(false);
     TORCH_CHECK(out.is_contiguous(), "arange: out must be contiguous");
-    check(client_arange(front_client(), address(out), uint64_t(n), uint32_t(dtype), a, s, whole ? start.toLong() : int64_t(a),
-                        whole ? step.toLong() : int64_t(s), stream()), "arange");
+    check(client_arange(front_client(), address(out), uint64_t(n), uint32_t(dtype), a, s,
+                        whole ? start.toLong() : int64_t(a), whole ? step.toLong() : int64_t(s), stream()), "arange");
     return out;
 }
 
@@ -362,7 +371,7 @@ Tensor &random_all(Tensor &self, std::optional<at::Generator> g)
 
 at::Scalar item(const Tensor &self)
 {
-    Tensor host = at::empty({}, at::TensorOptions().dtype(self.dtype()).device(at::kCPU));
+    Tensor host = at::empty({}, on_host(self));
 
     TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
     copy_down(host.view(self.sizes()), self);
@@ -374,7 +383,8 @@ bool close_to(const Tensor &a, const Tensor &b, double rtol, double atol, bool e
     int da = wire_dtype(a.scalar_type()), db = wire_dtype(b.scalar_type()), equal = 0;
     Tensor other = expanded(b, a.sizes());
 
-    TORCH_CHECK(da >= 0 && db >= 0 && a.dim() <= WIRE_DIMS && plain(a) && plain(b), "these tensors cannot be compared here");
+    TORCH_CHECK(da >= 0 && db >= 0 && a.dim() <= WIRE_DIMS && plain(a) && plain(b),
+                "these tensors cannot be compared here");
     client_view v = view_of(a, da), w = view_of(other, db);
     check(client_close_to(front_client(), &v, &w, rtol, atol, equal_nan, &equal), "comparison");
     return equal;
@@ -390,7 +400,8 @@ bool equal(const Tensor &a, const Tensor &b)
 
 bool allclose(const Tensor &a, const Tensor &b, double rtol, double atol, bool equal_nan)
 {
-    TORCH_CHECK(a.scalar_type() == b.scalar_type() && a.is_cuda() && b.is_cuda(), "allclose: tensors of one type and device");
+    TORCH_CHECK(a.scalar_type() == b.scalar_type() && a.is_cuda() && b.is_cuda(),
+                "allclose: tensors of one type and device");
     return !a.numel() || close_to(a, b, rtol, atol, equal_nan);
 }
 

@@ -15,7 +15,7 @@ void simt_run(const struct simt_launch *l)
                              l->stream, l->ctx, l->ctx_bytes};
 
     if (l->captures) {
-        front_note("unsupported", "launch_captures", "a launch names its kernel through variables of the host's function");
+        front_note("unsupported", "launch_captures", "a launch names its kernel through variables of the host");
         front_fail(cudaErrorNotSupported);
         return;
     }
@@ -85,7 +85,7 @@ cudaError_t simt_malloc_managed(void **, size_t)
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t n, enum cudaMemcpyKind kind)
 {
-    return kind < 0 || kind > 4 ? OK(front_fail(cudaErrorInvalidMemcpyDirection)) : OK(front_copy(to, from, n, nullptr));
+    return simt_memcpy_async(to, from, n, kind, nullptr);
 }
 
 cudaError_t simt_memcpy_async(void *to, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s)

@@ -34,14 +34,17 @@ def preload():
     if not os.path.exists(path):
         raise native.DeviceError(f"'{path}' is missing; run 'make setup', then 'make'")
     _lib = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-    _kept.append(ctypes.CDLL(os.path.abspath(os.path.join(lib_dir(), "libsimt.so"))))  # kernels of a library refer to it
+    # kernels of a library refer to it, and never run here
+    _kept.append(ctypes.CDLL(os.path.abspath(os.path.join(lib_dir(), "libsimt.so"))))
     c, p, i, u64 = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64
     for row in (("lt_torch_version", c), ("lt_process_api", p), ("lt_free", None, p), ("lt_findings", p),
                 ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t), ("front_torch_preload", i), ("front_attach", i, i, i),
-                ("front_library", i, c, c), ("front_note", None, c, c, c), ("front_forward", None, i), ("front_notes", p), ("front_stream", p),
+                ("front_library", i, c, c), ("front_note", None, c, c, c), ("front_forward", None, i),
+                ("front_notes", p), ("front_stream", p),
                 ("front_set_stream", None, p), ("front_stream_create", i, ctypes.c_uint, i, p),
                 ("front_stream_sync", i, p), ("front_stream_query", i, p), ("front_stream_wait", i, p, p),
-                ("front_event_create", i, ctypes.c_uint, p), ("front_event_record", i, p, p), ("front_event_sync", i, p),
+                ("front_event_create", i, ctypes.c_uint, p), ("front_event_record", i, p, p),
+                ("front_event_sync", i, p),
                 ("front_event_query", i, p), ("front_event_elapsed", i, p, p, p), ("front_sync", i),
                 ("front_attribute", i, i, p), ("front_device_name", c), ("front_device_memory", ctypes.c_size_t),
                 ("front_mem_info", i, p, p), ("front_error_text", c, i),
@@ -103,7 +106,8 @@ def tensor(d):
     from native.module import DTYPES
     n = len(d["shape"])
     sizes, strides = (ctypes.c_int64 * max(n, 1))(*d["shape"]), (ctypes.c_int64 * max(n, 1))(*d["strides"])
-    handle = _lib.front_torch_tensor(d["address"], d["bytes"], DTYPES.index(getattr(torch, d["dtype"])), n, sizes, strides)
+    dtype = DTYPES.index(getattr(torch, d["dtype"]))
+    handle = _lib.front_torch_tensor(d["address"], d["bytes"], dtype, n, sizes, strides)
     out = _wrap(_new_capsule(handle, None, None))
     _release(handle)
     return out

@@ -1,4 +1,4 @@
-"""torch.cuda as a candidate asks for it, of a device that is elsewhere: what the driver would answer, the executor does.
+"""torch.cuda as a candidate asks for it, of a device that is elsewhere: what the driver would answer the executor does.
 
 Tensors need no disguise: they are of device cuda:0 (litetorch/front/device.cc). Streams and events are the executor's
 numbers; torch's current stream is the library's own notion of it, so that C++ and operators see the same one.
@@ -27,7 +27,8 @@ class Properties(types.SimpleNamespace):
     """What get_device_properties returns."""
 
 
-NUMBERS = {"major": 75, "minor": 76, "multi_processor_count": 16, "warp_size": 10, "max_threads_per_multi_processor": 39,
+NUMBERS = {"major": 75, "minor": 76, "multi_processor_count": 16, "warp_size": 10,
+           "max_threads_per_multi_processor": 39,
            "max_threads_per_block": 1, "regs_per_multiprocessor": 82, "shared_memory_per_block": 8,
            "shared_memory_per_block_optin": 97, "shared_memory_per_multiprocessor": 81, "L2_cache_size": 38,
            "clock_rate": 13, "memory_clock_rate": 36, "memory_bus_width": 37}
@@ -204,7 +205,8 @@ def _table():
         "is_available": lambda: True, "is_initialized": lambda: True, "init": nothing, "_lazy_init": nothing,
         "device_count": lambda: 1, "_device_count_nvml": lambda: 1, "current_device": lambda: 0,
         "set_device": lambda d: check_device(d) and None, "_exchange_device": zero, "_maybe_exchange_device": zero,
-        "get_device_name": lambda d=None: name(), "get_device_capability": lambda d=None: (attribute(75), attribute(76)),
+        "get_device_name": lambda d=None: name(),
+        "get_device_capability": lambda d=None: (attribute(75), attribute(76)),
         "get_device_properties": lambda d=None: check_device(d) or properties(),
         "get_arch_list": lambda: ["sm_90"], "can_device_access_peer": lambda a, b: False,
         "synchronize": synchronize, "current_stream": current_stream,

@@ -95,7 +95,8 @@ bool names_refers(const struct names *n, const char *prefix)
     for (size_t i = 0; i < n->n_syms; i++) {
         const Elf64_Sym *s = (const Elf64_Sym *)n->syms + i;
 
-        if (s->st_shndx == SHN_UNDEF && s->st_name < n->n_text && !strncmp(n->text + s->st_name, prefix, strlen(prefix)))
+        if (s->st_shndx == SHN_UNDEF && s->st_name < n->n_text &&
+            !strncmp(n->text + s->st_name, prefix, strlen(prefix)))
             return true;
     }
     return false;

@@ -18,7 +18,7 @@ enum audit_class { AUDIT_ALLOWED, AUDIT_LIBRARY, AUDIT_FORBIDDEN };
 typedef enum audit_class audit_list(const char *name);
 audit_list audit_symbol;     /* for a real GPU */
 audit_list audit_symbol_sim; /* the same, and what the emulator offers kernels */
-audit_list audit_symbol_front; /* a library that computes is none of these; all else is the jail's matter */
+audit_list audit_symbol_front; /* all but libraries that compute: the rest is the jail's matter */
 audit_list audit_symbol_image; /* device code for an executor on sim: what kernels may call */
 
 /* Calls f for each undefined symbol of an ELF64 file in memory. Returns 0, or -1 if the file is not what it should be;
@@ -30,8 +30,8 @@ int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *c
 /* Adds findings of the library at path: undefined symbols that are not on the list, names of the runtime that it
  * defines; one that cannot be read is a "forbidden_symbol" called "unreadable". */
 void build_audit_library(const char *path, audit_list *list, json_t *findings);
-/* Adds what an image of device code (sim) has and an executor must not open: {"kind":"unsupported","name"} for references
- * that are not on the list, code that runs when it is opened, resolvers, sections of its own. */
+/* Adds what an image of device code (sim) has and an executor must not open: {"kind":"unsupported","name"} for
+ * references that are not on the list, code that runs when it is opened, resolvers, sections of its own. */
 void build_audit_image(const char *path, json_t *findings);
 /* Adds references of an object file, before the link, that go around the wrapped calls of litetorch/device.cc. */
 void build_audit_object(const char *path, json_t *findings);

@@ -211,8 +211,9 @@ static void write_image(struct buf *s, const struct toolchain *t)
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         buf_addf(s, " -w -R '%s' -R '%s.*' -R '.rela%s' -R '.rela%s.*'", sections[i], sections[i], sections[i],
                  sections[i]);
-    buf_addf(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n%s -shared -nostartfiles -o device.so "
-                "image/*.o -L%s -lsimt -lm -Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
+    buf_addf(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n"
+                "%s -shared -nostartfiles -o device.so image/*.o -L%s -lsimt -lm "
+                "-Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
                 "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1 || exit 12\n", t->compiler, t->libdir);
 }
 

@@ -49,7 +49,8 @@ static int place_parse(const json_t *node, struct place *p, struct err *e)
         int64_t n = json_integer_value(json_array_get(shape, (size_t)i));
         int64_t s = json_integer_value(json_array_get(strides, (size_t)i));
 
-        if (n < 0 || s < 0 || n > (int64_t)MAX_OUTPUT || s > (int64_t)MAX_OUTPUT || (n && p->t.n > (int64_t)MAX_OUTPUT / n))
+        if (n < 0 || s < 0 || n > (int64_t)MAX_OUTPUT || s > (int64_t)MAX_OUTPUT ||
+            (n && p->t.n > (int64_t)MAX_OUTPUT / n))
             return err_set(e, ERR_INPUT, "a tensor of impossible size");
         p->t.shape[i] = n;
         p->stride[i] = s;
@@ -58,7 +59,9 @@ static int place_parse(const json_t *node, struct place *p, struct err *e)
     }
     p->address = (uint64_t)json_i64(node, "address", 0);
     p->span = p->t.n ? (last + 1) * p->item : 0;
-    return p->span > MAX_OUTPUT ? err_set(e, ERR_INPUT, "a tensor that spans %llu bytes", (unsigned long long)p->span) : 0;
+    if (p->span > MAX_OUTPUT)
+        return err_set(e, ERR_INPUT, "a tensor that spans %llu bytes", (unsigned long long)p->span);
+    return 0;
 }
 
 /* Walks the elements in C order; to: strided gets packed's values, else the other way round. */
@@ -482,7 +485,8 @@ static void device_fault(struct job *j, int code, const char *why)
     static const struct {
         int code;
         const char *kind;
-    } kinds[] = {{WIRE_ILLEGAL_ADDRESS, "illegal_access"}, {WIRE_LAUNCH_FAILED, "crash"}, {WIRE_BAD_CONFIG, "launch_error"}};
+    } kinds[] = {{WIRE_ILLEGAL_ADDRESS, "illegal_access"}, {WIRE_LAUNCH_FAILED, "crash"},
+                 {WIRE_BAD_CONFIG, "launch_error"}};
     const char *kind = "device_error";
     char text[400];
 
@@ -520,7 +524,8 @@ static enum call_fault late_or_lost(struct job *j, struct err *e)
 }
 
 /* Call number 'index' of forward. CALL_OK with an error's frame where forward raises. */
-static enum call_fault live_call(struct job *j, const struct ref_draw *d, uint32_t index, struct frame *ret, struct err *e)
+static enum call_fault live_call(struct job *j, const struct ref_draw *d, uint32_t index, struct frame *ret,
+                                 struct err *e)
 {
     struct inputs in = {.j = j, .d = d};
     size_t i = 0;
@@ -659,7 +664,8 @@ static int call_ended(void *ctx, uint32_t call, struct err *e)
 }
 
 /* 0 with *ret, or with the device's error in *ret_error; -1. */
-static int replay(struct job *j, const struct ref_draw *d, bool plumbing, struct frame *ret, int *ret_error, struct err *e)
+static int replay(struct job *j, const struct ref_draw *d, bool plumbing, struct frame *ret, int *ret_error,
+                  struct err *e)
 {
     struct replaying ctx = {.j = j, .d = d, .ret = ret};
     struct executor_replay r = {.plumbing_only = plumbing, .poison = j->life->replays++ % 2 ? 0x3c : 0xff,
@@ -689,7 +695,8 @@ static int replay(struct job *j, const struct ref_draw *d, bool plumbing, struct
 
 static void faulted(struct frame *ret)
 {
-    ret->head = json_pack("{s:s,s:s,s:s}", "op", "error", "type", "RuntimeError", "message", "the device reports an error");
+    ret->head = json_pack("{s:s,s:s,s:s}", "op", "error", "type", "RuntimeError", "message",
+                          "the device reports an error");
     ret->blob = calloc(1, 64);
     ret->n_blob = 0;
 }

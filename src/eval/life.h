@@ -1,9 +1,9 @@
-/* life.h - a candidate's life on an executor: lived once by its front, then replayed by the judge on data that no process
- * of the candidate ever met (docs/internals/executor.md, docs/internals/front.md). Inside src/eval only.
+/* life.h - a candidate's life on an executor: lived once by its front, then replayed by the judge on data that no
+ * process of the candidate ever met (docs/internals/executor.md, docs/internals/front.md). Inside src/eval only.
  *
- * The front constructs, the judge lays parameters that it makes up, the front calls forward twice; then the front ends.
- * Every draw is judged by a replay: the real parameters and the draw's inputs are laid where the log says. So what is
- * compared was computed by the candidate's kernels from what the judge laid, or it is wrong. */
+ * The front constructs, the judge lays parameters that it makes up, the front calls forward twice; then the front
+ * ends. Every draw is judged by a replay: the real parameters and the draw's inputs are laid where the log says. So
+ * what is compared was computed by the candidate's kernels from what the judge laid, or it is wrong. */
 #ifndef MC_EVAL_LIFE_H
 #define MC_EVAL_LIFE_H
 
@@ -41,7 +41,7 @@ void life_close(struct life *l); /* NULL is fine */
 int life_image(struct life *l, const char *path, struct err *e);
 /* Takes over notes of a reply. */
 void life_take(struct job *j, const json_t *head);
-/* What is laid in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. 0, -1: infra. */
+/* What is laid in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. -1: infra. */
 int life_params(struct job *j, const json_t *const *pairs, struct err *e);
 /* One draw: lives first, if it has not yet. As exec_run: ret is a result with the output's bytes, or an error. */
 enum call_fault life_run(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e);

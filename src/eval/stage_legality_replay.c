@@ -1,6 +1,6 @@
-/* stage_legality_replay.c - legality where a candidate has no device (life.h): what is right by replay was computed by its
- * own kernels, so little is left to ask. Did it ask torch, or a library, for arithmetic? Do its launches do the work, or
- * does the plumbing around them? And is what went wrong its own, or something that this judge lacks? */
+/* stage_legality_replay.c - legality where a candidate has no device (life.h): what is right by replay was computed
+ * by its own kernels, so little is left to ask. Did it ask torch, or a library, for arithmetic? Do its launches do
+ * the work, or does the plumbing around them? And is what went wrong its own, or something that this judge lacks? */
 #include <string.h>
 
 #include "base/json.h"
@@ -125,8 +125,8 @@ static void blame_first(struct job *j, const json_t *violations)
     if (!first)
         return;
     if (!strcmp(rule, "operator"))
-        r = record_blame(j->rec, "cheating", "legality", "forward asks PyTorch for %s; the arithmetic must be done by the "
-                         "program's own kernels", json_str(first, "op", "?"));
+        r = record_blame(j->rec, "cheating", "legality", "forward asks PyTorch for %s; the arithmetic must be done by "
+                         "the program's own kernels", json_str(first, "op", "?"));
     else
         r = record_blame(j->rec, "cheating", "legality", "%s", json_str(first, "message", ""));
     json_object_set_new(r, "rule", json_string(rule));
