@@ -57,6 +57,8 @@ void front_note(const char *kind, const char *name, const char *message)
 {
     int here = forward, i;
 
+    if (!strcmp(kind, "unsupported")) /* it may not live to say so in a reply */
+        dprintf(2, "musacoder-unsupported: %.70s\n", name);
     pthread_mutex_lock(&lock);
     for (i = 0; i < n_notes; i++)
         if (!strcmp(notes[i].kind, kind) && !strncmp(notes[i].name, name, sizeof notes[i].name - 1) &&

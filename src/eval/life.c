@@ -252,7 +252,6 @@ int life_params(struct job *j, const json_t *const *pairs, struct err *e)
     for (size_t i = 0; i < json_array_size(j->ref->state) && rc == 0; i++)
         if (pairs[i])
             rc = add_lay(j, pairs[i], json_array_get(values, i), &r, e);
-    j->life->made_up = j->life->n_lays > 0;
     return rc;
 }
 
@@ -351,7 +350,7 @@ struct outputs {
     json_t *on_host;
     size_t i;
     struct err *e;
-    bool failed;
+    bool failed, astray; /* the machine's fault; an output does not lie in memory that the program holds */
 };
 
 static json_t *fetch_leaf(struct outputs *o, const json_t *node)
@@ -366,14 +365,18 @@ static json_t *fetch_leaf(struct outputs *o, const json_t *node)
         return copy;
     }
     if (place_parse(node, &p, o->e) < 0) {
-        o->failed = true;
+        o->astray = true;
+        *o->e = (struct err)ERR_INIT;
         return copy;
     }
     n = (size_t)p.t.n * p.item;
     strided = xcalloc(1, p.span + 1);
     packed = xcalloc(1, n + 64);
-    if (p.span && executor_peek(o->j->life->x, p.address, strided, p.span, o->e) < 0)
-        o->failed = true;
+    if (p.span && executor_peek(o->j->life->x, p.address, strided, p.span, o->e) < 0) {
+        o->astray |= o->e->kind == ERR_INPUT;
+        o->failed |= o->e->kind != ERR_INPUT;
+        *o->e = o->failed ? *o->e : (struct err)ERR_INIT;
+    }
     permute(&p, strided, packed, false);
     json_object_set_new(copy, "offset", json_integer((json_int_t)o->bytes.n));
     json_object_set_new(copy, "nbytes", json_integer((json_int_t)n));
@@ -453,8 +456,11 @@ static int fetch(struct job *j, const struct ref_draw *d, struct frame *ret, str
         buf_free(&o.bytes);
         return -1;
     }
-    ret->head = json_pack("{s:s,s:o,s:o,s:o,s:[]}", "op", "result", "output", tree, "changed", c.changed, "on_host",
-                          o.on_host, "aliases");
+    ret->head = o.astray ? json_pack("{s:s,s:s,s:s,s:o,s:o,s:o}", "op", "error", "type", "RuntimeError", "message",
+                                     "an output does not lie in memory that the program holds", "output", tree,
+                                     "changed", c.changed, "on_host", o.on_host)
+                         : json_pack("{s:s,s:o,s:o,s:o,s:[]}", "op", "result", "output", tree, "changed", c.changed,
+                                     "on_host", o.on_host, "aliases");
     ret->n_blob = o.bytes.n;
     ret->blob = aligned_alloc(64, (o.bytes.n + 64) / 64 * 64);
     memcpy(ret->blob, o.bytes.p, o.bytes.n);
@@ -506,10 +512,40 @@ static int lay_params(struct job *j, struct err *e)
 {
     struct life *l = j->life;
 
-    for (size_t i = 0; i < l->n_lays; i++)
-        if (executor_lay(l->x, l->lays[i].address, l->lays[i].made_up, l->lays[i].bytes, (uint32_t)i, e) < 0)
+    for (size_t i = 0; i < l->n_lays; i++) {
+        const struct life_lay *p = &l->lays[i];
+
+        if (executor_lay(l->x, p->address, l->live ? p->real : p->made_up, p->bytes, (uint32_t)i, e) < 0)
             return -1;
+    }
     return 0;
+}
+
+/* Memory for inputs, and parameters: once in a life. */
+static int prepare(struct job *j, const struct ref_draw *d, struct err *e)
+{
+    struct inputs in = {.j = j, .d = d};
+
+    if (j->life->calls)
+        return 0;
+    return tree_each(d->inputs.tree, allocate_leaf, &in, e) < 0 ? -1 : lay_params(j, e);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void count_reads(struct life *l, const struct ref_draw *d)
+{
+    l->read_bytes += l->last.bytes_down;
+    l->reads += l->last.reads;
+    l->over |= l->last.bytes_down > least(LIFE_LIVE_BYTES, d->inputs.n / 16) || l->last.reads > LIFE_LIVE_READS;
+}
+
+bool life_reads(const struct life *l)
+{
+    return l->reads > 0 || l->read_bytes > 0;
 }
 
 /* An executor that does not answer for as long as a candidate may take runs a kernel that does not end. */
@@ -523,16 +559,15 @@ static enum call_fault late_or_lost(struct job *j, struct err *e)
     return CALL_INFRA;
 }
 
-/* Call number 'index' of forward. CALL_OK with an error's frame where forward raises. */
-static enum call_fault live_call(struct job *j, const struct ref_draw *d, uint32_t index, struct frame *ret,
-                                 struct err *e)
+/* The next call of forward. CALL_OK with an error's frame where forward raises. */
+static enum call_fault live_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
 {
     struct inputs in = {.j = j, .d = d};
     size_t i = 0;
     enum call_fault fault;
     json_t *req;
 
-    if (executor_call_begin(j->life->x, index, e) < 0 || tree_each(d->inputs.tree, lay_leaf, &in, e) < 0)
+    if (executor_call_begin(j->life->x, ++j->life->calls, e) < 0 || tree_each(d->inputs.tree, lay_leaf, &in, e) < 0)
         return late_or_lost(j, e);
     req = json_pack("{s:s,s:o}", "op", "call", "inputs", placed_tree(j->life, d->inputs.tree, &i));
     fault = session_call(j->session, req, NULL, 0, ret, e);
@@ -544,6 +579,9 @@ static enum call_fault live_call(struct job *j, const struct ref_draw *d, uint32
         frame_free(ret);
         return late_or_lost(j, e);
     }
+    count_reads(j->life, d);
+    json_decref(j->life->output);
+    j->life->output = json_incref(json_object_get(ret->head, "output"));
     device_fault(j, j->life->last.error, j->life->last.why);
     return CALL_OK;
 }
@@ -551,11 +589,6 @@ static enum call_fault live_call(struct job *j, const struct ref_draw *d, uint32
 static bool is_result(const struct frame *f)
 {
     return !strcmp(json_str(f->head, "op", ""), "result");
-}
-
-static void end_front(struct job *j)
-{
-    session_output(j->session);
 }
 
 static int take_log(struct life *l, struct err *e)
@@ -570,22 +603,30 @@ static int take_log(struct life *l, struct err *e)
     return 0;
 }
 
+int life_finish(struct job *j, struct err *e)
+{
+    j->life->lived = true;
+    return take_log(j->life, e);
+}
+
+static void end_front(struct job *j)
+{
+    session_output(j->session);
+}
+
 /* The whole life. *ret is filled if forward raised, or the device faulted: then there is nothing to replay. */
 static enum call_fault live(struct job *j, const struct ref_draw *d, struct frame *ret, bool *ret_ended, struct err *e)
 {
     struct life *l = j->life;
-    struct inputs in = {.j = j, .d = d};
     enum call_fault fault = CALL_OK;
     struct frame f;
 
     *ret_ended = false;
-    if (tree_each(d->inputs.tree, allocate_leaf, &in, e) < 0 || lay_params(j, e) < 0)
+    if (prepare(j, d, e) < 0)
         return late_or_lost(j, e);
-    for (uint32_t k = 1; k <= LIFE_CALLS; k++) {
-        if ((fault = live_call(j, d, k, &f, e)) != CALL_OK)
+    for (int k = 0; k < LIFE_CALLS; k++) {
+        if ((fault = live_call(j, d, &f, e)) != CALL_OK)
             return fault;
-        json_decref(l->output);
-        l->output = json_incref(json_object_get(f.head, "output"));
         if (!is_result(&f) || l->last.error) {
             *ret = f;
             *ret_ended = true;
@@ -693,6 +734,17 @@ static int replay(struct job *j, const struct ref_draw *d, bool plumbing, struct
     return 0;
 }
 
+/* One draw as it is lived: the front has the inputs' addresses, and reads what it likes. */
+static enum call_fault run_live(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
+{
+    enum call_fault fault = prepare(j, d, e) < 0 ? late_or_lost(j, e) : live_call(j, d, ret, e);
+
+    if (fault != CALL_OK || !is_result(ret) || j->life->last.error)
+        return fault;
+    frame_free(ret);
+    return fetch(j, d, ret, e) < 0 ? late_or_lost(j, e) : CALL_OK;
+}
+
 static void faulted(struct frame *ret)
 {
     ret->head = json_pack("{s:s,s:s,s:s}", "op", "error", "type", "RuntimeError", "message",
@@ -707,6 +759,8 @@ enum call_fault life_run(struct job *j, const struct exec_call *c, struct frame 
     bool ended;
     int error, rc;
 
+    if (j->life->live)
+        return run_live(j, c->draw, ret, e);
     if (!j->life->lived) {
         fault = live(j, c->draw, ret, &ended, e);
         if (fault != CALL_OK || ended)
@@ -735,5 +789,5 @@ json_t *life_json(const struct life *l)
         return json_null();
     return json_pack("{s:I,s:I,s:I,s:I,s:b,s:s}", "launches", (json_int_t)l->counts.launches, "kernels",
                      (json_int_t)l->counts.kernels, "bytes_up", (json_int_t)l->counts.bytes_up, "bytes_down",
-                     (json_int_t)l->counts.bytes_down, "live", 0, "log_sha256", l->log_sha256);
+                     (json_int_t)l->counts.bytes_down, "live", l->live, "log_sha256", l->log_sha256);
 }

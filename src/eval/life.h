@@ -19,7 +19,10 @@ struct job;
 struct life {
     struct executor *x;
     bool lived;             /* forward was called LIFE_CALLS times and returned */
-    bool made_up;           /* parameters of the lived life were not the real ones */
+    bool live;              /* draws are judged as they are lived, on the real parameters: for what the host reads */
+    bool over;              /* more came down in a call than may be judged live */
+    uint32_t calls;         /* of forward so far */
+    uint64_t read_bytes, reads; /* in calls: came down; replies that depended on the device */
     json_t *notes;          /* what the front said about itself, owned array (litetorch/front/front.h) */
     json_t *output;         /* tree of the last call's output: where it lies; owned */
     struct life_lay *lays;  /* parameters and inputs: what is laid where */
@@ -43,10 +46,14 @@ int life_image(struct life *l, const char *path, struct err *e);
 void life_take(struct job *j, const json_t *head);
 /* What is laid in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. -1: infra. */
 int life_params(struct job *j, const json_t *const *pairs, struct err *e);
+/* Did forward look at the device's values? Then what a replay finds wrong may still be right as it was lived. */
+bool life_reads(const struct life *l);
 /* One draw: lives first, if it has not yet. As exec_run: ret is a result with the output's bytes, or an error. */
 enum call_fault life_run(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e);
 /* The draw once more without the candidate's launches: 1: the answer is still there. 0: it is not. -1: infra. */
 int life_plumbing(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
+/* A life that was judged live: its log is whole now. -1: infra. */
+int life_finish(struct job *j, struct err *e);
 /* {"launches","kernels","bytes_up","bytes_down","live","log_sha256"}; new reference. */
 json_t *life_json(const struct life *l);
 

@@ -1,6 +1,7 @@
 /* stage_legality_replay.c - legality where a candidate has no device (life.h): what is right by replay was computed
  * by its own kernels, so little is left to ask. Did it ask torch, or a library, for arithmetic? Do its launches do
  * the work, or does the plumbing around them? And is what went wrong its own, or something that this judge lacks? */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -53,9 +54,21 @@ static void libraries(const json_t *list, json_t *violations)
                                                         "the extension calls a vendor's library"));
 }
 
+static void host(const struct job *j, json_t *violations)
+{
+    const json_t *n;
+    size_t i;
+
+    json_array_foreach(j->life->notes, i, n)
+        if (is_kind(n, "host_computes"))
+            json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", "host_computes", "message",
+                                                        json_str(n, "message", "")));
+}
+
 void legality_replay_evidence(const struct job *j, json_t *violations)
 {
     operators(j, violations);
+    host(j, violations);
     libraries(j->session->findings, violations);
     libraries(j->life->notes, violations);
 }
@@ -99,12 +112,28 @@ static void blame_lack(struct job *j, const char *name, const char *message)
     json_object_set_new(r, "name", json_utf8(name, strlen(name)));
 }
 
+/* Of a process that died before it could say so in a reply: the name on its output (front_note). */
+static bool died_of_lack(struct job *j)
+{
+    static const char mark[] = "musacoder-unsupported: ";
+    const char *at = j->session->ended ? strstr(session_output(j->session), mark) : NULL;
+    char name[80];
+
+    if (!at)
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(at + strlen(mark), "\n"), at + strlen(mark));
+    blame_lack(j, name, "the program ended after it asked for this");
+    return true;
+}
+
 static void unsupported(struct job *j)
 {
     const json_t *lists[] = {j->life->notes, j->session->findings}, *f;
     size_t i;
 
     if (j->all_passed)
+        return;
+    if (job_blamed(j) && died_of_lack(j))
         return;
     if (j->life->refused)
         blame_lack(j, "not_replayable", j->life->why);
