@@ -282,8 +282,12 @@ test-corpus: setup
 	@$(RECURSE) -s -j$(NPROC) all
 	@B=$(B) python3 tests/corpus/run.py --backend $(BACKEND) $(ARGS)
 
+$(B)/tests/exec/kernels.cubin: tests/exec/kernels.cu
+	@mkdir -p $(@D)
+	$(NVCC) -cubin -arch=native -o $@ $<
 test-gpu:
-	@$(RECURSE) -s -j$(NPROC) all $(GPUTESTS)
+	@$(RECURSE) -s -j$(NPROC) all $(GPUTESTS) $(B)/tests/exec/test_executor_cuda $(B)/tests/exec/kernels.cubin
+	MUSACODER_TEST_CUBIN=$(B)/tests/exec/kernels.cubin $(B)/tests/exec/test_executor_cuda
 	@python3 tests/run.py --gpu --jobs 1 $(B) $(ARGS)
 	MUSACODER_EXE=$(B)/musacoder python3 tests/gpu/run_gpu.py $(ARGS)
 

@@ -20,6 +20,8 @@ static const struct opt rows[] = {
     {0},
 };
 
+#define TOOL_FOUND 9 /* compute-sanitizer's exit code, as we ask for it */
+
 static bool on_path(const char *name, char out[512])
 {
     const char *path = getenv("PATH"), *extra = ":/usr/local/cuda/bin";
@@ -35,7 +37,7 @@ static bool on_path(const char *name, char out[512])
 }
 
 /* The vendor's tool that the executor runs under; none without such an option. */
-static int tool_of(const struct opts *o, bool sim, const char *under[8], char path[512], struct err *e)
+static int tool_of(const struct opts *o, bool sim, const char *under[10], char path[512], struct err *e)
 {
     bool profile = opts_has(o, "profile"), check = opts_bool(o, "check");
     const char *name = profile ? "ncu" : "compute-sanitizer";
@@ -52,9 +54,9 @@ static int tool_of(const struct opts *o, bool sim, const char *under[8], char pa
     under[n++] = path;
     if (profile) {
         under[n++] = "--csv", under[n++] = "--log-file", under[n++] = opts_str(o, "profile");
-        under[n++] = "--kernel-name-base", under[n++] = "mangled";
+        under[n++] = "--profile-from-start", under[n++] = "off"; // the last call alone
     } else {
-        under[n++] = "--log-file", under[n++] = "/dev/stderr", under[n++] = "--error-exitcode", under[n++] = "9";
+        under[n++] = "--report-api-errors", under[n++] = "no", under[n++] = "--error-exitcode", under[n++] = "9";
     }
     return 0;
 }
@@ -133,7 +135,7 @@ static void show(const struct capsule *c, const json_t *out)
 
 static int replay_capsule(const struct capsule *c, const struct opts *o, struct err *e)
 {
-    const char *under[8] = {NULL}, *backend = json_str(c->head, "backend", "");
+    const char *under[10] = {NULL}, *backend = json_str(c->head, "backend", "");
     struct executor_options x = {.backend = backend, .device = (int)opts_int(o, "device"), .timeout_s = 600,
                                  .memory = (uint64_t)json_i64(c->head, "memory", 0), .under = under};
     json_t *out = json_object();
@@ -143,7 +145,10 @@ static int replay_capsule(const struct capsule *c, const struct opts *o, struct 
 
     if (tool_of(o, !strcmp(backend, "sim"), under, path, e) == 0 && executor_start(&x, &ex, e) == 0)
         rc = run_in(c, ex, o, out, e);
-    executor_end(ex);
+    if (executor_end(ex) == TOOL_FOUND && under[0] && rc >= 0) {
+        json_object_set_new(out, "why", json_string("compute-sanitizer reports errors"));
+        rc = EXIT_FAILED;
+    }
     if (rc >= 0 && opts_bool(o, "json")) {
         char *text = json_text(out);
 

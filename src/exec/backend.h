@@ -74,6 +74,7 @@ struct backend_ops {
     /* For timing; NULL where nothing is timed. L2 flushed; the legacy stream busy for that long. */
     int (*cold)(struct backend *b);
     int (*pad)(struct backend *b, uint64_t ns);
+    void (*profile)(struct backend *b, bool on); /* a profiler looks from here on, or no more; NULL: there are none */
     bool inline_play; /* calls return before the device is done: no thread of its own is needed */
 };
 

@@ -58,6 +58,7 @@ static void describe(struct backend *b, const struct backend_options *o, struct 
     i->shared_multiprocessor = (uint64_t)attr(b, 81), i->regs_multiprocessor = attr(b, 82);
     i->cooperative = attr(b, 95), i->shared_optin = (uint64_t)attr(b, 97);
     i->blocks_multiprocessor = attr(b, 106), i->persisting_l2 = attr(b, 108);
+    i->reaches_host = attr(b, 88); // PAGEABLE_MEMORY_ACCESS
 }
 
 /* More addresses than the card has bytes; less where the driver does not give so many. */
@@ -417,6 +418,14 @@ static int cuda_pad(struct backend *b, uint64_t ns)
                       "a pad");
 }
 
+static void cuda_profile(struct backend *b, bool on)
+{
+    if (on)
+        b->m.ProfilerStart();
+    else
+        b->m.ProfilerStop();
+}
+
 const struct backend_ops backend_cuda = {
     .name = "cuda", .open = cuda_open, .close = cuda_close, .fresh = cuda_fresh, .map = cuda_map, .block = cuda_block,
     .set = cuda_set, .write = cuda_write, .read = cuda_read, .copy = cuda_copy, .fill = cuda_fill,
@@ -426,5 +435,5 @@ const struct backend_ops backend_cuda = {
     .stream = cuda_stream, .stream_end = cuda_stream_end, .event = cuda_event, .event_end = cuda_event_end,
     .record = cuda_record, .wait = cuda_wait, .query_stream = cuda_query_stream, .query_event = cuda_query_event,
     .elapsed = cuda_elapsed, .sync_stream = cuda_sync_stream, .sync_event = cuda_sync_event, .sync = cuda_sync,
-    .why = cuda_why, .cold = cuda_cold, .pad = cuda_pad, .inline_play = true,
+    .why = cuda_why, .cold = cuda_cold, .pad = cuda_pad, .profile = cuda_profile, .inline_play = true,
 };

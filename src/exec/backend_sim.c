@@ -99,7 +99,8 @@ static int sim_open(const struct backend_options *o, struct backend **ret, struc
     else if (b->memory == MAP_FAILED)
         err_sys(e, "cannot reserve memory for the simulated device");
     else if ((b->folder = dir_temp("musacoder-exec", e)))
-        rc = kernels_source_start(lib, b->memory_fd, RESERVED, !o->no_check, &b->source, e);
+        rc = kernels_source_start(&(struct kernels_place){lib, b->folder, b->memory_fd, RESERVED, !o->no_check},
+                                  &b->source, e);
     free(lib);
     *info = device;
     if (o->memory)
@@ -298,14 +299,15 @@ static uint64_t number_of(backend_handle h)
 
 static int sim_module(struct backend *b, const void *image, size_t n, backend_handle *ret)
 {
-    char hash[65], *path;
+    char hash[65], name[80], *path;
     struct err e = ERR_INIT;
     int code = WIRE_UNKNOWN;
 
     sha256_hex(image, n, hash);
-    path = xasprintf("%s/%s.so", b->folder, hash);
+    snprintf(name, sizeof name, "/%s.so", hash);
+    path = xasprintf("%s%s", b->folder, name);
     if (file_exists(path) || file_write(path, image, n, &e) == 0) {
-        question(b, KERNELS_MODULE, 0, path, strlen(path));
+        question(b, KERNELS_MODULE, 0, name, strlen(name));
         code = ask(b);
         *ret = handle_of(b->r.v[0]);
         if (code && !b->error)

@@ -27,7 +27,8 @@ enum ctl_op {
     CTL_FINDINGS,   /* v[0]: bytes of text in bulk */
     CTL_REPLAY,     /* a: poison, b: leave launches out, c: from the saved state, d: for timing */
     CTL_NEXT,       /* stop: LOG_LAY (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call), 0 */
-    CTL_TIME,       /* a: ns of pad. After a replay stopped at the last CALL_BEGIN: that call, timed. v[0]: host's ns */
+    CTL_TIME,       /* a: ns of pad. After a replay stopped at the last CALL_BEGIN: that call, timed. v[0]: host's ns;
+                       or stop: LOG_LAY as for CTL_NEXT, and again */
     CTL_OPS
 };
 

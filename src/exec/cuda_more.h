@@ -28,6 +28,8 @@ enum {
 };
 
 #define DRV_MORE(X)                                                                                                    \
+    X(ProfilerStart, "cuProfilerStart", (void))                                                                        \
+    X(ProfilerStop, "cuProfilerStop", (void))                                                                          \
     X(CtxSync, "cuCtxSynchronize", (void))                                                                             \
     X(Set16, "cuMemsetD16Async", (uint64_t, unsigned short, size_t, drv_stream))                                       \
     X(Set32, "cuMemsetD32Async", (uint64_t, unsigned, size_t, drv_stream))                                             \

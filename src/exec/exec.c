@@ -80,7 +80,8 @@ static int keep_fd(struct executor *x, int i)
 /* The command line: mcexec, or what it runs under. */
 static void program_of(const struct executor_options *o, char *path, char *device, char *memory, char *argv[24])
 {
-    char *own[] = {path, (char *)o->backend, device, memory, o->no_check ? "no-check" : "check"};
+    char *own[] = {path, (char *)o->backend, device, memory, o->no_check ? "no-check" : "check",
+                   o->under ? "open" : "jail"};
     int n = 0;
 
     for (; o->under && o->under[n] && n < 16; n++)
@@ -152,18 +153,21 @@ int executor_start(const struct executor_options *o, struct executor **ret, stru
     return 0;
 }
 
-void executor_end(struct executor *x)
+int executor_end(struct executor *x)
 {
+    int status = -1;
+
     if (!x)
-        return;
+        return -1;
     close(x->sock);
     x->sock = -1;
     for (int i = 0; i < 600 && x->pid > 0; i++)
-        if (waitpid(x->pid, NULL, WNOHANG) != 0)
+        if (waitpid(x->pid, &status, WNOHANG) != 0)
             x->pid = 0;
         else
             usleep(i < 10 ? 2000 : 100000);
     executor_stop(x);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 void executor_stop(struct executor *x)

@@ -29,7 +29,8 @@ struct executor_options {
 /* Starts build/lib/mcexec. The executor lives until executor_stop, or dies with this process. */
 int executor_start(const struct executor_options *o, struct executor **ret, struct err *e);
 void executor_stop(struct executor *x); /* NULL is fine */
-void executor_end(struct executor *x);  /* the same, but it may finish by itself: what it runs under writes its files */
+/* The same, but it may finish by itself: what it runs under writes its files. Its exit code, -1 for a signal. */
+int executor_end(struct executor *x);
 const struct wire_info *executor_info(const struct executor *x);
 bool executor_timed_out(const struct executor *x); /* the last error was a wait of timeout_s: work that does not end */
 

@@ -86,6 +86,9 @@ static int one_round(struct executor *x, struct executor_timing *t, uint64_t *pa
 
     if (to_the_call(x, t, e) < 0 || t->ret_error || exec_ask(x, &q, -1, &r, e) < 0)
         return t->ret_error ? 0 : -1;
+    while (r.stop == LOG_LAY)
+        if (lay_again(x, t->lay, t->ctx, &r, e) < 0 || exec_ask(x, &q, -1, &r, e) < 0)
+            return -1;
     note(&r, &t->ret_error, t->ret_why);
     *ret_ms = r.ms;
     *ret_clock = r.clock_ms - (double)*pad_ns * 1e-6;

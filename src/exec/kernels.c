@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -205,33 +206,47 @@ static _Noreturn void source_main(int fd)
 }
 
 /* In the new process: nothing but its socket and device memory stays open. */
-static const char *prepare(const char *libsimt, int *fd, int memory_fd, uint64_t reserved, bool check)
+static const char *load_libraries(const char *libsimt)
 {
-    const char *missing;
-    void *lib, *p;
-    int null;
+    void *lib = dlopen(libsimt, RTLD_NOW | RTLD_GLOBAL);
 
-    if (!(lib = dlopen(libsimt, RTLD_NOW | RTLD_GLOBAL)))
+    if (!lib)
         return dlerror();
-    if ((missing = find_all(lib)))
-        return missing;
-    p = mmap((void *)WIRE_BASE, reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-             memory_fd, 0);
+    dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL); // images may need them, and cannot open them later
+    dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL);
+    return find_all(lib);
+}
+
+/* From here on no file can be opened but images: not what the judge keeps on disk, and not /proc, where the memory of
+ * the user's other processes lies. Without root a user namespace of its own gives the right to do so. */
+static const char *shut_in(const char *folder)
+{
+    if (geteuid() != 0 && unshare(CLONE_NEWUSER) < 0)
+        return "it cannot be shut in: enable user namespaces, or run as root";
+    return chdir(folder) < 0 || chroot(".") < 0 || chdir("/") < 0 ? "it cannot be shut in its folder" : NULL;
+}
+
+static const char *prepare(const struct kernels_place *place, int *fd)
+{
+    const char *wrong = load_libraries(place->libsimt);
+    void *p;
+
+    if (wrong)
+        return wrong;
+    p = mmap((void *)WIRE_BASE, place->reserved, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, place->memory_fd, 0);
     if (p != (void *)WIRE_BASE)
         return "the addresses of device memory are taken";
     *fd = dup2(*fd, 3);
-    null = dup2(2, 4);
-    close_range(5, ~0u, 0);
-    dup2(null, 1);
-    close(null);
+    dup2(2, 1);
     close(0);
-    simt.set_device_arena(p, reserved);
-    simt.set_check(check);
-    return NULL;
+    close_range(4, ~0u, 0);
+    simt.set_device_arena(p, place->reserved);
+    simt.set_check(place->check);
+    return shut_in(place->folder);
 }
 
-int kernels_source_start(const char *libsimt, int memory_fd, uint64_t reserved, bool check, struct kernels_source *ret,
-                         struct err *e)
+int kernels_source_start(const struct kernels_place *p, struct kernels_source *ret, struct err *e)
 {
     int fds[2];
     char why[256] = "";
@@ -243,7 +258,7 @@ int kernels_source_start(const char *libsimt, int memory_fd, uint64_t reserved, 
         const char *wrong;
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        wrong = prepare(libsimt, &fds[1], memory_fd, reserved, check);
+        wrong = prepare(p, &fds[1]);
         snprintf(why, sizeof why, "%s", wrong ? wrong : "");
         if (send(fds[1], why, strlen(why) + 1, MSG_NOSIGNAL) < 0 || wrong)
             _exit(1);

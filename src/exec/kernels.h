@@ -12,7 +12,7 @@
 #include "base/err.h"
 
 enum kernels_op {
-    KERNELS_MODULE,   /* data: path. v[0]: module */
+    KERNELS_MODULE,   /* data: path below the folder, "/..." . v[0]: module */
     KERNELS_FUNCTION, /* a: module; data: name. v[0]: function */
     KERNELS_SYMBOL,   /* a: module; data: name. v[0]: address, v[1]: bytes */
     KERNELS_ATTR,     /* a: function, b: attribute, c: value */
@@ -43,8 +43,14 @@ struct kernels_source {
     pid_t pid;
     int fd;
 };
-int kernels_source_start(const char *libsimt, int memory_fd, uint64_t reserved, bool check, struct kernels_source *ret,
-                         struct err *e);
+struct kernels_place {
+    const char *libsimt;
+    const char *folder; /* becomes their root: images lie there, and nothing else can be opened */
+    int memory_fd;
+    uint64_t reserved;
+    bool check;
+};
+int kernels_source_start(const struct kernels_place *p, struct kernels_source *ret, struct err *e);
 void kernels_source_end(struct kernels_source *s);
 /* A new process: its socket, or -1. It ends when the socket is closed. */
 int kernels_start(const struct kernels_source *s, struct err *e);

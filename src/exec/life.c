@@ -117,6 +117,12 @@ static void count_up(struct life *l, const void *data, uint64_t n)
     l->log.counts.bytes_up += n;
 }
 
+/* What an image brings along, once. */
+void life_count_image(struct life *l, uint64_t bytes)
+{
+    l->log.counts.bytes_up += bytes;
+}
+
 static void count_launch(struct life *l, uint32_t function)
 {
     l->log.counts.launches++;
@@ -139,7 +145,13 @@ static void count_read(struct life *l, uint64_t bytes)
 static void count(struct life *l, const struct wire_request *r)
 {
     switch (r->head.op) {
-    case WIRE_LAUNCH: count_launch(l, r->body.LAUNCH.function); break;
+    case WIRE_LAUNCH:
+        count_launch(l, r->body.LAUNCH.function);
+        if (r->head.tail > LIFE_FREE_ARGS)
+            count_up(l, r->tail, r->head.tail);
+        break;
+    case WIRE_MEMSET: count_up(l, r->body.MEMSET.value, sizeof r->body.MEMSET.value); break;
+    case WIRE_FILL: count_up(l, r->body.FILL.value, sizeof r->body.FILL.value); break;
     case WIRE_UP:
         count_up(l, r->tail, r->head.tail);
         l->call_up += l->call ? r->head.tail : 0;

@@ -13,6 +13,7 @@
 #define LIFE_STREAMS 256u
 #define LIFE_EVENTS 65536u
 #define LIFE_DOWNS 256u /* ranges that came down and may come back as an echo */
+#define LIFE_FREE_ARGS 256u /* bytes of a launch's arguments that count as no constant */
 #define LIFE_FIRST_STREAM 3u /* 0 to 2 are the default streams */
 
 struct life_function {
@@ -63,6 +64,7 @@ void life_clear(struct life *l);
 int life_take(struct life *l, const struct wire_request *r, uint64_t *ret_result);
 int life_refuse(struct life *l, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+void life_count_image(struct life *l, uint64_t bytes);
 uint32_t life_add_module(struct life *l, const uint8_t sha256[32]);
 uint32_t life_add_function(struct life *l, uint32_t module, const struct wire_function_info *info);
 void life_add_symbol(struct life *l, uint64_t addr, uint64_t bytes);

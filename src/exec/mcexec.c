@@ -1,5 +1,5 @@
-/* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK', started by exec.c with its socket and the
- * bulk area as descriptors 3 and 4. It serves one front and the judge, and ends with either the judge or a signal. */
+/* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK JAIL', started by exec.c with its socket and
+ * the bulk area as descriptors 3 and 4. It serves one front and the judge, and ends with either the judge or a signal. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 
     pthread_t watch;
 
-    if (argc != 5) {
+    if (argc != 6) {
         fprintf(stderr, "mcexec is started by musacoder\n");
         return 2;
     }
@@ -101,7 +101,8 @@ int main(int argc, char **argv)
         ready.code = (int)e.kind;
         snprintf(ready.why, sizeof ready.why, "%.255s", e.msg);
     }
-    executor_jail(); // on 'sim' the process that forks others is another one, and has been started
+    if (strcmp(argv[5], "open")) // a profiler needs more
+        executor_jail(); // on 'sim' the process that forks others is another one, and has been started
     if (fdpass_send(CTL_FD, &ready, sizeof ready, NULL, 0) < 0 || ready.code)
         return 1;
     if (pthread_create(&watch, NULL, watch_judge, NULL))

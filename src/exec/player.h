@@ -15,6 +15,8 @@ struct images {
     struct image *v;
     size_t n;
 };
+/* Bytes of initialised data (variables, constant memory) that it holds: a table could be there. */
+uint64_t image_constants(const struct image *im);
 const struct image *images_find(const struct images *all, const uint8_t sha256[32]);
 
 struct player {

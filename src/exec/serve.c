@@ -54,6 +54,7 @@ static int ask_module(struct server *s, const struct wire_request *r, struct rep
     if ((code = player_module(&s->player, s->life.n_modules, hash)))
         return life_refuse(&s->life, code, "MODULE: %s", s->ops->why(s->b));
     out->v[0] = life_add_module(&s->life, hash);
+    life_count_image(&s->life, image_constants(images_find(&s->images, hash)));
     return WIRE_OK;
 }
 

@@ -107,6 +107,8 @@ void replay_next(struct server *s, struct ctl_reply *out)
     }
     if (out->stop != LOG_LAY)
         player_sync(&s->player);
+    if (s->ops->profile && out->stop != LOG_LAY && out->v[0] == r->last)
+        s->ops->profile(s->b, out->stop == LOG_CALL_BEGIN);
     if (out->stop == LOG_CALL_END && out->v[0] + 1 == r->last && !s->player.drains)
         saved_take(s);
 }
@@ -126,6 +128,18 @@ static void play_call(struct server *s)
     r->call = 0;
 }
 
+/* Values that are laid after the call's mark and before anything else of it. */
+static bool lays_first(struct server *s, struct ctl_reply *out)
+{
+    size_t at = s->replay.at;
+    struct log_entry en;
+
+    if (exec_log_next(&s->life.log, &at, &en) <= 0 || en.head.op != LOG_LAY)
+        return false;
+    s->replay.at = at;
+    return stops(&s->replay, &en, out);
+}
+
 int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *out, struct err *e)
 {
     struct replaying *r = &s->replay;
@@ -134,6 +148,8 @@ int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *out, struct
 
     if (!s->ops->cold || !r->on || r->call != r->last)
         return err_set(e, ERR_INPUT, "nothing can be timed here");
+    if (lays_first(s, out))
+        return 0;
     for (int i = 0; i < 2 && !s->player.error; i++)
         if (!r->timer[i])
             s->player.error = s->ops->event(s->b, 0, &r->timer[i]);

@@ -269,6 +269,7 @@ struct wire_info {
     int32_t major, minor, multiprocessors, threads_multiprocessor, blocks_multiprocessor;
     int32_t l2, memory_clock_khz, memory_bus;
     int32_t cooperative, persisting_l2, backend; /* backend: 0 sim, 1 cuda, 2 musa */
+    int32_t reaches_host; /* kernels can read and write the executor's own memory (HMM) */
 };
 
 struct wire_area {

@@ -545,6 +545,18 @@ FAKE(cuLaunchKernel, drv_function f, unsigned gx, unsigned gy, unsigned gz, unsi
 
 /* ---- what the executor needs beyond ---- */
 
+FAKE(cuProfilerStart, void)
+{
+    NEED_CONTEXT
+    return 0;
+}
+
+FAKE(cuProfilerStop, void)
+{
+    NEED_CONTEXT
+    return 0;
+}
+
 FAKE(cuCtxSynchronize, void)
 {
     NEED_CONTEXT

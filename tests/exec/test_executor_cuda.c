@@ -100,8 +100,8 @@ static void call(uint32_t k, struct executor_call *ret)
 {
     struct err e = ERR_INIT;
 
-    lay((float)k);
     must(executor_call_begin(x, k, &e), &e);
+    lay((float)k);
     assert_int_equal(front_step(&f), 0);
     must(executor_call_end(x, ret, &e), &e);
 }
