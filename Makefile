@@ -4,10 +4,10 @@
 B       ?= build
 CC      ?= cc
 CXX     ?= g++
-MODULES := base objective task proc device exec store queue translate eval synth nn train bench serve
+MODULES := base objective task proc device exec store queue translate eval synth nn train bench serve remote agent
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
 # Headers alone: the library is loaded when it is asked for.
-HEADERS := libpq libmicrohttpd
+HEADERS := libpq libmicrohttpd libcurl
 
 OPT     ?= -O2 -g
 OMP     ?= -fopenmp

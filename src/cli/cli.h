@@ -20,10 +20,10 @@ struct command {
 };
 
 extern const struct command
-    cmd_bench, cmd_doctor, cmd_eval, cmd_generate, cmd_help, cmd_init,
-    cmd_lint, cmd_logits, cmd_profile, cmd_replay, cmd_rft, cmd_rl,
-    cmd_run, cmd_serve, cmd_sft, cmd_shrink, cmd_synth, cmd_tokenize, cmd_translate,
-    cmd_version, cmd_worker;
+    cmd_agent, cmd_bench, cmd_doctor, cmd_eval, cmd_generate, cmd_help,
+    cmd_init, cmd_lint, cmd_logits, cmd_profile, cmd_replay, cmd_rft,
+    cmd_rl, cmd_run, cmd_serve, cmd_sft, cmd_shrink, cmd_synth,
+    cmd_tokenize, cmd_translate, cmd_version, cmd_worker;
 
 const struct command *command_find(const char *name);
 int exit_code_of(const struct err *e);

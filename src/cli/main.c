@@ -13,6 +13,7 @@
 #endif
 
 static const struct command *const commands[] = {
+    &cmd_agent,
     &cmd_bench,
     &cmd_doctor,
     &cmd_eval,

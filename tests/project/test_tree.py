@@ -19,13 +19,15 @@ SEES = {
     "translate": ["base", "task"],
     "queue": ["base", "task", "proc", "store", "translate"],
     "eval": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue"],
-    "bench": ["base", "task", "proc", "store", "queue", "nn"],
+    "bench": ["base", "task", "proc", "store", "queue", "nn", "remote"],
     "nn": ["base", "task"],
     "train": ["base", "objective", "task", "store", "queue", "nn"],
     "synth": ["base", "task", "queue", "store", "translate"],
     "serve": ["base", "queue"],
+    "remote": ["base"],
+    "agent": ["base", "task", "nn", "remote", "eval"],
     "cli": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue", "eval", "bench", "nn",
-            "train", "synth", "serve"],
+            "train", "synth", "serve", "remote", "agent"],
 }
 
 COLUMNS, LONG_LINES = 120, 1300

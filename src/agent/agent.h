@@ -1,0 +1,40 @@
+/* agent.h - generate, verify, repair: a model writes a kernel for a task, the judge says what is wrong, the model writes
+ * again. The best kernel of all turns is kept: the highest reward, and of equal rewards the earlier one. */
+#ifndef MC_AGENT_H
+#define MC_AGENT_H
+
+#include <jansson.h>
+
+#include "agent/talk.h"
+#include "base/err.h"
+#include "eval/eval.h"
+#include "task/prompt.h"
+#include "task/task.h"
+
+struct agent_options {
+    int turns;              /* answers at most */
+    enum prompt_style style;
+    const char *target;     /* "cuda" or "musa": what is asked for */
+    bool stop_at_pass;      /* else turns that are left ask for speed */
+    struct eval_options eval;
+};
+
+struct agent_listener { /* all may be NULL */
+    void (*on_text)(const char *text, size_t n, void *ctx);
+    void (*on_verdict)(int turn, const struct talk_answer *a, const json_t *verdict, void *ctx);
+    void *ctx;
+};
+
+struct agent_result {
+    json_t *best;    /* verdict record, owned; NULL: no answer was judged */
+    char *program;   /* Python text of the best, owned */
+    int turn, turns; /* of the best (from 1); how many there were */
+    json_t *turns_json; /* [{"turn","response","verdict"}], owned */
+};
+
+/* An infra verdict ends the loop: nobody learns from it. ERR_INPUT: the task is unusable. */
+int agent_run(struct talker *t, struct eval *ev, const struct task *task, const struct agent_options *o,
+              const struct agent_listener *l, struct agent_result *ret, struct err *e);
+void agent_result_free(struct agent_result *r);
+
+#endif

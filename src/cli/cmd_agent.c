@@ -1,0 +1,139 @@
+/* cmd_agent.c - 'musacoder agent': a model writes a kernel for a task, the judge answers, the best kernel is kept. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "eval/feedback.h"
+
+static const struct opt rows[] = {
+    {"agent", "task", OPT_STR, NULL, "the task: a KernelBench-format Python file"},
+    {"agent", "model", OPT_STR, NULL, "a server, http://HOST:PORT/v1 (key: OPENAI_API_KEY), or a model folder"},
+    {"agent", "model-name", OPT_STR, NULL, "which model of the server (default: its first)"},
+    {"agent", "turns", OPT_INT, "3", "answers at most"},
+    {"agent", "faster", OPT_BOOL, "true", "after a pass, turns that are left ask for speed; --no-faster ends at the first pass"},
+    {"agent", "backend", OPT_STR, "sim", "where candidates run: sim, cuda"},
+    {"agent", "target", OPT_CHOICE, "cuda", "cuda|musa: what the model is asked to write"},
+    {"agent", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: rules of the verdict"},
+    {"agent", "style", OPT_CHOICE, "full", "plain|full: wording of the request"},
+    {"agent", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
+    {"agent", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
+    {"agent", "max-new", OPT_INT, "32000", "longest answer (tokens)"},
+    {"agent", "seed", OPT_INT, "1", "answer i is drawn from seed + i"},
+    {"agent", "out", OPT_STR, NULL, "the best program goes to this file (default: standard output)"},
+    {"agent", "log", OPT_STR, NULL, "all turns, with answers and verdicts, go to this file as JSON"},
+    {"agent", "show", OPT_BOOL, "false", "show the answers as they come, on standard error"},
+    {"agent", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
+    {0},
+};
+
+static void show_text(const char *text, size_t n, void *ctx)
+{
+    fwrite(text, 1, n, stderr);
+}
+
+static void show_verdict(int turn, const struct talk_answer *a, const json_t *verdict, void *ctx)
+{
+    const json_t *p = json_object_get(verdict, "performance");
+    struct buf line;
+
+    buf_init(&line, 4096);
+    feedback_line(verdict, &line);
+    fprintf(stderr, "turn %d: %s%s%s - %s", turn, json_str(verdict, "status", ""),
+            json_is_string(json_object_get(verdict, "category")) ? ", " : "", json_str(verdict, "category", ""), line.p);
+    if (json_is_object(p))
+        fprintf(stderr, ", %.2f times eager", json_f64(p, "speedup_eager", 0));
+    if (a->tokens)
+        fprintf(stderr, " (%d tokens%s)", a->tokens, a->cut ? ", cut" : "");
+    fputc('\n', stderr);
+    buf_free(&line);
+}
+
+static int keep(const struct opts *o, const struct agent_result *r, struct err *e)
+{
+    int rc = 0;
+
+    if (opts_has(o, "log"))
+        rc = json_write(opts_str(o, "log"), r->turns_json, e);
+    if (rc == 0 && r->program && opts_has(o, "out"))
+        rc = file_write(opts_str(o, "out"), r->program, strlen(r->program), e);
+    else if (rc == 0 && r->program)
+        printf("%s\n", r->program);
+    return fflush(stdout) || rc < 0 ? -1 : 0;
+}
+
+static int exit_of(const struct agent_result *r)
+{
+    const char *status = json_str(r->best, "status", "infra");
+
+    fprintf(stderr, "best: turn %d of %d, %s\n", r->turn, r->turns, status);
+    return !strcmp(status, "passed") ? EXIT_OK : !strcmp(status, "infra") ? EXIT_UNFIT : EXIT_FAILED;
+}
+
+static int options_of(const struct opts *o, struct agent_options *a, struct talk_config *t, struct err *e)
+{
+    *t = (struct talk_config){.model = opts_str(o, "model"), .model_name = opts_str(o, "model-name"),
+                              .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"),
+                              .max_new = (int)opts_int(o, "max-new"), .seed = opts_int(o, "seed")};
+    *a = (struct agent_options){.turns = (int)opts_int(o, "turns"), .target = opts_str(o, "target"),
+                                .stop_at_pass = !opts_bool(o, "faster"), .eval = EVAL_OPTIONS_DEFAULT};
+    a->eval.backend = opts_str(o, "backend");
+    a->eval.protocol = opts_str(o, "protocol");
+    if (!opts_has(o, "task") || !opts_has(o, "model"))
+        return err_set(e, ERR_INPUT, "say --task FILE and --model http://HOST:PORT/v1 or --model FOLDER");
+    if (o->n_args > 0)
+        return err_set(e, ERR_INPUT, "unexpected '%s'", o->args[0]);
+    if (a->turns < 1 || t->max_new < 1)
+        return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
+    return prompt_style_parse(opts_str(o, "style"), &a->style, e);
+}
+
+static int play(const struct opts *o, struct talker *t, struct eval *ev, const struct task *task,
+                const struct agent_options *a, struct err *e)
+{
+    struct agent_listener l = {.on_text = opts_bool(o, "show") ? show_text : NULL, .on_verdict = show_verdict};
+    struct agent_result r = {0};
+    struct err ignored = ERR_INIT;
+    int rc = agent_run(t, ev, task, a, &l, &r, e), kept = r.best ? keep(o, &r, rc < 0 ? &ignored : e) : 0;
+
+    if (rc == 0)
+        rc = kept < 0 ? -1 : exit_of(&r);
+    agent_result_free(&r);
+    return rc;
+}
+
+static int agent_main(const struct opts *o, struct err *e)
+{
+    struct eval_config c = {.no_jail = !strcmp(opts_str(o, "jail"), "none"), .jobs = 1};
+    struct agent_options a;
+    struct talk_config tc;
+    struct talker *t = NULL;
+    struct eval *ev = NULL;
+    struct task task = {0};
+    int rc = -1;
+
+    if (options_of(o, &a, &tc, e) < 0)
+        return -1;
+    c.backend = a.eval.backend;
+    if (eval_options_check(&a.eval, e) == 0 && eval_backend_check(a.eval.backend, e) == 0 &&
+        task_read(opts_str(o, "task"), &task, e) == 0 && talker_open(&tc, &t, e) == 0 && eval_open(&c, &ev, e) == 0)
+        rc = play(o, t, ev, &task, &a, e);
+    eval_close(ev);
+    talker_close(t);
+    task_free(&task);
+    return rc;
+}
+
+const struct command cmd_agent = {
+    "agent", "let a model write a kernel, with the judge's feedback", "--task TASK.py --model URL|FOLDER [options]",
+    "Asks a model for a kernel, judges it, tells the model what is wrong, and asks again. The best kernel goes to standard\n"
+    "output (or --out), each turn's verdict to standard error. Any OpenAI-compatible server will do (vLLM, SGLang, a hosted\n"
+    "one), or a model folder of ours.\n"
+    "  musacoder agent --task 19_ReLU.py --model http://localhost:8000/v1 --turns 5 --out relu.py\n"
+    "Exit code: 0 the best passes, 1 it does not, 2 usage or an unusable task, 3 the judge or the server is unfit.\n\n",
+    rows, agent_main};

@@ -1,0 +1,406 @@
+/* openai.c - see openai.h. Requests stream, so that a long answer shows life and a stop is heard; a server that answers
+ * without streaming is understood too. */
+#include "remote/openai.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/dl.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define RETRY_S 600.0
+#define SILENCE_S 600.0
+#define CONNECT_S 20L
+#define PAUSE_MIN_S 1.0
+#define PAUSE_MAX_S 30.0
+#define BODY_MAX ((size_t)64 << 20)
+
+#define CURL_CALLS(X)                                                                                                  \
+    X(curl_global_init) X(curl_easy_init) X(curl_easy_cleanup) X(curl_easy_perform) X(curl_easy_strerror)              \
+    X(curl_slist_append) X(curl_slist_free_all)
+#define CURL_MEMBER(name) __typeof__(&name) name;
+static struct {
+    CURL_CALLS(CURL_MEMBER)
+    CURLcode (*setopt)(CURL *h, CURLoption o, ...);
+    CURLcode (*getinfo)(CURL *h, CURLINFO i, ...);
+} lib;
+
+#define CURL_ROW(name) {#name, (void **)&lib.name},
+static const struct dl_name lib_names[] = {
+    CURL_CALLS(CURL_ROW){"curl_easy_setopt", (void **)&lib.setopt}, {"curl_easy_getinfo", (void **)&lib.getinfo}, {NULL, NULL}};
+
+struct openai {
+    char *url, *model, *key;
+    double retry_s, silence_s;
+};
+
+struct exchange { /* one request and what comes back */
+    struct buf body;  /* not streamed, or an error */
+    struct buf line;  /* of the stream, so far */
+    struct buf text, thought;
+    bool streamed, ended, cut;
+    int prompt_tokens, completion_tokens;
+    double heard, silence_s; /* when the server last sent anything */
+    const struct openai_ask *ask;
+    double retry_after_s;
+};
+
+bool openai_is_url(const char *text)
+{
+    return text && (!strncmp(text, "http://", 7) || !strncmp(text, "https://", 8));
+}
+
+/* ---- what comes back ---- */
+
+static void take_text(struct exchange *x, const char *s)
+{
+    buf_adds(&x->text, s);
+    if (x->ask && x->ask->on_text && *s)
+        x->ask->on_text(s, strlen(s), x->ask->ctx);
+}
+
+static void take_choice(struct exchange *x, const json_t *choice, const char *part)
+{
+    const json_t *delta = json_object_get(choice, part);
+    const char *thought = json_str(delta, "reasoning_content", json_str(delta, "reasoning", NULL));
+    const char *why = json_str(choice, "finish_reason", NULL);
+
+    if (thought)
+        buf_adds(&x->thought, thought);
+    take_text(x, json_str(delta, "content", ""));
+    if (why) {
+        x->ended = true;
+        x->cut = !strcmp(why, "length");
+    }
+}
+
+static void take_usage(struct exchange *x, const json_t *v)
+{
+    const json_t *u = json_object_get(v, "usage");
+
+    if (!json_is_object(u))
+        return;
+    x->prompt_tokens = (int)json_i64(u, "prompt_tokens", 0);
+    x->completion_tokens = (int)json_i64(u, "completion_tokens", 0);
+}
+
+/* A line of the stream: "data: {...}" or "data: [DONE]"; others are comments and names. */
+static void take_line(struct exchange *x)
+{
+    const char *s = x->line.p;
+    json_t *v;
+
+    if (strncmp(s, "data:", 5))
+        return;
+    s += 5 + strspn(s + 5, " ");
+    x->streamed = true;
+    if (!strncmp(s, "[DONE]", 6)) {
+        x->ended = true;
+        return;
+    }
+    if (!(v = json_parse(s, strlen(s), "the server's answer", NULL)))
+        return;
+    take_choice(x, json_array_get(json_object_get(v, "choices"), 0), "delta");
+    take_usage(x, v);
+    json_decref(v);
+}
+
+static size_t on_data(char *data, size_t size, size_t n, void *ctx)
+{
+    struct exchange *x = ctx;
+
+    n *= size;
+    x->heard = now_s();
+    buf_add(&x->body, data, n);
+    for (size_t i = 0; i < n; i++) {
+        if (data[i] != '\n') {
+            buf_addc(&x->line, data[i]);
+            continue;
+        }
+        while (x->line.n && x->line.p[x->line.n - 1] == '\r')
+            x->line.p[--x->line.n] = 0;
+        take_line(x);
+        buf_clear(&x->line);
+    }
+    return x->body.cut || x->line.cut ? 0 : n;
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *ctx)
+{
+    struct exchange *x = ctx;
+
+    n *= size;
+    if (n > 13 && !strncasecmp(data, "retry-after:", 12))
+        x->retry_after_s = strtod(data + 12, NULL);
+    return n;
+}
+
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    struct exchange *x = ctx;
+
+    return stop_requested() || now_s() > x->heard + x->silence_s;
+}
+
+static void exchange_begin(struct exchange *x, const struct openai *a, const struct openai_ask *ask)
+{
+    memset(x, 0, sizeof *x);
+    buf_init(&x->body, BODY_MAX);
+    buf_init(&x->line, BODY_MAX);
+    buf_init(&x->text, BODY_MAX);
+    buf_init(&x->thought, BODY_MAX);
+    x->ask = ask;
+    x->heard = now_s();
+    x->silence_s = a->silence_s;
+}
+
+static void exchange_end(struct exchange *x)
+{
+    buf_free(&x->body);
+    buf_free(&x->line);
+    buf_free(&x->text);
+    buf_free(&x->thought);
+}
+
+/* ---- one try ---- */
+
+static struct curl_slist *headers_of(const struct openai *a)
+{
+    struct curl_slist *h = lib.curl_slist_append(NULL, "Content-Type: application/json");
+
+    if (a->key) {
+        char *line = xasprintf("Authorization: Bearer %s", a->key);
+        h = lib.curl_slist_append(h, line);
+        free(line);
+    }
+    return h;
+}
+
+/* HTTP status, or 0 with *ret_why when nothing was answered. post NULL: GET. */
+static long try_once(const struct openai *a, const char *path, const char *post, struct exchange *x, const char **ret_why)
+{
+    CURL *h = lib.curl_easy_init();
+    char *url = xasprintf("%s%s", a->url, path);
+    struct curl_slist *headers = headers_of(a);
+    CURLcode rc;
+    long status = 0;
+
+    lib.setopt(h, CURLOPT_URL, url);
+    lib.setopt(h, CURLOPT_HTTPHEADER, headers);
+    lib.setopt(h, CURLOPT_NOSIGNAL, 1L);
+    lib.setopt(h, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
+    lib.setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
+    lib.setopt(h, CURLOPT_WRITEFUNCTION, on_data);
+    lib.setopt(h, CURLOPT_WRITEDATA, x);
+    lib.setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+    lib.setopt(h, CURLOPT_HEADERDATA, x);
+    lib.setopt(h, CURLOPT_NOPROGRESS, 0L);
+    lib.setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
+    lib.setopt(h, CURLOPT_XFERINFODATA, x);
+    if (post)
+        lib.setopt(h, CURLOPT_POSTFIELDS, post);
+    rc = lib.curl_easy_perform(h);
+    lib.getinfo(h, CURLINFO_RESPONSE_CODE, &status);
+    *ret_why = rc == CURLE_OK ? "" : rc == CURLE_ABORTED_BY_CALLBACK ? "it fell silent" : lib.curl_easy_strerror(rc);
+    lib.curl_slist_free_all(headers);
+    lib.curl_easy_cleanup(h);
+    free(url);
+    return rc == CURLE_OK ? status : 0;
+}
+
+static bool worth_retrying(long status)
+{
+    return status == 0 || status == 408 || status == 409 || status == 429 || status >= 500;
+}
+
+/* What the server says of a refusal, as one line. */
+static void reason(const struct exchange *x, char *out, size_t n)
+{
+    json_t *v = json_parse(x->body.p, x->body.n, "answer", NULL);
+    const json_t *error = json_object_get(v, "error");
+    const char *said = json_str(error, "message", json_str(v, "message", json_str(v, "detail", NULL)));
+
+    snprintf(out, n, "%.300s", said ? said : x->body.p);
+    json_decref(v);
+}
+
+static void pause_for(double s)
+{
+    for (double until = now_s() + s; now_s() < until && !stop_requested();)
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+}
+
+/* Asks until there is an answer of status 200; x holds it. An answer that breaks off is asked for again, unless somebody
+ * has read along: what was streamed is not taken back. */
+static int exchange_run(const struct openai *a, const char *path, const char *post, const struct openai_ask *ask,
+                        struct exchange *x, struct err *e)
+{
+    double until = now_s() + a->retry_s, wait = PAUSE_MIN_S;
+    bool warned = false;
+
+    for (;;) {
+        const char *why;
+        char said[320];
+        long status;
+        exchange_begin(x, a, ask);
+        status = try_once(a, path, post, x, &why);
+        if (status == 200 && (!x->streamed || x->ended))
+            return 0;
+        if (status == 200) /* a stream without its end */
+            status = 0, why = "it broke its answer off";
+        reason(x, said, sizeof said);
+        if (stop_requested())
+            err_set(e, ERR_STOP, "interrupted");
+        else if (status)
+            err_set(e, worth_retrying(status) ? ERR_ENV : ERR_INPUT, "'%s' answers %ld: %s", a->url, status, said);
+        else
+            err_set(e, ERR_ENV, "'%s' does not answer: %s", a->url, why);
+        bool again = worth_retrying(status) && !stop_requested() && now_s() < until && !(ask && ask->on_text && x->text.n);
+        double asked_for = x->retry_after_s;
+        exchange_end(x);
+        if (!again)
+            return -1;
+        if (!warned)
+            log_warn("%s; asking again for up to %.0f s", e ? e->msg : "the server is busy", a->retry_s);
+        warned = true;
+        pause_for(asked_for > 0 && asked_for < PAUSE_MAX_S ? asked_for : wait);
+        wait = 2 * wait < PAUSE_MAX_S ? 2 * wait : PAUSE_MAX_S;
+    }
+}
+
+/* ---- the server ---- */
+
+static char *base_url(const char *given)
+{
+    const char *path = strchr(strstr(given, "://") + 3, '/');
+    size_t n = strlen(given);
+
+    while (n && given[n - 1] == '/')
+        n--;
+    return !path || !path[1] ? xasprintf("%.*s/v1", (int)n, given) : xstrndup(given, n);
+}
+
+static int first_model(struct openai *a, struct err *e)
+{
+    struct exchange x;
+    json_t *v;
+    const char *id;
+
+    if (exchange_run(a, "/models", NULL, NULL, &x, e) < 0)
+        return -1;
+    v = json_parse(x.body.p, x.body.n, "the list of models", e);
+    id = json_str(json_array_get(json_object_get(v, "data"), 0), "id", NULL);
+    if (id)
+        a->model = xstrdup(id);
+    else if (v)
+        err_set(e, ERR_ENV, "'%s' names no model; say which with --model-name", a->url);
+    json_decref(v);
+    exchange_end(&x);
+    return id ? 0 : -1;
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void init_once(void)
+{
+    lib.curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int openai_open(const struct openai_config *c, struct openai **ret, struct err *e)
+{
+    const char *key = getenv("OPENAI_API_KEY");
+    struct openai *a;
+
+    if (!openai_is_url(c->url))
+        return err_set(e, ERR_INPUT, "'%s' is no server; http://HOST:PORT/v1 is", c->url);
+    if (dl_load("libcurl.so.4", "libcurl4", lib_names, e) < 0)
+        return -1;
+    pthread_once(&once, init_once);
+    a = xcalloc(1, sizeof *a);
+    *a = (struct openai){.url = base_url(c->url), .model = c->model ? xstrdup(c->model) : NULL,
+                         .key = key && *key ? xstrdup(key) : NULL, .retry_s = c->retry_s > 0 ? c->retry_s : RETRY_S,
+                         .silence_s = c->timeout_s > 0 ? c->timeout_s : SILENCE_S};
+    if (!a->model && first_model(a, e) < 0) {
+        openai_close(a);
+        return -1;
+    }
+    *ret = a;
+    return 0;
+}
+
+void openai_close(struct openai *a)
+{
+    if (!a)
+        return;
+    free(a->url);
+    free(a->model);
+    free(a->key);
+    free(a);
+}
+
+const char *openai_model(const struct openai *a)
+{
+    return a->model;
+}
+
+static char *body_of(const struct openai *a, const struct openai_ask *ask)
+{
+    json_t *v = json_pack("{s:s,s:O,s:b,s:{s:b},s:f}", "model", a->model, "messages", ask->messages, "stream", 1,
+                          "stream_options", "include_usage", 1, "temperature", ask->temperature);
+    char *text;
+
+    if (ask->top_p > 0)
+        json_object_set_new(v, "top_p", json_real(ask->top_p));
+    if (ask->max_tokens > 0)
+        json_object_set_new(v, "max_tokens", json_integer(ask->max_tokens));
+    if (ask->seed >= 0)
+        json_object_set_new(v, "seed", json_integer(ask->seed));
+    text = json_text(v);
+    json_decref(v);
+    return text;
+}
+
+/* An answer that was not streamed is one object. */
+static int take_whole(struct exchange *x, struct err *e)
+{
+    json_t *v = json_parse(x->body.p, x->body.n, "the server's answer", e);
+    const json_t *choice = json_array_get(json_object_get(v, "choices"), 0);
+
+    if (!v)
+        return -1;
+    take_choice(x, choice, "message");
+    take_usage(x, v);
+    json_decref(v);
+    return choice ? 0 : err_set(e, ERR_ENV, "the server's answer has no 'choices'");
+}
+
+int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
+{
+    char *body = body_of(a, ask);
+    struct exchange x;
+    int rc = exchange_run(a, "/chat/completions", body, ask, &x, e);
+
+    free(body);
+    if (rc < 0)
+        return -1;
+    if (!x.streamed)
+        rc = take_whole(&x, e);
+    if (rc == 0)
+        *ret = (struct openai_reply){
+            .text = x.thought.n ? xasprintf("<think>\n%s\n</think>\n\n%s", x.thought.p, x.text.p) : xstrdup(x.text.p),
+            .cut = x.cut, .prompt_tokens = x.prompt_tokens, .completion_tokens = x.completion_tokens};
+    exchange_end(&x);
+    return rc;
+}
+
+void openai_reply_free(struct openai_reply *r)
+{
+    free(r->text);
+    memset(r, 0, sizeof *r);
+}

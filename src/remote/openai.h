@@ -1,0 +1,49 @@
+/* openai.h - chat completions from an OpenAI-compatible server, as vLLM, SGLang and hosted ones answer them.
+ *
+ * One struct openai may be used by many threads; each call has a connection of its own while it lasts. A server that is
+ * busy (429), restarting (5xx) or unreachable is asked again with growing pauses, as long as retry_s allows; a refusal
+ * (other 4xx) is final. The key is read from the variable OPENAI_API_KEY, is sent to this server alone, and is never
+ * printed. */
+#ifndef MC_REMOTE_OPENAI_H
+#define MC_REMOTE_OPENAI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct openai;
+
+struct openai_config {
+    const char *url;   /* "http://host:8000/v1" ("/v1" is added where there is no path) */
+    const char *model; /* NULL: the first that /models names */
+    double retry_s;    /* 0: 600 */
+    double timeout_s;  /* silence of the server while it answers; 0: 600 */
+};
+
+struct openai_ask {
+    const json_t *messages; /* [{"role","content"},...] */
+    double temperature, top_p; /* top_p 0 means 1 */
+    int max_tokens;         /* 0: the server's */
+    int64_t seed;           /* negative: none is sent */
+    void (*on_text)(const char *text, size_t n, void *ctx); /* as it streams; NULL. Called again from the start never */
+    void *ctx;
+};
+
+struct openai_reply {
+    char *text;             /* owned: openai_reply_free. Reasoning that the server sends apart stands before it in <think> */
+    bool cut;               /* finish_reason "length" */
+    int prompt_tokens, completion_tokens; /* 0 where the server does not say */
+};
+
+bool openai_is_url(const char *text); /* "http://..." or "https://..." */
+
+int openai_open(const struct openai_config *c, struct openai **ret, struct err *e);
+void openai_close(struct openai *a); /* NULL is fine */
+const char *openai_model(const struct openai *a);
+
+int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e);
+void openai_reply_free(struct openai_reply *r);
+
+#endif
