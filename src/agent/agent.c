@@ -28,9 +28,11 @@ static char *words(const struct agent_options *o, const json_t *verdict)
         buf_free(&b);
         return said;
     }
-    said = xasprintf("The program is right and legal. %s\nMake it faster and keep it right: memory traffic first (coalesced "
-                     "and vector loads, data used from shared memory or registers), then occupancy and launches. Answer "
-                     "with the complete program in one fenced Python block.", b.p);
+    said = xasprintf(
+        "The program is right and legal. %s\nMake it faster and keep it right: memory traffic first (coalesced "
+        "and vector loads, data used from shared memory or registers), then occupancy and launches. Answer "
+        "with the complete program in one fenced Python block.",
+        b.p);
     buf_free(&b);
     return said;
 }
@@ -61,8 +63,8 @@ static void keep_best(struct agent_result *r, int turn, const char *response, co
     r->turn = turn;
 }
 
-static int judge(struct eval *ev, const struct task *task, const char *response, const struct agent_options *o, json_t **ret,
-                 struct err *e)
+static int judge(struct eval *ev, const struct task *task, const char *response, const struct agent_options *o,
+                 json_t **ret, struct err *e)
 {
     struct eval_candidate c = {.name = "answer", .text = response, .n = strlen(response), .kind = EXTRACT_RESPONSE};
 

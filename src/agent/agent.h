@@ -1,5 +1,5 @@
-/* agent.h - generate, verify, repair: a model writes a kernel for a task, the judge says what is wrong, the model writes
- * again. The best kernel of all turns is kept: the highest reward, and of equal rewards the earlier one. */
+/* agent.h - generate, verify, repair: a model writes a kernel for a task, the judge says what is wrong, the model
+ * writes again. The best kernel of all turns is kept: the highest reward, and of equal rewards the earlier one. */
 #ifndef MC_AGENT_H
 #define MC_AGENT_H
 
@@ -12,10 +12,10 @@
 #include "task/task.h"
 
 struct agent_options {
-    int turns;              /* answers at most */
+    int turns; /* answers at most */
     enum prompt_style style;
-    const char *target;     /* "cuda" or "musa": what is asked for */
-    bool stop_at_pass;      /* else turns that are left ask for speed */
+    const char *target; /* "cuda" or "musa": what is asked for */
+    bool stop_at_pass;  /* else turns that are left ask for speed */
     struct eval_options eval;
 };
 
@@ -26,9 +26,9 @@ struct agent_listener { /* all may be NULL */
 };
 
 struct agent_result {
-    json_t *best;    /* verdict record, owned; NULL: no answer was judged */
-    char *program;   /* Python text of the best, owned */
-    int turn, turns; /* of the best (from 1); how many there were */
+    json_t *best;       /* verdict record, owned; NULL: no answer was judged */
+    char *program;      /* Python text of the best, owned */
+    int turn, turns;    /* of the best (from 1); how many there were */
     json_t *turns_json; /* [{"turn","response","verdict"}], owned */
 };
 

@@ -55,11 +55,16 @@ const char *talker_name(const struct talker *t)
     return t->server ? openai_model(t->server) : t->c.model;
 }
 
-static int say_remote(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *), void *ctx,
-                      struct talk_answer *ret, struct err *e)
+static int say_remote(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *),
+                      void *ctx, struct talk_answer *ret, struct err *e)
 {
-    struct openai_ask ask = {.messages = messages, .temperature = t->c.temperature, .top_p = t->c.top_p,
-                             .max_tokens = t->c.max_new, .seed = t->c.seed + t->said, .on_text = on_text, .ctx = ctx};
+    struct openai_ask ask = {.messages = messages,
+                             .temperature = t->c.temperature,
+                             .top_p = t->c.top_p,
+                             .max_tokens = t->c.max_new,
+                             .seed = t->c.seed + t->said,
+                             .on_text = on_text,
+                             .ctx = ctx};
     struct openai_reply r;
 
     if (openai_chat(t->server, &ask, &r, e) < 0)
@@ -75,7 +80,8 @@ static int make_chat(struct talker *t, const json_t *messages, struct chat *c, s
     size_t i;
     int rc = chat_begin(c, t->tok, CHAT_THINK_FREE, e);
 
-    json_array_foreach((json_t *)messages, i, m) {
+    json_array_foreach((json_t *)messages, i, m)
+    {
         const char *text = json_str(m, "content", "");
         if (rc == 0)
             rc = chat_message(c, json_str(m, "role", "user"), text, strlen(text), e);
@@ -87,7 +93,9 @@ static int draw(struct talker *t, const struct chat *c, struct talk_answer *ret,
 {
     int room = t->model->config.max_positions - (int)c->ids.n;
     struct sampler_options so = {.temperature = (float)t->c.temperature, .top_p = (float)t->c.top_p, .max_batch = 1};
-    struct sample_request r = {.prompt = c->ids.v, .n_prompt = (int)c->ids.n, .n_samples = 1,
+    struct sample_request r = {.prompt = c->ids.v,
+                               .n_prompt = (int)c->ids.n,
+                               .n_samples = 1,
                                .max_new = room < t->c.max_new ? room : t->c.max_new,
                                .seed = (uint64_t)(t->c.seed + t->said)};
     struct sample *s = NULL;
@@ -95,18 +103,19 @@ static int draw(struct talker *t, const struct chat *c, struct talk_answer *ret,
     int rc;
 
     if (room < 1)
-        return err_set(e, ERR_INPUT, "the dialogue has %zu tokens and the model holds %d: no room for an answer", c->ids.n,
-                       t->model->config.max_positions);
+        return err_set(e, ERR_INPUT, "the dialogue has %zu tokens and the model holds %d: no room for an answer",
+                       c->ids.n, t->model->config.max_positions);
     rc = sampler_run(t->model, &so, &r, 1, &s, &n, e);
     if (rc == 0)
         *ret = (struct talk_answer){.text = tokenizer_text(t->tok, s->tokens, (size_t)s->n, true),
-                                    .cut = s->finish == FINISH_LENGTH, .tokens = s->n};
+                                    .cut = s->finish == FINISH_LENGTH,
+                                    .tokens = s->n};
     samples_free(s, n);
     return rc;
 }
 
-static int say_local(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *), void *ctx,
-                     struct talk_answer *ret, struct err *e)
+static int say_local(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *),
+                     void *ctx, struct talk_answer *ret, struct err *e)
 {
     struct chat c = {0};
     int rc = make_chat(t, messages, &c, e);

@@ -14,9 +14,9 @@ struct talk_config {
     const char *model;      /* "http://HOST:PORT/v1", or a model folder */
     const char *model_name; /* of a server that has several; NULL: its first */
     double temperature, top_p;
-    int max_new;            /* tokens of one answer */
-    int64_t seed;           /* answer i is drawn from seed + i */
-    double retry_s;         /* of a server that is away; 0: its default */
+    int max_new;    /* tokens of one answer */
+    int64_t seed;   /* answer i is drawn from seed + i */
+    double retry_s; /* of a server that is away; 0: its default */
 };
 
 struct talk_answer {
@@ -30,8 +30,8 @@ void talker_close(struct talker *t); /* NULL is fine */
 const char *talker_name(const struct talker *t);
 
 /* messages: prompt.h's. on_text (may be NULL) gets the answer as it comes. */
-int talker_say(struct talker *t, const json_t *messages, void (*on_text)(const char *text, size_t n, void *ctx), void *ctx,
-               struct talk_answer *ret, struct err *e);
+int talker_say(struct talker *t, const json_t *messages, void (*on_text)(const char *text, size_t n, void *ctx),
+               void *ctx, struct talk_answer *ret, struct err *e);
 void talk_answer_free(struct talk_answer *a);
 
 #endif

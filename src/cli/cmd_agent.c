@@ -16,7 +16,8 @@ static const struct opt rows[] = {
     {"agent", "model", OPT_STR, NULL, "a server, http://HOST:PORT/v1 (key: OPENAI_API_KEY), or a model folder"},
     {"agent", "model-name", OPT_STR, NULL, "which model of the server (default: its first)"},
     {"agent", "turns", OPT_INT, "3", "answers at most"},
-    {"agent", "faster", OPT_BOOL, "true", "after a pass, turns that are left ask for speed; --no-faster ends at the first pass"},
+    {"agent", "faster", OPT_BOOL, "true",
+     "after a pass, turns that are left ask for speed; --no-faster ends at the first pass"},
     {"agent", "backend", OPT_STR, "sim", "where candidates run: sim, cuda"},
     {"agent", "target", OPT_CHOICE, "cuda", "cuda|musa: what the model is asked to write"},
     {"agent", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: rules of the verdict"},
@@ -45,7 +46,8 @@ static void show_verdict(int turn, const struct talk_answer *a, const json_t *ve
     buf_init(&line, 4096);
     feedback_line(verdict, &line);
     fprintf(stderr, "turn %d: %s%s%s - %s", turn, json_str(verdict, "status", ""),
-            json_is_string(json_object_get(verdict, "category")) ? ", " : "", json_str(verdict, "category", ""), line.p);
+            json_is_string(json_object_get(verdict, "category")) ? ", " : "", json_str(verdict, "category", ""),
+            line.p);
     if (json_is_object(p))
         fprintf(stderr, ", %.2f times eager", json_f64(p, "speedup_eager", 0));
     if (a->tokens)
@@ -77,11 +79,16 @@ static int exit_of(const struct agent_result *r)
 
 static int options_of(const struct opts *o, struct agent_options *a, struct talk_config *t, struct err *e)
 {
-    *t = (struct talk_config){.model = opts_str(o, "model"), .model_name = opts_str(o, "model-name"),
-                              .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"),
-                              .max_new = (int)opts_int(o, "max-new"), .seed = opts_int(o, "seed")};
-    *a = (struct agent_options){.turns = (int)opts_int(o, "turns"), .target = opts_str(o, "target"),
-                                .stop_at_pass = !opts_bool(o, "faster"), .eval = EVAL_OPTIONS_DEFAULT};
+    *t = (struct talk_config){.model = opts_str(o, "model"),
+                              .model_name = opts_str(o, "model-name"),
+                              .temperature = opts_real(o, "temperature"),
+                              .top_p = opts_real(o, "top-p"),
+                              .max_new = (int)opts_int(o, "max-new"),
+                              .seed = opts_int(o, "seed")};
+    *a = (struct agent_options){.turns = (int)opts_int(o, "turns"),
+                                .target = opts_str(o, "target"),
+                                .stop_at_pass = !opts_bool(o, "faster"),
+                                .eval = EVAL_OPTIONS_DEFAULT};
     a->eval.backend = opts_str(o, "backend");
     a->eval.protocol = opts_str(o, "protocol");
     if (!opts_has(o, "task") || !opts_has(o, "model"))
@@ -130,10 +137,16 @@ static int agent_main(const struct opts *o, struct err *e)
 }
 
 const struct command cmd_agent = {
-    "agent", "let a model write a kernel, with the judge's feedback", "--task TASK.py --model URL|FOLDER [options]",
-    "Asks a model for a kernel, judges it, tells the model what is wrong, and asks again. The best kernel goes to standard\n"
-    "output (or --out), each turn's verdict to standard error. Any OpenAI-compatible server will do (vLLM, SGLang, a hosted\n"
+    "agent",
+    "let a model write a kernel, with the judge's feedback",
+    "--task TASK.py --model URL|FOLDER [options]",
+    "Asks a model for a kernel, judges it, tells the model what is wrong, and asks again. The best kernel goes to "
+    "standard\n"
+    "output (or --out), each turn's verdict to standard error. Any OpenAI-compatible server will do (vLLM, SGLang, a "
+    "hosted\n"
     "one), or a model folder of ours.\n"
     "  musacoder agent --task 19_ReLU.py --model http://localhost:8000/v1 --turns 5 --out relu.py\n"
-    "Exit code: 0 the best passes, 1 it does not, 2 usage or an unusable task, 3 the judge or the server is unfit.\n\n",
-    rows, agent_main};
+    "Exit code: 0 the best passes, 1 it does not, 2 usage or an unusable task, 3 the judge or the server is "
+    "unfit.\n\n",
+    rows,
+    agent_main};

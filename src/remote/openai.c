@@ -1,5 +1,5 @@
-/* openai.c - see openai.h. Requests stream, so that a long answer shows life and a stop is heard; a server that answers
- * without streaming is understood too. */
+/* openai.c - see openai.h. Requests stream, so that a long answer shows life and a stop is heard; a server that
+ * answers without streaming is understood too. */
 #include "remote/openai.h"
 
 #include <curl/curl.h>
@@ -21,9 +21,10 @@
 #define PAUSE_MAX_S 30.0
 #define BODY_MAX ((size_t)64 << 20)
 
-#define CURL_CALLS(X)                                                                                                  \
-    X(curl_global_init) X(curl_easy_init) X(curl_easy_cleanup) X(curl_easy_perform) X(curl_easy_strerror)              \
-    X(curl_slist_append) X(curl_slist_free_all)
+#define CURL_CALLS(X)                                                                                                \
+    X(curl_global_init)                                                                                              \
+    X(curl_easy_init) X(curl_easy_cleanup) X(curl_easy_perform) X(curl_easy_strerror) X(curl_slist_append)           \
+        X(curl_slist_free_all)
 #define CURL_MEMBER(name) __typeof__(&name) name;
 static struct {
     CURL_CALLS(CURL_MEMBER)
@@ -32,17 +33,18 @@ static struct {
 } lib;
 
 #define CURL_ROW(name) {#name, (void **)&lib.name},
-static const struct dl_name lib_names[] = {
-    CURL_CALLS(CURL_ROW){"curl_easy_setopt", (void **)&lib.setopt}, {"curl_easy_getinfo", (void **)&lib.getinfo}, {NULL, NULL}};
+static const struct dl_name lib_names[] = {CURL_CALLS(CURL_ROW){"curl_easy_setopt", (void **)&lib.setopt},
+                                           {"curl_easy_getinfo", (void **)&lib.getinfo},
+                                           {NULL, NULL}};
 
 struct openai {
     char *url, *model, *key;
     double retry_s, silence_s;
 };
 
-struct exchange { /* one request and what comes back */
-    struct buf body;  /* not streamed, or an error */
-    struct buf line;  /* of the stream, so far */
+struct exchange {    /* one request and what comes back */
+    struct buf body; /* not streamed, or an error */
+    struct buf line; /* of the stream, so far */
     struct buf text, thought;
     bool streamed, ended, cut;
     int prompt_tokens, completion_tokens;
@@ -183,7 +185,8 @@ static struct curl_slist *headers_of(const struct openai *a)
 }
 
 /* HTTP status, or 0 with *ret_why when nothing was answered. post NULL: GET. */
-static long try_once(const struct openai *a, const char *path, const char *post, struct exchange *x, const char **ret_why)
+static long try_once(const struct openai *a, const char *path, const char *post, struct exchange *x,
+                     const char **ret_why)
 {
     CURL *h = lib.curl_easy_init();
     char *url = xasprintf("%s%s", a->url, path);
@@ -236,8 +239,8 @@ static void pause_for(double s)
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 }
 
-/* Asks until there is an answer of status 200; x holds it. An answer that breaks off is asked for again, unless somebody
- * has read along: what was streamed is not taken back. */
+/* Asks until there is an answer of status 200; x holds it. An answer that breaks off is asked for again, unless
+ * somebody has read along: what was streamed is not taken back. */
 static int exchange_run(const struct openai *a, const char *path, const char *post, const struct openai_ask *ask,
                         struct exchange *x, struct err *e)
 {
@@ -261,7 +264,8 @@ static int exchange_run(const struct openai *a, const char *path, const char *po
             err_set(e, worth_retrying(status) ? ERR_ENV : ERR_INPUT, "'%s' answers %ld: %s", a->url, status, said);
         else
             err_set(e, ERR_ENV, "'%s' does not answer: %s", a->url, why);
-        bool again = worth_retrying(status) && !stop_requested() && now_s() < until && !(ask && ask->on_text && x->text.n);
+        bool again =
+            worth_retrying(status) && !stop_requested() && now_s() < until && !(ask && ask->on_text && x->text.n);
         double asked_for = x->retry_after_s;
         exchange_end(x);
         if (!again)
@@ -323,8 +327,10 @@ int openai_open(const struct openai_config *c, struct openai **ret, struct err *
         return -1;
     pthread_once(&once, init_once);
     a = xcalloc(1, sizeof *a);
-    *a = (struct openai){.url = base_url(c->url), .model = c->model ? xstrdup(c->model) : NULL,
-                         .key = key && *key ? xstrdup(key) : NULL, .retry_s = c->retry_s > 0 ? c->retry_s : RETRY_S,
+    *a = (struct openai){.url = base_url(c->url),
+                         .model = c->model ? xstrdup(c->model) : NULL,
+                         .key = key && *key ? xstrdup(key) : NULL,
+                         .retry_s = c->retry_s > 0 ? c->retry_s : RETRY_S,
                          .silence_s = c->timeout_s > 0 ? c->timeout_s : SILENCE_S};
     if (!a->model && first_model(a, e) < 0) {
         openai_close(a);
@@ -394,7 +400,9 @@ int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_re
     if (rc == 0)
         *ret = (struct openai_reply){
             .text = x.thought.n ? xasprintf("<think>\n%s\n</think>\n\n%s", x.thought.p, x.text.p) : xstrdup(x.text.p),
-            .cut = x.cut, .prompt_tokens = x.prompt_tokens, .completion_tokens = x.completion_tokens};
+            .cut = x.cut,
+            .prompt_tokens = x.prompt_tokens,
+            .completion_tokens = x.completion_tokens};
     exchange_end(&x);
     return rc;
 }

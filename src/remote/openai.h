@@ -1,9 +1,9 @@
 /* openai.h - chat completions from an OpenAI-compatible server, as vLLM, SGLang and hosted ones answer them.
  *
- * One struct openai may be used by many threads; each call has a connection of its own while it lasts. A server that is
- * busy (429), restarting (5xx) or unreachable is asked again with growing pauses, as long as retry_s allows; a refusal
- * (other 4xx) is final. The key is read from the variable OPENAI_API_KEY, is sent to this server alone, and is never
- * printed. */
+ * One struct openai may be used by many threads; each call has a connection of its own while it lasts. A server that
+ * is busy (429), restarting (5xx) or unreachable is asked again with growing pauses, as long as retry_s allows; a
+ * refusal (other 4xx) is final. The key is read from the variable OPENAI_API_KEY, is sent to this server alone, and
+ * is never printed. */
 #ifndef MC_REMOTE_OPENAI_H
 #define MC_REMOTE_OPENAI_H
 
@@ -23,17 +23,18 @@ struct openai_config {
 };
 
 struct openai_ask {
-    const json_t *messages; /* [{"role","content"},...] */
+    const json_t *messages;    /* [{"role","content"},...] */
     double temperature, top_p; /* top_p 0 means 1 */
-    int max_tokens;         /* 0: the server's */
-    int64_t seed;           /* negative: none is sent */
-    void (*on_text)(const char *text, size_t n, void *ctx); /* as it streams; NULL. Called again from the start never */
+    int max_tokens;            /* 0: the server's */
+    int64_t seed;              /* negative: none is sent */
+    void (*on_text)(const char *text, size_t n,
+                    void *ctx); /* as it streams; NULL. Called again from the start never */
     void *ctx;
 };
 
 struct openai_reply {
-    char *text;             /* owned: openai_reply_free. Reasoning that the server sends apart stands before it in <think> */
-    bool cut;               /* finish_reason "length" */
+    char *text; /* owned: openai_reply_free. Reasoning that the server sends apart stands before it in <think> */
+    bool cut;   /* finish_reason "length" */
     int prompt_tokens, completion_tokens; /* 0 where the server does not say */
 };
 

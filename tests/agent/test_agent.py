@@ -1,0 +1,126 @@
+"""test_agent.py - 'musacoder agent' against a server of the test's own that streams recorded answers: the first program is
+wrong, the second is right; the server is busy at first, and breaks one answer off."""
+
+import http.server
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXE = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "musacoder")
+TASK = os.path.join(ROOT, "docs/example/task.py")
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
+RIGHT = read(os.path.join(ROOT, "docs/example/kernel.py"))
+WRONG = RIGHT.replace("0.5f", "0.25f")
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, plan):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.plan, self.asked = list(plan), []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+    def answer(self, status, value, **headers):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        for k, v in headers.items():
+            self.send_header(k.replace("_", "-"), v)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        self.answer(200, {"data": [{"id": "tiny"}]})
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(dict(asked, key=self.headers.get("Authorization")))
+        say = self.server.plan.pop(0) if self.server.plan else 400
+        if isinstance(say, int):
+            self.answer(say, {"error": {"message": "no more"}}, Retry_After="1")
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        text, whole = say
+        for i in range(0, len(text), 100):
+            self.say({"choices": [{"delta": {"content": text[i:i + 100]}}]})
+        if whole:
+            self.say({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+            self.say({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 42}})
+            self.wfile.write(b"data: [DONE]\n\n")
+
+    def say(self, value):
+        self.wfile.write(b"data: " + json.dumps(value).encode() + b"\n\n")
+
+
+def fenced(program):
+    return "<think>Hm.</think>Here it is:\n```python\n" + program + "```\n"
+
+
+class Agent(unittest.TestCase):
+    def run_agent(self, plan, *more, key=None):
+        server = Server(plan)
+        env = dict(os.environ)
+        env.pop("OPENAI_API_KEY", None)
+        if key:
+            env["OPENAI_API_KEY"] = key
+        with tempfile.TemporaryDirectory() as folder:
+            log, out = os.path.join(folder, "log.json"), os.path.join(folder, "best.py")
+            r = subprocess.run([EXE, "agent", "--task", TASK, "--model", server.url(), "--log", log, "--out", out, *more],
+                               capture_output=True, text=True, env=env, timeout=240)
+            turns = json.loads(read(log)) if os.path.exists(log) else []
+            best = read(out) if os.path.exists(out) else None
+        server.shutdown()
+        server.server_close()
+        return r, server.asked, turns, best
+
+    def test_it_repairs_with_what_the_judge_says(self):
+        plan = [503, (fenced(WRONG), True), (fenced(RIGHT), False), (fenced(RIGHT), True)]
+        r, asked, turns, best = self.run_agent(plan, "--no-faster", key="secret-key")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(best, RIGHT)
+        self.assertEqual([t["verdict"]["status"] for t in turns], ["failed", "passed"])
+        self.assertEqual(len(asked), 4)  # busy, turn 1, an answer that broke off, turn 2
+        self.assertEqual([m["role"] for m in asked[3]["messages"]], ["user", "assistant", "user"])
+        self.assertIn("Wrong result", asked[3]["messages"][2]["content"])
+        self.assertEqual({a["key"] for a in asked}, {"Bearer secret-key"})
+        self.assertEqual((asked[0]["temperature"], asked[0]["top_p"], asked[0]["max_tokens"]), (0.7, 0.95, 32000))
+        self.assertNotIn("secret-key", r.stderr + r.stdout)
+
+    def test_after_a_pass_it_asks_for_speed_and_keeps_the_best(self):
+        r, asked, turns, best = self.run_agent([(fenced(RIGHT), True), (fenced(WRONG), True)], "--turns", "2")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(best, RIGHT)
+        self.assertIn("faster", asked[1]["messages"][2]["content"])
+        self.assertEqual([t["verdict"]["status"] for t in turns], ["passed", "failed"])
+
+    def test_a_refusal_is_one_line(self):
+        r, _, _, _ = self.run_agent([400])
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("answers 400: no more", r.stderr)
+        self.assertEqual(r.stderr.count("\n"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
