@@ -1,0 +1,189 @@
+"""client.py - verdicts from a server: judge(items) -> records, in the order of the items.
+
+An item is {"task": {"name", "code"}, "code": PROGRAM} or, for a model's answer, {"task", "response": TEXT}; it may have
+"options" (eval's flags), "sidecar" and "priority". A record is a verdict (schema musacoder.verdict/1).
+
+The server judges the same content once, so a request may be sent again: connections that break, 429 and 503 are
+tried again until patience is over. What then has no verdict is a record with status 'infra', which is no reward of 0:
+is_scored() is false for it. What the caller did wrong (400, 401, 413) raises JudgeError.
+"""
+
+import asyncio
+import concurrent.futures
+import http.client
+import json
+import os
+import random
+import ssl
+import time
+import urllib.parse
+
+CANDIDATES_MAX = 256  # of one request
+AGAIN = (429, 502, 503, 504)  # statuses that mean: later
+WAIT_FIRST_S, WAIT_MAX_S = 0.25, 10.0
+
+
+class JudgeError(Exception):
+    """A request that will not succeed however often it is sent."""
+
+    def __init__(self, status, message):
+        super().__init__(f"the judge refused ({status}): {message}")
+        self.status = status
+
+
+class _Later(Exception):
+    """No answer this time. wait_s: what the server asked for, or None."""
+
+    def __init__(self, why, wait_s=None):
+        super().__init__(why)
+        self.wait_s = wait_s
+
+
+def is_scored(record):
+    """Does this record say something about the program? False for 'infra' and 'unsupported'."""
+    return not {record.get("status"), record.get("category")} & {"infra", "unsupported"}
+
+
+def _infra(item, why):
+    return {"schema": "musacoder.verdict/1", "task": item["task"].get("name", "task"), "status": "infra",
+            "category": "infra", "stage": "client", "reward": None, "feedback": why}
+
+
+def _check(item):
+    task = item.get("task") if isinstance(item, dict) else None
+    if not isinstance(task, dict) or not isinstance(task.get("code"), str):
+        raise ValueError('an item needs "task": {"name": ..., "code": the text of a KernelBench-format file}')
+    if not isinstance(item.get("code", item.get("response")), str):
+        raise ValueError('an item needs "code" (a program) or "response" (a model\'s answer)')
+
+
+def _what_is_shared(item):
+    """Items of one request have these in common."""
+    return json.dumps([item["task"], item.get("options"), item.get("sidecar"), item.get("priority", 0)], sort_keys=True)
+
+
+def _batches(items, size):
+    """Lists of indices; each becomes a request."""
+    by = {}
+    for i, item in enumerate(items):
+        by.setdefault(_what_is_shared(item), []).append(i)
+    return [all_of[k:k + size] for all_of in by.values() for k in range(0, len(all_of), size)]
+
+
+class Client:
+    """A server. Thread-safe: every request has a connection of its own.
+
+    url, token: default $MUSACODER_URL (else http://127.0.0.1:8642) and $MUSACODER_TOKEN. patience_s: how long an item
+    may take in all, waiting and refusals included. parallel: requests at once. batch: candidates in one request.
+    """
+
+    def __init__(self, url=None, token=None, patience_s=3600.0, parallel=16, batch=16):
+        self.url = urllib.parse.urlsplit(url or os.environ.get("MUSACODER_URL") or "http://127.0.0.1:8642")
+        if self.url.scheme not in ("http", "https") or not self.url.hostname:
+            raise ValueError(f"{url!r} is not a server's address; say http://HOST:PORT")
+        self.token = token or os.environ.get("MUSACODER_TOKEN")
+        self.patience_s, self.parallel = patience_s, parallel
+        self.batch = max(1, min(batch, CANDIDATES_MAX))
+
+    def _connect(self, timeout_s):
+        if self.url.scheme == "https":
+            return http.client.HTTPSConnection(self.url.hostname, self.url.port, timeout=timeout_s,
+                                               context=ssl.create_default_context())
+        return http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=timeout_s)
+
+    def _once(self, method, path, body, timeout_s):
+        """(status, parsed answer); raises _Later or JudgeError."""
+        headers = {"Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = "Bearer " + self.token
+        c = self._connect(timeout_s)
+        try:
+            c.request(method, self.url.path.rstrip("/") + path, body, headers)
+            r = c.getresponse()
+            text, again = r.read(), r.getheader("Retry-After")
+        except (OSError, http.client.HTTPException) as e:
+            raise _Later(f"{type(e).__name__}: {e}") from e
+        finally:
+            c.close()
+        if r.status in AGAIN:
+            raise _Later(f"status {r.status}", float(again) if again and again.isdigit() else None)
+        try:
+            v = json.loads(text)
+        except ValueError as e:
+            raise _Later(f"an answer that is no JSON (status {r.status})") from e
+        if r.status >= 500:
+            raise _Later(f"status {r.status}")
+        if r.status >= 400:
+            raise JudgeError(r.status, v.get("error", {}).get("message", text.decode("utf-8", "replace")[:200]))
+        return r.status, v
+
+    def call(self, method, path, value=None, until=None):
+        """One request, sent again until it is answered; raises JudgeError, or TimeoutError when patience is over."""
+        body = None if value is None else json.dumps(value)
+        until = until or time.monotonic() + self.patience_s
+        wait_s = WAIT_FIRST_S
+        while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("no answer in time")
+            try:
+                return self._once(method, path, body, left)
+            except _Later as e:
+                pause = max(e.wait_s or 0, wait_s) * random.uniform(0.5, 1.0)
+                if time.monotonic() + pause > until:
+                    raise TimeoutError(f"no answer in time; the last try: {e}") from e
+                time.sleep(pause)
+                wait_s = min(2 * wait_s, WAIT_MAX_S)
+
+    def _request(self, items):
+        first = items[0]
+        asked = {"task": first["task"],
+                 "candidates": [{k: i[k]} for i in items for k in ("code" if "code" in i else "response",)]}
+        asked.update({k: first[k] for k in ("options", "sidecar", "priority", "group", "group_size") if first.get(k)})
+        return asked
+
+    def _judge_batch(self, items):
+        until, asked = time.monotonic() + self.patience_s, self._request(items)
+        jobs = []
+        try:
+            while not jobs or any(j["state"] in ("waiting", "running") for j in jobs):
+                jobs = self.call("POST", "/v1/eval", asked, until)[1]["jobs"]
+        except TimeoutError as e:
+            jobs = jobs or [{}] * len(items)
+            return [j.get("verdict") or _infra(i, str(e)) for i, j in zip(items, jobs)]
+        return [j.get("verdict") or _infra(i, j.get("error", j["state"])) for i, j in zip(items, jobs)]
+
+    def judge(self, items, on_progress=None):
+        """Records of the items, in their order. on_progress(done, n) is called as they come."""
+        items = list(items)
+        for i in items:
+            _check(i)
+        records, done = [None] * len(items), 0
+        with concurrent.futures.ThreadPoolExecutor(self.parallel) as pool:
+            running = {pool.submit(self._judge_batch, [items[i] for i in b]): b
+                       for b in _batches(items, self.batch)}
+            for f in concurrent.futures.as_completed(running):
+                for i, record in zip(running[f], f.result()):
+                    records[i] = record
+                done += len(running[f])
+                if on_progress:
+                    on_progress(done, len(items))
+        return records
+
+    async def ajudge(self, items):
+        """judge() that lets an event loop go on."""
+        return await asyncio.to_thread(self.judge, items)
+
+    def retry_draw(self, probability=0.1):
+        """Buffered Dynamic Retry: {"prompt_id", "response", "feedback"} of a group that failed entirely, or None."""
+        return self.call("POST", "/v1/retry/draw", {"probability": probability})[1]["retry"]
+
+
+def judge(items, **client):
+    """Client(**client).judge(items)"""
+    return Client(**client).judge(items)
+
+
+async def ajudge(items, **client):
+    """Client(**client).ajudge(items)"""
+    return await Client(**client).ajudge(items)
