@@ -276,6 +276,15 @@ run-mutants: $(ARCHIVES)
 	@CC="$(CC)" CPPFLAGS="$(CPPFLAGS)" CFLAGS="$(CFLAGS)" LDLIBS="$(LDLIBS)" ARCHIVES="$(ARCHIVES)" \
 	  python3 tests/mutants/run.py $(B) --jobs $(NPROC) $(ARGS)
 
+## make wheel        the Python package, with libmusacoder.so inside: $(B)/wheel/*.whl
+## make test-adapters the package in TRL, verifiers, verl, slime, prime-rl (installs from PyPI into $(B)/adapters; ARGS=trl)
+.PHONY: wheel test-adapters
+wheel: $(B)/lib/libmusacoder.so
+	@python3 python/wheel.py $< $(B)/wheel
+test-adapters: setup
+	@$(RECURSE) -s -j$(NPROC) all
+	@B=$(B) tests/adapters/run.sh $(ARGS)
+
 BACKEND ?= sim
 .PHONY: test-corpus
 test-corpus: setup

@@ -1,4 +1,4 @@
-"""wheel.py - builds the wheel of the package with libmusacoder.so inside. Same inputs, same bytes; standard library only.
+"""wheel.py - builds the package's wheel with libmusacoder.so inside. Same inputs, same bytes; standard library only.
 
     wheel.py LIBMUSACODER.SO FOLDER      prints the wheel's path
 """
@@ -27,6 +27,8 @@ def members(library):
             path = os.path.join(folder, name)
             with open(path, "rb") as f:
                 yield os.path.relpath(path, HERE), f.read()
+    with open(os.path.join(HERE, "musacoder_verifiers.py"), "rb") as f:
+        yield "musacoder_verifiers.py", f.read()
     with open(library, "rb") as f:
         yield NAME + "/libmusacoder.so", f.read()
 
@@ -35,7 +37,8 @@ def main(library, folder):
     tag = f"py3-none-linux_{platform.machine()}"
     info, record = f"{NAME}-{version()}.dist-info", []
     path = os.path.join(folder, f"{NAME}-{version()}-{tag}.whl")
-    meta = [(info + "/METADATA", f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\nRequires-Python: >=3.9\n"),
+    head = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\nRequires-Python: >=3.9\n"
+    meta = [(info + "/METADATA", head),
             (info + "/WHEEL", f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: false\nTag: {tag}\n")]
     os.makedirs(folder, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:

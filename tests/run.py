@@ -27,7 +27,7 @@ TIMEOUT_S = 280  # of one test program
 SLOWDOWN = 4     # --all: by what limits that are there against hanging are longer; tests read TEST_SLOWDOWN
 LONG_S = 3600    # of a long_* test
 UNKNOWN_S, UNKNOWN_LONG_S = 20, 1200  # a test that has never run here, for the plan
-SOURCES = ("Makefile", "src", "simt", "litetorch", "runner", "tests", "setup", "recipes", "docs", "tasks")
+SOURCES = ("Makefile", "src", "simt", "litetorch", "runner", "python", "tests", "setup", "recipes", "docs", "tasks")
 
 
 def data_folder():

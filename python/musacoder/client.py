@@ -57,6 +57,11 @@ def _check(item):
         raise ValueError('an item needs "code" (a program) or "response" (a model\'s answer)')
 
 
+def _clean(text):
+    """A model may write anything: NUL and half surrogate pairs, which JSON parsers refuse, become replacement marks."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
 def _what_is_shared(item):
     """Items of one request have these in common."""
     return json.dumps([item["task"], item.get("options"), item.get("sidecar"), item.get("priority", 0)], sort_keys=True)
@@ -138,7 +143,7 @@ class Client:
     def _request(self, items):
         first = items[0]
         asked = {"task": first["task"],
-                 "candidates": [{k: i[k]} for i in items for k in ("code" if "code" in i else "response",)]}
+                 "candidates": [{k: _clean(i[k])} for i in items for k in ("code" if "code" in i else "response",)]}
         asked.update({k: first[k] for k in ("options", "sidecar", "priority", "group", "group_size") if first.get(k)})
         return asked
 

@@ -1,5 +1,5 @@
-"""test_package.py - the Python package: its client against a server that misbehaves, its functions against known values,
-its wheel in a folder of its own."""
+"""test_package.py - the Python package: its client against a server that misbehaves, its functions against known
+values, its wheel in a folder of its own."""
 
 import http.server
 import json
@@ -102,6 +102,10 @@ class Client(unittest.TestCase):
                 self.client.judge([bad])
         with self.assertRaisesRegex(ValueError, "http://HOST:PORT"):
             musacoder.Client("ftp://x")
+
+    def test_what_a_model_writes_is_made_text(self):
+        self.client.judge(self.items("a\0b", "\ud800"))
+        self.assertEqual([c["code"] for c in self.server.asked[0]["candidates"]], ["a\ufffdb", "?"])
 
     def test_items_with_other_options_are_other_requests(self):
         self.client.judge(self.items("a", options={"trials": 2}) + self.items("b") + self.items("c", priority=3))

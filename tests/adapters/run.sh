@@ -1,0 +1,41 @@
+#!/bin/sh
+# run.sh - installs the trainers into build/adapters, an environment each, and runs each adapter in its trainer.
+# Words name the adapters to run (default: all): run.sh trl verifiers
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+B=${B:-build}
+data=${MUSACODER_DATA_DIR:-${XDG_DATA_HOME:-${HOME:-/root}/.local/share}/musacoder}
+base=${MUSACODER_PYTHON:-$(cat "$data/python" 2>/dev/null || echo "$data/venv/bin/python")}
+failed=0
+
+# environment NAME PACKAGES...: over the Python that has PyTorch, so that it is not downloaded again
+environment() {
+    env=$B/adapters/$1; shift
+    [ -f "$env/done" ] && return 0
+    mkdir -p "$B/adapters" && "$base" -m venv "$env" &&
+        "$base" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' >"$env/base.pth" &&
+        mv "$env/base.pth" "$(echo "$env"/lib/python3*/site-packages)/" &&
+        "$env/bin/pip" install -q --no-compile "$@" && touch "$env/done"
+}
+
+# check NAME ENVIRONMENT PACKAGES...
+check() {
+    name=$1 into=$2; shift 2
+    case " $words " in *" $name "*) ;; *) return ;; esac
+    environment "$into" "$@" || { echo "FAILED  $name: its packages could not be installed"; failed=1; return; }
+    line=$(B=$B timeout 900 "$B/adapters/$into/bin/python" -B "$here/run_$name.py" 2>"$B/adapters/$name.log" | tail -1)
+    rc=$?
+    case "$line" in
+    skipped*) echo "skipped $name: ${line#skipped: }" ;;
+    "ok "*) echo "ok      $name: ${line#ok }" ;;
+    *) echo "FAILED  $name: see $B/adapters/$name.log"; tail -5 "$B/adapters/$name.log"; failed=1 ;;
+    esac
+}
+
+words=${*:-trl verifiers verl slime prime_rl}
+check trl venv trl==1.16.0 verifiers==0.4.0 uv
+check verifiers venv trl==1.16.0 verifiers==0.4.0 uv
+check verl venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11'
+check slime venv trl==1.16.0 verifiers==0.4.0 uv
+check prime_rl venv trl==1.16.0 verifiers==0.4.0 uv
+exit $failed
