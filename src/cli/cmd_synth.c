@@ -11,6 +11,7 @@
 #include "synth/op.h"
 #include "synth/probe.h"
 #include "synth/sched/sched.h"
+#include "synth/stream.h"
 
 static const struct opt rows[] = {
     {"synth", "out", OPT_STR, NULL, "folder to write; needed"},
@@ -39,7 +40,14 @@ static const struct opt rows[] = {
     {"synth", "probe", OPT_STR, NULL,
         "operators or families, comma-separated, 'all', or 'graphs': write --tasks uses of each with a program "
      "for every schedule, and stop"},
-    {"synth", "dtypes", OPT_STR, "float32", "of --probe: float32, float16, bfloat16, int64"},
+    {"synth", "records", OPT_INT, "0",
+        "write so many records of the row-based core in shards, in constant memory, and stop; "
+     "resumes where it was interrupted"},
+    {"synth", "shard-size", OPT_INT, "1000", "of --records: records in a shard"},
+    {"synth", "part", OPT_STR, "0/1",
+        "of --records: K/N makes the shards K, K + N, ..: N processes give the bytes that one gives"},
+    {"synth", "verify-share", OPT_REAL, "0.01", "of --records: share of programs that the judge must pass; 0 to 1"},
+    {"synth", "dtypes", OPT_STR, "float32", "of --probe and --records: float32, float16, bfloat16, int64"},
     {0},
 };
 
@@ -172,6 +180,33 @@ static int run_probe(const struct opts *o, struct err *e)
     return n.wrong ? EXIT_FAILED : EXIT_OK;
 }
 
+static int run_stream(const struct opts *o, struct err *e)
+{
+    struct stream_options s = {.out = opts_str(o, "out"), .records = (long)opts_int(o, "records"),
+                               .shard_size = (int)opts_int(o, "shard-size"), .seed = (uint64_t)opts_int(o, "seed"),
+                               .max_numel = (int)opts_int(o, "max-elements"), .max_ops = (int)opts_int(o, "max-ops"),
+                               .verify = opts_real(o, "verify-share"), .jobs = (int)opts_int(o, "jobs"),
+                               .trials = (int)opts_int(o, "trials"), .backend = opts_str(o, "backend")};
+    struct stream_stats n;
+
+    if (sscanf(opts_str(o, "part"), "%d/%d", &s.process, &s.processes) != 2 || s.processes < 1 || s.process < 0 ||
+        s.process >= s.processes)
+        return err_set(e, ERR_INPUT, "--part is '%s'; use K/N with K from 0 to N - 1, such as 0/4", opts_str(o,
+            "part"));
+    if (s.shard_size < 1 || s.shard_size > 100000 || s.verify < 0 || s.verify > 1 || s.max_ops < 1 || s.max_ops > 10)
+        return err_set(e, ERR_INPUT, "--shard-size is 1 to 100000, --verify-share 0 to 1, --max-ops 1 to 10");
+    if (!s.out)
+        return err_set(e, ERR_INPUT, "no output folder; give --out DIR");
+    if (prompt_style_parse(opts_str(o, "style"), &s.style, e) < 0 || parse_dtypes(opts_str(o, "dtypes"), &s.dtypes,
+        e) < 0 ||
+        (s.verify > 0 && (eval_backend_check(s.backend, e) < 0 || secret_use(o, e) < 0)) || stream_make(&s, &n, e) < 0)
+        return -1;
+    printf("%s: %ld records in %ld shards (%ld were there), %ld draws refused, %ld programs verified, %ld failed\n",
+        s.out,
+           n.records, n.shards, n.kept_before, n.refused, n.verified, n.failed);
+    return EXIT_OK;
+}
+
 static int synth_run(const struct opts *o, struct err *e)
 {
     struct corpus_options c;
@@ -181,6 +216,8 @@ static int synth_run(const struct opts *o, struct err *e)
         return list_rows(), EXIT_OK;
     if (opts_has(o, "probe"))
         return run_probe(o, e);
+    if (opts_int(o, "records") > 0)
+        return run_stream(o, e);
     if (check_ranges(o, e) < 0 || fill_options(o, &c, e) < 0 ||
         (c.judge && eval_backend_check(c.verify.backend, e) < 0) || secret_use(o, e) < 0 || corpus_make(&c, &n, e) < 0)
         return -1;

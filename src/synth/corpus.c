@@ -348,7 +348,8 @@ static json_t *stats(const struct corpus *c)
     json_t *v = json_pack("{s:s, s:I, s:b, s:s}", "generator", SYNTH_GENERATOR, "seed", (json_int_t)c->o->plan.seed,
                           "verified", c->o->judge != NULL, "style", prompt_style_name(c->o->plan.style));
 
-    json_object_set_new(v, "records", json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "train", c->n.train, "repairs", c->n.repairs,
+    json_object_set_new(v, "records", json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "train", c->n.train, "repairs",
+        c->n.repairs,
                                                 "knowledge", c->n.knowledge,
                                                 "heldout", c->n.heldout, "prompts", c->n.prompts, "rejected",
                                                 c->n.rejected));

@@ -1,6 +1,7 @@
 /* corpus.h - from options to the files of record.h: plan, inject bugs, verify, write.
  *
- * What is written depends on the options and the verdicts only. Interrupting is safe: files appear at the end, complete,
+ * What is written depends on the options and the verdicts only. Interrupting is safe: files appear at the end,
+ * complete,
  * and verdicts are journaled and cached, so a rerun continues where this one stopped. */
 #ifndef MC_SYNTH_CORPUS_H
 #define MC_SYNTH_CORPUS_H

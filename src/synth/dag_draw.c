@@ -144,7 +144,7 @@ struct growth {
 /* A live value of this very shape, or -1. */
 static int live_like(struct growth *w, const struct tdesc *t, int not)
 {
-    int n = w->g->n_values, at = (int)rng_below(w->r, (uint64_t)n);
+    int n = w->g->n_values, at = (int)draw_below(w->r, (uint64_t)n);
 
     for (int i = 0; i < n; i++) {
         const struct dag_value *v = &w->g->value[(at + i) % n];
@@ -158,7 +158,7 @@ static int inputs_of(const struct dag *g)
 {
     int n = 0;
 
-    for (int i = 0; i < g->n_values; i++)
+    for (int i = 0; g->n_values >= DAG_INPUTS - OP_INPUTS && i < g->n_values; i++)
         n += g->value[i].kind == VALUE_INPUT;
     return n;
 }
@@ -177,12 +177,12 @@ static bool place(struct growth *w, const struct call *c, int v)
 {
     int in[OP_INPUTS], fresh = 0, n;
     struct dag *g = w->g;
-    uint8_t spelling = (uint8_t)rng_below(w->r, (uint64_t)spellings(c->op));
+    uint8_t spelling = (uint8_t)draw_below(w->r, (uint64_t)spellings(c->op));
     bool module = c->op->n_params && c->op->spell[spelling].init;
 
     in[0] = v;
     for (int i = 1; i < c->n_in; i++) {
-        in[i] = c->below[i] || module ? -1 : rng_below(w->r, 3) ? live_like(w, &c->in[i], v) : -1;
+        in[i] = c->below[i] || module ? -1 : draw_below(w->r, 3) ? live_like(w, &c->in[i], v) : -1;
         fresh += in[i] < 0 && !module;
     }
     if (inputs_of(g) + fresh > DAG_INPUTS - 1)
@@ -215,7 +215,7 @@ static bool guard(struct growth *w, const struct opdef *op, int *v)
 static bool step(struct growth *w)
 {
     struct dag *g = w->g;
-    int v = rng_below(w->r, 6) ? dag_result(g) : (int)rng_below(w->r, (uint64_t)g->n_values), ints, rank;
+    int v = draw_below(w->r, 6) ? dag_result(g) : (int)draw_below(w->r, (uint64_t)g->n_values), ints, rank;
     const struct opdef *op;
     struct call c;
 
@@ -224,7 +224,7 @@ static bool step(struct growth *w)
     ints = g->value[v].t.dtype == DT_I64, rank = g->value[v].t.rank;
     if (!w->t->n[rank][ints])
         return false;
-    op = w->t->row[rank][ints][rng_below(w->r, (uint64_t)w->t->n[rank][ints])];
+    op = w->t->row[rank][ints][draw_below(w->r, (uint64_t)w->t->n[rank][ints])];
     if ((is_anchor(op) && w->anchors >= w->l->anchors) || !op_draw_on(op, w->r, &w->l->l, &g->value[v].t, &c) ||
         c.in[0].d[0] != g->value[v].t.d[0] || !tdesc_same_shape(&c.in[0], &g->value[v].t))
         return false;
@@ -238,8 +238,8 @@ static bool step(struct growth *w)
 
 static bool begin(struct growth *w)
 {
-    int rank = 1 + (int)rng_below(w->r, 5), n = w->t->n[rank][0];
-    const struct opdef *op = n ? w->t->row[rank][0][rng_below(w->r, (uint64_t)n)] : NULL;
+    int rank = 1 + (int)draw_below(w->r, 5), n = w->t->n[rank][0];
+    const struct opdef *op = n ? w->t->row[rank][0][draw_below(w->r, (uint64_t)n)] : NULL;
     struct tdesc x = {.dtype = DT_F32};
     struct call c;
     int in;
@@ -247,10 +247,10 @@ static bool begin(struct growth *w)
     if (!op)
         return false;
     while (!(w->l->l.dtypes >> x.dtype & 1))
-        x.dtype = (uint8_t)rng_below(w->r, DT_I64);
+        x.dtype = (uint8_t)draw_below(w->r, DT_I64);
     if (x.dtype == DT_F32 && w->l->l.dtypes & (1u << DT_F16 | 1u << DT_BF16) && !op->no_halves)
         do
-            x.dtype = (uint8_t)rng_below(w->r, DT_I64);
+            x.dtype = (uint8_t)draw_below(w->r, DT_I64);
         while (!(w->l->l.dtypes >> x.dtype & 1));
     draw_shape(w->r, rank, w->l->l.max_numel, &x);
     if (!op_draw_on(op, w->r, &w->l->l, &x, &c))
@@ -268,7 +268,7 @@ static bool begin(struct growth *w)
 void dag_draw(const struct dag_table *t, struct rng *r, const struct dag_limits *l, struct dag *ret)
 {
     struct growth w = {t, r, l, ret, 0};
-    int want = l->min_ops + (int)rng_below(r, (uint64_t)(l->max_ops - l->min_ops + 1));
+    int want = l->min_ops + (int)draw_below(r, (uint64_t)(l->max_ops - l->min_ops + 1));
 
     while (!begin(&w))
         ;
@@ -283,5 +283,5 @@ bool dag_draw_single(const struct opdef *op, struct rng *r, const struct limits 
     struct call c;
 
     ret->n_values = ret->n_nodes = 0;
-    return op_draw(op, r, l, &c) && dag_add(ret, &c, in, (uint8_t)rng_below(r, (uint64_t)spellings(op))) >= 0;
+    return op_draw(op, r, l, &c) && dag_add(ret, &c, in, (uint8_t)draw_below(r, (uint64_t)spellings(op))) >= 0;
 }

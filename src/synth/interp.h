@@ -1,7 +1,9 @@
 /* interp.h - what a graph computes, in fp64 C, and whether it is worth asking for.
  *
- * Five input regimes as in the strict protocol: normal, uniform, signed, large, structured. A graph is worthwhile if its
- * result is finite in all of them, does not move when inputs move by rounding, and cannot be passed without work: zeros,
+ * Five input regimes as in the strict protocol: normal, uniform, signed, large, structured. A graph is worthwhile if
+ * its
+ * result is finite in all of them, does not move when inputs move by rounding, and cannot be passed without work:
+ * zeros,
  * a constant, the input, and the graph with any one operator dropped must all differ visibly from it in some regime. */
 #ifndef MC_SYNTH_INTERP_H
 #define MC_SYNTH_INTERP_H

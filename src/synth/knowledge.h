@@ -7,7 +7,8 @@
 
 #include "synth/plan.h"
 
-/* The record (kind "knowledge") number index, or NULL if nothing could be asked. known: op is usable, by index in ops[].
+/* The record (kind "knowledge") number index, or NULL if nothing could be asked. known: op is usable, by index in
+ * ops[].
  * A graph of the held-out side is never asked about. */
 json_t *knowledge_record(const struct plan_options *o, const bool *known, int index);
 

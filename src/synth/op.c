@@ -51,7 +51,7 @@ const struct opdef *op_find_row(const char *name)
 
 int draw_pick(struct rng *r, const int *v, int n)
 {
-    return v[rng_below(r, (uint64_t)n)];
+    return v[draw_below(r, (uint64_t)n)];
 }
 
 int draw_dim(struct rng *r, int max)
@@ -65,9 +65,10 @@ int draw_dim(struct rng *r, int max)
         return 1;
     while (n > 1 && common[n - 1] > max)
         n--;
-    if (rng_below(r, 4) == 0)
-        return 1 + (int)rng_below(r, (uint64_t)(max < 1024 ? max : 1024));
-    return common[n > 3 && rng_below(r, 8) ? 2 + (int)rng_below(r, (uint64_t)(n - 2)) : (int)rng_below(r, (uint64_t)n)];
+    if (draw_below(r, 4) == 0)
+        return 1 + (int)draw_below(r, (uint64_t)(max < 1024 ? max : 1024));
+    return common[n > 3 && draw_below(r, 8) ? 2 + (int)draw_below(r, (uint64_t)(n - 2)) : (int)draw_below(r,
+        (uint64_t)n)];
 }
 
 void draw_shape(struct rng *r, int rank, int max_numel, struct tdesc *t)
@@ -89,8 +90,8 @@ double draw_constant(struct rng *r, const struct limits *l, double lo, double hi
     static const double nice[] = {0.5, 2.0, 0.25, 1.5, 0.1, 3.0, 1.0, 0.01, -0.5, -1.0, 4.0, 0.2};
 
     for (int i = 0; i < 8; i++) {
-        double x = nice[rng_below(r, sizeof nice / sizeof *nice)];
-        if ((l->nice || rng_below(r, 2)) && x >= lo && x <= hi)
+        double x = nice[draw_below(r, sizeof nice / sizeof *nice)];
+        if ((l->nice || draw_below(r, 2)) && x >= lo && x <= hi)
             return x;
     }
     return (double)(long)((lo + (hi - lo) * rng_f64(r)) * 100) / 100.0;
@@ -116,7 +117,7 @@ static uint8_t draw_dtype(struct rng *r, const struct opdef *op, unsigned mask)
     for (uint8_t i = 0; i < N_DTYPES; i++)
         if (mask >> i & 1 && (i != DT_I64 || op->takes_ints))
             v[n++] = i;
-    return n ? v[rng_below(r, (uint64_t)n)] : DT_F32;
+    return n ? v[draw_below(r, (uint64_t)n)] : DT_F32;
 }
 
 bool op_draw_on(const struct opdef *op, struct rng *r, const struct limits *l, const struct tdesc *x, struct call *ret)

@@ -94,6 +94,13 @@ void op_spell(const struct call *c, const char *text, const char *const names[],
 void op_signature(const struct call *c, struct buf *out); /* "conv2d f32(2,3,8,8) f32(4,3,3,3) | i=1,1,.." */
 
 /* ---- what rows share ---- */
+/* In [0, n), n below 2^32; off uniform by at most n / 2^32, which draws of graphs can bear for the speed of a
+ * multiplication. */
+static inline uint64_t draw_below(struct rng *r, uint64_t n)
+{
+    return (rng_u64(r) >> 32) * n >> 32;
+}
+
 int draw_dim(struct rng *r, int max);                 /* sizes as people and adversaries choose them, at least 1 */
 void draw_shape(struct rng *r, int rank, int max_numel, struct tdesc *t);
 double draw_constant(struct rng *r, const struct limits *l, double lo, double hi);

@@ -194,7 +194,8 @@ static int deal(const struct plan_options *o, enum plan_side side, int n, struct
         *t = (struct plan_task){.side = side};
         if (draw_task(o, &r, o->deal[turn], seen, a, p, t) < 0) {
             empty[turn] = true;
-            if (--left == 0 || (i < o->n_deal && side != PLAN_PROMPT)) // small families may have no graph left to ask for
+            if (--left == 0 || (i < o->n_deal && side !=
+                PLAN_PROMPT)) // small families may have no graph left to ask for
                 return err_set(e, ERR_INPUT, "family '%s' has no further graph for the %s side after %d; raise "
                                "--max-ops, use --ops all, or ask for fewer tasks",
                                families[o->deal[turn]], side == PLAN_HELDOUT ? "held-out" : "training", i);

@@ -33,7 +33,8 @@ json_t *record_inputs(const struct graph *g)
         if (g->input[i] == ROLE_WEIGHT || g->input[i] == ROLE_BIAS)
             json_decref(shape), json_decref(stride);
         else
-            json_array_append_new(a, json_pack("{s:o, s:s, s:o}", "shape", shape, "dtype", "float32", "stride", stride));
+            json_array_append_new(a, json_pack("{s:o, s:s, s:o}", "shape", shape, "dtype", "float32", "stride",
+                stride));
     }
     return a;
 }
@@ -128,7 +129,8 @@ json_t *record_generate(const struct plan_task *t, const struct plan_program *q,
     json_t *messages = prompt_start(prompt), *v;
 
     prompt_say(messages, "assistant", answer);
-    v = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s}", "id", id, "kind", "generate", "messages", messages, "task",
+    v = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s}", "id", id, "kind", "generate", "messages", messages,
+        "task",
                   task_view(t), "kernel", kernel_view(q, o), "verdict", record_stable_verdict(verdict), "provenance",
                   provenance(o->seed, NULL, NULL), "split", split_name(t));
     free(prompt), free(answer), free(id);

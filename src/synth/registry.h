@@ -57,7 +57,8 @@ struct op {
     enum op_kind kind;
     const char *torch, *cuda;                 /* expressions; cuda NULL for anchors */
     double (*f)(double x, double y, double c); /* fp64 meaning; NULL for anchors */
-    double max_in; /* domain guard: the largest |x| for which fp32 stays well conditioned; graphs beyond it are not built */
+    double max_in; /* domain guard:
+        the largest |x| for which fp32 stays well conditioned; graphs beyond it are not built */
     unsigned flags;
     enum anchor anchor;
     const char *family; /* of anchors */

@@ -30,7 +30,8 @@ static json_t *shape_of(const struct graph *g)
 static json_t *values_of(const struct plan_task *t, enum regime regime)
 {
     struct tensor in[GRAPH_INPUTS], out;
-    json_t *v = json_pack("{s:s, s:s, s:s, s:[], s:[]}", "task", t->name, "code", t->code, "regime", regime_names[regime],
+    json_t *v = json_pack("{s:s, s:s, s:s, s:[], s:[]}", "task", t->name, "code", t->code, "regime",
+        regime_names[regime],
                           "inputs", "parameters");
     struct rng r;
 

@@ -4,7 +4,8 @@
 
 #include "synth/plan.h"
 
-/* One line per task and regime: {"task","code","regime","inputs":[[..]],"parameters":[[..]],"shape":[..],"output":[..]};
+/* One line per task and regime:
+ * {"task","code","regime","inputs":[[..]],"parameters":[[..]],"shape":[..],"output":[..]};
  * tensors are flat, row-major. */
 int values_write(const struct plan *p, const char *path, struct err *e);
 

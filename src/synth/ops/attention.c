@@ -22,9 +22,9 @@ static bool draw_attention(struct rng *r, const struct limits *l, struct call *c
     if (q->d[n - 1] > 256)
         return false;
     *k = *v = *q;
-    if (!c->i[CAUSAL] && rng_below(r, 2))
+    if (!c->i[CAUSAL] && draw_below(r, 2))
         k->d[n - 2] = v->d[n - 2] = draw_dim(r, l->max_numel / (q->d[n - 1] * (n == 4 ? q->d[0] * q->d[1] : q->d[0])));
-    if (rng_below(r, 4) == 0)
+    if (draw_below(r, 4) == 0)
         v->d[n - 1] = draw_dim(r, 64);
     c->in[3] = (struct tdesc){.rank = 2, .dtype = q->dtype, .d = {s, k->d[n - 2]}};
     c->n_in = is_masked(c) ? 4 : 3;

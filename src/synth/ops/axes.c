@@ -9,8 +9,8 @@ const struct opdef axes_ops[] = {{0}};
 bool axes_draw_one(struct rng *r, const struct limits *l, struct call *c)
 {
     (void)l;
-    c->i[0] = 1 << (rng_below(r, 2) ? c->in[0].rank - 1 : (int)rng_below(r, c->in[0].rank));
-    c->i[1] = (int)rng_below(r, 2);
+    c->i[0] = 1 << (draw_below(r, 2) ? c->in[0].rank - 1 : (int)draw_below(r, c->in[0].rank));
+    c->i[1] = (int)draw_below(r, 2);
     return true;
 }
 
@@ -19,8 +19,8 @@ bool axes_draw(struct rng *r, const struct limits *l, struct call *c)
     int all = (1 << c->in[0].rank) - 1;
 
     axes_draw_one(r, l, c);
-    if (rng_below(r, 4) == 0)
-        c->i[0] = 1 + (int)rng_below(r, (uint64_t)all);
+    if (draw_below(r, 4) == 0)
+        c->i[0] = 1 + (int)draw_below(r, (uint64_t)all);
     if (c->i[0] == all)
         c->i[1] = 0;
     return true;

@@ -18,7 +18,7 @@ static int divisor_of(struct rng *r, int n)
     for (int i = 1; i <= n && k < 32; i++)
         if (n % i == 0)
             v[k++] = i;
-    return v[rng_below(r, (uint64_t)k)];
+    return v[draw_below(r, (uint64_t)k)];
 }
 
 static void set_weight(struct call *c, int out_channels)
@@ -51,11 +51,11 @@ static bool draw_conv(struct rng *r, const struct limits *l, struct call *c)
     int64_t work = tdesc_numel(&c->in[0]);
 
     window_draw(r, c, 7, false, true);
-    c->i[W_GROUPS] = rng_below(r, 3) ? 1 : rng_below(r, 2) ? channels : divisor_of(r, channels);
-    c->i[W_BIAS] = rng_below(r, 4) != 0;
+    c->i[W_GROUPS] = draw_below(r, 3) ? 1 : draw_below(r, 2) ? channels : divisor_of(r, channels);
+    c->i[W_BIAS] = draw_below(r, 4) != 0;
     for (int i = 0; transposed(c) && i < c->i[W_ND]; i++) {
         int most = c->i[W_S + i] > c->i[W_D + i] ? c->i[W_S + i] : c->i[W_D + i];
-        c->i[W_OPAD + i] = rng_below(r, 2) ? 0 : (int)rng_below(r, (uint64_t)most);
+        c->i[W_OPAD + i] = draw_below(r, 2) ? 0 : (int)draw_below(r, (uint64_t)most);
     }
     out = c->i[W_GROUPS] * draw_dim(r, 1 + 64 / c->i[W_GROUPS]);
     set_weight(c, out);

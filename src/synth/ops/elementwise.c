@@ -57,14 +57,14 @@ bool map_draw_other(struct rng *r, const struct limits *l, struct call *c)
 
     (void)l;
     *y = c->in[0];
-    switch (rng_below(r, 5)) {
+    switch (draw_below(r, 5)) {
     case 0: /* the last dimensions */
-        y->rank = (uint8_t)(1 + rng_below(r, (uint64_t)c->in[0].rank));
+        y->rank = (uint8_t)(1 + draw_below(r, (uint64_t)c->in[0].rank));
         memcpy(y->d, c->in[0].d + c->in[0].rank - y->rank, sizeof *y->d * y->rank);
         break;
     case 1: /* some dimensions of extent 1 */
         for (int i = 0; i < y->rank; i++)
-            if (rng_below(r, 2))
+            if (draw_below(r, 2))
                 y->d[i] = 1;
         break;
     }

@@ -31,7 +31,7 @@ static struct walker walk(const struct tdesc *t, int axis)
 
 static bool draw_select(struct rng *r, const struct limits *l, struct call *c)
 {
-    int axis = (int)rng_below(r, c->in[0].rank), n = c->in[0].d[axis];
+    int axis = (int)draw_below(r, c->in[0].rank), n = c->in[0].d[axis];
 
     c->i[0] = axis;
     index_operand(c, 1, 1, draw_dim(r, (int)(l->max_numel * (int64_t)n / tdesc_numel(&c->in[0]))), n);
@@ -84,7 +84,7 @@ static void lower_select(const struct call *c, struct nest *k)
 
 static bool draw_gather(struct rng *r, const struct limits *l, struct call *c)
 {
-    int axis = (int)rng_below(r, c->in[0].rank), n = c->in[0].d[axis];
+    int axis = (int)draw_below(r, c->in[0].rank), n = c->in[0].d[axis];
 
     c->i[0] = axis;
     c->in[1] = c->in[0];
@@ -135,7 +135,7 @@ static void lower_gather(const struct call *c, struct nest *k)
 
 static bool draw_embedding(struct rng *r, const struct limits *l, struct call *c)
 {
-    int rank = 1 + (int)rng_below(r, 2), room = l->max_numel / c->in[0].d[1];
+    int rank = 1 + (int)draw_below(r, 2), room = l->max_numel / c->in[0].d[1];
 
     c->in[1] = (struct tdesc){.rank = (uint8_t)rank, .dtype = DT_I64};
     c->in[1].d[0] = draw_dim(r, rank > 1 ? 16 : room);
@@ -179,7 +179,7 @@ static void lower_embedding(const struct call *c, struct nest *k)
 
 static bool draw_index_add(struct rng *r, const struct limits *l, struct call *c)
 {
-    int axis = (int)rng_below(r, c->in[0].rank), n = c->in[0].d[axis];
+    int axis = (int)draw_below(r, c->in[0].rank), n = c->in[0].d[axis];
     int m = draw_dim(r, (int)(l->max_numel * (int64_t)n / tdesc_numel(&c->in[0])));
 
     c->i[0] = axis;

@@ -18,7 +18,7 @@ static bool draw_linear(struct rng *r, const struct limits *l, struct call *c)
     if (most < 1)
         return false;
     n = draw_dim(r, most < 512 ? most : 512);
-    c->i[0] = rng_below(r, 4) != 0;
+    c->i[0] = draw_below(r, 4) != 0;
     c->in[1] = (struct tdesc){.rank = 2, .dtype = c->in[0].dtype, .d = {n, k}};
     c->in[2] = (struct tdesc){.rank = 1, .dtype = c->in[0].dtype, .d = {n}};
     c->n_in = c->i[0] ? 3 : 2;
@@ -117,7 +117,42 @@ static bool key_linear(const struct call *c, const char *key, struct buf *out)
     return true;
 }
 
+/* ---- diag(x) @ y: rows of y scaled ---- */
+
+static bool draw_diag(struct rng *r, const struct limits *l, struct call *c)
+{
+    c->in[1] = (struct tdesc){.rank = 2, .dtype = c->in[0].dtype, .d = {last(&c->in[0]), 1}};
+    c->in[1].d[1] = draw_dim(r, l->max_numel / c->in[1].d[0]);
+    c->n_in = 2;
+    return true;
+}
+
+static bool shape_diag(struct call *c)
+{
+    c->out = c->in[1];
+    return true;
+}
+
+static void ref_diag(const struct call *c, const double *const in[], double *out)
+{
+    int64_t n = tdesc_numel(&c->out);
+
+    for (int64_t i = 0; i < n; i++)
+        out[i] = in[0][i / c->out.d[1]] * in[1][i];
+}
+
+static void lower_diag(const struct call *c, struct nest *k)
+{
+    nest_dim(k, 0, c->out.d[0], "r");
+    nest_dim(k, 0, c->out.d[1], "e");
+    k->out = nest_expr(k, "L0(r) * L1(r, e)");
+}
+
 const struct opdef linear_ops[] = {
+    {.name = "diag_matmul", .family = "matmul", .class = NEST_MAP, .ranks = 0x02, .draw = draw_diag, .shape =
+        shape_diag,
+     .ref = ref_diag, .lower = lower_diag, .about = "a diagonal matrix times a matrix",
+     .spell = {{NULL, "torch.diag($0) @ $1"}, {NULL, "torch.matmul(torch.diag($0), $1)"}}},
     {.name = "linear", .family = "matmul", .class = NEST_CONTRACT, .ranks = 0x1c, .n_params = 2, .param = {"weight",
         "bias"},
      .draw = draw_linear, .shape = shape_linear, .ref = ref_rows, .lower = lower_rows, .key = key_linear,

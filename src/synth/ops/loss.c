@@ -132,7 +132,7 @@ static bool draw_pair(struct rng *r, const struct limits *l, struct call *c)
 {
     (void)l;
     c->i[0] = 1 << (c->in[0].rank - 1);
-    c->f[0] = rng_below(r, 2) ? 1.0 : 0.5;
+    c->f[0] = draw_below(r, 2) ? 1.0 : 0.5;
     c->in[1] = c->in[2] = c->in[0];
     c->n_in = c->op->name[0] == 't' ? 3 : 2;
     return true;

@@ -10,13 +10,13 @@ static bool draw_matmul(struct rng *r, const struct limits *l, struct call *c)
     if (most < 1)
         return false;
     *b = *a;
-    if (a->rank == 3 && rng_below(r, 2)) /* one right operand for the whole batch */
+    if (a->rank == 3 && draw_below(r, 2)) /* one right operand for the whole batch */
         b->rank = 2;
     b->d[b->rank - 2] = k;
     b->d[b->rank - 1] = draw_dim(r, (int)(most < l->max_numel / k ? most : l->max_numel / k));
-    if (c->in[0].rank == 2 && rng_below(r, 3) == 0)
+    if (c->in[0].rank == 2 && draw_below(r, 3) == 0)
         c->i[0] = 1, a->d[0] = k, a->d[1] = m;
-    if (c->in[0].rank == 2 && rng_below(r, 3) == 0)
+    if (c->in[0].rank == 2 && draw_below(r, 3) == 0)
         c->i[1] = 1, b->d[0] = b->d[1], b->d[1] = k;
     c->n_in = 2;
     return true;

@@ -35,7 +35,7 @@ static void output_dims(const struct call *c, struct nest *k)
 
 static int draw_axis(struct rng *r, const struct call *c)
 {
-    return (int)rng_below(r, c->in[0].rank);
+    return (int)draw_below(r, c->in[0].rank);
 }
 
 /* ---- permute: i[d] is the input's axis of output axis d ---- */
@@ -48,7 +48,7 @@ static bool draw_permute(struct rng *r, const struct limits *l, struct call *c)
     for (int d = 0; d < n; d++)
         c->i[d] = d;
     if (!strcmp(c->op->name, "transpose")) {
-        int a = draw_axis(r, c), b = (a + 1 + (int)rng_below(r, (uint64_t)n - 1)) % n;
+        int a = draw_axis(r, c), b = (a + 1 + (int)draw_below(r, (uint64_t)n - 1)) % n;
         c->i[a] = b, c->i[b] = a;
         c->i[6] = a < b ? a : b, c->i[7] = a < b ? b : a;
         return true;
@@ -104,15 +104,15 @@ static bool draw_along(struct rng *r, const struct limits *l, struct call *c)
     c->i[0] = draw_axis(r, c);
     n = c->in[0].d[c->i[0]];
     if (!strcmp(s, "roll"))
-        c->i[1] = n > 1 ? 1 + (int)rng_below(r, (uint64_t)n - 1) : 0;
+        c->i[1] = n > 1 ? 1 + (int)draw_below(r, (uint64_t)n - 1) : 0;
     else if (!strcmp(s, "narrow"))
-        c->i[1] = (int)rng_below(r, (uint64_t)n), c->i[2] = 1 + (int)rng_below(r, (uint64_t)(n - c->i[1]));
+        c->i[1] = (int)draw_below(r, (uint64_t)n), c->i[2] = 1 + (int)draw_below(r, (uint64_t)(n - c->i[1]));
     else if (!strcmp(s, "repeat_interleave") || !strcmp(s, "repeat"))
-        c->i[1] = 2 + (int)rng_below(r, 2);
+        c->i[1] = 2 + (int)draw_below(r, 2);
     else if (!strcmp(s, "pad")) {
         c->i[0] = c->in[0].rank - 1;
         n = c->in[0].d[c->i[0]];
-        c->i[1] = (int)rng_below(r, 4), c->i[2] = (int)rng_below(r, 4) + (c->i[1] == 0);
+        c->i[1] = (int)draw_below(r, 4), c->i[2] = (int)draw_below(r, 4) + (c->i[1] == 0);
     }
     (void)l;
     return n > 1;
@@ -201,7 +201,7 @@ static bool draw_cat(struct rng *r, const struct limits *l, struct call *c)
 {
     c->i[0] = draw_axis(r, c);
     c->in[1] = c->in[0];
-    if (rng_below(r, 2))
+    if (draw_below(r, 2))
         c->in[1].d[c->i[0]] = draw_dim(r, (int)(l->max_numel / tdesc_numel(&c->in[0]) * c->in[0].d[c->i[0]]));
     c->n_in = 2;
     return true;
@@ -249,7 +249,7 @@ static void lower_cat(const struct call *c, struct nest *k)
 static bool draw_triangle(struct rng *r, const struct limits *l, struct call *c)
 {
     (void)l;
-    c->i[0] = rng_below(r, 2) ? 0 : (int)rng_below(r, 5) - 2;
+    c->i[0] = draw_below(r, 2) ? 0 : (int)draw_below(r, 5) - 2;
     return true;
 }
 
@@ -328,7 +328,7 @@ static void lower_glu(const struct call *c, struct nest *k)
 static bool draw_grid(struct rng *r, const struct limits *l, struct call *c)
 {
     (void)l;
-    c->i[0] = 2 + (int)rng_below(r, 2);
+    c->i[0] = 2 + (int)draw_below(r, 2);
     return strcmp(c->op->name, "pixel_shuffle") || c->in[0].d[1] % (c->i[0] * c->i[0]) == 0;
 }
 

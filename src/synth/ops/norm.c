@@ -32,7 +32,7 @@ static void per_channel(struct call *c, int n)
 /* layer_norm: the last one to three axes; weight and bias have their shape. */
 static bool draw_layer(struct rng *r, const struct limits *l, struct call *c)
 {
-    int rank = c->in[0].rank, n = 1 + (int)rng_below(r, rank > 1 && rng_below(r, 3) == 0 ? (uint64_t)rank - 1 : 1);
+    int rank = c->in[0].rank, n = 1 + (int)draw_below(r, rank > 1 && draw_below(r, 3) == 0 ? (uint64_t)rank - 1 : 1);
 
     (void)l;
     set_eps(r, c);
@@ -73,7 +73,7 @@ static bool draw_group(struct rng *r, const struct limits *l, struct call *c)
     for (int i = 1; i <= channels && n < 32; i++)
         if (channels % i == 0)
             v[n++] = i;
-    c->i[GROUPS] = v[rng_below(r, (uint64_t)n)];
+    c->i[GROUPS] = v[draw_below(r, (uint64_t)n)];
     c->i[AFFINE] = 1;
     per_channel(c, channels);
     return tdesc_numel(&c->in[0]) / ((int64_t)c->in[0].d[0] * c->i[GROUPS]) > 1;

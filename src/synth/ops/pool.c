@@ -18,8 +18,8 @@ static bool draw_pool(struct rng *r, const struct limits *l, struct call *c)
 {
     (void)l;
     window_draw(r, c, 5, true, is_max(c));
-    c->i[CEIL_MODE] = rng_below(r, 5) == 0;
-    c->i[INCLUDE_PAD] = rng_below(r, 3) != 0;
+    c->i[CEIL_MODE] = draw_below(r, 5) == 0;
+    c->i[INCLUDE_PAD] = draw_below(r, 3) != 0;
     return true;
 }
 

@@ -100,7 +100,7 @@ static bool draw_var(struct rng *r, const struct limits *l, struct call *c)
 
     axes_draw(r, l, c);
     axes_open(c, &a);
-    c->i[2] = rng_below(r, 3) != 0; /* unbiased */
+    c->i[2] = draw_below(r, 3) != 0; /* unbiased */
     return a.len > 1;
 }
 

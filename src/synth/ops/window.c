@@ -26,15 +26,15 @@ void window_draw(struct rng *r, struct call *c, int max_kernel, bool half, bool 
 {
     static const int kernels[] = {1, 2, 3, 3, 3, 4, 5, 7};
     int nd = c->in[0].rank - 2;
-    bool square = rng_below(r, 4) != 0, strided = rng_below(r, 2), dilated = dilate && rng_below(r, 4) == 0;
+    bool square = draw_below(r, 4) != 0, strided = draw_below(r, 2), dilated = dilate && draw_below(r, 4) == 0;
 
     c->i[W_ND] = nd;
     for (int i = 0; i < nd; i++) {
-        int in = c->in[0].d[2 + i], k = draw_pick(r, kernels, 8), d = dilated ? 2 + (int)rng_below(r, 2) : 1, p;
+        int in = c->in[0].d[2 + i], k = draw_pick(r, kernels, 8), d = dilated ? 2 + (int)draw_below(r, 2) : 1, p;
         if (square && i)
             k = c->i[W_K], d = c->i[W_D];
         k = min_int(k, max_kernel);
-        p = (int)rng_below(r, (uint64_t)(half ? k / 2 : k) + 1);
+        p = (int)draw_below(r, (uint64_t)(half ? k / 2 : k) + 1);
         if (square && i)
             p = c->i[W_P];
         if (d * (k - 1) + 1 > in + 2 * p)
@@ -44,7 +44,7 @@ void window_draw(struct rng *r, struct call *c, int max_kernel, bool half, bool 
         c->i[W_K + i] = k;
         c->i[W_D + i] = d;
         c->i[W_P + i] = min_int(p, half ? k / 2 : p);
-        c->i[W_S + i] = square && i ? c->i[W_S] : strided ? 1 + (int)rng_below(r, 3) : 1;
+        c->i[W_S + i] = square && i ? c->i[W_S] : strided ? 1 + (int)draw_below(r, 3) : 1;
     }
 }
 

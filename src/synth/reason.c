@@ -1,0 +1,224 @@
+/* reason.c - see reason.h. */
+#include "synth/reason.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- numbers that may be said ---- */
+
+#define NUMBERS 1024
+struct numbers {
+    long long v[NUMBERS];
+    int n;
+};
+
+static void allow(struct numbers *s, long long v)
+{
+    if (s->n < NUMBERS)
+        s->v[s->n++] = v < 0 ? -v : v;
+}
+
+static void allow_expr(struct numbers *s, const struct ax *x)
+{
+    if (!x)
+        return;
+    if (x->kind == AX_INT)
+        allow(s, x->i);
+    if (x->kind == AX_FLOAT)
+        allow(s, (long long)x->f);
+    for (int i = 0; i < x->n; i++)
+        allow_expr(s, x->kid[i]);
+}
+
+static void allow_statements(struct numbers *s, const struct as *x)
+{
+    for (; x; x = x->next) {
+        allow_expr(s, x->e), allow_expr(s, x->e2);
+        allow_statements(s, x->init), allow_statements(s, x->body), allow_statements(s, x->other);
+        for (int i = 0; i < x->n_dim; i++)
+            allow_expr(s, x->dim[i]);
+    }
+}
+
+static void allow_all(struct numbers *s, const struct dag *g, const struct kernels *k, const struct afun *f)
+{
+    for (int i = 0; i < g->n_values; i++)
+        for (int d = 0; d < g->value[i].t.rank; d++)
+            allow(s, g->value[i].t.d[d]);
+    for (int i = 0; i < k->n; i++) {
+        for (int q = 0; q < NEST_GROUPS; q++)
+            allow(s, nest_extent(&k->k[i].nest, q));
+        for (int t = 0; t < 3; t++)
+            allow(s, k->k[i].tuned[t]);
+        allow(s, i + 1);
+    }
+    allow(s, k->n);
+    for (; f; f = f->next)
+        allow_statements(s, f->body);
+}
+
+static bool known(const struct numbers *s, long long v)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->v[i] == v)
+            return true;
+    return false;
+}
+
+/* Digits that are part of a word ("float4", "s0", "conv2d") are names, and so are list numbers at a line's begin. */
+static bool numerals_known(const struct numbers *s, const char *text)
+{
+    for (const char *p = text; *p;) {
+        char *end;
+        bool line = p == text || p[-1] == '\n', word = p > text && (isalnum((unsigned char)p[-1]) || strchr("_.",
+            p[-1]));
+        long long v;
+        if (!isdigit((unsigned char)*p)) {
+            p++;
+            continue;
+        }
+        v = strtoll(p, &end, 10);
+        if (!word && !(line && *end == '.') && !known(s, v))
+            return false;
+        for (p = end; *p == '.' || isalnum((unsigned char)*p);)
+            p++;
+    }
+    return true;
+}
+
+/* ---- the steps ---- */
+
+static void add_shape(const struct tdesc *t, struct buf *out)
+{
+    buf_addc(out, '(');
+    for (int d = 0; d < t->rank; d++)
+        buf_addf(out, "%s%d", d ? ", " : "", t->d[d]);
+    buf_addc(out, ')');
+}
+
+static void semantics(const struct dag *g, struct buf *out)
+{
+    buf_adds(out, "1. Semantics: ");
+    for (int n = 0; n < g->n_nodes; n++) {
+        const struct opdef *op = g->node[n].c.op;
+        buf_addf(out, "%s%s gives %s", n ? "; then " : "", op->name, op->about ? op->about : "its result");
+    }
+    buf_adds(out, ".\n");
+}
+
+static void arithmetic(const struct kernels *k, struct buf *out)
+{
+    static const char *const words[] = {"sum", "product", "maximum", "minimum", "place of the maximum",
+                                        "place of the minimum", "logarithm of a sum of exponentials"};
+
+    buf_adds(out, "2. Arithmetic:");
+    for (int i = 0; i < k->n; i++) {
+        const struct nest *x = &k->k[i].nest;
+        for (int s = 0; s < x->n_stats && x->class != NEST_ATTEND; s++)
+            buf_addf(out, " %s is a %s over %lld elements%s;", s ? "then another statistic" : "the accumulator",
+                     words[x->stat[s].c], (long long)nest_extent(x, x->class == NEST_CONTRACT ? 3 : 1),
+                     x->stat[s].fin ? ", which is then finished" : "");
+        if (!x->n_stats)
+            buf_adds(out, " every output element is computed on its own;");
+        if (x->class == NEST_ATTEND)
+            buf_adds(out, " scores are exponentiated after their maximum is taken away, and weigh the values;");
+    }
+    out->p[out->n - 1] = '.';
+    buf_addc(out, '\n');
+}
+
+static void shapes(const struct dag *g, struct buf *out)
+{
+    buf_adds(out, "3. Shapes: ");
+    for (int i = 0, first = 1; i < g->n_values; i++)
+        if (g->value[i].kind != VALUE_NODE) {
+            buf_adds(out, first ? "" : ", ");
+            add_shape(&g->value[i].t, out);
+            first = 0;
+        }
+    buf_adds(out, " come in, ");
+    add_shape(&g->value[dag_result(g)].t, out);
+    buf_adds(out, " goes out.\n");
+}
+
+static void index_map(const struct kernels *k, struct buf *out)
+{
+    buf_adds(out, "4. Work:");
+    for (int i = 0; i < k->n; i++)
+        buf_addf(out, " kernel %d is a %s, run as '%s': %s%s", i + 1, nest_class_names[k->k[i].nest.class],
+            k->k[i].s->name,
+                 strchr(k->k[i].s->about, '$') ? "parts of a block share each result" : k->k[i].s->about,
+                 i == k->n - 1 ? ".\n" : ";");
+}
+
+static void guards_of(const struct as *x, struct buf *out, int *n)
+{
+    for (; x; x = x->next) {
+        if (x->role && !strcmp(x->role, "guard") && (x->kind == AS_IF || x->kind == AS_WHILE) && *n < 3) {
+            buf_adds(out, *n ? "; " : " ");
+            buf_addc(out, '\'');
+            ax_print(x->e, NULL, out);
+            buf_addc(out, '\'');
+            ++*n;
+        }
+        guards_of(x->body, out, n), guards_of(x->other, out, n);
+    }
+}
+
+static bool has_role(const struct as *x, const char *role)
+{
+    for (; x; x = x->next)
+        if ((x->role && !strcmp(x->role, role)) || has_role(x->body, role) || has_role(x->other, role))
+            return true;
+    return false;
+}
+
+static void boundaries(const struct afun *f, struct buf *out)
+{
+    int n = 0;
+
+    buf_adds(out, "5. Boundaries: the tests are");
+    for (; f; f = f->next)
+        guards_of(f->body, out, &n);
+    buf_adds(out, n ? ".\n" : " not needed, every thread has work.\n");
+}
+
+static void pitfalls(const struct afun *f, struct buf *out)
+{
+    static const struct {
+        const char *role, *text;
+    } notes[] = {{"sync", "shared memory is read behind a barrier only"},
+                 {"warp", "all lanes of a warp take part in each shuffle"},
+                 {"identity", "accumulators start at the identity of their operation"},
+                 {"rescale", "what was summed is rescaled when the maximum grows"},
+                 {"one", "one thread alone stores the joined result"},
+                 {"tail", "the rest behind the unrolled loop is added"}};
+    bool any = false;
+
+    buf_adds(out, "6. Pitfalls: ");
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
+        for (const struct afun *p = f; p; p = p->next)
+            if (has_role(p->body, notes[i].role)) {
+                buf_addf(out, "%s%s", any ? "; " : "", notes[i].text);
+                any = true;
+                break;
+            }
+    buf_adds(out, any ? ".\n" : "the output is written once by each thread, and nothing else is shared.\n");
+}
+
+bool reason_write(const struct dag *g, const struct kernels *k, const struct afun *cuda, struct buf *out)
+{
+    struct numbers s = {.n = 0};
+    struct buf b;
+    bool good;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    semantics(g, &b), arithmetic(k, &b), shapes(g, &b), index_map(k, &b), boundaries(cuda, &b), pitfalls(cuda, &b);
+    allow_all(&s, g, k, cuda);
+    good = numerals_known(&s, b.p);
+    if (good)
+        buf_adds(out, b.p);
+    buf_free(&b);
+    return good;
+}

@@ -1,0 +1,43 @@
+/* stream.h - records of the row-based core in any number, in constant memory, by any number of processes.
+ *
+ * A shard is a fixed range of indices; each record follows from (seed, index) alone, so shards have the same bytes
+ * whoever
+ * makes them, and in whatever order. OUT/data/SPLIT-00012.jsonl and OUT/stats/00012.json appear complete, by
+ * renaming; a shard
+ * whose statistics exist is not made again. A share of the programs (by hash) is verified through the queue; those
+ * that fail
+ * are left out, and listed in OUT/failed-00012.jsonl.
+ *
+ * A record: {"id","kind","messages","task":{"code","ops","families","graph_hash","inputs"},"kernel":{"lang","code",
+ * "strategy","fusion"},"verdict","provenance","difficulty","split"}. Kinds: "generate" (task, program), "reason"
+ * (tensor
+ * metadata in the prompt; six steps, then the program), "shape" (a question that the shape rules answer). */
+#ifndef MC_SYNTH_STREAM_H
+#define MC_SYNTH_STREAM_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "task/prompt.h"
+
+struct stream_options {
+    const char *out;
+    long records;
+    int shard_size;
+    int process, processes; /* this process makes shards s with s % processes == process */
+    uint64_t seed;
+    int max_numel, max_ops;
+    unsigned dtypes;
+    double verify;          /* share of programs that are verified, 0 to 1 */
+    int jobs, trials;
+    const char *backend;
+    enum prompt_style style;
+};
+
+struct stream_stats {
+    long records, shards, kept_before, refused, verified, failed;
+};
+
+int stream_make(const struct stream_options *o, struct stream_stats *ret, struct err *e);
+
+#endif

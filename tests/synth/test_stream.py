@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Records of the row-based core: the same bytes from one process and from three, resumed shards, references of whole graphs
+that agree with PyTorch, answers and reasons that hold.
+
+Ends with 'N passed, M failed'."""
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BINARY = os.path.join(os.path.dirname(os.path.dirname(HERE)), os.environ.get("B", "build"), "musacoder")
+passed, failed = 0, 0
+
+
+def check(good, what):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print("FAILED:", what)
+
+
+def make(out, part="0/1", records="300", *more):
+    done = subprocess.run([BINARY, "synth", "--records", records, "--shard-size", "50", "--out", out, "--verify-share", "0",
+                           "--max-elements", "512", "--max-ops", "6", "--style", "full", "--part", part, *more],
+                          capture_output=True, text=True, check=False)
+    check(done.returncode == 0, done.stderr[-1000:])
+    return done.stdout
+
+
+def digest(out):
+    data = os.path.join(out, "data")
+    return {f: hashlib.sha256(open(os.path.join(data, f), "rb").read()).hexdigest() for f in sorted(os.listdir(data))}
+
+
+def records(out):
+    for name in sorted(os.listdir(out + "/data")):
+        for line in open(os.path.join(out, "data", name)):
+            yield json.loads(line)
+
+
+def check_processes(one, three):
+    make(one)
+    for k in range(3):
+        make(three, f"{k}/3")
+    check(digest(one) == digest(three), "three processes give other bytes than one")
+    check("6 were there" in make(one), "complete shards were made again")
+    os.remove(one + "/stats/00002.json")
+    make(one)
+    check(digest(one) == digest(three), "a shard made again has other bytes")
+
+
+def shape_answer(record):
+    space = {}
+    exec(record["task"]["code"], space)
+    with torch.no_grad():
+        out = space["Model"](*space["get_init_inputs"]())(*space["get_inputs"]())
+    return f"{tuple(out.shape)}, {out.dtype}"
+
+
+def check_records(out):
+    kinds = {}
+    for r in records(out):
+        kinds[r["kind"]] = kinds.get(r["kind"], 0) + 1
+        held = int(r["task"]["graph_hash"], 16) % 8 == 0
+        check((r["split"] == "heldout") == held, f"{r['id']} lies in split {r['split']}")
+        answer = r["messages"][-1]["content"]
+        if r["kind"] == "shape":
+            check(answer == shape_answer(r), f"{answer} is not {shape_answer(r)}\n{r['task']['code']}")
+        else:
+            check("class ModelNew" in answer and "__global__" in answer, f"{r['id']} has no program")
+        if r["kind"] == "reason":
+            check(all(f"\n{n}. " in "\n" + answer for n in range(1, 7)), f"{r['id']} lacks a step")
+    check(set(kinds) == {"generate", "reason", "shape"}, f"kinds {kinds}")
+
+
+def check_graphs(folder):
+    values = os.path.join(folder, "values.jsonl")
+    subprocess.run([BINARY, "synth", "--probe", "graphs", "--values", values, "--tasks", "150", "--max-elements", "512"],
+                   check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run([sys.executable, os.path.join(HERE, "check_rows.py"), values], capture_output=True, text=True, check=False)
+    check(done.returncode == 0, done.stdout[-3000:])
+
+
+def main():
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as three:
+        check_processes(one, three)
+        check_records(one)
+        check_graphs(three)
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
