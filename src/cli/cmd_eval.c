@@ -40,6 +40,7 @@ static const struct opt rows[] = {
     {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges afresh"},
     {"eval", "cache-limit", OPT_STR, "10GiB", "size of the cache folder (builds, expected values, verdicts); what was used "
                                               "longest ago goes first, but nothing of the last hour; 0 = no limit"},
+    {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'"},
     {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},
     {"eval", "worker", OPT_BOOL, "false", "serve a verdict queue until its owner goes away"},
     {"eval", "queue", OPT_STR, NULL, "the queue file of --worker"},
@@ -203,7 +204,8 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
                               .build_timeout_s = opts_real(o, "build-timeout"), .seed = opts_int(o, "seed"),
                               .max_elements = opts_int(o, "max-elements"), .perf = opts_bool(o, "perf"),
                               .calls = (int)opts_int(o, "calls"), .compile_baseline = opts_bool(o, "compile-baseline"),
-                              .compile_mode = opts_str(o, "compile-mode"), .dialect = opts_str(o, "dialect")};
+                              .compile_mode = opts_str(o, "compile-mode"), .dialect = opts_str(o, "dialect"),
+                              .capsule = opts_str(o, "capsule")};
     struct texts t = {0};
     struct task task = {0};
     struct eval *ev = NULL;
@@ -213,6 +215,8 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
         task_read(opts_str(o, "task"), &task, e) == 0 && read_candidates(o, &t, e) == 0 &&
         eval_open(c, &ev, e) == 0)
         rc = judge_all(o, ev, &task, &t, &eo, e);
+    if (rc >= 0 && eo.capsule && !file_exists(eo.capsule))
+        log_warn("no capsule: the candidate did not pass, or was judged in its own process (MUSACODER_JUDGE=replay)");
     eval_close(ev);
     texts_free(&t);
     task_free(&task);
@@ -222,7 +226,8 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
 static int eval_run(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"), .no_jail = !strcmp(opts_str(o, "jail"), "none"),
-                            .no_cache = !opts_bool(o, "cache"), .backend = opts_str(o, "backend")};
+                            .no_cache = !opts_bool(o, "cache") || opts_has(o, "capsule"),
+                            .backend = opts_str(o, "backend")};
 
     if (size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
         return -1;
@@ -234,6 +239,8 @@ static int eval_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "no task; give one with --task TASK.py");
     if (o->n_args == 0)
         return err_set(e, ERR_INPUT, "no candidate; name files, or '-' for standard input");
+    if (opts_has(o, "capsule") && o->n_args != 1)
+        return err_set(e, ERR_INPUT, "'--capsule' is for one candidate");
     return run_candidates(o, &c, e);
 }
 

@@ -40,6 +40,7 @@ struct eval_options {
     bool compile_baseline;  /* time torch.compile too */
     const char *compile_mode; /* "default" or "max-autotune" */
     const char *dialect;    /* "any"; "cuda" or "musa": programs of the other one are no answer */
+    const char *capsule;    /* file for what was judged, if it passes (exec/capsule.h); NULL: none. One candidate */
 };
 
 #define EVAL_OPTIONS_DEFAULT \

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "device/element.h"
 #include "eval/job.h"
 
 #define TAG_INPUTS 1000000u /* tags below are rows of parameters */
@@ -93,6 +94,8 @@ int life_image(struct life *l, const char *path, struct err *e)
 
     buf_init(&b, MAX_IMAGE);
     rc = file_read(path, &b, e) < 0 ? -1 : executor_image(l->x, b.p, b.n, sha, e);
+    if (rc == 0 && l->capsule)
+        capsule_add_image(l->capsule, b.p, b.n);
     buf_free(&b);
     return rc;
 }
@@ -129,6 +132,9 @@ int life_open(struct job *j, struct err *e)
     l->notes = json_array();
     if (executor_start(&o, &l->x, e) < 0 || executor_life(l->x, fds, e) < 0)
         return -1;
+    if (j->opt->capsule)
+        capsule_init(l->capsule = xcalloc(1, sizeof *l->capsule), o.backend, j->task->name, executor_info(l->x)->name,
+                     executor_info(l->x)->memory);
     rc = attach(j, fds, e);
     close(fds[0]);
     close(fds[1]);
@@ -153,6 +159,9 @@ void life_close(struct life *l)
     if (!l)
         return;
     executor_stop(l->x);
+    if (l->capsule)
+        capsule_free(l->capsule);
+    free(l->capsule);
     json_decref(l->notes);
     json_decref(l->output);
     lays_free(l);
@@ -599,6 +608,9 @@ static int take_log(struct life *l, struct err *e)
         return -1;
     l->counts = log.counts;
     sha256_hex(log.p, log.n, l->log_sha256);
+    order_check(&log, 0, &l->order);
+    if (l->capsule)
+        capsule_add_log(l->capsule, &log);
     exec_log_free(&log);
     return 0;
 }
@@ -645,7 +657,7 @@ struct replaying {
     struct job *j;
     const struct ref_draw *d;
     struct frame *ret;
-    bool fetched;
+    bool fetched, recorded;
 };
 
 struct find_leaf {
@@ -694,6 +706,17 @@ static int lay_again(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void
     return rc;
 }
 
+static int lay_and_keep(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
+{
+    struct replaying *r = ctx;
+
+    if (lay_again(ctx, tag, addr, part, data, n, e) < 0)
+        return -1;
+    if (r->recorded)
+        capsule_add_value(r->j->life->capsule, data, n);
+    return 0;
+}
+
 static int call_ended(void *ctx, uint32_t call, struct err *e)
 {
     struct replaying *r = ctx;
@@ -708,9 +731,9 @@ static int call_ended(void *ctx, uint32_t call, struct err *e)
 static int replay(struct job *j, const struct ref_draw *d, bool plumbing, struct frame *ret, int *ret_error,
                   struct err *e)
 {
-    struct replaying ctx = {.j = j, .d = d, .ret = ret};
+    struct replaying ctx = {.j = j, .d = d, .ret = ret, .recorded = j->life->recording};
     struct executor_replay r = {.plumbing_only = plumbing, .poison = j->life->replays++ % 2 ? 0x3c : 0xff,
-                                .lay = lay_again, .call_end = call_ended, .ctx = &ctx};
+                                .lay = lay_and_keep, .call_end = call_ended, .ctx = &ctx};
     double t0 = now_s();
     int rc;
 
@@ -781,6 +804,70 @@ int life_plumbing(struct job *j, const struct ref_draw *d, struct frame *ret, st
     int error, rc = replay(j, d, true, ret, &error, e);
 
     return rc < 0 ? -1 : rc == 0;
+}
+
+/* ---- capsules ---- */
+
+/* What a replay elsewhere may differ by: the order of atomic sums. The values themselves were judged here. */
+static double slack(enum dtype d)
+{
+    return d == DT_F64 || d == DT_C128 ? 1e-9 : d == DT_F16 ? 1e-2 : d == DT_BF16 ? 2e-2 : dt_is_float(d) ? 1e-4 : 0;
+}
+
+static double largest(const uint8_t *p, enum dtype d, int64_t n)
+{
+    double most = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double v = fabs(el_value(p, (int)d, i));
+
+        most = v > most && isfinite(v) ? v : most;
+    }
+    return most;
+}
+
+struct keeping {
+    struct life *l;
+    const struct frame *f;
+};
+
+static int keep_output(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct keeping *k = ctx;
+    const uint8_t *want = (const uint8_t *)k->f->blob + json_i64(leaf, "offset", 0);
+    struct capsule_output o = {.name = path && *path ? path : "output"};
+    struct place p;
+
+    if (!tree_is_tensor(leaf) || !json_is_integer(json_object_get(leaf, "address")))
+        return 0;
+    if (place_parse(leaf, &p, e) < 0)
+        return -1;
+    o.addr = p.address, o.dtype = (uint32_t)p.t.dtype, o.dims = (uint32_t)p.t.ndim;
+    for (int i = 0; i < p.t.ndim && i < (int)WIRE_DIMS; i++)
+        o.size[i] = p.t.shape[i], o.stride[i] = p.stride[i];
+    o.rtol = slack(p.t.dtype);
+    o.atol = o.rtol * largest(want, p.t.dtype, p.t.n * dt_components(p.t.dtype));
+    if (o.dims <= WIRE_DIMS)
+        capsule_add_output(k->l->capsule, &o, want);
+    return 0;
+}
+
+int life_record(struct job *j, const struct ref_draw *d, struct err *e)
+{
+    struct frame f;
+    struct keeping k = {j->life, &f};
+    int error = 0, rc;
+
+    j->life->recording = true;
+    rc = replay(j, d, false, &f, &error, e);
+    j->life->recording = false;
+    if (rc < 0)
+        return -1;
+    if (rc > 0)
+        return err_set(e, ERR_ENV, "the replay for '%s' fails: the device reports an error", j->opt->capsule);
+    rc = tree_each(json_object_get(f.head, "output"), keep_output, &k, e);
+    frame_free(&f);
+    return rc < 0 ? -1 : capsule_write(j->life->capsule, j->opt->capsule, e);
 }
 
 json_t *life_json(const struct life *l)

@@ -8,7 +8,9 @@
 #define MC_EVAL_LIFE_H
 
 #include "eval/exec.h"
+#include "exec/capsule.h"
 #include "exec/exec.h"
+#include "exec/order.h"
 
 struct job;
 
@@ -33,6 +35,9 @@ struct life {
     struct executor_call last; /* of the last live call */
     struct log_counts counts;
     char log_sha256[65];
+    struct capsule *capsule; /* what --capsule asks for; NULL */
+    bool recording;          /* the replay that runs is for it */
+    struct order_finding order; /* of the log: is all of the last call's work waited for? */
     bool refused;           /* the log cannot be replayed: why */
     char why[256];
 };
@@ -54,6 +59,8 @@ enum call_fault life_run(struct job *j, const struct exec_call *c, struct frame 
 int life_plumbing(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
 /* A life that was judged live: its log is whole now. -1: infra. */
 int life_finish(struct job *j, struct err *e);
+/* The draw once more, written into opt->capsule with all that a replay needs. -1: infra, or the file. */
+int life_record(struct job *j, const struct ref_draw *d, struct err *e);
 /* {"launches","kernels","bytes_up","bytes_down","live","log_sha256"}; new reference. */
 json_t *life_json(const struct life *l);
 

@@ -8,6 +8,7 @@
 #include "eval/job.h"
 #include "eval/legality.h"
 #include "eval/record.h"
+#include "exec/rules.h"
 
 static bool is_kind(const json_t *note, const char *kind)
 {
@@ -161,6 +162,39 @@ static void blame_first(struct job *j, const json_t *violations)
     json_object_set_new(r, "rule", json_string(rule));
 }
 
+/* All of the last call's work is waited for, and what the program brings along is small. */
+static void order_and_tables(struct job *j)
+{
+    const uint64_t most = RULES_CONSTANTS, up = j->life->counts.bytes_up;
+    char text[160];
+
+    if (!j->all_passed)
+        return;
+    if (!j->life->order.ordered) {
+        json_t *r = record_blame(j->rec, "correctness_error", "legality", "%s", j->life->order.why);
+
+        json_object_set_new(r, "rule", json_string("unjoined_stream"));
+    } else if (up > most) {
+        snprintf(text, sizeof text, "the program brings %llu bytes of tables along; at most %llu are possible",
+                 (unsigned long long)up, (unsigned long long)most);
+        blame_lack(j, "host_table", text);
+    }
+}
+
+static int record_capsule(struct job *j, struct err *e)
+{
+    const struct ref_draw *d = telling_draw(j->ref);
+    int rc;
+
+    if (!j->opt->capsule || !j->all_passed || j->life->live || job_blamed(j))
+        return 0;
+    if (reference_hold(j->ref, d, e) < 0)
+        return -1;
+    rc = life_record(j, d, e);
+    reference_let_go(j->ref, d);
+    return rc;
+}
+
 int legality_replay(struct job *j, struct err *e)
 {
     json_t *violations = json_array();
@@ -178,9 +212,11 @@ int legality_replay(struct job *j, struct err *e)
         record_set(j->rec, "legality", json_pack("{s:b,s:O,s:O}", "ok", json_array_size(violations) == 0, "violations",
                                                  violations, "notes", j->life->notes));
         blame_first(j, violations);
-        if (!json_array_size(violations))
+        if (!json_array_size(violations)) {
             unsupported(j);
+            order_and_tables(j);
+        }
     }
     json_decref(violations);
-    return still < 0 ? -1 : 0;
+    return still < 0 || record_capsule(j, e) < 0 ? -1 : 0;
 }

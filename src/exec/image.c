@@ -7,7 +7,7 @@
 /* Variables of a program and its constant memory; what the compiler makes for itself (arguments, literals) is not. */
 static bool holds_data(const char *name)
 {
-    static const char *const names[] = {".data", ".nv.global.init", ".nv.constant3"};
+    static const char *const names[] = {".data", ".rodata", ".nv.global.init", ".nv.constant3"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strncmp(name, names[i], strlen(names[i])) && !strstr(name, ".rel"))

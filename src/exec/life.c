@@ -30,6 +30,7 @@ void life_free(struct life *l)
 {
     pool_free(&l->pool);
     exec_log_free(&l->log);
+    free(l->built);
     free(l->streams.live);
     free(l->events.live);
 }
@@ -41,7 +42,8 @@ void life_clear(struct life *l)
     handles_clear(&l->streams);
     handles_clear(&l->events);
     l->n_modules = l->n_functions = l->n_symbols = l->n_downs = l->n_up_seen = 0;
-    l->call = 0;
+    l->n_built = 0;
+    l->call = l->calls = 0;
     l->refused = 0;
     l->why[0] = 0;
 }
@@ -117,6 +119,30 @@ static void count_up(struct life *l, const void *data, uint64_t n)
     l->log.counts.bytes_up += n;
 }
 
+/* Before the first call each upload counts, whatever it holds: two of the same bytes may go to a parameter, which the
+ * judge lays over, and to a table. */
+static void count_built(struct life *l, uint64_t addr, uint64_t n)
+{
+    if (l->n_built == l->cap_built) {
+        l->cap_built = l->cap_built ? l->cap_built * 2 : 64;
+        l->built = xrealloc(l->built, l->cap_built * sizeof *l->built);
+    }
+    l->built[l->n_built++] = (struct life_range){addr, n};
+    l->log.counts.bytes_up += n;
+}
+
+void life_laid(struct life *l, uint64_t addr, uint64_t n)
+{
+    for (size_t i = 0; i < l->n_built; i++) {
+        struct life_range *b = &l->built[i];
+
+        if (b->n && b->addr >= addr && b->n <= n && b->addr - addr <= n - b->n) {
+            l->log.counts.bytes_up -= b->n;
+            b->n = 0;
+        }
+    }
+}
+
 /* What an image brings along, once. */
 void life_count_image(struct life *l, uint64_t bytes)
 {
@@ -153,7 +179,10 @@ static void count(struct life *l, const struct wire_request *r)
     case WIRE_MEMSET: count_up(l, r->body.MEMSET.value, sizeof r->body.MEMSET.value); break;
     case WIRE_FILL: count_up(l, r->body.FILL.value, sizeof r->body.FILL.value); break;
     case WIRE_UP:
-        count_up(l, r->tail, r->head.tail);
+        if (l->calls)
+            count_up(l, r->tail, r->head.tail);
+        else
+            count_built(l, r->body.UP.addr, r->head.tail);
         l->call_up += l->call ? r->head.tail : 0;
         break;
     case WIRE_DOWN: count_read(l, r->body.DOWN.n); break;
@@ -221,6 +250,7 @@ void life_call_begin(struct life *l, uint32_t index, uint64_t now)
 {
     mark(l, LOG_CALL_BEGIN, index);
     l->call = index;
+    l->calls++;
     l->call_start = now;
     l->call_launches = l->call_up = l->call_down = l->call_reads = 0;
 }

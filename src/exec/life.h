@@ -23,6 +23,9 @@ struct life_function {
 struct life_symbol {
     uint64_t addr, bytes;
 };
+struct life_range {
+    uint64_t addr, n;
+};
 struct life_handles { /* a set of small numbers, the lowest free one first */
     uint8_t *live;
     uint32_t max, top; /* top: behind the highest one ever used */
@@ -45,9 +48,12 @@ struct life {
     struct life_down downs[LIFE_DOWNS];
     uint32_t n_downs;
     uint32_t call;       /* the running call's number; 0 outside */
+    uint32_t calls;      /* begun so far */
     uint64_t call_start; /* ns, CLOCK_MONOTONIC */
     uint8_t up_seen[1024][32]; /* of constants that count already: half of their SHA-256, in hex */
     uint32_t n_up_seen;
+    struct life_range *built; /* uploads of the construction, each counted */
+    size_t n_built, cap_built;
     uint64_t call_launches, call_up, call_down;
     uint32_t call_reads;
     uint32_t refused;
@@ -80,6 +86,9 @@ bool life_log(struct life *l, const struct wire_request *r, uint64_t result, con
  * device still holds them. */
 void life_came_down(struct life *l, uint64_t addr, const void *data, uint64_t n);
 const struct life_down *life_echo(const struct life *l, const void *data, uint64_t n);
+
+/* The judge laid values over this range: what the construction uploaded there was no constant. */
+void life_laid(struct life *l, uint64_t addr, uint64_t n);
 
 void life_call_begin(struct life *l, uint32_t index, uint64_t now);
 void life_call_end(struct life *l);

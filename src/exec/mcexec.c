@@ -1,5 +1,5 @@
 /* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK JAIL', started by exec.c with its socket and
- * the bulk area as descriptors 3 and 4. It serves one front and the judge, and ends with either the judge or a signal. */
+ * the bulk area as descriptors 3 and 4. It serves one front and the judge, and ends with the judge. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

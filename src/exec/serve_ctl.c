@@ -142,6 +142,8 @@ static int do_lay(struct ctl *c, struct err *e)
         return no(e, "values do not lie within one allocation");
     if (!s->replay.on && c->q.c == 0) {
         log_own(s, LOG_LAY, &m, sizeof m);
+        if (!s->life.calls)
+            life_laid(&s->life, m.addr, m.n);
         play_queue_go(&s->queue);
         play_queue_drain(&s->queue);
     }
