@@ -138,6 +138,7 @@ void simt_async_copy(void *to, const void *from, unsigned bytes, unsigned read)
     read = read < bytes ? read : bytes;
     check_aligned(to, bytes, pc);
     check_aligned(from, read ? bytes : 1, pc);
+    check_copy_begins(to, bytes, pc);
     if (read)
         check_access(from, read, false, true, pc);
     q = mine();

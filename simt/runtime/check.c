@@ -636,6 +636,33 @@ void check_access(const void *p, size_t bytes, bool write, bool aligned, const v
         look(p, bytes, write, aligned, pc);
 }
 
+static struct cell *shared_cell(uintptr_t addr)
+{
+    uintptr_t dynamic = addr - (uintptr_t)simt_dynamic_shared, fixed = addr - (uintptr_t)run.shared_lo;
+
+    if (dynamic / 4 < shared_words[0] && dynamic < run.launch->shared)
+        return &shared_cells[0][dynamic / 4];
+    return run.shared_lo && fixed / 4 < shared_words[1] ? &shared_cells[1][fixed / 4] : NULL;
+}
+
+void check_copy_begins(const void *to, size_t bytes, const void *pc)
+{
+    int me = run.current ? run.current->thread : -1;
+    char message[400];
+
+    if (me < 0 || uninteresting(to))
+        return;
+    for (uintptr_t w = (uintptr_t)to & ~(uintptr_t)3; w < (uintptr_t)to + bytes; w += 4) {
+        const struct cell *c = shared_cell(w);
+
+        if (c && unordered(c->read, block_first, me, 15, (c->read & MULTI) != 0)) {
+            race_message(w, "copy in the background", c->read, c->read_pc, "read", message, sizeof message);
+            finding("race", pc, true, "%s", message);
+            return;
+        }
+    }
+}
+
 void check_aligned(const void *p, size_t bytes, const void *pc)
 {
     if (run.current && ((uintptr_t)p & (bytes - 1)))

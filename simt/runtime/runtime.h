@@ -254,6 +254,8 @@ void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read);
 void check_fence(void);
 /* An access that the runtime makes for the running thread. */
 void check_access(const void *p, size_t bytes, bool write, bool aligned, const void *pc);
+/* A copy to shared memory begins, which may write at any time from now on: nobody may be using the place. */
+void check_copy_begins(const void *to, size_t bytes, const void *pc);
 void check_aligned(const void *p, size_t bytes, const void *pc);
 
 #endif

@@ -330,10 +330,62 @@ static void test_faults(void **state)
     dlclose(lib);
 }
 
+/* ---- mutants: the kill table ---- */
+
+struct mutant {
+    const char *name, *fault;
+    int (*run)(void);
+};
+
+/* Runs it in both orders of threads and blocks. */
+static void run_mutant(const struct mutant *m, bool *ret_found, bool *ret_wrong)
+{
+    *ret_found = *ret_wrong = false;
+    for (uint64_t order = 0; order < 2; order++) {
+        int wrong;
+
+        simt.set_schedule(order);
+        wrong = m->run();
+        if (!*m->fault && (wrong || strcmp(simt.findings(), "[]")))
+            fail_msg("%s: %d wrong values, findings %s", m->name, wrong, simt.findings());
+        *ret_wrong |= wrong != 0;
+        *ret_found |= strcmp(simt.findings(), "[]") != 0;
+        simt.reset();
+    }
+    simt.set_schedule(0);
+}
+
+/* Right kernels have no finding and no wrong value; a kernel with a fault has one or the other in one of two orders.
+ * Of the faults that are known to survive the table says so, and they must. */
+static void test_mutants(void **state)
+{
+    void *lib = build("mutants", CHECKED);
+    int by_finding = 0, by_value = 0, known = 0;
+
+    (void)state;
+    for (const struct mutant *m = symbol(lib, "mutants"); m->name; m++) {
+        bool found, wrong, hidden = !strncmp(m->fault, "(known", 6);
+
+        run_mutant(m, &found, &wrong);
+        if (!*m->fault)
+            continue;
+        if (hidden != (!found && !wrong))
+            fail_msg("%s: %s: %s", m->name, m->fault, hidden ? "is killed" : "survives");
+        by_finding += found;
+        by_value += !found && wrong;
+        known += hidden;
+    }
+    printf("%d faults: %d with a finding, %d by their values alone, %d known to survive\n",
+        by_finding + by_value + known,
+           by_finding, by_value, known);
+    dlclose(lib);
+}
+
 /* Without instrumentation, crashes, divergence and bad launches are still findings, and the process survives them. */
 static void test_faults_unchecked(void **state)
 {
-    static const char *const names[] = {"null_pointer", "two_barriers", "lanes_missing", "not_in_mask", "too_many_threads",
+    static const char *const names[] = {"null_pointer", "two_barriers", "lanes_missing", "not_in_mask",
+        "too_many_threads",
                                         "empty_grid", "too_much_shared", "fat", "copy_overrun", "divide", "recurse",
                                         "traps", "atomic_null", "copy_inside", "negative_copy", "many_attributes"};
     void *lib = build("faults", "");
@@ -452,7 +504,8 @@ static void *scale_often(void *check)
     return (void *)wrong;
 }
 
-/* Kernels take turns; a launch beside a kernel is not one from inside of it, and host code beside it is not its code. */
+/* Kernels take turns; a launch beside a kernel is not one from inside of it, and host code beside it is not its code.
+ * */
 static void test_two_threads_launch(void **state)
 {
     void *lib = build("kernels", CHECKED), *wrong;
@@ -750,6 +803,7 @@ int main(void)
         cmocka_unit_test(test_waits),
         cmocka_unit_test(test_ptx),
         cmocka_unit_test(test_torch_macros),      cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_mutants),
         cmocka_unit_test(test_faults_unchecked),  cmocka_unit_test(test_ablation_and_stats),
         cmocka_unit_test(test_guarded_calls),     cmocka_unit_test(test_ranges_change_while_kernels_run),
         cmocka_unit_test(test_two_threads_copy),  cmocka_unit_test(test_two_threads_report),
