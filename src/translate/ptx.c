@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PARTS = 16, MAX_ARGS = 64 };
+enum { MAX_PARTS = 16, MAX_ARGS = 64, MAX_TEMPLATE = 16 << 10 }; /* names are looked up by searching */
 
 struct span {
     const char *p;
@@ -126,6 +126,20 @@ static void add_number(struct buf *b, struct span s)
         buf_addf(b, "(%.*s)", (int)s.n, s.p);
 }
 
+static bool declared(const struct ptx *x, struct span s)
+{
+    struct buf name;
+    bool found;
+
+    buf_init(&name, 256);
+    buf_addc(&name, ' ');
+    add_register(&name, s);
+    buf_adds(&name, " =");
+    found = strstr(x->decls.p, name.p) != NULL;
+    buf_free(&name);
+    return found;
+}
+
 static void add_value(struct ptx *x, struct span s)
 {
     struct buf *b = &x->out;
@@ -160,6 +174,8 @@ static void add_value(struct ptx *x, struct span s)
     for (size_t i = 0; i < s.n; i++)
         if (!isalnum((unsigned char)s.p[i]) && !strchr("_%$.", s.p[i]))
             return fail(x, s);
+    if (s.p[0] == '%' && !declared(x, s)) /* a special register outside of the table */
+        return fail(x, s);
     add_register(b, s);
 }
 
@@ -844,7 +860,10 @@ void ptx_translate(const char *text, bool extended, const struct ptx_operand *op
     buf_init(&x.out, BUF_MAX_TEXT);
     buf_init(&x.decls, BUF_MAX_TEXT);
     strip(text, &plain);
-    statements(&x, (struct span){plain.p ? plain.p : "", plain.n});
+    if (plain.n > MAX_TEMPLATE)
+        fail(&x, (struct span){"of more than 16 KB", 18});
+    else
+        statements(&x, (struct span){plain.p, plain.n});
     buf_adds(out, "do { ");
     if (x.failed[0]) {
         buf_addf(out, "::simt::ptx::unsupported(\"inline PTX '%s'\"); ", x.failed);
@@ -858,8 +877,8 @@ void ptx_translate(const char *text, bool extended, const struct ptx_operand *op
             }
         }
         add_bindings(out, &x);
-        buf_add(out, x.decls.p ? x.decls.p : "", x.decls.n);
-        buf_add(out, x.out.p ? x.out.p : "", x.out.n);
+        buf_add(out, x.decls.p, x.decls.n);
+        buf_add(out, x.out.p, x.out.n);
     }
     buf_adds(out, "} while (0)");
     buf_free(&plain);

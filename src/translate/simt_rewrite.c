@@ -568,7 +568,9 @@ static bool find_asm(const struct rewriter *r, size_t i, struct asm_statement *a
         return false;
     for (k = tok_next(t, i + 1); any_of(t, k, "volatile\0__volatile__\0inline\0goto\0"); k = tok_next(t, k + 1))
         ;
-    if (!tok_is(t, k, "(") || (a->close = close_of(r, k)) >= t->n || !tok_is(t, tok_next(t, a->close + 1), ";"))
+    if (!tok_is(t, k, "(") || (a->close = close_of(r, k)) >= t->n)
+        return false;
+    if (!tok_is(t, tok_next(t, a->close + 1), ";") && !t->v[i].directive) /* a macro's body may lack it */
         return false;
     a->open = k;
     a->n_sections = 0;
@@ -660,7 +662,9 @@ static int asm_operands(const struct rewriter *r, const struct asm_statement *a,
     const struct toks *t = &r->t;
     int n = 0;
 
-    for (int s = 0; s < 2 && s < a->n_sections; s++)
+    for (int s = 0; s < 2 && s < a->n_sections; s++) {
+        if (s == 0 && a->n_sections > 1 && a->section[1] == a->section[0]) /* '::': no outputs */
+            continue;
         for (size_t k = tok_next(t, a->section[s]); k < a->close && !any_of(t, k, ":\0::\0");) {
             if (n == MAX_OPERANDS || !(k = asm_operand(r, k, &v[n])))
                 return -1;
@@ -668,6 +672,7 @@ static int asm_operands(const struct rewriter *r, const struct asm_statement *a,
             if (tok_is(t, k, ","))
                 k = tok_next(t, k + 1);
         }
+    }
     return n;
 }
 

@@ -73,6 +73,33 @@ static void test_macros(void **state)
     expect("#define HALF k<<<g\n, b>>>(x);", "#define HALF k<<<g\n, b>>>(x);");
 }
 
+#define NO(what) "do { ::simt::ptx::unsupported(\"inline PTX '" what "'\"); } while (0);"
+
+static void test_asm(void **state)
+{
+    (void)state;
+    expect("asm volatile(\"mov.b32 %0, %1;\\n\" : \"=r\"(a[i]) : \"r\"(b));",
+           "do { auto && simt_0 = (a[i]); const auto simt_1 = (b); (void)simt_0; (void)simt_1; "
+           "{ ::simt::ptx::mov<::simt::ptx::b32>(simt_0, simt_1); } } while (0);");
+    expect("asm(\"{ .reg .pred p;\" \" setp.ne.s32 p, %[x], 0;\"\n\"@p cp.async.cg.shared.global [%1+16], [%2], 16; }\""
+           " :: [x]\"r\"(x), \"r\"(s), \"l\"(g + 4));",
+           "do { const auto simt_0 = (x); const auto simt_1 = (s); const auto simt_2 = (g + 4); (void)simt_0; "
+           "(void)simt_1; (void)simt_2; bool simt_r_p = 0; "
+           "{ ::simt::ptx::setp<::simt::ptx::s32>(\"ne\", simt_r_p, simt_0, (0)); } "
+           "if (simt_r_p) { ::simt::ptx::async_copy((::simt::ptx::shared(simt_1) + (long)(16)), "
+           "(::simt::ptx::global(simt_2)), (16)); } } while (0)\n;");
+    expect("asm volatile(\"wgmma.fence.sync.aligned;\");", NO("wgmma.fence.sync.aligned"));
+    expect("asm(\"mov.u32 %0, %%cluster_ctarank;\" : \"=r\"(r));", NO("%cluster_ctarank"));
+    expect("asm(\"fma.rn.f32.strange %0, %1, %1, %1;\" : \"=f\"(r) : \"f\"(r));", NO("fma.rn.f32.strange"));
+    expect("asm(\"nonsense [ { ( ; } %0 , \" :: \"r\"(r));", NO("nonsense"));
+    expect("asm volatile(NAME(x) :: \"r\"(r));", "::simt::ptx::unsupported(\"inline PTX whose text macros make\");");
+    expect("asm volatile(\"\" ::: \"memory\");", "asm volatile(\"\" ::: \"memory\");");
+    expect("int f() __asm__(\"name\");", "int f() __asm__(\"name\");");
+    expect("cudaLaunchCooperativeKernel((const void *)k<3>, g, b, a);", "cudaLaunchCooperativeKernel(k<3>, g, b, a);");
+    expect("cudaLaunchKernel(reinterpret_cast<void*>(&k), g, b, a);", "cudaLaunchKernel((&k), g, b, a);");
+    expect("cudaLaunchKernel(f(k), g, b, a);", "cudaLaunchKernel(f(k), g, b, a);");
+}
+
 static void test_lines(void **state)
 {
     (void)state;
@@ -227,7 +254,8 @@ static void test_unbalanced_macro(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launches),       cmocka_unit_test(test_macros),          cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_launches),       cmocka_unit_test(test_macros),          cmocka_unit_test(test_asm),
+                  cmocka_unit_test(test_lines),
         cmocka_unit_test(test_dynamic_shared), cmocka_unit_test(test_untouched),       cmocka_unit_test(test_names_and_bytes),
         cmocka_unit_test(test_lexer),          cmocka_unit_test(test_hostile),         cmocka_unit_test(test_many_kernels),   cmocka_unit_test(test_unbalanced_macro),
     };

@@ -69,6 +69,11 @@ unsigned __reduce_min_sync(simt_mask_t mask, unsigned v) SIMT_SYM("reduce_min_u3
 int __reduce_min_sync(simt_mask_t mask, int v) SIMT_SYM("reduce_min_i32");
 unsigned __reduce_max_sync(simt_mask_t mask, unsigned v) SIMT_SYM("reduce_max_u32");
 int __reduce_max_sync(simt_mask_t mask, int v) SIMT_SYM("reduce_max_i32");
+extern "C" void simt_unsupported(const char *what);
+SIMT_INLINE float __reduce_max_sync(simt_mask_t, float v) { simt_unsupported("a reduction of floats (sm_100)");
+return v; }
+SIMT_INLINE float __reduce_min_sync(simt_mask_t, float v) { simt_unsupported("a reduction of floats (sm_100)");
+return v; }
 unsigned __reduce_and_sync(simt_mask_t mask, unsigned v) SIMT_SYM("reduce_and");
 unsigned __reduce_or_sync(simt_mask_t mask, unsigned v) SIMT_SYM("reduce_or");
 unsigned __reduce_xor_sync(simt_mask_t mask, unsigned v) SIMT_SYM("reduce_xor");

@@ -51,7 +51,10 @@ enum cudaSharedMemConfig { cudaSharedMemBankSizeDefault, cudaSharedMemBankSizeFo
     cudaSharedMemBankSizeEightByte };
 enum cudaSharedCarveout { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxShared = 100,
     cudaSharedmemCarveoutMaxL1 = 0 };
-enum cudaLimit { cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize };
+enum cudaLimit { cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize,
+                 cudaLimitPersistingL2CacheSize = 6 };
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEntryPointSymbolNotFound };
+#define cudaEnableDefault 0
 
 enum cudaDeviceAttr {
     cudaDevAttrMaxThreadsPerBlock = 1,
@@ -263,6 +266,47 @@ static inline cudaError_t cudaLaunchCooperativeKernel(void (*fn)(P...), dim3 gri
     simt::launch_packed(c.of(fn), args, typename simt::make_ints<sizeof...(P)>::type());
     return cudaPeekAtLastError();
 }
+/* Graphs: their names, so that programs build; capturing says that they are not emulated. */
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
+typedef struct CUgraphNode_st *cudaGraphNode_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive,
+                               cudaStreamCaptureStatusInvalidated };
+static inline cudaError_t simt_no_graphs() { return simt_launch_unsupported("a CUDA graph"); }
+static inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) { return simt_no_graphs(); }
+static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *) { return simt_no_graphs(); }
+static inline cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus *s)
+{
+    *s = cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+template <class... A> static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, A...)
+{
+    return simt_no_graphs();
+}
+static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return simt_no_graphs(); }
+static inline cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return simt_no_graphs(); }
+static inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
+
+/* Hints for the second-level cache: there is none. */
+enum cudaAccessProperty { cudaAccessPropertyNormal, cudaAccessPropertyStreaming, cudaAccessPropertyPersisting };
+struct cudaAccessPolicyWindow {
+    void *base_ptr;
+    size_t num_bytes;
+    float hitRatio;
+    cudaAccessProperty hitProp, missProp;
+};
+union cudaStreamAttrValue {
+    cudaAccessPolicyWindow accessPolicyWindow;
+    int priority;
+};
+typedef int cudaStreamAttrID;
+#define cudaStreamAttributeAccessPolicyWindow 1
+static inline cudaError_t cudaStreamSetAttribute(cudaStream_t, int, const cudaStreamAttrValue *) { return cudaSuccess; }
+static inline cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
+
 enum cudaLaunchAttributeID {
     cudaLaunchAttributeIgnore = 0, cudaLaunchAttributeAccessPolicyWindow = 1, cudaLaunchAttributeCooperative = 2,
     cudaLaunchAttributeSynchronizationPolicy = 3, cudaLaunchAttributeClusterDimension = 4,
@@ -305,6 +349,16 @@ static inline cudaError_t cudaLaunchCooperativeKernel(const void *, dim3, dim3, 
                                                       cudaStream_t = nullptr)
 {
     return simt_launch_unsupported("cudaLaunchCooperativeKernel with an untyped kernel pointer");
+}
+
+/* Driver functions by name: none is here but those that cuda.h offers. */
+template <class... A> static inline cudaError_t cudaGetDriverEntryPoint(const char *, void **, A...)
+{
+    return simt_launch_unsupported("a function of the CUDA driver");
+}
+template <class... A> static inline cudaError_t cudaGetDriverEntryPointByVersion(const char *, void **, A...)
+{
+    return simt_launch_unsupported("a function of the CUDA driver");
 }
 
 #endif
