@@ -833,7 +833,8 @@ class Server:
 
     def op_task(self, req, fds):
         self.task = self.draws = None
-        self.source, t = req["source"], Task(req, there=not req.get("area"))
+        self.source = req["source"]  # also of a task that raises
+        t = Task(req, there=not req.get("area"))
         if not req.get("area"):
             return dict(t.answer(), **policy()), t.parts
         self.task, self.skipped = t, {}

@@ -129,6 +129,15 @@ static size_t utf8_len(const unsigned char *s, size_t n, size_t *bad)
     return need + 1;
 }
 
+size_t utf8_bad_at(const char *s, size_t n)
+{
+    size_t i = 0, k, bad;
+
+    while (i < n && (k = utf8_len((const unsigned char *)s + i, n - i, &bad)))
+        i += k;
+    return i;
+}
+
 void utf8_sanitize(struct buf *out, const char *s, size_t n)
 {
     size_t i = 0;

@@ -81,6 +81,14 @@ static void print_command_help(FILE *out, const struct command *c)
         opts_help(out, c->rows);
 }
 
+static int unknown_command(const char *name, struct err *e)
+{
+    const char *near = nearest_word(name, command_name, NULL);
+
+    return err_set(e, ERR_INPUT, "no command '%s'; %s%s%s", name, near ? "did you mean '" : "", near ? near : "",
+                   near ? "'?" : "'musacoder help' lists them");
+}
+
 static const struct opt no_rows[] = {{0}};
 
 static int help_run(const struct opts *o, struct err *e)
@@ -92,7 +100,7 @@ static int help_run(const struct opts *o, struct err *e)
         return EXIT_OK;
     }
     if (!(c = command_find(o->args[0])))
-        return err_set(e, ERR_INPUT, "no command '%s'; 'musacoder help' lists them", o->args[0]);
+        return unknown_command(o->args[0], e);
     print_command_help(stdout, c);
     return EXIT_OK;
 }
@@ -145,8 +153,8 @@ static void use_sleeping_threads(char **argv)
 
 int main(int argc, char **argv)
 {
+    struct err e = ERR_INIT;
     const struct command *c;
-    const char *near;
 
     use_sleeping_threads(argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -157,9 +165,8 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "--version"))
         argv[1] = "version";
     if (!(c = command_find(argv[1]))) {
-        near = nearest_word(argv[1], command_name, NULL);
-        fprintf(stderr, "musacoder: no command '%s'; %s%s%s\n", argv[1], near ? "did you mean '" : "", near ? near : "",
-                near ? "'?" : "'musacoder help' lists them");
+        unknown_command(argv[1], &e);
+        fprintf(stderr, "musacoder: %s\n", e.msg);
         return EXIT_USAGE;
     }
     return run_command(c, argc - 2, argv + 2);

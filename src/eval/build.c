@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -573,7 +574,47 @@ static void explain(const struct build_job *j, const struct proc_result *p, doub
     }
 }
 
-static int compile(const struct build_job *j, struct build_result *ret, struct err *e)
+/* ---- a compiler that something else ended ---- */
+
+enum ending {
+    ENDED,       /* by itself, or by a limit of ours */
+    PART_KILLED, /* its driver says that a part of it was killed; text of the candidate can read the same */
+    KILLED       /* the driver or the shell was killed: nothing of the candidate's does that */
+};
+
+static bool from_outside(int signal)
+{
+    return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+}
+
+static bool says_killed(const char *dir)
+{
+    static const char *const words[] = {"Killed signal terminated program", "Terminated signal terminated program",
+                                        "terminated with signal 9 [", "terminated with signal 15 [",
+                                        "died due to signal 9", "died due to signal 15"};
+    struct buf log;
+    bool found = false;
+
+    buf_init(&log, 4 * BUILD_MAX_LOG);
+    read_logs(&log, dir);
+    for (size_t i = 0; i < sizeof words / sizeof *words && !found; i++)
+        found = strstr(log.p, words[i]) != NULL;
+    buf_free(&log);
+    return found;
+}
+
+static enum ending ending_of(const struct proc_result *p, const char *dir)
+{
+    if (p->why == PROC_SIGNALED)
+        return from_outside(p->signal) ? KILLED : ENDED;
+    if (p->why != PROC_EXITED || p->code == 0)
+        return ENDED;
+    if (p->code > 128 && from_outside(p->code - 128))
+        return KILLED;
+    return says_killed(dir) ? PART_KILLED : ENDED;
+}
+
+static int compile(const struct build_job *j, struct build_result *ret, enum ending *ret_end, struct err *e)
 {
     double limit = j->o->timeout_s > 0 ? j->o->timeout_s : DEFAULT_TIMEOUT, start = now_s();
     const char *rw[] = {j->dir, NULL};
@@ -585,7 +626,8 @@ static int compile(const struct build_job *j, struct build_result *ret, struct e
     buf_init(&plan.script, 1 << 20);
     buf_adds(&plan.script, "cd ");
     build_quote(&plan.script, j->dir);
-    buf_adds(&plan.script, "\n");
+    /* 'failed STATUS..' ends the script: as killed if one of them was, else as the candidate's own failure */
+    buf_adds(&plan.script, "\nfailed() { for s; do [ $s -le 128 ] || exit $s; done; exit 10; }\n");
     if (dir_make(j->dir, e) == 0 && build_write(j->dir, "main.cpp", &j->r->main_cpp, e) == 0 &&
         build_write(j->dir, "cuda.cu", &j->r->cuda_cu, e) == 0 && j->t->target->script(j, &plan, e) == 0) {
         jail = proc_jail_compiler((const char *const *)plan.ro, rw);
@@ -597,7 +639,11 @@ static int compile(const struct build_job *j, struct build_result *ret, struct e
         rc = run_shell(plan.script.p, limit, j->o->no_jail ? NULL : &jail, &p, e);
     }
     if (rc == 0) {
-        explain(j, &p, limit, ret);
+        *ret_end = ending_of(&p, j->dir);
+        if (p.why == PROC_STOPPED)
+            rc = err_set(e, stop_requested() ? ERR_STOP : ERR_ENV, "interrupted while a compiler ran");
+        else
+            explain(j, &p, limit, ret);
         proc_result_free(&p);
     }
     ret->ms += (now_s() - start) * 1e3;
@@ -605,23 +651,51 @@ static int compile(const struct build_job *j, struct build_result *ret, struct e
     return rc;
 }
 
+static void result_clear(struct build_result *r)
+{
+    struct build_result fresh = {.route = r->route, .ms = r->ms, .findings = json_array()};
+
+    memcpy(fresh.key, r->key, sizeof fresh.key);
+    build_result_free(r);
+    *r = fresh;
+}
+
+/* A compiler that was killed from outside gets a second try. *ret_keep: the result says something about the source. */
+static int compile_twice(const struct build_job *j, struct build_result *ret, bool *ret_keep, struct err *e)
+{
+    enum ending end = ENDED;
+    int rc = compile(j, ret, &end, e);
+
+    if (rc == 0 && end != ENDED) {
+        log_warn("a compiler was killed from outside; it runs once more");
+        result_clear(ret);
+        dir_remove(j->dir, NULL);
+        rc = compile(j, ret, &end, e);
+    }
+    if (rc == 0 && end == KILLED)
+        rc = err_set(e, ERR_ENV, "the compiler was killed from outside, twice; was the machine's memory used up?");
+    *ret_keep = !ret->timed_out && end == ENDED;
+    return rc;
+}
+
 /* litetorch's headers first; PyTorch's own where the target says that this may help. */
-static int compile_routes(struct build_job *j, struct build_result *ret, struct err *e)
+static int compile_routes(struct build_job *j, struct build_result *ret, bool *ret_keep, struct err *e)
 {
     struct build_result second = {.route = "torch"};
 
     ret->route = "litetorch";
-    if (compile(j, ret, e) < 0)
+    if (compile_twice(j, ret, ret_keep, e) < 0)
         return -1;
-    if (ret->ok || ret->timed_out || j->o->no_fallback || !j->t->target->fallback || !j->t->target->fallback(j, ret))
+    if (ret->ok || !*ret_keep || j->o->no_fallback || !j->t->target->fallback || !j->t->target->fallback(j, ret))
         return 0;
     j->route = ROUTE_TORCH;
     second.ms = ret->ms;
     second.findings = json_array();
     memcpy(second.key, ret->key, sizeof second.key);
     dir_remove(j->dir, NULL);
-    if (compile(j, &second, NULL) < 0) { // no usable PyTorch: the first answer stands
+    if (compile_twice(j, &second, ret_keep, NULL) < 0) { // no usable PyTorch: the first answer stands
         build_result_free(&second);
+        *ret_keep = true;
         return 0;
     }
     build_result_free(ret);
@@ -724,6 +798,7 @@ static void key_of(const struct build_request *r, const struct toolchain *t, con
     sha256_adds(&h, o->no_fallback ? "litetorch only" : "");
     sha256_adds(&h, o->whole ? "whole" : "");
     sha256_adds(&h, o->front ? "front" : "");
+    sha256_adds(&h, o->no_jail ? "unjailed" : "");
     sha256_adds(&h, r->flags.p);
     sha256_adds(&h, r->kernel_flags.p);
     sha256_add(&h, r->main_cpp.p, r->main_cpp.n + 1);
@@ -760,6 +835,7 @@ static int build_locked(const struct build_request *r, const struct build_opts *
                         const char *dir, struct build_result *ret, struct err *e)
 {
     struct build_job job = {.r = r, .t = t, .o = o};
+    bool keep = false;
     struct buf work;
     int rc;
 
@@ -770,8 +846,8 @@ static int build_locked(const struct build_request *r, const struct build_opts *
     buf_addf(&work, "%s.work", dir);
     dir_remove(work.p, NULL);
     job.dir = work.p;
-    rc = compile_routes(&job, ret, e);
-    if (rc == 0 && !ret->timed_out)
+    rc = compile_routes(&job, ret, &keep, e);
+    if (rc == 0 && keep)
         rc = publish(work.p, dir, ret, e);
     else
         dir_remove(work.p, NULL);

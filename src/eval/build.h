@@ -8,8 +8,8 @@
  *         whole. Against litetorch/ and the toolkit's headers
  * Compilers run in a jail; results are kept in a content-addressed folder: path_cache("build")/KEY/{module.so,
  * result.json}. KEY covers the sources, the table of functions, flags, header sets and the compiler. Two callers that
- * want the same key at once compile it once (file lock). A failed compile is cached too; one that ran out of time is
- * not.
+ * want the same key at once compile it once (file lock). A failed compile is cached too; one that ran out of time,
+ * or was killed from outside, is not.
  *
  * Thread-safe; keeps no state. Every call may take opts.timeout_s of wall time. */
 #ifndef MC_EVAL_BUILD_H

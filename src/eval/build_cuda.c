@@ -735,12 +735,12 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
     buf_adds(s, " & p0=$!\nr1=0\n");
     if (json_array_size(j->r->cuda)) {
         add_kernel_part(s, j, split > 0);
-        buf_adds(s, " || r1=1\n");
+        buf_adds(s, " || r1=$?\n");
     }
-    buf_adds(s, "wait $p0 && [ $r1 = 0 ] || exit 10\n");
+    buf_adds(s, "wait $p0; r0=$?\n[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n");
     build_add_disassembly(s, j->r);
     add_link(s, j, pre, "part*.o");
-    buf_adds(s, ">link.log 2>&1 || exit 11\n");
+    buf_adds(s, ">link.log 2>&1 || failed $?\n");
     plan->memory_bytes = LITE_MEMORY;
     build_plan_ro(plan, j->t->lite);
     build_plan_ro(plan, j->t->home);

@@ -187,7 +187,7 @@ static void write_compiles(struct buf *s, const struct toolchain *t, const struc
         buf_addf(s, " & p%d=$!\n", i);
     }
     buf_addf(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
-                "[ $r0 = 0 ] && [ $r1 = 0 ] || exit 10\n%s", r->joined ? "fi\n" : "");
+                "[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n%s", r->joined ? "fi\n" : "");
     build_add_disassembly(s, r);
 }
 
@@ -197,7 +197,7 @@ static void write_link(struct buf *s, const struct toolchain *t, const char *pre
     buf_addf(s, "%s -shared -o module.so part*.o %s/module.o ", t->compiler, prefix);
     if (front)
         buf_addf(s, "%s/proxy.o ", prefix);
-    buf_addf(s, "-L%s %s-lsimt -Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || exit 11\n", t->libdir,
+    buf_addf(s, "-L%s %s-lsimt -Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n", t->libdir,
              front ? "-lfront " : "");
 }
 
@@ -214,7 +214,7 @@ static void write_image(struct buf *s, const struct toolchain *t)
     buf_addf(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n"
                 "%s -shared -nostartfiles -o device.so image/*.o -L%s -lsimt -lm "
                 "-Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
-                "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1 || exit 12\n", t->compiler, t->libdir);
+                "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1 || failed $?\n", t->compiler, t->libdir);
 }
 
 static int write_joined(const struct build_job *j, struct err *e)

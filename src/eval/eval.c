@@ -293,10 +293,10 @@ static void cache_key(const struct eval *ev, const char *toolchain, const struct
 
     sha256_hex(c->text, c->n, sha);
     snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld "
-             "perf=%d calls=%d compile=%s dialect=%s",
+             "perf=%d calls=%d compile=%s dialect=%s jail=%d",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s,
              (long long)reference_seed(ev, o->seed), (long long)eval_max_elements(o), o->perf, o->calls,
-             o->compile_baseline ? o->compile_mode : "none", o->dialect ? o->dialect : "any");
+             o->compile_baseline ? o->compile_mode : "none", o->dialect ? o->dialect : "any", !ev->config.no_jail);
     store_key(t->sha256, sha, options, toolchain, ret);
 }
 

@@ -53,6 +53,7 @@ struct eval_candidate {
     const char *text;
     size_t n;
     enum extract_kind kind;
+    bool mended; /* bytes that were not UTF-8 have become U+FFFD on the way here */
 };
 
 /* The limit that holds: o's own, else its backend's, else INT64_MAX. */

@@ -50,8 +50,10 @@ static void at_line(struct buf *b, const json_t *r)
 
 static void say_extraction(const json_t *v, struct buf *b)
 {
-    buf_addf(b, "No program to run: %s.\nAnswer with one ```python fence that defines class ModelNew(nn.Module).\n",
-             json_str(reason(v), "message", ""));
+    bool file = !strcmp(json_str(json_object_get(v, "extraction"), "how", ""), "file");
+
+    buf_addf(b, "No program to run: %s.\n%s class ModelNew(nn.Module).\n", json_str(reason(v), "message", ""),
+             file ? "The file must define" : "Answer with one ```python fence that defines");
 }
 
 static void say_diagnostic(const json_t *d, struct buf *b)
@@ -176,6 +178,16 @@ static void say_finding(const json_t *f, struct buf *b)
         b->p[b->n - 1] = '\n';
 }
 
+/* The judge's own call of ModelNew had other arguments: no line of the program is on the way. */
+static bool other_arguments(const json_t *r)
+{
+    const char *m = json_str(r, "message", "");
+
+    return !strncmp(m, "TypeError: ", 11) && json_i64(r, "line", 0) < 1 &&
+           (strstr(m, "forward() ") || strstr(m, "__init__() ")) &&
+           (strstr(m, "positional argument") || strstr(m, "unexpected keyword argument"));
+}
+
 static void say_runtime(const json_t *v, struct buf *b)
 {
     const json_t *r = reason(v), *f = json_object_get(r, "finding");
@@ -187,6 +199,9 @@ static void say_runtime(const json_t *v, struct buf *b)
     if (f)
         say_finding(f, b);
     at_line(b, r);
+    if (other_arguments(r))
+        buf_addf(b, "ModelNew gets the arguments of Model in task '%.100s': is the program for another task?\n",
+                 json_str(v, "task", ""));
     say_variant(r, b);
 }
 

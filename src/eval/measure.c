@@ -146,13 +146,20 @@ int measure_empty(const struct measure_plan *p)
 /* Cold calls of one side in one round. */
 static int how_many(const struct measure_plan *p, double call_s)
 {
-    int rounds = measure_rounds(p), n = p->calls ? p->calls : clamp(p->seconds / call_s, 30, MEASURE_MOST);
+    int rounds = measure_rounds(p), n = p->calls     ? p->calls
+                                      : p->published ? MEASURE_PUBLISHED
+                                                     : clamp(p->seconds / call_s, MEASURE_LEAST, MEASURE_MOST);
 
     n = clamp(fmin(n, MEASURE_MAX_S / call_s), rounds, n);
     n = (n + rounds - 1) / rounds;
     if (p->output_bytes) /* warm calls are kept too */
         n = clamp(fmin(n, (double)p->keep_bytes / (double)p->output_bytes * 0.75 / rounds), 1, n);
     return n;
+}
+
+int measure_usual(const struct measure_plan *p)
+{
+    return p->calls ? p->calls : p->published ? MEASURE_PUBLISHED : MEASURE_LEAST;
 }
 
 /* No more of them where a call takes so long. */
@@ -163,9 +170,14 @@ static int rounds_for(const struct measure_plan *p, double call_s)
     return measure_rounds(p) < most ? measure_rounds(p) : most;
 }
 
-static int warm_calls(int cold)
+int measure_cold_calls(const struct measure_plan *p, double call_s)
 {
-    return (cold + 2) / 3;
+    return how_many(p, call_s) * rounds_for(p, call_s);
+}
+
+static int warm_calls(const struct measure_plan *p, int cold)
+{
+    return p->published ? 0 : (cold + 2) / 3;
 }
 
 static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, int *ret_rounds,
@@ -177,7 +189,7 @@ static int prepare(struct measure_side *s, const struct measure_plan *p, int *re
         return -1;
     *ret_n = how_many(p, call_s);
     *ret_rounds = rounds_for(p, call_s);
-    if (arm(s, measure_rounds(p) * (*ret_n + warm_calls(*ret_n)), fault, e) < 0)
+    if (arm(s, measure_rounds(p) * (*ret_n + warm_calls(p, *ret_n)), fault, e) < 0)
         return -1;
     if (call_s > MEASURE_SLOW_S)
         return 0;
@@ -197,13 +209,16 @@ static int one_block(struct measure_side *s, enum timing_mode mode, int n, int r
 
 /* After the cold ones, which it has just made: none if those took so long that caches are nothing to them.
  * By these, because what it was like before it could choose. */
-static int warm_block(struct measure_side *s, int cold, int round, struct measure_fault *fault, struct err *e)
+static int warm_block(struct measure_side *s, const struct measure_plan *p, int cold, int round,
+                      struct measure_fault *fault, struct err *e)
 {
     bool crawls = true;
 
+    if (p->published)
+        return 0;
     for (int i = s->calls.n - cold; i < s->calls.n; i++)
         crawls = crawls && s->calls.v[i].span_ms > MEASURE_CRAWL_S * 1e3;
-    return crawls ? 0 : one_block(s, TIMING_WARM, warm_calls(cold), round, fault, e);
+    return crawls ? 0 : one_block(s, TIMING_WARM, warm_calls(p, cold), round, fault, e);
 }
 
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p,
@@ -219,8 +234,8 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
     for (int r = 0; r < rounds && rc == 0; r++) {
         if ((rc = one_block(a, TIMING_COLD, n_a, r, fault, e)) == 0)
             rc = one_block(b, TIMING_COLD, n_b, r, fault, e);
-        if (rc == 0 && (rc = warm_block(a, n_a, r, fault, e)) == 0)
-            rc = warm_block(b, n_b, r, fault, e);
+        if (rc == 0 && (rc = warm_block(a, p, n_a, r, fault, e)) == 0)
+            rc = warm_block(b, p, n_b, r, fault, e);
         if (rc == 0 && (rc = one_block(a, TIMING_NULL, n_empty, r, fault, e)) == 0)
             rc = one_block(b, TIMING_NULL, n_empty, r, fault, e);
     }

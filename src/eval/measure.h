@@ -28,6 +28,7 @@ struct measure_plan {
     size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls and rounds rather than more
                                       * memory, but MEASURE_ROUNDS_LEAST rounds of a cold and a warm call */
     size_t input_bytes; /* of one call; 0: not known */
+    bool published;     /* as KernelBench times: MEASURE_PUBLISHED cold calls and no warm ones, in at most MEASURE_MAX_S */
 };
 
 #define MEASURE_FINDINGS 64
@@ -45,6 +46,8 @@ struct measure_fault {
 #define MEASURE_CRAWL_ROUNDS 2
 #define MEASURE_MAX_S 2.0
 #define MEASURE_MOST 60 /* cold calls of each side */
+#define MEASURE_LEAST 30 /* fewer only where a call takes so long, or its outputs so much memory */
+#define MEASURE_PUBLISHED 100 /* num_perf_trials of KernelBench's scripts */
 #define MEASURE_EMPTY 20 /* calls of each round and side, at most and at least */
 #define MEASURE_EMPTY_LEAST 5
 #define MEASURE_EMPTY_BYTES ((size_t)20 << 30)
@@ -58,6 +61,9 @@ struct measure_fault {
  * are timed. Depends on the task alone: not on what a side says or how long it takes. */
 int measure_empty(const struct measure_plan *p); /* pure */
 int measure_rounds(const struct measure_plan *p); /* at most; pure */
+/* Cold calls of one side whose calls take call_s, in all rounds; pure. Fewer than measure_usual: the record says so. */
+int measure_cold_calls(const struct measure_plan *p, double call_s);
+int measure_usual(const struct measure_plan *p); /* cold calls that a measurement has at least if nothing limits it */
 /* Lets go of the outputs that the other side keeps: their memory goes back to the device. */
 int measure_forget(struct measure_side *s, struct measure_fault *fault, struct err *e);
 

@@ -256,6 +256,7 @@ struct want {
 
 static int task_error(const struct want *w, const json_t *head, struct err *e)
 {
+    const char *text = json_str(head, "text", "");
     int64_t line = json_i64(head, "line", -1);
 
     if (!strcmp(json_str(head, "type", ""), "memory") || json_flag(head, "memory", false)) {
@@ -265,8 +266,9 @@ static int task_error(const struct want *w, const json_t *head, struct err *e)
     if (!strcmp(json_str(head, "type", ""), "refused"))
         return err_set(e, ERR_INPUT, "%s: %.700s", w->title, json_str(head, "message", ""));
     if (line > 0)
-        return err_set(e, ERR_INPUT, "%s raises %s: %.500s (line %lld: %.120s)", w->title, json_str(head, "type", ""),
-                       json_str(head, "message", ""), (long long)line, json_str(head, "text", ""));
+        return err_set(e, ERR_INPUT, "%s raises %s: %.500s (line %lld%s%.120s)", w->title,
+                       json_str(head, "type", ""), json_str(head, "message", ""), (long long)line, *text ? ": " : "",
+                       text);
     return err_set(e, ERR_INPUT, "%s raises %s: %.600s", w->title, json_str(head, "type", ""), json_str(head, "message", ""));
 }
 
@@ -842,6 +844,18 @@ static int make_once(struct eval *ev, struct reference *r, const struct want *w,
     return r->failed || yielded ? -1 : 0;
 }
 
+/* Its process is gone and draws were lost with it. One that is busy is not: whoever has its lock is making draws. */
+static bool is_lost(struct reference *r)
+{
+    bool lost;
+
+    if (pthread_mutex_trylock(&r->lock) != 0)
+        return false;
+    lost = r->failed && r->made && r->why.kind != ERR_INPUT;
+    pthread_mutex_unlock(&r->lock);
+    return lost;
+}
+
 static struct reference *join_or_add(struct eval *ev, struct desk *k, const char *key, struct reference **ret_old)
 {
     struct reference *r;
@@ -849,7 +863,7 @@ static struct reference *join_or_add(struct eval *ev, struct desk *k, const char
     *ret_old = NULL;
     pthread_mutex_lock(&ev->lock);
     r = list_find(&ev->refs, key);
-    if (r && r->failed && r->made && r->why.kind != ERR_INPUT) { /* its process is gone and draws were lost with it */
+    if (r && is_lost(r)) {
         list_drop(&ev->refs, r);
         r->users--;
         *ret_old = r->users == 0 ? r : NULL;

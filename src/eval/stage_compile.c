@@ -31,7 +31,8 @@ void compile_judge(struct job *j)
         return;
     first = json_array_get(s->diagnostics, 0);
     if (s->build_timed_out)
-        record_blame(j->rec, "compile_error", "compile", "the compiler exceeded %g s", j->opt->build_timeout_s);
+        record_blame(j->rec, "compile_error", "compile", "the compiler exceeded %g s (--build-timeout)",
+                     j->opt->build_timeout_s);
     else if (first)
         record_blame(j->rec, "compile_error", "compile", "%.1000s", json_str(first, "message", ""));
     else

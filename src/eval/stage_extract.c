@@ -1,6 +1,7 @@
 /* stage_extract.c - finds the program in the response. Blames extraction_error. */
 #include <string.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "eval/dialect.h"
 #include "eval/job.h"
@@ -32,10 +33,28 @@ static char *program_of(struct job *j, const char *code, size_t n)
     return text ? text : xstrndup(code, n);
 }
 
+static int line_of(const char *code, size_t at)
+{
+    int line = 1;
+
+    for (size_t i = 0; i < at; i++)
+        line += code[i] == '\n';
+    return line;
+}
+
+/* Python would refuse it, so the judge does. */
+static size_t bad_at(const struct eval_candidate *c, const char *code, size_t n)
+{
+    const char *at = c->mended ? memmem(code, n, "\xEF\xBF\xBD", 3) : NULL;
+
+    return at ? (size_t)(at - code) : utf8_bad_at(code, n);
+}
+
 static int extract_run(struct job *j, struct err *e)
 {
     struct extraction *x = &j->extraction;
     const char *code;
+    size_t bad;
 
     (void)e;
     extract_code(j->cand->text, j->cand->n, j->cand->kind, x);
@@ -49,6 +68,9 @@ static int extract_run(struct job *j, struct err *e)
         record_blame(j->rec, "extraction_error", "extract", "the code fence is empty");
     else if (memchr(code, 0, x->n))
         record_blame(j->rec, "extraction_error", "extract", "the code holds a NUL byte");
+    else if ((bad = bad_at(j->cand, code, x->n)) < x->n)
+        record_blame(j->rec, "extraction_error", "extract", "the code is not UTF-8 text: see line %d",
+                     line_of(code, bad));
     else if (!x->defines_modelnew)
         record_blame(j->rec, "extraction_error", "extract", "the program defines no class ModelNew");
     else

@@ -260,8 +260,8 @@ static void blame_timeout(struct job *j, const char *stage, const char *during)
 
     if (waiting)
         place_kernels(output, kernels, sizeof kernels);
-    r = record_blame(j->rec, "timeout", stage, "still running after %g s %s%s%s", j->opt->timeout_s, during, waiting ?
-                     ": the device has not finished what was launched" : "", kernels);
+    r = record_blame(j->rec, "timeout", stage, "still running after %g s (--timeout) %s%s%s", j->opt->timeout_s,
+                     during, waiting ? ": the device has not finished what was launched" : "", kernels);
 
     set_line(j, r, line);
 }

@@ -95,6 +95,7 @@ static int judge(struct worker *w, const json_t *p, json_t **ret, struct err *e)
         task_make(json_str(p, "task_name", "task"), json_string_value(code), json_string_length(code), &t,
                   e) < 0)
         return -1;
+    c.mended = json_flag(p, "mended", false);
     c.text = json_string_value(text);
     c.n = json_string_length(text);
     rc = task_attach(&t, json_object_get(p, "sidecar"), "sidecar", e);

@@ -572,6 +572,20 @@ static int await_running(struct forkserver *fs, struct entry *x, pid_t *ret_pid,
     return rc;
 }
 
+/* A child's socket and the pipe of its output. */
+static int make_channels(int sv[2], int out[2], struct err *e)
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
+        return err_sys(e, "cannot make a socket");
+    if (pipe2(out, O_CLOEXEC) < 0) {
+        err_sys(e, "cannot make a pipe");
+        close(sv[0]);
+        close(sv[1]);
+        return -1;
+    }
+    return 0;
+}
+
 int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct child **ret, struct err *e)
 {
     int sv[2], out[2], fds[2], rc;
@@ -583,9 +597,9 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
 
     if (ready(fs, e) < 0 || plan_of(fs, s, &plan, e) < 0)
         return -1;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0 || pipe2(out, O_CLOEXEC) < 0) {
+    if (make_channels(sv, out, e) < 0) {
         json_decref(plan);
-        return err_sys(e, "cannot make a socket");
+        return -1;
     }
     x = entry_add(fs, out[0], s->max_output);
     req = json_pack("{s:s,s:i,s:s,s:O?,s:o,s:I,s:i}", "op", "spawn", "id", x->id, "role", s->role, "args", s->args, "plan", plan,

@@ -16,6 +16,8 @@ json_t *ask_payload(const char *task_code, const char *task_name, const char *ca
     json_object_set_new(p, "task_name", json_utf8(task_name, strlen(task_name)));
     json_object_set_new(p, "candidate", json_utf8(candidate, strlen(candidate)));
     json_object_set_new(p, "is_response", json_boolean(is_response));
+    if (utf8_bad_at(candidate, strlen(candidate)) < strlen(candidate))
+        json_object_set_new(p, "mended", json_true());
     json_object_set_new(p, "options", options ? json_deep_copy(options) : json_object());
     if (sidecar)
         json_object_set_new(p, "sidecar", json_deep_copy(sidecar));

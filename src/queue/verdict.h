@@ -49,7 +49,8 @@ void verdict_batch_cancel(struct verdict_service *s, struct verdict_batch *b);
 /* Shorthand: submit and wait. */
 int verdict_many(struct verdict_service *s, const struct verdict_request *items, int n, json_t **ret, struct err *e);
 
-/* What a job's payload is, for the worker: {"task_code","task_name","candidate","is_response","options"[,"sidecar"]}. The result
+/* What a job's payload is, for the worker: {"task_code","task_name","candidate","is_response","options"[,"sidecar"]
+ * [,"mended":true: the candidate's text was not UTF-8]}. The result
  * is the verdict record as JSON text. Worker protocol: queue_claim, queue_heartbeat at lease/3, queue_finish. */
 #define VERDICT_LEASE_S 30.0
 

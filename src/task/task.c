@@ -48,6 +48,8 @@ int task_make(const char *name, const char *code, size_t n, struct task *ret, st
         return err_set(e, ERR_INPUT, "task '%s' is larger than %u bytes", name, TASK_MAX_BYTES);
     if (memchr(code, 0, n))
         return err_set(e, ERR_INPUT, "task '%s' holds a NUL byte; a task is a Python source file", name);
+    if (utf8_bad_at(code, n) < n)
+        return err_set(e, ERR_INPUT, "task '%s' is not UTF-8 text, from byte %zu on", name, utf8_bad_at(code, n));
     copy = xstrndup(code, n);
     if (check(name, copy, e) < 0) {
         free(copy);

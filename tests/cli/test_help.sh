@@ -16,5 +16,7 @@ for c in $commands; do
 done
 "$exe" evla >/dev/null 2>/tmp/mc-help.$$; [ $? = 2 ] || fail "an unknown command must exit with 2"
 grep -q "did you mean 'eval'" /tmp/mc-help.$$ || fail "no suggestion for 'evla'"
+"$exe" help evla >/dev/null 2>/tmp/mc-help.$$; [ $? = 2 ] || fail "help of an unknown command must exit with 2"
+grep -q "did you mean 'eval'" /tmp/mc-help.$$ || fail "no suggestion for 'help evla'"
 rm -f /tmp/mc-help.$$
 exit $bad

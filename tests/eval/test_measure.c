@@ -172,6 +172,51 @@ static void test_few_large_outputs_are_kept(void **state)
     }
 }
 
+/* As many calls as the published scripts make, and no longer than two seconds for it; strict has fewer. */
+static void test_how_many_calls(void **state)
+{
+    static const struct {
+        bool published;
+        double call_s;
+        int want;
+    } rows[] = {{true, 1e-5, 100}, {true, 0.01, 100}, {true, 0.025, 80}, {true, 0.1, 20}, {true, 0.5, 3}, {true, 2, 2},
+                {false, 1e-5, 60}, {false, 0.004, 50}, {false, 0.025, 30}, {false, 0.1, 20}, {false, 0.5, 3}, {false, 2, 2}};
+    struct measure_plan p = MEASURE_PLAN_DEFAULT;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        p.published = rows[i].published;
+        assert_int_equal(measure_usual(&p), p.published ? 100 : 30);
+        assert_int_equal(measure_cold_calls(&p, rows[i].call_s), rows[i].want);
+    }
+    p.calls = 7;
+    assert_int_equal(measure_usual(&p), 7);
+}
+
+static void test_published_calls_are_cold(void **state)
+{
+    struct child *a = side(TASK("return x + 1"), 64);
+    struct measure_plan plan = {.output_bytes = 256, .keep_bytes = 1 << 20, .published = true};
+    struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60}, two = one;
+    struct measure_fault fault;
+    struct measure_calls c;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    if (measure_pair(&one, &two, &plan, &fault, &e) < 0)
+        fail_msg("%s", e.msg);
+    measure_calls(&two.calls, TIMING_COLD, &c);
+    assert_int_equal(c.c.n, MEASURE_PUBLISHED);
+    measure_calls_free(&c);
+    measure_calls(&two.calls, TIMING_WARM, &c);
+    assert_int_equal(c.c.n, 0);
+    measure_calls_free(&c);
+    measure_side_free(&one);
+    measure_side_free(&two);
+    child_kill(a);
+    child_free(a);
+}
+
 /* Empty calls do all that others do but forward: of tasks of gigabytes there are few. */
 static void test_few_empty_calls_of_gigabytes(void **state)
 {
@@ -528,7 +573,8 @@ int main(void)
         cmocka_unit_test(test_hold), cmocka_unit_test(test_patience_ends), cmocka_unit_test(test_batch),
         cmocka_unit_test(test_a_share_within_a_share),
         cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
-        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_few_empty_calls_of_gigabytes),
+        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_how_many_calls), cmocka_unit_test(test_published_calls_are_cold),
+        cmocka_unit_test(test_few_empty_calls_of_gigabytes),
         cmocka_unit_test(test_order_of_looking),
         cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
         cmocka_unit_test(test_a_slow_side_is_not_warmed_up_for_long),

@@ -3,18 +3,22 @@
 #include <elf.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "eval/build.h"
 #include "eval/build_audit.h"
 #include "eval/build_log.h"
@@ -110,6 +114,115 @@ static void declared_but_undefined_is_a_link_error(void **s)
     assert_false(r.ok);
     assert_non_null(strstr(json_str(first(&r), "message", ""), "undefined reference to"));
     build_result_free(&r);
+}
+
+/* A compiler that stands for g++ and runs the lines of 'act' before it compiles a candidate's text. */
+static char *fake_dir, *fake;
+
+static void fake_compiler(const char *act)
+{
+    struct err e = ERR_INIT;
+    char *path, *text;
+
+    if (!fake) {
+        fake_dir = dir_temp("fake-compiler", &e);
+        fake = path_join(fake_dir, "g++");
+        text = xasprintf("#!/bin/sh\nd=%s\ncase \"$*\" in *' -c main.cpp '*|*' -c joined.cu '*|*' -c "
+                         "cuda.cu '*) . $d/act;; esac\nexec g++ \"$@\"\n", fake_dir);
+        assert_int_equal(file_write(fake, text, strlen(text), &e), 0);
+        assert_int_equal(chmod(fake, 0755), 0);
+        free(text);
+    }
+    path = path_join(fake_dir, "act");
+    assert_int_equal(file_write(path, act, strlen(act), &e), 0);
+    free(path);
+}
+
+static int try_build(const char *more, struct build_result *ret, struct err *e)
+{
+    char *text = xasprintf(RELU "// %s\n", more);
+    json_t *req = request(text);
+    struct build_opts o = opts;
+    int rc;
+
+    *e = (struct err)ERR_INIT;
+    o.compiler = fake;
+    o.no_jail = true;
+    rc = build_run(req, &o, ret, e);
+    json_decref(req);
+    free(text);
+    return rc;
+}
+
+static void expect_fresh(const char *more)
+{
+    struct build_result r;
+    struct err e;
+
+    if (try_build(more, &r, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_true(r.ok && !r.cached);
+    build_result_free(&r);
+}
+
+/* Killed once: nobody notices. Killed each time: it is not the source's fault, and nothing of it is kept. */
+static void killed_from_outside(void **s)
+{
+    struct build_result r;
+    struct err e;
+
+    fake_compiler("n=$(cat $d/n 2>/dev/null); echo x$n >$d/n; [ ${#n} -ge 3 ] || kill -9 $$\n");
+    expect_fresh("once"); /* joined, and both units apart */
+    fake_compiler("kill -9 $$\n");
+    assert_int_equal(try_build("always", &r, &e), -1);
+    assert_int_equal(e.kind, ERR_ENV);
+    assert_non_null(strstr(e.msg, "killed from outside"));
+    fake_compiler("");
+    expect_fresh("always");
+}
+
+/* A source can print what a driver says of a part that was killed: it fails then, but that is not kept. */
+static void a_part_was_killed(void **s)
+{
+    struct build_result r;
+    struct err e;
+
+    fake_compiler("echo 'g++: fatal error: Killed signal terminated program cc1plus' >&2; exit 1\n");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(try_build("part", &r, &e), 0);
+        assert_false(r.ok || r.cached);
+        build_result_free(&r);
+    }
+    fake_compiler("");
+    expect_fresh("part");
+}
+
+static void *interrupt(void *arg)
+{
+    usleep(500000);
+    atomic_store((atomic_bool *)arg, true);
+    return NULL;
+}
+
+static void an_interrupted_build_is_not_kept(void **s)
+{
+    static atomic_bool stopped;
+    struct build_result r;
+    pthread_t thread;
+    struct err e;
+
+    fake_compiler("sleep 30\n");
+    stop_also(&stopped);
+    assert_int_equal(pthread_create(&thread, NULL, interrupt, &stopped), 0);
+    assert_int_equal(try_build("stopped", &r, &e), -1);
+    assert_int_equal(e.kind, ERR_STOP);
+    pthread_join(thread, NULL);
+    atomic_store(&stopped, false);
+    fake_compiler("");
+    expect_fresh("stopped");
+    dir_remove(fake_dir, NULL);
+    free(fake_dir);
+    free(fake);
 }
 
 static void templates_that_never_end(void **s)
@@ -611,6 +724,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(first_error_has_line_and_source),
         cmocka_unit_test(undeclared_function_is_refused_as_torch_does),
         cmocka_unit_test(declared_but_undefined_is_a_link_error),
+        cmocka_unit_test(killed_from_outside),
+        cmocka_unit_test(a_part_was_killed),
+        cmocka_unit_test(an_interrupted_build_is_not_kept),
         cmocka_unit_test(templates_that_never_end),
         cmocka_unit_test(a_slow_compile_is_ended),
         cmocka_unit_test(only_macros_pass_from_the_flags),

@@ -9,12 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 
@@ -386,6 +389,44 @@ static void test_bad_role(void **state)
     assert_true(forkserver_alive(fs));
 }
 
+static int open_files(void)
+{
+    char **names;
+    size_t n;
+
+    assert_int_equal(dir_list("/proc/self/fd", &names, &n, NULL), 0);
+    names_free(names, n);
+    return (int)n;
+}
+
+/* A process that has no descriptors left says so, and loses none of those that it has. */
+static void test_no_descriptors_left(void **state)
+{
+    struct child_spec s = {.role = "selftest"};
+    struct rlimit old, low;
+    struct child *c;
+    struct err e = ERR_INIT;
+    int filler[4096], n = 0, before, fd;
+    (void)state;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    low = old;
+    low.rlim_cur = 1024;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        filler[n++] = fd;
+    close(filler[--n]);
+    close(filler[--n]);
+    close(filler[--n]); /* enough for the socket, too few for the pipe */
+    before = open_files();
+    assert_int_equal(forkserver_spawn(fs, &s, &c, &e), -1);
+    assert_non_null(strstr(e.msg, "pipe"));
+    assert_int_equal(open_files(), before);
+    while (n)
+        close(filler[--n]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+}
+
 static void test_bad_python(void **state)
 {
     struct forkserver_spec s = {.python = "/bin/false", .no_jail = true};
@@ -433,6 +474,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_echo_and_exit), cmocka_unit_test(test_ends),  cmocka_unit_test(test_peak), cmocka_unit_test(test_output),
         cmocka_unit_test(test_jail_from_inside), cmocka_unit_test(test_a_role_that_compiles), cmocka_unit_test(test_bombs), cmocka_unit_test(test_threads_and_speed),
+        cmocka_unit_test(test_no_descriptors_left),
         cmocka_unit_test(test_bad_role),      cmocka_unit_test(test_bad_python), cmocka_unit_test(test_a_server_for_compilers),
     };
     return cmocka_run_group_tests(tests, start, stop);
