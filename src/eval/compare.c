@@ -336,6 +336,43 @@ bool compare_kinds(const struct tensor *eager, const struct tensor *got, struct 
     return c.kind == CMP_SAME;
 }
 
+static double error_of(double expected, double got)
+{
+    double err = fabs(got - expected);
+
+    return isfinite(err) ? err : INFINITY;
+}
+
+static void add_wrong(struct comparison *all, const struct tensor *whole, int64_t from, const struct comparison *tile)
+{
+    bool only = all->n_bad == 0;
+
+    if (only) {
+        *all = (struct comparison){.kind = CMP_VALUES, .n = all->n, .max_abs = all->max_abs, .max_rel = all->max_rel,
+                                   .first = from + tile->first, .worst = -1, .first_expected = tile->first_expected,
+                                   .first_got = tile->first_got};
+        index_text(whole, all->first, all->first_at, sizeof all->first_at);
+    }
+    snprintf(all->pattern, sizeof all->pattern, "%s", only ? tile->pattern : "");
+    all->n_bad += tile->n_bad;
+    all->n_nan += tile->n_nan;
+    if (all->worst >= 0 &&
+        error_of(all->worst_expected, all->worst_got) >= error_of(tile->worst_expected, tile->worst_got))
+        return;
+    all->worst = from + tile->worst;
+    all->worst_expected = tile->worst_expected, all->worst_got = tile->worst_got;
+    index_text(whole, all->worst, all->worst_at, sizeof all->worst_at);
+}
+
+void compare_add_tile(struct comparison *all, const struct tensor *whole, int64_t from, const struct comparison *tile)
+{
+    all->n += tile->n;
+    all->max_abs = fmax(all->max_abs, tile->max_abs);
+    all->max_rel = fmax(all->max_rel, tile->max_rel);
+    if (tile->n_bad)
+        add_wrong(all, whole, from, tile);
+}
+
 static bool same_number(const json_t *want, const json_t *got)
 {
     double a = json_number_value(want), b = json_number_value(got);

@@ -25,6 +25,11 @@ struct comparison {
 void compare_tensors(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
                      const struct tolerance *tol, struct comparison *ret);
 
+/* Adds what a tile of an output showed to what the tiles before it showed: 'from' is the tile's first element in
+ * whole, which gives shape and dtype. *all starts as {.first = -1, .worst = -1}; the pattern is the first wrong
+ * tile's, as long as no other one is wrong. Shape and dtype of the whole are the caller's to compare. */
+void compare_add_tile(struct comparison *all, const struct tensor *whole, int64_t from, const struct comparison *tile);
+
 /* An output that is no tensor: numbers, text, None. Integers and booleans are equal or wrong; floating numbers have
  * 1e-5 of the expected value. want, got: JSON scalars. True if they are the same; fills *ret. */
 bool compare_number(const json_t *want, const json_t *got, struct comparison *ret);

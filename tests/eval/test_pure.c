@@ -218,6 +218,41 @@ static void test_compare_values(void **state)
     assert_int_equal(c.kind, CMP_DTYPE);
 }
 
+/* Tile by tile the same is found as at once. */
+static void test_compare_tiles(void **state)
+{
+    enum { ROWS = 12, COLS = 5, N = ROWS * COLS };
+    float want[N], got[N];
+    struct tensor w = tensor_f32(want, ROWS, COLS), g = tensor_f32(got, ROWS, COLS);
+    struct tolerance t = {.abs = 1e-6, .rel = 1e-5, .usable = true};
+
+    (void)state;
+    for (int seed = 0; seed < 50; seed++) {
+        struct comparison once, all = {.first = -1, .worst = -1};
+
+        srand((unsigned)seed);
+        for (int i = 0; i < N; i++) {
+            want[i] = (float)(i + 1);
+            got[i] = want[i] + (rand() % 20 == 0 ? (float)(rand() % 7) : 0);
+        }
+        got[rand() % N] = seed % 3 ? 0 : NAN;
+        compare_tensors(&w, &w, &g, &t, &once);
+        for (int from = 0; from < ROWS; from += 5) {
+            int rows = ROWS - from < 5 ? ROWS - from : 5;
+            struct tensor a = tensor_f32(want + from * COLS, rows, COLS), b = tensor_f32(got + from * COLS, rows, COLS);
+            struct comparison tile;
+
+            compare_tensors(&a, &a, &b, &t, &tile);
+            compare_add_tile(&all, &g, from * COLS, &tile);
+        }
+        assert_int_equal(all.kind, once.kind);
+        assert_true(all.n == once.n && all.n_bad == once.n_bad && all.n_nan == once.n_nan && all.first == once.first);
+        assert_true(all.worst == once.worst && all.max_abs == once.max_abs && all.max_rel == once.max_rel);
+        assert_string_equal(all.first_at, once.first_at);
+        assert_string_equal(all.worst_at, once.worst_at);
+    }
+}
+
 /* Numbers that are no tensors: an index is right or wrong, a loss has a rounding. */
 static void test_compare_number(void **state)
 {
@@ -585,7 +620,7 @@ int main(void)
         cmocka_unit_test(test_tolerance_separates),
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
-        cmocka_unit_test(test_compare_number),
+        cmocka_unit_test(test_compare_number), cmocka_unit_test(test_compare_tiles),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),
         cmocka_unit_test(test_tensor_put), cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_legality_lists),
         cmocka_unit_test(test_legality_line), cmocka_unit_test(test_legality_captured), cmocka_unit_test(test_precedence),

@@ -1,0 +1,119 @@
+/* test_plan.c - the memory plan: the large tasks of KernelBench on 80 GB, properties over random sizes, tiles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "exec/plan.h"
+
+#define GIB(x) ((uint64_t)((x) * 1073741824.0))
+
+static const struct plan_device h100 = {.memory = (uint64_t)81559 << 20, .contexts = 3};
+
+/* Shapes of level 1 as they are today, in GiB. */
+static void test_large_tasks_fit(void **state)
+{
+    static const struct {
+        double inputs, outputs, peak, free; /* free: at least so much for the candidate */
+    } rows[] = {{6, 6, 6, 60}, {6, 6, 12, 60}, {8, 8, 8, 58}, {16, 0.13, 0.13, 58}, {5, 4, 8, 64}, {8, 0, 8, 66},
+                {0.02, 0.02, 16.06, 72}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct plan_sizes s = {.inputs = GIB(rows[i].inputs), .outputs = GIB(rows[i].outputs),
+                               .eager_peak = GIB(rows[i].peak), .state = 1000};
+        struct plan p;
+
+        plan_make(&s, &h100, &p);
+        assert_true(p.fits && p.timed_together);
+        assert_int_equal(p.oracle, ORACLE_WHOLE);
+        assert_true(p.candidate >= GIB(rows[i].free));
+        assert_true(p.need[p.worst] + 0 <= p.usable && p.usable < h100.memory);
+    }
+}
+
+static void test_what_does_not_fit(void **state)
+{
+    struct plan_sizes s = {.inputs = GIB(30), .outputs = GIB(30), .eager_peak = GIB(30)};
+    struct buf b;
+    struct plan p;
+
+    (void)state;
+    plan_make(&s, &h100, &p);
+    assert_false(p.fits);
+    buf_init(&b, 1000);
+    plan_text(&p, &b);
+    assert_non_null(strstr(b.p, "does not fit"));
+    s = (struct plan_sizes){.inputs = GIB(20), .outputs = GIB(20), .eager_peak = GIB(20)};
+    plan_make(&s, &h100, &p);
+    assert_true(p.fits && p.oracle == ORACLE_SMALL); /* no rows are known: 160 GiB for the oracle */
+    s.rows = 4096;
+    plan_make(&s, &h100, &p);
+    assert_true(p.oracle == ORACLE_TILES && p.oracle_tiles == 3);
+    assert_true(p.need[PLAN_ORACLE] <= p.usable);
+    buf_clear(&b);
+    plan_text(&p, &b);
+    assert_non_null(strstr(b.p, "oracle in 3 tiles"));
+    buf_free(&b);
+}
+
+/* Nothing that fits is over the memory; more memory never takes anything away. */
+static void test_properties(void **state)
+{
+    struct rng rng;
+
+    (void)state;
+    rng_seed(&rng, 5, 0);
+    for (int i = 0; i < 20000; i++) {
+        struct plan_sizes s = {rng_u64(&rng) >> (24 + rng_below(&rng, 20)), rng_u64(&rng) >> (26 + rng_below(&rng, 20)),
+                               rng_u64(&rng) >> (24 + rng_below(&rng, 20)), rng_u64(&rng) >> (24 + rng_below(&rng, 20)),
+                               (int64_t)rng_below(&rng, 3) * 128, rng_below(&rng, 8) == 0};
+        struct plan_device d = {(uint64_t)1 << (30 + rng_below(&rng, 8)), 3}, more = {d.memory * 2, 3};
+        struct plan p, q;
+
+        plan_make(&s, &d, &p);
+        plan_make(&s, &more, &q);
+        for (enum plan_phase k = PLAN_CALL; k <= PLAN_COMPARE; k++)
+            assert_true(!p.fits || p.need[k] <= p.usable);
+        assert_true(p.need[PLAN_ORACLE] <= p.usable);
+        assert_true(!p.fits || p.need[PLAN_CALL] + p.candidate == p.usable);
+        assert_true(!p.timed_together || p.need[PLAN_TIME] + p.together == p.usable);
+        assert_true(p.together <= p.candidate || !p.fits);
+        assert_true(q.fits >= p.fits && q.candidate >= p.candidate && q.timed_together >= p.timed_together);
+        assert_true(q.oracle_tiles <= p.oracle_tiles || p.oracle == ORACLE_SMALL);
+    }
+}
+
+static void test_tiles_cover_once(void **state)
+{
+    static const int64_t cases[][2] = {{0, 1}, {1, 1}, {1000, 7}, {1 << 26, 4096}, {(1 << 26) + 5, 4099},
+                                       {3000000000, 393216}, {3000000000, 2000000000}, {200000000, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t n = cases[i][0], row = cases[i][1], from, at = 0;
+        struct plan_tiles t = plan_tiles_make(n, row, 4);
+
+        for (int64_t k = 0; k < plan_tiles_count(&t); k++) {
+            int64_t len = plan_tile(&t, k, &from);
+
+            assert_true(from == at && len > 0 && (uint64_t)len * 4 <= PLAN_TILE);
+            if (row > 0 && (uint64_t)row * 4 <= PLAN_TILE)
+                assert_int_equal(from % row, 0);
+            at += len;
+        }
+        assert_true(at == n);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large_tasks_fit), cmocka_unit_test(test_what_does_not_fit),
+                                       cmocka_unit_test(test_properties), cmocka_unit_test(test_tiles_cover_once)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
