@@ -28,7 +28,7 @@ struct measure_plan {
     size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls and rounds rather than more
                                       * memory, but MEASURE_ROUNDS_LEAST rounds of a cold and a warm call */
     size_t input_bytes; /* of one call; 0: not known */
-    bool published;     /* as KernelBench times: MEASURE_PUBLISHED cold calls and no warm ones, in at most MEASURE_MAX_S */
+    bool published;     /* as KernelBench: MEASURE_PUBLISHED cold calls, none warm, in at most MEASURE_MAX_S */
 };
 
 #define MEASURE_FINDINGS 64
@@ -69,7 +69,7 @@ int measure_forget(struct measure_side *s, struct measure_fault *fault, struct e
 
 /* How long the device is kept busy before each call, so that the host can queue all of it meanwhile: a fifth more than
  * the slower of the two hosts needs, within bounds, the same for both sides. Not more: the longer a host waits, the slower
- * and the less evenly it goes on (measured: docs/benchmarks.md), and then the two clocks can tell less. Event times are
+ * and the less evenly it goes on (docs/log/benchmarks.md), and then the two clocks can tell less. Event times are
  * the device's then, however busy the machine is: host time of forward is hidden up to MEASURE_PAD_MAX_US (of a model that
  * launches one small operator after the other, some hundred launches), and shows beyond. A side that lies about its
  * host's time chooses a pad within these bounds, for both. */

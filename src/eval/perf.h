@@ -42,7 +42,7 @@ int perf_outliers(const double *x, int n, bool *ret_out);
  * PERF_REPEAT and PERF_REPEAT_MS, what is left between two processes on the same idle device. Deterministic in seed. */
 #define PERF_RESAMPLES 1000
 #define PERF_REPEAT 0.015      /* standard deviation of log(time) of one process, and of the time itself: where a process's */
-#define PERF_REPEAT_MS 0.00018 /* memory lies. A quotient has both of each side. Measured: docs/benchmarks.md */
+#define PERF_REPEAT_MS 0.00018 /* memory lies. A quotient has both of each side. Measured: docs/log/benchmarks.md */
 struct perf_estimate perf_time(const struct perf_calls *c, uint64_t seed);
 struct perf_estimate perf_ratio(const struct perf_calls *num, const struct perf_calls *den, uint64_t seed);
 /* Product of two independent estimates, intervals combined in the logarithm. */

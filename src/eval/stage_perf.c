@@ -197,7 +197,8 @@ static int measure_until_clocks_agree(struct perf *p, const struct measure_plan 
         p->mine = (struct measure_side){.fd = p->j->session->child->fd, .which = "candidate", .timeout_s = p->j->opt->timeout_s,
                                         .known_s = p->j->call_s, .first = first, .findings = findings};
         rc = measure_pair(&p->eager, &p->mine, plan, &p->fault, e);
-    } while (rc == 0 && ++p->takes < (plan->published ? 1 : TAKES) && p->mine.calls.v[0].span_ms < MEASURE_SLOW_S * 1e3 && !clocks_agree(p));
+    } while (rc == 0 && ++p->takes < (plan->published ? 1 : TAKES) &&
+             p->mine.calls.v[0].span_ms < MEASURE_SLOW_S * 1e3 && !clocks_agree(p));
     now = measure_cold_ms(&p->mine.calls);
     p->changed = rc == 0 && !isnan(before) && fmax(before, now) > SAME_TIMES * fmin(before, now);
     return rc;

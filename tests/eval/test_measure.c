@@ -180,7 +180,8 @@ static void test_how_many_calls(void **state)
         double call_s;
         int want;
     } rows[] = {{true, 1e-5, 100}, {true, 0.01, 100}, {true, 0.025, 80}, {true, 0.1, 20}, {true, 0.5, 3}, {true, 2, 2},
-                {false, 1e-5, 60}, {false, 0.004, 50}, {false, 0.025, 30}, {false, 0.1, 20}, {false, 0.5, 3}, {false, 2, 2}};
+                {false, 1e-5, 60}, {false, 0.004, 50}, {false, 0.025, 30}, {false, 0.1, 20}, {false, 0.5, 3},
+                {false, 2, 2}};
     struct measure_plan p = MEASURE_PLAN_DEFAULT;
 
     (void)state;
@@ -573,7 +574,8 @@ int main(void)
         cmocka_unit_test(test_hold), cmocka_unit_test(test_patience_ends), cmocka_unit_test(test_batch),
         cmocka_unit_test(test_a_share_within_a_share),
         cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
-        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_how_many_calls), cmocka_unit_test(test_published_calls_are_cold),
+        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_how_many_calls),
+        cmocka_unit_test(test_published_calls_are_cold),
         cmocka_unit_test(test_few_empty_calls_of_gigabytes),
         cmocka_unit_test(test_order_of_looking),
         cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
