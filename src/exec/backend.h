@@ -29,6 +29,7 @@ struct backend_ops {
     /* Before any front exists. Fills *info. */
     int (*open)(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e);
     void (*close)(struct backend *b);
+    void (*tidy)(struct backend *b); /* from another thread, before the process ends: files go; NULL: there are none */
     /* A fresh start: no modules, no handles, no error. Memory stays mapped; its content is what it was. */
     int (*fresh)(struct backend *b, struct err *e);
     int (*map)(struct backend *b, uint64_t bytes); /* [WIRE_BASE, + bytes) can be used from now on */

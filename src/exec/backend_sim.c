@@ -86,9 +86,10 @@ static struct kernels_ask *question(struct backend *b, enum kernels_op op, uint6
 static int sim_open(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e)
 {
     struct backend *b = xcalloc(1, sizeof *b);
-    char *lib = path_lib("libsimt.so");
+    char *lib = path_lib("libsimt.so"), name[48];
     int rc = -1;
 
+    snprintf(name, sizeof name, "musacoder-exec-%d", (int)getppid()); // whose it is
     b->line = -1;
     b->memory_fd = memfd_create("device", MFD_CLOEXEC);
     b->memory = MAP_FAILED;
@@ -98,7 +99,7 @@ static int sim_open(const struct backend_options *o, struct backend **ret, struc
         err_set(e, ERR_ENV, "'libsimt.so' is missing; run 'make'");
     else if (b->memory == MAP_FAILED)
         err_sys(e, "cannot reserve memory for the simulated device");
-    else if ((b->folder = dir_temp("musacoder-exec", e)))
+    else if ((b->folder = dir_temp(name, e)))
         rc = kernels_source_start(&(struct kernels_place){lib, b->folder, b->memory_fd, RESERVED, !o->no_check},
                                   &b->source, e);
     free(lib);
@@ -109,13 +110,18 @@ static int sim_open(const struct backend_options *o, struct backend **ret, struc
     return rc;
 }
 
+static void sim_tidy(struct backend *b)
+{
+    if (b->folder)
+        dir_remove(b->folder, NULL);
+}
+
 static void sim_close(struct backend *b)
 {
     if (b->line >= 0)
         close(b->line);
     kernels_source_end(&b->source);
-    if (b->folder)
-        dir_remove(b->folder, NULL);
+    sim_tidy(b);
     munmap(b->memory, RESERVED);
     close(b->memory_fd);
     free(b->folder);
@@ -474,7 +480,8 @@ static char *sim_findings(struct backend *b)
 }
 
 const struct backend_ops backend_sim = {
-    .name = "sim", .open = sim_open, .close = sim_close, .fresh = sim_fresh, .map = sim_map, .block = sim_block,
+    .name = "sim", .open = sim_open, .close = sim_close, .tidy = sim_tidy, .fresh = sim_fresh,
+    .map = sim_map, .block = sim_block,
     .set = sim_set, .write = sim_write, .read = sim_read, .copy = sim_copy, .fill = sim_fill, .strided = sim_strided,
     .arange = sim_arange, .random = sim_random, .equal = sim_equal, .changed = sim_changed, .module = sim_module,
     .function = sim_function, .symbol = sim_symbol, .func_attr = sim_func_attr, .occupancy = sim_occupancy,

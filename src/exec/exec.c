@@ -153,19 +153,26 @@ int executor_start(const struct executor_options *o, struct executor **ret, stru
     return 0;
 }
 
-int executor_end(struct executor *x)
+/* It ends by itself when its socket is closed; at the latest after so many steps of the wait it is killed. */
+static int end_within(struct executor *x, int steps)
 {
     int status = -1;
 
-    if (!x)
-        return -1;
-    close(x->sock);
+    if (x->sock >= 0)
+        close(x->sock);
     x->sock = -1;
-    for (int i = 0; i < 600 && x->pid > 0; i++)
+    for (int i = 0; i < steps && x->pid > 0; i++)
         if (waitpid(x->pid, &status, WNOHANG) != 0)
             x->pid = 0;
         else
-            usleep(i < 10 ? 2000 : 100000);
+            usleep(i < 100 ? 2000 : 100000);
+    return status;
+}
+
+int executor_end(struct executor *x)
+{
+    int status = x ? end_within(x, 700) : -1; /* a minute */
+
     executor_stop(x);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -174,14 +181,13 @@ void executor_stop(struct executor *x)
 {
     if (!x)
         return;
+    end_within(x, 103); /* half a second: it takes its files along */
     if (x->pid > 0) {
         kill(-x->pid, SIGKILL);
         kill(x->pid, SIGKILL);
         waitpid(x->pid, NULL, 0);
     }
     fdpass_close(x->fds);
-    if (x->sock >= 0)
-        close(x->sock);
     if (x->bulk != MAP_FAILED)
         munmap(x->bulk, CTL_BULK);
     free(x);

@@ -34,6 +34,7 @@ static const char source[] =
     "    p[5] = syscall(257, -100, \"/proc/self/mem\", 0);\n" /* reading is allowed, but there is nothing to read */
     "    p[6] = syscall(257, -100, \"/etc/passwd\", 0);\n"
     "    p[7] = syscall(257, -100, \"../../../../etc/passwd\", 0);\n}\n"
+    "extern \"C\" void thunk_forever(void *c)\n{\n    for (volatile int i = 0;; i++)\n        ;\n}\n"
     "extern \"C\" void thunk_null(void *c)\n{\n    *(volatile int *)0 = 1;\n}\n";
 #define SCALE "thunk_scale\n\nscale\ncuda_source\n9"
 #define COUNT "thunk_count\n\ncount\ncuda_source\n19"
@@ -578,6 +579,55 @@ static void test_many_threads_share_the_ring(void **state)
     front_end(&f);
 }
 
+/* ---- ends ---- */
+
+static int folders(void)
+{
+    char **names, own[48];
+    size_t n, ours = 0;
+    struct err e = ERR_INIT;
+
+    snprintf(own, sizeof own, "musacoder-exec-%d.", (int)getpid());
+    must(dir_list("/tmp", &names, &n, &e), &e);
+    for (size_t i = 0; i < n; i++)
+        ours += !strncmp(names[i], own, strlen(own));
+    names_free(names, n);
+    return (int)ours;
+}
+
+static void step_forever(struct client *c, int step, struct front_notes *n)
+{
+    uint32_t fn = function_of(c, n, "thunk_forever\n\nforever\ncuda_source\n30");
+
+    (void)step;
+    n->code = n->code ? n->code : launch(c, fn, 1, 1, &fn, sizeof fn);
+}
+
+static void test_an_executor_leaves_nothing_behind(void **state)
+{
+    const struct executor_options o = {.backend = "sim", .no_check = true, .timeout_s = 0.5};
+    struct executor *first = x;
+    struct executor_call call;
+    struct err e = ERR_INIT;
+    int before = folders();
+
+    (void)state;
+    must(executor_start(&o, &x, &e), &e);
+    assert_int_equal(folders(), before + 1);
+    executor_stop(x);
+    assert_int_equal(folders(), before);
+    must(executor_start(&o, &x, &e), &e);
+    begin(step_forever);
+    must(executor_call_begin(x, 1, &e), &e);
+    assert_int_equal(front_step(&f), 0);
+    assert_int_equal(executor_call_end(x, &call, &e), -1);
+    assert_true(executor_timed_out(x));
+    front_end(&f);
+    executor_stop(x);
+    assert_int_equal(folders(), before);
+    x = first;
+}
+
 /* ---- capsules ---- */
 
 static struct capsule caps;
@@ -733,6 +783,7 @@ int main(void)
         cmocka_unit_test(test_hostile_requests_are_refused),
         cmocka_unit_test(test_a_broken_ring_ends_the_life_only),
         cmocka_unit_test(test_many_threads_share_the_ring),
+        cmocka_unit_test(test_an_executor_leaves_nothing_behind),
         cmocka_unit_test(test_a_capsule_runs_elsewhere),
         cmocka_unit_test(test_a_log_that_does_not_follow_is_refused),
         cmocka_unit_test(test_last_call_again_and_again),
