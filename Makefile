@@ -237,6 +237,10 @@ $(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c src/
 	@mkdir -p $(@D)
 	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -Wno-missing-prototypes -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -lm
 $(addprefix $(B)/tests/,device/test_cuda_fake exec/test_executor_cuda eval/test_exec eval/test_timing eval/test_admit): | $(B)/lib/libfakecuda.so
+$(B)/lib/libfakemusa.so: tests/device/fake_musa.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 $(OPT) $(WARN) -fPIC -shared -o $@ $<
+$(B)/tests/device/test_musa: | $(B)/lib/libfakemusa.so
 $(GPUTESTS): CPPFLAGS += $(addprefix -I,$(wildcard $(patsubst %/bin/nvcc,%/include,$(NVCC))))
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
 

@@ -48,7 +48,7 @@ static int32_t *slot_before;   /* slot of the same block before it was parked, o
 static bool parked;            /* in this launch a block has several slots */
 static bool fenced, acquired;  /* of the running block */
 
-#define SHARED_WORDS ((SHARED_OPTIN + SHARED_DEFAULT) / 4)
+#define SHARED_WORDS ((SHARED_OPTIN + SHARED_STATIC_ROOM) / 4)
 static struct cell *shared_cells[2]; /* dynamic, static */
 static uint8_t *shared_init[2];      /* written bytes of each word in this block, 4 bits */
 static size_t shared_words[2];

@@ -128,7 +128,7 @@ static __attribute__((constructor)) void read_profile(void)
 
     if (!text || sscanf(text, "card=%200[^;]", device.name) != 1)
         return;
-    device_shared_default = at_most(figure(text, "shared_static_bytes", SHARED_DEFAULT), SHARED_DEFAULT);
+    device_shared_default = at_most(figure(text, "shared_static_bytes", SHARED_DEFAULT), SHARED_STATIC_ROOM);
     device_shared_optin = at_most(figure(text, "shared_block_bytes", SHARED_OPTIN), SHARED_OPTIN);
     device_grid_yz = (unsigned)figure(text, "grid_yz", device_grid_yz);
     device.shared_block = device_shared_default;

@@ -17,6 +17,7 @@
 #define MAX_WARPS (MAX_THREADS / WARP)
 #define NAMED_BARRIERS 16
 #define SHARED_DEFAULT (48u << 10) /* bytes a block may use without asking */
+#define SHARED_STATIC_ROOM (80u << 10) /* what a profile may raise SHARED_DEFAULT to */
 #define SHARED_OPTIN (227u << 10)
 extern unsigned device_shared_default, device_shared_optin, device_grid_yz; /* host.c: what a profile leaves of them */
 

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "device/device.h"
+#include "device/musa.h"
 #include "eval/build.h"
 #include "proc/jail.h"
 #include "proc/proc.h"
@@ -229,6 +230,40 @@ static void check_nvcc(struct report *r)
     free(nvcc);
 }
 
+static void check_musa_card(struct report *r, const struct musa_card *c)
+{
+    const struct profile *p = musa_card_profile(c);
+    struct buf b;
+
+    buf_init(&b, 1 << 16);
+    buf_addf(&b, "%s, mp_%d%d; profile %s", c->name, c->major, c->minor, p ? p->name : "none");
+    add(r, "musa card", GOOD, b.p, NULL);
+    buf_clear(&b);
+    if (p)
+        musa_card_differences(c, p, &b);
+    for (char *save = NULL, *line = strtok_r(b.p, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        add(r, "musa card", NOTE, line, "the card is right: please report it, with what docs/probe/probe.mu prints");
+    buf_free(&b);
+}
+
+/* Where there is neither card nor compiler nothing is said: nobody else needs them. */
+static void check_musa(struct report *r)
+{
+    struct musa_card *cards = NULL;
+    struct err e = ERR_INIT;
+    int n = 0;
+    char *mcc;
+
+    if (musa_cards(&cards, &n, &e) < 0)
+        n = 0;
+    for (int i = 0; i < n; i++)
+        check_musa_card(r, &cards[i]);
+    free(cards);
+    if ((mcc = musa_compiler(NULL)) || n > 0)
+        add(r, "mcc", mcc ? GOOD : NOTE, mcc ? mcc : "not found", "install the MUSA SDK, or set MUSACODER_MCC");
+    free(mcc);
+}
+
 static void check_gpu(struct report *r)
 {
     struct device_info *all = NULL;
@@ -269,6 +304,7 @@ static int doctor_run(const struct opts *o, struct err *e)
     check_folder(&r, "cache", path_cache(""), 1);
     check_jail(&r);
     check_gpu(&r);
+    check_musa(&r);
     if (opts_bool(o, "json")) {
         json_t *v = json_pack("{s:b,s:O}", "fit", !r.unfit, "checks", r.checks);
         char *text = json_text(v);

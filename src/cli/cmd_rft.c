@@ -31,7 +31,7 @@ static const struct opt rows[] = {
     {"rft", "threshold", OPT_REAL, STR(CLUSTER_THRESHOLD), "Jaccard index from which two programs are one strategy"},
     {"rft", "max-keep", OPT_INT, "4", "programs kept of one prompt at most"},
     {"rft", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
-    {"rft", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
+    {"rft", "backend", OPT_CHOICE, NULL, "sim|cuda: where candidates run (default: the judge's)"},
     {"rft", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"rft", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"rft", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},

@@ -31,7 +31,7 @@ static const struct opt rows[] = {
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
     {"synth", "trials", OPT_INT, "2", "draws per input regime of a verification"},
     {"synth", "dialect", OPT_CHOICE, "cuda", "cuda|musa: the language of the programs, and of what is asked for"},
-    {"synth", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where programs are verified"},
+    {"synth", "backend", OPT_CHOICE, "sim", "sim|cuda: where programs are verified"},
     SECRET_ROW("synth"),
     {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: 1.5 for each CPU"},
     {"synth", "values", OPT_STR, NULL,

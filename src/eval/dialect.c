@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "translate/musa.h"
+#include "translate/musa_table.h"
 
 const struct profile *dialect_profile(void)
 {
@@ -112,16 +113,33 @@ static bool uses_half(const json_t *sources)
     return false;
 }
 
+/* mcc's spelling as nvcc's, where there is one. */
+static json_t *translated(const json_t *flags)
+{
+    json_t *all = json_array();
+    const struct musa_row *row;
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach((json_t *)flags, i, v) {
+        const char *s = json_string_value(v);
+        row = musa_row_find(ROW_FLAG, s, strlen(s), true);
+        if (strncmp(s, "--offload-arch", 14)) // the architecture is the device's
+            json_array_append_new(all, json_string(row ? row->cuda : s));
+    }
+    return all;
+}
+
 json_t *dialect_flags(const json_t *request, const json_t *flags)
 {
     static const char *const undo[] = {"-U__CUDA_NO_HALF_OPERATORS__", "-U__CUDA_NO_HALF_CONVERSIONS__",
                                        "-U__CUDA_NO_HALF2_OPERATORS__", "-U__CUDA_NO_BFLOAT16_CONVERSIONS__"};
     json_t *all;
 
-    if (strcmp(json_str(request, "dialect", "cuda"), "musa") || !uses_half(json_object_get(request, "cuda_sources")))
+    if (strcmp(json_str(request, "dialect", "cuda"), "musa"))
         return NULL;
-    all = flags ? json_copy((json_t *)flags) : json_array();
-    for (size_t i = 0; i < sizeof undo / sizeof *undo; i++)
+    all = translated(flags);
+    for (size_t i = 0; uses_half(json_object_get(request, "cuda_sources")) && i < sizeof undo / sizeof *undo; i++)
         json_array_append_new(all, json_string(undo[i]));
     return all;
 }

@@ -32,10 +32,16 @@
 
 /* ---- options ---- */
 
+static int no_backend(const char *name, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "no backend '%s'; use sim or cuda%s", name, strcmp(name, "musa") ? "" :
+                   ", where MUSA programs run unchanged (docs/musa.md)");
+}
+
 int eval_options_check(const struct eval_options *o, struct err *e)
 {
     if (!backend_find(o->backend))
-        return err_set(e, ERR_INPUT, "no backend '%s'; use sim or cuda", o->backend);
+        return no_backend(o->backend, e);
     if (strcmp(o->protocol, "strict") && strcmp(o->protocol, "kernelbench"))
         return err_set(e, ERR_INPUT, "no protocol '%s'; use strict or kernelbench", o->protocol);
     if (o->trials < 1 || o->trials > 1000)
@@ -121,7 +127,7 @@ int eval_backend_check(const char *backend, struct err *e)
     char *text;
 
     if (!b)
-        return err_set(e, ERR_INPUT, "no backend '%s'; use sim or cuda", backend);
+        return no_backend(backend, e);
     if (b->usable)
         return b->usable(e);
     if (!(text = path_python(e)))
@@ -236,7 +242,7 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
 
     if (!first) {
         free(ev);
-        return err_set(e, ERR_INPUT, "no backend '%s'; use sim or cuda", c->backend);
+        return no_backend(c->backend, e);
     }
     ev->config = *c;
     ev->config.jobs_given = ev->config.jobs > 0;

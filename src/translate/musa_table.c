@@ -211,7 +211,7 @@ static const char *const families[] = {
 #define NO_DNN "muDNN is a C++ library with another interface"
 #define NO_RTC "run-time compilation (MTRTC) has no documented interface"
 #define NO_TEX "nothing shows that texture and surface objects work"
-#define NO_FP4 "the SDK has no types of four or six bits"
+#define NO_FP4 "nothing shows that types of four or six bits work"
 
 const struct musa_lack musa_lacks[] = {
     {"__cluster_dims__", 0, "cluster", NO_CLUSTER},
@@ -256,6 +256,7 @@ const struct musa_lack musa_lacks[] = {
     {"h2exp2", 310, "intrinsic", "h2exp2 is missing on mp_22 and older"},
     {"hsin", 310, "intrinsic", "hsin is missing on mp_22 and older"},
     {"h2sin", 310, "intrinsic", "h2sin is missing on mp_22 and older"},
+    {"htrunc", 310, "intrinsic", "htrunc is declared and not defined on mp_22"},
     {"__dp4a", 310, "intrinsic", "__dp4a takes char4 on mp_22 and older"},
     {"__nv_bfloat16*", 220, "bf16", "bfloat16 begins with mp_22"},
     {"nv_bfloat16*", 220, "bf16", "bfloat16 begins with mp_22"},

@@ -21,6 +21,7 @@
 #define LT_MUSA_ARCH 310
 #endif
 #define __MUSACC__ 1
+#define __MUSA__ 1
 #define MUSA_COMP_VERSION 50200
 #undef MUSART_VERSION
 #define MUSART_VERSION 50200

@@ -1,0 +1,33 @@
+/* musa.h - Moore Threads cards of this machine: what the driver says of them, and the compiler's command line.
+ * Found with dlopen("libmusa.so"), so that nothing is needed to build or start. Nobody of the project had a
+ * card: tests drive this with a recorded driver and a recorded compiler. */
+#ifndef MC_DEVICE_MUSA_H
+#define MC_DEVICE_MUSA_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "device/profile.h"
+
+struct musa_card {
+    char name[128];
+    int major, minor;               /* mp_22 is 2, 2 */
+    int64_t figures[N_PROFILE_FACTS]; /* what the driver answers; PROFILE_UNKNOWN where it does not */
+};
+
+/* The cards, *ret_n of them; caller frees *ret. ERR_ENV with the remedy: no driver, no card. $MUSACODER_LIBMUSA names
+ * another library. */
+int musa_cards(struct musa_card **ret, int *ret_n, struct err *e);
+
+/* The profile of that generation and name; NULL if none is known. */
+const struct profile *musa_card_profile(const struct musa_card *c);
+/* Where card and profile disagree: "l2_bytes: 25165824 here, 62914560 in the profile", a line each; nothing if
+ * they agree. */
+void musa_card_differences(const struct musa_card *c, const struct profile *p, struct buf *out);
+
+/* mcc: $MUSACODER_MCC, $MUSA_HOME/bin/mcc, /usr/local/musa/bin/mcc, PATH. Caller frees; NULL with the remedy. */
+char *musa_compiler(struct err *e);
+/* "'mcc' -x musa -mtgpu --offload-arch=mp_22 -O2 -std=c++17 -fPIC -c 'a.mu' -o 'a.o'". arch: "mp_22". Caller
+ * frees. */
+char *musa_compile_line(const char *mcc, const char *arch, const char *source, const char *object);
+
+#endif
