@@ -123,8 +123,9 @@ def main():
     import sim as device
     device.preload()
     counts = {}
-    for path, task in files[:a.limit or None]:
+    for i, (path, task) in enumerate(files[:a.limit or None]):
         said = in_child(path, task, device)
+        print(f"{i + 1} {os.path.basename(path)}: {said}", file=sys.stderr, flush=True)
         kind = said if said in ("same", "different", "refused") else said.split(":")[0]
         counts[kind] = counts.get(kind, 0) + 1
         if said not in ("same", "refused"):
