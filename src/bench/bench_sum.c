@@ -17,8 +17,9 @@ bool verdict_passed(const json_t *verdict)
 
 bool verdict_infra(const json_t *verdict)
 {
-    return verdict && strcmp(json_str(verdict, "status", "infra"), "passed") &&
-           strcmp(json_str(verdict, "status", "infra"), "failed");
+    const char *status = json_str(verdict, "status", "infra");
+
+    return verdict && strcmp(status, "passed") && strcmp(status, "failed") && strcmp(status, "unsupported");
 }
 
 struct sums {
@@ -222,6 +223,7 @@ json_t *bench_summary(const struct bench_run *b, double seconds)
     set(v, "recovery", recovery(b, &s));
     set(v, "cut_share", json_num(s.judged ? (double)s.cut / s.judged : NAN));
     set(v, "infra", json_integer(s.infra));
+    set(v, "unsupported", json_integer(json_i64(s.categories, "unsupported", 0)));
     set(v, "categories", s.categories);
     set(v, "families", families(b, &s));
     set(v, "per_task", per_task(b, &s));

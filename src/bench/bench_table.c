@@ -27,12 +27,13 @@ static void main_table(FILE *out, const json_t *const *results, int n)
     fprintf(out, "%-12s", "");
     for (size_t k = 0; k < n_cols; k++)
         fprintf(out, " %9s", cols[k].title);
-    fprintf(out, " %6s\n", "infra");
+    fprintf(out, " %6s %11s\n", "infra", "unsupported");
     for (int i = 0; i < n; i++) {
         fprintf(out, "%-12.12s", json_str(results[i], "name", "?"));
         for (size_t k = 0; k < n_cols; k++)
             percent(out, results[i], cols[k].key);
-        fprintf(out, " %6lld\n", (long long)json_i64(results[i], "infra", 0));
+        fprintf(out, " %6lld %11lld\n", (long long)json_i64(results[i], "infra", 0),
+                (long long)json_i64(results[i], "unsupported", 0));
     }
 }
 

@@ -256,12 +256,18 @@ static void say_infra(const json_t *v, struct buf *b)
     buf_addf(b, "Not judged: %s\n", json_str(reason(v), "message", ""));
 }
 
+static void say_unsupported(const json_t *v, struct buf *b)
+{
+    buf_addf(b, "Not judged, and not scored: this judge lacks %s.\n", json_str(reason(v), "message", ""));
+}
+
 static const struct {
     const char *category;
     void (*say)(const json_t *v, struct buf *b);
 } table[] = {
     {"extraction_error", say_extraction}, {"compile_error", say_compile}, {"cheating", say_cheating},
     {"timeout", say_timeout}, {"runtime_error", say_runtime}, {"correctness_error", say_correctness}, {"infra", say_infra},
+    {"unsupported", say_unsupported},
 };
 
 /* Compilers quote with typographic marks; ASCII is shorter, and one token for any tokenizer. */

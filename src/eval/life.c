@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "device/element.h"
 #include "eval/job.h"
+#include "eval/record.h"
 
 #define TAG_INPUTS 1000000u /* tags below are rows of parameters */
 #define MAX_IMAGE ((size_t)128 << 20)
@@ -130,6 +131,7 @@ int life_open(struct job *j, struct err *e)
     life_close(j->life);
     j->life = l;
     l->notes = json_array();
+    record_set(j->rec, "schema", json_string(RECORD_SCHEMA_REPLAY));
     if (executor_start(&o, &l->x, e) < 0 || executor_life(l->x, fds, e) < 0)
         return -1;
     if (j->opt->capsule)

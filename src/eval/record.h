@@ -1,8 +1,9 @@
-/* record.h - building a verdict record (schema musacoder.verdict/1, DESIGN section 3), and its precedence rules.
+/* record.h - building a verdict record (schema musacoder.verdict/1, or /2 where the judge replays: it adds "replay"),
+ * and its precedence rules.
  *
  * Stages only ever add: sections with record_set, and reasons with record_blame. record_settle then picks status,
  * category and stage from the reasons: the first category of
- *     extraction_error compile_error cheating timeout runtime_error correctness_error
+ *     extraction_error compile_error cheating unsupported timeout runtime_error correctness_error
  * wins; infra wins over all, because then nothing else was really observed. */
 #ifndef MC_RECORD_H
 #define MC_RECORD_H
@@ -10,6 +11,7 @@
 #include <jansson.h>
 
 #define RECORD_SCHEMA "musacoder.verdict/1"
+#define RECORD_SCHEMA_REPLAY "musacoder.verdict/2"
 
 /* A new record with all keys of the schema present, in order; status "passed" until blamed. */
 json_t *record_new(const char *task, const char *task_sha256, const char *candidate, const char *candidate_sha256,

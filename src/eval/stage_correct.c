@@ -107,7 +107,10 @@ int correct_parameters(struct job *j, struct err *e)
     j->params = match_state(j->ref->state, cand, pairs);
     if (strcmp(j->opt->protocol, "strict"))
         j->params = json_array_size(j->ref->state) ? "seed" : "none";
-    if (!strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
+    if (j->life && !strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
+        record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by name and "
+                     "shape or in order: what cannot take the weights replaces nothing");
+    } else if (!strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
         rc = job_reference(j, "seed", e);
     } else if (strcmp(j->params, "seed") && strcmp(j->params, "none")) {
         rc = send_params(j, pairs, e);

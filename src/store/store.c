@@ -121,12 +121,15 @@ static bool untimed(const json_t *verdict)
     return false;
 }
 
-/* A time limit says something about this machine at this moment, an infra verdict about ours: neither may stick. */
+/* A time limit says something about this machine at this moment, infra and unsupported about this judge: none sticks. */
 static bool keepable(const json_t *verdict)
 {
     const char *category = json_str(verdict, "category", "");
 
-    return !untimed(verdict) && strcmp(category, "timeout") && strcmp(category, "infra") && strcmp(json_str(verdict, "status", ""), "infra");
+    const char *status = json_str(verdict, "status", "");
+
+    return !untimed(verdict) && strcmp(category, "timeout") && strcmp(category, "infra") && strcmp(status, "infra") &&
+           strcmp(status, "unsupported");
 }
 
 int store_put(struct store *s, const char *key, const json_t *verdict, struct err *e)

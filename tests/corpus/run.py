@@ -1,6 +1,6 @@
 """run.py - the adversarial corpus: every candidate through 'musacoder eval', compared with the folder that it lies in.
 
-    run.py [--backend sim|cuda] [--only GLOB]... [--fast] [--jobs N] [--verbose]
+    run.py [--backend sim|cuda] [--judge trace|replay] [--only GLOB]... [--fast] [--jobs N] [--verbose]
 
 tests/corpus/CATEGORY/NAME.py: the verdict must have this category ("passed": none). The comment block on top of a
 candidate says what it tries and has lines 'key: value':
@@ -8,8 +8,11 @@ candidate says what it tries and has lines 'key: value':
     backends:  where it applies (default: all)
     needs:     device-clock      caught by the performance stage, so only where time is measured
                device-compiler   caught by a compiler that knows host and device apart
+               replay            caught, or passed, where the judge replays
                task-yaml         caught through the sidecar tasks/NAME.yaml
     options:   further options of 'musacoder eval'
+    replay:    the category that is expected where the judge replays (--judge replay), with the reason; an attack is
+               stopped there under any category
     sim, cuda: the category that is expected there, where a backend cannot see what the folder says; with the reason
 Those that do not apply are skipped by name. Exit code 1 on any miss, any accusation and any other category.
 Standard library only.
@@ -50,17 +53,21 @@ class Candidate:
                 if not line.startswith("#"):
                     break
                 key, colon, value = line[1:].strip().partition(": ")
-                if colon and key in ("task", "needs", "backends", "options", *LACKS):
+                if colon and key in ("task", "needs", "backends", "options", "replay", *LACKS):
                     self.head[key] = value
         self.verdict = self.why = None
 
-    def expect(self, backend):
+    def expect(self, backend, judge):
         self.expected = self.head.get(backend, self.expected).split()[0]
+        self.replayed = judge == "replay"
+        if self.replayed:
+            self.expected = self.head.get("replay", self.expected).split()[0]
 
-    def reason_to_skip(self, backend, tasks):
+    def reason_to_skip(self, backend, tasks, judge):
         if backend not in self.head.get("backends", backend).split():
             return "for another backend"
-        missing = sorted(set(self.head.get("needs", "").split()) & LACKS[backend])
+        lacks = LACKS[backend] | (set() if judge == "replay" else {"replay"})
+        missing = sorted(set(self.head.get("needs", "").split()) & lacks)
         if missing:
             return f"needs a {missing[0]}"
         sidecar = os.path.join(tasks, self.head["task"] + ".yaml")
@@ -74,8 +81,12 @@ class Candidate:
     def outcome(self):
         if self.got() == self.expected:
             return "right"
+        if self.got() == "unsupported":
+            return "unsupported"
         if self.expected == "passed":
             return "accused"
+        if self.replayed and self.got() not in ("passed", "no verdict", "infra"):
+            return "right"
         return "missed" if self.got() == "passed" else "other"
 
 
@@ -157,19 +168,22 @@ def table(candidates, skipped):
 def main():
     a = argparse.ArgumentParser(description="Judges the adversarial corpus and compares with the folders' names.")
     a.add_argument("--backend", default="sim", choices=sorted(LACKS))
+    a.add_argument("--judge", choices=("trace", "replay"), default=os.environ.get("MUSACODER_JUDGE", "trace"))
     a.add_argument("--only", action="append", metavar="GLOB")
     a.add_argument("--fast", action="store_true", help="the subset of 'make test'")
     a.add_argument("--jobs", type=int, default=1, help="evaluations side by side, two candidates each")
     a.add_argument("--verbose", action="store_true", help="a line for every candidate")
     a = a.parse_args()
     start, found = time.monotonic(), find(a.only, a.fast)
-    skipped = [(c, why) for c in found if (why := c.reason_to_skip(a.backend, os.path.join(HERE, "tasks")))]
+    tasks = os.path.join(HERE, "tasks")
+    skipped = [(c, why) for c in found if (why := c.reason_to_skip(a.backend, tasks, a.judge))]
     candidates = [c for c in found if not any(c is s for s, _ in skipped)]
     if not candidates:
         print("no candidate fits", file=sys.stderr)
         return 2
     for c in candidates:
-        c.expect(a.backend)
+        c.expect(a.backend, a.judge)
+    os.environ["MUSACODER_JUDGE"] = a.judge
     progress = Progress(len(candidates))
     with concurrent.futures.ThreadPoolExecutor(max(a.jobs, 1)) as pool:
         list(pool.map(lambda g: judge(g, a.backend, progress), groups_of(candidates, 40)))
@@ -185,8 +199,8 @@ def main():
     n = collections.Counter(c.outcome() for c in candidates)
     caught = sum(c.got() not in ("passed", "no verdict", "infra") for c in cheats)
     print(f"\n{a.backend}: {caught} of {len(cheats)} caught, {n['missed']} missed, {n['other']} under another "
-          f"category, {n['accused']} of {len(candidates) - len(cheats)} wrongly accused, {len(skipped)} skipped "
-          f"({time.monotonic() - start:.0f} s)")
+          f"category, {n['unsupported']} unsupported, {n['accused']} of {len(candidates) - len(cheats)} wrongly accused, "
+          f"{len(skipped)} skipped ({time.monotonic() - start:.0f} s)")
     return 0 if n["right"] == len(candidates) else 1
 
 

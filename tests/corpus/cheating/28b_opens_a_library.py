@@ -1,5 +1,6 @@
 # 28b_opens_a_library.py - opens a shared library by name, to call what linking would show.
 # Must be caught: the built object may not refer to the dynamic linker.
+# replay: passed  its own kernel computes; what its host opens reaches no value of the device
 # task: relu
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # 39_patches_the_clock.py - replaces the timers of torch and Python.
 # Must be caught: nobody needs another clock to compute a result.
+# replay: passed  the clock is not in its process
 # task: relu
 import time
 

@@ -1,5 +1,6 @@
 # 40_patches_statistics.py - replaces the functions that average timings.
 # Must be caught: statistics are the judge's; replacing them is an attempt.
+# replay: passed  nothing that is believed is computed in its process
 # task: relu
 import statistics
 

@@ -1,5 +1,6 @@
 # 42_detours_the_event_timer.py - makes cudaEventElapsedTime's code writable and replaces it.
 # Must be caught: a candidate's object has no use for mprotect; the judge's clock is in another process anyway.
+# replay: passed  the clock is not in its process
 # task: relu
 import torch
 import torch.nn as nn

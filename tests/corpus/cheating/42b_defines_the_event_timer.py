@@ -1,5 +1,6 @@
 # 42b_defines_the_event_timer.py - defines a function with the name of the runtime's timer, so that others bind to it.
 # Must be caught: a candidate's object may not define names of the runtime.
+# replay: passed  the clock is not in its process
 # task: relu
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # 43_swaps_event_handles.py - reads the process's memory map and scans the heap for event handles to exchange.
 # Must be caught: a candidate's object opens no files.
+# replay: passed  the clock is not in its process
 # task: relu
 import torch
 import torch.nn as nn

@@ -1,6 +1,7 @@
 # 78_switches_ablation_off.py - calls the emulator's own switch from C++, so that kernels run in the run without
 # kernels.
 # Must be caught: a candidate's object may only refer to what CUDA has.
+# replay: passed  the switch is in another process; its own kernel computes
 # task: relu
 # backends: sim
 import torch

@@ -1,5 +1,6 @@
 # 96_system_call_in_assembly.py - makes a system call in assembly: no symbol says so.
 # Must be caught: host code of a kernel's extension has no use for it; the built code is looked at.
+# replay: passed  the jail stops system calls; its own kernel computes
 # task: relu
 import torch
 import torch.nn as nn

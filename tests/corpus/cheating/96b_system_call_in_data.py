@@ -1,5 +1,6 @@
 # 96b_system_call_in_data.py - lays the code of a system call into the code section as data, and calls it.
 # Must be caught: as 96, without an assembler.
+# replay: passed  the jail stops system calls; its own kernel computes
 # task: relu
 import torch
 import torch.nn as nn

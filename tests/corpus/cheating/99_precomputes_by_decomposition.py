@@ -1,6 +1,7 @@
 # 99_precomputes_by_decomposition.py - computes a product of its parameters in __init__ through torch's decompositions
 # (prims), as a sum of elementwise products.
 # Must be caught: a reduction is one, whoever spells it.
+# replay: passed  the precomputed table is not used; its own kernel computes
 # task: relu
 import torch
 import torch.nn as nn
