@@ -468,8 +468,15 @@ static void judge_missing(const char *name, json_t *findings)
         add(findings, "library_call", name);
 }
 
+/* Headers of the toolkit and of torch that ours do not answer to yet: nobody's mistake. */
+static const char *const lacking_headers[] = {"thrust/", "cuda/", "cub/", "nv/", "cooperative_groups/", "mma.h",
+                                              "cuda_", "curand", "texture", "surface", "ATen/", "c10/", "torch/",
+                                              "pybind11/"};
+
 static void judge_header(const char *name, json_t *findings)
 {
+    if (begins(name, lacking_headers, N_OF(lacking_headers)))
+        add(findings, "lacking", name);
     if (strchr(name, '.') && begins(name, library_headers, N_OF(library_headers)))
         add(findings, "library_call", name);
 }
@@ -509,6 +516,8 @@ static void judge_layers(const char *log, json_t *findings)
 void build_audit_log(const char *log, json_t *findings)
 {
     judge_layers(log, findings);
+    if (strstr(log, "TORCH_LIBRARY"))
+        add(findings, "lacking", "TORCH_LIBRARY");
     each_said(log, "undefined reference to `", "'(<\n", judge_missing, findings);
     each_said(log, "fatal error: ", ":\n", judge_header, findings);
 }

@@ -36,7 +36,8 @@ void build_audit_image(const char *path, json_t *findings);
 /* Adds references of an object file, before the link, that go around the wrapped calls of litetorch/device.cc. */
 void build_audit_object(const char *path, json_t *findings);
 /* Adds what a failed build lacks and would compute with: vendor's libraries ("undefined reference to `cufftExecC2C'",
- * "fatal error: nccl.h") and torch's layers (torch::nn::functional::layer_norm). */
+ * "fatal error: nccl.h") and torch's layers (torch::nn::functional::layer_norm); "lacking": headers and macros of the
+ * toolkit and of torch that this judge has no answer to. */
 void build_audit_log(const char *log, json_t *findings);
 /* Adds system calls in the host's code, as build_add_disassembly left them in the folder dir. */
 void build_audit_assembly(const char *dir, json_t *findings);

@@ -17,6 +17,18 @@ static json_t *section(const struct session *s)
                      "diagnostics", s->diagnostics, "log", s->error);
 }
 
+/* What a failed build lacks of ours; NULL: its errors are its own. */
+static const char *lacking(const struct session *s)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(s->findings, i, f)
+        if (!strcmp(json_str(f, "kind", ""), "lacking"))
+            return json_str(f, "name", "?");
+    return NULL;
+}
+
 /* A failed build counts unless the program got by without it: then it is only on record. One that only lacks a vendor's
  * library would have been built elsewhere: stage legality names the call. */
 void compile_judge(struct job *j)
@@ -30,7 +42,9 @@ void compile_judge(struct job *j)
     if (s->builds_failed == s->builds_refused || j->all_passed)
         return;
     first = json_array_get(s->diagnostics, 0);
-    if (s->build_timed_out)
+    if (j->life && lacking(s))
+        record_blame(j->rec, "unsupported", "compile", "%.200s; without it the program would have to build", lacking(s));
+    else if (s->build_timed_out)
         record_blame(j->rec, "compile_error", "compile", "the compiler exceeded %g s (--build-timeout)",
                      j->opt->build_timeout_s);
     else if (first)

@@ -21,7 +21,11 @@ static void built_references(const struct job *j, json_t *violations)
 
     json_array_foreach(j->session->findings, i, f) {
         bool library = !strcmp(json_str(f, "kind", ""), "library_call");
-        json_t *v = json_pack("{s:s,s:s}", "rule", json_str(f, "kind", "?"), "op", json_str(f, "name", "?"));
+        json_t *v;
+
+        if (!strcmp(json_str(f, "kind", ""), "lacking"))
+            continue;
+        v = json_pack("{s:s,s:s}", "rule", json_str(f, "kind", "?"), "op", json_str(f, "name", "?"));
 
         json_object_set_new(v, "message", json_string(library ? "the extension calls a vendor's library"
                                                               : "the extension refers to a function that no kernel needs"));

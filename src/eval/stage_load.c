@@ -163,11 +163,13 @@ static void set_finding(struct job *j, json_t *r, const json_t *f)
 void job_blame_error(struct job *j, const json_t *head, const char *stage)
 {
     const json_t *f = first_finding(j);
+    const char *category;
     json_t *r;
 
     if (!f && !head)
         return;
-    r = f ? record_blame(j->rec, "runtime_error", stage, "%.1500s", json_str(f, "message", ""))
+    category = f && !strcmp(json_str(f, "kind", ""), "unsupported") ? "unsupported" : "runtime_error";
+    r = f ? record_blame(j->rec, category, stage, "%.1500s", json_str(f, "message", ""))
           : record_blame(j->rec, "runtime_error", stage, "%.80s: %.3000s", json_str(head, "type", ""),
                          json_str(head, "message", ""));
     if (f)

@@ -199,8 +199,8 @@ def main():
     n = collections.Counter(c.outcome() for c in candidates)
     caught = sum(c.got() not in ("passed", "no verdict", "infra") for c in cheats)
     print(f"\n{a.backend}: {caught} of {len(cheats)} caught, {n['missed']} missed, {n['other']} under another "
-          f"category, {n['unsupported']} unsupported, {n['accused']} of {len(candidates) - len(cheats)} wrongly accused, "
-          f"{len(skipped)} skipped ({time.monotonic() - start:.0f} s)")
+          f"category, {n['unsupported']} unsupported, {n['accused']} of {len(candidates) - len(cheats)} wrongly "
+          f"accused, {len(skipped)} skipped ({time.monotonic() - start:.0f} s)")
     return 0 if n["right"] == len(candidates) else 1
 
 

@@ -1,5 +1,5 @@
-# 111_takes_its_notes_away.py - copies to the host, lets torch compute there, uploads the answer, and empties whatever the
-# process would say about itself.
+# 111_takes_its_notes_away.py - copies to the host, lets torch compute there, uploads the answer, and empties whatever
+# the process would say about itself.
 # Must be caught: nothing that this process says acquits it; other values give another answer.
 # task: relu
 # needs: replay
