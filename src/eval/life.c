@@ -570,6 +570,12 @@ static enum call_fault late_or_lost(struct job *j, struct err *e)
     return CALL_INFRA;
 }
 
+/* Of the executor itself, not of a kernel: nobody is blamed. */
+static bool own_failure(const struct executor_call *c)
+{
+    return c->error == WIRE_UNKNOWN || c->error == WIRE_GONE || !strncmp(c->why, "MODULE: cannot", 14);
+}
+
 /* The next call of forward. CALL_OK with an error's frame where forward raises. */
 static enum call_fault live_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
 {
@@ -589,6 +595,11 @@ static enum call_fault live_call(struct job *j, const struct ref_draw *d, struct
     if (executor_call_end(j->life->x, &j->life->last, e) < 0) {
         frame_free(ret);
         return late_or_lost(j, e);
+    }
+    if (own_failure(&j->life->last)) {
+        frame_free(ret);
+        err_set(e, ERR_ENV, "the executor failed: %.200s", j->life->last.why);
+        return CALL_INFRA;
     }
     count_reads(j->life, d);
     json_decref(j->life->output);
