@@ -112,6 +112,7 @@ endif
 
 # The engine's kernels: one library for NVIDIA GPUs where there is an nvcc, and the same sources on the CPU emulator.
 # The binary opens either with dlopen. No fast-math: sums and roundings are what the sources say.
+comma     := ,
 NNCU      := $(wildcard src/nn/ops/cuda/*.cu)
 NNCUH     := $(wildcard src/nn/ops/cuda/*.cuh) src/nn/ops/dev_ops.h
 NNARCH    ?= -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80
@@ -127,6 +128,8 @@ ifneq ($(NVCC),)
 $(B)/obj/nncuda/%.o: src/nn/ops/cuda/%.cu $(NNCUH)
 	@mkdir -p $(@D)
 	$(NVCC) -Isrc -std=c++17 -O3 $(NNARCH) -Xcompiler -fPIC,-fvisibility=hidden -c -o $@ $<
+# wgmma exists only in the machine code of exactly this architecture.
+$(B)/obj/nncuda/flash.o: NNARCH := $(subst compute_90$(comma)code=sm_90,compute_90a$(comma)code=sm_90a,$(NNARCH))
 $(B)/lib/libnncuda.so: $(patsubst src/nn/ops/cuda/%.cu,$(B)/obj/nncuda/%.o,$(NNCU))
 	$(NVCC) -shared -cudart static -o $@ $^ -ldl
 all: $(B)/lib/libnncuda.so

@@ -21,6 +21,8 @@ static const struct opt rows[] = {
     {"generate", "top-k", OPT_INT, "0", "keep this many tokens; 0 is all"},
     {"generate", "max-tokens", OPT_INT, "1024", "tokens per sample at most"},
     {"generate", "seed", OPT_INT, "1", "same seed, same samples"},
+    {"generate", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
+    {"generate", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
     {0},
 };
 
@@ -159,7 +161,9 @@ static int generate_run(const struct opts *o, struct err *e)
     if (!(tok = tokenizer_load(dir, e)))
         return -1;
     if (encode_prompt(o, tok, &ids, e) == 0 && (m = model_load(dir, e))) {
-        rc = tokenizer_check_rows(tok, m->config.vocab_size, e) < 0 ? -1 : generate(o, m, tok, &ids, e);
+        if (tokenizer_check_rows(tok, m->config.vocab_size, e) == 0 &&
+            model_to_device(m, opts_str(o, "device"), opts_str(o, "dtype"), e) == 0)
+            rc = generate(o, m, tok, &ids, e);
         model_free(m);
     }
     ivec_free(&ids);

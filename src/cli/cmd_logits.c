@@ -11,6 +11,8 @@ static const struct opt rows[] = {
     {"logits", "model", OPT_STR, NULL, "model folder; config.json and safetensors are enough"},
     {"logits", "tokens", OPT_STR, NULL, "JSON file: a list of token ids"},
     {"logits", "out", OPT_STR, NULL, "safetensors file to write: tensor 'logits', F32, (tokens, vocabulary)"},
+    {"logits", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
+    {"logits", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
     {0},
 };
 
@@ -71,7 +73,7 @@ static int logits_run(const struct opts *o, struct err *e)
         return -1;
     if ((m = model_load(dir, e))) {
         z = xmalloc((size_t)T * (size_t)m->config.vocab_size * sizeof *z);
-        if (model_logits(m, ids, T, z, e) == 0)
+        if (model_to_device(m, opts_str(o, "device"), opts_str(o, "dtype"), e) == 0 && model_logits(m, ids, T, z, e) == 0)
             rc = write_logits(out, z, T, m->config.vocab_size, e);
         free(z);
         model_free(m);

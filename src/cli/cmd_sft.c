@@ -26,6 +26,8 @@ static const struct opt sft_rows[] = {
     {"sft", "val-every", OPT_INT, "50", "steps between validations"},
     {"sft", "val-max", OPT_INT, "64", "validation examples at most"},
     {"sft", "save-every", OPT_INT, "100", "steps between checkpoints"},
+    {"sft", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
+    {"sft", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
     {"sft", "seed", OPT_INT, "1", "seed of the data order"},
     {0},
 };
@@ -41,7 +43,7 @@ int sft_options_of(const struct opts *o, struct sft_options *ret, struct err *e)
         .changed_weight = opts_real(o, "changed-weight"),
         .val_share = opts_real(o, "val-share"), .val_every = opts_int(o, "val-every"),
         .save_every = opts_int(o, "save-every"), .val_max = (int)opts_int(o, "val-max"),
-        .seed = (uint64_t)opts_int(o, "seed"),
+        .seed = (uint64_t)opts_int(o, "seed"), .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype"),
         .schedule = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"), .floor = opts_real(o, "lr-floor")}};
     if (!ret->model || !ret->data || !ret->out)
         return err_set(e, ERR_INPUT, "'--model', '--data' and '--out' are needed");

@@ -69,7 +69,21 @@ int dev_optim_new(struct dev_model *g, struct err *e);
 int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e);
 double dev_grad_norm(const struct model *m);
 
-int dev_sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
-                    struct sample **ret, size_t *ret_n, struct err *e);
+/* What sampler_run has checked and laid out. samples: of request i from first[i] on. */
+struct dev_job {
+    const struct sampler_options *o;
+    const struct sample_request *reqs;
+    int n_reqs;
+    struct sample *samples;
+    const int *first;
+    int total, max_new, max_prompt, all_prompts;
+    const int32_t *stop;
+    int n_stop;
+    float top_p;
+};
+int dev_sample(struct model *m, const struct dev_job *j, struct err *e);
+
+int dev_count_tiles(int n_seq, const int32_t *cu);
+void dev_fill_tiles(int n_seq, const int32_t *cu, int32_t *tiles); /* (2 tiles) for struct nn_attn */
 
 #endif

@@ -178,27 +178,27 @@ static struct tables tables_at(int32_t *p, int T, int n_seq, int n_tiles, int N,
     return s;
 }
 
-static int count_tiles(const struct train_batch *b)
+int dev_count_tiles(int n_seq, const int32_t *cu)
 {
     int n = 0;
 
-    for (int i = 0; i < b->n_seq; i++)
-        n += (b->cu_seqlens[i + 1] - b->cu_seqlens[i] + NN_ATTN_TILE - 1) / NN_ATTN_TILE;
+    for (int i = 0; i < n_seq; i++)
+        n += (cu[i + 1] - cu[i] + NN_ATTN_TILE - 1) / NN_ATTN_TILE;
     return n;
 }
 
 /* The last tiles of sequences look back furthest, so they come first; equal ones keep the order of the sequences. */
-static void fill_tiles(const struct train_batch *b, int32_t *tiles)
+void dev_fill_tiles(int n_seq, const int32_t *cu, int32_t *tiles)
 {
     int deepest = 0;
 
-    for (int i = 0; i < b->n_seq; i++) {
-        int n = (b->cu_seqlens[i + 1] - b->cu_seqlens[i] + NN_ATTN_TILE - 1) / NN_ATTN_TILE;
+    for (int i = 0; i < n_seq; i++) {
+        int n = (cu[i + 1] - cu[i] + NN_ATTN_TILE - 1) / NN_ATTN_TILE;
         deepest = n > deepest ? n : deepest;
     }
     for (int k = deepest - 1; k >= 0; k--)
-        for (int i = 0; i < b->n_seq; i++)
-            if (k * NN_ATTN_TILE < b->cu_seqlens[i + 1] - b->cu_seqlens[i]) {
+        for (int i = 0; i < n_seq; i++)
+            if (k * NN_ATTN_TILE < cu[i + 1] - cu[i]) {
                 *tiles++ = i;
                 *tiles++ = k;
             }
@@ -293,7 +293,7 @@ static int set_batch(struct model *m, const struct train_batch *b, struct err *e
 {
     struct dev_model *g = m->dev;
     struct dev_train *t = g->train;
-    int T = b->cu_seqlens[b->n_seq], V = g->dims.V, n_tiles = count_tiles(b), N = 0;
+    int T = b->cu_seqlens[b->n_seq], V = g->dims.V, n_tiles = dev_count_tiles(b->n_seq, b->cu_seqlens), N = 0;
     int32_t *count;
     struct tables s;
 
@@ -305,7 +305,7 @@ static int set_batch(struct model *m, const struct train_batch *b, struct err *e
     t->n_ids = count_ids(b, T, V, count);
     s = tables_at(t->host_ints, T, b->n_seq, n_tiles, N, t->n_ids);
     fill_rows(t, b, &s);
-    fill_tiles(b, s.tiles);
+    dev_fill_tiles(b->n_seq, b->cu_seqlens, s.tiles);
     fill_order(b, T, V, count, &s);
     free(count);
     g->d->ops->upload(g->d->q, t->ints, t->host_ints, (size_t)(s.end - t->host_ints) * sizeof *t->ints);

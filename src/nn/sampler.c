@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "nn/choose.h"
+#include "nn/dev_model.h"
 #include "nn/kv_cache.h"
 
 #define PREFILL_TOKENS 1024 /* prompts prefilled together; a longer one goes alone */
@@ -162,6 +163,8 @@ static int check_options(struct run *s, struct err *e)
         return err_set(e, ERR_INPUT, "temperature %g is out of range; 0 means greedy", (double)o->temperature);
     if (!(o->top_p >= 0 && o->top_p <= 1))
         return err_set(e, ERR_INPUT, "top-p %g is out of range; it must be above 0 and at most 1", (double)o->top_p);
+    if (o->top_k && s->m->dev)
+        return err_set(e, ERR_INPUT, "top-k is not offered on a device; use top-p");
     s->rule = (struct choice_rule){o->temperature, o->top_p > 0 ? o->top_p : 1, o->top_k};
     s->n_stop = min_int(o->n_stop ? o->n_stop : s->m->config.n_eos, MAX_STOP);
     memcpy(s->stop, o->n_stop ? o->stop_ids : s->m->config.eos, (size_t)s->n_stop * sizeof *s->stop);
@@ -676,6 +679,17 @@ static void run_workers(struct run *s)
     }
 }
 
+static void sample_on_device(struct run *s)
+{
+    struct dev_job j = {.o = &s->o, .reqs = s->reqs, .n_reqs = s->n_reqs, .samples = s->samples, .first = s->first,
+                        .total = s->total, .max_new = s->max_new, .max_prompt = s->max_prompt, .stop = s->stop,
+                        .n_stop = s->n_stop, .top_p = s->rule.top_p};
+
+    for (int i = 0; i < s->n_reqs; i++)
+        j.all_prompts += s->reqs[i].n_prompt;
+    s->failed = dev_sample(s->m, &j, &s->err) < 0;
+}
+
 int sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
                 struct sample **ret, size_t *ret_n, struct err *e)
 {
@@ -685,7 +699,9 @@ int sampler_run(struct model *m, const struct sampler_options *o, const struct s
     if (check_options(&s, e) < 0 || check_requests(&s, e) < 0)
         return -1;
     make_samples(&s);
-    if (s.total) {
+    if (s.total && m->dev) {
+        sample_on_device(&s);
+    } else if (s.total) {
         plan_rows(&s);
         s.rope = model_rope_table(&m->config, s.max_prompt + s.max_new);
         model_packs(m, PACK_FORWARD); // made here, by one thread

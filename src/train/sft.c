@@ -266,7 +266,8 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
 
     if (!(s->m = checkpoint_model(folder, o->model, e)))
         return -1;
-    if (tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
+    if (tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 ||
+        model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
         return -1;
     s->opt = optim_new(s->m, &ao);
     return folder ? restore(s, folder, e) : 0;

@@ -28,6 +28,7 @@ struct sft_options {
     int64_t val_every, save_every;
     int val_max;          /* validation examples at most */
     uint64_t seed;
+    const char *device, *dtype; /* of model_to_device; NULL: the host */
 };
 
 /* Runs or continues to the last step. ERR_STOP after Ctrl-C, with a checkpoint written. */

@@ -18,6 +18,7 @@
 #include "nn/model.h"
 #include "nn/optim.h"
 #include "nn/safetensors.h"
+#include "nn/sampler.h"
 
 struct golden {
     char *dir;
@@ -206,6 +207,84 @@ static void check_training(struct golden *g, float *logp, float *entropy, double
     optim_free(opt);
 }
 
+/* ---- sampling ---- */
+
+#define REQUESTS 5
+
+static void draw(struct golden *g, struct model *m, float temperature, float top_p, struct sample **ret, size_t *n)
+{
+    static const int lengths[REQUESTS] = {1, 5, 40, 17, 2}, samples[REQUESTS] = {1, 3, 2, 1, 2};
+    struct sample_request q[REQUESTS];
+    struct sampler_options o = {.temperature = temperature, .top_p = top_p, .max_new = 11, .max_batch = 4};
+    int32_t stop = 7;
+    struct err e = ERR_INIT;
+
+    o.stop_ids = &stop;
+    o.n_stop = 1;
+    for (int i = 0; i < REQUESTS; i++)
+        q[i] = (struct sample_request){g->tokens + g->cu[5] + 3 * i, lengths[i], samples[i], i == 3 ? 6 : 0, (uint64_t)i};
+    if (sampler_run(m, &o, q, REQUESTS, ret, n, &e) < 0)
+        die(&e);
+}
+
+/* Behaviour log-probs against those that the training pass gives for the same tokens. */
+static double replay(struct golden *g, const struct sample *s, size_t n, float temperature)
+{
+    static const int lengths[REQUESTS] = {1, 5, 40, 17, 2};
+    double worst = 0;
+    struct err e = ERR_INIT;
+
+    for (size_t i = 0; i < n; i++) {
+        int len = lengths[s[i].request], T = len + s[i].n;
+        int32_t tokens[64], targets[64], cu[2] = {0, T};
+        float logp[64];
+        memcpy(tokens, g->tokens + g->cu[5] + 3 * s[i].request, (size_t)len * sizeof *tokens);
+        memcpy(tokens + len, s[i].tokens, (size_t)s[i].n * sizeof *tokens);
+        for (int t = 0; t < T; t++)
+            targets[t] = t + 1 < T && t + 1 >= len ? tokens[t + 1] : -1;
+        struct train_batch b = {tokens, cu, 1, targets, temperature};
+        if (model_forward(g->m, &b, logp, NULL, &e) < 0)
+            die(&e);
+        for (int t = 0; t < s[i].n; t++)
+            worst = fmax(worst, fabs(logp[len - 1 + t] - s[i].logp[t]));
+    }
+    return worst;
+}
+
+static void check_sampling(struct golden *g, double limit, bool exact)
+{
+    struct err e = ERR_INIT;
+    struct model *host = model_load(g->dir, &e);
+    struct sample *ours, *theirs, *again;
+    size_t n, k;
+    int differ = 0, ended = 0;
+
+    if (!host)
+        die(&e);
+    draw(g, g->m, 0, 1, &ours, &n);
+    draw(g, host, 0, 1, &theirs, &k);
+    for (size_t i = 0; i < n; i++) {
+        differ += ours[i].n != theirs[i].n || ours[i].finish != theirs[i].finish ||
+                  memcmp(ours[i].tokens, theirs[i].tokens, (size_t)ours[i].n * sizeof(int32_t));
+        ended += ours[i].finish == FINISH_STOP;
+    }
+    printf("     greedy: %zu samples, %d other than the host's, %d stopped by themselves\n", n, differ, ended);
+    if (exact)
+        expect("greedy samples as the host draws them", differ, 0);
+    expect("greedy log-probs as training gives them", replay(g, ours, n, 1), limit);
+    samples_free(ours, n), samples_free(theirs, k);
+    draw(g, g->m, 0.8f, 0.9f, &ours, &n);
+    draw(g, g->m, 0.8f, 0.9f, &again, &k);
+    expect("sampled log-probs as training gives them", replay(g, ours, n, 0.8f), limit);
+    differ = 0;
+    for (size_t i = 0; i < n; i++)
+        differ += ours[i].n != again[i].n || memcmp(ours[i].tokens, again[i].tokens, (size_t)ours[i].n * sizeof(int32_t)) ||
+                  memcmp(ours[i].logp, again[i].logp, (size_t)ours[i].n * sizeof(float));
+    expect("the same samples twice", differ, 0);
+    samples_free(ours, n), samples_free(again, k);
+    model_free(host);
+}
+
 static void check_case(const char *dir, const char *dtype, double limit)
 {
     struct golden g;
@@ -223,6 +302,7 @@ static void check_case(const char *dir, const char *dtype, double limit)
     expect("log-probs", distance(logp, data_of(&g, "logp"), (size_t)g.T), limit);
     expect("entropy", distance(entropy, data_of(&g, "entropy"), (size_t)g.T), limit);
     check_gradients(&g, limit);
+    check_sampling(&g, limit < 1e-3 ? 1e-4 : 0.2, limit < 1e-3);
     if (!quick) {
         check_alone(&g, logp, limit);
         check_training(&g, logp, entropy, limit, first);

@@ -580,7 +580,7 @@ static void check_sample(float temperature, float top_p)
     void *dpos = ints(pos, B), *dtok = op->alloc(dev->q, B * 4), *dout = op->alloc(dev->q, B * 4),
          *dlp = op->alloc(dev->q, B * 4), *dseed = op->alloc(dev->q, B * 8);
     op->upload(dev->q, dseed, seed, sizeof seed);
-    struct nn_sample s = {B, V, all.dev, temperature, top_p, dseed, dpos, dtok, dout, dlp};
+    struct nn_sample s = {B, V, V, all.dev, temperature, top_p, dseed, dpos, dtok, dout, dlp};
     bool outside = false;
     for (int r = 0; r < rounds; r++) {
         op->sample(dev->q, dt, &s);

@@ -247,7 +247,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample_kernel(stru
     __shared__ float part[32], sums[THREADS];
     __shared__ int chosen;
     int row = blockIdx.x, V = a.V, per = (V + THREADS - 1) / THREADS;
-    const T *z = (const T *)a.logits + (size_t)row * V;
+    const T *z = (const T *)a.logits + (size_t)row * a.ld;
     float top = -INFINITY, inv = a.temperature > 0 ? 1 / a.temperature : 1, total;
 
     for (int i = threadIdx.x; i < V; i += THREADS)

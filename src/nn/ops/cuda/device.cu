@@ -171,6 +171,18 @@ static void dev_close(struct nn_queue *q)
     free(q);
 }
 
+/* $MUSACODER_NN_ATTENTION, "mma" or "wgmma", overrides: for tests and measurements. */
+static bool attention_by_groups(int ordinal)
+{
+    const char *own = getenv("MUSACODER_NN_ATTENTION");
+    int major = 0;
+
+#ifndef NN_EMULATED
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
+#endif
+    return own ? !strcmp(own, "wgmma") : major == 9;
+}
+
 static int dev_open(int ordinal, struct nn_queue **ret, char *msg, size_t n)
 {
     struct nn_queue *q = (struct nn_queue *)calloc(1, sizeof *q);
@@ -189,6 +201,7 @@ static int dev_open(int ordinal, struct nn_queue **ret, char *msg, size_t n)
         free(q); // the process ends with this error: the driver gives back the rest
         return -1;
     }
+    q->groups = attention_by_groups(ordinal);
 #ifndef NN_EMULATED
     cudaDeviceGetAttribute(&q->processors, cudaDevAttrMultiProcessorCount, ordinal);
 #endif

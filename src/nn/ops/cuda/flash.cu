@@ -52,8 +52,8 @@ __device__ __forceinline__ void soften(float (*s)[4], float *m, float *l, float 
         }
 }
 
-template <int HD, int N>
-__global__ void __launch_bounds__(THREADS, HD == 64 ? 2 : 1)
+template <bool GROUP, int HD, int N>
+__global__ void __launch_bounds__(THREADS, HD == 64 && !GROUP ? 2 : 1)
 flash_kernel(struct nn_attn a, struct tensors x, float scale)
 {
     constexpr int COLS = N * 8;
@@ -61,11 +61,12 @@ flash_kernel(struct nn_attn a, struct tensors x, float scale)
     bf16 *tq = (bf16 *)shared, *tk = tq + ROWS * HD, *tv = tk + 2 * COLS * HD;
     int h = blockIdx.x % a.heads, tile = blockIdx.x / a.heads, kvh = h / (a.heads / a.kv_heads);
     int first = a.cu[a.tiles[2 * tile]], len = a.cu[a.tiles[2 * tile] + 1] - first, row0 = a.tiles[2 * tile + 1] * ROWS;
-    int warp = threadIdx.x / 32, g = (threadIdx.x & 31) / 4, row = row0 + warp * 16, there = len - row0;
+    int warp = warp_index(), g = (threadIdx.x & 31) / 4, row = row0 + warp * 16, there = len - row0;
     int end = row0 + ROWS < len ? row0 + ROWS : len, blocks = (end + COLS - 1) / COLS;
     const bf16 *k = x.k + (size_t)first * a.ld_k + kvh * HD, *v = x.v + (size_t)first * a.ld_v + kvh * HD;
     float o[HD / 8][4], s[N][4], m[2] = {-INFINITY, -INFINITY}, l[2] = {0, 0}, shrink[2];
-    uint32_t qa[HD / 16][4];
+    uint32_t qa[HD / 16][4], p[N / 2][4];
+    int last = GROUP ? row0 + (warp / 4 + 1) * 64 : row + 16;
 
     tile_load<HD, ROWS, THREADS>(tq, x.q + (size_t)(first + row0) * a.ld_q + h * HD, a.ld_q, there);
     tile_load<HD, COLS, THREADS>(tk, k, a.ld_k, len);
@@ -80,18 +81,22 @@ flash_kernel(struct nn_attn a, struct tensors x, float scale)
         }
         copy_commit();
         copy_wait<1>();
-        __syncthreads();
+        tiles_ready<GROUP>();
         if (b == 0)
             for (int i = 0; i < HD / 16; i++)
-                tile_a<HD>(qa[i], tq, warp * 16, i);
-        if (col < row + 16) { // else all of it lies after this warp's rows
-            clear<N>(s);
-            product_nt<HD, N>(s, qa, tk + now);
+                tile_a<ROWS>(qa[i], tq, warp * 16, i);
+        if (col < last) { // else all of it lies after these rows
+            products_begin<GROUP>();
+            product_nt<GROUP, HD, N>(s, qa, tk + now);
+            products_end<GROUP>();
             soften<N>(s, m, l, shrink, scale * LOG2E, row + g, col, col + COLS > row);
 #pragma unroll
             for (int i = 0; i < HD / 8; i++)
                 o[i][0] *= shrink[0], o[i][1] *= shrink[0], o[i][2] *= shrink[1], o[i][3] *= shrink[1];
-            product_nn<HD, N>(o, s, tv + now);
+            round_left<N>(p, s);
+            products_begin<GROUP>();
+            product_nn<GROUP, HD, N>(o, p, tv + now);
+            products_end<GROUP>();
         }
         __syncthreads();
     }
@@ -129,7 +134,7 @@ template <int HD> __global__ void delta_kernel(struct nn_attn a, const bf16 *o, 
 
 /* ---- backward with queries as rows: dq ---- */
 
-template <int HD, int N>
+template <bool GROUP, int HD, int N>
 __global__ void __launch_bounds__(THREADS, 1) flash_dq_kernel(struct nn_attn a, struct tensors x, float scale)
 {
     constexpr int COLS = N * 8;
@@ -137,11 +142,12 @@ __global__ void __launch_bounds__(THREADS, 1) flash_dq_kernel(struct nn_attn a, 
     bf16 *tq = (bf16 *)shared, *td = tq + ROWS * HD, *tk = td + ROWS * HD, *tv = tk + 2 * COLS * HD;
     int h = blockIdx.x % a.heads, tile = blockIdx.x / a.heads, kvh = h / (a.heads / a.kv_heads);
     int first = a.cu[a.tiles[2 * tile]], len = a.cu[a.tiles[2 * tile] + 1] - first, row0 = a.tiles[2 * tile + 1] * ROWS;
-    int warp = threadIdx.x / 32, g = (threadIdx.x & 31) / 4, t = threadIdx.x & 3, row = row0 + warp * 16;
+    int warp = warp_index(), g = (threadIdx.x & 31) / 4, t = threadIdx.x & 3, row = row0 + warp * 16;
     int end = row0 + ROWS < len ? row0 + ROWS : len, blocks = (end + COLS - 1) / COLS;
     const bf16 *k = x.k + (size_t)first * a.ld_k + kvh * HD, *v = x.v + (size_t)first * a.ld_v + kvh * HD;
     float dq[HD / 8][4], s[N][4], dp[N][4], lse[2], delta[2];
-    uint32_t qa[HD / 16][4], da[HD / 16][4];
+    uint32_t qa[HD / 16][4], da[HD / 16][4], p[N / 2][4];
+    int last = GROUP ? row0 + (warp / 4 + 1) * 64 : row + 16;
 
     tile_load<HD, ROWS, THREADS>(tq, x.q + (size_t)(first + row0) * a.ld_q + h * HD, a.ld_q, len - row0);
     tile_load<HD, ROWS, THREADS>(td, x.dout + (size_t)(first + row0) * a.ld_o + h * HD, a.ld_o, len - row0);
@@ -163,28 +169,31 @@ __global__ void __launch_bounds__(THREADS, 1) flash_dq_kernel(struct nn_attn a, 
         }
         copy_commit();
         copy_wait<1>();
-        __syncthreads();
+        tiles_ready<GROUP>();
         if (b == 0)
             for (int i = 0; i < HD / 16; i++) {
-                tile_a<HD>(qa[i], tq, warp * 16, i);
-                tile_a<HD>(da[i], td, warp * 16, i);
+                tile_a<ROWS>(qa[i], tq, warp * 16, i);
+                tile_a<ROWS>(da[i], td, warp * 16, i);
             }
-        if (col < row + 16) {
-            clear<N>(s);
-            clear<N>(dp);
-            product_nt<HD, N>(s, qa, tk + now);
-            product_nt<HD, N>(dp, da, tv + now);
+        if (col < last) {
+            products_begin<GROUP>();
+            product_nt<GROUP, HD, N>(s, qa, tk + now);
+            product_nt<GROUP, HD, N>(dp, da, tv + now);
+            products_end<GROUP>();
             bool masked = col + COLS > row;
 #pragma unroll
             for (int n = 0; n < N; n++)
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
-                    float p = exp2f(s[n][i] * (scale * LOG2E) - lse[i >> 1]);
+                    float e = exp2f(s[n][i] * (scale * LOG2E) - lse[i >> 1]);
                     if (masked && col + n * 8 + 2 * t + (i & 1) > row + g + 8 * (i >> 1))
-                        p = 0;
-                    s[n][i] = p * (dp[n][i] - delta[i >> 1]);
+                        e = 0;
+                    s[n][i] = e * (dp[n][i] - delta[i >> 1]);
                 }
-            product_nn<HD, N>(dq, s, tk + now);
+            round_left<N>(p, s);
+            products_begin<GROUP>();
+            product_nn<GROUP, HD, N>(dq, p, tk + now);
+            products_end<GROUP>();
         }
         __syncthreads();
     }
@@ -209,7 +218,7 @@ __device__ __forceinline__ void load_queries(const struct nn_attn &a, const stru
     }
 }
 
-template <int HD, int N>
+template <bool GROUP, int HD, int N>
 __global__ void __launch_bounds__(THREADS, 1) flash_dkv_kernel(struct nn_attn a, struct tensors x, float scale)
 {
     constexpr int COLS = N * 8;
@@ -218,9 +227,11 @@ __global__ void __launch_bounds__(THREADS, 1) flash_dkv_kernel(struct nn_attn a,
     float *lse = (float *)(td + 2 * COLS * HD), *delta = lse + 2 * COLS;
     int tile = a.n_tiles - 1 - blockIdx.x / a.kv_heads, kvh = blockIdx.x % a.kv_heads, group = a.heads / a.kv_heads;
     int first = a.cu[a.tiles[2 * tile]], len = a.cu[a.tiles[2 * tile] + 1] - first, row0 = a.tiles[2 * tile + 1] * ROWS;
-    int warp = threadIdx.x / 32, g = (threadIdx.x & 31) / 4, t = threadIdx.x & 3, row = row0 + warp * 16;
+    int warp = warp_index(), g = (threadIdx.x & 31) / 4, t = threadIdx.x & 3, row = row0 + warp * 16;
     int col0 = row0 / COLS, per_head = (len + COLS - 1) / COLS - col0, steps = per_head * group;
     float dk[HD / 8][4], dv[HD / 8][4], s[N][4], dp[N][4];
+    uint32_t p[N / 2][4], ds[N / 2][4];
+    int start = GROUP ? row0 + warp / 4 * 64 : row;
 
     tile_load<HD, ROWS, THREADS>(tk, x.k + (size_t)(first + row0) * a.ld_k + kvh * HD, a.ld_k, len - row0);
     tile_load<HD, ROWS, THREADS>(tv, x.v + (size_t)(first + row0) * a.ld_v + kvh * HD, a.ld_v, len - row0);
@@ -237,27 +248,31 @@ __global__ void __launch_bounds__(THREADS, 1) flash_dkv_kernel(struct nn_attn a,
                                    delta + next * COLS);
         copy_commit();
         copy_wait<1>();
-        __syncthreads();
+        tiles_ready<GROUP>();
         bf16 *q = tq + now * COLS * HD, *d = td + now * COLS * HD;
-        if (col + COLS > row) { // else all queries come before this warp's keys
-            clear<N>(s);
-            clear<N>(dp);
-            product_nt_tile<HD, N>(s, tk, warp * 16, q);
-            product_nt_tile<HD, N>(dp, tv, warp * 16, d);
+        if (col + COLS > start) { // else all queries come before these keys
+            products_begin<GROUP>();
+            product_nt_tile<GROUP, HD, N, ROWS>(s, tk, warp, q);
+            product_nt_tile<GROUP, HD, N, ROWS>(dp, tv, warp, d);
+            products_end<GROUP>();
             bool masked = col < row + 16;
 #pragma unroll
             for (int n = 0; n < N; n++)
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     int c = n * 8 + 2 * t + (i & 1);
-                    float p = exp2f(s[n][i] * (scale * LOG2E) - lse[now * COLS + c]);
+                    float e = exp2f(s[n][i] * (scale * LOG2E) - lse[now * COLS + c]);
                     if (masked && col + c < row + g + 8 * (i >> 1))
-                        p = 0;
-                    s[n][i] = p;
-                    dp[n][i] = p * (dp[n][i] - delta[now * COLS + c]);
+                        e = 0;
+                    s[n][i] = e;
+                    dp[n][i] = e * (dp[n][i] - delta[now * COLS + c]);
                 }
-            product_nn<HD, N>(dv, s, d);
-            product_nn<HD, N>(dk, dp, q);
+            round_left<N>(p, s);
+            round_left<N>(ds, dp);
+            products_begin<GROUP>();
+            product_nn<GROUP, HD, N>(dv, p, d);
+            product_nn<GROUP, HD, N>(dk, ds, q);
+            products_end<GROUP>();
         }
         __syncthreads();
     }
@@ -275,25 +290,25 @@ template <class K> static K *with_shared(struct nn_queue *q, K *kernel, size_t b
     return kernel;
 }
 
-template <int HD, int N> static void forward(struct nn_queue *q, const struct nn_attn *a, const struct tensors *x)
+template <bool GROUP, int HD, int N> static void forward(struct nn_queue *q, const struct nn_attn *a, const struct tensors *x)
 {
     size_t bytes = (size_t)(ROWS + 4 * N * 8) * HD * sizeof(bf16);
 
-    launch(q, "attention", (with_shared(q, flash_kernel<HD, N>, bytes)), a->n_tiles * a->heads, THREADS, bytes, *a, *x,
+    launch(q, "attention", (with_shared(q, flash_kernel<GROUP, HD, N>, bytes)), a->n_tiles * a->heads, THREADS, bytes, *a, *x,
            1 / sqrtf((float)HD));
 }
 
-template <int HD, int N> static void backward(struct nn_queue *q, const struct nn_attn *a, const struct tensors *x)
+template <bool GROUP, int HD, int N> static void backward(struct nn_queue *q, const struct nn_attn *a, const struct tensors *x)
 {
     size_t bytes = (size_t)(2 * ROWS + 4 * N * 8) * HD * sizeof(bf16), rows = 4 * N * 8 * sizeof(float);
     float scale = 1 / sqrtf((float)HD);
 
     launch(q, "attention delta", (delta_kernel<HD>), ceil_div((long)a->T * a->heads * (HD / 8), 256), 256, 0, *a,
            (const bf16 *)x->o, x->dout, x->delta);
-    launch(q, "attention dq", (with_shared(q, flash_dq_kernel<HD, N>, bytes)), a->n_tiles * a->heads, THREADS, bytes,
+    launch(q, "attention dq", (with_shared(q, flash_dq_kernel<GROUP, HD, N>, bytes)), a->n_tiles * a->heads, THREADS, bytes,
            *a,
            *x, scale);
-    launch(q, "attention dk dv", (with_shared(q, flash_dkv_kernel<HD, N>, bytes + rows)), a->n_tiles * a->kv_heads,
+    launch(q, "attention dk dv", (with_shared(q, flash_dkv_kernel<GROUP, HD, N>, bytes + rows)), a->n_tiles * a->kv_heads,
            THREADS,
            bytes + rows, *a, *x, scale);
 }
@@ -308,9 +323,9 @@ void flash_forward(struct nn_queue *q, const struct nn_attn *a, const void *quer
                         NULL};
 
     if (a->dim == 64)
-        forward<64, 8>(q, a, &x);
+        q->groups ? forward<true, 64, 8>(q, a, &x) : forward<false, 64, 8>(q, a, &x);
     else
-        forward<128, 8>(q, a, &x);
+        q->groups ? forward<true, 128, 8>(q, a, &x) : forward<false, 128, 8>(q, a, &x);
 }
 
 void flash_backward(struct nn_queue *q, const struct nn_attn *a, const void *query, const void *key, const void *value,
@@ -320,7 +335,7 @@ void flash_backward(struct nn_queue *q, const struct nn_attn *a, const void *que
                         (bf16 *)dq, (bf16 *)dk, (bf16 *)dv, (float *)lse, delta};
 
     if (a->dim == 64)
-        backward<64, 8>(q, a, &x);
+        q->groups ? backward<true, 64, 8>(q, a, &x) : backward<false, 64, 8>(q, a, &x);
     else
-        backward<128, 4>(q, a, &x);
+        q->groups ? backward<true, 128, 4>(q, a, &x) : backward<false, 128, 4>(q, a, &x);
 }

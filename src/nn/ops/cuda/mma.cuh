@@ -84,9 +84,18 @@ template <int LEFT> __device__ __forceinline__ void copy_wait()
 }
 #endif
 
-template <int HD> __device__ __forceinline__ bf16 *tile_at(bf16 *tile, int row, int chunk)
+/* ---- tiles ---- */
+
+template <int N> __device__ __forceinline__ void clear(float (*acc)[4])
 {
-    return tile + row * HD + ((chunk ^ (row & 7)) << 3);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
+}
+
+template <int ROWS> __device__ __forceinline__ bf16 *tile_at(bf16 *tile, int row, int chunk)
+{
+    return tile + (chunk >> 3) * ROWS * 64 + row * 64 + (((chunk & 7) ^ (row & 7)) << 3);
 }
 
 /* ROWS rows of HD elements from p (row stride ld); rows from 'there' on become zeros. Starts the copy only. */
@@ -96,82 +105,208 @@ __device__ __forceinline__ void tile_load(bf16 *tile, const bf16 *p, int ld, int
 #pragma unroll
     for (int i = threadIdx.x; i < ROWS * (HD / 8); i += THREADS) {
         int row = i / (HD / 8), chunk = i % (HD / 8);
-        copy_async(tile_at<HD>(tile, row, chunk), p + (size_t)(row < there ? row : 0) * ld + chunk * 8, row < there);
+        copy_async(tile_at<ROWS>(tile, row, chunk), p + (size_t)(row < there ? row : 0) * ld + chunk * 8, row < there);
     }
 }
 
 /* Rows row..row + 15, elements 16 k.. of the tile as left operand. */
-template <int HD> __device__ __forceinline__ void tile_a(uint32_t *a, bf16 *tile, int row, int k)
+template <int ROWS> __device__ __forceinline__ void tile_a(uint32_t *a, bf16 *tile, int row, int k)
 {
     int lane = threadIdx.x & 31;
 
-    load_matrices<false>(a, tile_at<HD>(tile, row + ((lane >> 3) & 1) * 8 + (lane & 7), 2 * k + (lane >> 4)));
+    load_matrices<false>(a, tile_at<ROWS>(tile, row + ((lane >> 3) & 1) * 8 + (lane & 7), 2 * k + (lane >> 4)));
 }
 
-/* acc (16, 8 N) += a (16, HD) tile^T, tile (8 N, HD). */
-template <int HD, int N> __device__ __forceinline__ void product_nt(float (*acc)[4], const uint32_t (*a)[4], bf16 *tile)
-{
-    int lane = threadIdx.x & 31;
+/* ---- Hopper's asynchronous products ---- */
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HAS_WGMMA 1
+
+/* A tile from p on, 128-byte swizzle, groups of eight rows 1,024 bytes apart. */
+__device__ __forceinline__ uint64_t describe(const bf16 *p)
+{
+    uint64_t at = ((uint32_t)__cvta_generic_to_shared(p) & 0x3ffff) >> 4;
+
+    return at | (uint64_t)1 << 16 | (uint64_t)64 << 32 | (uint64_t)1 << 62;
+}
+
+#define D4(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define REGS16 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}"
+#define REGS32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"                                               \
+               "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
+
+/* d (64, 8 N) = a b + d, or a b alone with ADD 0. a: fragments; b: a described tile, TRANS when its rows are the summed
+ * dimension. */
+template <int N, int TRANS, int ADD> __device__ __forceinline__ void wgmma(float (*d)[4], const uint32_t *a, uint64_t b)
+{
+    static_assert(N == 4 || N == 8, "32 or 64 columns");
+    if (N == 8)
+        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " REGS32
+                     ", {%32,%33,%34,%35}, %36, %38, 1, 1, %37;"
+                     : D4(0), D4(1), D4(2), D4(3), D4(4), D4(5), D4(6), D4(7)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TRANS), "n"(ADD));
+    else
+        asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 " REGS16
+                     ", {%16,%17,%18,%19}, %20, %22, 1, 1, %21;"
+                     : D4(0), D4(1), D4(2), D4(3)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TRANS), "n"(ADD));
+}
+
+/* The same with both operands described, rows along the summed dimension. */
+template <int N, int ADD> __device__ __forceinline__ void wgmma_tiles(float (*d)[4], uint64_t a, uint64_t b)
+{
+    if (N == 8)
+        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " REGS32 ", %32, %33, %34, 1, 1, 0, 0;"
+                     : D4(0), D4(1), D4(2), D4(3), D4(4), D4(5), D4(6), D4(7) : "l"(a), "l"(b), "n"(ADD));
+    else
+        asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 " REGS16 ", %16, %17, %18, 1, 1, 0, 0;"
+                     : D4(0), D4(1), D4(2), D4(3) : "l"(a), "l"(b), "n"(ADD));
+}
+#endif
+
+/* Around products of a warpgroup: begin before the first, end before a result is used or a tile is written again. */
+template <bool GROUP> __device__ __forceinline__ void products_begin()
+{
+#ifdef HAS_WGMMA
+    if (GROUP)
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+template <bool GROUP> __device__ __forceinline__ void products_end()
+{
+#ifdef HAS_WGMMA
+    if (GROUP) {
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    }
+#endif
+}
+/* Tiles that ordinary copies wrote become visible to wgmma; then a barrier. */
+template <bool GROUP> __device__ __forceinline__ void tiles_ready()
+{
+#ifdef HAS_WGMMA
+    if (GROUP)
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+    __syncthreads();
+}
+
+/* ---- products; GROUP: four warps of one warpgroup call together and may run as wgmma ---- */
+
+template <bool TRANS, int ROWS>
+__device__ __forceinline__ void tile_b(uint32_t *b, bf16 *tile, int row, int chunk)
+{
+    int lane = threadIdx.x & 31, upper = (lane >> 3) & 1, right = lane >> 4;
+
+    if (TRANS)
+        load_matrices<true>(b, tile_at<ROWS>(tile, row + upper * 8 + (lane & 7), chunk + right));
+    else
+        load_matrices<false>(b, tile_at<ROWS>(tile, row + right * 8 + (lane & 7), chunk + upper));
+}
+
+/* acc (16, 8 N) = a (16, HD) tile^T, tile (8 N, HD). */
+template <bool GROUP, int HD, int N>
+__device__ __forceinline__ void product_nt(float (*acc)[4], const uint32_t (*a)[4], bf16 *tile)
+{
+    constexpr int ROWS = N * 8;
+
+#ifdef HAS_WGMMA
+    if (GROUP) {
+#pragma unroll
+        for (int k = 0; k < HD / 16; k++)
+            if (k)
+                wgmma<N, 0, 1>(acc, a[k], describe(tile + (k / 4) * ROWS * 64 + (k % 4) * 16));
+            else
+                wgmma<N, 0, 0>(acc, a[k], describe(tile));
+        return;
+    }
+#endif
+    clear<N>(acc);
 #pragma unroll
     for (int k = 0; k < HD / 16; k++)
 #pragma unroll
         for (int n = 0; n < N; n += 2) {
             uint32_t b[4];
-            load_matrices<false>(b, tile_at<HD>(tile, n * 8 + (lane >> 4) * 8 + (lane & 7), 2 * k + ((lane >> 3) & 1)));
+            tile_b<false, ROWS>(b, tile, n * 8, 2 * k);
             mma(acc[n], a[k], b[0], b[1]);
             mma(acc[n + 1], a[k], b[2], b[3]);
         }
 }
 
-/* The same with the left operand read from a tile each time: rows row.. of 'left'. */
-template <int HD, int N> __device__ __forceinline__ void product_nt_tile(float (*acc)[4], bf16 *left, int row,
-                                                                         bf16 *tile)
+/* The same with the left operand read from a tile (LEFT rows) each time: the 16 rows of this warp. */
+template <bool GROUP, int HD, int N, int LEFT>
+__device__ __forceinline__ void product_nt_tile(float (*acc)[4], bf16 *left, int warp, bf16 *tile)
 {
-    int lane = threadIdx.x & 31;
+    constexpr int ROWS = N * 8;
 
+#ifdef HAS_WGMMA
+    if (GROUP) {
+        bf16 *mine = left + (warp / 4) * 64 * 64;
+#pragma unroll
+        for (int k = 0; k < HD / 16; k++)
+            if (k)
+                wgmma_tiles<N, 1>(acc, describe(mine + (k / 4) * LEFT * 64 + (k % 4) * 16),
+                                  describe(tile + (k / 4) * ROWS * 64 + (k % 4) * 16));
+            else
+                wgmma_tiles<N, 0>(acc, describe(mine), describe(tile));
+        return;
+    }
+#endif
+    clear<N>(acc);
 #pragma unroll
     for (int k = 0; k < HD / 16; k++) {
         uint32_t a[4];
-        tile_a<HD>(a, left, row, k);
+        tile_a<LEFT>(a, left, warp * 16, k);
 #pragma unroll
         for (int n = 0; n < N; n += 2) {
             uint32_t b[4];
-            load_matrices<false>(b, tile_at<HD>(tile, n * 8 + (lane >> 4) * 8 + (lane & 7), 2 * k + ((lane >> 3) & 1)));
+            tile_b<false, ROWS>(b, tile, n * 8, 2 * k);
             mma(acc[n], a, b[0], b[1]);
             mma(acc[n + 1], a, b[2], b[3]);
         }
     }
 }
 
-/* acc (16, HD) += p (16, 8 N) tile, tile (8 N, HD); p: accumulators of an earlier product, rounded to bf16 here. */
-template <int HD, int N> __device__ __forceinline__ void product_nn(float (*acc)[4], const float (*p)[4], bf16 *tile)
+/* Accumulators (16, 8 N) as left operands of N / 2 products, rounded to bf16. */
+template <int N> __device__ __forceinline__ void round_left(uint32_t (*a)[4], const float (*p)[4])
 {
-    int lane = threadIdx.x & 31;
-
 #pragma unroll
     for (int k = 0; k < N / 2; k++) {
-        uint32_t a[4] = {pack2(p[2 * k][0], p[2 * k][1]), pack2(p[2 * k][2], p[2 * k][3]),
-                         pack2(p[2 * k + 1][0], p[2 * k + 1][1]), pack2(p[2 * k + 1][2], p[2 * k + 1][3])};
-#pragma unroll
-        for (int n = 0; n < HD / 16; n++) {
-            uint32_t b[4];
-            load_matrices<true>(b, tile_at<HD>(tile, k * 16 + ((lane >> 3) & 1) * 8 + (lane & 7), 2 * n + (lane >> 4)));
-            mma(acc[2 * n], a, b[0], b[1]);
-            mma(acc[2 * n + 1], a, b[2], b[3]);
-        }
+        a[k][0] = pack2(p[2 * k][0], p[2 * k][1]);
+        a[k][1] = pack2(p[2 * k][2], p[2 * k][3]);
+        a[k][2] = pack2(p[2 * k + 1][0], p[2 * k + 1][1]);
+        a[k][3] = pack2(p[2 * k + 1][2], p[2 * k + 1][3]);
     }
 }
 
-template <int N> __device__ __forceinline__ void clear(float (*acc)[4])
+/* acc (16, HD) += p (16, 8 N) tile, tile (8 N, HD). */
+template <bool GROUP, int HD, int N>
+__device__ __forceinline__ void product_nn(float (*acc)[4], const uint32_t (*p)[4], bf16 *tile)
 {
+    constexpr int ROWS = N * 8;
+
+#ifdef HAS_WGMMA
+    if (GROUP) {
 #pragma unroll
-    for (int i = 0; i < N; i++)
-        acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
+        for (int k = 0; k < N / 2; k++)
+#pragma unroll
+            for (int panel = 0; panel < HD / 64; panel++)
+                wgmma<8, 1, 1>(acc + panel * 8, p[k], describe(tile + panel * ROWS * 64 + k * 16 * 64));
+        return;
+    }
+#endif
+#pragma unroll
+    for (int k = 0; k < N / 2; k++)
+#pragma unroll
+        for (int n = 0; n < HD / 16; n++) {
+            uint32_t b[4];
+            tile_b<true, ROWS>(b, tile, k * 16, 2 * n);
+            mma(acc[2 * n], p[k], b[0], b[1]);
+            mma(acc[2 * n + 1], p[k], b[2], b[3]);
+        }
 }
 
-/* acc (16, HD) times s[0] (rows g) and s[1] (rows g + 8) to p; rows from 'there' on are not written. row: of the warp.
- * */
+/* acc (16, HD) times s[0] (rows g) and s[1] (rows g + 8) to p; rows from 'there' on are not written. row: of the warp. */
 template <int HD>
 __device__ __forceinline__ void store_rows(bf16 *p, int ld, const float (*acc)[4], int row, int there, const float *s)
 {

@@ -16,6 +16,7 @@ struct comm;         /* collective.cu */
 
 struct nn_queue {
     int ordinal, processors;
+    bool groups;              /* attention by warpgroups (wgmma): on compute capability 9.0 */
     cudaStream_t stream;
     cudaEvent_t start, stop;
     float *scratch;           /* SCRATCH_BYTES of device memory; an operator's own until its last kernel */

@@ -13,7 +13,7 @@ typedef __nv_bfloat16 bf16;
 #ifdef NN_EMULATED
 #define SHARED_BYTES(name) char *name = simt_dynamic_shared
 #else
-#define SHARED_BYTES(name) extern __shared__ __align__(128) char name[]
+#define SHARED_BYTES(name) extern __shared__ __align__(1024) char name[]
 #endif
 
 __device__ __forceinline__ float to_float(float x) { return x; }
@@ -54,6 +54,9 @@ __device__ __forceinline__ void store8(bf16 *p, const float *x)
 {
     *(uint4 *)p = make_uint4(pack2(x[0], x[1]), pack2(x[2], x[3]), pack2(x[4], x[5]), pack2(x[6], x[7]));
 }
+
+/* In one register for the whole warp, so that branches on it are known not to diverge. */
+__device__ __forceinline__ int warp_index() { return __shfl_sync(FULL_WARP, (int)threadIdx.x / 32, 0); }
 
 /* All lanes get the result. */
 __device__ __forceinline__ float warp_sum(float x)
