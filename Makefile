@@ -129,7 +129,7 @@ $(B)/obj/nncuda/%.o: src/nn/ops/cuda/%.cu $(NNCUH)
 	@mkdir -p $(@D)
 	$(NVCC) -Isrc -std=c++17 -O3 $(NNARCH) -Xcompiler -fPIC,-fvisibility=hidden -c -o $@ $<
 # wgmma exists only in the machine code of exactly this architecture.
-$(B)/obj/nncuda/flash.o: NNARCH := $(subst compute_90$(comma)code=sm_90,compute_90a$(comma)code=sm_90a,$(NNARCH))
+$(B)/obj/nncuda/flash.o: override NNARCH := $(subst compute_90$(comma)code=sm_90,compute_90a$(comma)code=sm_90a,$(NNARCH))
 $(B)/lib/libnncuda.so: $(patsubst src/nn/ops/cuda/%.cu,$(B)/obj/nncuda/%.o,$(NNCU))
 	$(NVCC) -shared -cudart static -o $@ $^ -ldl
 all: $(B)/lib/libnncuda.so

@@ -1,6 +1,7 @@
 /* bench_nn_gpu.c - training and sampling on a GPU at three sizes, for comparison with bench_nn_gpu.py in the same run.
  *
  * Usage: bench_nn_gpu [shape...]     shapes: 20m 123m 600m (all), steps from random weights, bf16, packed sequences
+ * $BENCH_PARTS: "train", "sample" or both (default); $BENCH_STEPS: training steps that are timed.
  * One line a shape: milliseconds a step (forward, backward, clipping, AdamW), tokens a second, MFU. Model FLOPs: 6 for
  * each
  * weight in a product and token (the embedding counts as classifier), 6 length q layers for causal attention,
@@ -131,6 +132,46 @@ static void bench_train(const struct shape *s, struct model *m)
     free(x.tokens), free(x.targets), free(x.cu), free(x.logp), free(x.dlogp);
 }
 
+/* n samples of 'fresh' tokens behind prompts of 128, max_batch at a time; never a stop. */
+static void bench_sample(const struct shape *s, struct model *m, int n, int batch, int fresh)
+{
+    enum { PROMPT = 128 };
+    struct sample_request *q = xcalloc((size_t)n, sizeof *q);
+    int32_t never = -1, *prompt = xcalloc((size_t)(PROMPT + n), sizeof *prompt);
+    struct sampler_options o = {.temperature = 1, .max_new = fresh, .stop_ids = &never, .n_stop = 1, .max_batch = batch};
+    struct sample *got = NULL;
+    struct err e = ERR_INIT;
+    struct rng r;
+    size_t k;
+    double t, share;
+
+    rng_seed(&r, 9, 0);
+    for (int i = 0; i < PROMPT + n; i++)
+        prompt[i] = (int32_t)rng_below(&r, (uint64_t)s->V);
+    for (int i = 0; i < n; i++)
+        q[i] = (struct sample_request){prompt + i, PROMPT, 1, 0, (uint64_t)i};
+    t = now_s();
+    check(sampler_run(m, &o, q, n, &got, &k, &e), &e);
+    t = now_s() - t;
+    share = 2.0 * (double)m->n_params * fresh / 3.35e12 / t; // reading the weights once a step, of all the time
+    printf("sample %-5s %5d samples, batch %4d, prompt %d, %d new: %9.0f tokens/s", s->name, n, batch, PROMPT, fresh,
+           (double)n * fresh / t);
+    if (n == batch)
+        printf(", %.3f ms a step, %.0f %% of it the weights' bandwidth", 1e3 * t / fresh, 100 * share);
+    printf("\n");
+    fflush(stdout);
+    samples_free(got, k);
+    free(q);
+    free(prompt);
+}
+
+static bool part(const char *name)
+{
+    const char *own = getenv("BENCH_PARTS");
+
+    return !own || strstr(own, name);
+}
+
 int main(int argc, char **argv)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -140,7 +181,16 @@ int main(int argc, char **argv)
         if (!wanted)
             continue;
         struct model *m = make_model(&shapes[i]);
-        bench_train(&shapes[i], m);
+        if (part("sample")) {
+            bench_sample(&shapes[i], m, 1, 1, 64); // records graphs, warms up
+            bench_sample(&shapes[i], m, 1, 1, 256);
+            bench_sample(&shapes[i], m, 64, 64, 256);
+            bench_sample(&shapes[i], m, 512, 512, 256);
+            if (shapes[i].d < 1024)
+                bench_sample(&shapes[i], m, 4096, 1024, 256);
+        }
+        if (part("train"))
+            bench_train(&shapes[i], m);
         model_free(m);
     }
     return 0;

@@ -20,6 +20,7 @@ static const struct command *const commands[] = {
     &cmd_generate,
     &cmd_help,
     &cmd_init,
+    &cmd_launch,
     &cmd_lint,
     &cmd_logits,
     &cmd_profile,

@@ -30,6 +30,7 @@ struct dev_model {
     void *embed, *final_norm, *head;
     struct dev_train *train;
     int world, rank;
+    float *sums;           // MODEL_SUM_MAX, for model_sum
 };
 
 /* Gradient at the place of a weight. */

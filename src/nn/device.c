@@ -54,6 +54,14 @@ static const struct nn_dev_ops *load(const struct kind *k, struct err *e)
     return ops;
 }
 
+const struct nn_dev_ops *nn_device_ops(const char *spec, struct err *e)
+{
+    int ordinal;
+    const struct kind *k = kind_of(spec, &ordinal, e);
+
+    return k ? load(k, e) : NULL;
+}
+
 struct nn_device *nn_device_open(const char *spec, struct err *e)
 {
     const struct nn_dev_ops *ops;

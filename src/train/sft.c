@@ -16,6 +16,7 @@
 #include "train/metrics.h"
 #include "train/mixture.h"
 #include "train/pack.h"
+#include "train/ranks.h"
 
 /* metrics.jsonl's "plateau" is 1 where three validations together gained less than 1 % of the way; see schedule.h. */
 #define PLATEAU_PATIENCE 3
@@ -23,6 +24,7 @@
 
 struct sft {
     const struct sft_options *o;
+    struct ranks ranks;    /* rank 0 writes the run folder and speaks */
     struct tokenizer *tok;
     struct dataset data;
     struct mixture mix;
@@ -130,6 +132,22 @@ static int run_pack(struct sft *s, const uint32_t *list, bool train, double tota
     return 0;
 }
 
+/* With several ranks each takes every so-manieth example; the weights are those of the whole list. */
+static int run_share(struct sft *s, const uint32_t *list, size_t n, bool train, double total, double *nll, struct err *e)
+{
+    pack_clear(&s->pack);
+    for (size_t i = (size_t)s->ranks.rank; i < n; i += (size_t)s->ranks.world) {
+        struct pack_seq q = seq_of(&s->data.ex[list[i]]);
+
+        if (!pack_add(&s->pack, &q, (int)i)) {
+            if (run_pack(s, list, train, total, nll, e) < 0)
+                return -1;
+            pack_add(&s->pack, &q, (int)i);
+        }
+    }
+    return run_pack(s, list, train, total, nll, e);
+}
+
 static int run_list(struct sft *s, const uint32_t *list, size_t n, bool train, double *ret_loss, struct err *e)
 {
     double tokens = 0, total = 0, nll = 0;
@@ -138,17 +156,7 @@ static int run_list(struct sft *s, const uint32_t *list, size_t n, bool train, d
         tokens += s->data.ex[list[i]].to - s->data.ex[list[i]].from;
         total += weight_of(s, &s->data.ex[list[i]]);
     }
-    pack_clear(&s->pack);
-    for (size_t i = 0; i < n; i++) {
-        struct pack_seq q = seq_of(&s->data.ex[list[i]]);
-
-        if (!pack_add(&s->pack, &q, (int)i)) {
-            if (run_pack(s, list, train, total, &nll, e) < 0)
-                return -1;
-            pack_add(&s->pack, &q, (int)i);
-        }
-    }
-    if (run_pack(s, list, train, total, &nll, e) < 0)
+    if (run_share(s, list, n, train, total, &nll, e) < 0 || model_sum(s->m, &nll, 1, e) < 0)
         return -1;
     *ret_loss = tokens > 0 ? nll / tokens : 0;
     return 0;
@@ -178,12 +186,34 @@ static int validate(struct sft *s, json_t *line, struct err *e)
 
 static int save(struct sft *s, struct err *e)
 {
+    if (s->ranks.rank)
+        return 0;
     json_t *state = json_pack("{s:I,s:f,s:I,s:O}", "step", (json_int_t)s->step, "seconds", metrics_seconds(&s->metrics),
                               "tokens", (json_int_t)s->tokens_seen, "val_curve", s->val_curve);
     int rc = checkpoint_save(s->o->out, s->step, s->m, s->opt, state, e);
 
     json_decref(state);
     return rc;
+}
+
+static uint64_t tokens_of(const struct sft *s, const uint32_t *list, size_t n)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (uint64_t)(s->data.ex[list[i]].to - s->data.ex[list[i]].from);
+    return sum;
+}
+
+/* All ranks stop at the same step: a signal reaches them at different ones. */
+static int asked_to_stop(struct sft *s, bool *ret, struct err *e)
+{
+    double asked = stop_requested();
+
+    if (model_sum(s->m, &asked, 1, e) < 0)
+        return -1;
+    *ret = asked > 0;
+    return 0;
 }
 
 static int train_step(struct sft *s, double *ret_loss, double *ret_norm, double *ret_lr, struct err *e)
@@ -193,8 +223,10 @@ static int train_step(struct sft *s, double *ret_loss, double *ret_norm, double 
 
     model_zero_grads(s->m);
     s->loss_tokens = 0;
-    if (run_list(s, list, n, true, ret_loss, e) < 0)
+    if (run_list(s, list, n, true, ret_loss, e) < 0 || model_sum_grads(s->m, e) < 0)
         return -1;
+    if (s->ranks.world > 1)
+        s->loss_tokens = tokens_of(s, list, n);
     for (size_t i = 0; i < n; i++)
         s->tokens_seen += (uint64_t)s->data.ex[list[i]].n;
     *ret_norm = grad_clip(s->m, s->o->grad_clip);
@@ -207,11 +239,15 @@ static int loop(struct sft *s, struct err *e)
     const struct sft_options *o = s->o;
     struct progress bar;
     double loss = 0, norm = 0, lr = 0;
+    bool stop;
 
     progress_start(&bar, o->stage, (uint64_t)s->step, (uint64_t)o->steps);
     while (s->step < o->steps) {
-        if (stop_requested()) {
-            progress_end(&bar);
+        if (asked_to_stop(s, &stop, e) < 0)
+            return -1;
+        if (stop) {
+            if (!s->ranks.rank)
+                progress_end(&bar);
             return save(s, e) < 0 ? -1 : err_set(e, ERR_STOP, "stopped at step %lld; run again to continue",
                                                  (long long)s->step);
         }
@@ -230,13 +266,17 @@ static int loop(struct sft *s, struct err *e)
         }
         progress_note(&bar, "loss %.3f val %.3f", loss,
                       json_num_value(json_array_get(s->val_curve, json_array_size(s->val_curve) - 1)));
-        if (metrics_write(&s->metrics, line, e) < 0)
+        if (s->ranks.rank)
+            json_decref(line);
+        else if (metrics_write(&s->metrics, line, e) < 0)
             return -1;
         if (s->step % o->save_every == 0 && s->step < o->steps && save(s, e) < 0)
             return -1;
-        progress_at(&bar, (uint64_t)s->step);
+        if (!s->ranks.rank)
+            progress_at(&bar, (uint64_t)s->step);
     }
-    progress_end(&bar);
+    if (!s->ranks.rank)
+        progress_end(&bar);
     return 0;
 }
 
@@ -254,7 +294,8 @@ static int restore(struct sft *s, const char *folder, struct err *e)
     if (!s->val_curve)
         s->val_curve = json_array();
     json_decref(state);
-    log_info("%s: continuing at step %lld of %lld", s->o->stage, (long long)s->step, (long long)s->o->steps);
+    if (!s->ranks.rank)
+        log_info("%s: continuing at step %lld of %lld", s->o->stage, (long long)s->step, (long long)s->o->steps);
     return 0;
 }
 
@@ -267,7 +308,7 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
     if (!(s->m = checkpoint_model(folder, o->model, e)))
         return -1;
     if (tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 ||
-        model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
+        ranks_place(&s->ranks, s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
         return -1;
     s->opt = optim_new(s->m, &ao);
     return folder ? restore(s, folder, e) : 0;
@@ -286,13 +327,13 @@ static int run(struct sft *s, struct err *e)
     if (mixture_weights(&s->data, o->mix, weight, e) < 0 ||
         mixture_plan(&s->mix, &s->data, s->train, s->n_train, weight, o->steps, o->batch_tokens, o->seed, e) < 0 ||
         open_model(s, folder, e) < 0 ||
-        metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
+        (!s->ranks.rank && metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0))
         goto out;
-    if (s->step == 0)
+    if (s->step == 0 && !s->ranks.rank)
         log_info("%s: %zu examples (%zu for validation), %d weights of %s, %lld steps", o->stage, s->n_train, s->n_val,
                  (int)s->m->n_params, o->model, (long long)o->steps);
     rc = loop(s, e);
-    if (rc == 0)
+    if (rc == 0 && !s->ranks.rank)
         rc = model_save(s->m, model, e);
     if (rc == 0)
         rc = save(s, e);
@@ -320,7 +361,8 @@ int sft_run(const struct sft_options *o, struct err *e)
     int rc;
 
     own.schedule.steps = o->steps;
-    if (check(o, e) < 0 || (o->claim && run_claim(o->out, o->claim, may_change, e) < 0)) {
+    if (check(o, e) < 0 || ranks_read(&s.ranks, e) < 0 ||
+        (o->claim && !s.ranks.rank && run_claim(o->out, o->claim, may_change, e) < 0)) {
         json_decref(s.val_curve);
         return -1;
     }

@@ -1,0 +1,26 @@
+/* cmd_launch.c - 'musacoder launch': one command as several ranks, a GPU each. */
+#include "cli/cli.h"
+#include "train/ranks.h"
+
+static const struct opt rows[] = {
+    {"launch", "n", OPT_INT, "1", "ranks; each gets the GPU of its number"},
+    {0},
+};
+
+static int launch_run(const struct opts *o, struct err *e)
+{
+    int n = (int)opts_int(o, "n"), code;
+
+    if (n < 1 || n > 64 || !o->n_args)
+        return err_set(e, ERR_INPUT, "launch wants --n from 1 to 64, then '--' and a command");
+    if (ranks_launch(n, "cuda", o->args, o->n_args, &code, e) < 0)
+        return -1;
+    return code;
+}
+
+const struct command cmd_launch = {
+    "launch", "run a training command on several GPUs of this host", "--n N -- sft --device cuda ...",
+    "Starts the command N times as ranks of one group. Every rank holds the whole model, takes its share of each batch,\n"
+    "and gradients are summed by NCCL before the step; the loss is per token of the whole batch. Rank 0 writes the run\n"
+    "folder. A rank that fails ends the others.\n",
+    rows, launch_run};
