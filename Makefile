@@ -115,6 +115,7 @@ endif
 comma     := ,
 NNCU      := $(wildcard src/nn/ops/cuda/*.cu)
 NNCUH     := $(wildcard src/nn/ops/cuda/*.cuh) src/nn/ops/dev_ops.h
+NNFLAGS    = $(NNARCH)
 NNARCH    ?= -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80
 NNSIMCXX   = $(CXX) -std=gnu++17 -O2 -g1 -fPIC -x c++ -DNN_EMULATED -Isrc -Isimt/include -fno-optimize-sibling-calls \
              -fno-gnu-unique -fno-strict-aliasing -ffp-contract=fast -Wno-unknown-pragmas -Wno-attributes
@@ -127,9 +128,10 @@ all: $(B)/lib/libnnsim.so
 ifneq ($(NVCC),)
 $(B)/obj/nncuda/%.o: src/nn/ops/cuda/%.cu $(NNCUH)
 	@mkdir -p $(@D)
-	$(NVCC) -Isrc -std=c++17 -O3 $(NNARCH) -Xcompiler -fPIC,-fvisibility=hidden -c -o $@ $<
+	$(NVCC) -Isrc -std=c++17 -O3 $(NNFLAGS) -Xcompiler -fPIC,-fvisibility=hidden -c -o $@ $<
 # wgmma exists only in the machine code of exactly this architecture.
-$(B)/obj/nncuda/flash.o: override NNARCH := $(subst compute_90$(comma)code=sm_90,compute_90a$(comma)code=sm_90a,$(NNARCH))
+NNARCHA    = $(subst compute_90$(comma)code=sm_90,compute_90a$(comma)code=sm_90a,$(NNARCH))
+$(B)/obj/nncuda/flash.o: NNFLAGS = $(NNARCHA)
 $(B)/lib/libnncuda.so: $(patsubst src/nn/ops/cuda/%.cu,$(B)/obj/nncuda/%.o,$(NNCU))
 	$(NVCC) -shared -cudart static -o $@ $^ -ldl
 all: $(B)/lib/libnncuda.so

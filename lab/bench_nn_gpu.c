@@ -138,7 +138,8 @@ static void bench_sample(const struct shape *s, struct model *m, int n, int batc
     enum { PROMPT = 128 };
     struct sample_request *q = xcalloc((size_t)n, sizeof *q);
     int32_t never = -1, *prompt = xcalloc((size_t)(PROMPT + n), sizeof *prompt);
-    struct sampler_options o = {.temperature = 1, .max_new = fresh, .stop_ids = &never, .n_stop = 1, .max_batch = batch};
+    struct sampler_options o = {.temperature = 1, .max_new = fresh, .stop_ids = &never, .n_stop = 1,
+                                .max_batch = batch};
     struct sample *got = NULL;
     struct err e = ERR_INIT;
     struct rng r;

@@ -20,7 +20,7 @@ static int launch_run(const struct opts *o, struct err *e)
 
 const struct command cmd_launch = {
     "launch", "run a training command on several GPUs of this host", "--n N -- sft --device cuda ...",
-    "Starts the command N times as ranks of one group. Every rank holds the whole model, takes its share of each batch,\n"
-    "and gradients are summed by NCCL before the step; the loss is per token of the whole batch. Rank 0 writes the run\n"
-    "folder. A rank that fails ends the others.\n",
+    "Starts the command N times as ranks of one group. Every rank holds the whole model and takes its share of each\n"
+    "batch; NCCL sums the gradients before the step, and the loss is per token of the whole batch. Rank 0 writes the\n"
+    "run folder. A rank that fails ends the others.\n",
     rows, launch_run};

@@ -187,7 +187,8 @@ void dev_model_free(struct dev_model *g)
     if (!g)
         return;
     if (g->d) {
-        void *owned[] = {g->master, g->w == g->master ? NULL : g->w, g->grads, g->m, g->v, g->decays, g->norm_sq, g->sums};
+        void *owned[] = {g->master, g->w == g->master ? NULL : g->w, g->grads, g->m, g->v, g->decays,
+                         g->norm_sq, g->sums};
         dev_train_free(g);
         for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
             nn_device_free(g->d, owned[i]);

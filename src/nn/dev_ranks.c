@@ -1,4 +1,4 @@
-/* dev_ranks.c - one model on several GPUs: every rank holds all of it, takes its part of a batch, and sums gradients. */
+/* dev_ranks.c - one model on several GPUs: every rank holds all of it, takes its part of a batch, sums gradients. */
 #include <string.h>
 
 #include "nn/dev_model.h"

@@ -82,14 +82,14 @@ int model_to_device(struct model *m, const char *spec, const char *dtype, struct
 int model_fetch(const struct model *m, struct err *e);   /* m->weights as the device has them */
 int model_fetch_grads(struct model *m, struct err *e);   /* m->grads as the device has them; allocated if NULL */
 
-/* ---- Several GPUs: every rank holds the whole model and takes its part of a batch ------------------------------------ */
+/* ---- Several GPUs: every rank holds the whole model and takes its part of a batch ---- */
 
 #define MODEL_COMM_ID 128 /* bytes that name a group of ranks */
 #define MODEL_SUM_MAX 16
 int model_comm_id(const char *spec, unsigned char *ret_id, struct err *e); /* made once, given to all ranks */
 int model_join(struct model *m, const unsigned char *id, int rank, int world, struct err *e); /* waits for all ranks */
-/* Sums over ranks, the same bits on each; nothing where there is one. Every rank must call, in the same order. A model's
- * gradients; or n <= MODEL_SUM_MAX numbers, which travel as fp32. */
+/* Sums over ranks, the same bits on each; nothing where there is one. Every rank must call, in the same order. A
+ * model's gradients; or n <= MODEL_SUM_MAX numbers, which travel as fp32. */
 int model_sum_grads(struct model *m, struct err *e);
 int model_sum(struct model *m, double *x, int n, struct err *e);
 

@@ -29,8 +29,8 @@ int ranks_read(struct ranks *ret, struct err *e)
     ret->world = number_of("WORLD_SIZE", 1);
     ret->local = number_of("LOCAL_RANK", ret->rank);
     if (ret->world < 1 || ret->rank < 0 || ret->rank >= ret->world || ret->local < 0)
-        return err_set(e, ERR_INPUT, "RANK %d, LOCAL_RANK %d and WORLD_SIZE %d do not fit together", ret->rank, ret->local,
-                       ret->world);
+        return err_set(e, ERR_INPUT, "RANK %d, LOCAL_RANK %d and WORLD_SIZE %d do not fit together", ret->rank,
+                       ret->local, ret->world);
     if (ret->world > 1 && !getenv("MUSACODER_COMM_FD"))
         return err_set(e, ERR_INPUT, "WORLD_SIZE is %d; start ranks with 'musacoder launch -- COMMAND'", ret->world);
     return 0;

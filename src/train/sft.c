@@ -133,7 +133,8 @@ static int run_pack(struct sft *s, const uint32_t *list, bool train, double tota
 }
 
 /* With several ranks each takes every so-manieth example; the weights are those of the whole list. */
-static int run_share(struct sft *s, const uint32_t *list, size_t n, bool train, double total, double *nll, struct err *e)
+static int run_share(struct sft *s, const uint32_t *list, size_t n, bool train, double total, double *nll,
+                     struct err *e)
 {
     pack_clear(&s->pack);
     for (size_t i = (size_t)s->ranks.rank; i < n; i += (size_t)s->ranks.world) {
@@ -308,7 +309,8 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
     if (!(s->m = checkpoint_model(folder, o->model, e)))
         return -1;
     if (tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 ||
-        ranks_place(&s->ranks, s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
+        ranks_place(&s->ranks, s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 ||
+        model_train_begin(s->m, &lim, e) < 0)
         return -1;
     s->opt = optim_new(s->m, &ao);
     return folder ? restore(s, folder, e) : 0;
@@ -326,8 +328,10 @@ static int run(struct sft *s, struct err *e)
     split(s);
     if (mixture_weights(&s->data, o->mix, weight, e) < 0 ||
         mixture_plan(&s->mix, &s->data, s->train, s->n_train, weight, o->steps, o->batch_tokens, o->seed, e) < 0 ||
-        open_model(s, folder, e) < 0 ||
-        (!s->ranks.rank && metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0))
+        open_model(s, folder, e) < 0)
+        goto out;
+    if (!s->ranks.rank &&
+        metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     if (s->step == 0 && !s->ranks.rank)
         log_info("%s: %zu examples (%zu for validation), %d weights of %s, %lld steps", o->stage, s->n_train, s->n_val,

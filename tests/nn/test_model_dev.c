@@ -222,7 +222,8 @@ static void draw(struct golden *g, struct model *m, float temperature, float top
     o.stop_ids = &stop;
     o.n_stop = 1;
     for (int i = 0; i < REQUESTS; i++)
-        q[i] = (struct sample_request){g->tokens + g->cu[5] + 3 * i, lengths[i], samples[i], i == 3 ? 6 : 0, (uint64_t)i};
+        q[i] = (struct sample_request){g->tokens + g->cu[5] + 3 * i, lengths[i], samples[i],
+                                       i == 3 ? 6 : 0, (uint64_t)i};
     if (sampler_run(m, &o, q, REQUESTS, ret, n, &e) < 0)
         die(&e);
 }
@@ -278,7 +279,8 @@ static void check_sampling(struct golden *g, double limit, bool exact)
     expect("sampled log-probs as training gives them", replay(g, ours, n, 0.8f), limit);
     differ = 0;
     for (size_t i = 0; i < n; i++)
-        differ += ours[i].n != again[i].n || memcmp(ours[i].tokens, again[i].tokens, (size_t)ours[i].n * sizeof(int32_t)) ||
+        differ += ours[i].n != again[i].n ||
+                  memcmp(ours[i].tokens, again[i].tokens, (size_t)ours[i].n * sizeof(int32_t)) ||
                   memcmp(ours[i].logp, again[i].logp, (size_t)ours[i].n * sizeof(float));
     expect("the same samples twice", differ, 0);
     samples_free(ours, n), samples_free(again, k);

@@ -290,27 +290,28 @@ template <class K> static K *with_shared(struct nn_queue *q, K *kernel, size_t b
     return kernel;
 }
 
-template <bool GROUP, int HD, int N> static void forward(struct nn_queue *q, const struct nn_attn *a, const struct tensors *x)
+template <bool GROUP, int HD, int N>
+static void forward(struct nn_queue *q, const struct nn_attn *a, const struct tensors *x)
 {
     size_t bytes = (size_t)(ROWS + 4 * N * 8) * HD * sizeof(bf16);
 
-    launch(q, "attention", (with_shared(q, flash_kernel<GROUP, HD, N>, bytes)), a->n_tiles * a->heads, THREADS, bytes, *a, *x,
-           1 / sqrtf((float)HD));
+    launch(q, "attention", (with_shared(q, flash_kernel<GROUP, HD, N>, bytes)), a->n_tiles * a->heads, THREADS, bytes,
+           *a, *x, 1 / sqrtf((float)HD));
 }
 
-template <bool GROUP, int HD, int N> static void backward(struct nn_queue *q, const struct nn_attn *a, const struct tensors *x)
+template <bool GROUP, int HD, int N>
+static void backward(struct nn_queue *q, const struct nn_attn *a, const struct tensors *x)
 {
     size_t bytes = (size_t)(2 * ROWS + 4 * N * 8) * HD * sizeof(bf16), rows = 4 * N * 8 * sizeof(float);
     float scale = 1 / sqrtf((float)HD);
 
     launch(q, "attention delta", (delta_kernel<HD>), ceil_div((long)a->T * a->heads * (HD / 8), 256), 256, 0, *a,
            (const bf16 *)x->o, x->dout, x->delta);
-    launch(q, "attention dq", (with_shared(q, flash_dq_kernel<GROUP, HD, N>, bytes)), a->n_tiles * a->heads, THREADS, bytes,
-           *a,
-           *x, scale);
-    launch(q, "attention dk dv", (with_shared(q, flash_dkv_kernel<GROUP, HD, N>, bytes + rows)), a->n_tiles * a->kv_heads,
-           THREADS,
-           bytes + rows, *a, *x, scale);
+    launch(q, "attention dq", (with_shared(q, flash_dq_kernel<GROUP, HD, N>, bytes)), a->n_tiles * a->heads, THREADS,
+           bytes, *a, *x, scale);
+    bytes += rows;
+    launch(q, "attention dk dv", (with_shared(q, flash_dkv_kernel<GROUP, HD, N>, bytes)), a->n_tiles * a->kv_heads,
+           THREADS, bytes, *a, *x, scale);
 }
 
 bool flash_fits(enum nn_dtype dt, const struct nn_attn *a) { return dt == NN_BF16 && (a->dim == 64 || a->dim == 128); }

@@ -306,7 +306,8 @@ __device__ __forceinline__ void product_nn(float (*acc)[4], const uint32_t (*p)[
         }
 }
 
-/* acc (16, HD) times s[0] (rows g) and s[1] (rows g + 8) to p; rows from 'there' on are not written. row: of the warp. */
+/* acc (16, HD) times s[0] (rows g) and s[1] (rows g + 8) to p; rows from 'there' on are not written. row: the
+ * warp's first. */
 template <int HD>
 __device__ __forceinline__ void store_rows(bf16 *p, int ld, const float (*acc)[4], int row, int there, const float *s)
 {
