@@ -128,7 +128,7 @@ all: $(B)/lib/libnnsim.so
 ifneq ($(NVCC),)
 $(B)/obj/nncuda/%.o: src/nn/ops/cuda/%.cu $(NNCUH)
 	@mkdir -p $(@D)
-	$(NVCC) -Isrc -std=c++17 -O3 $(NNFLAGS) -Xcompiler -fPIC,-fvisibility=hidden -c -o $@ $<
+	$(NVCC) -Isrc -std=c++17 -O3 $(NNFLAGS) -diag-suppress 128 -Xcompiler -fPIC,-fvisibility=hidden -c -o $@ $<
 # wgmma exists only in the machine code of exactly this architecture.
 NNARCHA    = $(subst compute_90$(comma)code=sm_90,compute_90a$(comma)code=sm_90a,$(NNARCH))
 $(B)/obj/nncuda/flash.o: NNFLAGS = $(NNARCHA)

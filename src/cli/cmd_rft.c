@@ -54,6 +54,8 @@ static const struct opt rows[] = {
     {"rft", "val-max", OPT_INT, "64", "validation examples at most"},
     {"rft", "save-every", OPT_INT, "100", "steps between checkpoints"},
     SECRET_ROW("rft"),
+    {"rft", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
+    {"rft", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
     {"rft", "seed", OPT_INT, "1", "seed of sampling, drawing and data order"},
     {0},
 };
@@ -66,7 +68,8 @@ static int collect(const struct opts *o, const json_t *verdict, struct err *e)
         .samples = (int)opts_int(o, "samples"), .max_new = (int)opts_int(o, "max-new"),
         .chunk = (int)opts_int(o, "chunk"), .max_keep = (int)opts_int(o, "max-keep"),
         .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"), .verdict = verdict,
-        .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed")};
+        .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
+        .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
 
     return rft_collect(&ro, e);
 }
@@ -92,7 +95,7 @@ static int learn(const struct opts *o, struct err *e)
 
 static int rft_command(const struct opts *o, struct err *e)
 {
-    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", NULL};
+    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
     json_t *verdict = judge_options_of(o);
     const char *out = opts_str(o, "out");
     int rc = 0;

@@ -60,6 +60,8 @@ static const struct opt rows[] = {
     {"rl", "rollouts", OPT_BOOL, "true", "keep RUN/rollouts/STEP.jsonl: tokens, log-probs and verdict of every turn"},
     {"rl", "save-every", OPT_INT, "10", "steps between checkpoints"},
     SECRET_ROW("rl"),
+    {"rl", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
+    {"rl", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
     {"rl", "seed", OPT_INT, "1", "seed of prompts and sampling"},
     {0},
 };
@@ -93,7 +95,8 @@ static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
         .rollouts = opts_bool(o, "rollouts"),
         .bdr_size = opts_bool(o, "bdr") ? (int)opts_int(o, "bdr-size") : 0,
         .bdr_probability = opts_real(o, "bdr-probability"), .workers = (int)opts_int(o, "workers"),
-        .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed")};
+        .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
+        .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
     if (!r->model || !r->data || !r->out)
         return err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
     if (schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 || policy_of(o, &r->policy, e) < 0 ||

@@ -84,6 +84,7 @@ struct dev_job {
 };
 int dev_sample(struct model *m, const struct dev_job *j, struct err *e);
 
+int dev_round_rows(int n, int max); /* rows of a matrix product, so that few shapes serve all batches */
 int dev_count_tiles(int n_seq, const int32_t *cu);
 void dev_fill_tiles(int n_seq, const int32_t *cu, int32_t *tiles); /* (2 tiles) for struct nn_attn */
 

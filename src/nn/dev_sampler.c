@@ -155,7 +155,7 @@ static struct packed pack_prompts(struct gen *s, int from)
 {
     struct packed p = {.copies = 0};
     int32_t *at = s->host_ints;
-    int most = 1;
+    int most = 1, up;
 
     for (int i = from, run = 0; i < s->n_rows; i++) {
         run = i > from && s->rows[i].out->request == s->rows[i - 1].out->request ? run + 1 : 1;
@@ -165,7 +165,10 @@ static struct packed pack_prompts(struct gen *s, int from)
             p.n_seq++;
         }
     }
+    up = dev_round_rows(p.T, s->prefill) - p.T; // a sequence more, which no slot keeps
     p.copies = most;
+    p.T += up;
+    p.n_seq += up > 0;
     p.tokens = at, p.pos = p.tokens + p.T, p.seq = p.pos + p.T, p.cu = p.seq + p.T, p.tiles = p.cu + p.n_seq + 1;
     p.T = 0, p.n_seq = 0;
     p.cu[0] = 0;
@@ -181,6 +184,13 @@ static struct packed pack_prompts(struct gen *s, int from)
         }
         p.cu[++p.n_seq] = p.T;
     }
+    for (int t = 0; t < up; t++, p.T++) {
+        p.tokens[p.T] = 0;
+        p.pos[p.T] = t;
+        p.seq[p.T] = p.n_seq;
+    }
+    if (up)
+        p.cu[++p.n_seq] = p.T;
     p.n_tiles = dev_count_tiles(p.n_seq, p.cu);
     dev_fill_tiles(p.n_seq, p.cu, p.tiles);
     p.slot = p.tiles + 2 * p.n_tiles;
@@ -188,7 +198,7 @@ static struct packed pack_prompts(struct gen *s, int from)
 }
 
 /* slot (T) of the copy-th sample of each request among the new rows; -1 where there is none. */
-static void slots_of_copy(const struct gen *s, int from, int copy, int32_t *slot)
+static void slots_of_copy(const struct gen *s, int from, int copy, int rows, int32_t *slot)
 {
     int T = 0;
 
@@ -200,6 +210,8 @@ static void slots_of_copy(const struct gen *s, int from, int copy, int32_t *slot
             slot[T++] = copy < n ? s->rows[i + copy].slot : -1;
         i += n;
     }
+    while (T < rows)
+        slot[T++] = -1;
 }
 
 static void prefill(struct gen *s, int from)
@@ -217,7 +229,7 @@ static void prefill(struct gen *s, int from)
         return;
     slots = xmalloc((size_t)p.copies * (size_t)p.T * sizeof *slots);
     for (int c = 0; c < p.copies; c++)
-        slots_of_copy(s, from, c, slots + (size_t)c * (size_t)p.T);
+        slots_of_copy(s, from, c, p.T, slots + (size_t)c * (size_t)p.T);
     op->upload(g->d->q, s->ints, s->host_ints, tables * sizeof *s->ints);
     int32_t *dslot = op->alloc(g->d->q, (size_t)p.copies * (size_t)p.T * sizeof *slots);
     op->upload(g->d->q, dslot, slots, (size_t)p.copies * (size_t)p.T * sizeof *slots);

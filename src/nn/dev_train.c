@@ -27,6 +27,7 @@ struct dev_train {
     int32_t *ints;           // the step's tables, in one piece
     int32_t *host_ints;
     float *host_floats;      // (2 N)
+    int32_t *pad_tokens, *pad_targets, *pad_cu; // (T) (T) (T + 2) the batch with rows added, see round_rows
     float *rope;
     int rope_positions;
     // state between forward and backward
@@ -49,7 +50,8 @@ static void make_plan(const struct model *m, const struct train_limits *l, struc
 {
     const struct dev_model *g = m->dev;
     struct model_dims n = g->dims;
-    size_t T = (size_t)l->max_tokens, N = max_targets(l), s = dtype_size(g->dt), row, layers = 0;
+    size_t T = (size_t)l->max_tokens, N = max_targets(l), s = dtype_size(g->dt), row, rows;
+    size_t layers = 0;
 
     t->ld_logits = (n.V + 7) / 8 * 8;
     row = (size_t)t->ld_logits * s;
@@ -61,9 +63,10 @@ static void make_plan(const struct model *m, const struct train_limits *l, struc
     plan_add(p, "normed input", T * (size_t)n.d * s, LAYERS, LAYERS_BACK, &t->step.h);
     plan_add(p, "mlp activation", T * (size_t)n.f * s, LAYERS, LAYERS_BACK, &t->step.act);
     plan_add(p, "step tables", ints_of(l) * sizeof(int32_t), LAYERS, LAYERS_BACK, &t->ints);
-    plan_add(p, "last norm", N * (size_t)n.d * s, CLASSIFY, CLASSIFY_BACK, &t->h_last);
+    rows = (N + (size_t)t->chunk - 1) / (size_t)t->chunk * (size_t)t->chunk;
+    plan_add(p, "last norm", rows * (size_t)n.d * s, CLASSIFY, CLASSIFY_BACK, &t->h_last);
     plan_add(p, "logits", (size_t)t->chunk * row, CLASSIFY, CLASSIFY_BACK, &t->logits);
-    plan_add(p, "gradient of last norm", N * (size_t)n.d * s, CLASSIFY_BACK, CLASSIFY_BACK, &t->dh_last);
+    plan_add(p, "gradient of last norm", rows * (size_t)n.d * s, CLASSIFY_BACK, CLASSIFY_BACK, &t->dh_last);
     float **per_target[] = {&t->rstd, &t->lse, &t->logp, &t->entropy, &t->dlogp, &t->dentropy};
     for (int i = 0; i < 6; i++)
         plan_add(p, i ? NULL : "per-target numbers", N * sizeof(float), CLASSIFY, CLASSIFY_BACK, per_target[i]);
@@ -105,6 +108,9 @@ void dev_train_free(struct dev_model *g)
     free(t->acts);
     free(t->host_ints);
     free(t->host_floats);
+    free(t->pad_tokens);
+    free(t->pad_targets);
+    free(t->pad_cu);
     free(t->from);
     free(t);
     g->train = NULL;
@@ -128,6 +134,9 @@ static int allocate(struct model *m, struct dev_train *t, const struct plan *p, 
     t->host_ints = xcalloc(ints_of(&t->limits), sizeof *t->host_ints);
     t->host_floats = xcalloc(2 * N, sizeof *t->host_floats);
     t->from = xcalloc(N, sizeof *t->from);
+    t->pad_tokens = xcalloc((size_t)t->limits.max_tokens, sizeof *t->pad_tokens);
+    t->pad_targets = xcalloc((size_t)t->limits.max_tokens, sizeof *t->pad_targets);
+    t->pad_cu = xcalloc((size_t)t->limits.max_tokens + 2, sizeof *t->pad_cu);
     return 0;
 }
 
@@ -153,6 +162,34 @@ int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e
 }
 
 /* ---- the step's tables ---- */
+
+/* A matrix algorithm belongs to a shape, so packs of every length would need as many: rows are rounded up to a 32nd of
+ * the plan. The rows added are a sequence of their own without targets: they change no result and no gradient. */
+int dev_round_rows(int n, int max)
+{
+    int grain = (max / 32 + 127) / 128 * 128, up = (n + grain - 1) / grain * grain;
+
+    return up < max ? up : max;
+}
+
+static struct train_batch pad_batch(struct dev_train *t, const struct train_batch *b)
+{
+    struct train_batch x = *b;
+    int T = b->cu_seqlens[b->n_seq], up = dev_round_rows(T, t->limits.max_tokens);
+
+    if (up == T)
+        return x;
+    memcpy(t->pad_tokens, b->tokens, (size_t)T * sizeof *t->pad_tokens);
+    memcpy(t->pad_targets, b->targets, (size_t)T * sizeof *t->pad_targets);
+    memcpy(t->pad_cu, b->cu_seqlens, (size_t)(b->n_seq + 1) * sizeof *t->pad_cu);
+    for (int i = T; i < up; i++) {
+        t->pad_tokens[i] = 0;
+        t->pad_targets[i] = -1;
+    }
+    t->pad_cu[++x.n_seq] = up;
+    x.tokens = t->pad_tokens, x.targets = t->pad_targets, x.cu_seqlens = t->pad_cu;
+    return x;
+}
 
 struct tables {
     int32_t *tokens, *pos, *seq, *cu, *tiles, *at, *target, *ids, *start, *order;
@@ -289,10 +326,11 @@ static int set_rope(struct model *m, const struct train_batch *b, struct err *e)
     return t->rope ? 0 : -1;
 }
 
-static int set_batch(struct model *m, const struct train_batch *b, struct err *e)
+static int set_batch(struct model *m, const struct train_batch *given, struct err *e)
 {
     struct dev_model *g = m->dev;
     struct dev_train *t = g->train;
+    struct train_batch padded = pad_batch(t, given), *b = &padded;
     int T = b->cu_seqlens[b->n_seq], V = g->dims.V, n_tiles = dev_count_tiles(b->n_seq, b->cu_seqlens), N = 0;
     int32_t *count;
     struct tables s;
@@ -339,15 +377,24 @@ static void logits_chunk(struct dev_model *g, int from, int rows)
                t->ld_logits);
 }
 
+/* Rows [from, to) of x become zeros. */
+static void clear_rows(struct dev_model *g, void *x, int width, int from, int to)
+{
+    if (from < to)
+        g->d->ops->zero(g->d->q, dev_at(g, x, (size_t)from * (size_t)width),
+                        (size_t)(to - from) * (size_t)width * dtype_size(g->dt));
+}
+
 static void classify(struct dev_model *g)
 {
     struct dev_train *t = g->train;
     int N = t->n_targets;
 
     g->d->ops->rmsnorm(g->d->q, g->dt, N, g->dims.d, t->at, t->x_last, g->final_norm, g->eps, t->h_last, t->rstd);
+    clear_rows(g, t->h_last, g->dims.d, N, N / t->chunk * t->chunk + dev_round_rows(N % t->chunk, t->chunk));
     for (int i = 0; i < N; i += t->chunk) {
         int rows = N - i < t->chunk ? N - i : t->chunk;
-        logits_chunk(g, i, rows);
+        logits_chunk(g, i, dev_round_rows(rows, t->chunk));
         g->d->ops->classifier(g->d->q, g->dt, rows, g->dims.V, t->ld_logits, t->logits, t->inv_temp, t->target + i,
                               t->lse + i, t->logp + i, t->entropy + i);
     }
@@ -399,15 +446,15 @@ static void classify_backward(struct dev_model *g, const float *dlogp, const flo
     op->upload(g->d->q, t->dlogp, t->host_floats, bytes);
     op->upload(g->d->q, t->dentropy, t->host_floats + N, bytes);
     for (int i = 0; i < N; i += t->chunk) {
-        int rows = N - i < t->chunk ? N - i : t->chunk;
+        int rows = N - i < t->chunk ? N - i : t->chunk, up = dev_round_rows(rows, t->chunk);
         if (N > t->chunk)
-            logits_chunk(g, i, rows);
+            logits_chunk(g, i, up);
         op->classifier_backward(g->d->q, g->dt, rows, n->V, t->ld_logits, t->logits, t->inv_temp, t->target + i,
                                 t->lse + i,
                                 t->entropy + i, t->dlogp + i, dentropy ? t->dentropy + i : NULL);
-        dev_linear_dx(g, rows, n->V, n->d, t->logits, t->ld_logits, g->head, dev_at(g, t->dh_last, (size_t)i * d),
-                      n->d);
-        dev_linear_dw(g, rows, n->V, n->d, t->logits, t->ld_logits, dev_at(g, t->h_last, (size_t)i * d), n->d, g->head);
+        clear_rows(g, t->logits, t->ld_logits, rows, up);
+        dev_linear_dx(g, up, n->V, n->d, t->logits, t->ld_logits, g->head, dev_at(g, t->dh_last, (size_t)i * d), n->d);
+        dev_linear_dw(g, up, n->V, n->d, t->logits, t->ld_logits, dev_at(g, t->h_last, (size_t)i * d), n->d, g->head);
     }
     op->zero(g->d->q, t->step.dx, (size_t)t->step.T * d * dtype_size(g->dt));
     op->rmsnorm_backward(g->d->q, g->dt, N, n->d, t->at, t->x_last, g->final_norm, t->rstd, t->dh_last, t->step.dx,

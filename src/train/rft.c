@@ -275,7 +275,8 @@ static int run(struct rft *s, struct err *e)
 
     if (dir_make(s->chunks, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
         prompt_set_load(&s->prompts, o->data, e) < 0 || !(s->m = model_load(o->model, e)) ||
-        tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 || judge_open(&jc, &s->judge, e) < 0)
+        tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 ||
+        model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 || judge_open(&jc, &s->judge, e) < 0)
         goto out;
     s->n = o->prompts > 0 && o->prompts < (int64_t)s->prompts.n ? o->prompts : (int64_t)s->prompts.n;
     s->order = xcalloc(s->prompts.n, sizeof *s->order);

@@ -21,6 +21,7 @@ struct rft_options {
     const json_t *verdict;
     int workers, jobs;
     uint64_t seed;
+    const char *device, *dtype; /* of model_to_device; NULL: the host */
 };
 
 /* Continues with the first chunk that is not done. ERR_STOP after Ctrl-C. */

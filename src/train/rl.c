@@ -567,10 +567,12 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
     struct train_limits lim = {.max_tokens = o->micro_tokens};
 
     if (!(s->m = checkpoint_model(folder, o->model, e)) ||
-        tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
+        tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 ||
+        model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
         return -1;
     if (o->policy.kl != KL_NONE && o->policy.kl_coef != 0)
-        if (!(s->ref = model_load(o->model, e)) || model_train_begin(s->ref, &lim, e) < 0)
+        if (!(s->ref = model_load(o->model, e)) ||
+            model_to_device(s->ref, o->device ? o->device : "cpu", o->dtype, e) < 0 || model_train_begin(s->ref, &lim, e) < 0)
             return -1;
     s->room = rollout_room(s->m->config.max_positions, o->max_new);
     if (o->max_prompt < s->room)
@@ -623,7 +625,7 @@ static int check(const struct rl_options *o, struct err *e)
 
 int rl_run(const struct rl_options *o, struct err *e)
 {
-    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", NULL};
+    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
     struct rl_options own = *o;
     struct rl s = {.o = &own};
     int rc;

@@ -40,6 +40,7 @@ struct rl_options {
     const json_t *verdict;       /* eval's flags; NULL: defaults */
     int workers, jobs;
     uint64_t seed;
+    const char *device, *dtype; /* of model_to_device; NULL: the host */
 };
 
 int rl_run(const struct rl_options *o, struct err *e);

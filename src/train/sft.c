@@ -359,7 +359,7 @@ static int check(const struct sft_options *o, struct err *e)
 
 int sft_run(const struct sft_options *o, struct err *e)
 {
-    static const char *const may_change[] = {"metrics", "save-every", "out", NULL};
+    static const char *const may_change[] = {"metrics", "save-every", "out", "device", "dtype", NULL};
     struct sft_options own = *o;
     struct sft s = {.o = &own, .val_curve = json_array()};
     int rc;

@@ -39,7 +39,7 @@ __device__ __forceinline__ void soften(float (*s)[4], float *m, float *l, float 
     for (int h = 0; h < 2; h++) {
         top[h] = fmaxf(top[h], __shfl_xor_sync(FULL_WARP, top[h], 1));
         top[h] = fmaxf(top[h], __shfl_xor_sync(FULL_WARP, top[h], 2));
-        shrink[h] = exp2f((m[h] - top[h]) * scale); // the first block holds column 0, so top is finite
+        shrink[h] = exp2_short((m[h] - top[h]) * scale); // the first block holds column 0, so top is finite
         m[h] = top[h];
         l[h] *= shrink[h];
     }
@@ -47,7 +47,7 @@ __device__ __forceinline__ void soften(float (*s)[4], float *m, float *l, float 
     for (int n = 0; n < N; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            s[n][i] = exp2f((s[n][i] - m[i >> 1]) * scale);
+            s[n][i] = exp2_short(s[n][i] * scale - m[i >> 1] * scale);
             l[i >> 1] += s[n][i];
         }
 }
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(THREADS, 1) flash_dq_kernel(struct nn_attn a, 
             for (int n = 0; n < N; n++)
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
-                    float e = exp2f(s[n][i] * (scale * LOG2E) - lse[i >> 1]);
+                    float e = exp2_short(s[n][i] * (scale * LOG2E) - lse[i >> 1]);
                     if (masked && col + n * 8 + 2 * t + (i & 1) > row + g + 8 * (i >> 1))
                         e = 0;
                     s[n][i] = e * (dp[n][i] - delta[i >> 1]);
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(THREADS, 1) flash_dkv_kernel(struct nn_attn a,
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     int c = n * 8 + 2 * t + (i & 1);
-                    float e = exp2f(s[n][i] * (scale * LOG2E) - lse[now * COLS + c]);
+                    float e = exp2_short(s[n][i] * (scale * LOG2E) - lse[now * COLS + c]);
                     if (masked && col + c < row + g + 8 * (i >> 1))
                         e = 0;
                     s[n][i] = e;
@@ -338,5 +338,5 @@ void flash_backward(struct nn_queue *q, const struct nn_attn *a, const void *que
     if (a->dim == 64)
         q->groups ? backward<true, 64, 8>(q, a, &x) : backward<false, 64, 8>(q, a, &x);
     else
-        q->groups ? backward<true, 128, 4>(q, a, &x) : backward<false, 128, 4>(q, a, &x);
+        q->groups ? backward<true, 128, 8>(q, a, &x) : backward<false, 128, 4>(q, a, &x);
 }

@@ -42,15 +42,22 @@ void gemm_close(struct nn_queue *q) {}
 
 #else
 #include <cublasLt.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define WORKSPACE ((size_t)32 << 20) /* what NVIDIA advises for this architecture */
 #define CACHE 1024                   /* shapes; a power of two */
+#define CANDIDATES 8
+#define MEASURED_FLOPS 2e9           /* smaller products are not measured */
 
 #define FUNCTIONS(X)                                                                                                   \
     X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtMatmul) X(cublasLtMatmulAlgoGetHeuristic)                           \
     X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)                        \
-    X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceSetAttribute)
+    X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtGetVersion)                         \
+    X(cublasLtMatmulDescDestroy) X(cublasLtMatrixLayoutDestroy)
 
 struct shape {
     int form, m, n, k, lda, ldb, ldc, ldd, beta, d_f32, dt, aligned;
@@ -65,6 +72,14 @@ struct plan {
     cublasLtMatmulAlgo_t algo;
 };
 
+/* A record of the file. */
+struct kept {
+    char device[64];
+    uint64_t version;
+    struct shape key;
+    cublasLtMatmulAlgo_t algo;
+};
+
 struct gemm_library {
 #define MEMBER(f) decltype(&f) f##_;
     FUNCTIONS(MEMBER)
@@ -72,8 +87,64 @@ struct gemm_library {
     cublasLtHandle_t handle;
     cublasLtMatmulPreference_t prefer;
     void *workspace;
+    int file;             /* of kept algorithms; -1: none */
+    char device[64];
     struct plan plan[CACHE];
 };
+
+/* $MUSACODER_CACHE_DIR, $XDG_CACHE_HOME/musacoder or ~/.cache/musacoder. */
+static int open_kept(void)
+{
+    const char *own = getenv("MUSACODER_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char path[512];
+
+    if (own && *own)
+        snprintf(path, sizeof path, "%s", own);
+    else if (xdg && *xdg)
+        snprintf(path, sizeof path, "%s/musacoder", xdg);
+    else if (home && *home)
+        snprintf(path, sizeof path, "%s/.cache/musacoder", home);
+    else
+        return -1;
+    for (char *p = path + 1; *p; p++)
+        if (*p == '/') {
+            *p = 0;
+            mkdir(path, 0777);
+            *p = '/';
+        }
+    mkdir(path, 0777);
+    strncat(path, "/gemm.algorithms", sizeof path - strlen(path) - 1);
+    return open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+}
+
+static bool find_kept(const struct gemm_library *g, const struct shape *key, cublasLtMatmulAlgo_t *ret)
+{
+    struct kept k;
+
+    for (off_t at = 0; g->file >= 0 && pread(g->file, &k, sizeof k, at) == (ssize_t)sizeof k; at += sizeof k)
+        if (k.version == g->cublasLtGetVersion_() && !memcmp(k.device, g->device, sizeof k.device) &&
+            !memcmp(&k.key, key, sizeof k.key)) {
+            *ret = k.algo;
+            return true;
+        }
+    return false;
+}
+
+/* The first record of a shape holds, whoever wrote it; returns that in *algo. */
+static void keep(const struct gemm_library *g, const struct shape *key, cublasLtMatmulAlgo_t *algo)
+{
+    struct kept k;
+
+    memset(&k, 0, sizeof k);
+    memcpy(k.device, g->device, sizeof k.device);
+    k.version = g->cublasLtGetVersion_();
+    k.key = *key;
+    k.algo = *algo;
+    flock(g->file, LOCK_EX);
+    if (!find_kept(g, key, algo) && write(g->file, &k, sizeof k) < 0)
+        fprintf(stderr, "warning: the cache folder is full: the next run may choose other matrix algorithms\n");
+    flock(g->file, LOCK_UN);
+}
 
 int gemm_open(struct nn_queue *q, char *msg, size_t n)
 {
@@ -94,6 +165,10 @@ int gemm_open(struct nn_queue *q, char *msg, size_t n)
         snprintf(msg, n, "cuBLASLt does not start on this device");
         return -1;
     }
+    struct cudaDeviceProp prop;
+    if (cudaGetDeviceProperties(&prop, q->ordinal) == cudaSuccess)
+        snprintf(g->device, sizeof g->device, "%.60s", prop.name);
+    g->file = open_kept();
     g->cublasLtMatmulPreferenceSetAttribute_(g->prefer, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                              sizeof workspace);
     return 0;
@@ -103,6 +178,8 @@ void gemm_close(struct nn_queue *q)
 {
     if (q->gemm && q->gemm->workspace)
         cudaFree(q->gemm->workspace);
+    if (q->gemm && q->gemm->file > 0)
+        close(q->gemm->file);
     if (q->gemm && q->gemm->handle)
         q->gemm->cublasLtDestroy_(q->gemm->handle);
     free(q->gemm);
@@ -111,15 +188,13 @@ void gemm_close(struct nn_queue *q)
 static int alignment(const void *p) { return ((uintptr_t)p & 15) ? 2 : 16; }
 
 /* cuBLAS counts columns first, so D^T = B^T A^T is what it sees: its left operand is our b. */
-static bool plan_make(struct nn_queue *q, struct plan *p)
+static bool describe_product(struct nn_queue *q, struct plan *p)
 {
     struct gemm_library *g = q->gemm;
     const struct shape *s = &p->key;
     cudaDataType in = s->dt == NN_BF16 ? CUDA_R_16BF : CUDA_R_32F, out = s->d_f32 ? CUDA_R_32F : in;
     cublasOperation_t left = s->form == NN_GEMM_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t right = s->form == NN_GEMM_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtMatmulHeuristicResult_t found[1];
-    int n = 0;
     bool bad = g->cublasLtMatmulDescCreate_(&p->op, CUBLAS_COMPUTE_32F, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS;
 
     bad |= g->cublasLtMatmulDescSetAttribute_(p->op, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left) != 0;
@@ -131,22 +206,102 @@ static bool plan_make(struct nn_queue *q, struct plan *p)
                                           s->lda) != 0;
     bad |= g->cublasLtMatrixLayoutCreate_(&p->c, out, bn, bm, s->ldc) != 0;
     bad |= g->cublasLtMatrixLayoutCreate_(&p->d, out, bn, bm, s->ldd) != 0;
-    if (!bad)
-        bad = g->cublasLtMatmulAlgoGetHeuristic_(g->handle, p->op, p->a, p->b, p->c, p->d, g->prefer, 1, found,
-                                                 &n) != 0;
-    if (bad || n < 1) {
+    return !bad;
+}
+
+/* Milliseconds of one product, best of three; a huge number where it does not run. */
+static float measure(struct nn_queue *q, const struct plan *p, const struct nn_product *x, void *d,
+                     const cublasLtMatmulAlgo_t *algo)
+{
+    struct gemm_library *g = q->gemm;
+    float one = 1, beta = x->beta, best = 1e30f, ms;
+
+    for (int i = 0; i < 4; i++) { // the first one warms up
+        cudaEventRecord(q->start, q->stream);
+        if (g->cublasLtMatmul_(g->handle, p->op, &one, x->b, p->a, x->a, p->b, &beta, x->c ? x->c : d, p->c, d, p->d,
+                               algo, g->workspace, WORKSPACE, q->stream) != CUBLAS_STATUS_SUCCESS)
+            return 1e30f;
+        cudaEventRecord(q->stop, q->stream);
+        if (cudaEventSynchronize(q->stop) != cudaSuccess || cudaEventElapsedTime(&ms, q->start, q->stop) != cudaSuccess)
+            return 1e30f;
+        best = i && ms < best ? ms : best;
+    }
+    return best;
+}
+
+static int fastest(struct nn_queue *q, const struct plan *p, const struct nn_product *x,
+                   const cublasLtMatmulHeuristicResult_t *found, int n)
+{
+    size_t bytes = (size_t)x->m * x->ldd * (x->d_f32 || p->key.dt == NN_F32 ? 4 : 2);
+    void *d = x->d;
+    float best = 1e30f;
+    int at = 0;
+
+    if (x->beta != 0 && (!x->c || x->c == x->d) && cudaMalloc(&d, bytes) != cudaSuccess) { // d must not grow meanwhile
+        cudaGetLastError();
+        return 0;
+    }
+    for (int i = 0; i < n; i++) {
+        float ms = measure(q, p, x, d, &found[i].algo);
+        if (ms < 0.98f * best) { // the library's order decides between equals
+            best = ms;
+            at = i;
+        }
+    }
+    if (d != x->d)
+        cudaFree(d);
+    return at;
+}
+
+static bool may_measure(struct nn_queue *q, const struct nn_product *x)
+{
+    cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+
+    if (q->gemm->file < 0 || 2.0 * x->m * x->n * x->k < MEASURED_FLOPS)
+        return false;
+    return cudaStreamIsCapturing(q->stream, &state) == cudaSuccess && state == cudaStreamCaptureStatusNone;
+}
+
+static bool plan_make(struct nn_queue *q, struct plan *p, const struct nn_product *x)
+{
+    struct gemm_library *g = q->gemm;
+    const struct shape *s = &p->key;
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    int n = 0;
+    bool ok = describe_product(q, p);
+
+    if (ok && find_kept(g, s, &p->algo))
+        return true;
+    ok = ok && g->cublasLtMatmulAlgoGetHeuristic_(g->handle, p->op, p->a, p->b, p->c, p->d, g->prefer, CANDIDATES,
+                                                  found, &n) == CUBLAS_STATUS_SUCCESS;
+    if (!ok || n < 1) {
         char what[160];
         snprintf(what, sizeof what, "no algorithm for form %d m %d n %d k %d lda %d ldb %d ldd %d type %d", s->form,
-                 s->m,
-                 s->n, s->k, s->lda, s->ldb, s->ldd, s->dt);
+                 s->m, s->n, s->k, s->lda, s->ldb, s->ldd, s->dt);
         queue_fail(q, "cuBLASLt", what);
         return false;
     }
     p->algo = found[0].algo;
+    if (may_measure(q, x)) {
+        p->algo = found[fastest(q, p, x, found, n)].algo;
+        keep(g, s, &p->algo);
+    }
     return true;
 }
 
-static struct plan *plan_of(struct nn_queue *q, const struct shape *key)
+static void forget_plans(struct gemm_library *g)
+{
+    for (int i = 0; i < CACHE; i++) {
+        struct plan *p = &g->plan[i];
+        g->cublasLtMatmulDescDestroy_(p->op);
+        cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->c, p->d};
+        for (int k = 0; k < 4; k++)
+            g->cublasLtMatrixLayoutDestroy_(layouts[k]);
+    }
+    memset(g->plan, 0, sizeof g->plan);
+}
+
+static struct plan *plan_of(struct nn_queue *q, const struct shape *key, const struct nn_product *x)
 {
     uint64_t h = 14695981039346656037ull;
 
@@ -159,11 +314,11 @@ static struct plan *plan_of(struct nn_queue *q, const struct shape *key)
             return p;
         if (!p->used) {
             p->key = *key;
-            return plan_make(q, p) ? (p->used = true, p) : NULL;
+            return plan_make(q, p, x) ? (p->used = true, p) : NULL;
         }
     }
-    queue_fail(q, "cuBLASLt", "more shapes than the cache holds");
-    return NULL;
+    forget_plans(q->gemm);
+    return plan_of(q, key, x);
 }
 
 void op_gemm(struct nn_queue *q, enum nn_dtype dt, const struct nn_product *x)
@@ -179,7 +334,7 @@ void op_gemm(struct nn_queue *q, enum nn_dtype dt, const struct nn_product *x)
         queue_fail(q, "gemm", "an operand is not aligned to 16 bytes");
         return;
     }
-    if (!(p = plan_of(q, &key)))
+    if (!(p = plan_of(q, &key, x)))
         return;
     if (q->profile) {
         static const char *const forms[] = {"NT", "NN", "TN"};

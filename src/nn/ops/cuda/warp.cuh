@@ -5,6 +5,7 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef __nv_bfloat16 bf16;
 
@@ -25,11 +26,27 @@ template <> __device__ __forceinline__ bf16 from_float<bf16>(float x) { return _
 /* Two bf16 in one register, the first in the low half. */
 __device__ __forceinline__ uint32_t pack2(float a, float b)
 {
-    return (uint32_t)__bfloat16_as_ushort(__float2bfloat16_rn(a)) |
-           (uint32_t)__bfloat16_as_ushort(__float2bfloat16_rn(b)) << 16;
+    __nv_bfloat162 v = __floats2bfloat162_rn(a, b); // one instruction
+    uint32_t r;
+
+    memcpy(&r, &v, sizeof r);
+    return r;
 }
 __device__ __forceinline__ float low2(uint32_t x) { return __uint_as_float(x << 16); }
 __device__ __forceinline__ float high2(uint32_t x) { return __uint_as_float(x & 0xffff0000u); }
+
+/* 2^x in one instruction: 2 units in the last place, and 0 below 2^-126, which no probability notices. */
+__device__ __forceinline__ float exp2_short(float x)
+{
+#ifdef NN_EMULATED
+    return exp2f(x);
+#else
+    float y;
+
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
 
 /* Eight elements in 16-byte accesses. */
 __device__ __forceinline__ void load8(const float *p, float *x)
