@@ -47,6 +47,9 @@ static const struct opt rows[] = {
     {"synth", "part", OPT_STR, "0/1",
         "of --records: K/N makes the shards K, K + N, ..: N processes give the bytes that one gives"},
     {"synth", "verify-share", OPT_REAL, "0.01", "of --records: share of programs that the judge must pass; 0 to 1"},
+    {"synth", "mutant-share", OPT_REAL, "0.5",
+        "of --records: share of the verified programs that get a bug too; those that the judge "
+     "convicts become repair and review records"},
     {"synth", "dtypes", OPT_STR, "float32", "of --probe and --records: float32, float16, bfloat16, int64"},
     {0},
 };
@@ -185,7 +188,8 @@ static int run_stream(const struct opts *o, struct err *e)
     struct stream_options s = {.out = opts_str(o, "out"), .records = (long)opts_int(o, "records"),
                                .shard_size = (int)opts_int(o, "shard-size"), .seed = (uint64_t)opts_int(o, "seed"),
                                .max_numel = (int)opts_int(o, "max-elements"), .max_ops = (int)opts_int(o, "max-ops"),
-                               .verify = opts_real(o, "verify-share"), .jobs = (int)opts_int(o, "jobs"),
+                               .verify = opts_real(o, "verify-share"), .mutants = opts_real(o, "mutant-share"),
+                                   .jobs = (int)opts_int(o, "jobs"),
                                .trials = (int)opts_int(o, "trials"), .backend = opts_str(o, "backend")};
     struct stream_stats n;
 

@@ -273,7 +273,7 @@ static int probe_graph(struct probe *p, const struct dag_table *t, int i, struct
 {
     struct dag_limits l = {.l = {.max_numel = p->o->max_numel, .max_work = (int64_t)p->o->max_numel * 64,
                                  .dtypes = p->o->dtypes}, .min_ops = 2, .max_ops = 7, .anchors = 2};
-    struct program_style s = {0};
+    struct program_style s = {.docstring = i % 2, .reuse = i % 3 == 0};
     struct dag g;
     struct rng r;
     struct buf b;

@@ -126,15 +126,38 @@ static void add_input(const struct tdesc *t, int below, struct buf *out)
     buf_addf(out, ")%s", casts[t->dtype]);
 }
 
+/* A result takes its first operand's name where nothing else reads that. */
+static void reuse_names(const struct dag *g, struct names *m)
+{
+    for (int n = 0; n < g->n_nodes - 1; n++) {
+        const struct dag_node *p = &g->node[n];
+        const struct dag_value *v = &g->value[p->in[0]];
+        if (v->kind != VALUE_PARAM && v->uses == 1)
+            memcpy(m->py[p->out], m->py[p->in[0]], sizeof m->py[0]);
+    }
+}
+
+static void add_docstring(const struct dag *g, struct buf *out)
+{
+    buf_adds(out, "    \"\"\"");
+    for (int n = 0; n < g->n_nodes; n++)
+        buf_addf(out, "%s%s: %s.", n ? "\n    " : "", g->node[n].c.op->name,
+                 g->node[n].c.op->about ? g->node[n].c.op->about : "an operator");
+    buf_adds(out, "\"\"\"\n\n");
+}
+
 void program_task(const struct dag *g, const struct program_style *s, struct buf *out)
 {
     struct names m;
     bool first = true;
 
-    (void)s;
     name_values(g, &m);
+    if (s->reuse)
+        reuse_names(g, &m);
     buf_addf(out, "import torch\nimport torch.nn as nn\n%s\n\nclass Model(nn.Module):\n",
              any_functional(g) ? "import torch.nn.functional as F\n" : "");
+    if (s->docstring)
+        add_docstring(g, out);
     add_init(g, &m, false, out);
     buf_adds(out, "    def forward(self");
     add_arguments(g, &m, out);

@@ -8,7 +8,8 @@
 struct program_style {
     struct ast_style c;
     enum size_style sizes;
-    bool docstring, blank_lines, ctor_args;
+    bool docstring; /* of the task's class: what each operator does */
+    bool reuse;     /* "x = torch.relu(x)" where nothing else reads x */
 };
 
 /* The task's file. */

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "synth/dag_draw.h"
+#include "synth/ir/ast_mutate.h"
 #include "synth/program.h"
 #include "synth/reason.h"
 #include "synth/verify.h"
@@ -22,6 +23,9 @@ struct item {
     json_t *record;
     char *name, *task, *program; /* program NULL: nothing to verify */
     bool held, verify;
+    char *mutant;    /* NULL, or the program with a bug */
+    int bug;         /* its kind */
+    json_t *repair, *review; /* NULL, or what the mutant's verdict made of it */
 };
 
 struct shard {
@@ -31,7 +35,8 @@ struct shard {
     struct item *item;
     int n;
     json_t *refused, *strategies, *ops; /* counters */
-    long verified, failed, unsaid;
+    json_t *bugs; /* {"missing_sync":{"compile_error":1,"undetected":2}} */
+    long verified, failed, unsaid, mutants, undetected;
 };
 
 static void count(json_t *o, const char *key)
@@ -147,6 +152,26 @@ static bool held_out(uint64_t hash)
     return hash % 8 == 0;
 }
 
+/* The program with one edit of its tree; a train-side, verified program now and then. */
+static void draw_mutant(struct shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
+                        const struct program_style *style, struct rng *r, struct item *x)
+{
+    struct arena a = {0};
+    struct afun *copy;
+    struct buf b;
+
+    if (!x->verify || x->held || (double)draw_below(r, 1000000) >= s->o->mutants * 1e6)
+        return;
+    copy = ast_clone(&a, f);
+    x->bug = ast_mutate_any(&a, r, copy);
+    if (x->bug >= 0) {
+        buf_init(&b, BUF_MAX_TEXT);
+        program_file(g, k, copy, style, &b);
+        x->mutant = buf_detach(&b);
+    }
+    arena_free(&a);
+}
+
 static int draw_item(struct shard *s, long index, struct item *ret, struct err *e)
 {
     static const char *const kinds[] = {"generate", "generate", "generate", "generate", "reason", "reason", "shape"};
@@ -169,8 +194,11 @@ static int draw_item(struct shard *s, long index, struct item *ret, struct err *
         fuse(g, level, &a, k);
     } while (fuse_schedule(k, &r) < 0);
     style = (struct program_style){.sizes = (enum size_style)rng_below(&r, 3)};
-    if (s->o->style == PROMPT_FULL)
+    if (s->o->style == PROMPT_FULL) {
         ast_style_draw(&r, &style.c);
+        style.docstring = draw_below(&r, 3) == 0;
+        style.reuse = draw_below(&r, 2);
+    }
     kind = kinds[rng_below(&r, sizeof kinds / sizeof *kinds)];
     f = program_cuda(g, k, &style, &a, e);
     if (!f) {
@@ -192,6 +220,7 @@ static int draw_item(struct shard *s, long index, struct item *ret, struct err *
     *ret = (struct item){.name = xstrdup(id), .task = xstrdup(task.p),
                          .program = strcmp(kind, "shape") ? xstrdup(program.p) : NULL, .held = held_out(hash)};
     ret->verify = ret->program && (double)rng_below(&r, 1000000) < s->o->verify * 1e6;
+    draw_mutant(s, g, k, f, &style, &r, ret);
     ret->record = json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:n, s:{s:s, s:I, s:I}, s:i, s:s}", "id", id, "kind", kind, "messages",
         strcmp(kind, "shape") ? messages_of(s->o, g, task.p, reason.n ? reason.p : NULL, program.p) :
@@ -213,23 +242,99 @@ static json_t *brief(const json_t *verdict)
                      json_str(verdict, "category", NULL), "backend", json_str(verdict, "backend", "sim"));
 }
 
+static void count_bug(struct shard *s, const char *name, const char *outcome)
+{
+    if (!json_object_get(s->bugs, name))
+        json_object_set_new(s->bugs, name, json_object());
+    count(json_object_get(s->bugs, name), outcome);
+}
+
+static json_t *derived(const struct item *x, const char *kind, json_t *messages, const json_t *verdict)
+{
+    char *id = xasprintf("%s-%s-%s", kind, x->name, x->bug < 0 ? "none" : ast_mutation_name(x->bug));
+    json_t *v = json_pack("{s:s, s:s, s:o, s:O, s:o, s:o, s:s}", "id", id, "kind", kind, "messages", messages, "task",
+                          json_object_get(x->record, "task"), "verdict", brief(verdict), "provenance",
+                          json_pack("{s:s, s:s, s:s}", "generator", GENERATOR, "parent", x->name, "mutation",
+                                    x->bug < 0 ? "none" : ast_mutation_name(x->bug)),
+                          "split", "train");
+
+    free(id);
+    return v;
+}
+
+/* Task, broken program, what the judge said, the program; and a question whether the broken one is right. */
+static void derive_records(const struct shard *s, struct item *x, const json_t *verdict)
+{
+    const char *feedback = json_str(verdict, "feedback", "");
+    char *prompt = prompt_task(s->o->style, x->task, "cuda", NULL), *broken = xasprintf("```python\n%s```", x->mutant);
+    char *answer = xasprintf("The mistake: %s.\n\n```python\n%s```", ast_mutation_reason(x->bug), x->program);
+    char *question = xasprintf("Is this program right for the task?\n\n```python\n%s```\n\n%s", x->task, broken);
+    char *review = xasprintf("No: %s. The judge says: %s", ast_mutation_reason(x->bug), feedback);
+    json_t *m = prompt_start(prompt), *q = prompt_start(question);
+
+    prompt_turn(m, s->o->style, broken, feedback);
+    prompt_say(m, "assistant", answer);
+    prompt_say(q, "assistant", review);
+    x->repair = derived(x, "repair", m, verdict);
+    x->review = derived(x, "review", q, verdict);
+    free(prompt), free(broken), free(answer), free(question), free(review);
+}
+
+/* The same question about a program that passed: reviewers must not learn that every program is wrong. */
+static void derive_praise(const struct shard *s, struct item *x, const json_t *verdict)
+{
+    char *question = xasprintf("Is this program right for the task?\n\n```python\n%s```\n\n```python\n%s```", x->task,
+                               x->program);
+    json_t *q = prompt_start(question);
+
+    (void)s;
+    prompt_say(q, "assistant", "Yes. The judge finds nothing: every trial matches, and its own kernels do the work.");
+    x->bug = -1;
+    x->review = derived(x, "review", q, verdict);
+    free(question);
+}
+
+static void judge_mutant(struct shard *s, struct item *x, const json_t *verdict)
+{
+    const char *status = json_str(verdict, "status", ""), *category = json_str(verdict, "category", "");
+
+    s->mutants++;
+    if (!strcmp(status, "passed"))
+        s->undetected++;
+    count_bug(s, ast_mutation_name(x->bug), strcmp(status, "passed") ? category : "undetected");
+    if (!strcmp(category, "compile_error") || !strcmp(category, "runtime_error") || !strcmp(category,
+        "correctness_error"))
+        derive_records(s, x, verdict);
+}
+
 static int verify_shard(struct shard *s, struct err *e)
 {
-    struct verify_item *v = xcalloc((size_t)s->n + 1, sizeof *v);
+    struct verify_item *v = xcalloc((size_t)s->n * 2 + 1, sizeof *v);
     char *journal = xasprintf("%s/verdicts-%05d.log.jsonl", s->o->out, s->index);
     struct verify_options o = {.jobs = s->o->jobs, .trials = s->o->trials, .backend = s->o->backend, .journal =
         journal};
-    int *of = xcalloc((size_t)s->n + 1, sizeof *of), n = 0, rc = 0;
+    int *of = xcalloc((size_t)s->n * 2 + 1, sizeof *of), n = 0, programs, rc = 0;
     json_t *verdicts = NULL;
 
     for (int i = 0; i < s->n; i++)
         if (s->item[i].verify)
             of[n] = i, v[n++] = (struct verify_item){s->item[i].name, s->item[i].task, s->item[i].program};
+    programs = n;
+    for (int i = 0; i < s->n; i++)
+        if (s->item[i].mutant)
+            of[n] = i, v[n++] = (struct verify_item){s->item[i].name, s->item[i].task, s->item[i].mutant};
     if (n)
         rc = verify_all(&o, v, n, &verdicts, e);
-    for (int i = 0; i < n && !rc; i++) {
+    for (int i = programs; i < n && !rc; i++)
+        if (!strcmp(json_str(json_array_get(verdicts, (size_t)i), "status", ""), "infra"))
+            continue;
+        else
+            judge_mutant(s, &s->item[of[i]], json_array_get(verdicts, (size_t)i));
+    for (int i = 0; i < programs && !rc; i++) {
         const json_t *verdict = json_array_get(verdicts, (size_t)i);
         json_object_set_new(s->item[of[i]].record, "verdict", brief(verdict));
+        if (!s->item[of[i]].held && !s->item[of[i]].mutant && !strcmp(json_str(verdict, "status", ""), "passed"))
+            derive_praise(s, &s->item[of[i]], verdict);
         s->verified++, s->failed += strcmp(json_str(verdict, "status", ""), "passed") != 0;
     }
     json_decref(verdicts);
@@ -246,6 +351,15 @@ static bool failed(const struct item *x)
 
 /* ---- files ---- */
 
+static void add_line(struct buf *b, const json_t *v)
+{
+    char *text = v ? json_text(v) : NULL;
+
+    if (text)
+        buf_adds(b, text), buf_addc(b, '\n');
+    free(text);
+}
+
 static int write_split(const struct shard *s, const char *name, int which, struct err *e)
 {
     char *path = xasprintf("%s/data/%s-%05d.jsonl", s->o->out, name, s->index);
@@ -255,10 +369,9 @@ static int write_split(const struct shard *s, const char *name, int which, struc
     buf_init(&b, (size_t)1 << 30);
     for (int i = 0; i < s->n; i++)
         if ((failed(&s->item[i]) ? 2 : s->item[i].held ? 1 : 0) == which) {
-            char *text = json_text(s->item[i].record);
-            buf_adds(&b, text);
-            buf_addc(&b, '\n');
-            free(text);
+            add_line(&b, s->item[i].record);
+            if (which == 0)
+                add_line(&b, s->item[i].repair), add_line(&b, s->item[i].review);
         }
     rc = which == 2 && !b.n ? 0 : file_write(path, b.p, b.n, e);
     buf_free(&b);
@@ -269,10 +382,12 @@ static int write_split(const struct shard *s, const char *name, int which, struc
 static int write_shard(const struct shard *s, struct err *e)
 {
     char *path = xasprintf("%s/stats/%05d.json", s->o->out, s->index);
-    json_t *v = json_pack("{s:i, s:I, s:I, s:I, s:O, s:O, s:O}", "records", s->n, "verified", (json_int_t)s->verified,
+    json_t *v = json_pack("{s:i, s:I, s:I, s:I, s:O, s:O, s:O, s:I, s:I, s:O}", "records", s->n, "verified",
+        (json_int_t)s->verified,
         "failed",
                           (json_int_t)s->failed, "reasons_without_source", (json_int_t)s->unsaid, "refused", s->refused,
-                          "schedules", s->strategies, "operators", s->ops);
+                          "schedules", s->strategies, "operators", s->ops, "mutants", (json_int_t)s->mutants,
+                          "undetected", (json_int_t)s->undetected, "mutations", s->bugs);
     int rc = write_split(s, "train", 0, e) < 0 || write_split(s, "heldout", 1, e) < 0 || write_split(s, "failed", 2,
         e) < 0 ||
                      json_write(path, v, e) < 0
@@ -288,10 +403,11 @@ static void free_shard(struct shard *s)
 {
     for (int i = 0; i < s->n; i++) {
         json_decref(s->item[i].record);
-        free(s->item[i].name), free(s->item[i].task), free(s->item[i].program);
+        json_decref(s->item[i].repair), json_decref(s->item[i].review);
+        free(s->item[i].name), free(s->item[i].task), free(s->item[i].program), free(s->item[i].mutant);
     }
     free(s->item);
-    json_decref(s->refused), json_decref(s->strategies), json_decref(s->ops);
+    json_decref(s->refused), json_decref(s->strategies), json_decref(s->ops), json_decref(s->bugs);
 }
 
 static long total(const json_t *counters)
@@ -311,7 +427,7 @@ static int make_shard(const struct stream_options *o, const struct dag_table *t,
     long first = (long)index * o->shard_size, last = first + o->shard_size < o->records ? first + o->shard_size :
         o->records;
     struct shard s = {.o = o, .t = t, .index = index, .refused = json_object(), .strategies = json_object(), .ops =
-        json_object()};
+        json_object(), .bugs = json_object()};
     int rc = 0;
 
     s.item = xcalloc((size_t)(last - first), sizeof *s.item);

@@ -11,7 +11,9 @@
  * A record: {"id","kind","messages","task":{"code","ops","families","graph_hash","inputs"},"kernel":{"lang","code",
  * "strategy","fusion"},"verdict","provenance","difficulty","split"}. Kinds: "generate" (task, program), "reason"
  * (tensor
- * metadata in the prompt; six steps, then the program), "shape" (a question that the shape rules answer). */
+ * metadata in the prompt; six steps, then the program), "shape" (a question that the shape rules answer), and
+ * from mutants that the judge convicts "repair" (its feedback, then the program) and "review" (why the mutant is
+ * wrong). */
 #ifndef MC_SYNTH_STREAM_H
 #define MC_SYNTH_STREAM_H
 
@@ -29,6 +31,7 @@ struct stream_options {
     int max_numel, max_ops;
     unsigned dtypes;
     double verify;          /* share of programs that are verified, 0 to 1 */
+    double mutants;         /* share of the verified training programs that get a bug too */
     int jobs, trials;
     const char *backend;
     enum prompt_style style;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Records of the row-based core: the same bytes from one process and from three, resumed shards, references of whole graphs
+"""Records of the row-based core: the same bytes from one process and from three, resumed shards, references of whole "
+"graphs
 that agree with PyTorch, answers and reasons that hold.
 
 Ends with 'N passed, M failed'."""
@@ -25,7 +26,8 @@ def check(good, what):
 
 
 def make(out, part="0/1", records="300", *more):
-    done = subprocess.run([BINARY, "synth", "--records", records, "--shard-size", "50", "--out", out, "--verify-share", "0",
+    done = subprocess.run([BINARY, "synth", "--records", records, "--shard-size", "50", "--out", out,
+        "--verify-share", "0",
                            "--max-elements", "512", "--max-ops", "6", "--style", "full", "--part", part, *more],
                           capture_output=True, text=True, check=False)
     check(done.returncode == 0, done.stderr[-1000:])
@@ -80,9 +82,11 @@ def check_records(out):
 
 def check_graphs(folder):
     values = os.path.join(folder, "values.jsonl")
-    subprocess.run([BINARY, "synth", "--probe", "graphs", "--values", values, "--tasks", "150", "--max-elements", "512"],
+    subprocess.run([BINARY, "synth", "--probe", "graphs", "--values", values, "--tasks", "150", "--max-elements",
+        "512"],
                    check=True, stdout=subprocess.DEVNULL)
-    done = subprocess.run([sys.executable, os.path.join(HERE, "check_rows.py"), values], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, os.path.join(HERE, "check_rows.py"), values], capture_output=True,
+        text=True, check=False)
     check(done.returncode == 0, done.stdout[-3000:])
 
 

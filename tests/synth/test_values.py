@@ -47,7 +47,8 @@ def main():
     passed, failed, seen = 0, 0, set()
     with tempfile.TemporaryDirectory() as out:
         for seed in range(1, seeds + 1):
-            subprocess.run([BINARY, "synth", "--out", out, "--no-verify", "--ops", "all", "--max-ops", "5", "--tasks", "150",
+            subprocess.run([BINARY, "synth", "--out", out, "--no-verify", "--ops", "all", "--max-ops", "5", "--tasks",
+                "150",
                             "--heldout", "13", "--prompts", "0", "--seed", str(seed), "--values", out + "/values"],
                            check=True, stdout=subprocess.DEVNULL)
             seen |= {op for r in open(out + "/train.jsonl") for op in json.loads(r)["task"]["ops"]}

@@ -33,7 +33,8 @@ def check(good, what):
 
 
 def make(out, tasks, style):
-    command = [BINARY, "synth", "--out", out, "--tasks", str(tasks), "--heldout", "0", "--prompts", "0", "--per-task", "8",
+    command = [BINARY, "synth", "--out", out, "--tasks", str(tasks), "--heldout", "0", "--prompts", "0", "--per-task",
+        "8",
                "--repairs", "1", "--knowledge", "5", "--trials", "1", "--style", style, "--ops", "all", "--seed", "11",
                "--families", ",".join(STRATEGIES)]
     begin = time.time()
@@ -50,7 +51,8 @@ def check_corpus(out):
     stats = json.load(open(out + "/stats.json"))
     for line in open(out + "/rejected.jsonl"):
         row = json.loads(line)
-        check(row["what"] != "program", f"{row.get('task')} {row.get('strategy')}: {row['reason']}: {row.get('feedback')}")
+        check(row["what"] != "program",
+            f"{row.get('task')} {row.get('strategy')}: {row['reason']}: {row.get('feedback')}")
     for family, strategies in STRATEGIES.items():
         got = {k.split("/")[1] for k in stats["strategies"] if k.split("/")[0] == family}
         check(strategies <= got, f"{family}: no verified program for {strategies - got}")

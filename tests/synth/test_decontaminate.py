@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""lab/decontaminate.py finds what is planted: a copy, a copy with other names, the same operators with other sizes.
+
+Ends with 'N passed, M failed'."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TASK = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, width, height):
+        super().__init__()
+        self.layer = nn.Linear(width, height)
+
+    def forward(self, first):
+        second = torch.relu(self.layer(first))
+        return torch.softmax(second * 0.5, dim=1) + torch.tanh(second)
+
+width = 48
+height = 80
+
+def get_inputs():
+    return [torch.rand(96, width)]
+
+def get_init_inputs():
+    return [width, height]
+"""
+PLANTED = {
+    "copy": (TASK + "\n# the same\n", "L0", True),
+    "renamed": (TASK.replace("first", "a").replace("second", "b"), "L2", True),
+    "other": ("import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def forward(self, x, y):\n"
+              "        return torch.cumsum(x - y, dim=1)\n\ndef get_inputs():\n    return [torch.randn(5, 7), "
+              "torch.randn(5, 7)]\n"
+              "\ndef get_init_inputs():\n    return []\n", None, False),
+}
+passed, failed = 0, 0
+
+
+def check(good, what):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print("FAILED:", what)
+
+
+def run(folder, code):
+    os.makedirs(folder + "/data", exist_ok=True)
+    record = {"id": "planted", "task": {"code": code, "ops": ["linear", "relu", "softmax"]}}
+    with open(folder + "/data/train-00000.jsonl", "w") as f:
+        f.write(json.dumps(record) + "\n")
+    done = subprocess.run([sys.executable, ROOT + "/lab/decontaminate.py", folder, folder + "/bench"],
+        capture_output=True, text=True,
+                          check=False)
+    return done.returncode, json.loads(done.stdout)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(folder + "/bench/level1")
+        with open(folder + "/bench/level1/1_Task.py", "w") as f:
+            f.write(TASK)
+        for name, (code, layer, dropped) in PLANTED.items():
+            rc, report = run(folder, code)
+            check(rc == dropped, f"{name}: exit code {rc}")
+            check(layer is None or report["found"][layer] == 1, f"{name}: {layer} did not find it: {report['found']}")
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
