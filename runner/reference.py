@@ -488,8 +488,14 @@ def top_of(t):
 
 def noise_again(rows, eager):
     """noise_of for another draw of the same distribution, whose expected values are the reference's own: their error is n1
-    at most, and a tolerance is many times that (src/eval/tolerance.c)."""
-    return [dict(row, max_abs=top_of(e)) for row, e in zip(rows, values.leaves(eager))]
+    at most, and a tolerance is many times that (src/eval/tolerance.c). Larger answers, as of a spiked draw, have errors
+    that are larger by as much."""
+    out = []
+    for row, e in zip(rows, values.leaves(eager)):
+        top, old = top_of(e), float(row["max_abs"])  # numbers may have travelled as text
+        f = max(1.0, top / old) if old > 0 and math.isfinite(top / old) else 1.0
+        out.append(dict(row, max_abs=top, n1=float(row["n1"]) * f, n2=float(row["n2"]) * f))
+    return out
 
 
 def perturbed(model, inputs, u, seed):
