@@ -544,9 +544,9 @@ static void test_decode(void)
 /* Frequencies of draws, and that nothing outside the kept set is drawn. */
 static void check_sample(float temperature, float top_p)
 {
-    enum { V = 100, B = 64 };
+    enum { V = 100, LD = 104, B = 64 };
     int rounds = strcmp(op->kind, "sim") ? 40 : 2;
-    struct array z = array(V, 2, false), all = array(V * B, 1, false);
+    struct array z = array(V, 2, false), all = array(LD * B, 1, false);
     int32_t pos[B] = {0}, token[B];
     uint64_t seed[B];
     float logp[B];
@@ -556,7 +556,7 @@ static void check_sample(float temperature, float top_p)
 
     for (int b = 0; b < B; b++) {
         seed[b] = rng_u64(&rng);
-        memcpy(all.host + b * V, z.host, V * 4);
+        memcpy(all.host + b * LD, z.host, V * 4);
     }
     put(&all);
     for (int i = 0; i < V; i++)
@@ -580,7 +580,7 @@ static void check_sample(float temperature, float top_p)
     void *dpos = ints(pos, B), *dtok = op->alloc(dev->q, B * 4), *dout = op->alloc(dev->q, B * 4),
          *dlp = op->alloc(dev->q, B * 4), *dseed = op->alloc(dev->q, B * 8);
     op->upload(dev->q, dseed, seed, sizeof seed);
-    struct nn_sample s = {B, V, V, all.dev, temperature, top_p, dseed, dpos, dtok, dout, dlp};
+    struct nn_sample s = {B, V, LD, all.dev, temperature, top_p, dseed, dpos, dtok, dout, dlp};
     bool outside = false;
     for (int r = 0; r < rounds; r++) {
         op->sample(dev->q, dt, &s);

@@ -176,7 +176,8 @@ void op_attn_decode(struct nn_queue *q, enum nn_dtype dt, const struct nn_decode
 
 /* ---- the choice ---- */
 
-#define THREADS 256
+#define THREADS 1024
+#define SEGMENTS 32 /* of a row of logits, a warp each, in order of ids */
 
 /* A uniform number in [0, 1) from seed and position: the finaliser of SplitMix64 (Steele et al., 2014). */
 __device__ __forceinline__ float uniform(uint64_t seed, int pos)
@@ -196,100 +197,148 @@ __device__ __forceinline__ uint32_t order_of(float x)
     return b & 0x80000000u ? ~b : b | 0x80000000u;
 }
 
-/* The lowest id among the largest logits; all threads get it. */
-template <class T> __device__ int argmax(const T *z, int V, float top, int *shared)
+/* Eight logits from id i on as e^((z - top) / T); 0 beyond V and below the threshold. */
+template <class T>
+__device__ __forceinline__ void weights8(const T *z, int i, int V, float top, float inv, uint32_t from, float *e)
 {
-    if (threadIdx.x == 0)
-        *shared = V;
-    __syncthreads();
-    int best = V;
-    for (int i = threadIdx.x; i < V; i += THREADS)
-        if (to_float(z[i]) == top && i < best)
-            best = i;
-    for (int i = 16; i; i >>= 1) {
-        int other = __shfl_xor_sync(FULL_WARP, best, i);
-        best = other < best ? other : best;
-    }
-    if ((threadIdx.x & 31) == 0)
-        atomicMin(shared, best); // the least of a set: the same in any order
-    __syncthreads();
-    return *shared;
+    load8(z + i, e); // rows are padded to 8
+    for (int j = 0; j < 8; j++)
+        e[j] = i + j < V && order_of(e[j]) >= from ? expf((e[j] - top) * inv) : 0;
 }
 
-/* Sum of e^((z - top) / T) over logits whose order is at least 'from'. */
-template <class T> __device__ float mass(const T *z, int V, float top, float inv, uint32_t from, float *part)
+/* sums (SEGMENTS): the weight of each segment, which returns their sum; all threads get it. */
+template <class T>
+__device__ float mass(const T *z, int V, int segment, float top, float inv, uint32_t from, float *sums)
 {
-    float s = 0;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, end = (warp + 1) * segment;
+    float s = 0, e[8];
 
-    for (int i = threadIdx.x; i < V; i += THREADS) {
-        float x = to_float(z[i]);
-        if (order_of(x) >= from)
-            s += expf((x - top) * inv);
+    for (int i = warp * segment + lane * 8; i < end && i < V; i += 256) {
+        weights8(z, i, V, top, inv, from, e);
+        for (int j = 0; j < 8; j++)
+            s += e[j];
     }
-    return block_sum(s, part);
+    s = warp_sum(s);
+    __syncthreads(); // the sums of the call before have been read
+    if (lane == 0)
+        sums[warp] = s;
+    __syncthreads();
+    s = 0;
+    for (int k = 0; k < SEGMENTS; k++)
+        s += sums[k];
+    return s;
 }
 
-/* The largest threshold that keeps at least the share top_p; equal logits are kept or dropped together. */
-template <class T> __device__ uint32_t threshold(const T *z, int V, float top, float inv, float want, float *part)
+/* The largest threshold that keeps at least the weight wanted; equal logits are kept or dropped together. */
+template <class T>
+__device__ uint32_t threshold(const T *z, int V, int segment, float top, float inv, float want, float *sums)
 {
     uint32_t low = 0; // keeps all
 
     for (int bit = 31; bit >= (sizeof(T) == 2 ? 16 : 0); bit--) {
         uint32_t trial = low | 1u << bit;
-        if (mass(z, V, top, inv, trial, part) >= want)
+        if (mass(z, V, segment, top, inv, trial, sums) >= want)
             low = trial;
     }
     return low;
 }
 
+/* The lowest id among the largest logits: one warp, in order of ids. */
+template <class T> __device__ int first_largest(const T *z, int V, float top)
+{
+    int lane = threadIdx.x & 31;
+    float v[8];
+
+    for (int i = lane * 8; i - lane * 8 < V; i += 256) {
+        int found = V;
+        if (i < V) {
+            load8(z + i, v);
+            for (int j = 7; j >= 0; j--)
+                found = i + j < V && v[j] == top ? i + j : found;
+        }
+        for (int k = 16; k; k >>= 1) {
+            int other = __shfl_xor_sync(FULL_WARP, found, k);
+            found = other < found ? other : found;
+        }
+        if (found < V)
+            return found;
+    }
+    return 0;
+}
+
+/* The id at which the weights of the segment, added in order of ids, pass u; else the last one with a weight. One warp. */
+template <class T>
+__device__ int walk(const T *z, int V, int from_id, int segment, float top, float inv, uint32_t from, float u)
+{
+    int lane = threadIdx.x & 31, last = from_id, end = from_id + segment < V ? from_id + segment : V;
+    float at = 0, e[8];
+
+    for (int base = from_id; base < end; base += 256) {
+        int i = base + lane * 8, mine = -1, tail = -1;
+        float s = 0, before;
+        for (int j = 0; j < 8; j++)
+            e[j] = 0;
+        if (i < end)
+            weights8(z, i, end, top, inv, from, e);
+        for (int j = 0; j < 8; j++)
+            s += e[j];
+        before = s; // sum over lanes up to this one, then without it
+        for (int k = 1; k < 32; k <<= 1) {
+            float other = __shfl_up_sync(FULL_WARP, before, k);
+            before += lane >= k ? other : 0;
+        }
+        float upto = before;
+        before = at + before - s;
+        for (int j = 0; j < 8; j++) {
+            before += e[j];
+            if (e[j] > 0) {
+                tail = i + j;
+                if (mine < 0 && before > u)
+                    mine = i + j;
+            }
+        }
+        unsigned hit = __ballot_sync(FULL_WARP, mine >= 0), any = __ballot_sync(FULL_WARP, tail >= 0);
+        if (hit)
+            return __shfl_sync(FULL_WARP, mine, __ffs((int)hit) - 1);
+        if (any)
+            last = __shfl_sync(FULL_WARP, tail, 31 - __clz((int)any));
+        at += __shfl_sync(FULL_WARP, upto, 31);
+    }
+    return last;
+}
+
 template <class T> __global__ void __launch_bounds__(THREADS) sample_kernel(struct nn_sample a)
 {
-    __shared__ float part[32], sums[THREADS];
-    __shared__ int chosen;
-    int row = blockIdx.x, V = a.V, per = (V + THREADS - 1) / THREADS;
+    __shared__ float sums[SEGMENTS], part[32];
+    int row = blockIdx.x, V = a.V, segment = ((V + SEGMENTS - 1) / SEGMENTS + 7) / 8 * 8, id;
     const T *z = (const T *)a.logits + (size_t)row * a.ld;
-    float top = -INFINITY, inv = a.temperature > 0 ? 1 / a.temperature : 1, total;
+    float top = -INFINITY, inv = a.temperature > 0 ? 1 / a.temperature : 1, total, v[8];
 
-    for (int i = threadIdx.x; i < V; i += THREADS)
-        top = fmaxf(top, to_float(z[i]));
+    for (int i = threadIdx.x * 8; i < V; i += THREADS * 8) {
+        load8(z + i, v);
+        for (int j = 0; j < 8; j++)
+            top = i + j < V ? fmaxf(top, v[j]) : top;
+    }
     top = block_max(top, part);
-    total = mass(z, V, top, inv, 0, part);
-    int id;
+    total = mass(z, V, segment, top, inv, 0, sums);
+    uint32_t from = 0;
+    float kept = total;
+    if (a.temperature > 0 && a.top_p < 1) {
+        from = threshold(z, V, segment, top, inv, a.top_p * total, sums);
+        kept = mass(z, V, segment, top, inv, from, sums);
+    }
+    if (threadIdx.x >= 32)
+        return;
     if (a.temperature <= 0) {
-        id = argmax(z, V, top, &chosen);
+        id = first_largest(z, V, top);
     } else {
-        uint32_t from = a.top_p < 1 ? threshold(z, V, top, inv, a.top_p * total, part) : 0;
-        float s = 0;
-        for (int i = threadIdx.x * per; i < V && i < (int)(threadIdx.x + 1) * per; i++) { // neighbours: ids in order
-            float x = to_float(z[i]);
-            s += order_of(x) >= from ? expf((x - top) * inv) : 0;
-        }
-        sums[threadIdx.x] = s;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            float kept = 0, at = 0;
-            int t = 0, last = 0;
-            for (int i = 0; i < THREADS; i++)
-                kept += sums[i];
-            float u = uniform(a.seed[row], a.pos[row]) * kept;
-            while (t < THREADS - 1 && at + sums[t] <= u)
-                at += sums[t++];
-            while (t > 0 && sums[t] == 0) // rounding ran past the last kept id
-                at -= sums[--t];
-            for (int i = t * per; i < V && i < (t + 1) * per; i++) {
-                float x = to_float(z[i]);
-                if (order_of(x) < from)
-                    continue;
-                float e = expf((x - top) * inv);
-                last = i;
-                if (at + e > u)
-                    break;
-                at += e;
-            }
-            chosen = last;
-        }
-        __syncthreads();
-        id = chosen;
+        float u = uniform(a.seed[row], a.pos[row]) * kept;
+        int k = 0, had = 0;
+        for (int i = 0; i < SEGMENTS; i++) // the last segment with a weight ends the walk whatever rounding did
+            had = sums[i] > 0 ? i : had;
+        while (k < had && sums[k] <= u)
+            u -= sums[k++];
+        id = walk(z, V, k * segment, segment, top, inv, from, u);
     }
     if (threadIdx.x == 0) {
         a.token[row] = id;
