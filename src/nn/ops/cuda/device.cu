@@ -289,8 +289,12 @@ static void *dev_graph_end(struct nn_queue *q) { return NULL; }
 static void dev_graph_launch(struct nn_queue *q, void *graph) {}
 static void dev_graph_free(struct nn_queue *q, void *graph) {}
 #else
+static struct profile *held; /* while a graph is recorded: events of a recording have no times */
+
 static int dev_graph_begin(struct nn_queue *q)
 {
+    held = q->profile;
+    q->profile = NULL;
     return queue_check(q, "graph", cudaStreamBeginCapture(q->stream, cudaStreamCaptureModeThreadLocal)) ? 0 : -1;
 }
 
@@ -299,6 +303,7 @@ static void *dev_graph_end(struct nn_queue *q)
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
 
+    q->profile = held;
     if (queue_check(q, "graph", cudaStreamEndCapture(q->stream, &graph)))
         queue_check(q, "graph", cudaGraphInstantiate(&exec, graph, 0));
     if (graph)
