@@ -83,6 +83,9 @@ static void binary_hash(char ret[65])
     add_file(&h, "build/lib/libsimt.so");
     add_file(&h, "build/lib/libsimtorch.so");
     add_file(&h, "build/lib/libcudatorch.so");
+    add_file(&h, "build/lib/libfront.so");
+    add_file(&h, "build/lib/libfronttorch.so");
+    add_file(&h, "build/lib/mcexec");
     sha256_end(&h, ret);
     buf_free(&b);
 }
