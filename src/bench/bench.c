@@ -14,6 +14,7 @@
 #include "bench/run.h"
 #include "nn/sampler.h"
 #include "queue/verdict.h"
+#include "remote/many.h"
 
 struct job { /* one attempt that is being judged */
     int task, sample, turn;
@@ -28,7 +29,8 @@ struct ask { /* one request to the sampler */
 
 struct play {
     struct bench_run *b;
-    struct model *model;   /* NULL with foreign samples */
+    struct model *model;   /* NULL with foreign samples, and with a server */
+    struct openai *server; /* NULL: the model is here */
     struct tokenizer *tok;
     struct verdict_service *service;
     struct job *jobs;
@@ -355,6 +357,83 @@ static int sample_missing(struct play *p, struct err *e)
     return rc;
 }
 
+/* ---- sampling from a server ---- */
+
+struct question {
+    int task, sample;
+};
+
+struct questions {
+    struct play *p;
+    struct question *q;
+    struct openai_ask *asks;
+    int n;
+    uint64_t tokens;
+};
+
+static json_t *make_messages(const struct play *p, int task, int sample)
+{
+    const struct bench_options *o = &p->b->o;
+    char *say = prompt_task(o->style, p->b->suite.tasks[task].code, NULL, NULL);
+    json_t *m = prompt_start(say);
+
+    free(say);
+    for (int k = 0; k < p->turn; k++)
+        prompt_turn(m, o->style, bench_attempt(p->b, task, sample, k)->text, bench_feedback_shown(p->b, task, sample, k));
+    return m;
+}
+
+static void add_question(struct questions *w, int task, int sample)
+{
+    const struct bench_options *o = &w->p->b->o;
+    struct ask key = {.task = task, .sample = sample};
+
+    w->q[w->n] = (struct question){task, sample};
+    w->asks[w->n++] = (struct openai_ask){.messages = make_messages(w->p, task, sample), .temperature = o->temperature,
+                                          .top_p = o->top_p, .max_tokens = o->max_new,
+                                          .seed = (int64_t)(seed_of(w->p, &key) >> 33)};
+}
+
+static int on_answer(int i, const struct openai_reply *r, void *ctx, struct err *e)
+{
+    struct questions *w = ctx;
+    struct play *p = w->p;
+    struct attempt *a = bench_attempt(p->b, w->q[i].task, w->q[i].sample, p->turn);
+    double t = now_s() - p->bar.start;
+
+    a->text = xstrdup(r->text);
+    a->is_response = true;
+    a->cut = r->cut;
+    w->tokens += (uint64_t)r->completion_tokens;
+    progress_note(&p->bar, "judged %d, %.0f tokens/s", judged_by_now(p), t > 0 ? (double)w->tokens / t : 0);
+    progress_at(&p->bar, p->bar.done + 1);
+    return bench_store_sample(p->b, w->q[i].task, w->q[i].sample, p->turn, e) < 0
+               ? -1 : submit(p, w->q[i].task, w->q[i].sample, e);
+}
+
+static int ask_server(struct play *p, struct err *e)
+{
+    const struct bench_run *b = p->b;
+    size_t room = (size_t)b->suite.n * (size_t)b->o.samples + 1;
+    struct questions w = {.p = p, .q = xcalloc(room, sizeof *w.q), .asks = xcalloc(room, sizeof *w.asks)};
+    int rc = 0;
+
+    for (int i = 0; i < b->suite.n; i++)
+        for (int j = 0; j < b->n_samples[i]; j++)
+            if (wants(b, i, j, p->turn))
+                add_question(&w, i, j);
+    if (w.n) {
+        progress_start(&p->bar, p->turn ? "sample again" : "sample", 0, (uint64_t)w.n);
+        rc = openai_many(p->server, w.asks, w.n, b->o.parallel > 0 ? b->o.parallel : 32, on_answer, &w, e);
+        progress_end(&p->bar);
+    }
+    for (int i = 0; i < w.n; i++)
+        json_decref((json_t *)w.asks[i].messages);
+    free(w.asks);
+    free(w.q);
+    return rc;
+}
+
 /* ---- the whole ---- */
 
 static int play_turn(struct play *p, struct err *e)
@@ -363,6 +442,8 @@ static int play_turn(struct play *p, struct err *e)
 
     if (rc == 0 && p->model)
         rc = sample_missing(p, e);
+    if (rc == 0 && p->server)
+        rc = ask_server(p, e);
     if (rc == 0 && p->n_jobs)
         rc = wait_all(p, e);
     drop_jobs(p);
@@ -375,6 +456,8 @@ static int load_model(struct play *p, struct err *e)
 
     if (!o->model)
         return 0;
+    if (openai_is_url(o->model))
+        return openai_open(&(struct openai_config){.url = o->model, .model = o->model_name}, &p->server, e);
     if (!(p->tok = tokenizer_load(o->model, e)) || !(p->model = model_load(o->model, e)))
         return -1;
     return tokenizer_check_rows(p->tok, p->model->config.vocab_size, e);
@@ -403,6 +486,7 @@ static int play(struct bench_run *b, struct err *e)
     for (p.turn = 0; rc == 0 && !all_there(b) && p.turn < b->o.turns; p.turn++)
         rc = play_turn(&p, e);
     verdict_service_stop(p.service);
+    openai_close(p.server);
     model_free(p.model);
     tokenizer_free(p.tok);
     free(p.jobs);

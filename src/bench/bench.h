@@ -29,7 +29,9 @@ int bench_feedback_parse(const char *name, enum bench_feedback *ret, struct err 
 
 struct bench_options {
     const char *name;        /* for titles: "sft"; NULL: the last part of out */
-    const char *model;       /* model folder; NULL with samples_dir */
+    const char *model;       /* model folder, or a server (remote/openai.h); NULL with samples_dir */
+    const char *model_name;  /* of a server that has several; NULL: its first */
+    int parallel;            /* requests to a server at once; 0: 32 */
     const char *samples_dir; /* responses made elsewhere: a folder with TASK/FILE or TASK_N.py, or a samples.jsonl */
     const char *tasks;       /* folder of task files; NULL with suite */
     const char *suite;       /* "kernelbench:DIR" (suite.h): results by level; NULL: tasks */

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/run.h"
+#include "remote/openai.h"
 #include "bench/speed.h"
 
 struct attempt *bench_attempt(const struct bench_run *b, int task, int sample, int turn)
@@ -57,13 +58,26 @@ static int fingerprint(const char *dir, char out[65], struct err *e)
     return 0;
 }
 
+/* A server's model is known by its name alone. */
+static int fingerprint_of(const struct bench_options *o, char out[65], struct err *e)
+{
+    char *name;
+
+    if (!openai_is_url(o->model))
+        return fingerprint(o->model, out, e);
+    name = xasprintf("%s %s", o->model, o->model_name ? o->model_name : "");
+    sha256_hex(name, strlen(name), out);
+    free(name);
+    return 0;
+}
+
 static json_t *settings(const struct bench_run *b, struct err *e)
 {
     const struct bench_options *o = &b->o;
     char model[65] = "";
     json_t *v;
 
-    if (o->model && fingerprint(o->model, model, e) < 0)
+    if (o->model && fingerprint_of(o, model, e) < 0)
         return NULL;
     v = json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:I,s:s,s:O?}", "schema", "musacoder.bench.settings/1", "suite",
                   b->suite.sha256, "model", model, "samples_dir", o->samples_dir ? o->samples_dir : "", "samples", o->samples,

@@ -16,7 +16,9 @@
 #include "train/judge.h"
 
 static const struct opt rows[] = {
-    {"bench", "model", OPT_STR, NULL, "model folder (with tokenizer.json)"},
+    {"bench", "model", OPT_STR, NULL, "model folder, or a server: http://HOST:PORT/v1 (key: OPENAI_API_KEY)"},
+    {"bench", "model-name", OPT_STR, NULL, "which model of the server (default: its first)"},
+    {"bench", "parallel", OPT_INT, "32", "requests to a server at once"},
     {"bench", "samples-dir", OPT_STR, NULL, "judge these instead: TASK/FILE or TASK_N.py (.txt, .md: responses), "
                                             "level_L_problem_P_sample_S_kernel.py, or a samples.jsonl"},
     {"bench", "tasks", OPT_STR, NULL, "folder of KernelBench-format task files"},
@@ -88,7 +90,8 @@ static bool dialect_is(const struct opts *o, const char *dialect)
 static int options_of(const struct opts *o, struct bench_options *b, struct err *e)
 {
     *b = (struct bench_options){
-        .name = opts_str(o, "name"), .model = opts_str(o, "model"), .samples_dir = opts_str(o, "samples-dir"),
+        .name = opts_str(o, "name"), .model = opts_str(o, "model"),
+        .model_name = opts_str(o, "model-name"), .parallel = (int)opts_int(o, "parallel"), .samples_dir = opts_str(o, "samples-dir"),
         .tasks = opts_str(o, "tasks"), .suite = opts_str(o, "suite"),
         .musa = dialect_is(o, "musa"), .levels = opts_str(o, "levels"),
         .out = opts_str(o, "out"), .missing_fail = !strcmp(opts_str(o, "missing"), "fail"),

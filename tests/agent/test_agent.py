@@ -78,6 +78,29 @@ def fenced(program):
     return "<think>Hm.</think>Here it is:\n```python\n" + program + "```\n"
 
 
+class Bench(unittest.TestCase):
+    def test_a_server_is_sampled_and_judged(self):
+        server = Server([(fenced(RIGHT), True), 429, (fenced(WRONG), True), (fenced(RIGHT), True)])
+        with tempfile.TemporaryDirectory() as folder:
+            tasks, out = os.path.join(folder, "tasks"), os.path.join(folder, "run")
+            os.mkdir(tasks)
+            with open(os.path.join(tasks, "tanh.py"), "w") as f:
+                f.write(read(TASK))
+            argv = [EXE, "bench", "--model", server.url(), "--tasks", tasks, "--samples", "2", "--turns", "2", "--out", out,
+                    "--parallel", "1", "--trials", "1", "--json"]
+            r = subprocess.run(argv, capture_output=True, text=True, timeout=240)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            result = json.loads(r.stdout)
+            asked = len(server.asked)
+            again = subprocess.run(argv, capture_output=True, text=True, timeout=240)
+        server.shutdown()
+        server.server_close()
+        self.assertEqual((result["pass_at_8"], result["avg_at_8"], result["best_avg_at_8"]), (1, 0.5, 1))
+        self.assertEqual(asked, 4)  # two samples, one busy answer, one second turn
+        self.assertEqual(len(server.asked), 4, "a finished benchmark asks nothing again")
+        self.assertEqual(again.returncode, 0)
+
+
 class Agent(unittest.TestCase):
     def run_agent(self, plan, *more, key=None):
         server = Server(plan)

@@ -1,0 +1,124 @@
+/* many.c - see many.h. Threads take asks from a counter and put answers into a list; the caller's thread delivers. */
+#include "remote/many.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+struct answer {
+    int i, rc;
+    struct openai_reply reply;
+    struct err e;
+    struct answer *next;
+};
+
+struct crowd {
+    struct openai *a;
+    const struct openai_ask *asks;
+    int n, taken, running;
+    bool stop;
+    struct answer *first;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+};
+
+static int take(struct crowd *c)
+{
+    int i;
+
+    pthread_mutex_lock(&c->lock);
+    i = c->stop || c->taken == c->n || stop_requested() ? -1 : c->taken++;
+    pthread_mutex_unlock(&c->lock);
+    return i;
+}
+
+static void put(struct crowd *c, struct answer *w)
+{
+    pthread_mutex_lock(&c->lock);
+    w->next = c->first;
+    c->first = w;
+    pthread_cond_signal(&c->change);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void *ask_thread(void *arg)
+{
+    struct crowd *c = arg;
+    int i;
+
+    while ((i = take(c)) >= 0) {
+        struct answer *w = xcalloc(1, sizeof *w);
+        w->i = i;
+        w->rc = openai_chat(c->a, &c->asks[i], &w->reply, &w->e);
+        put(c, w);
+    }
+    pthread_mutex_lock(&c->lock);
+    c->running--;
+    pthread_cond_signal(&c->change);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+/* The next answer, or NULL when all threads are done. */
+static struct answer *next_answer(struct crowd *c)
+{
+    struct answer *w;
+
+    pthread_mutex_lock(&c->lock);
+    while (!c->first && c->running > 0)
+        pthread_cond_wait(&c->change, &c->lock);
+    if ((w = c->first))
+        c->first = w->next;
+    pthread_mutex_unlock(&c->lock);
+    return w;
+}
+
+static void call_off(struct crowd *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->stop = true;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static int deliver(struct crowd *c, int (*each)(int, const struct openai_reply *, void *, struct err *), void *ctx,
+                   struct err *e)
+{
+    struct answer *w;
+    int rc = 0;
+
+    while ((w = next_answer(c))) {
+        if (rc == 0 && w->rc < 0) {
+            rc = err_set(e, w->e.kind, "%s", w->e.msg);
+            call_off(c);
+        } else if (w->rc == 0 && rc == 0 && each(w->i, &w->reply, ctx, e) < 0) {
+            rc = -1;
+            call_off(c);
+        }
+        if (w->rc == 0)
+            openai_reply_free(&w->reply);
+        free(w);
+    }
+    return rc == 0 && stop_requested() ? err_set(e, ERR_STOP, "interrupted") : rc;
+}
+
+int openai_many(struct openai *a, const struct openai_ask *asks, int n, int parallel,
+                int (*each)(int, const struct openai_reply *, void *, struct err *), void *ctx, struct err *e)
+{
+    struct crowd c = {.a = a, .asks = asks, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+    int threads = parallel < n ? parallel : n, started = 0, rc;
+    pthread_t *t = xcalloc((size_t)threads + 1, sizeof *t);
+
+    c.running = threads;
+    while (started < threads && pthread_create(&t[started], NULL, ask_thread, &c) == 0)
+        started++;
+    pthread_mutex_lock(&c.lock);
+    c.running -= threads - started;
+    pthread_mutex_unlock(&c.lock);
+    rc = n > 0 && !started ? err_set(e, ERR_ENV, "cannot start a thread") : deliver(&c, each, ctx, e);
+    for (int i = 0; i < started; i++)
+        pthread_join(t[i], NULL);
+    free(t);
+    return rc;
+}
