@@ -106,7 +106,8 @@ static int deliver(struct crowd *c, int (*each)(int, const struct openai_reply *
 int openai_many(struct openai *a, const struct openai_ask *asks, int n, int parallel,
                 int (*each)(int, const struct openai_reply *, void *, struct err *), void *ctx, struct err *e)
 {
-    struct crowd c = {.a = a, .asks = asks, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+    struct crowd c = {
+        .a = a, .asks = asks, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
     int threads = parallel < n ? parallel : n, started = 0, rc;
     pthread_t *t = xcalloc((size_t)threads + 1, sizeof *t);
 
