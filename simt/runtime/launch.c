@@ -231,7 +231,7 @@ int simt_syncthreads_or(int predicate)
 
 /* ---- threads ---- */
 
-static void thread_exited(int t)
+HOT void thread_exited(int t)
 {
     struct block *b = &run.block;
     struct warp *w = &b->warp[t / WARP];
@@ -252,13 +252,16 @@ static void thread_loop(void)
     struct block *b = &run.block;
 
     for (;;) {
+        void (*const body)(void *) = run.launch->body;
+        void *const ctx = run.launch->ctx;
+
         while (b->next < b->n) {
             int t = order_table[b->next++];
 
             me->thread = t;
             me->spin.pc = NULL;
             threadIdx = thread_index[t];
-            run.launch->body(run.launch->ctx);
+            body(ctx);
             thread_exited(t);
         }
         me->thread = -1;
