@@ -14,8 +14,8 @@ typedef int CUdevice;
 typedef enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_NOT_SUPPORTED = 801 } CUresult;
 
 /* Tensor maps: their names, so that programs build; making one says that they are not emulated. */
-typedef unsigned long long cuuint64_t;
-typedef unsigned cuuint32_t;
+typedef uint64_t cuuint64_t;
+typedef uint32_t cuuint32_t;
 typedef struct __align__(64) CUtensorMap_st {
     cuuint64_t opaque[16];
 } CUtensorMap;

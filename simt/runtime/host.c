@@ -91,7 +91,7 @@ struct prop { /* cudaDeviceProp of host.h */
     size_t total, shared_block, shared_optin, shared_sm, constant, pitch;
     int regs_block, regs_sm, warp, threads_block, dim[3], grid[3], clock;
     int major, minor, sms, threads_sm, blocks_sm, l2, mem_clock, mem_bus, concurrent, cooperative, unified, managed;
-    int integrated, map_host, engines, mode, ecc, bus, device, domain;
+    int integrated, map_host, engines, mode, ecc, bus, device, domain, l2_persisting, l2_window;
 };
 
 /* The limits that launches are held to; the rest describes an H100-class part so that heuristics take usual paths. */
@@ -99,7 +99,7 @@ static struct prop device = {
     "musacoder sim", (size_t)16 << 30, SHARED_DEFAULT, SHARED_OPTIN, 228u << 10, 64u << 10, 0x7fffffff,
     65536, 65536, WARP, MAX_THREADS, {1024, 1024, 64}, {0x7fffffff, 65535, 65535}, 1980000,
     9, 0, 132, 2048, 32, 50 << 20, 2619000, 5120, 1, 0, 1, 1,
-    0, 1, 3, 0, 1, 0, 0, 0};
+    0, 1, 3, 0, 1, 0, 0, 0, 0, 0};
 
 unsigned device_shared_default = SHARED_DEFAULT, device_shared_optin = SHARED_OPTIN, device_grid_yz = 65535;
 

@@ -567,6 +567,54 @@ private:
     unsigned char *s;
 };
 
+/* A warp's items: every lane finds the ranks of its own among all. */
+template <class K, int I, int LANES = 32, class V = NullType>
+class WarpMergeSort {
+public:
+    struct TempStorage {
+        alignas(16) unsigned char bytes[sort_room<K, V>::bytes * LANES * I];
+    };
+    explicit WarpMergeSort(TempStorage &t) : s(t.bytes) {}
+    template <class Less> void Sort(K (&k)[I], Less less) { sort(k, nullptr, less); }
+    template <class Less> void StableSort(K (&k)[I], Less less) { sort(k, nullptr, less); }
+    template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
+    template <class Less> void StableSort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
+
+private:
+    static int lane() { return block_place::thread() % LANES; }
+    template <class T> void hand_out(T *v, const int (&place)[I])
+    {
+        T *room = reinterpret_cast<T *>(s);
+        __syncwarp();
+        for (int i = 0; i < I; i++)
+            room[place[i]] = v[i];
+        __syncwarp();
+        for (int i = 0; i < I; i++)
+            v[i] = room[lane() * I + i];
+        __syncwarp();
+    }
+    template <class Less> void sort(K (&k)[I], V *v, Less less)
+    {
+        K *room = reinterpret_cast<K *>(s);
+        int place[I];
+        __syncwarp();
+        for (int i = 0; i < I; i++)
+            room[lane() * I + i] = k[i];
+        __syncwarp();
+        for (int i = 0; i < I; i++) {
+            int own = lane() * I + i;
+            place[i] = 0;
+            for (int j = 0; j < LANES * I; j++)
+                place[i] += less(room[j], k[i]) || (j < own && !less(k[i], room[j]));
+        }
+        hand_out(k, place);
+        if constexpr (!std::is_same<V, NullType>::value)
+            if (v)
+                hand_out(v, place);
+    }
+    unsigned char *s;
+};
+
 #define LT_DEVICE_WIDE(NAME)                                                                                   \
     struct NAME {                                                                                              \
         template <class... A> static cudaError_t refuse(const char *n) { lt::refuse(n, {0, nullptr}); }        \

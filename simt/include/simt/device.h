@@ -213,6 +213,22 @@ SIMT_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned c)
     return c;
 }
 
+#define SIMT_DP2A(NAME, T, E16, E8, AT)                                                                               \
+    SIMT_INLINE T NAME(T a, T b, T c)                                                                                 \
+    {                                                                                                                 \
+        return c + (T)(E16)a * (T)(E8)((unsigned)b >> (AT)) +                                                         \
+               (T)(E16)((unsigned)a >> 16) * (T)(E8)((unsigned)b >> ((AT) + 8));                                      \
+    }
+SIMT_DP2A(__dp2a_lo, int, short, signed char, 0)
+SIMT_DP2A(__dp2a_hi, int, short, signed char, 16)
+SIMT_DP2A(__dp2a_lo, unsigned, unsigned short, unsigned char, 0)
+SIMT_DP2A(__dp2a_hi, unsigned, unsigned short, unsigned char, 16)
+#undef SIMT_DP2A
+
+/* Launches are in order here, so there is nothing to wait for. */
+SIMT_INLINE void cudaGridDependencySynchronize() {}
+SIMT_INLINE void cudaTriggerProgrammaticLaunchCompletion() {}
+
 #undef SIMT_SHFL
 #undef SIMT_MATCH
 #undef SIMT_ATOMIC

@@ -86,6 +86,7 @@ struct cudaDeviceProp {
     int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor, l2CacheSize;
     int memoryClockRate, memoryBusWidth, concurrentKernels, cooperativeLaunch, unifiedAddressing, managedMemory;
     int integrated, canMapHostMemory, asyncEngineCount, computeMode, ECCEnabled, pciBusID, pciDeviceID, pciDomainID;
+    int persistingL2CacheMaxSize, accessPolicyMaxWindowSize;
 };
 struct cudaFuncAttributes {
     size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
