@@ -224,14 +224,13 @@ __global__ void fill(int *out, int words)
         *out = room[words - 1];
 }
 
-/* The most dynamic shared memory that a launch gets, in steps of 1 KB. */
-static void shared_memory(int *host, int *dev)
+/* The most dynamic shared memory that a launch gets, in steps of 4 KB. */
+static int most_shared(int *host, int *dev, bool ask)
 {
-    int most = 0, plain = 0;
+    int most = 0;
 
     for (int kb = 4; kb <= 256; kb += 4) {
-        bool asked = musaFuncSetAttribute(fill, musaFuncAttributeMaxDynamicSharedMemorySize, kb * 1024) == musaSuccess;
-        if (!asked)
+        if (ask && musaFuncSetAttribute(fill, musaFuncAttributeMaxDynamicSharedMemorySize, kb * 1024) != musaSuccess)
             musaGetLastError();
         fill<<<1, 128, kb * 1024>>>(dev, kb * 256);
         if (musaDeviceSynchronize() != musaSuccess || musaGetLastError() != musaSuccess)
@@ -240,10 +239,15 @@ static void shared_memory(int *host, int *dev)
         if (*host != kb * 256 - 1)
             break;
         most = kb * 1024;
-        plain = asked ? plain : most;
     }
-    say("dynamic_shared_bytes", most, "");
-    say("of_them_without_asking", plain, "");
+    musaGetLastError();
+    return most;
+}
+
+static void shared_memory(int *host, int *dev)
+{
+    say("dynamic_shared_without_asking", most_shared(host, dev, false), "");
+    say("dynamic_shared_bytes", most_shared(host, dev, true), "");
 }
 
 #ifdef PROBE_ATOMIC_64
