@@ -58,6 +58,8 @@ $(B)/obj/synth/op.o: $(OPSLIST)
 # The engine: fused multiply-add and full vectorisation; same bits on the same machine, which is what it promises.
 $(B)/obj/nn/%.o: CFLAGS += -O3 -ffp-contract=fast -Wno-psabi
 
+$(B)/obj/serve/route_state.o: src/serve/dashboard.html
+
 define archive_rule
 $(B)/lib/$(1).a: $(call OBJ,$(1))
 	@mkdir -p $$(@D)

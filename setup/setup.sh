@@ -29,6 +29,10 @@ have_python() {
 if [ "${1:-}" = --tests ] && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
     TEST_PACKAGES=postgresql
 fi
+# And a browser that looks at the dashboard.
+if [ "${1:-}" = --tests ] && ! command -v chromium >/dev/null; then
+    TEST_PACKAGES="${TEST_PACKAGES:-} chromium"
+fi
 
 # Nothing to do: no Python is started, nothing is asked of apt.
 if have_packages && have_python && [ -z "${TEST_PACKAGES:-}" ]; then

@@ -31,6 +31,7 @@ static const struct opt rows[] = {
     {"serve", "keep-hours", OPT_REAL, "24", "how long results are kept"},
     {"serve", "queue-max", OPT_INT, "100000", "jobs in the queue; beyond it requests get 429"},
     {"serve", "owner-max", OPT_INT, "0", "jobs of one owner in the queue; 0 = no limit"},
+    {"serve", "compat", OPT_CHOICE, "none", "none|kernelgym: also answer the endpoints of KernelGYM's clients"},
     {0},
 };
 
@@ -128,7 +129,8 @@ static int serve_run(const struct opts *o, struct err *e)
                              .keep_s = 3600 * opts_real(o, "keep-hours"),
                              .queue_max = (int)opts_int(o, "queue-max"),
                              .owner_max = (int)opts_int(o, "owner-max"),
-                             .backend = opts_str(o, "backend")};
+                             .backend = opts_str(o, "backend"),
+                             .kernelgym = !strcmp(opts_str(o, "compat"), "kernelgym")};
     struct serve *s = NULL;
     int rc = check(o, e) < 0 ? -1 : serve_start(&c, &s, e);
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -9,6 +10,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "eval/eval.h"
+#include "queue/queue.h"
 
 static const struct opt rows[] = {
     {"worker", "queue", OPT_STR, NULL, "the queue: a file, or postgres://USER@HOST/DATABASE"},
@@ -57,6 +59,32 @@ static int work(const struct opts *o, struct eval *ev, struct err *e)
     return rc < 0 ? -1 : EXIT_OK;
 }
 
+/* The secret of the draws is the queue's: all of its workers judge on the same data. $MUSACODER_SECRET is what the first
+ * one proposes; without it, random. */
+static int take_secret(const char *url, struct err *e)
+{
+    const char *env = getenv("MUSACODER_SECRET");
+    char fresh[65], *secret;
+    unsigned char raw[32];
+    struct queue *q;
+
+    if (getrandom(raw, sizeof raw, 0) != sizeof raw)
+        return err_sys(e, "no random numbers");
+    for (size_t i = 0; i < sizeof raw; i++)
+        snprintf(fresh + 2 * i, 3, "%02x", raw[i]);
+    if (queue_open(url, &q, e) < 0)
+        return -1;
+    secret = queue_setting(q, "judge-secret", env && *env ? env : fresh, e);
+    queue_close(q);
+    if (!secret)
+        return -1;
+    if (env && *env && strcmp(env, secret))
+        log_warn("MUSACODER_SECRET is not what this queue's workers use; the queue's is taken");
+    setenv("MUSACODER_SECRET", secret, 1);
+    free(secret);
+    return 0;
+}
+
 static int worker_run(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"),
@@ -71,7 +99,7 @@ static int worker_run(const struct opts *o, struct err *e)
     if (o->n_args > 0)
         return err_set(e, ERR_INPUT, "unexpected '%s'; a worker takes its work from --queue", o->args[0]);
     if (size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0 ||
-        eval_backend_check(c.backend, e) < 0 || eval_open(&c, &ev, e) < 0)
+        eval_backend_check(c.backend, e) < 0 || take_secret(opts_str(o, "queue"), e) < 0 || eval_open(&c, &ev, e) < 0)
         return -1;
     rc = work(o, ev, e);
     eval_close(ev);

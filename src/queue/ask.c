@@ -24,6 +24,11 @@ json_t *ask_payload(const char *task_code, const char *task_name, const char *ca
     return p;
 }
 
+void ask_key(const char *payload_text, char ret[65])
+{
+    sha256_hex(payload_text, strlen(payload_text), ret);
+}
+
 static bool worth_another(int state, const char *result)
 {
     return state > QUEUE_DONE || (state == QUEUE_DONE && strstr(result, "\"status\":\"infra\""));
@@ -35,7 +40,7 @@ int ask_put(struct queue *q, const json_t *payload, const struct queue_item *how
     struct queue_item it = *how;
     int rc, state = QUEUE_WAITING;
 
-    sha256_hex(text, strlen(text), key);
+    ask_key(text, key);
     it.key = key;
     it.payload = text;
     rc = queue_put(q, &it, ret_id, e);

@@ -11,6 +11,9 @@
 json_t *ask_payload(const char *task_code, const char *task_name, const char *candidate, bool is_response,
                     const json_t *options, const json_t *sidecar);
 
+/* The key of a payload's text: its SHA-256. */
+void ask_key(const char *payload_text, char ret[65]);
+
 /* Puts the payload under its content's hash. how: lane, owner, priority, attempts; its key and payload are set here.
  * A result that says 'infra', and a job that failed or was cancelled, is forgotten and asked for again. Returns 1 if
  * a worker has to do it, 0 if it is in the queue or done already, -1. */

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "queue/sql.h"
 
-#define QUEUE_VERSION 2
+#define QUEUE_VERSION 3
 #define REAP_S 0.5    /* how often a claim looks for expired leases */
 #define OVERLAP_S 0.25 /* of queue_ended: how long a commit may take */
 
@@ -32,6 +32,7 @@ static const char schema[] =
     "CREATE INDEX job_ended ON job(ended, id) WHERE state > 1;"
     "CREATE TABLE worker(name TEXT PRIMARY KEY, info TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL,"
     " drain INTEGER NOT NULL DEFAULT 0);"
+    "CREATE TABLE alias(name TEXT PRIMARY KEY, id BIGINT NOT NULL);"
     "CREATE TABLE setting(name TEXT PRIMARY KEY, value TEXT NOT NULL)";
 
 struct queue {
@@ -303,6 +304,44 @@ int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err
     return (int)got;
 }
 
+int queue_ended_now(struct queue *q, double *ret_cursor, struct err *e)
+{
+    struct sql_rows r;
+
+    if (sql_run(q->db, &r, e, "SELECT {now}", "") < 0)
+        return -1;
+    *ret_cursor = strtod(sql_cell(&r, 0, 0), NULL);
+    sql_rows_free(&r);
+    return 0;
+}
+
+static json_t *job_row(const struct sql_rows *r, int i)
+{
+    return json_pack("{s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:f}", "id", (json_int_t)sql_int(r, i, 0), "state",
+                     (json_int_t)sql_int(r, i, 1), "owner", sql_cell(r, i, 2), "lane", sql_cell(r, i, 3), "priority",
+                     (json_int_t)sql_int(r, i, 4), "attempt", (json_int_t)sql_int(r, i, 5), "worker",
+                     sql_cell(r, i, 6), "waited_s", strtod(sql_cell(r, i, 7), NULL));
+}
+
+json_t *queue_list(struct queue *q, const char *owner, int state, int n, struct err *e)
+{
+    static const char text[] =
+        "SELECT id, state, owner, lane, priority, attempt, worker,"
+        " (CASE WHEN state > 1 THEN ended ELSE {now} END) - made FROM job"
+        " WHERE (CAST($1 AS INTEGER) = 1 OR owner = $2) AND (CAST($3 AS INTEGER) < 0 OR state = $3)"
+        " ORDER BY id DESC LIMIT $4";
+    struct sql_rows r;
+    json_t *all;
+
+    if (sql_run(q->db, &r, e, text, "itii", (int64_t)!owner, or_empty(owner), (int64_t)state, (int64_t)n) < 0)
+        return NULL;
+    all = json_array();
+    for (int i = 0; i < r.n; i++)
+        json_array_append_new(all, job_row(&r, i));
+    sql_rows_free(&r);
+    return all;
+}
+
 void queue_wait_change(struct queue *q, double wait_s)
 {
     sql_wait(q->db, wait_s);
@@ -315,6 +354,10 @@ int queue_forget(struct queue *q, int64_t id, struct err *e)
 
 int queue_sweep(struct queue *q, double keep_s, struct err *e)
 {
+    static const char names[] = "DELETE FROM alias WHERE id NOT IN (SELECT id FROM job)";
+
+    if (sql_run(q->db, NULL, e, names, "") < 0)
+        return -1;
     if (sql_run(q->db, NULL, e, "DELETE FROM worker WHERE expires < {now} - 60", "") < 0)
         return -1;
     return (int)sql_run(q->db, NULL, e,
@@ -422,4 +465,33 @@ char *queue_setting(struct queue *q, const char *name, const char *fresh, struct
     value = xstrdup(r.n > 0 ? sql_cell(&r, 0, 0) : fresh);
     sql_rows_free(&r);
     return value;
+}
+
+int queue_setting_set(struct queue *q, const char *name, const char *value, struct err *e)
+{
+    static const char text[] =
+        "INSERT INTO setting(name, value) VALUES($1, $2) ON CONFLICT(name) DO UPDATE SET value = excluded.value";
+
+    return sql_run(q->db, NULL, e, text, "tt", name, value) < 0 ? -1 : 0;
+}
+
+int queue_alias(struct queue *q, const char *name, int64_t id, struct err *e)
+{
+    static const char text[] =
+        "INSERT INTO alias(name, id) VALUES($1, $2) ON CONFLICT(name) DO UPDATE SET id = excluded.id";
+
+    return sql_run(q->db, NULL, e, text, "ti", name, id) < 0 ? -1 : 0;
+}
+
+int queue_alias_find(struct queue *q, const char *name, int64_t *ret_id, struct err *e)
+{
+    struct sql_rows r;
+    int64_t n = sql_run(q->db, &r, e, "SELECT id FROM alias WHERE name = $1", "t", name);
+
+    if (n < 0)
+        return -1;
+    if (n > 0)
+        *ret_id = sql_int(&r, 0, 0);
+    sql_rows_free(&r);
+    return n > 0;
 }

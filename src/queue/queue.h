@@ -79,6 +79,11 @@ int queue_find(struct queue *q, const char *key, int64_t *ret_id, struct err *e)
  * Jobs that ended within a quarter of a second before the cursor come again, because commits overlap: look them up in a
  * set. Returns how many, -1. */
 int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err *e);
+/* Where queue_ended's cursor stands for "from now on". 0 or -1. */
+int queue_ended_now(struct queue *q, double *ret_cursor, struct err *e);
+/* The newest jobs of an owner (NULL: of all), at most n: new [{"id","state","owner","lane","priority","attempt","worker",
+ * "waited_s"}], waited_s: since it was put, until it ended; NULL: error. state: one of enum queue_state, or -1: any. */
+json_t *queue_list(struct queue *q, const char *owner, int state, int n, struct err *e);
 /* Waits until something in the queue may have changed (a write by anybody), at most wait_s. */
 void queue_wait_change(struct queue *q, double wait_s);
 int queue_forget(struct queue *q, int64_t id, struct err *e); /* removes an ended job */
@@ -102,5 +107,10 @@ json_t *queue_workers(struct queue *q,
  * judge's draws. */
 char *queue_setting(struct queue *q, const char *name, const char *fresh,
                     struct err *e); /* owned; NULL: error */
+/* Sets it, whatever it was. */
+int queue_setting_set(struct queue *q, const char *name, const char *value, struct err *e);
+/* Another name of a job, for as long as the job is kept. A name given again is the later job's. */
+int queue_alias(struct queue *q, const char *name, int64_t id, struct err *e);
+int queue_alias_find(struct queue *q, const char *name, int64_t *ret_id, struct err *e); /* 1, 0 none, -1 */
 
 #endif

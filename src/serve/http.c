@@ -21,6 +21,7 @@
 #include "serve/mhd.h"
 
 #define STOP_WAIT_S 5.0
+#define BODY_S 120.0 /* all of a body has come by then, or the connection is closed */
 #define STREAM_BLOCK 16384
 #define URL_MAX 2048
 #define HEADERS_MAX 8
@@ -43,6 +44,7 @@ struct http_call {
     struct buf body;
     char url[URL_MAX], *part;
     bool first_seen, too_large;
+    double began;
     /* the answer */
     struct MHD_Response *response;
     int status;
@@ -221,6 +223,7 @@ static struct http_call *call_new(struct http *h, struct MHD_Connection *conn, c
     struct http_call *c = xcalloc(1, sizeof *c);
 
     c->h = h;
+    c->began = now_s();
     c->conn = conn;
     snprintf(c->url, sizeof c->url, "%s", url);
     buf_init(&c->body, h->c.body_max);
@@ -334,6 +337,8 @@ static enum MHD_Result send_answer(struct http_call *c)
 
 static enum MHD_Result take_body(struct http_call *c, const char *data, size_t *n)
 {
+    if (now_s() > c->began + BODY_S) /* a byte now and then keeps the idle clock from ending it */
+        return MHD_NO;
     buf_add(&c->body, data, *n);
     c->too_large |= c->body.cut;
     *n = 0;

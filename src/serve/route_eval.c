@@ -10,6 +10,7 @@
 #include "serve/serve_private.h"
 
 #define CANDIDATES_MAX 256
+#define PRIORITY_MAX 100
 
 struct asked {
     int64_t id[CANDIDATES_MAX];
@@ -26,11 +27,16 @@ static void gone(void *slot)
     waiter_free(slot);
 }
 
-static const char *const state_names[] = {"waiting", "running", "done", "failed", "cancelled"};
+const char *serve_state_name(int state)
+{
+    static const char *const names[] = {"waiting", "running", "done", "failed", "cancelled"};
+
+    return names[state];
+}
 
 static json_t *job_json(int64_t id, int state, const char *text)
 {
-    json_t *j = json_pack("{s:I,s:s}", "id", (json_int_t)id, "state", state_names[state]);
+    json_t *j = json_pack("{s:I,s:s}", "id", (json_int_t)id, "state", serve_state_name(state));
     json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL;
 
     if (v)
@@ -140,8 +146,7 @@ static bool well_formed(struct serve *s, struct http_call *c, const json_t *task
     return true;
 }
 
-/* Is there room for n more jobs? false with 429 set. */
-static bool room_for(struct serve *s, struct http_call *c, struct queue *q, int n)
+bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n)
 {
     long load = atomic_fetch_add(&s->load, n);
     int64_t own = s->c.owner_max ? queue_owner_load(q, http_owner(c), NULL) : 0;
@@ -155,12 +160,55 @@ static bool room_for(struct serve *s, struct http_call *c, struct queue *q, int 
     return false;
 }
 
+static int priority_of(const json_t *body)
+{
+    int64_t p = json_i64(body, "priority", 0);
+
+    return p > PRIORITY_MAX ? PRIORITY_MAX : p < -PRIORITY_MAX ? -PRIORITY_MAX : (int)p;
+}
+
+/* Equal candidates are one job. */
+static int doubles(const struct asked *a)
+{
+    int n = 0;
+
+    for (int i = 0; i < a->n; i++)
+        for (int k = 0; k < i; k++)
+            if (a->id[k] == a->id[i]) {
+                n++;
+                break;
+            }
+    return n;
+}
+
+/* A request that names a group: its candidates may feed the retry buffer. What had ended before it joined is told. */
+static void join_group(struct serve *s, struct queue *q, const json_t *body, const struct asked *a)
+{
+    const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
+    const char *group = json_str(body, "group", NULL);
+    int size = (int)json_i64(body, "group_size", a->n) - (group ? doubles(a) : 0);
+    bool is_response;
+
+    for (int i = 0; group && i < a->n; i++)
+        retry_join(s->retry, group, size, json_str(body, "prompt_id", json_str(task, "name", "task")), a->id[i],
+                   candidate_text(json_array_get(candidates, (size_t)i), &is_response));
+    for (int i = 0; group && i < a->n; i++) {
+        char *text = NULL;
+        int state = queue_result(q, a->id[i], &text, NULL);
+        json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL;
+        if (state >= QUEUE_DONE)
+            retry_ended(s->retry, a->id[i], v);
+        json_decref(v);
+        free(text);
+    }
+}
+
 static bool put_all(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const json_t *options,
                     struct asked *ret)
 {
     const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
     char *lane = xasprintf("run:%s", json_str(options, "backend", ""));
-    struct queue_item how = {.lane = lane, .owner = http_owner(c), .priority = (int)json_i64(body, "priority", 0)};
+    struct queue_item how = {.lane = lane, .owner = http_owner(c), .priority = priority_of(body)};
     struct err e = ERR_INIT;
     int rc = 0;
 
@@ -192,10 +240,11 @@ static void take(struct serve *s, struct http_call *c, const json_t *body)
         json_decref(options);
         return;
     }
-    all = room_for(s, c, q, (int)json_array_size(candidates)) && put_all(s, c, q, body, options, &a);
+    all = serve_room(s, c, q, (int)json_array_size(candidates)) && put_all(s, c, q, body, options, &a);
     json_decref(options);
     if (!all)
         return;
+    join_group(s, q, body, &a);
     if (!wait || strcmp(wait, "0")) {
         park(s, c, q, &a);
         return;
@@ -257,7 +306,7 @@ static void answer_job(struct serve *s, struct http_call *c, struct queue *q, in
     free(text);
 }
 
-static struct queue *queue_or_refuse(struct serve *s, struct http_call *c)
+struct queue *serve_queue_or_refuse(struct serve *s, struct http_call *c)
 {
     struct err e = ERR_INIT;
     struct queue *q = serve_queue(s, &e);
@@ -274,7 +323,7 @@ void route_job(struct http_call *c, void *ctx)
     int64_t id;
 
     metrics_request(s->metrics, "/v1/jobs");
-    if ((id = id_of(s, c)) >= 0 && (q = queue_or_refuse(s, c)))
+    if ((id = id_of(s, c)) >= 0 && (q = serve_queue_or_refuse(s, c)))
         answer_job(s, c, q, id);
 }
 
@@ -285,7 +334,7 @@ void route_job_cancel(struct http_call *c, void *ctx)
     int64_t id;
 
     metrics_request(s->metrics, "/v1/jobs");
-    if ((id = id_of(s, c)) < 0 || !(q = queue_or_refuse(s, c)))
+    if ((id = id_of(s, c)) < 0 || !(q = serve_queue_or_refuse(s, c)))
         return;
     queue_cancel(q, id, NULL);
     answer_job(s, c, q, id);
@@ -301,7 +350,7 @@ void route_verdict(struct http_call *c, void *ctx)
     int found;
 
     metrics_request(s->metrics, "/v1/verdicts");
-    if (!(q = queue_or_refuse(s, c)))
+    if (!(q = serve_queue_or_refuse(s, c)))
         return;
     found = queue_find(q, http_part(c), &id, &e);
     if (found == 1)
@@ -310,4 +359,60 @@ void route_verdict(struct http_call *c, void *ctx)
         serve_refuse(s, c, 404, "not_found", "nothing was asked under this hash, or it was long ago");
     else
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
+}
+
+/* ---- many jobs, and the retry buffer ---- */
+
+#define LIST_MAX 1000
+
+/* ?state=waiting&limit=100: the caller's newest jobs. */
+void route_jobs(struct http_call *c, void *ctx)
+{
+    struct serve *s = ctx;
+    const char *state = http_arg(c, "state"), *limit = http_arg(c, "limit");
+    long n = limit ? strtol(limit, NULL, 10) : 100;
+    struct err e = ERR_INIT;
+    struct queue *q;
+    json_t *jobs, *j;
+    size_t i;
+    int k = -1;
+
+    metrics_request(s->metrics, "/v1/jobs");
+    for (k = QUEUE_WAITING; state && k <= QUEUE_CANCELLED && strcmp(state, serve_state_name(k)); k++)
+        ;
+    if (n < 1 || n > LIST_MAX || k > QUEUE_CANCELLED) {
+        serve_refuse(s, c, 400, "bad_request", "'limit' is 1 to %d; 'state' is one of waiting, running, done, failed, cancelled",
+                     LIST_MAX);
+        return;
+    }
+    if (!(q = serve_queue_or_refuse(s, c)))
+        return;
+    if (!(jobs = queue_list(q, s->tokens ? http_owner(c) : NULL, state ? k : -1, (int)n, &e))) {
+        serve_refuse(s, c, 503, "queue", "%s", e.msg);
+        return;
+    }
+    json_array_foreach(jobs, i, j)
+        json_object_set_new(j, "state", json_string(serve_state_name((int)json_i64(j, "state", 0))));
+    http_reply_json(c, 200, json_pack("{s:o}", "jobs", jobs));
+}
+
+/* {"probability": 0.1}: {"retry": {"prompt_id","response","feedback"} or null}. */
+void route_retry_draw(struct http_call *c, void *ctx)
+{
+    struct serve *s = ctx;
+    struct err e = ERR_INIT;
+    size_t n;
+    const char *text = http_body(c, &n);
+    json_t *body = json_parse(n ? text : "{}", n ? n : 2, "the request", &e), *got;
+    double p = json_f64(body, "probability", 0.1);
+    struct queue *q;
+
+    metrics_request(s->metrics, "/v1/retry/draw");
+    if (!json_is_object(body) || !(p >= 0 && p <= 1))
+        serve_refuse(s, c, 400, "bad_request", "%s", *e.msg ? e.msg : "'probability' is 0 to 1");
+    else if ((q = serve_queue_or_refuse(s, c)) && !(got = retry_draw(s->retry, q, p, &e)))
+        serve_refuse(s, c, 503, "queue", "%s", e.msg);
+    else if (q)
+        http_reply_json(c, 200, json_pack("{s:o}", "retry", got));
+    json_decref(body);
 }

@@ -74,3 +74,25 @@ void route_drain(struct http_call *c, void *ctx)
     else
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
 }
+
+/* The dashboard: one page, which needs nothing from elsewhere. */
+__asm__(".pushsection .rodata\n"
+        ".global serve_page\nserve_page: .incbin \"src/serve/dashboard.html\"\n"
+        ".global serve_page_end\nserve_page_end: .byte 0\n.popsection");
+extern const char serve_page[], serve_page_end[];
+
+void route_page(struct http_call *c, void *ctx)
+{
+    size_t n = (size_t)(serve_page_end - serve_page);
+    char *copy = malloc(n + 1);
+
+    if (!copy) {
+        http_refuse(c, 503, "memory", "no memory for the page");
+        return;
+    }
+    memcpy(copy, serve_page, n + 1);
+    http_header_add(c, "Content-Security-Policy",
+                    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+                    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    http_reply(c, 200, "text/html; charset=utf-8", copy, n);
+}

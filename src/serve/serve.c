@@ -1,6 +1,7 @@
 /* serve.c - the server's life: its table of routes, what it does when jobs end, and when nothing happens. */
 #include "serve/serve.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,9 +16,26 @@
 #define IDLE_S 30
 #define CONNECTIONS 4096
 #define SWEEP_S 60.0
+#define LOOK_S 1.0
+#define LOOK_SHARE 20 /* looks take a twentieth of the time at most */
 
 static const struct http_route routes[] = {
+    /* KernelGYM's, behind --compat: the table begins at OURS without it */
+    {"POST", "/evaluate", kernelgym_evaluate, false},
+    {"POST", "/workflow/submit", kernelgym_evaluate, false},
+    {"GET", "/status/{id}", kernelgym_status, false},
+    {"GET", "/results/{id}", kernelgym_result, false},
+    {"GET", "/workflow/results/{id}", kernelgym_result, false},
+    {"DELETE", "/tasks/{id}", kernelgym_cancel, false},
+    {"GET", "/health", kernelgym_health, true},
+    {"GET", "/health/live", kernelgym_health, true},
+    {"GET", "/queue/status", kernelgym_queue, false},
+    {"GET", "/workers/status", kernelgym_workers, false},
+#define OURS 10
     {"POST", "/v1/eval", route_eval, false},
+    {"GET", "/", route_page, true},
+    {"GET", "/v1/jobs", route_jobs, false},
+    {"POST", "/v1/retry/draw", route_retry_draw, false},
     {"GET", "/v1/jobs/{id}", route_job, false},
     {"DELETE", "/v1/jobs/{id}", route_job_cancel, false},
     {"GET", "/v1/verdicts/{sha}", route_verdict, false},
@@ -88,6 +106,7 @@ static void on_ended(int64_t id, int state, const char *text, void *ctx)
     json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL, *said;
 
     metrics_verdict(s->metrics, state, v);
+    retry_ended(s->retry, id, v);
     if ((said = summary(id, state, v)))
         events_say(s->events, "verdict", said);
     json_decref(said);
@@ -117,14 +136,14 @@ static void look(struct serve *s, struct queue *q)
 
 static void on_tick(struct queue *q, void *ctx)
 {
-    static const double every_s = 1.0;
-    static double looked;
     struct serve *s = ctx;
+    double now = now_s();
 
-    if (now_s() < looked + every_s)
+    if (now < s->looked + fmax(LOOK_S, LOOK_SHARE * s->look_took)) /* counting a million jobs takes a while */
         return;
-    looked = now_s();
     look(s, q);
+    s->looked = now_s();
+    s->look_took = s->looked - now;
     if (now_s() > s->swept + SWEEP_S) {
         s->swept = now_s();
         queue_sweep(q, s->c.keep_s, NULL);
@@ -145,13 +164,14 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
                             .body_max = BODY_MAX,
                             .idle_s = IDLE_S,
                             .connections = CONNECTIONS,
-                            .routes = routes,
+                            .routes = routes + (c->kernelgym ? 0 : OURS),
                             .who = who,
                             .ctx = s};
 
     s->c = *c;
     s->metrics = metrics_new();
     s->events = events_new();
+    s->retry = retry_new();
     s->swept = now_s();
     atomic_store(&s->queue_up, true);
     if (!c->tokens && !is_local(c->address)) {
@@ -161,7 +181,7 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
                 c->address);
         goto fail;
     }
-    if ((c->tokens && tokens_read(c->tokens, &s->tokens, e) < 0) ||
+    if (retry_load(s->retry, c->queue, e) < 0 || (c->tokens && tokens_read(c->tokens, &s->tokens, e) < 0) ||
         waiters_start(c->queue, on_ended, on_tick, s, &s->waiters, e) < 0 || http_start(&h, &s->http, e) < 0)
         goto fail;
     *ret = s;
@@ -183,6 +203,7 @@ void serve_stop(struct serve *s)
     http_stop(s->http);
     waiters_stop(s->waiters);
     events_free(s->events);
+    retry_free(s->retry);
     metrics_free(s->metrics);
     tokens_free(s->tokens);
     free(s);

@@ -3,6 +3,8 @@
 #ifndef MC_SERVE_SERVE_H
 #define MC_SERVE_SERVE_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 struct serve;
@@ -18,6 +20,7 @@ struct serve_config {
     int queue_max;       /* jobs that wait or run, of all owners; beyond it 429 */
     int owner_max;       /* of one owner; 0: no limit of its own */
     const char *backend; /* of requests that name none */
+    bool kernelgym;      /* answers KernelGYM's endpoints too */
 };
 
 int serve_start(const struct serve_config *c, struct serve **ret, struct err *e);

@@ -7,6 +7,7 @@
 #include "serve/events.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
+#include "serve/retry.h"
 #include "serve/serve.h"
 #include "serve/tokens.h"
 #include "serve/waiters.h"
@@ -20,7 +21,8 @@ struct serve {
     struct tokens *tokens;
     atomic_long load;     /* jobs that wait or run, as of the last look, and what came since */
     atomic_bool queue_up; /* the last look went well */
-    double swept;
+    double swept, looked, look_took; /* the waiters' thread's own */
+    struct retry *retry;
 };
 
 /* This thread's connection to the queue, made at its first use and closed when it ends; NULL with *e set. */
@@ -29,6 +31,9 @@ struct queue *serve_queue(struct serve *s, struct err *e);
 /* Handlers (http.h); ctx is the struct serve. */
 void route_eval(struct http_call *c, void *ctx);
 void route_job(struct http_call *c, void *ctx);
+void route_jobs(struct http_call *c, void *ctx);
+void route_retry_draw(struct http_call *c, void *ctx);
+void route_page(struct http_call *c, void *ctx);
 void route_job_cancel(struct http_call *c, void *ctx);
 void route_verdict(struct http_call *c, void *ctx);
 void route_events(struct http_call *c, void *ctx);
@@ -37,6 +42,21 @@ void route_ready(struct http_call *c, void *ctx);
 void route_metrics(struct http_call *c, void *ctx);
 void route_stats(struct http_call *c, void *ctx);
 void route_drain(struct http_call *c, void *ctx);
+
+/* KernelGYM's endpoints. */
+void kernelgym_evaluate(struct http_call *c, void *ctx);
+void kernelgym_status(struct http_call *c, void *ctx);
+void kernelgym_result(struct http_call *c, void *ctx);
+void kernelgym_cancel(struct http_call *c, void *ctx);
+void kernelgym_health(struct http_call *c, void *ctx);
+void kernelgym_queue(struct http_call *c, void *ctx);
+void kernelgym_workers(struct http_call *c, void *ctx);
+
+/* This thread's connection, or NULL with 503 set. */
+struct queue *serve_queue_or_refuse(struct serve *s, struct http_call *c);
+const char *serve_state_name(int state); /* "waiting", ... of enum queue_state */
+/* Is there room for n more jobs? false with 429 set. */
+bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n);
 
 /* http_refuse, counted. */
 void serve_refuse(struct serve *s, struct http_call *c, int status, const char *code, const char *fmt, ...)

@@ -238,7 +238,8 @@ int waiters_start(const char *queue_url, waiters_listener *heard, waiters_tick *
 
     *w = (struct waiters){.heard = heard, .tick = tick, .ctx = ctx, .checked = now, .turned = now};
     pthread_mutex_init(&w->lock, NULL);
-    if (queue_open(queue_url, &w->q, e) < 0) {
+    if (queue_open(queue_url, &w->q, e) < 0 || queue_ended_now(w->q, &w->cursor, e) < 0) {
+        queue_close(w->q); /* what ended before this server began is nobody's news */
         free(w);
         return -1;
     }

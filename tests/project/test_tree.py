@@ -23,7 +23,7 @@ SEES = {
     "nn": ["base", "task"],
     "train": ["base", "objective", "task", "store", "queue", "nn"],
     "synth": ["base", "task", "queue", "store", "translate"],
-    "serve": ["base", "queue"],
+    "serve": ["base", "objective", "queue"],
     "remote": ["base"],
     "agent": ["base", "task", "nn", "remote", "eval"],
     "cli": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue", "eval", "bench", "nn",

@@ -1,0 +1,225 @@
+/* compat_kernelgym.c - see compat_kernelgym.h. One row for each category of verdict. */
+#include "serve/compat_kernelgym.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "queue/queue.h"
+
+#define ID_MAX 100
+#define CODE_MIN 10
+#define CODE_MAX (1 << 20)
+#define TIMEOUT_DEFAULT_S 300
+
+static const struct row {
+    const char *category, *status, *code, *says; /* says: what the message begins with */
+    bool compiled, correct, decoy;
+} rows[] = {
+    {"passed", "completed", NULL, NULL, true, true, false},
+    {"extraction_error", "failed", "VALIDATION_ERROR", "", false, false, false},
+    {"compile_error", "failed", "COMPILATION_ERROR", "Kernel compilation failed: ", false, false, false},
+    {"runtime_error", "completed", "RUNTIME_ERROR", "", true, false, false},
+    {"correctness_error", "completed", "CORRECTNESS_ERROR", "", true, false, false},
+    {"cheating", "completed", NULL, "", true, false, true},
+    {"timeout", "timeout", "TIMEOUT_ERROR", "", true, false, false},
+    {NULL, "failed", "SYSTEM_ERROR", "", false, false, false}, /* unsupported, infra, and jobs without a verdict */
+};
+
+static const char *category_of(const json_t *v)
+{
+    const char *status = json_str(v, "status", "infra");
+
+    return json_str(v, "category", status);
+}
+
+static const struct row *row_of(int state, const json_t *v)
+{
+    const struct row *r = rows;
+
+    while (r->category && (state != QUEUE_DONE || !v || strcmp(r->category, category_of(v))))
+        r++;
+    return r;
+}
+
+bool kg_unscored(int state, const json_t *v)
+{
+    return state == QUEUE_FAILED || (state == QUEUE_DONE && !row_of(state, v)->category);
+}
+
+/* ---- requests ---- */
+
+/* The text between a section's fences, owned; NULL: it has no such section. */
+static char *section(const char *text, const char *name)
+{
+    char *head = xasprintf("### %s", name);
+    const char *at = strstr(text, head), *open = at ? strstr(at, "```") : NULL;
+    const char *line = open ? strchr(open, '\n') : NULL, *close = line ? strstr(line, "\n```") : NULL;
+
+    free(head);
+    return close ? xstrndup(line + 1, (size_t)(close - line)) : NULL;
+}
+
+/* A Python string literal. */
+static void add_quoted(struct buf *b, const char *s)
+{
+    buf_addc(b, '\'');
+    for (; *s; s++) {
+        if (*s == '\n')
+            buf_adds(b, "\\n'\n    '");
+        else if (*s == '\\' || *s == '\'')
+            buf_addf(b, "\\%c", *s);
+        else if (*s == '\r')
+            buf_adds(b, "\\r");
+        else
+            buf_addc(b, *s);
+    }
+    buf_addc(b, '\'');
+}
+
+char *kg_sections(const char *text)
+{
+    char *cuda = section(text, "CUDA_KERNELS"), *bind = section(text, "APPLY_BINDINGS");
+    char *model = section(text, "MODEL_NEW");
+    struct buf b;
+    char *ret = NULL;
+
+    if (cuda && bind && model) {
+        buf_init(&b, BUF_MAX_TEXT);
+        buf_adds(&b, "from torch.utils.cpp_extension import load_inline\nimport sys\ncuda_extension = load_inline(\n"
+                     "    name='cuda_extension', cpp_sources=(");
+        add_quoted(&b, bind);
+        buf_adds(&b, "),\n    cuda_sources=(");
+        add_quoted(&b, cuda);
+        buf_adds(&b, "))\nsys.modules['cuda_extension'] = cuda_extension\n");
+        buf_adds(&b, model);
+        ret = buf_detach(&b);
+    }
+    free(cuda);
+    free(bind);
+    free(model);
+    return ret;
+}
+
+static const char *text_field(const json_t *body, const char *name, size_t min, size_t max, struct err *e)
+{
+    const json_t *v = json_object_get(body, name);
+    size_t n = json_string_length(v);
+
+    if (json_is_string(v) && n >= min && n <= max)
+        return json_string_value(v);
+    err_set(e, ERR_INPUT, "%s: a text of %zu to %zu characters is needed", name, min, max);
+    return NULL;
+}
+
+static int priority_of(const json_t *body)
+{
+    const char *p = json_str(body, "priority", "normal");
+
+    return !strcmp(p, "high") ? 1 : !strcmp(p, "low") ? -1 : 0;
+}
+
+int kg_request_read(const json_t *body, struct kg_request *ret, struct err *e)
+{
+    const char *code;
+    struct kg_request r = {.priority = priority_of(body), .force_refresh = json_flag(body, "force_refresh", false)};
+
+    r.timeout_s = json_f64(body, "timeout", TIMEOUT_DEFAULT_S);
+    if (!(r.task_id = text_field(body, "task_id", 1, ID_MAX, e)) ||
+        !(r.reference = text_field(body, "reference_code", CODE_MIN, CODE_MAX, e)) ||
+        !(code = text_field(body, "kernel_code", CODE_MIN, CODE_MAX, e)))
+        return -1;
+    if (!(r.timeout_s >= 10 && r.timeout_s <= 3600))
+        return err_set(e, ERR_INPUT, "timeout: 10 to 3600 seconds");
+    if (strcmp(json_str(body, "entry_point", "Model"), "Model"))
+        return err_set(e, ERR_INPUT, "entry_point: only 'Model' is judged; rename the class");
+    r.program = kg_sections(code);
+    if (!r.program)
+        r.program = xstrdup(code);
+    *ret = r;
+    return 0;
+}
+
+void kg_request_free(struct kg_request *r)
+{
+    free(r->program);
+    r->program = NULL;
+}
+
+/* ---- results ---- */
+
+static double perf_number(const json_t *v, const char *name, double fallback)
+{
+    const json_t *perf = json_object_get(v, "performance");
+    double x = json_num_value(json_object_get(perf, name));
+
+    return json_flag(perf, "trusted", false) && isfinite(x) ? x : fallback;
+}
+
+static json_t *message_of(const struct row *r, const json_t *v, const char *failure)
+{
+    const char *why = failure ? failure : json_str(v, "feedback", json_str(v, "status", ""));
+    char *text;
+    json_t *ret;
+
+    if (!r->says)
+        return json_null();
+    text = xasprintf("%s%s", r->says, why);
+    ret = json_utf8(text, strlen(text));
+    free(text);
+    return ret;
+}
+
+static json_t *metadata_of(const struct row *r, const json_t *v)
+{
+    static const char *const keys[][2] = {{"compile_error", "compilation_error"},
+                                          {"runtime_error", "runtime_error"},
+                                          {"correctness_error", "correctness_issue"}};
+    json_t *m = json_pack("{s:s,s:s}", "device", json_str(v, "backend", ""), "verdict", v ? category_of(v) : "infra");
+
+    for (size_t i = 0; r->category && i < sizeof keys / sizeof *keys; i++)
+        if (!strcmp(keys[i][0], r->category))
+            json_object_set_new(m, keys[i][1], json_string(json_str(v, "feedback", "")));
+    if (r->correct) { /* a program that passed has done all of its work in kernels of its own */
+        json_object_set_new(m, "num_custom_kernels", json_integer(1));
+        json_object_set_new(m, "num_total_kernels", json_integer(1));
+    }
+    return m;
+}
+
+static const char *status_of(int state, const struct row *r)
+{
+    static const char *const open[] = {"pending", "processing"};
+
+    return state < QUEUE_DONE ? open[state] : state == QUEUE_CANCELLED ? "cancelled" : r->status;
+}
+
+json_t *kg_result(const char *task_id, int state, const json_t *v, const char *failure)
+{
+    const struct row *r = row_of(state, v);
+    bool ended = state >= QUEUE_DONE;
+    bool correct = r->correct || (r->decoy && json_f64(json_object_get(v, "correctness"), "q", 0) >= 1);
+    json_t *m = json_pack("{s:s,s:s,s:b,s:b,s:b}", "task_id", task_id, "status", status_of(state, r), "compiled",
+                          ended && r->compiled, "correctness", ended && correct, "decoy_kernel", ended && r->decoy);
+
+    json_object_set_new(m, "reference_runtime", json_real(perf_number(v, "eager_ms", -1)));
+    json_object_set_new(m, "kernel_runtime", json_real(perf_number(v, "candidate_ms", -1)));
+    json_object_set_new(m, "speedup", json_real(perf_number(v, "speedup_eager", 0)));
+    json_object_set_new(m, "metadata", ended ? metadata_of(r, v) : json_object());
+    json_object_set_new(m, "error_message", ended ? message_of(r, v, failure) : json_null());
+    json_object_set_new(m, "error_code", ended && r->code ? json_string(r->code) : json_null());
+    return m;
+}
+
+json_t *kg_status(const char *task_id, int state, const json_t *v, const char *failure)
+{
+    const struct row *r = row_of(state, v);
+
+    return json_pack("{s:s,s:s,s:f,s:n,s:n,s:n,s:o}", "task_id", task_id, "status", status_of(state, r), "progress",
+                     state >= QUEUE_DONE ? 1.0 : state == QUEUE_LEASED ? 0.5 : 0.0, "estimated_completion",
+                     "queue_position", "assigned_device", "error_message",
+                     state >= QUEUE_DONE ? message_of(r, v, failure) : json_null());
+}

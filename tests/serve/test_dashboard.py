@@ -1,0 +1,108 @@
+"""test_dashboard.py - the page in headless Chromium: live numbers, foreign text as text, light and dark, nothing from
+elsewhere. Chromium looks at a page once it is loaded: the test's proxy adds a picture that takes six seconds."""
+
+import http.client
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+import unittest
+
+import test_serve
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+LOOK_S = 6
+
+
+class Proxy(http.server.BaseHTTPRequestHandler):
+    """The server's page and calls; streams go on as they come."""
+
+    def do_GET(self):
+        if self.path == "/slow":
+            time.sleep(LOOK_S)
+            self.send_response(204)
+            self.end_headers()
+            return
+        c = http.client.HTTPConnection("127.0.0.1", self.server.behind)
+        c.request(self.command, self.path)
+        r = c.getresponse()
+        self.send_response(r.status)
+        self.send_header("Content-Type", r.getheader("Content-Type"))
+        self.end_headers()
+        try:
+            while data := r.read1(65536):
+                self.wfile.write(data.replace(b"</body>", b"<input type=image src=/slow></body>"))
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        c.close()
+
+    def log_message(self, *a):
+        pass
+
+
+class Page(test_serve.Serve):
+    def setUp(self):
+        super().setUp()
+        self.proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+        self.proxy.daemon_threads = True
+        self.proxy.behind = self.port
+        threading.Thread(target=self.proxy.serve_forever, daemon=True).start()
+
+    def tearDown(self):
+        self.proxy.shutdown()
+        self.proxy.server_close()
+        super().tearDown()
+
+    def browse(self, *more):
+        home = os.path.join(self.folder.name, "home")
+        os.makedirs(home, exist_ok=True)
+        argv = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                "--no-first-run",
+                f"--user-data-dir={home}", *more, f"http://127.0.0.1:{self.proxy.server_port}/"]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=120, env=dict(os.environ, HOME=home)).stdout
+
+    def test_the_page_needs_nothing_from_elsewhere(self):
+        status, page = self.ask("GET", "/")
+        self.assertEqual(status, 200)
+        self.assertEqual(re.findall(r"(?:src|href)\s*=|@import|url\(|innerHTML|document\.write|eval\(", page), [])
+        self.assertEqual([u for u in re.findall(r"https?://[^\"'\s]+", page) if "w3.org/2000/svg" not in u], [])
+
+    @unittest.skipUnless(CHROMIUM, "no chromium")
+    def test_it_shows_what_happens_and_executes_nothing(self):
+        foul = "<img src=x onerror=\"document.title='owned'\">"
+        stop = threading.Event()
+
+        def feed():
+            for i in range(500):
+                if stop.wait(0.2):
+                    return
+                self.ask("POST", "/v1/eval", dict(self.request(f"p{i}"), task={"name": foul, "code": "x"}))
+                self.ask("POST", "/v1/eval?wait=0", self.request(f"never {i}"))
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        try:
+            dom = self.browse("--dump-dom")
+            shots = os.environ.get("SHOTS", self.folder.name)
+            for theme, flags in (("light", []), ("dark", ["--blink-settings=preferredColorScheme=0"])):
+                self.browse(*flags, "--window-size=1400,1000", f"--screenshot={shots}/dashboard-{theme}.png")
+                self.assertGreater(os.path.getsize(f"{shots}/dashboard-{theme}.png"), 20000)
+        finally:
+            stop.set()
+            feeder.join()
+        self.assertIn('id="state">live<', dom)
+        self.assertIn("<title>musacoder judge</title>", dom)
+        self.assertIn("&lt;img src=x", dom)
+        self.assertNotIn("<img", dom)
+        self.assertRegex(dom, r'id="waiting">[1-9]\d*<')
+        self.assertRegex(dom, r">never|>waiting<")
+
+
+del test_serve.Calls, test_serve.Tokens, test_serve.Refusals  # they run in their own file
+
+if __name__ == "__main__":
+    unittest.main()
