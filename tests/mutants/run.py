@@ -193,9 +193,9 @@ def main():
         return 0
     os.makedirs(tools.folder, exist_ok=True)
     path = os.path.join(tools.folder, "killed.json")
-    known = {} if a.again else load(path)
+    known = load(path)
     digest, tree = depends(tools)
-    todo = [(n, r) for n, r in rows if key_of(r, digest, tree) not in known]
+    todo = [(n, r) for n, r in rows if a.again or key_of(r, digest, tree) not in known]
     guess = {r.name: load(path + ".times").get(r.name, UNKNOWN_S) for _, r in rows}
     survivors, broken, done, start = [], [], 0, time.monotonic()
     print(f"{len(rows)} mutants, {len(rows) - len(todo)} killed before; about "
