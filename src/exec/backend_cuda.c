@@ -426,7 +426,7 @@ static void cuda_profile(struct backend *b, bool on)
         b->m.ProfilerStop();
 }
 
-const struct backend_ops backend_cuda = {
+const struct backend_ops exec_on_cuda = {
     .name = "cuda", .open = cuda_open, .close = cuda_close, .fresh = cuda_fresh, .map = cuda_map, .block = cuda_block,
     .set = cuda_set, .write = cuda_write, .read = cuda_read, .copy = cuda_copy, .fill = cuda_fill,
     .strided = cuda_strided, .arange = cuda_arange, .random = cuda_random, .equal = cuda_equal,

@@ -479,7 +479,7 @@ static char *sim_findings(struct backend *b)
     return ask(b) ? NULL : answer_text(b);
 }
 
-const struct backend_ops backend_sim = {
+const struct backend_ops exec_on_sim = {
     .name = "sim", .open = sim_open, .close = sim_close, .tidy = sim_tidy, .fresh = sim_fresh,
     .map = sim_map, .block = sim_block,
     .set = sim_set, .write = sim_write, .read = sim_read, .copy = sim_copy, .fill = sim_fill, .strided = sim_strided,
@@ -493,7 +493,7 @@ const struct backend_ops backend_sim = {
 
 const struct backend_ops *exec_backend_find(const char *name)
 {
-    const struct backend_ops *const all[] = {&backend_sim, &backend_cuda};
+    const struct backend_ops *const all[] = {&exec_on_sim, &exec_on_cuda};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (!strcmp(all[i]->name, name))
