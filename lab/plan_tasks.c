@@ -58,7 +58,7 @@ int main(int argc, char **argv)
                                 .state = (uint64_t)json_i64(row, "state", 0),
                                 .outputs = total(json_object_get(row, "outputs")),
                                 .eager_peak = (uint64_t)json_i64(row, "eager_peak", 0)};
-        plan_make(&s, &d, &p);
+        memory_plan_make(&s, &d, &p);
         print_row(row, &s, &p);
         n++;
         fit += p.fits;

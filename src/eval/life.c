@@ -171,7 +171,7 @@ void life_close(struct life *l)
     free(l);
 }
 
-void life_take(struct job *j, const json_t *head)
+void life_take_report(struct job *j, const json_t *head)
 {
     const json_t *notes = json_object_get(head, "notes");
 
@@ -591,7 +591,7 @@ static enum call_fault live_call(struct job *j, const struct ref_draw *d, struct
     json_decref(req);
     if (fault != CALL_OK)
         return fault;
-    life_take(j, ret->head);
+    life_take_report(j, ret->head);
     if (executor_call_end(j->life->x, &j->life->last, e) < 0) {
         frame_free(ret);
         return late_or_lost(j, e);

@@ -48,7 +48,7 @@ void life_close(struct life *l); /* NULL is fine */
 /* Of a built library: the executor may open its device code. */
 int life_image(struct life *l, const char *path, struct err *e);
 /* Takes over notes of a reply. */
-void life_take(struct job *j, const json_t *head);
+void life_take_report(struct job *j, const json_t *head);
 /* What is laid in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. -1: infra. */
 int life_params(struct job *j, const json_t *const *pairs, struct err *e);
 /* Did forward look at the device's values? Then what a replay finds wrong may still be right as it was lived. */

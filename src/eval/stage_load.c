@@ -67,7 +67,7 @@ void job_take_evidence(struct job *j, const json_t *head, bool init)
     const json_t *launches = json_object_get(head, "launches"), *findings = json_object_get(head, "findings");
 
     if (j->life) {
-        life_take(j, head);
+        life_take_report(j, head);
         return;
     }
     if (!complete(head))

@@ -45,7 +45,7 @@ static void plan_the_time(const struct plan_sizes *s, uint64_t peak, struct plan
     p->need[PLAN_TIME] = p->timed_together ? both : ours > theirs + s->inputs ? ours : theirs + s->inputs;
 }
 
-void plan_make(const struct plan_sizes *s, const struct plan_device *d, struct plan *ret)
+void memory_plan_make(const struct plan_sizes *s, const struct plan_device *d, struct plan *ret)
 {
     uint64_t peak = s->eager_peak > s->outputs ? s->eager_peak : s->eager_peak ? s->outputs : 2 * s->outputs;
     struct plan p = {.usable = usable(d)};

@@ -57,7 +57,7 @@ struct plan {
     uint64_t together;      /* W then; a candidate that took more is timed in turns with the baseline */
 };
 
-void plan_make(const struct plan_sizes *s, const struct plan_device *d, struct plan *ret);
+void memory_plan_make(const struct plan_sizes *s, const struct plan_device *d, struct plan *ret);
 /* "16.5 of 76.8 GiB in expect; a candidate may allocate 52.1 GiB; oracle whole; timed together up to 40.2 GiB" */
 void plan_text(const struct plan *p, struct buf *out);
 

@@ -28,7 +28,7 @@ static void test_large_tasks_fit(void **state)
                                .eager_peak = GIB(rows[i].peak), .state = 1000};
         struct plan p;
 
-        plan_make(&s, &h100, &p);
+        memory_plan_make(&s, &h100, &p);
         assert_true(p.fits && p.timed_together);
         assert_int_equal(p.oracle, ORACLE_WHOLE);
         assert_true(p.candidate >= GIB(rows[i].free));
@@ -43,16 +43,16 @@ static void test_what_does_not_fit(void **state)
     struct plan p;
 
     (void)state;
-    plan_make(&s, &h100, &p);
+    memory_plan_make(&s, &h100, &p);
     assert_false(p.fits);
     buf_init(&b, 1000);
     plan_text(&p, &b);
     assert_non_null(strstr(b.p, "does not fit"));
     s = (struct plan_sizes){.inputs = GIB(20), .outputs = GIB(20), .eager_peak = GIB(20)};
-    plan_make(&s, &h100, &p);
+    memory_plan_make(&s, &h100, &p);
     assert_true(p.fits && p.oracle == ORACLE_SMALL); /* no rows are known: 160 GiB for the oracle */
     s.rows = 4096;
-    plan_make(&s, &h100, &p);
+    memory_plan_make(&s, &h100, &p);
     assert_true(p.oracle == ORACLE_TILES && p.oracle_tiles == 3);
     assert_true(p.need[PLAN_ORACLE] <= p.usable);
     buf_clear(&b);
@@ -75,8 +75,8 @@ static void test_properties(void **state)
         struct plan_device d = {(uint64_t)1 << (30 + rng_below(&rng, 8)), 3}, more = {d.memory * 2, 3};
         struct plan p, q;
 
-        plan_make(&s, &d, &p);
-        plan_make(&s, &more, &q);
+        memory_plan_make(&s, &d, &p);
+        memory_plan_make(&s, &more, &q);
         for (enum plan_phase k = PLAN_CALL; k <= PLAN_COMPARE; k++)
             assert_true(!p.fits || p.need[k] <= p.usable);
         assert_true(p.need[PLAN_ORACLE] <= p.usable);

@@ -70,6 +70,17 @@ class Tree(unittest.TestCase):
                     wrong.append(f"{name} includes {there}/")
         self.assertEqual(wrong, [])
 
+    def test_no_name_is_defined_in_two_modules(self):
+        """The linker takes whichever it meets first."""
+        at = {}
+        for name in SEES:
+            path = os.path.join(ROOT, os.environ.get("B", "build"), "lib", name + ".a")
+            out = subprocess.run(["nm", "--defined-only", "-g", path], capture_output=True, text=True, check=False).stdout
+            for line in out.split("\n"):
+                if re.match(r"[0-9a-f]+ [TDBRC] \w+$", line):
+                    at.setdefault(line.split()[2], set()).add(name)
+        self.assertEqual({n: sorted(m) for n, m in at.items() if len(m) > 1}, {})
+
     def test_every_source_folder_has_a_readme(self):
         folders = {n.split("/")[1] for n in tracked() if re.match(r"src/\w+/.*\.c$", n)}
         missing = [f for f in sorted(folders) if not os.path.exists(os.path.join(ROOT, "src", f, "README.md"))]
