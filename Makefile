@@ -178,6 +178,13 @@ $(B)/lab/%: lab/%.c $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
 
+## make bench-serve  requests a second of the server: 10,000 jobs, 64 clients, workers that answer at once; a million waiting
+.PHONY: bench-serve
+bench-serve: all $(B)/lab/bench_serve
+	@d=$$(mktemp -d) && $(B)/lab/bench_serve $(B)/musacoder $$d/q.db 10000 64 4; \
+	  $(B)/lab/bench_serve --claims $$d/claims.db $(or $(WAITING),1000000); rm -rf $$d
+	@[ -z "$(POSTGRES)" ] || $(B)/lab/bench_serve $(B)/musacoder "$(POSTGRES)" 10000 64 16
+
 ## make bench-device the judge's GPU kernels against the device's copy bandwidth (needs a GPU)
 .PHONY: bench-device
 bench-device: all $(B)/lab/bench_device

@@ -381,7 +381,8 @@ void route_jobs(struct http_call *c, void *ctx)
     for (k = QUEUE_WAITING; state && k <= QUEUE_CANCELLED && strcmp(state, serve_state_name(k)); k++)
         ;
     if (n < 1 || n > LIST_MAX || k > QUEUE_CANCELLED) {
-        serve_refuse(s, c, 400, "bad_request", "'limit' is 1 to %d; 'state' is one of waiting, running, done, failed, cancelled",
+        serve_refuse(s, c, 400, "bad_request",
+                     "'limit' is 1 to %d; 'state' is one of waiting, running, done, failed, cancelled",
                      LIST_MAX);
         return;
     }

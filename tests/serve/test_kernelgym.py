@@ -96,7 +96,8 @@ class Compat(test_serve.Serve):
 
     def test_what_is_wrong(self):
         for more, says in (({"task_id": ""}, "task_id"), ({"kernel_code": "x"}, "kernel_code"),
-                           ({"timeout": 1}, "timeout"), ({"entry_point": "Net"}, "entry_point"), ({"reference_code": None}, "reference_code")):
+                           ({"timeout": 1}, "timeout"), ({"entry_point": "Net"}, "entry_point"),
+                           ({"reference_code": None}, "reference_code")):
             status, v = self.post("w", "passed", **more)
             self.assertEqual((status, v["error_code"]), (400, "VALIDATION_ERROR"))
             self.assertEqual(sorted(v), ["error", "error_code", "message", "task_id", "timestamp"])
