@@ -1,4 +1,6 @@
-"""ray_workers.py - a worker on each GPU of a Ray cluster: ray job submit -- python ray_workers.py postgres://USER@HOST/DATABASE
+"""ray_workers.py - a worker on each GPU of a Ray cluster.
+
+    ray job submit -- python ray_workers.py postgres://USER@HOST/DATABASE
 
 Ray places the workers and starts them again; jobs travel through the queue, so a worker that dies loses nothing.
 """

@@ -1,5 +1,5 @@
-/* bench_serve.c - load on 'musacoder serve': N clients of this process, each with a connection of its own, send unique jobs
- * and wait for their verdicts; workers of this process answer at once.
+/* bench_serve.c - load on 'musacoder serve': N clients of this process, each with a connection of its own, send unique
+ * jobs and wait for their verdicts; workers of this process answer at once.
  *
  *   bench_serve MUSACODER QUEUE-URL JOBS CLIENTS WORKERS        a server is started on a free port
  *   bench_serve --claims QUEUE-URL WAITING                      claims a second with so many jobs waiting

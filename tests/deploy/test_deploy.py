@@ -1,4 +1,4 @@
-"""test_deploy.py - the files of deploy/ as their own programs read them; a program that is not installed is a named skip."""
+"""test_deploy.py - the files of deploy/ as their own programs read them; a missing program is a named skip."""
 
 import ast
 import os

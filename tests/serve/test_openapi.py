@@ -1,5 +1,5 @@
-"""test_openapi.py - docs/openapi.json and the server say the same: routes, methods, statuses, shapes; and what a hostile
-client sends is refused with one line while the server goes on."""
+"""test_openapi.py - docs/openapi.json and the server say the same: routes, methods, statuses, shapes; and what a
+hostile client sends is refused with one line while the server goes on."""
 
 import json
 import os
@@ -16,7 +16,7 @@ with open(os.path.join(test_serve.ROOT, "docs/openapi.json")) as f:
 
 
 def wrong(v, schema, at="answer"):
-    """What of a value does not fit a schema (the few words of JSON Schema that the description uses); None: all fits."""
+    """What of a value does not fit a schema (the words of JSON Schema that the description uses); None: all fits."""
     if "$ref" in schema:
         return wrong(v, API["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]], at)
     kinds = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "null": type(None)}
@@ -96,16 +96,18 @@ class Described(test_serve.Serve):
         self.assertEqual(self.ask("GET", "/healthz")[0], 200)
 
     def test_hostile_connections(self):
-        for raw in (b"\x16\x03\x01" * 50, b"GET " + b"/" * 60000 + b" HTTP/1.1\r\n\r\n", b"POST /v1/eval HTTP/9.9\r\n\r\n",
-                    b"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /%2e%2e/%00 HTTP/1.1\r\nHost: x\r\n\r\n",
+        for raw in (b"\x16\x03\x01" * 50, b"GET " + b"/" * 60000 + b" HTTP/1.1\r\n\r\n",
+                    b"POST /v1/eval HTTP/9.9\r\n\r\n",
+                    b"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",
+                    b"GET /%2e%2e/%00 HTTP/1.1\r\nHost: x\r\n\r\n",
                     b"POST /v1/eval HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
                     b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n"):
-            s = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+            s = socket.create_connection(("127.0.0.1", self.port), timeout=3)
             try:
                 s.sendall(raw)
                 s.shutdown(socket.SHUT_WR)
                 answer = s.recv(400)
-            except ConnectionError:
+            except OSError:  # hung up, or no word: it ends with the idle time
                 answer = b""
             s.close()
             self.assertNotRegex(answer, rb"^HTTP/1.1 2")
