@@ -17,6 +17,7 @@
 #define CONNECTIONS 4096
 #define SWEEP_S 60.0
 #define LOOK_S 1.0
+#define LOOK_MAX_S 10.0
 #define LOOK_SHARE 20 /* looks take a twentieth of the time at most */
 
 static const struct http_route routes[] = {
@@ -139,7 +140,7 @@ static void on_tick(struct queue *q, void *ctx)
     struct serve *s = ctx;
     double now = now_s();
 
-    if (now < s->looked + fmax(LOOK_S, LOOK_SHARE * s->look_took)) /* counting a million jobs takes a while */
+    if (now < s->looked + fmin(fmax(LOOK_S, LOOK_SHARE * s->look_took), LOOK_MAX_S)) /* a million jobs take a while */
         return;
     look(s, q);
     s->looked = now_s();
