@@ -8,6 +8,12 @@ static bool short_rows(const struct nest *k)
     return nest_extent(k, 2) <= 2048;
 }
 
+/* Of a single key no loop is left, and with it the scope that parts the two passes' names. */
+static bool several_keys(const struct nest *k)
+{
+    return nest_extent(k, 2) > 1;
+}
+
 const struct sched sched_attend_rows[] = {
     {.name = "online", .classes = ATTEND, .flat = {NULL}, .tune = {{{64, 128}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
@@ -20,7 +26,7 @@ const struct sched sched_attend_rows[] = {
                "$store }\n",
      .launch = "$k<<<($total + $B1) / $B, $B>>>($args);",
      .about = "one thread for each output element walks the keys once, rescaling when the maximum grows"},
-    {.name = "two_pass", .classes = ATTEND, .flat = {NULL}, .tune = {{{64, 128}}},
+    {.name = "two_pass", .classes = ATTEND, .flat = {NULL}, .tune = {{{64, 128}}}, .fits = several_keys,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int i = blockIdx.x * blockDim.x + threadIdx.x;\n@guard if (i >= $total) return;\n$decodeout"
                "@identity float top = -INFINITY;\n$loops2 $score top = fmaxf(top, p);\n$endloops2 "

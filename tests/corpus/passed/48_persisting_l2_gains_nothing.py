@@ -16,7 +16,7 @@ __global__ void relu_kernel(const float* x, float* y, int n) {
 torch::Tensor relu(torch::Tensor x) {
     auto y = torch::empty_like(x);
     int n = x.numel();
-    cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 32 << 20);
+    cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 16 << 20);
     relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
     return y;
 }
