@@ -40,7 +40,7 @@ static const struct opt rows[] = {
     {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges afresh"},
     {"eval", "cache-limit", OPT_STR, "10GiB", "size of the cache folder (builds, expected values, verdicts); what was used "
                                               "longest ago goes first, but nothing of the last hour; 0 = no limit"},
-    {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'"},
+    {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay' (needs MUSACODER_JUDGE=replay)"},
     {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},
     {"eval", "worker", OPT_BOOL, "false", "serve a verdict queue until its owner goes away"},
     {"eval", "queue", OPT_STR, NULL, "the queue file of --worker"},
@@ -216,7 +216,7 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
         eval_open(c, &ev, e) == 0)
         rc = judge_all(o, ev, &task, &t, &eo, e);
     if (rc >= 0 && eo.capsule && !file_exists(eo.capsule))
-        log_warn("no capsule: the candidate did not pass, or was judged in its own process (MUSACODER_JUDGE=replay)");
+        log_warn("no capsule: the candidate did not pass");
     eval_close(ev);
     texts_free(&t);
     task_free(&task);
@@ -241,6 +241,8 @@ static int eval_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "no candidate; name files, or '-' for standard input");
     if (opts_has(o, "capsule") && o->n_args != 1)
         return err_set(e, ERR_INPUT, "'--capsule' is for one candidate");
+    if (opts_has(o, "capsule") && strcmp(getenv("MUSACODER_JUDGE") ? getenv("MUSACODER_JUDGE") : "", "replay"))
+        return err_set(e, ERR_INPUT, "a capsule is what a replay was judged by; set MUSACODER_JUDGE=replay for --capsule");
     return run_candidates(o, &c, e);
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "eval/eval.h"
 #include "serve/serve.h"
 
 #define RESTART_S 2.0 /* a worker that ends is started again after this */
@@ -114,6 +115,8 @@ static int check(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "--threads is 1 to 256");
     if (opts_int(o, "workers") < 0 || opts_int(o, "workers") > 256)
         return err_set(e, ERR_INPUT, "--workers is 0 to 256");
+    if (opts_int(o, "workers") > 0 && eval_backend_check(opts_str(o, "backend"), e) < 0)
+        return -1;
     return 0;
 }
 

@@ -175,6 +175,8 @@ static int run_probe(const struct opts *o, struct err *e)
                               .seed = (unsigned long long)opts_int(o, "seed")};
     struct probe_stats n;
 
+    if (!p.out && !p.values)
+        return err_set(e, ERR_INPUT, "--probe writes tasks and programs; give --out DIR");
     if (parse_dtypes(opts_str(o, "dtypes"), &p.dtypes, e) < 0 || probe_write(&p, &n, e) < 0)
         return -1;
     printf("%d operators, %d tasks, %d programs, %d disagreements between reference and loop nest\n", n.ops, n.tasks,
@@ -220,6 +222,9 @@ static int synth_run(const struct opts *o, struct err *e)
         return list_rows(), EXIT_OK;
     if (opts_has(o, "probe"))
         return run_probe(o, e);
+    if (opts_int(o, "records") < 0)
+        return err_set(e, ERR_INPUT, "--records is how many records to write; %lld is not possible",
+                       (long long)opts_int(o, "records"));
     if (opts_int(o, "records") > 0)
         return run_stream(o, e);
     if (check_ranges(o, e) < 0 || fill_options(o, &c, e) < 0 ||

@@ -120,12 +120,24 @@ int64_t eval_max_elements(const struct eval_options *o)
 
 /* ---- opening ---- */
 
+/* Which judge was asked for: a misspelt one is refused, never another one taken. */
+static int check_judge(struct err *e)
+{
+    const char *judge = getenv("MUSACODER_JUDGE");
+
+    if (!judge || !*judge || !strcmp(judge, "replay") || !strcmp(judge, "trace"))
+        return 0;
+    return err_set(e, ERR_INPUT, "MUSACODER_JUDGE is '%.40s'; known: trace (the default), replay", judge);
+}
+
 int eval_backend_check(const char *backend, struct err *e)
 {
     const struct backend *b = backend_find(backend);
     struct build_opts o = {.target = b ? b->target : NULL};
     char *text;
 
+    if (check_judge(e) < 0)
+        return -1;
     if (!b)
         return no_backend(backend, e);
     if (b->usable)

@@ -51,10 +51,14 @@ char *sql_spell(const struct sql_driver *d, const char *text)
 int sql_open(const char *url, const char *schema, int version, struct sql **ret, struct err *e)
 {
     const struct sql_driver *d = sql_is_url(url) ? &sql_postgres : &sql_sqlite;
-    char *spelled = sql_spell(d, schema);
+    char *spelled;
     void *db;
-    int rc = d->open(url, spelled, version, &db, e);
+    int rc;
 
+    if (!sql_is_url(url) && strstr(url, "://"))
+        return err_set(e, ERR_INPUT, "'%s' is no queue; a queue is a file, or postgres://USER@HOST/DATABASE", url);
+    spelled = sql_spell(d, schema);
+    rc = d->open(url, spelled, version, &db, e);
     free(spelled);
     if (rc < 0)
         return -1;

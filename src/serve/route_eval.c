@@ -123,6 +123,24 @@ static int put_one(struct queue *q, const json_t *body, const json_t *task, cons
     return rc;
 }
 
+/* A key that this server does not know, or NULL: a misspelt one must not be lost. */
+static const char *unknown_key(const json_t *body)
+{
+    static const char *const known[] = {"task",     "candidates", "options",    "sidecar",
+                                        "priority", "group",      "group_size", "prompt_id"};
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)body, key, value) {
+        size_t i = 0;
+        while (i < sizeof known / sizeof *known && strcmp(key, known[i]))
+            i++;
+        if (i == sizeof known / sizeof *known)
+            return key;
+    }
+    return NULL;
+}
+
 /* Checks the shape of a request; false with an answer set. */
 static bool well_formed(struct serve *s, struct http_call *c, const json_t *task, const json_t *candidates)
 {
@@ -233,6 +251,10 @@ static void take(struct serve *s, struct http_call *c, const json_t *body)
     json_t *options, *jobs;
     bool all;
 
+    if (unknown_key(body)) {
+        serve_refuse(s, c, 400, "bad_request", "'%.80s' is no part of a request; docs/openapi.json lists them", unknown_key(body));
+        return;
+    }
     if (!well_formed(s, c, task, candidates) || !(options = options_of(s, c, body)))
         return;
     if (!(q = serve_queue(s, &e))) {
