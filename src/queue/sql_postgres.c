@@ -192,6 +192,8 @@ static void take_rows(const PGresult *r, struct sql_rows *ret)
 {
     ret->n = pq.PQntuples(r);
     ret->columns = pq.PQnfields(r);
+    if (ret->n == 0)
+        return; /* nothing that somebody would have to free */
     ret->cell = xcalloc((size_t)ret->n * (size_t)ret->columns + 1, sizeof *ret->cell);
     for (int i = 0; i < ret->n * ret->columns; i++)
         ret->cell[i] = xstrndup(pq.PQgetvalue(r, i / ret->columns, i % ret->columns),

@@ -215,7 +215,8 @@ static struct ax *list(struct parser *q, enum ax_kind kind, struct ax *head, con
     }
     expect(q, close);
     x = ax_new(q->a, kind, NULL, n);
-    memcpy(x->kid, v, sizeof *v * (size_t)n);
+    if (n > 0)
+        memcpy(x->kid, v, sizeof *v * (size_t)n);
     return x;
 }
 

@@ -1,5 +1,5 @@
-# 118_answers_from_its_first_call.py - computes once, keeps the answer, and copies it with a kernel of its own ever after.
-# Must be caught: a replay's first call gets other inputs, at the same addresses.
+# 118_answers_from_its_first_call.py - computes once, keeps the answer, and copies it with its own kernel ever after.
+# Must be caught: a first call that is replayed gets other inputs, at the same addresses.
 # task: relu
 # needs: replay
 import torch
