@@ -451,17 +451,17 @@ static void step_hostile(struct client *c, int step, struct front_notes *n)
     uint64_t p;
     const int64_t size[2] = {INT64_MAX, INT64_MAX}, stride[2] = {INT64_MAX, 1};
     const struct client_view huge = {WIRE_BASE, 8, 2, size, stride};
-    char one = 1;
+    const char one[16] = {1};
 
     (void)step;
     client_alloc(c, 4096, WIRE_ALLOC_POOL, 0, &p);
     switch (hostile) {
     case 0: client_up(c, p + 4095, "ab", 2, 0); break;
     case 1: client_up(c, n->in - 1, "a", 1, 0); break;
-    case 2: client_memset(c, p, &one, 1, UINT64_MAX, 0); break;
+    case 2: client_memset(c, p, one, 1, UINT64_MAX, 0); break;
     case 3: client_memset(c, p, "0123456789abcdef", 16, UINT64_MAX / 8, 0); break;
     case 4: client_copy(c, p, p, UINT64_MAX - p + 1, 0); break;
-    case 5: client_fill(c, &huge, &one, 0); break;
+    case 5: client_fill(c, &huge, one, 0); break;
     case 6: client_free(c, p + 512, 0, 0); break;
     case 7: client_free(c, n->in, 0, 0); break; /* the judge's */
     case 8: launch(c, 77, 1, 1, &p, 8); break;
