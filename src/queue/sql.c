@@ -93,9 +93,7 @@ int64_t sql_run(struct sql *s, struct sql_rows *ret, struct err *e, const char *
             v[n].d = va_arg(ap, double);
     }
     va_end(ap);
-    char *spelled = sql_spell(s->driver, text);
-    got = s->driver->run(s->db, text, spelled, v, n, &rows, e);
-    free(spelled);
+    got = s->driver->run(s->db, text, v, n, &rows, e);
     if (got < 0 || !ret)
         sql_rows_free(&rows);
     else

@@ -17,9 +17,8 @@ struct sql_driver {
     const char *now, *id, *skip, *fill; /* what the words in braces stand for */
     int (*open)(const char *url, const char *schema, int version, void **ret, struct err *e);
     void (*close)(void *db);
-    /* key: the statement's own address, by which it is prepared once; text: the braces are replaced. */
-    int64_t (*run)(void *db, const void *key, const char *text, const struct sql_value *v, int n,
-                   struct sql_rows *ret, struct err *e);
+    /* A statement is known by its text's own address: it is spelled (sql_spell) and prepared once. */
+    int64_t (*run)(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret, struct err *e);
     int (*notify)(void *db, struct err *e);
     void (*wait)(void *db, double wait_s);
 };

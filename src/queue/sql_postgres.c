@@ -32,7 +32,7 @@ static struct {
 
 struct pg {
     PGconn *c;
-    const void *prepared[PREPARED];
+    const char *prepared[PREPARED];
     int n_prepared;
     bool listens;
 };
@@ -149,30 +149,32 @@ static bool connect_again(struct pg *p)
     return !lost(p);
 }
 
-static void name_of(const void *key, char out[32])
+static void name_of(const char *text, char out[32])
 {
-    snprintf(out, 32, "s%p", key);
+    snprintf(out, 32, "s%p", (const void *)text);
 }
 
 /* 0 once it is prepared, else -1 and the failure, which may be NULL. */
-static int prepare(struct pg *p, const void *key, const char *text, PGresult **ret)
+static int prepare(struct pg *p, const char *text, PGresult **ret)
 {
-    char name[32];
+    char name[32], *spelled;
 
     for (int i = 0; i < p->n_prepared; i++)
-        if (p->prepared[i] == key)
+        if (p->prepared[i] == text)
             return 0;
-    name_of(key, name);
-    *ret = pq.PQprepare(p->c, name, text, 0, NULL);
+    name_of(text, name);
+    spelled = sql_spell(&sql_postgres, text);
+    *ret = pq.PQprepare(p->c, name, spelled, 0, NULL);
+    free(spelled);
     if (!ended_well(*ret))
         return -1;
     pq.PQclear(*ret);
     if (p->n_prepared < PREPARED)
-        p->prepared[p->n_prepared++] = key;
+        p->prepared[p->n_prepared++] = text;
     return 0;
 }
 
-static PGresult *execute(struct pg *p, const void *key, const struct sql_value *v, int n)
+static PGresult *execute(struct pg *p, const char *text, const struct sql_value *v, int n)
 {
     char numbers[SQL_PARAMS][32], name[32];
     const char *values[SQL_PARAMS];
@@ -184,7 +186,7 @@ static PGresult *execute(struct pg *p, const void *key, const struct sql_value *
             snprintf(numbers[i], sizeof *numbers, "%.17g", v[i].d);
         values[i] = v[i].type == 't' ? v[i].text : numbers[i];
     }
-    name_of(key, name);
+    name_of(text, name);
     return pq.PQexecPrepared(p->c, name, n, values, NULL, NULL, 0);
 }
 
@@ -220,8 +222,8 @@ static bool met_another(const PGresult *r)
     return state_begins(r, "40");
 }
 
-static int64_t pg_run(void *db, const void *key, const char *text, const struct sql_value *v, int n,
-                      struct sql_rows *ret, struct err *e)
+static int64_t pg_run(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
+                      struct err *e)
 {
     struct pg *p = db;
     double until = now_s() + AGAIN_S;
@@ -231,8 +233,8 @@ static int64_t pg_run(void *db, const void *key, const char *text, const struct 
     for (bool again = true; again;) {
         pq.PQclear(r);
         r = NULL;
-        if (prepare(p, key, text, &r) == 0)
-            r = execute(p, key, v, n);
+        if (prepare(p, text, &r) == 0)
+            r = execute(p, text, v, n);
         again = !ended_well(r) && (went_away(p, r) || met_another(r)) && now_s() < until && !stop_requested();
         if (again && went_away(p, r) && !connect_again(p))
             nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);

@@ -18,7 +18,7 @@ struct lite {
     sqlite3 *db;
     int watch; /* inotify, or -1 */
     struct {
-        const void *key;
+        const char *text;
         sqlite3_stmt *s;
     } prepared[PREPARED];
 };
@@ -69,24 +69,28 @@ static void lite_close(void *db)
     free(l);
 }
 
-/* The statement that was prepared for this key; statements beyond the table's size are made anew. *ret_own:
+/* The statement that was prepared for this text; statements beyond the table's size are made anew. *ret_own:
  * finalise it. */
-static sqlite3_stmt *prepare(struct lite *l, const void *key, const char *text, bool *ret_own, struct err *e)
+static sqlite3_stmt *prepare(struct lite *l, const char *text, bool *ret_own, struct err *e)
 {
     sqlite3_stmt *s = NULL;
-    int i = 0;
+    char *spelled;
+    int i = 0, rc;
 
-    while (i < PREPARED && l->prepared[i].s && l->prepared[i].key != key)
+    while (i < PREPARED && l->prepared[i].s && l->prepared[i].text != text)
         i++;
     *ret_own = i == PREPARED;
     if (i < PREPARED && l->prepared[i].s)
         return l->prepared[i].s;
-    if (sqlite3_prepare_v2(l->db, text, -1, &s, NULL) != SQLITE_OK) {
+    spelled = sql_spell(&sql_sqlite, text);
+    rc = sqlite3_prepare_v2(l->db, spelled, -1, &s, NULL);
+    free(spelled);
+    if (rc != SQLITE_OK) {
         broken(l, e);
         return NULL;
     }
     if (i < PREPARED) {
-        l->prepared[i].key = key;
+        l->prepared[i].text = text;
         l->prepared[i].s = s;
     }
     return s;
@@ -117,12 +121,12 @@ static void add_row(sqlite3_stmt *s, struct sql_rows *r)
     r->n++;
 }
 
-static int64_t lite_run(void *db, const void *key, const char *text, const struct sql_value *v, int n,
-                        struct sql_rows *ret, struct err *e)
+static int64_t lite_run(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
+                        struct err *e)
 {
     struct lite *l = db;
     bool own;
-    sqlite3_stmt *s = prepare(l, key, text, &own, e);
+    sqlite3_stmt *s = prepare(l, text, &own, e);
     int rc;
     int64_t got;
 
