@@ -8,7 +8,8 @@
  * A race: two accesses to the same bytes by different threads of one launch, at least one a write, not both atomic,
  * and either in different blocks (unless one published with a fence and an atomic and the other acquired with an
  * atomic), or in the same interval (unless a __syncwarp of their warp lies between). A write that does not change the
- * value is no race: all threads storing the same result is a usual and harmless idiom. */
+ * value is no race: all threads storing the same result is a usual and harmless idiom. A shuffle or vote of a whole
+ * warp orders no memory, but what its lanes read before it has been read: a later write of the warp is too late for it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +86,8 @@ static int n_loop_reads;
 
 static access_t pack(int thread, uint32_t epoch, unsigned bytes, access_t flags)
 {
-    return (access_t)interval << INTERVAL_AT | (access_t)thread << THREAD_AT | (access_t)(epoch & EPOCH_MASK) << EPOCH_AT |
-           (access_t)bytes << BYTES_AT | flags;
+    return (access_t)interval << INTERVAL_AT | (access_t)thread << THREAD_AT |
+           (access_t)(epoch & EPOCH_MASK) << EPOCH_AT | (access_t)bytes << BYTES_AT | flags;
 }
 
 static uint32_t interval_of(access_t a)
@@ -273,8 +274,9 @@ static void decide_waiting_reads(void)
 /* ---- the race rule ---- */
 
 /* Is the earlier access 'a' of another thread unordered with one that this thread makes now? Accesses from before the
- * interval 'first' are of no interest: of another launch, or of the block that used the shared memory before. */
-static bool unordered(access_t a, uint32_t first, int me, unsigned bytes, bool multi)
+ * interval 'first' are of no interest: of another launch, or of the block that used the shared memory before.
+ * epoch: of my warp now, its step if 'a' is a read. */
+static bool unordered(access_t a, uint32_t first, int me, unsigned bytes, bool multi, uint32_t epoch)
 {
     uint32_t iv = interval_of(a);
     int t = thread_of(a);
@@ -285,7 +287,7 @@ static bool unordered(access_t a, uint32_t first, int me, unsigned bytes, bool m
         return !(acquired && released[block_slot(iv)]) && !own_past(iv);
     if (iv < interval || (t == me && !multi))
         return false;
-    return t / WARP != me / WARP || (a & MULTI_WARP) || epoch_of(a) == (run.block.warp[me / WARP].epoch & EPOCH_MASK);
+    return t / WARP != me / WARP || (a & MULTI_WARP) || epoch_of(a) == (epoch & EPOCH_MASK);
 }
 
 static access_t with_bytes(access_t a, unsigned bytes)
@@ -334,6 +336,8 @@ struct access {
     uintptr_t addr;
     size_t bytes;
     bool write, read, atomic;
+    bool loose;  /* volatile access of shared memory: no race with an atomic */
+    bool margin; /* may be unwritten */
     const void *pc; /* return address in the candidate */
 };
 
@@ -346,10 +350,12 @@ static int32_t relative(const void *pc)
 static void track(struct cell *c, uint32_t first, const struct access *a, unsigned bytes)
 {
     int me = run.current->thread;
-    access_t now = pack(me, run.block.warp[me / WARP].epoch, bytes, a->atomic ? ATOMIC_ACCESS : 0);
+    const struct warp *w = &run.block.warp[me / WARP];
+    access_t now = pack(me, w->epoch, bytes, a->atomic ? ATOMIC_ACCESS : 0);
     char message[400];
 
-    if (unordered(c->write, first, me, bytes, false) && !(a->atomic && (c->write & ATOMIC_ACCESS))) {
+    if (unordered(c->write, first, me, bytes, false, w->epoch) &&
+        !((a->atomic || a->loose) && (c->write & ATOMIC_ACCESS))) {
         race_message(a->addr, a->write ? "write" : "read", c->write, c->write_pc, "write", message, sizeof message);
         if (!a->write && (c->write & ATOMIC_ACCESS))
             wait_for_atomic(a->pc, message);
@@ -358,7 +364,7 @@ static void track(struct cell *c, uint32_t first, const struct access *a, unsign
         else
             finding("race", a->pc, true, "%s", message);
     } else if (a->write && !a->atomic &&
-               (unordered(c->read, first, me, bytes, (c->read & MULTI) != 0) ||
+               (unordered(c->read, first, me, bytes, (c->read & MULTI) != 0, w->step) ||
                 ((c->read & MULTI_BLOCK) && interval_of(c->read) >= first && (bytes_of(c->read) & bytes)
                     && !acquired))) {
         race_message(a->addr, "write", c->read, c->read_pc, "read", message, sizeof message);
@@ -368,7 +374,7 @@ static void track(struct cell *c, uint32_t first, const struct access *a, unsign
         last_read.pc = a->pc;
         last_read.addr = a->addr;
         last_read.thread = me;
-        note_read(c, first, now, relative(a->pc), me);
+        note_read(c, first, pack(me, w->step, bytes, 0), relative(a->pc), me);
     }
     if (a->write) {
         c->write = now;
@@ -448,7 +454,8 @@ static void access_shared(int which, uintptr_t base, size_t size, const struct a
             shared_init[which][i] |= (uint8_t)bytes;
         track(&shared_cells[which][i], block_first, a, bytes);
     }
-    if (uninitialised && !(which && a->bytes == 1 && shared_guard_at((const void *)run.launch->body, a->addr - base)))
+    if (uninitialised && !a->margin && !(which && a->bytes == 1 && shared_guard_at((const void *)run.launch->body,
+        a->addr - base)))
         finding("uninitialised_shared", a->pc, true,
             "read of byte %zu of %s shared memory, which no thread of the block "
                 "has written", (size_t)(a->addr - base), which ? "static" : "dynamic");
@@ -539,7 +546,7 @@ static inline bool seen(const struct cell *c, uint32_t settled, int me)
 
     return interval_of(r) == interval && bytes_of(r) == 15 && interval_of(c->write) <= settled &&
            ((r & MULTI_WARP) || (((r & MULTI) || thread_of(r) == me) && thread_of(r) / WARP == me / WARP &&
-                                 epoch_of(r) == (run.block.warp[me / WARP].epoch & EPOCH_MASK)));
+                                 epoch_of(r) == (run.block.warp[me / WARP].step & EPOCH_MASK)));
 }
 
 static inline bool seen_shared(int which, size_t offset, int me)
@@ -568,7 +575,7 @@ static bool known_read(uintptr_t addr, int me)
 
 static __attribute__((noinline)) void look(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
 {
-    struct access a = {(uintptr_t)p, bytes, write, !write, false, pc};
+    struct access a = {(uintptr_t)p, bytes, write, !write, false, false, false, pc};
 
     const struct fiber *f = run.current;
 
@@ -592,7 +599,7 @@ static inline bool uninteresting(const void *p)
 
 void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read)
 {
-    struct access a = {(uintptr_t)p, bytes, true, after_read, true, pc};
+    struct access a = {(uintptr_t)p, bytes, true, after_read, true, false, false, pc};
 
     if (uninteresting(p) || !run.current || !in_my_kernel())
         return;
@@ -611,7 +618,7 @@ void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read)
  * that talk so rely on running in step, which no hardware since Volta promises: those stay races. */
 static void look_volatile(const void *p, size_t bytes, bool write, const void *pc)
 {
-    struct access a = {(uintptr_t)p, bytes, write, !write, true, pc};
+    struct access a = {(uintptr_t)p, bytes, write, !write, true, false, false, pc};
     uintptr_t dynamic = (uintptr_t)p - (uintptr_t)simt_dynamic_shared, fixed = (uintptr_t)p - (uintptr_t)run.shared_lo;
     bool shared = dynamic < SHARED_OPTIN ||
                   (run.shared_lo && fixed < (uintptr_t)(run.shared_hi - run.shared_lo));
@@ -621,6 +628,7 @@ static void look_volatile(const void *p, size_t bytes, bool write, const void *p
     if ((uintptr_t)p & (bytes - 1))
         misaligned(p, bytes, pc);
     a.atomic = !shared;
+    a.loose = shared;
     access_memory(&a);
     if (shared || n_blocks == 0)
         return;
@@ -634,6 +642,17 @@ void check_access(const void *p, size_t bytes, bool write, bool aligned, const v
 {
     if (!uninteresting(p))
         look(p, bytes, write, aligned, pc);
+}
+
+void check_matrix_row(const void *p, bool write, const void *pc)
+{
+    struct access a = {(uintptr_t)p, 16, write, !write, false, false, true, pc};
+
+    if (uninteresting(p) || !run.current || run.owner != this_host_thread())
+        return;
+    if ((uintptr_t)p & 15)
+        misaligned(p, 16, pc);
+    access_memory(&a);
 }
 
 static struct cell *shared_cell(uintptr_t addr)
@@ -655,7 +674,7 @@ void check_copy_begins(const void *to, size_t bytes, const void *pc)
     for (uintptr_t w = (uintptr_t)to & ~(uintptr_t)3; w < (uintptr_t)to + bytes; w += 4) {
         const struct cell *c = shared_cell(w);
 
-        if (c && unordered(c->read, block_first, me, 15, (c->read & MULTI) != 0)) {
+        if (c && unordered(c->read, block_first, me, 15, (c->read & MULTI) != 0, run.block.warp[me / WARP].step)) {
             race_message(w, "copy in the background", c->read, c->read_pc, "read", message, sizeof message);
             finding("race", pc, true, "%s", message);
             return;

@@ -5,6 +5,7 @@
  * process go on then, so such faults end it even in a kernel or in guarded code. */
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
@@ -101,6 +102,14 @@ static bool faulted_in_allocator(const void *pc, const uintptr_t *sp, const uint
     return true;
 }
 
+/* "PROGRAM: " in front of an assertion's words: whose process it was says nothing. */
+static size_t name_at_start(const char *text)
+{
+    size_t n = strlen(program_invocation_short_name);
+
+    return !strncmp(text, program_invocation_short_name, n) && !strncmp(text + n, ": ", 2) ? n + 2 : 0;
+}
+
 /* glibc's words, if it aborts by itself and gives them; once, for it keeps them. */
 static bool take_abort_message(char *out, size_t n)
 {
@@ -110,7 +119,7 @@ static bool take_abort_message(char *out, size_t n)
     if (!m)
         return false;
     *abort_message = NULL;
-    snprintf(out, n, "%s", m->text);
+    snprintf(out, n, "%s", m->text + name_at_start(m->text));
     out[strcspn(out, "\n")] = 0;
     return out[0] != 0;
 }
@@ -208,8 +217,8 @@ static bool report_fault(int sig, const siginfo_t *info, const void *context, bo
     bool call = p.call;
     char why[200] = "";
 
-    if (sig == SIGABRT)
-        p.allocator |= take_abort_message(why, sizeof why) && about_the_heap(why);
+    if (sig == SIGABRT && take_abort_message(why, sizeof why)) /* its words tell more than what lies on the stack */
+        p.allocator = about_the_heap(why);
     if (p.allocator)
         finding("crash", pc, call, "the heap is corrupted: %s has written outside of a block, or has freed what it "
                 "must not (%s)", who, why[0] ? why : "a fault inside malloc or free");

@@ -246,7 +246,8 @@ static bool same_place(const struct record *a, const struct record *b)
            !strcmp(a->kernel, b->kernel);
 }
 
-static void add_record(struct text *t, const struct record *r)
+/* 'alike': how many records this one stands for; a line has many addresses. */
+static void add_record(struct text *t, const struct record *r, int alike)
 {
     struct source_line l = place(r);
 
@@ -268,6 +269,7 @@ static void add_record(struct text *t, const struct record *r)
         add(t, ",\"line\":%d", l.line);
     else
         add(t, ",\"line\":null");
+    add(t, ",\"alike\":%d", alike);
     if (r->in_kernel)
         add(t, ",\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u]}", r->block.x, r->block.y, r->block.z, r->thread.x,
             r->thread.y, r->thread.z);
@@ -285,13 +287,16 @@ const char *simt_findings_json(void)
     add(&t, "[");
     for (int i = 0; i < n; i++) {
         bool seen = false;
+        int alike = 1;
 
         for (int k = 0; k < i && !seen; k++)
             seen = same_place(&records[k], &records[i]);
         if (seen)
             continue;
+        for (int k = i + 1; k < n; k++)
+            alike += same_place(&records[i], &records[k]);
         add(&t, first ? "" : ",");
-        add_record(&t, &records[i]);
+        add_record(&t, &records[i], alike);
         first = false;
     }
     add(&t, "]");

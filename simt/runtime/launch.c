@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "sched.h"
@@ -18,9 +19,16 @@ const struct simt_dim3u *thread_index;
 #define SHARED_ROOM ((SHARED_OPTIN + 4095) / 4096 * 4096)
 char simt_dynamic_shared[SHARED_ROOM + 4096] __attribute__((aligned(4096)));
 
+/* What looks for leaks at the end of a process reads all static memory. */
+static void open_shared(void)
+{
+    mprotect(simt_dynamic_shared + SHARED_ROOM, 4096, PROT_READ | PROT_WRITE);
+}
+
 static __attribute__((constructor)) void guard_shared(void)
 {
     mprotect(simt_dynamic_shared + SHARED_ROOM, 4096, PROT_NONE);
+    atexit(open_shared);
 }
 
 static struct simt_dim3u index_table[MAX_THREADS], index_shape;
@@ -313,7 +321,7 @@ static void block_reset(struct block *b, int n)
 
         b->warp[w].alive = lanes == WARP ? ~(mask_t)0 : LANE_BIT(lanes) - 1;
         b->warp[w].ops = NULL;
-        b->warp[w].epoch = 0;
+        b->warp[w].epoch = b->warp[w].step = 0;
     }
 }
 
@@ -523,8 +531,8 @@ static const char *refuse(const struct simt_launch *l, char *text, size_t n, int
     else if ((fixed = static_shared_of(l->fn ? l->fn : (const void *)l->body, l->kernel)) > device_shared_default)
         snprintf(text, n, "%zu bytes of static shared memory; at most %u are possible, more only as dynamic shared memory",
                  fixed, device_shared_default);
-    else if (l->shared + fixed > limit) {
-        *code = CUDA_INVALID_VALUE;
+    else if (l->shared > limit || l->shared + fixed > (limit > device_shared_default ? device_shared_optin : limit)) {
+        *code = CUDA_INVALID_VALUE; /* the attribute bounds the dynamic part alone */
         snprintf(text, n, "%zu bytes of shared memory (%zu static, %zu dynamic); the limit is %zu%s", l->shared + fixed,
                  fixed, l->shared, limit, limit < device_shared_optin ? " unless cudaFuncSetAttribute raises it" : "");
     } else

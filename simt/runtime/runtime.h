@@ -80,6 +80,7 @@ struct warp {
     mask_t alive;
     struct warp_op *ops; /* not complete */
     uint32_t epoch;      /* __syncwarp calls completed: orders memory within the warp */
+    uint32_t step;       /* those, and operations that all its lanes met in: what was read before one has been read */
 };
 
 struct block {
@@ -163,7 +164,8 @@ void async_reset(void);      /* a block begins */
 void async_finish_all(void); /* copies under way happen now */
 
 /* ---- warp.c ---- */
-/* All lanes of the warp come here with 'mine'; the last one calls finish, which finds them as value[] of those arrived. */
+/* All lanes of the warp come here with 'mine'; the last one calls finish, which finds them as value[] of those
+ * arrived. */
 void warp_together(const void *mine, void (*finish)(const struct warp_op *), const char *what, const void *pc);
 size_t warp_save(void *to); /* bytes of the operations under way, and their copy unless to is NULL */
 void warp_restore(const void *from, size_t bytes);
@@ -206,7 +208,8 @@ void findings_abandon(void); /* a fault left whatever findings.c was doing by a 
 /* The same for a thread of the kernel that has gone on since. */
 void finding_by(struct simt_dim3u block, int thread, const char *kind, const void *pc, const char *message);
 void count_launch(const char *kernel, uint64_t threads, bool failed);
-void count_copy(bool from_device, bool to_device, size_t bytes); /* between host and device, if more than a few scalars */
+void count_copy(bool from_device, bool to_device, size_t bytes); /* between host and device, if more than a few
+    scalars */
 
 /* ---- symbols.c: handlers ask, so nothing here calls malloc ---- */
 struct source_line {
@@ -255,6 +258,9 @@ void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read);
 void check_fence(void);
 /* An access that the runtime makes for the running thread. */
 void check_access(const void *p, size_t bytes, bool write, bool aligned, const void *pc);
+/* A row that ldmatrix loads or stmatrix stores: rows of a tile's margin are loaded unwritten, and their products
+ * left out. */
+void check_matrix_row(const void *p, bool write, const void *pc);
 /* A copy to shared memory begins, which may write at any time from now on: nobody may be using the place. */
 void check_copy_begins(const void *to, size_t bytes, const void *pc);
 void check_aligned(const void *p, size_t bytes, const void *pc);

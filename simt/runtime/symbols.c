@@ -269,22 +269,47 @@ static size_t owner_length(const char *symbol, const char *name)
     return n;
 }
 
-static size_t shared_of(const struct module *m, const char *name)
+/* Bytes of the variables whose symbols begin with the n characters of 'prefix'. */
+static size_t shared_under(const struct module *m, const char *prefix, size_t n)
 {
-    size_t best = 0;
+    size_t sum = 0;
+
+    for (size_t k = 0; k < m->n_syms; k++)
+        if (ELF64_ST_TYPE(m->syms[k].st_info) == STT_TLS && !strncmp(prefix, sym_name(m, &m->syms[k]), n))
+            sum += m->syms[k].st_size;
+    return sum;
+}
+
+/* The smallest of the instances called 'name': which of them runs is not known, and a refusal must not be wrong. */
+static size_t shared_of_some(const struct module *m, const char *name)
+{
+    size_t best = SIZE_MAX;
 
     for (size_t i = 0; i < m->n_syms; i++) {
         const char *s = sym_name(m, &m->syms[i]);
-        size_t n, sum = 0;
+        size_t n, sum;
 
         if (ELF64_ST_TYPE(m->syms[i].st_info) != STT_TLS || (n = owner_length(s, name)) == 0)
             continue;
-        for (size_t k = 0; k < m->n_syms; k++) /* the other variables of the same instance */
-            if (ELF64_ST_TYPE(m->syms[k].st_info) == STT_TLS && !strncmp(s, sym_name(m, &m->syms[k]), n))
-                sum += m->syms[k].st_size;
-        best = sum > best ? sum : best;
+        sum = shared_under(m, s, n);
+        best = sum < best ? sum : best;
     }
-    return best;
+    return best == SIZE_MAX ? 0 : best;
+}
+
+/* A local of the function "_Z3fooIfEvPT_" is called "_ZZ3fooIfEvPT_E" and its own name. */
+static size_t shared_of(const struct module *m, const char *near, const char *name)
+{
+    const ElfW(Sym) *fn = function_at(m, (uintptr_t)near);
+    const char *mangled = fn ? sym_name(m, fn) : "";
+    char prefix[4096], part[128];
+    int n;
+
+    snprintf(part, sizeof part, "%zu%s", strlen(name), name);
+    if (strncmp(mangled, "_Z", 2) || !strstr(mangled, part)) /* a launch through a lambda */
+        return shared_of_some(m, name);
+    n = snprintf(prefix, sizeof prefix, "_ZZ%sE", mangled + 2);
+    return n < (int)sizeof prefix ? shared_under(m, prefix, (size_t)n) : 0;
 }
 
 size_t static_shared_of(const void *near, const char *name)
@@ -298,7 +323,7 @@ size_t static_shared_of(const void *near, const char *name)
     m = module_of(near);
     memo[slot].near = near;
     memo[slot].name = name;
-    return memo[slot].bytes = m && m->syms ? shared_of(m, name) : 0;
+    return memo[slot].bytes = m && m->syms ? shared_of(m, near, name) : 0;
 }
 
 bool shared_guard_at(const void *near, size_t offset)

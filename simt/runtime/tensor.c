@@ -191,7 +191,7 @@ static void move_rows(const struct warp_op *o)
 static void rows(struct rows_call *m, const char *what, const void *pc)
 {
     if (run.current && run.current->thread % WARP < 8 * m->n)
-        check_access(m->row, 16, m->store, true, pc);
+        check_matrix_row(m->row, m->store, pc);
     warp_together(m, move_rows, what, pc);
 }
 

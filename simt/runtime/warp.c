@@ -88,6 +88,8 @@ static __attribute__((noinline)) void op_complete(struct warp *w, struct warp_op
     wait_note_progress();
     if (o->kind == OP_SYNC)
         w->epoch++;
+    if (o->kind == OP_SYNC || (w->alive & ~o->arrived) == 0)
+        w->step++;
     wake_all(&o->waiting);
 }
 

@@ -81,6 +81,25 @@ int file_write(const char *path, const void *data, size_t n, struct err *e)
     return rc;
 }
 
+int file_write_try(const char *path, struct err *e)
+{
+    char *tmp;
+    int fd;
+
+    if (file_is_dir(path))
+        return err_set(e, ERR_ENV, "cannot create '%s': it is a folder", path);
+    tmp = xasprintf("%s.tmp.%d", path, (int)getpid());
+    fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        err_sys(e, "cannot create '%s'", path);
+    else {
+        close(fd);
+        unlink(tmp);
+    }
+    free(tmp);
+    return fd < 0 ? -1 : 0;
+}
+
 int file_append(const char *path, const void *data, size_t n, struct err *e)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);

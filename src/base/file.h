@@ -13,6 +13,7 @@
 int file_read(const char *path, struct buf *out, struct err *e);
 /* Writes beside the target, fsyncs, renames: readers see the old or the new file, never a part. */
 int file_write(const char *path, const void *data, size_t n, struct err *e);
+int file_write_try(const char *path, struct err *e); /* would file_write find its folder? Leaves no file */
 int file_append(const char *path, const void *data, size_t n, struct err *e); /* one write(2), O_APPEND */
 int file_copy(const char *from, const char *to, struct err *e);
 bool file_exists(const char *path);

@@ -220,7 +220,7 @@ static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct
     char *python = s->python ? xstrdup(s->python) : path_python(e), *script = path_share("runner/main.py");
     char *lib = jail_tool_folder(), *lib_env = xasprintf("MUSACODER_LIB=%s", lib);
     char *models = path_models(), *models_env = xasprintf("HF_HUB_CACHE=%s", models ? models : "/tmp/hub");
-    char *device = xasprintf("MUSACODER_DEVICE=%s", s->device ? s->device : "sim");
+    char *device = xasprintf("MUSACODER_DEVICE=%s", s->device ? s->device : "front");
     const char *extra[70] = {lib_env, device, models_env, "HF_HUB_OFFLINE=1", "PYTHONDONTWRITEBYTECODE=1",
                              "OMP_NUM_THREADS=1", "PYTHONNOUSERSITE=1", "PYTHONIOENCODING=utf-8:replace",
                              s->compiles ? "MUSACODER_COMPILES=1" : "MUSACODER_COMPILES="};

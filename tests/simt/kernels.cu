@@ -414,7 +414,8 @@ static int check_atomics()
     atomics<<<2, 32>>>(di.p, du.p, dl.p, dd.p); /* 64 threads */
     auto i = di.get();
     auto u = du.get();
-    wrong += i[0] != 53 || i[1] != -63 || i[2] != -64 || u[0] != 64 % 5 || u[1] != 1 || u[2] != 0 || u[3] != ~0u || u[4];
+    wrong += i[0] != 53 || i[1] != -63 || i[2] != -64 || u[0] != 64 % 5 || u[1] != 1 || u[2] != 0 || u[3] != ~0u ||
+        u[4];
     wrong += dl.get()[0] != 64ull << 33 || dd.get()[0] != 32.0;
     device_array<float> df(std::vector<float>{-2.0f, 5.0f, 1.0f}), dm(std::vector<float>{-9.0f});
     float_max<<<3, 1>>>(df.p, dm.p, 3);
@@ -558,9 +559,12 @@ __global__ void last_block(const float *x, float *part, float *out)
 __global__ void intrinsics(int *o)
 {
     o[0] = __popc(0xf0f0u), o[1] = __clz(1), o[2] = __ffs(8), o[3] = (int)__brev(1u), o[4] = __clz(0);
-    o[5] = __float2int_rn(2.5f), o[6] = __float2int_rz(-2.7f), o[7] = __float2int_ru(1.1f), o[8] = __float2int_rd(-1.1f);
-    o[9] = __float2int_rn(1e20f), o[10] = __float_as_int(1.0f), o[11] = (int)__byte_perm(0x03020100, 0x07060504, 0x7531);
-    o[12] = __dp4a(0x01020304, 0x01010101, 5), o[13] = (int)__umulhi(0x80000000u, 4u), o[14] = max(3, 7) - min(2.0f, 5.0f);
+    o[5] = __float2int_rn(2.5f), o[6] = __float2int_rz(-2.7f), o[7] = __float2int_ru(1.1f), o[8] =
+        __float2int_rd(-1.1f);
+    o[9] = __float2int_rn(1e20f), o[10] = __float_as_int(1.0f), o[11] = (int)__byte_perm(0x03020100, 0x07060504,
+        0x7531);
+    o[12] = __dp4a(0x01020304, 0x01010101, 5), o[13] = (int)__umulhi(0x80000000u, 4u), o[14] = max(3, 7) - min(2.0f,
+        5.0f);
     o[15] = (int)(rsqrtf(4.0f) * 100 + 0.5f), o[16] = (int)__fsqrt_rn(81.0f), o[17] = (int)(__saturatef(3.0f) * 9);
     o[18] = (int)__funnelshift_l(0x80000000u, 1u, 1), o[19] = fabsf(erfinvf(erff(0.5f)) - 0.5f) < 1e-6f;
     o[20] = __fadd_rn(1.0f, 2.0f) == 3.0f && isinf(CUDART_INF_F) && fabsf(normcdff(0.0f) - 0.5f) < 1e-7f;
@@ -569,7 +573,8 @@ __global__ void intrinsics(int *o)
 
 static int check_rest()
 {
-    const int want[] = {8, 31, 4, INT32_MIN, 32, 2, -2, 2, -2, INT32_MAX, 0x3f800000, 0x07050301, 15, 2, 5, 50, 9, 9, 3, 1, 1, 0};
+    const int want[] = {8, 31, 4, INT32_MIN, 32, 2, -2, 2, -2, INT32_MAX, 0x3f800000, 0x07050301, 15, 2, 5, 50, 9, 9,
+        3, 1, 1, 0};
     const int n = sizeof want / sizeof want[0];
     int wrong = 0;
     float w[4];
@@ -615,7 +620,8 @@ __global__ void groups(const float *x, float *out)
     }
     auto quad = cg::tiled_partition<4>(warp);
     if (blockIdx.x == 0)
-        out[2 + block.thread_rank()] = quad.shfl_xor((float)quad.thread_rank(), 1) + (quad.any(quad.thread_rank() == 3) ? 10 : 0);
+        out[2 + block.thread_rank()] = quad.shfl_xor((float)quad.thread_rank(), 1) + (quad.any(quad.thread_rank() ==
+            3) ? 10 : 0);
 }
 
 __global__ void big_shared(float *out, int n)
@@ -626,6 +632,35 @@ __global__ void big_shared(float *out, int n)
         s[i] = (float)i;
     __syncthreads();
     out[threadIdx.x] = s[n - 1 - threadIdx.x];
+}
+
+template <int N> __global__ void both_shared(float *out, int n)
+{
+    extern __shared__ __align__(16) unsigned char raw[];
+    __shared__ float fixed[N];
+    float *s = reinterpret_cast<float *>(raw);
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        s[i] = (float)i;
+    for (int i = threadIdx.x; i < N; i += blockDim.x)
+        fixed[i] = 1.0f;
+    __syncthreads();
+    out[threadIdx.x] = s[n - 1 - threadIdx.x] + fixed[N - 1 - threadIdx.x];
+}
+
+/* The attribute bounds the dynamic part alone; what an instance declares is its own. */
+static int check_shared_limits()
+{
+    device_array<float> out(32);
+    const int bytes = 40 * 1024;
+    int wrong = 0;
+
+    wrong += cudaFuncSetAttribute(both_shared<2048>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes + 10240) !=
+        cudaSuccess;
+    both_shared<2048><<<1, 32, bytes + 10240>>>(out.p, bytes / 4);
+    wrong += cudaGetLastError() != cudaSuccess || out.get()[3] != (float)(bytes / 4 - 4) + 1;
+    both_shared<64><<<1, 32, bytes>>>(out.p, bytes / 4); /* 48 KB are not reached, as they are with 2048 floats */
+    wrong += cudaGetLastError() != cudaSuccess || out.get()[0] != (float)(bytes / 4);
+    return wrong;
 }
 
 static int check_host_api()
@@ -645,10 +680,12 @@ static int check_host_api()
         sum += x[i], wrong += out[2 + i] != (float)((i % 4) ^ 1) + 10;
     wrong += differs(out[0], sum);
     wrong += cudaFuncSetAttribute(big_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 * 1024) != cudaSuccess;
-    wrong += cudaStreamCreate(&stream) || cudaEventCreate(&start) || cudaEventCreate(&stop) || cudaEventRecord(start, stream);
+    wrong += cudaStreamCreate(&stream) || cudaEventCreate(&start) || cudaEventCreate(&stop) || cudaEventRecord(start,
+        stream);
     big_shared<<<1, 32, 64 * 1024, stream>>>(db.p, n);
     wrong += cudaGetLastError() != cudaSuccess;
-    wrong += cudaEventRecord(stop, stream) || cudaEventSynchronize(stop) || cudaEventElapsedTime(&ms, start, stop) || ms < 0;
+    wrong += cudaEventRecord(stop, stream) || cudaEventSynchronize(stop) || cudaEventElapsedTime(&ms, start, stop) ||
+        ms < 0;
     wrong += db.get()[3] != (float)(n - 4);
     void *args[] = {&db.p, &n};
     n = 100;
@@ -674,4 +711,4 @@ struct check {
 extern "C" const check checks[] = {
     {"scale", check_scale}, {"templates", check_templates}, {"reductions", check_reductions}, {"shapes", check_shapes},
     {"atomics", check_atomics}, {"warp", check_warp}, {"types", check_types}, {"rest", check_rest},
-    {"host_api", check_host_api}, {nullptr, nullptr}};
+    {"shared_limits", check_shared_limits}, {"host_api", check_host_api}, {nullptr, nullptr}};

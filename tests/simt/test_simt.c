@@ -129,10 +129,16 @@ static void *build(const char *name, const char *flags)
     simt.reset();
     buf_init(&in, BUF_MAX_TEXT);
     buf_init(&out, BUF_MAX_TEXT);
+    if (!strcmp(name, "plain"))
+        buf_adds(&in, "#include <cuda_runtime.h>\n");
+    if (!strcmp(name, "plain") && file_read("litetorch/include/litetorch/ptx_plain.h", &in, &e) < 0) /* as in a
+        translation */
+        fail_msg("%s", e.msg);
     if (file_read(source, &in, &e) < 0 || simt_rewrite(in.p, in.n, source, &out, &e) < 0 ||
         file_write(cc, out.p, out.n, &e) < 0)
         fail_msg("%s", e.msg);
-    cmd = xasprintf("g++ -std=gnu++17 -O2 -g1 -fPIC -fno-optimize-sibling-calls -fno-gnu-unique -ffp-contract=fast -Wall -Wextra "
+    cmd =
+        xasprintf("g++ -std=gnu++17 -O2 -g1 -fPIC -fno-optimize-sibling-calls -fno-gnu-unique -ffp-contract=fast -Wall -Wextra "
                     "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include -Ilitetorch/sim -Ilitetorch/include %s -c %s -o %s.o && "
                     "g++ -shared %s.o -o %s -L%s -lsimt", flags, cc, so, so, so, lib_dir);
     if (system(cmd) != 0)
@@ -205,10 +211,10 @@ static void test_waits(void **state)
 static void test_ptx(void **state)
 {
     static const char *const builds[] = {"", CHECKED};
-    static const char *const names[] = {"ptx", "headers"};
+    static const char *const names[] = {"ptx", "headers", "plain"};
 
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         void *lib = build(names[i / 2], builds[i % 2]);
 
         run_checks(lib);

@@ -162,7 +162,7 @@ template <class F> struct generic {
 struct cfg {
     simt_launch l;
 
-    cfg(site s, dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr)
+    cfg(site s, dim3 grid, dim3 block = dim3(1), size_t shared = 0, cudaStream_t stream = nullptr)
         : l{s.kernel, s.file, s.line, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream,
             nullptr, nullptr, 0, nullptr, nullptr, nullptr, 0, 0, 0}
     {
