@@ -11,10 +11,6 @@
 
 #include "base/err.h"
 
-/* Pieces for programs: a line end with the next line's indent, one number, the rest of a line. Merges may then span
- * words, so common lines become one token: three times fewer tokens than Qwen3's pieces on our kernels. */
-#define BPE_SPLIT_LINES "\\n+ *|\\p{N}+(?:\\.\\p{N}+)?|[^\\p{N}\\n]+"
-
 struct bpe_options {
     int vocab_size; /* in all: 256 bytes + merges + special tokens; at least 256 + the special tokens */
     int min_count;  /* a pair seen less often is not merged; 0 means 2. Too few pairs give a smaller vocabulary. */

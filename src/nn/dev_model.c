@@ -11,17 +11,11 @@
 
 static size_t tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
 
-/* Tensors that are one matrix for the operators (q k v, gate up) follow each other without padding. */
-static bool continues(const struct model_tensor *t)
-{
-    return strstr(t->name, "k_proj") || strstr(t->name, "v_proj") || strstr(t->name, "up_proj");
-}
-
 static void lay_out(struct dev_model *g, const struct model *m)
 {
     g->offset = xcalloc((size_t)m->n_tensors, sizeof *g->offset);
     for (int i = 0; i < m->n_tensors; i++) {
-        if (!continues(&m->tensors[i]))
+        if (!m->tensors[i].continues) // one matrix for the operators: no padding
             g->n = (g->n + GRAIN - 1) / GRAIN * GRAIN;
         g->offset[i] = g->n;
         g->n += tensor_size(&m->tensors[i]);
@@ -29,31 +23,43 @@ static void lay_out(struct dev_model *g, const struct model *m)
     g->n = (g->n + GRAIN - 1) / GRAIN * GRAIN;
 }
 
-static void *weight(const struct dev_model *g, const struct model *m, const char *name)
+/* Where the tensor that begins at 'host' on the host lies in a slab of the device. */
+static size_t place_of(const struct dev_model *g, const struct model *m, const float *host)
 {
-    struct model_tensor *t = model_find(m, name);
+    int i = 0;
 
-    return dev_at(g, g->w, g->offset[t - m->tensors]);
+    while (m->weights + m->tensors[i].offset != host)
+        i++;
+    return g->offset[i];
+}
+
+/* NULL for NULL. */
+static void *weight(const struct dev_model *g, const struct model *m, const float *host)
+{
+    return host ? dev_at(g, g->w, place_of(g, m, host)) : NULL;
+}
+
+static float *master(const struct dev_model *g, const struct model *m, const float *host)
+{
+    return host ? g->master + place_of(g, m, host) : NULL;
 }
 
 static void point(struct dev_model *g, const struct model *m)
 {
     g->layer = xcalloc((size_t)m->config.num_layers, sizeof *g->layer);
+    g->mix = xcalloc((size_t)m->config.num_layers, sizeof *g->mix);
     for (int i = 0; i < m->config.num_layers; i++) {
-        struct { void **p; const char *name; } rows[] = {
-            {&g->layer[i].norm1, "input_layernorm"}, {&g->layer[i].qkv, "self_attn.q_proj"},
-            {&g->layer[i].q_norm, "self_attn.q_norm"}, {&g->layer[i].k_norm, "self_attn.k_norm"},
-            {&g->layer[i].o, "self_attn.o_proj"}, {&g->layer[i].norm2, "post_attention_layernorm"},
-            {&g->layer[i].gate_up, "mlp.gate_proj"}, {&g->layer[i].down, "mlp.down_proj"}};
-        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
-            char *name = xasprintf("model.layers.%d.%s.weight", i, rows[r].name);
-            *rows[r].p = weight(g, m, name);
-            free(name);
-        }
+        const struct model_layer *l = &m->layers[i];
+        g->mix[i] = l->mix;
+        g->layer[i] = (struct dev_weights){
+            .norm1 = weight(g, m, l->norm1), .qkv = weight(g, m, l->qkv), .q_norm = weight(g, m, l->q_norm),
+            .k_norm = weight(g, m, l->k_norm), .conv = weight(g, m, l->conv), .a_log = master(g, m, l->a_log),
+            .dt_bias = master(g, m, l->dt_bias), .mix_norm = weight(g, m, l->mix_norm), .o = weight(g, m, l->o),
+            .norm2 = weight(g, m, l->norm2), .gate_up = weight(g, m, l->gate_up), .down = weight(g, m, l->down)};
     }
-    g->embed = weight(g, m, "model.embed_tokens.weight");
-    g->final_norm = weight(g, m, "model.norm.weight");
-    g->head = m->config.tied ? g->embed : weight(g, m, "lm_head.weight");
+    g->embed = weight(g, m, m->embed);
+    g->final_norm = weight(g, m, m->final_norm);
+    g->head = weight(g, m, m->lm_head);
 }
 
 /* ---- between the host's slab and a padded one ---- */
@@ -153,6 +159,9 @@ static int check_sizes(const struct model *m, struct err *e)
                                      "multiples of 8", n.d, n.f, n.dim);
     if (n.dim != 16 && n.dim != 32 && n.dim != 64 && n.dim != 128 && n.dim != 256)
         return err_set(e, ERR_INPUT, "on a device head_dim must be 16, 32, 64, 128 or 256, not %d", n.dim);
+    if (m->config.n_linear && (n.delta.k_dim % 8 || n.delta.v_dim % 8 || n.delta.k_dim > 128))
+        return err_set(e, ERR_INPUT, "on a device linear_key_head_dim (%d) and linear_value_head_dim (%d) must be "
+                                     "multiples of 8, and the first 128 at most", n.delta.k_dim, n.delta.v_dim);
     return n.d > 5120 ? err_set(e, ERR_INPUT, "on a device hidden_size ends at 5120, not %d", n.d) : 0;
 }
 
@@ -196,6 +205,7 @@ void dev_model_free(struct dev_model *g)
     }
     free(g->offset);
     free(g->layer);
+    free(g->mix);
     free(g);
 }
 

@@ -27,6 +27,7 @@ struct dev_model {
     float pending;         // factor that the gradients still miss
     bool newer;            // than the host's copy
     struct dev_weights *layer;
+    enum mix *mix;         // (layers)
     void *embed, *final_norm, *head;
     struct dev_train *train;
     int world, rank;
@@ -38,6 +39,8 @@ static inline float *dev_grad(const struct dev_model *g, const void *w)
 {
     return g->grads + (size_t)((const char *)w - (const char *)g->w) / dtype_size(g->dt);
 }
+/* The same for a weight that operators read from the fp32 master. */
+static inline float *dev_grad_master(const struct dev_model *g, const float *w) { return g->grads + (w - g->master); }
 static inline void *dev_at(const struct dev_model *g, const void *p, size_t element)
 {
     return (char *)p + element * dtype_size(g->dt);
@@ -58,6 +61,7 @@ int dev_push(const struct dev_model *g, const struct model *m, const float *host
 void dev_model_free(struct dev_model *g);
 
 int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e);
+size_t dev_step_bytes(const struct model *m, const struct train_limits *l); /* asks m for sizes only */
 size_t dev_train_bytes(const struct model *m, const struct train_limits *l);
 void dev_train_free(struct dev_model *g);
 const struct train_limits *dev_train_limits(const struct dev_model *g); /* NULL before dev_train_begin */
@@ -70,17 +74,24 @@ int dev_optim_new(struct dev_model *g, struct err *e);
 int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e);
 double dev_grad_norm(const struct model *m);
 
-/* What sampler_run has checked and laid out. samples: of request i from first[i] on. */
+/* A request as sampler_run has checked it, with a place for its samples. */
+struct asked {
+    struct sample_request q;
+    struct sample_choice choice;
+    struct sample *samples; // (q.n_samples)
+    int max_new, left;      // left: samples that are not told yet
+};
+
+/* What the device's sampler gets from sampler_run. next: the request after the last one, NULL when there is none now;
+ * when idle it waits, and NULL is the end. told: this sample has ended. */
 struct dev_job {
     const struct sampler_options *o;
-    const struct sample_request *reqs;
-    int n_reqs;
-    struct sample *samples;
-    const int *first;
     int total, max_new, max_prompt, all_prompts;
     const int32_t *stop;
     int n_stop;
-    float top_p;
+    struct asked *(*next)(void *run, bool idle);
+    void (*told)(void *run, struct asked *a, struct sample *s);
+    void *run;
 };
 int dev_sample(struct model *m, const struct dev_job *j, struct err *e);
 

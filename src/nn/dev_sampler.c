@@ -20,6 +20,7 @@
 #define MAX_GRAPHS 64
 
 struct row {
+    struct asked *asked;
     struct sample *out;
     int slot, cap, max_new;
     int32_t token, pos;
@@ -34,17 +35,24 @@ struct gen {
     struct row *rows;
     int n_rows;
     int *free_slots, n_free;
-    int request, index;        // the next sample that waits
+    struct asked *waits;       // the request whose sample 'index' waits for a slot; NULL: ask for one
+    int index;
+    struct sample_choice choice; // of the rows that run
     int done;
     uint64_t drawn;
     double last_report;
     // device
     char *slab, *cache_k, *cache_v;
+    float *states;             // of delta layers: (slots, layers, v_heads, k_dim, v_dim)
+    char *pasts;               // (slots, layers, taps - 1, conv)
+    size_t state, past;        // elements of one slot and layer
+    void *mixed;
     char *acts_at;             // activations of prefill or of a step, one layer at a time
     void *h, *act, *logits;
     int32_t *ints;             // prefill: tokens pos seq slot (copies), cu, tiles
     int32_t *token, *pos, *slot, *out_token;
     float *out_logp, *rope;
+    struct nn_step_layer *layer; // (layers) on the device; NULL: layers run one by one
     uint64_t *seed;
     int ld_logits;
     struct { int rows; void *graph; } graph[MAX_GRAPHS];
@@ -62,12 +70,25 @@ static void add_items(struct gen *s, struct plan *p)
     const struct dev_model *g = s->g;
     const struct model_dims *n = &g->dims;
     size_t e = dtype_size(g->dt), B = (size_t)s->slots, T = (size_t)(s->prefill > s->slots ? s->prefill : s->slots);
-    size_t kv = (size_t)s->m->config.num_layers * B * (size_t)s->max_len * (size_t)n->kv * e;
+    size_t linear = (size_t)s->m->config.n_linear, layers = (size_t)s->m->config.num_layers - linear, acts = 0;
+    size_t kv = layers * B * (size_t)s->max_len * (size_t)n->kv * e;
 
     s->ld_logits = (n->V + 7) / 8 * 8;
     plan_add(p, "keys", kv, 0, 0, &s->cache_k);
     plan_add(p, "values", kv, 0, 0, &s->cache_v);
-    plan_add(p, "a layer's activations", layer_kind_of(s->m, 0)->acts_bytes(n, g->dt, (int)T), 0, 0, &s->acts_at);
+    if (linear) {
+        s->state = (size_t)n->mix[MIX_DELTA] * (size_t)n->delta.k_dim;
+        s->past = (size_t)(n->taps - 1) * (size_t)n->conv;
+        plan_add(p, "states of delta layers", linear * B * s->state * sizeof(float), 0, 0, &s->states);
+        plan_add(p, NULL, linear * B * s->past * e, 0, 0, &s->pasts);
+    }
+    if (s->m->config.output_gate)
+        plan_add(p, "gated attention", T * (size_t)n->widest_mix * e, 0, 0, &s->mixed);
+    for (int i = 0; i < s->m->config.num_layers; i++) {
+        size_t one = layer_kind_of(s->m, i)->acts_bytes(n, g->dt, (int)T);
+        acts = one > acts ? one : acts;
+    }
+    plan_add(p, "a layer's activations", acts, 0, 0, &s->acts_at);
     plan_add(p, "normed input", T * (size_t)n->d * e, 0, 0, &s->h);
     plan_add(p, "mlp activation", T * (size_t)n->f * e, 0, 0, &s->act);
     plan_add(p, "logits", B * (size_t)s->ld_logits * e, 0, 0, &s->logits);
@@ -76,10 +97,36 @@ static void add_items(struct gen *s, struct plan *p)
     plan_add(p, NULL, B * sizeof(int32_t), 0, 0, &s->pos);
     plan_add(p, NULL, B * sizeof(int32_t), 0, 0, &s->slot);
     plan_add(p, NULL, B * sizeof(uint64_t), 0, 0, &s->seed);
-    plan_add(p, NULL, STEPS * B * sizeof(int32_t), 0, 0, &s->out_token);
-    plan_add(p, NULL, STEPS * B * sizeof(float), 0, 0, &s->out_logp);
-    plan_add(p, "rotations", (size_t)s->max_len * (size_t)n->dim * sizeof(float), 0, 0, &s->rope);
+    plan_add(p, NULL, 2 * STEPS * B * sizeof(int32_t), 0, 0, &s->out_token); // log-probs behind: one copy takes both
+    plan_add(p, NULL, (size_t)s->m->config.num_layers * sizeof *s->layer, 0, 0, &s->layer);
+    plan_add(p, "rotations", (size_t)s->max_len * (size_t)n->rot * sizeof(float), 0, 0, &s->rope);
     plan_layout(p);
+}
+
+static void *cache_of(const struct gen *s, char *cache, int layer)
+{
+    return dev_at(s->g, cache, (size_t)layer * (size_t)s->slots * (size_t)s->max_len * (size_t)s->g->dims.kv);
+}
+
+/* What a fused step reads. $MUSACODER_NN_STEP=layers: layers run one by one, to compare. */
+static void place_layers(struct gen *s)
+{
+    const char *own = getenv("MUSACODER_NN_STEP");
+    int L = s->m->config.num_layers;
+    struct nn_step_layer *x = xcalloc((size_t)L, sizeof *x);
+    bool plain = (!own || strcmp(own, "layers")) && !s->m->config.output_gate &&
+                 s->m->config.rotary_dim == s->m->config.head_dim;
+
+    for (int i = 0; i < L; i++) {
+        const struct dev_weights *w = &s->g->layer[i];
+        plain = plain && layer_kind_of(s->m, i)->plain;
+        x[i] = (struct nn_step_layer){w->norm1, w->qkv, w->q_norm, w->k_norm, w->o, w->norm2, w->gate_up, w->down,
+                                      cache_of(s, s->cache_k, i), cache_of(s, s->cache_v, i)};
+    }
+    s->g->d->ops->upload(s->g->d->q, s->layer, x, (size_t)L * sizeof *x);
+    if (!plain)
+        s->layer = NULL;
+    free(x);
 }
 
 /* As many slots as were asked for, or as fit. */
@@ -105,42 +152,76 @@ static int allocate(struct gen *s, struct err *e)
         !(s->slab = nn_device_alloc(g->d, p.bytes, "generation", e)))
         return -1;
     plan_place(&p, s->slab);
+    s->out_logp = (float *)(s->out_token + STEPS * s->slots);
+    place_layers(s);
     rope = model_rope_table(&s->m->config, s->max_len);
-    g->d->ops->upload(g->d->q, s->rope, rope, (size_t)s->max_len * (size_t)g->dims.dim * sizeof *rope);
+    g->d->ops->upload(g->d->q, s->rope, rope, (size_t)s->max_len * (size_t)g->dims.rot * sizeof *rope);
     free(rope);
     s->rows = xcalloc((size_t)s->slots, sizeof *s->rows);
     s->free_slots = xcalloc((size_t)s->slots, sizeof *s->free_slots);
     s->host_ints = xcalloc(ints_of(s), sizeof *s->host_ints);
-    s->host_token = xcalloc(STEPS * (size_t)s->slots, sizeof *s->host_token);
-    s->host_logp = xcalloc(STEPS * (size_t)s->slots, sizeof *s->host_logp);
+    s->host_token = xcalloc(2 * STEPS * (size_t)s->slots, sizeof *s->host_token);
+    s->host_logp = (float *)(s->host_token + STEPS * s->slots);
     for (int i = 0; i < s->slots; i++)
         s->free_slots[s->n_free++] = s->slots - 1 - i;
     return 0;
 }
 
-static void release(struct gen *s)
+static void free_graphs(struct gen *s)
 {
     for (int i = 0; i < s->n_graphs; i++)
         s->g->d->ops->graph_free(s->g->d->q, s->graph[i].graph);
+    s->n_graphs = 0;
+}
+
+/* What a run that ends early leaves: its caller hears of every sample. */
+static void tell_rest(struct gen *s)
+{
+    if (!s->j->o->more)
+        return;
+    for (int i = 0; i < s->n_rows; i++)
+        if (s->rows[i].out)
+            s->j->told(s->j->run, s->rows[i].asked, s->rows[i].out);
+    for (int n = s->waits ? s->waits->q.n_samples : 0; s->index < n; s->index++)
+        s->j->told(s->j->run, s->waits, &s->waits->samples[s->index]);
+}
+
+static void release(struct gen *s)
+{
+    tell_rest(s);
+    free_graphs(s);
     nn_device_free(s->g->d, s->slab);
     free(s->rows);
     free(s->free_slots);
     free(s->host_ints);
     free(s->host_token);
-    free(s->host_logp);
 }
 
-static struct dev_acts acts_for(struct gen *s, int rows)
+/* Every kind of layer has x in the first place, so that it is the same for all. */
+static struct dev_acts acts_for(struct gen *s, int layer, int rows)
 {
     struct dev_acts a;
 
-    layer_kind_of(s->m, 0)->acts_place(&a, &s->g->dims, s->g->dt, rows, s->acts_at);
+    layer_kind_of(s->m, layer)->acts_place(&a, &s->g->dims, s->g->dt, rows, s->acts_at);
     return a;
 }
 
-static void *cache_of(const struct gen *s, char *cache, int layer)
+/* Where a layer keeps what it knows of each slot. */
+static void set_state(const struct gen *s, int layer, struct dev_step *p)
 {
-    return dev_at(s->g, cache, (size_t)layer * (size_t)s->slots * (size_t)s->max_len * (size_t)s->g->dims.kv);
+    const struct dev_model *g = s->g;
+    size_t i = (size_t)s->m->layers[layer].ordinal, linear = (size_t)s->m->config.n_linear;
+    size_t kv = (size_t)s->slots * (size_t)s->max_len * (size_t)g->dims.kv;
+
+    if (s->m->layers[layer].mix == MIX_DELTA) {
+        p->state = s->states + i * s->state;
+        p->past = dev_at(g, s->pasts, i * s->past);
+        p->state_stride = linear * s->state;
+        p->past_stride = linear * s->past;
+    } else {
+        p->cache_k = dev_at(g, s->cache_k, i * kv);
+        p->cache_v = dev_at(g, s->cache_v, i * kv);
+    }
 }
 
 /* ---- prefill ---- */
@@ -158,7 +239,7 @@ static struct packed pack_prompts(struct gen *s, int from)
     int most = 1, up;
 
     for (int i = from, run = 0; i < s->n_rows; i++) {
-        run = i > from && s->rows[i].out->request == s->rows[i - 1].out->request ? run + 1 : 1;
+        run = i > from && s->rows[i].asked == s->rows[i - 1].asked ? run + 1 : 1;
         most = run > most ? run : most;
         if (run == 1 && s->rows[i].pos > 0) {
             p.T += s->rows[i].pos;
@@ -174,8 +255,8 @@ static struct packed pack_prompts(struct gen *s, int from)
     p.cu[0] = 0;
     for (int i = from; i < s->n_rows; i++) {
         const struct row *r = &s->rows[i];
-        const struct sample_request *q = &s->j->reqs[r->out->request];
-        if ((i > from && r->out->request == s->rows[i - 1].out->request) || r->pos == 0)
+        const struct sample_request *q = &r->asked->q;
+        if ((i > from && r->asked == s->rows[i - 1].asked) || r->pos == 0)
             continue;
         for (int t = 0; t < r->pos; t++, p.T++) {
             p.tokens[p.T] = q->prompt[t];
@@ -186,7 +267,7 @@ static struct packed pack_prompts(struct gen *s, int from)
     }
     for (int t = 0; t < up; t++, p.T++) {
         p.tokens[p.T] = 0;
-        p.pos[p.T] = t;
+        p.pos[p.T] = t % s->max_len; // the table of rotations ends there
         p.seq[p.T] = p.n_seq;
     }
     if (up)
@@ -204,7 +285,7 @@ static void slots_of_copy(const struct gen *s, int from, int copy, int rows, int
 
     for (int i = from; i < s->n_rows;) {
         int n = 1, len = s->rows[i].pos;
-        while (i + n < s->n_rows && s->rows[i + n].out->request == s->rows[i].out->request)
+        while (i + n < s->n_rows && s->rows[i + n].asked == s->rows[i].asked)
             n++;
         for (int t = 0; t < len; t++)
             slot[T++] = copy < n ? s->rows[i + copy].slot : -1;
@@ -212,6 +293,58 @@ static void slots_of_copy(const struct gen *s, int from, int copy, int rows, int
     }
     while (T < rows)
         slot[T++] = -1;
+}
+
+/* slot (n_seq) of the first sample of each prompt; -1 for the sequence that fills up. */
+static void slots_of_sequences(const struct gen *s, int from, int n_seq, int32_t *slot)
+{
+    int n = 0;
+
+    for (int i = from; i < s->n_rows; i++)
+        if ((i == from || s->rows[i].asked != s->rows[i - 1].asked) && s->rows[i].pos > 0)
+            slot[n++] = s->rows[i].slot;
+    while (n < n_seq)
+        slot[n++] = -1;
+}
+
+static float *states_of(const struct gen *s, int slot)
+{
+    return s->states + (size_t)slot * (size_t)s->m->config.n_linear * s->state;
+}
+
+static void *pasts_of(const struct gen *s, int slot)
+{
+    return dev_at(s->g, s->pasts, (size_t)slot * (size_t)s->m->config.n_linear * s->past);
+}
+
+/* Delta layers start from nothing where a prompt of one token is not prefilled. */
+static void clear_states(struct gen *s, int from)
+{
+    const struct nn_dev_ops *op = s->g->d->ops;
+    size_t linear = (size_t)s->m->config.n_linear;
+
+    for (int i = from; i < s->n_rows && linear; i++)
+        if (s->rows[i].pos == 0) {
+            op->zero(s->g->d->q, states_of(s, s->rows[i].slot), linear * s->state * sizeof(float));
+            op->zero(s->g->d->q, pasts_of(s, s->rows[i].slot), linear * s->past * dtype_size(s->g->dt));
+        }
+}
+
+/* From a prompt's first sample to the others. */
+static void copy_states(struct gen *s, int from)
+{
+    const struct nn_dev_ops *op = s->g->d->ops;
+    size_t linear = (size_t)s->m->config.n_linear;
+
+    for (int i = from, first = from; i < s->n_rows && linear; i++) {
+        if (s->rows[i].asked != s->rows[first].asked)
+            first = i;
+        if (i == first || s->rows[i].pos == 0)
+            continue;
+        int to = s->rows[i].slot, of = s->rows[first].slot;
+        op->copy(s->g->d->q, states_of(s, to), states_of(s, of), linear * s->state * sizeof(float));
+        op->copy(s->g->d->q, pasts_of(s, to), pasts_of(s, of), linear * s->past * dtype_size(s->g->dt));
+    }
 }
 
 static void prefill(struct gen *s, int from)
@@ -223,64 +356,89 @@ static void prefill(struct gen *s, int from)
     int32_t *slots, *dev[6];
     struct dev_acts a;
     struct dev_step step;
-    size_t tables = (size_t)(p.slot - s->host_ints);
+    size_t tables = (size_t)(p.slot - s->host_ints), copies = (size_t)p.copies, T = (size_t)p.T;
 
+    clear_states(s, from);
     if (p.T == 0)
         return;
-    slots = xmalloc((size_t)p.copies * (size_t)p.T * sizeof *slots);
+    slots = xmalloc((copies * T + (size_t)p.n_seq) * sizeof *slots);
+    slots_of_sequences(s, from, p.n_seq, slots + copies * T);
     for (int c = 0; c < p.copies; c++)
         slots_of_copy(s, from, c, p.T, slots + (size_t)c * (size_t)p.T);
     op->upload(g->d->q, s->ints, s->host_ints, tables * sizeof *s->ints);
-    int32_t *dslot = op->alloc(g->d->q, (size_t)p.copies * (size_t)p.T * sizeof *slots);
-    op->upload(g->d->q, dslot, slots, (size_t)p.copies * (size_t)p.T * sizeof *slots);
+    int32_t *dslot = op->alloc(g->d->q, (copies * T + (size_t)p.n_seq) * sizeof *slots);
+    op->upload(g->d->q, dslot, slots, (copies * T + (size_t)p.n_seq) * sizeof *slots);
     int32_t *host[6] = {p.tokens, p.pos, p.seq, p.cu, p.tiles, p.slot};
     for (int i = 0; i < 6; i++)
         dev[i] = s->ints + (host[i] - s->host_ints);
-    a = acts_for(s, p.T);
-    step = (struct dev_step){.T = p.T, .pos = dev[1], .rope = s->rope, .h = s->h, .act = s->act, .slot = dslot,
-                             .max_len = s->max_len};
+    a = acts_for(s, 0, p.T);
+    step = (struct dev_step){.T = p.T, .pos = dev[1], .rope = s->rope, .h = s->h, .act = s->act, .mixed = s->mixed,
+                             .slot = dslot, .seq_slot = dslot + copies * T, .max_len = s->max_len};
     step.attn = (struct nn_attn){.T = p.T, .heads = n->heads, .kv_heads = n->kv_heads, .dim = n->dim,
                                  .ld_q = n->q + n->kv, .ld_k = n->q + n->kv, .ld_v = n->qkv, .ld_o = n->q,
                                  .n_seq = p.n_seq, .n_tiles = p.n_tiles, .cu = dev[3], .pos = dev[1], .seq = dev[2],
                                  .tiles = dev[4]};
     op->embed(g->d->q, g->dt, p.T, n->d, dev[0], g->embed, a.x);
     for (int l = 0; l < s->m->config.num_layers; l++) {
-        step.cache_k = cache_of(s, s->cache_k, l);
-        step.cache_v = cache_of(s, s->cache_v, l);
+        a = acts_for(s, l, p.T);
+        set_state(s, l, &step);
         layer_kind_of(s->m, l)->forward(g, l, &step, &a, a.x);
-        for (int c = 1; c < p.copies; c++)
+        for (int c = 1; c < p.copies && s->m->layers[l].mix == MIX_ATTENTION; c++)
             op->kv_store(g->d->q, g->dt, p.T, n->kv, s->max_len, dslot + (size_t)c * (size_t)p.T, step.pos,
-                         dev_at(g, a.qk, (size_t)n->q), n->q + n->kv, dev_at(g, a.qkv, (size_t)(n->q + n->kv)), n->qkv,
+                         dev_at(g, a.qk, (size_t)n->q), n->q + n->kv, dev_at(g, a.qkv, (size_t)n->v_at), n->qkv,
                          step.cache_k, step.cache_v);
     }
+    copy_states(s, from);
     op->release(g->d->q, dslot);
     free(slots);
 }
 
 /* ---- decoding ---- */
 
-static void queue_step(struct gen *s, int B, int k)
+/* The whole step as one operator, for a few rows. */
+static bool fused_step(struct gen *s, int B)
+{
+    struct dev_model *g = s->g;
+    const struct model_dims *n = &g->dims;
+    struct nn_step x = {.B = B, .layers = s->m->config.num_layers, .d = n->d, .f = n->f, .heads = n->heads,
+                        .kv_heads = n->kv_heads, .dim = n->dim, .V = n->V, .ld_logits = s->ld_logits,
+                        .max_len = s->max_len, .eps = g->eps, .plus = n->plus, .layer = s->layer, .embed = g->embed,
+                        .final_norm = g->final_norm, .head = g->head, .rope = s->rope, .token = s->token, .pos = s->pos,
+                        .slot = s->slot, .logits = s->logits};
+
+    return s->layer && B <= NN_STEP_ROWS && g->d->ops->step(g->d->q, g->dt, &x);
+}
+
+static void layered_step(struct gen *s, int B)
 {
     struct dev_model *g = s->g;
     const struct nn_dev_ops *op = g->d->ops;
     const struct model_dims *n = &g->dims;
-    struct dev_acts a = acts_for(s, B);
-    struct dev_step step = {.T = B, .pos = s->pos, .rope = s->rope, .h = s->h, .act = s->act, .slot = s->slot,
-                            .max_len = s->max_len};
-    struct nn_sample c = {.B = B, .V = n->V, .ld = s->ld_logits, .logits = s->logits,
-                          .temperature = s->j->o->temperature, .top_p = s->j->top_p, .seed = s->seed, .pos = s->pos,
-                          .token = s->token, .out_token = s->out_token + (size_t)k * (size_t)s->slots,
-                          .out_logp = s->out_logp + (size_t)k * (size_t)s->slots};
+    struct dev_acts a = acts_for(s, 0, B);
+    struct dev_step step = {.T = B, .pos = s->pos, .rope = s->rope, .h = s->h, .act = s->act, .mixed = s->mixed,
+                            .slot = s->slot, .max_len = s->max_len};
 
     op->embed(g->d->q, g->dt, B, n->d, s->token, g->embed, a.x);
     for (int l = 0; l < s->m->config.num_layers; l++) {
-        step.cache_k = cache_of(s, s->cache_k, l);
-        step.cache_v = cache_of(s, s->cache_v, l);
+        a = acts_for(s, l, B);
+        set_state(s, l, &step);
         layer_kind_of(s->m, l)->decode(g, l, &step, &a, a.x);
     }
-    op->rmsnorm(g->d->q, g->dt, B, n->d, NULL, a.x, g->final_norm, g->eps, s->h, NULL);
+    op->rmsnorm(g->d->q, g->dt, B, n->d, NULL, a.x, g->final_norm, n->plus, g->eps, s->h, NULL);
     dev_linear(g, B, n->V, n->d, s->h, n->d, g->head, NULL, s->logits, s->ld_logits);
-    op->sample(g->d->q, g->dt, &c);
+}
+
+static void queue_step(struct gen *s, int B, int k)
+{
+    struct dev_model *g = s->g;
+    struct nn_sample c = {.B = B, .V = g->dims.V, .ld = s->ld_logits, .logits = s->logits,
+                          .temperature = s->choice.temperature, .top_p = s->choice.top_p, .seed = s->seed,
+                          .pos = s->pos, .token = s->token, .out_token = s->out_token + (size_t)k * (size_t)s->slots,
+                          .out_logp = s->out_logp + (size_t)k * (size_t)s->slots};
+
+    if (!fused_step(s, B))
+        layered_step(s, B);
+    g->d->ops->sample(g->d->q, g->dt, &c);
 }
 
 /* A few sizes of batch, so that a few graphs serve all. */
@@ -351,8 +509,7 @@ static void finish_row(struct gen *s, struct row *r, enum finish why)
     s->free_slots[s->n_free++] = r->slot;
     r->out = NULL; // marks the row as over
     s->done++;
-    if (s->j->o->on_sample)
-        s->j->o->on_sample(s->j->o->ctx, o);
+    s->j->told(s->j->run, r->asked, o);
 }
 
 static bool is_stop(const struct dev_job *j, int32_t token)
@@ -366,6 +523,7 @@ static bool is_stop(const struct dev_job *j, int32_t token)
 static void take_token(struct gen *s, struct row *r, int32_t token, float logp)
 {
     struct sample *o = r->out;
+    bool wanted;
 
     if (o->n == r->cap) {
         r->cap = r->cap ? 2 * r->cap : 64;
@@ -377,9 +535,8 @@ static void take_token(struct gen *s, struct row *r, int32_t token, float logp)
     r->token = token;
     r->pos++;
     s->drawn++;
-    if (s->j->o->on_token)
-        s->j->o->on_token(s->j->o->ctx, o->request, o->index, token);
-    if (is_stop(s->j, token))
+    wanted = !s->j->o->on_token || s->j->o->on_token(s->j->o->ctx, o);
+    if (!wanted || is_stop(s->j, token))
         finish_row(s, r, FINISH_STOP);
     else if (o->n == r->max_new)
         finish_row(s, r, FINISH_LENGTH);
@@ -400,21 +557,39 @@ static bool take_tokens(struct gen *s)
     return k != had;
 }
 
+/* Is there a sample that can have a slot? A step has one temperature and top-p: others wait until the rows have ended. */
+static bool next_request(struct gen *s, bool idle)
+{
+    const struct sample_choice *c;
+
+    if (!s->waits) {
+        s->waits = s->j->next(s->j->run, idle);
+        s->index = 0;
+    }
+    if (!s->waits)
+        return false;
+    c = &s->waits->choice;
+    if (c->temperature == s->choice.temperature && c->top_p == s->choice.top_p)
+        return true;
+    if (s->n_rows)
+        return false;
+    free_graphs(s);
+    s->choice = *c;
+    return true;
+}
+
 static void add_row(struct gen *s)
 {
-    const struct sample_request *q = &s->j->reqs[s->request];
-    int room = s->m->config.max_positions - q->n_prompt, want = q->max_new ? q->max_new : s->j->o->max_new;
+    struct asked *a = s->waits;
+    const struct sample_request *q = &a->q;
     struct rng r;
 
     rng_seed(&r, q->seed, (uint64_t)s->index);
-    s->rows[s->n_rows++] = (struct row){.out = &s->j->samples[s->j->first[s->request] + s->index],
-                                        .slot = s->free_slots[--s->n_free], .max_new = want < room ? want : room,
-                                        .token = q->prompt[q->n_prompt - 1], .pos = q->n_prompt - 1,
-                                        .seed = rng_u64(&r)};
-    if (++s->index == q->n_samples) {
-        s->index = 0;
-        s->request++;
-    }
+    s->rows[s->n_rows++] = (struct row){.asked = a, .out = &a->samples[s->index], .slot = s->free_slots[--s->n_free],
+                                        .max_new = a->max_new, .token = q->prompt[q->n_prompt - 1],
+                                        .pos = q->n_prompt - 1, .seed = rng_u64(&r)};
+    if (++s->index == q->n_samples)
+        s->waits = NULL;
 }
 
 /* Waiting samples into free slots, a prefill's worth of prompts at a time. Returns whether there were any. */
@@ -422,14 +597,15 @@ static bool admit(struct gen *s)
 {
     bool any = false;
 
-    while (s->n_free && s->request < s->j->n_reqs) {
-        int from = s->n_rows, T = 0, last = -1;
-        while (s->n_free && s->request < s->j->n_reqs) {
-            int len = s->request == last ? 0 : s->j->reqs[s->request].n_prompt - 1;
-            if (last >= 0 && T + len > s->prefill)
+    while (s->n_free && next_request(s, false)) {
+        int from = s->n_rows, T = 0;
+        const struct asked *last = NULL;
+        while (s->n_free && next_request(s, false)) {
+            int len = s->waits == last ? 0 : s->waits->q.n_prompt - 1;
+            if (last && T + len > s->prefill)
                 break;
             T += len;
-            last = s->request;
+            last = s->waits;
             add_row(s);
         }
         prefill(s, from);
@@ -453,9 +629,9 @@ static int loop(struct gen *s, struct err *e)
     const struct nn_dev_ops *op = s->g->d->ops;
     bool changed = true;
 
-    while (s->n_rows || s->request < s->j->n_reqs) {
+    while (s->n_rows || next_request(s, true)) {
         int B;
-        size_t bytes = STEPS * (size_t)s->slots * sizeof(int32_t);
+        size_t bytes = 2 * STEPS * (size_t)s->slots * sizeof(int32_t);
 
         if (stop_requested())
             return err_set(e, ERR_STOP, "stopped before all samples were drawn");
@@ -466,7 +642,6 @@ static int loop(struct gen *s, struct err *e)
             upload_rows(s, B);
         run_steps(s, B);
         op->download(s->g->d->q, s->host_token, s->out_token, bytes);
-        op->download(s->g->d->q, s->host_logp, s->out_logp, bytes);
         if (nn_device_sync(s->g->d, e) < 0)
             return -1;
         changed = take_tokens(s);

@@ -73,9 +73,14 @@ static void make_plan(const struct model *m, const struct train_limits *l, struc
     plan_add(p, "gradient of the residual stream", T * (size_t)n.d * s, CLASSIFY_BACK, LAYERS_BACK, &t->step.dx);
     plan_add(p, "gradient of normed input", T * (size_t)n.d * s, LAYERS_BACK, LAYERS_BACK, &t->step.dh);
     plan_add(p, "gradient of mlp activation", T * (size_t)n.f * s, LAYERS_BACK, LAYERS_BACK, &t->step.dact);
-    plan_add(p, "gradient of q k v", T * (size_t)n.qkv * s, LAYERS_BACK, LAYERS_BACK, &t->step.dqkv);
-    plan_add(p, NULL, T * (size_t)(n.q + n.kv) * s, LAYERS_BACK, LAYERS_BACK, &t->step.dqk);
-    plan_add(p, "gradient of attention", T * (size_t)n.q * s, LAYERS_BACK, LAYERS_BACK, &t->step.datt);
+    plan_add(p, "gradient of q k v", T * (size_t)n.widest_in * s, LAYERS_BACK, LAYERS_BACK, &t->step.dqkv);
+    plan_add(p, NULL, T * (size_t)n.widest_pre * s, LAYERS_BACK, LAYERS_BACK, &t->step.dqk);
+    plan_add(p, "gradient of attention", T * (size_t)n.widest_mix * s, LAYERS_BACK, LAYERS_BACK, &t->step.datt);
+    if (m->config.output_gate)
+        plan_add(p, "gated attention", T * (size_t)n.widest_mix * s, LAYERS, LAYERS_BACK, &t->step.mixed);
+    if (m->config.n_linear)
+        plan_add(p, "delta rule", nn_delta_scratch(&n.delta, l->max_tokens), LAYERS_BACK, LAYERS_BACK,
+                 &t->step.delta_scratch);
     plan_add(p, NULL, T * (size_t)n.heads * sizeof(float), LAYERS_BACK, LAYERS_BACK, &t->step.delta);
     plan_layout(p);
 }
@@ -86,13 +91,18 @@ static size_t other_bytes(const struct dev_model *g)
     return g->n * sizeof(float) * (size_t)(!g->grads + !g->m + !g->v);
 }
 
-size_t dev_train_bytes(const struct model *m, const struct train_limits *l)
+size_t dev_step_bytes(const struct model *m, const struct train_limits *l)
 {
     struct plan p = {.n = 0};
     struct dev_train t;
 
     make_plan(m, l, &t, &p);
-    return p.bytes + other_bytes(m->dev);
+    return p.bytes;
+}
+
+size_t dev_train_bytes(const struct model *m, const struct train_limits *l)
+{
+    return dev_step_bytes(m, l) + other_bytes(m->dev);
 }
 
 const struct train_limits *dev_train_limits(const struct dev_model *g) { return g->train ? &g->train->limits : NULL; }
@@ -318,7 +328,7 @@ static int set_rope(struct model *m, const struct train_batch *b, struct err *e)
         return 0;
     nn_device_free(g->d, t->rope);
     t->rope_positions = (longest + 255) / 256 * 256;
-    bytes = (size_t)t->rope_positions * (size_t)g->dims.dim * sizeof *host;
+    bytes = (size_t)t->rope_positions * (size_t)g->dims.rot * sizeof *host;
     host = model_rope_table(&m->config, t->rope_positions);
     if ((t->rope = nn_device_alloc(g->d, bytes, "rotations", e)))
         g->d->ops->upload(g->d->q, t->rope, host, bytes);
@@ -390,7 +400,8 @@ static void classify(struct dev_model *g)
     struct dev_train *t = g->train;
     int N = t->n_targets;
 
-    g->d->ops->rmsnorm(g->d->q, g->dt, N, g->dims.d, t->at, t->x_last, g->final_norm, g->eps, t->h_last, t->rstd);
+    g->d->ops->rmsnorm(g->d->q, g->dt, N, g->dims.d, t->at, t->x_last, g->final_norm, g->dims.plus, g->eps, t->h_last,
+                       t->rstd);
     clear_rows(g, t->h_last, g->dims.d, N, N / t->chunk * t->chunk + dev_round_rows(N % t->chunk, t->chunk));
     for (int i = 0; i < N; i += t->chunk) {
         int rows = N - i < t->chunk ? N - i : t->chunk;
@@ -457,7 +468,8 @@ static void classify_backward(struct dev_model *g, const float *dlogp, const flo
         dev_linear_dw(g, up, n->V, n->d, t->logits, t->ld_logits, dev_at(g, t->h_last, (size_t)i * d), n->d, g->head);
     }
     op->zero(g->d->q, t->step.dx, (size_t)t->step.T * d * dtype_size(g->dt));
-    op->rmsnorm_backward(g->d->q, g->dt, N, n->d, t->at, t->x_last, g->final_norm, t->rstd, t->dh_last, t->step.dx,
+    op->rmsnorm_backward(g->d->q, g->dt, N, n->d, t->at, t->x_last, g->final_norm, n->plus, t->rstd, t->dh_last,
+                         t->step.dx,
                          dev_grad(g, g->final_norm), NULL);
 }
 
@@ -501,7 +513,8 @@ int dev_logits(struct model *m, const int32_t *tokens, int n, float *ret, struct
     t = g->train;
     if (rc == 0 && (rc = set_batch(m, &b, e)) == 0) {
         run_layers(m);
-        g->d->ops->rmsnorm(g->d->q, g->dt, n, g->dims.d, t->at, t->x_last, g->final_norm, g->eps, t->h_last, t->rstd);
+        g->d->ops->rmsnorm(g->d->q, g->dt, n, g->dims.d, t->at, t->x_last, g->final_norm, g->dims.plus, g->eps,
+                           t->h_last, t->rstd);
         pitch = (size_t)t->ld_logits;
         float *wide = xmalloc((size_t)t->chunk * pitch * sizeof *wide);
         float *f32 = nn_device_alloc(g->d, (size_t)t->chunk * pitch * sizeof *f32, "logits", e);

@@ -21,9 +21,30 @@ static size_t head_floats(const struct model *m, int capacity)
     return keys_floats(m, capacity) + (size_t)capacity * (size_t)round_to(m->config.head_dim, m->ops->nr);
 }
 
+static size_t keys_end(const struct model *m, int capacity)
+{
+    size_t layers = (size_t)(m->config.num_layers - m->config.n_linear);
+
+    return layers * (size_t)m->config.num_kv_heads * head_floats(m, capacity);
+}
+
+static size_t conv_floats(const struct model *m)
+{
+    struct model_dims n = model_dims(m);
+
+    return m->config.n_linear ? (size_t)(n.taps - 1) * (size_t)n.conv : 0;
+}
+
+static size_t state_floats(const struct model *m)
+{
+    struct model_dims n = model_dims(m);
+
+    return (size_t)n.mix[MIX_DELTA] * (size_t)n.delta.k_dim;
+}
+
 size_t kv_cache_floats(const struct model *m, int capacity)
 {
-    return (size_t)m->config.num_layers * (size_t)m->config.num_kv_heads * head_floats(m, capacity);
+    return keys_end(m, capacity) + (size_t)m->config.n_linear * (conv_floats(m) + state_floats(m));
 }
 
 void kv_cache_place(struct kv_cache *c, int capacity, float *slab)
@@ -33,7 +54,40 @@ void kv_cache_place(struct kv_cache *c, int capacity, float *slab)
 
 float *kv_keys(const struct model *m, const struct kv_cache *c, int layer, int kv_head)
 {
-    return c->slab + ((size_t)layer * (size_t)m->config.num_kv_heads + (size_t)kv_head) * head_floats(m, c->capacity);
+    size_t at = (size_t)m->layers[layer].ordinal * (size_t)m->config.num_kv_heads + (size_t)kv_head;
+
+    return c->slab + at * head_floats(m, c->capacity);
+}
+
+float *kv_conv(const struct model *m, const struct kv_cache *c, int layer)
+{
+    return c->slab + keys_end(m, c->capacity) +
+           (size_t)m->layers[layer].ordinal * (conv_floats(m) + state_floats(m));
+}
+
+float *kv_state(const struct model *m, const struct kv_cache *c, int layer)
+{
+    return kv_conv(m, c, layer) + conv_floats(m);
+}
+
+void kv_copy_states(const struct model *m, const struct kv_cache *from, struct kv_cache *to)
+{
+    size_t floats = (size_t)m->config.n_linear * (conv_floats(m) + state_floats(m));
+
+    memcpy(to->slab + keys_end(m, to->capacity), from->slab + keys_end(m, from->capacity), floats * sizeof(float));
+}
+
+void kv_fill_conv(const struct model *m, struct kv_cache *c, int layer, int n, const float *x, int ld)
+{
+    struct model_dims d = model_dims(m);
+    float *to = kv_conv(m, c, layer);
+    size_t row = (size_t)d.conv;
+
+    for (int i = n - (d.taps - 1); i < n; i++, to += row)
+        if (i < 0)
+            memset(to, 0, row * sizeof *to);
+        else
+            memcpy(to, x + (size_t)i * (size_t)ld, row * sizeof *to);
 }
 
 float *kv_values(const struct model *m, const struct kv_cache *c, int layer, int kv_head)
@@ -58,7 +112,8 @@ void kv_append(const struct model *m, struct kv_cache *c, int layer, const float
     }
 }
 
-void kv_fill(const struct model *m, struct kv_cache *c, int layer, int n, const float *k, int ld_k, const float *v, int ld_v)
+void kv_fill(const struct model *m, struct kv_cache *c, int layer, int n, const float *k, int ld_k, const float *v,
+             int ld_v)
 {
     int dim = m->config.head_dim;
 
@@ -81,12 +136,14 @@ size_t decode_scratch(const struct model *m, int max_prefix, int max_own)
 }
 
 /* Scores against the prefix for all rows together, against each row's own part apart; one softmax over both. */
-static void decode_task_run(const struct model *m, int layer, const struct decode_task *t, const struct decode_row *rows,
+static void decode_task_run(const struct model *m, int layer, const struct decode_task *t,
+                            const struct decode_row *rows,
                             const float *q, int ld_q, float *out, float *scratch)
 {
     const struct ops *op = m->ops;
     int dim = m->config.head_dim, group = m->config.num_heads / m->config.num_kv_heads;
-    int n_rows = t->to - t->from, M = n_rows * group, at_head = t->kv_head * group * dim, ld_out = m->config.num_heads * dim;
+    int n_rows = t->to - t->from, M = n_rows * group, at_head = t->kv_head * group * dim,
+        ld_out = m->config.num_heads * dim;
     struct kv_cache *prefix = rows[t->from].prefix;
     int np = prefix->n, longest = 0, ld;
     float scale = 1.0f / sqrtf((float)dim);
@@ -96,7 +153,8 @@ static void decode_task_run(const struct model *m, int layer, const struct decod
     ld = np + longest;
     float *qb = scratch, *ob = qb + M * dim, *p = ob + M * dim;
     for (int r = 0; r < n_rows; r++)
-        memcpy(qb + r * group * dim, q + (size_t)(t->from + r) * (size_t)ld_q + at_head, (size_t)(group * dim) * sizeof *q);
+        memcpy(qb + r * group * dim, q + (size_t)(t->from + r) * (size_t)ld_q + at_head, (size_t)(group * dim) *
+               sizeof *q);
     op->gemm(M, np, dim, qb, dim, false, kv_keys(m, prefix, layer, t->kv_head), p, ld, GEMM_SET);
     for (int r = 0; r < n_rows; r++) {
         const struct kv_cache *own = rows[t->from + r].own;
@@ -132,7 +190,8 @@ static int make_tasks(const struct model *m, int n_rows, const struct decode_row
     return n;
 }
 
-void decode_attention(const struct model *m, int layer, int n_rows, const struct decode_row *rows, const float *q, int ld_q,
+void decode_attention(const struct model *m, int layer, int n_rows, const struct decode_row *rows, const float *q,
+                      int ld_q,
                       float *out, float *scratch, size_t per_thread)
 {
     struct decode_task *tasks = xmalloc((size_t)n_rows * (size_t)m->config.num_kv_heads * sizeof *tasks);

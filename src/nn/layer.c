@@ -1,4 +1,6 @@
-/* layer.c - Qwen3's layer on a device: pre-norm attention with normed, rotated heads, then SwiGLU. */
+/* layer.c - the attention layer on a device: pre-norm attention with normed, rotated heads and, in Qwen3.5, a gate on
+ * its
+ * output, then SwiGLU; and the parts that other kinds of layer have in common with it. */
 #include "nn/layer.h"
 
 #include <string.h>
@@ -7,54 +9,60 @@
 
 /* ---- storage ---- */
 
-struct part {
-    void *where;
-    size_t bytes;
-};
-
-#define PARTS 11
-
-static void parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, struct part *p)
-{
-    size_t t = (size_t)T, e = dtype_size(dt), f = sizeof(float);
-
-    p[0] = (struct part){&a->x, t * (size_t)n->d * e};
-    p[1] = (struct part){&a->x_mid, t * (size_t)n->d * e};
-    p[2] = (struct part){&a->qkv, t * (size_t)n->qkv * e};
-    p[3] = (struct part){&a->qk, t * (size_t)(n->q + n->kv) * e};
-    p[4] = (struct part){&a->att, t * (size_t)n->q * e};
-    p[5] = (struct part){&a->gate_up, t * 2 * (size_t)n->f * e};
-    p[6] = (struct part){&a->rstd1, t * f};
-    p[7] = (struct part){&a->rstd2, t * f};
-    p[8] = (struct part){&a->rstd_q, t * (size_t)n->heads * f};
-    p[9] = (struct part){&a->rstd_k, t * (size_t)n->kv_heads * f};
-    p[10] = (struct part){&a->lse, t * (size_t)n->heads * f};
-}
-
 static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-static size_t acts_bytes(const struct model_dims *n, enum nn_dtype dt, int T)
+size_t layer_parts_bytes(const struct layer_part *p, int n)
 {
-    struct dev_acts a;
-    struct part p[PARTS];
     size_t sum = 0;
 
-    parts_of(&a, n, dt, T, p);
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < n; i++)
         sum += padded(p[i].bytes);
     return sum;
 }
 
-static char *acts_place(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, char *at)
+char *layer_parts_place(const struct layer_part *p, int n, char *at)
 {
-    struct part p[PARTS];
-
-    parts_of(a, n, dt, T, p);
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < n; i++) {
         memcpy(p[i].where, &at, sizeof at); // the address of a pointer of either type
         at += padded(p[i].bytes);
     }
     return at;
+}
+
+#define PARTS 11
+
+static void parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, struct layer_part *p)
+{
+    size_t t = (size_t)T, e = dtype_size(dt), f = sizeof(float);
+
+    p[0] = (struct layer_part){&a->x, t * (size_t)n->d * e};
+    p[1] = (struct layer_part){&a->x_mid, t * (size_t)n->d * e};
+    p[2] = (struct layer_part){&a->qkv, t * (size_t)n->qkv * e};
+    p[3] = (struct layer_part){&a->qk, t * (size_t)(n->q + n->kv) * e};
+    p[4] = (struct layer_part){&a->att, t * (size_t)n->q * e};
+    p[5] = (struct layer_part){&a->gate_up, t * 2 * (size_t)n->f * e};
+    p[6] = (struct layer_part){&a->rstd1, t * f};
+    p[7] = (struct layer_part){&a->rstd2, t * f};
+    p[8] = (struct layer_part){&a->rstd_q, t * (size_t)n->heads * f};
+    p[9] = (struct layer_part){&a->rstd_k, t * (size_t)n->kv_heads * f};
+    p[10] = (struct layer_part){&a->lse, t * (size_t)n->heads * f};
+}
+
+static size_t acts_bytes(const struct model_dims *n, enum nn_dtype dt, int T)
+{
+    struct dev_acts a;
+    struct layer_part p[PARTS];
+
+    parts_of(&a, n, dt, T, p);
+    return layer_parts_bytes(p, PARTS);
+}
+
+static char *acts_place(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, char *at)
+{
+    struct layer_part p[PARTS];
+
+    parts_of(a, n, dt, T, p);
+    return layer_parts_place(p, PARTS, at);
 }
 
 static size_t state_bytes(const struct model_dims *n, enum nn_dtype dt, int max_len)
@@ -64,36 +72,55 @@ static size_t state_bytes(const struct model_dims *n, enum nn_dtype dt, int max_
 
 /* ---- parts that training and decoding share ---- */
 
-/* a->x to a->qk and the values in a->qkv. */
-static void project(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
+void layer_project(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
+{
+    const struct dev_weights *w = &g->layer[layer];
+    const struct model_dims *n = &g->dims;
+    enum mix mix = g->mix[layer];
+
+    g->d->ops->rmsnorm(g->d->q, g->dt, s->T, n->d, NULL, a->x, w->norm1, n->plus, g->eps, s->h, a->rstd1);
+    dev_linear(g, s->T, n->in[mix], n->d, s->h, n->d, w->qkv, NULL, a->qkv, n->ld_in[mix]);
+}
+
+/* a->qkv to a->qk. */
+static void rotate(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct dev_weights *w = &g->layer[layer];
     const struct nn_dev_ops *op = g->d->ops;
     const struct model_dims *n = &g->dims;
     int ld = n->q + n->kv;
 
-    op->rmsnorm(g->d->q, g->dt, s->T, n->d, NULL, a->x, w->norm1, g->eps, s->h, a->rstd1);
-    dev_linear(g, s->T, n->qkv, n->d, s->h, n->d, w->qkv, NULL, a->qkv, n->qkv);
-    op->qk_norm_rope(g->d->q, g->dt, s->T, n->heads, n->dim, a->qkv, n->qkv, w->q_norm, g->eps, s->pos, s->rope, a->qk,
-                     ld,
-                     a->rstd_q);
-    op->qk_norm_rope(g->d->q, g->dt, s->T, n->kv_heads, n->dim, dev_at(g, a->qkv, (size_t)n->q), n->qkv, w->k_norm,
-                     g->eps,
-                     s->pos, s->rope, dev_at(g, a->qk, (size_t)n->q), ld, a->rstd_k);
+    op->qk_norm_rope(g->d->q, g->dt, s->T, model_q_heads(n), a->qkv, n->qkv, w->q_norm, g->eps, s->pos, s->rope, a->qk,
+                     ld, a->rstd_q);
+    op->qk_norm_rope(g->d->q, g->dt, s->T, model_k_heads(n), dev_at(g, a->qkv, (size_t)n->k_at), n->qkv, w->k_norm,
+                     g->eps, s->pos, s->rope, dev_at(g, a->qk, (size_t)n->q), ld, a->rstd_k);
     if (s->slot)
         op->kv_store(g->d->q, g->dt, s->T, n->kv, s->max_len, s->slot, s->pos, dev_at(g, a->qk, (size_t)n->q), ld,
-                     dev_at(g, a->qkv, (size_t)(n->q + n->kv)), n->qkv, s->cache_k, s->cache_v);
+                     dev_at(g, a->qkv, (size_t)n->v_at), n->qkv, s->cache_k, s->cache_v);
 }
 
-/* a->att and a->x to x_out. */
-static void finish(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, void *x_out)
+/* Attention's output behind its gate, if it has one. */
+static const void *gate(struct dev_model *g, const struct dev_step *s, const struct dev_acts *a)
+{
+    const struct model_dims *n = &g->dims;
+
+    if (n->q_step == n->dim)
+        return a->att;
+    g->d->ops->out_gate(g->d->q, g->dt, s->T, n->heads, n->dim, a->att, dev_at(g, a->qkv, (size_t)n->dim), n->qkv,
+                        n->q_step, s->mixed);
+    return s->mixed;
+}
+
+void layer_finish(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, const void *mixed,
+                  void *x_out)
 {
     const struct dev_weights *w = &g->layer[layer];
     const struct nn_dev_ops *op = g->d->ops;
     const struct model_dims *n = &g->dims;
+    int mix = n->mix[g->mix[layer]];
 
-    dev_linear(g, s->T, n->d, n->q, a->att, n->q, w->o, a->x, a->x_mid, n->d);
-    op->rmsnorm(g->d->q, g->dt, s->T, n->d, NULL, a->x_mid, w->norm2, g->eps, s->h, a->rstd2);
+    dev_linear(g, s->T, n->d, mix, mixed, mix, w->o, a->x, a->x_mid, n->d);
+    op->rmsnorm(g->d->q, g->dt, s->T, n->d, NULL, a->x_mid, w->norm2, n->plus, g->eps, s->h, a->rstd2);
     dev_linear(g, s->T, 2 * n->f, n->d, s->h, n->d, w->gate_up, NULL, a->gate_up, 2 * n->f);
     op->swiglu(g->d->q, g->dt, s->T, n->f, a->gate_up, s->act);
     dev_linear(g, s->T, n->d, n->f, s->act, n->f, w->down, a->x_mid, x_out, n->d);
@@ -105,10 +132,11 @@ static void forward(struct dev_model *g, int layer, const struct dev_step *s, co
 {
     const struct model_dims *n = &g->dims;
 
-    project(g, layer, s, a);
+    layer_project(g, layer, s, a);
+    rotate(g, layer, s, a);
     g->d->ops->attn(g->d->q, g->dt, &s->attn, a->qk, dev_at(g, a->qk, (size_t)n->q),
-                    dev_at(g, a->qkv, (size_t)(n->q + n->kv)), a->att, a->lse);
-    finish(g, layer, s, a, x_out);
+                    dev_at(g, a->qkv, (size_t)n->v_at), a->att, a->lse);
+    layer_finish(g, layer, s, a, gate(g, s, a), x_out);
 }
 
 static void decode(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, void *x_out)
@@ -116,13 +144,13 @@ static void decode(struct dev_model *g, int layer, const struct dev_step *s, con
     const struct model_dims *n = &g->dims;
     struct nn_decode q = {s->T, n->heads, n->kv_heads, n->dim, s->max_len, s->slot, s->pos, s->cache_k, s->cache_v};
 
-    project(g, layer, s, a);
+    layer_project(g, layer, s, a);
+    rotate(g, layer, s, a);
     g->d->ops->attn_decode(g->d->q, g->dt, &q, a->qk, n->q + n->kv, a->att, n->q);
-    finish(g, layer, s, a, x_out);
+    layer_finish(g, layer, s, a, gate(g, s, a), x_out);
 }
 
-/* s->dx goes from behind the layer to behind its attention; a->gate_up becomes its gradient. */
-static void mlp_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
+void layer_mlp_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct dev_weights *w = &g->layer[layer];
     const struct nn_dev_ops *op = g->d->ops;
@@ -132,9 +160,47 @@ static void mlp_backward(struct dev_model *g, int layer, const struct dev_step *
     op->swiglu_backward(g->d->q, g->dt, s->T, n->f, a->gate_up, s->dact, a->gate_up, s->act);
     dev_linear_dw(g, s->T, n->d, n->f, s->dx, n->d, s->act, n->f, w->down);
     dev_linear_dx(g, s->T, 2 * n->f, n->d, a->gate_up, 2 * n->f, w->gate_up, s->dh, n->d);
-    op->rmsnorm_backward(g->d->q, g->dt, s->T, n->d, NULL, a->x_mid, w->norm2, a->rstd2, s->dh, s->dx,
+    op->rmsnorm_backward(g->d->q, g->dt, s->T, n->d, NULL, a->x_mid, w->norm2, n->plus, a->rstd2, s->dh, s->dx,
                          dev_grad(g, w->norm2), s->h);
     dev_linear_dw(g, s->T, 2 * n->f, n->d, a->gate_up, 2 * n->f, s->h, n->d, w->gate_up);
+}
+
+void layer_out_backward(struct dev_model *g, int layer, const struct dev_step *s)
+{
+    int mix = g->dims.mix[g->mix[layer]];
+
+    dev_linear_dx(g, s->T, g->dims.d, mix, s->dx, g->dims.d, g->layer[layer].o, s->datt, mix);
+}
+
+void layer_out_gradient(struct dev_model *g, int layer, const struct dev_step *s, const void *mixed)
+{
+    int mix = g->dims.mix[g->mix[layer]];
+
+    dev_linear_dw(g, s->T, g->dims.d, mix, s->dx, g->dims.d, mixed, mix, g->layer[layer].o);
+}
+
+void layer_project_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
+{
+    const struct dev_weights *w = &g->layer[layer];
+    const struct model_dims *n = &g->dims;
+    int in = n->in[g->mix[layer]], ld = n->ld_in[g->mix[layer]];
+
+    dev_linear_dx(g, s->T, in, n->d, s->dqkv, ld, w->qkv, s->dh, n->d);
+    g->d->ops->rmsnorm_backward(g->d->q, g->dt, s->T, n->d, NULL, a->x, w->norm1, n->plus, a->rstd1, s->dh, s->dx,
+                                dev_grad(g, w->norm1), s->h);
+    dev_linear_dw(g, s->T, in, n->d, s->dqkv, ld, s->h, n->d, w->qkv);
+}
+
+/* s->datt becomes the gradient of attention's output before its gate; returns what is behind it. */
+static const void *gate_backward(struct dev_model *g, const struct dev_step *s, const struct dev_acts *a)
+{
+    const struct model_dims *n = &g->dims;
+
+    if (n->q_step == n->dim)
+        return a->att;
+    g->d->ops->out_gate_backward(g->d->q, g->dt, s->T, n->heads, n->dim, a->att, dev_at(g, a->qkv, (size_t)n->dim),
+                                 n->qkv, n->q_step, s->datt, dev_at(g, s->dqkv, (size_t)n->dim), s->mixed);
+    return s->mixed;
 }
 
 static void attention_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
@@ -143,37 +209,30 @@ static void attention_backward(struct dev_model *g, int layer, const struct dev_
     const struct nn_dev_ops *op = g->d->ops;
     const struct model_dims *n = &g->dims;
     int ld = n->q + n->kv;
-    size_t k = (size_t)n->q, v = (size_t)(n->q + n->kv);
+    size_t k = (size_t)n->q, k_at = (size_t)n->k_at, v_at = (size_t)n->v_at;
 
-    dev_linear_dx(g, s->T, n->d, n->q, s->dx, n->d, w->o, s->datt, n->q);
-    dev_linear_dw(g, s->T, n->d, n->q, s->dx, n->d, a->att, n->q, w->o);
-    op->attn_backward(g->d->q, g->dt, &s->attn, a->qk, dev_at(g, a->qk, k), dev_at(g, a->qkv, v), a->att, a->lse,
-                      s->datt,
-                      s->delta, s->dqk, dev_at(g, s->dqk, k), dev_at(g, s->dqkv, v));
-    op->qk_norm_rope_backward(g->d->q, g->dt, s->T, n->heads, n->dim, a->qkv, n->qkv, w->q_norm, a->rstd_q, s->pos,
-                              s->rope,
-                              s->dqk, ld, s->dqkv, n->qkv, dev_grad(g, w->q_norm));
-    op->qk_norm_rope_backward(g->d->q, g->dt, s->T, n->kv_heads, n->dim, dev_at(g, a->qkv, k), n->qkv, w->k_norm,
-                              a->rstd_k,
-                              s->pos, s->rope, dev_at(g, s->dqk, k), ld, dev_at(g, s->dqkv, k), n->qkv,
+    op->attn_backward(g->d->q, g->dt, &s->attn, a->qk, dev_at(g, a->qk, k), dev_at(g, a->qkv, v_at), a->att, a->lse,
+                      s->datt, s->delta, s->dqk, dev_at(g, s->dqk, k), dev_at(g, s->dqkv, v_at));
+    op->qk_norm_rope_backward(g->d->q, g->dt, s->T, model_q_heads(n), a->qkv, n->qkv, w->q_norm, a->rstd_q, s->pos,
+                              s->rope, s->dqk, ld, s->dqkv, n->qkv, dev_grad(g, w->q_norm));
+    op->qk_norm_rope_backward(g->d->q, g->dt, s->T, model_k_heads(n), dev_at(g, a->qkv, k_at), n->qkv, w->k_norm,
+                              a->rstd_k, s->pos, s->rope, dev_at(g, s->dqk, k), ld, dev_at(g, s->dqkv, k_at), n->qkv,
                               dev_grad(g, w->k_norm));
-    dev_linear_dx(g, s->T, n->qkv, n->d, s->dqkv, n->qkv, w->qkv, s->dh, n->d);
-    op->rmsnorm_backward(g->d->q, g->dt, s->T, n->d, NULL, a->x, w->norm1, a->rstd1, s->dh, s->dx, dev_grad(g,
-                                                                                                            w->norm1),
-                         s->h);
-    dev_linear_dw(g, s->T, n->qkv, n->d, s->dqkv, n->qkv, s->h, n->d, w->qkv);
 }
 
 static void backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
-    mlp_backward(g, layer, s, a);
+    layer_mlp_backward(g, layer, s, a);
+    layer_out_backward(g, layer, s);
+    layer_out_gradient(g, layer, s, gate_backward(g, s, a));
     attention_backward(g, layer, s, a);
+    layer_project_backward(g, layer, s, a);
 }
 
-static const struct layer_kind qwen3 = {"qwen3", acts_bytes, acts_place, state_bytes, forward, backward, decode};
+static const struct layer_kind attention = {"attention", acts_bytes, acts_place, state_bytes, forward, backward,
+                                            decode, true};
 
 const struct layer_kind *layer_kind_of(const struct model *m, int layer)
 {
-    (void)m, (void)layer;
-    return &qwen3;
+    return m->layers[layer].mix == MIX_DELTA ? &layer_delta : &attention;
 }

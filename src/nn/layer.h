@@ -14,14 +14,16 @@ struct dev_model;
 /* Weights of one layer in the device's slab (type dt) and, at the same offsets, their gradients (fp32). */
 struct dev_weights {
     void *norm1, *qkv, *q_norm, *k_norm, *o, *norm2, *gate_up, *down;
+    void *conv, *mix_norm;   // of a delta layer
+    float *a_log, *dt_bias;  // of a delta layer, the fp32 master
 };
 
 /* Activations of one layer over T rows, type dt unless float. */
 struct dev_acts {
     void *x;               // (T, d) residual stream in
-    void *qkv;             // (T, q + 2 kv) before norm and rotation; v is used from here
-    void *qk;              // (T, q + kv) after both
-    void *att;             // (T, q)
+    void *qkv;             // (T, ld_in) before norm and rotation, or convolution; v, gates, z, b, a are used from here
+    void *qk;              // (T, q + kv) after both; delta: (T, conv) convolved
+    void *att;             // (T, mix) before its gate
     void *x_mid;           // (T, d) residual stream after attention
     void *gate_up;         // (T, 2 f)
     float *rstd1, *rstd2;  // (T)
@@ -36,15 +38,22 @@ struct dev_step {
     const int32_t *pos;      // (T)
     const float *rope;       // (positions, dim)
     void *h, *act;           // (T, d) (T, f)
+    void *mixed;             // (T, mix) attention or delta behind its gate; NULL where there is no gate
     // backward
     void *dx, *dh;           // (T, d) gradient of the residual stream, and of a normed input
     void *dact;              // (T, f)
     void *dqkv, *dqk, *datt; // as qkv, qk, att
+    float *delta_scratch;    // see nn_delta_scratch
     float *delta;            // (T, heads)
     // decode and prefill: where keys and values go; slot NULL: nowhere
     const int32_t *slot;     // (T)
     int max_len;
     void *cache_k, *cache_v; // of this layer: (slots, max_len, kv)
+    // the same for a delta layer: state and the convolution's past of slot s at s * stride
+    const int32_t *seq_slot; // prefill: (n_seq); a step takes 'slot'
+    float *state;
+    void *past;
+    size_t state_stride, past_stride;
 };
 
 struct layer_kind {
@@ -56,8 +65,30 @@ struct layer_kind {
     void (*backward)(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a);
     /* One new row for each of T sequences: reads and grows their state. x_out may be a->x. */
     void (*decode)(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, void *x_out);
+    bool plain; /* what the operator 'step' computes: Qwen3's */
 };
 
 const struct layer_kind *layer_kind_of(const struct model *m, int layer);
+extern const struct layer_kind layer_delta; /* layer_delta.c */
+
+/* ---- layer.c: what kinds have in common ---- */
+
+struct layer_part {
+    void *where; /* the address of a pointer of struct dev_acts */
+    size_t bytes;
+};
+size_t layer_parts_bytes(const struct layer_part *p, int n);
+char *layer_parts_place(const struct layer_part *p, int n, char *at);
+void layer_project(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a); /* x to qkv */
+/* mixed (T, mix) and a->x to x_out. */
+void layer_finish(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, const void *mixed,
+                  void *x_out);
+/* s->dx goes from behind the layer to behind its mixer; a->gate_up becomes its gradient. */
+void layer_mlp_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a);
+/* s->datt becomes the gradient of what layer_finish got as mixed; the output matrix's own, once mixed is there again.
+ * */
+void layer_out_backward(struct dev_model *g, int layer, const struct dev_step *s);
+void layer_out_gradient(struct dev_model *g, int layer, const struct dev_step *s, const void *mixed);
+void layer_project_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a);
 
 #endif

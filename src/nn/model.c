@@ -52,97 +52,204 @@ void slab_free(float *p)
     munmap((char *)p - 64, bytes);
 }
 
+static int max_int(int a, int b) { return a > b ? a : b; }
+
+static void delta_dims(const struct model_config *c, struct model_dims *n)
+{
+    int keys = c->linear_key_heads * c->linear_key_dim, values = c->linear_value_heads * c->linear_value_dim;
+
+    n->taps = c->conv_taps;
+    n->conv = n->z_at = 2 * keys + values;
+    n->b_at = n->z_at + values;
+    n->a_at = n->b_at + c->linear_value_heads;
+    n->in[MIX_DELTA] = n->a_at + c->linear_value_heads;
+    n->mix[MIX_DELTA] = values;
+    n->delta = (struct nn_delta){c->linear_key_heads, c->linear_value_heads, c->linear_key_dim, c->linear_value_dim,
+                                 n->in[MIX_DELTA]};
+}
+
 struct model_dims model_dims(const struct model *m)
 {
     const struct model_config *c = &m->config;
     struct model_dims n = {.d = c->hidden_size, .f = c->intermediate_size, .V = c->vocab_size, .heads = c->num_heads,
                            .kv_heads = c->num_kv_heads, .dim = c->head_dim};
 
+    n.rot = c->rotary_dim;
+    n.plus = c->centred_norms ? 1 : 0;
+    n.q_step = c->output_gate ? 2 * n.dim : n.dim;
     n.q = n.heads * n.dim;
     n.kv = n.kv_heads * n.dim;
-    n.qkv = n.q + 2 * n.kv;
+    n.k_at = n.heads * n.q_step;
+    n.v_at = n.k_at + n.kv;
+    n.qkv = n.v_at + n.kv;
+    n.in[MIX_ATTENTION] = n.qkv;
+    n.mix[MIX_ATTENTION] = n.q;
+    delta_dims(c, &n);
+    for (int i = 0; i < 2; i++)
+        n.ld_in[i] = (n.in[i] + 7) / 8 * 8;
+    n.widest_in = max_int(n.ld_in[0], n.ld_in[1]);
+    n.widest_mix = max_int(n.mix[0], n.mix[1]);
+    n.widest_pre = max_int(n.q + n.kv, n.conv);
     return n;
+}
+
+struct nn_heads model_q_heads(const struct model_dims *n)
+{
+    return (struct nn_heads){n->heads, n->dim, n->rot, n->q_step, n->plus};
+}
+
+struct nn_heads model_k_heads(const struct model_dims *n)
+{
+    return (struct nn_heads){n->kv_heads, n->dim, n->rot, n->dim, n->plus};
 }
 
 float *model_grad_of(const struct model *m, const float *weight) { return m->grads + (weight - m->weights); }
 
-static size_t add_tensor(struct model *m, size_t at, char *name, int rows, int cols, bool vector)
+/* ---- tensors ---- */
+
+enum part { PART_NONE, NORM1, QKV, Q_NORM, K_NORM, CONV, A_LOG, DT_BIAS, MIX_NORM, OUT, NORM2, GATE_UP, DOWN };
+enum form { VECTOR, MATRIX, TAPS };
+
+struct tensor_row {
+    const char *name;
+    enum part part; /* PART_NONE: continues the one before */
+    int rows, cols;
+    enum form form;
+};
+
+#define LAYER_TENSORS 15
+
+static int attention_tensors(const struct model_dims *n, struct tensor_row *r)
+{
+    const struct tensor_row rows[] = {
+        {"self_attn.q_proj.weight", QKV, n->k_at, n->d, MATRIX}, {"self_attn.k_proj.weight", PART_NONE, n->kv, n->d,
+                                                                  MATRIX},
+        {"self_attn.v_proj.weight", PART_NONE, n->kv, n->d, MATRIX}, {"self_attn.q_norm.weight", Q_NORM, 1, n->dim,
+                                                                      VECTOR},
+        {"self_attn.k_norm.weight", K_NORM, 1, n->dim, VECTOR}, {"self_attn.o_proj.weight", OUT, n->d, n->q, MATRIX},
+    };
+
+    memcpy(r, rows, sizeof rows);
+    return (int)(sizeof rows / sizeof rows[0]);
+}
+
+static int delta_tensors(const struct model_dims *n, struct tensor_row *r)
+{
+    int v_heads = n->delta.v_heads, values = n->mix[MIX_DELTA];
+    const struct tensor_row rows[] = {
+        {"linear_attn.in_proj_qkv.weight", QKV, n->conv, n->d, MATRIX},
+        {"linear_attn.in_proj_z.weight", PART_NONE, values, n->d, MATRIX},
+        {"linear_attn.in_proj_b.weight", PART_NONE, v_heads, n->d, MATRIX},
+        {"linear_attn.in_proj_a.weight", PART_NONE, v_heads, n->d, MATRIX},
+        {"linear_attn.conv1d.weight", CONV, n->conv, n->taps, TAPS}, {"linear_attn.A_log", A_LOG, 1, v_heads, VECTOR},
+        {"linear_attn.dt_bias", DT_BIAS, 1, v_heads, VECTOR}, {"linear_attn.norm.weight", MIX_NORM, 1, n->delta.v_dim,
+                                                               VECTOR},
+        {"linear_attn.out_proj.weight", OUT, n->d, values, MATRIX},
+    };
+
+    memcpy(r, rows, sizeof rows);
+    return (int)(sizeof rows / sizeof rows[0]);
+}
+
+/* Rows of one layer, in the order of the slab. Returns how many. */
+static int layer_tensors(const struct model_dims *n, enum mix mix, struct tensor_row *r)
+{
+    int k = 0;
+
+    r[k++] = (struct tensor_row){"input_layernorm.weight", NORM1, 1, n->d, VECTOR};
+    k += mix == MIX_DELTA ? delta_tensors(n, r + k) : attention_tensors(n, r + k);
+    r[k++] = (struct tensor_row){"post_attention_layernorm.weight", NORM2, 1, n->d, VECTOR};
+    r[k++] = (struct tensor_row){"mlp.gate_proj.weight", GATE_UP, n->f, n->d, MATRIX};
+    r[k++] = (struct tensor_row){"mlp.up_proj.weight", PART_NONE, n->f, n->d, MATRIX};
+    r[k++] = (struct tensor_row){"mlp.down_proj.weight", DOWN, n->d, n->f, MATRIX};
+    return k;
+}
+
+static size_t add_tensor(struct model *m, size_t at, char *name, const struct tensor_row *r)
 {
     struct model_tensor *t = &m->tensors[m->n_tensors++];
 
-    *t = (struct model_tensor){.name = name, .rows = rows, .cols = cols, .is_vector = vector, .offset = at,
+    *t = (struct model_tensor){.name = name, .rows = r->rows, .cols = r->cols, .is_vector = r->form == VECTOR,
+                               .is_conv = r->form == TAPS, .continues = r->part == PART_NONE, .offset = at,
                                .dtype = "F32"};
-    return at + (size_t)rows * (size_t)cols;
+    return at + (size_t)r->rows * (size_t)r->cols;
 }
 
-#define LAYER_TENSORS 11
+static void point_part(struct model_layer *l, enum part part, float *w)
+{
+    float **const at[] = {[NORM1] = &l->norm1, [QKV] = &l->qkv, [Q_NORM] = &l->q_norm, [K_NORM] = &l->k_norm,
+                          [CONV] = &l->conv, [A_LOG] = &l->a_log, [DT_BIAS] = &l->dt_bias, [MIX_NORM] = &l->mix_norm,
+                          [OUT] = &l->o, [NORM2] = &l->norm2, [GATE_UP] = &l->gate_up, [DOWN] = &l->down};
+
+    if (part != PART_NONE)
+        *at[part] = w;
+}
 
 static size_t add_layer(struct model *m, int i, size_t at)
 {
     struct model_dims n = model_dims(m);
-    struct { const char *name; int rows, cols; bool vector; } rows[LAYER_TENSORS] = {
-        {"input_layernorm", 1, n.d, true},
-        {"self_attn.q_proj", n.q, n.d, false},
-        {"self_attn.k_proj", n.kv, n.d, false},
-        {"self_attn.v_proj", n.kv, n.d, false},
-        {"self_attn.q_norm", 1, n.dim, true},
-        {"self_attn.k_norm", 1, n.dim, true},
-        {"self_attn.o_proj", n.d, n.q, false},
-        {"post_attention_layernorm", 1, n.d, true},
-        {"mlp.gate_proj", n.f, n.d, false},
-        {"mlp.up_proj", n.f, n.d, false},
-        {"mlp.down_proj", n.d, n.f, false},
-    };
+    struct tensor_row r[LAYER_TENSORS];
+    int k = layer_tensors(&n, m->layers[i].mix, r);
 
-    for (int r = 0; r < LAYER_TENSORS; r++)
-        at = add_tensor(m, at, xasprintf("model.layers.%d.%s.weight", i, rows[r].name), rows[r].rows, rows[r].cols,
-                        rows[r].vector);
+    for (int j = 0; j < k; j++)
+        at = add_tensor(m, at, xasprintf("%slayers.%d.%s", m->config.prefix, i, r[j].name), &r[j]);
     return at;
 }
 
-static void point_layer(struct model *m, int i)
+/* The tensors of layer i begin at 'from'; returns the first behind them. */
+static int point_layer(struct model *m, int i, int from)
 {
-    struct model_layer *l = &m->layers[i];
-    const struct model_tensor *t = &m->tensors[1 + i * LAYER_TENSORS];
-    float *w = m->weights;
+    struct model_dims n = model_dims(m);
+    struct tensor_row r[LAYER_TENSORS];
+    int k = layer_tensors(&n, m->layers[i].mix, r);
 
-    l->norm1 = w + t[0].offset;
-    l->qkv = w + t[1].offset;
-    l->q_norm = w + t[4].offset;
-    l->k_norm = w + t[5].offset;
-    l->o = w + t[6].offset;
-    l->norm2 = w + t[7].offset;
-    l->gate_up = w + t[8].offset;
-    l->down = w + t[10].offset;
+    for (int j = 0; j < k; j++)
+        point_part(&m->layers[i], r[j].part, m->weights + m->tensors[from + j].offset);
+    return from + k;
+}
+
+static void make_layers(struct model *m)
+{
+    int seen[2] = {0};
+
+    m->layers = xcalloc((size_t)m->config.num_layers, sizeof *m->layers);
+    for (int i = 0; i < m->config.num_layers; i++) {
+        m->layers[i].mix = m->config.linear[i] ? MIX_DELTA : MIX_ATTENTION;
+        m->layers[i].ordinal = seen[m->layers[i].mix]++;
+    }
 }
 
 /* A model with zero weights. */
 static struct model *model_new(const struct model_config *c, struct err *e)
 {
+    const struct tensor_row words = {"", NORM1, c->vocab_size, c->hidden_size, MATRIX};
+    const struct tensor_row norm = {"", NORM1, 1, c->hidden_size, VECTOR};
     struct model *m = xcalloc(1, sizeof *m);
     size_t at = 0;
+    int from = 1;
 
     m->config = *c;
     m->config.source = json_deep_copy(c->source);
     m->ops = cpu_ops();
     m->tensors = xcalloc((size_t)c->num_layers * LAYER_TENSORS + 3, sizeof *m->tensors);
-    m->layers = xcalloc((size_t)c->num_layers, sizeof *m->layers);
-    at = add_tensor(m, at, xstrdup("model.embed_tokens.weight"), c->vocab_size, c->hidden_size, false);
+    make_layers(m);
+    at = add_tensor(m, at, xasprintf("%sembed_tokens.weight", c->prefix), &words);
     for (int i = 0; i < c->num_layers; i++)
         at = add_layer(m, i, at);
-    at = add_tensor(m, at, xstrdup("model.norm.weight"), 1, c->hidden_size, true);
+    m->n_final_norm = m->n_tensors;
+    at = add_tensor(m, at, xasprintf("%snorm.weight", c->prefix), &norm);
     if (!c->tied)
-        at = add_tensor(m, at, xstrdup("lm_head.weight"), c->vocab_size, c->hidden_size, false);
+        at = add_tensor(m, at, xstrdup("lm_head.weight"), &words);
     m->n_params = at;
     if (!(m->weights = slab_alloc(at, e, "weights"))) {
         model_free(m);
         return NULL;
     }
     for (int i = 0; i < c->num_layers; i++)
-        point_layer(m, i);
+        from = point_layer(m, i, from);
     m->embed = m->weights;
-    m->final_norm = m->weights + model_find(m, "model.norm.weight")->offset;
-    m->lm_head = c->tied ? m->embed : m->weights + model_find(m, "lm_head.weight")->offset;
+    m->final_norm = m->weights + m->tensors[m->n_final_norm].offset;
+    m->lm_head = c->tied ? m->embed : m->weights + m->tensors[m->n_tensors - 1].offset;
     m->version = 1;
     return m;
 }
@@ -151,17 +258,34 @@ static struct model *model_new(const struct model_config *c, struct err *e)
 struct model *model_new_empty(const struct model_config *c, struct err *e);
 struct model *model_new_empty(const struct model_config *c, struct err *e) { return model_new(c, e); }
 
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+
+    return n >= k && !strcmp(s + n - k, end);
+}
+
+/* As Transformers begins: matrices normal, norms as nothing (of weight 1), dt_bias 1, e^A_log even between 0.01 and
+ * 16. */
+static void init_tensor(const struct model *m, const struct model_tensor *t, struct rng *r)
+{
+    float *w = m->weights + t->offset;
+    bool rate = ends_with(t->name, ".A_log"), ones = ends_with(t->name, "linear_attn.norm.weight") ||
+                                                     ends_with(t->name, ".dt_bias") || !m->config.centred_norms;
+
+    for (size_t j = 0; j < (size_t)t->rows * (size_t)t->cols; j++)
+        w[j] = rate ? (float)log(0.01 + 15.99 * rng_f64(r))
+               : t->is_vector ? (ones ? 1.0f : 0.0f) : (float)(rng_normal(r) * m->config.initializer_range);
+}
+
 struct model *model_init(const struct model_config *c, uint64_t seed, struct err *e)
 {
     struct model *m = model_new(c, e);
     struct rng r;
 
     for (int i = 0; m && i < m->n_tensors; i++) {
-        const struct model_tensor *t = &m->tensors[i];
-        float *w = m->weights + t->offset;
         rng_seed(&r, seed, (uint64_t)i); // a stream per tensor: adding layers does not change the others
-        for (size_t j = 0; j < (size_t)t->rows * (size_t)t->cols; j++)
-            w[j] = t->is_vector ? 1.0f : (float)(rng_normal(&r) * c->initializer_range);
+        init_tensor(m, &m->tensors[i], &r);
     }
     return m;
 }
@@ -209,15 +333,17 @@ struct model_tensor *model_find(const struct model *m, const char *name)
 static size_t packs_floats(const struct model *m)
 {
     struct model_dims n = model_dims(m);
-    int L = m->config.num_layers;
-    size_t wide = PACK_FLOATS(m->ops, n.qkv, n.d) + PACK_FLOATS(m->ops, n.d, n.q) + PACK_FLOATS(m->ops, 2 * n.f, n.d) +
-                  PACK_FLOATS(m->ops, n.d, n.f);
-    size_t back = PACK_FLOATS(m->ops, n.d, n.qkv) + PACK_FLOATS(m->ops, n.q, n.d) + PACK_FLOATS(m->ops, n.d, 2 * n.f) +
-                  PACK_FLOATS(m->ops, n.f, n.d);
-    size_t head = PACK_FLOATS(m->ops, n.V, n.d), head_back = PACK_FLOATS(m->ops, n.d, n.V);
+    size_t sum = 0, head = PACK_FLOATS(m->ops, n.V, n.d), head_back = PACK_FLOATS(m->ops, n.d, n.V);
 
-    wide = wide > back ? wide : back;
-    return (size_t)L * wide + (head > head_back ? head : head_back);
+    for (int i = 0; i < m->config.num_layers; i++) {
+        int in = n.in[m->layers[i].mix], mix = n.mix[m->layers[i].mix];
+        size_t wide = PACK_FLOATS(m->ops, in, n.d) + PACK_FLOATS(m->ops, n.d, mix) + PACK_FLOATS(m->ops, 2 * n.f, n.d) +
+                      PACK_FLOATS(m->ops, n.d, n.f);
+        size_t back = PACK_FLOATS(m->ops, n.d, in) + PACK_FLOATS(m->ops, mix, n.d) +
+                      PACK_FLOATS(m->ops, n.d, 2 * n.f) + PACK_FLOATS(m->ops, n.f, n.d);
+        sum += wide > back ? wide : back;
+    }
+    return sum + (head > head_back ? head : head_back);
 }
 
 size_t model_packs_bytes(const struct model *m) { return packs_floats(m) * sizeof(float); }
@@ -256,8 +382,8 @@ const struct model_packs *model_packs(struct model *m, enum pack_kind kind)
     for (int i = 0; i < m->config.num_layers; i++) {
         const struct model_layer *l = &m->layers[i];
         struct layer_packs *lp = &p->layers[i];
-        lp->qkv = pack_one(m, kind, l->qkv, n.qkv, n.d, &at);
-        lp->o = pack_one(m, kind, l->o, n.d, n.q, &at);
+        lp->qkv = pack_one(m, kind, l->qkv, n.in[l->mix], n.d, &at);
+        lp->o = pack_one(m, kind, l->o, n.d, n.mix[l->mix], &at);
         lp->gate_up = pack_one(m, kind, l->gate_up, 2 * n.f, n.d, &at);
         lp->down = pack_one(m, kind, l->down, n.d, n.f, &at);
     }

@@ -1,4 +1,5 @@
-/* model.h - a Qwen3 (dense) causal language model on the CPU, fp32: load, save, initialise, forward, backward.
+/* model.h - a Qwen3 or Qwen3.5/3.6 (dense, text) causal language model on the CPU, fp32: load, save, initialise,
+ * forward, backward.
  *
  * One slab per role: weights, gradients, activations. Everything is planned by model_train_begin before the first
  * step; no step allocates. A model is owned and used by one thread; the operators inside run on all OpenMP threads.
@@ -6,7 +7,12 @@
  * the same sequence gives the same bits alone, packed with others, and on 1 or 64 threads.
  *
  * Formulas: Qwen3 technical report (arXiv 2505.09388) and the Hugging Face implementation 'qwen3': pre-norm RMSNorm,
- * grouped-query attention with RMSNorm on each q and k head before RoPE (half-split), SwiGLU, no biases. */
+ * grouped-query attention with RMSNorm on each q and k head before RoPE (half-split), SwiGLU, no biases. Qwen3.5 and
+ * 3.6
+ * ('qwen3_5', 'qwen3_5_text'): norms of 1 + w, three layers of four are Gated DeltaNet (arXiv 2412.06464,
+ * ops/cpu/delta.c),
+ * the others attention with a sigmoid gate on its output and a quarter of each head rotated. Vision and multi-token
+ * prediction are not run: their tensors are carried from the folder that was loaded to the one that is saved. */
 #ifndef MC_MODEL_H
 #define MC_MODEL_H
 
@@ -17,30 +23,44 @@
 
 #include "base/err.h"
 
+#define MODEL_MAX_LAYERS 1024
+
 struct model_config {
     int vocab_size, hidden_size, intermediate_size;
     int num_layers, num_heads, num_kv_heads, head_dim;
     int max_positions;
     double rms_norm_eps, rope_theta, initializer_range;
     bool tied;          /* the classifier is the embedding matrix */
+    int rotary_dim;     /* leading elements of a head that are rotated */
+    bool output_gate;   /* every query head has a gate of its size */
+    bool centred_norms; /* a norm's weight is 1 + w */
+    uint8_t linear[MODEL_MAX_LAYERS]; /* 1: a Gated DeltaNet layer */
+    int n_linear;       /* such layers; with none, the five below are 0 */
+    int linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim, conv_taps;
+    char prefix[24];    /* of tensor names: "model." or, in a checkpoint with vision, "model.language_model." */
     int32_t eos[8];     /* eos_token_id of generation_config.json if there, else of config.json */
     int n_eos;
     json_t *source;     /* config.json as read; model_save writes it back with unknown keys kept */
 };
 
-/* Keys of Transformers 4 or 5 (rope_theta, or rope_parameters.rope_theta). Refused with ERR_INPUT: another
- * model_type, attention_bias, sliding windows, scaled RoPE, sizes that do not fit together. */
+/* Keys of Transformers 4 or 5 (rope_theta, or rope_parameters.rope_theta), flat or below text_config. Refused by name
+ * with
+ * ERR_INPUT: another model_type, attention_bias, sliding windows, scaled RoPE, quantised weights, other layer types,
+ * activations or gates, sizes that do not fit together. */
 int model_config_parse(const json_t *json, struct model_config *ret, struct err *e);
 /* Ids that end a turn, from "eos_token_id": an id or a list (8 at most are kept); NULL and null leave what is there. */
 int model_eos_parse(const json_t *v, struct model_config *c, struct err *e);
 int model_config_read(const char *path, struct model_config *ret, struct err *e);
 void model_config_free(struct model_config *c);
+const char *model_architecture(const json_t *config); /* Transformers' class; NULL where it is not ours */
 size_t model_config_params(const struct model_config *c); /* weights, tied ones counted once */
 
 struct model_tensor {
     char *name;         /* Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight" */
     int rows, cols;     /* row-major (out, in); a vector has rows 1 and is_vector set */
     bool is_vector;
+    bool is_conv;       /* (rows, 1, cols) in files */
+    bool continues;     /* one matrix with the tensor before it */
     size_t offset;      /* into weights and grads, in floats */
     char dtype[8];      /* of the file it came from ("F32" for new models); model_save writes F32 unless asked */
 };
@@ -54,6 +74,7 @@ struct model {
     size_t n_params;
     uint64_t version;   /* grows whenever weights change through our functions; callers who write weights add 1 */
     struct model_layer *layers;
+    int n_final_norm;   /* its place among the tensors */
     float *embed, *final_norm, *lm_head; /* (V, d) (d) (V, d); lm_head == embed when tied */
     struct model_train *train;           /* activations; private */
     struct model_packs *packs[2];        /* packed weights; private */

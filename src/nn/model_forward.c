@@ -7,27 +7,72 @@
 #include "base/mem.h"
 #include "nn/model_private.h"
 
-size_t layer_acts_floats(const struct model_dims *n, int T)
-{
-    size_t per_token = 2 * (size_t)n->d + 2 + (size_t)n->qkv + 2 * (size_t)n->heads + (size_t)n->kv_heads +
-                       (size_t)(n->q + n->kv) + (size_t)n->q + 2 * (size_t)n->f;
+struct acts_part {
+    float **p;
+    int width;
+};
 
+#define ACTS_PARTS 12
+
+/* What a layer of a kind keeps of a token. */
+static int acts_parts(struct layer_acts *a, const struct model_dims *n, enum mix kind, struct acts_part *p)
+{
+    bool delta = kind == MIX_DELTA;
+    int k = 0;
+
+    p[k++] = (struct acts_part){&a->x, n->d};
+    p[k++] = (struct acts_part){&a->x_mid, n->d};
+    p[k++] = (struct acts_part){&a->qkv, n->in[kind]};
+    p[k++] = (struct acts_part){&a->qk, delta ? n->conv : n->q + n->kv};
+    p[k++] = (struct acts_part){&a->att, n->mix[kind]};
+    if (delta || n->q_step > n->dim)
+        p[k++] = (struct acts_part){&a->mixed, n->mix[kind]};
+    p[k++] = (struct acts_part){&a->gate_up, 2 * n->f};
+    p[k++] = (struct acts_part){&a->lse, delta ? 0 : n->heads};
+    p[k++] = (struct acts_part){&a->rstd_q, delta ? 0 : n->heads};
+    p[k++] = (struct acts_part){&a->rstd_k, delta ? 0 : n->kv_heads};
+    p[k++] = (struct acts_part){&a->rstd1, 1};
+    p[k++] = (struct acts_part){&a->rstd2, 1};
+    return k;
+}
+
+size_t layer_acts_floats(const struct model_dims *n, enum mix kind, int T)
+{
+    struct layer_acts a;
+    struct acts_part p[ACTS_PARTS];
+    int k = acts_parts(&a, n, kind, p);
+    size_t per_token = 0;
+
+    for (int i = 0; i < k; i++)
+        per_token += (size_t)p[i].width;
     return per_token * (size_t)T;
 }
 
-float *layer_acts_place(struct layer_acts *a, const struct model_dims *n, int T, float *at)
+float *layer_acts_place(struct layer_acts *a, const struct model_dims *n, enum mix kind, int T, float *at)
 {
-    struct { float **p; int width; } parts[] = {
-        {&a->x, n->d}, {&a->x_mid, n->d}, {&a->qkv, n->qkv}, {&a->qk, n->q + n->kv}, {&a->att, n->q},
-        {&a->gate_up, 2 * n->f}, {&a->lse, n->heads}, {&a->rstd_q, n->heads}, {&a->rstd_k, n->kv_heads},
-        {&a->rstd1, 1}, {&a->rstd2, 1},
-    };
+    struct acts_part p[ACTS_PARTS];
+    int k = acts_parts(a, n, kind, p);
 
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        *parts[i].p = at;
-        at += (size_t)parts[i].width * (size_t)T;
+    a->mixed = NULL;
+    for (int i = 0; i < k; i++) {
+        *p[i].p = at;
+        at += (size_t)p[i].width * (size_t)T;
     }
+    if (!a->mixed)
+        a->mixed = a->att;
     return at;
+}
+
+size_t model_acts_floats(const struct model *m, int T, bool all)
+{
+    struct model_dims n = model_dims(m);
+    size_t sum = 0;
+
+    for (int i = 0; i < m->config.num_layers; i++) {
+        size_t one = layer_acts_floats(&n, m->layers[i].mix, T);
+        sum = all ? sum + one : one > sum ? one : sum;
+    }
+    return sum;
 }
 
 struct attn_shape model_attn_shape(const struct model_dims *n)
@@ -36,18 +81,19 @@ struct attn_shape model_attn_shape(const struct model_dims *n)
                                .ld_k = n->q + n->kv, .ld_v = n->qkv, .ld_o = n->q};
 }
 
-/* cos then sin of position * theta^(-2i / dim). The frequency is rounded to float first, as everybody does. */
+/* cos then sin of position * theta^(-2i / rotary_dim). The frequency is rounded to float first, as everybody does. */
 float *model_rope_table(const struct model_config *c, int positions)
 {
-    int half = c->head_dim / 2;
-    float *t = xmalloc((size_t)positions * (size_t)c->head_dim * sizeof *t);
+    int half = c->rotary_dim / 2;
+    size_t dim = (size_t)c->rotary_dim;
+    float *t = xmalloc((size_t)positions * dim * sizeof *t);
 
     for (int i = 0; i < half; i++) {
-        float f = (float)(1.0 / pow(c->rope_theta, 2.0 * i / c->head_dim));
+        float f = (float)(1.0 / pow(c->rope_theta, 2.0 * i / c->rotary_dim));
         for (int p = 0; p < positions; p++) {
             float x = (float)p * f;
-            t[(size_t)p * (size_t)c->head_dim + (size_t)i] = (float)cos(x);
-            t[(size_t)p * (size_t)c->head_dim + (size_t)(half + i)] = (float)sin(x);
+            t[(size_t)p * dim + (size_t)i] = (float)cos(x);
+            t[(size_t)p * dim + (size_t)(half + i)] = (float)sin(x);
         }
     }
     return t;
@@ -71,24 +117,17 @@ static void copy_mt(float *to, const float *from, size_t n)
 void model_layer_attend(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
                         const struct forward_scratch *s)
 {
-    const struct ops *op = m->ops;
     const struct model_layer *w = &m->layers[layer];
-    const struct layer_packs *p = &model_packs(m, PACK_FORWARD)->layers[layer];
     struct model_dims n = model_dims(m);
-    struct attn_shape shape = model_attn_shape(&n);
-    double eps = m->config.rms_norm_eps;
-    int T = g->T;
+    int in = n.in[w->mix];
 
-    op->rmsnorm_mt(T, n.d, a->x, w->norm1, eps, s->h, a->rstd1);
-    op->gemm_mt(T, n.qkv, n.d, s->h, n.d, false, p->qkv, a->qkv, n.qkv, GEMM_SET);
-    op->qk_norm_rope_mt(T, n.heads, n.dim, a->qkv, n.qkv, w->q_norm, eps, g->pos, g->rope, a->qk, n.q + n.kv, a->rstd_q);
-    op->qk_norm_rope_mt(T, n.kv_heads, n.dim, a->qkv + n.q, n.qkv, w->k_norm, eps, g->pos, g->rope, a->qk + n.q,
-                        n.q + n.kv, a->rstd_k);
-    op->attn_forward_mt(&shape, &g->seqs, a->qk, a->qk + n.q, a->qkv + n.q + n.kv, a->att, a->lse, s->attn,
-                        s->attn_per_thread);
+    m->ops->rmsnorm_mt(g->T, n.d, a->x, w->norm1, n.plus, m->config.rms_norm_eps, s->h, a->rstd1);
+    m->ops->gemm_mt(g->T, in, n.d, s->h, n.d, false, model_packs(m, PACK_FORWARD)->layers[layer].qkv, a->qkv, in,
+                    GEMM_SET);
+    model_mixers[w->mix].forward(m, layer, g, a, s);
 }
 
-void model_layer_mlp(struct model *m, int layer, int rows, const struct layer_acts *a, const float *att,
+void model_layer_mlp(struct model *m, int layer, int rows, const struct layer_acts *a, const float *mixed,
                      const struct forward_scratch *s, float *x_out)
 {
     const struct ops *op = m->ops;
@@ -96,8 +135,8 @@ void model_layer_mlp(struct model *m, int layer, int rows, const struct layer_ac
     const struct layer_packs *p = &model_packs(m, PACK_FORWARD)->layers[layer];
     struct model_dims n = model_dims(m);
 
-    op->gemm_mt(rows, n.d, n.q, att, n.q, false, p->o, a->x_mid, n.d, GEMM_ADD);
-    op->rmsnorm_mt(rows, n.d, a->x_mid, w->norm2, m->config.rms_norm_eps, s->h, a->rstd2);
+    op->gemm_mt(rows, n.d, n.mix[w->mix], mixed, n.mix[w->mix], false, p->o, a->x_mid, n.d, GEMM_ADD);
+    op->rmsnorm_mt(rows, n.d, a->x_mid, w->norm2, n.plus, m->config.rms_norm_eps, s->h, a->rstd2);
     op->gemm_mt(rows, 2 * n.f, n.d, s->h, n.d, false, p->gate_up, a->gate_up, 2 * n.f, GEMM_SET);
     op->swiglu_mt(rows, n.f, a->gate_up, s->act);
     copy_mt(x_out, a->x_mid, (size_t)rows * (size_t)n.d);
@@ -109,5 +148,5 @@ void model_layer_forward(struct model *m, int layer, const struct pack_geometry 
 {
     model_layer_attend(m, layer, g, a, s);
     copy_mt(a->x_mid, a->x, (size_t)g->T * (size_t)m->config.hidden_size);
-    model_layer_mlp(m, layer, g->T, a, a->att, s, x_out);
+    model_layer_mlp(m, layer, g->T, a, a->mixed, s, x_out);
 }

@@ -11,14 +11,24 @@
 
 struct model *model_new_empty(const struct model_config *c, struct err *e);
 
+/* As it is in files. Returns the number of dimensions. */
+static int model_tensor_shape(const struct model_tensor *t, int64_t *shape)
+{
+    shape[0] = t->is_vector ? t->cols : t->rows;
+    shape[1] = t->is_conv ? 1 : t->cols;
+    shape[2] = t->cols;
+    return t->is_vector ? 1 : t->is_conv ? 3 : 2;
+}
+
 static int load_tensor(struct model *m, struct model_tensor *t, const struct safetensors *s, struct err *e)
 {
     const struct st_tensor *src = st_find(s, t->name);
-    int64_t rows = t->is_vector ? t->cols : t->rows;
+    int64_t shape[3];
+    int dims = model_tensor_shape(t, shape);
 
     if (!src)
         return err_set(e, ERR_INPUT, "tensor '%s' is missing; the weights do not belong to this config.json", t->name);
-    if (src->n_dims != (t->is_vector ? 1 : 2) || src->shape[0] != rows || (!t->is_vector && src->shape[1] != t->cols))
+    if (src->n_dims != dims || memcmp(src->shape, shape, (size_t)dims * sizeof *shape))
         return err_set(e, ERR_INPUT, "tensor '%s' has another shape than config.json says (%d x %d)", t->name, t->rows,
                        t->cols);
     if (src->dtype != ST_F32 && src->dtype != ST_F16 && src->dtype != ST_BF16 && src->dtype != ST_F64)
@@ -30,16 +40,12 @@ static int load_tensor(struct model *m, struct model_tensor *t, const struct saf
 }
 
 /* A file saved with tied weights may carry a copy of them; a file saved without needs its own. */
-static int load_weights(struct model *m, const char *dir, struct err *e)
+static int load_weights(struct model *m, const struct safetensors *s, struct err *e)
 {
-    struct safetensors *s = st_open(dir, e);
     int rc = 0;
 
-    if (!s)
-        return -1;
     for (int i = 0; i < m->n_tensors && rc == 0; i++)
         rc = load_tensor(m, &m->tensors[i], s, e);
-    st_close(s);
     return rc;
 }
 
@@ -57,6 +63,41 @@ static int read_generation_config(struct model *m, const char *dir, struct err *
     return rc;
 }
 
+/* Some text-only checkpoints keep the names of the model with vision that they were cut from, and the other way
+ * round: the
+ * file decides. */
+static void find_prefix(struct model_config *c, const struct safetensors *s)
+{
+    static const char *const known[] = {"model.language_model.", "model."};
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        char *name = xasprintf("%sembed_tokens.weight", known[i]);
+        bool here = st_find(s, name);
+        free(name);
+        if (here) {
+            snprintf(c->prefix, sizeof c->prefix, "%s", known[i]);
+            return;
+        }
+    }
+}
+
+static struct model *load_from(const char *dir, struct model_config *c, struct err *e)
+{
+    struct safetensors *s = st_open(dir, e);
+    struct model *m;
+
+    if (!s)
+        return NULL;
+    find_prefix(c, s);
+    m = model_new_empty(c, e);
+    if (m && load_weights(m, s, e) < 0) {
+        model_free(m);
+        m = NULL;
+    }
+    st_close(s);
+    return m;
+}
+
 struct model *model_load(const char *dir, struct err *e)
 {
     char *path = path_join(dir, "config.json");
@@ -67,13 +108,10 @@ struct model *model_load(const char *dir, struct err *e)
     free(path);
     if (rc < 0)
         return NULL;
-    m = model_new_empty(&c, e);
+    m = load_from(dir, &c, e);
     model_config_free(&c);
-    if (!m)
-        return NULL;
-    if (load_weights(m, dir, e) < 0) {
+    if (!m) {
         err_prefix(e, "model '%s'", dir);
-        model_free(m);
         return NULL;
     }
     if (read_generation_config(m, dir, e) < 0) {
@@ -95,8 +133,8 @@ static int declare_all(const struct model *m, const struct safetensors *old, str
 {
     for (int i = 0; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
-        int64_t shape[2] = {t->is_vector ? t->cols : t->rows, t->cols};
-        if (st_declare(w, t->name, ST_F32, t->is_vector ? 1 : 2, shape, e) < 0)
+        int64_t shape[3];
+        if (st_declare(w, t->name, ST_F32, model_tensor_shape(t, shape), shape, e) < 0)
             return -1;
     }
     for (size_t i = 0; old && i < st_count(old); i++) {
@@ -142,17 +180,23 @@ static int save_weights(const struct model *m, const char *dir, struct err *e)
     return rc;
 }
 
+static void say_float32(json_t *o)
+{
+    json_object_del(o, "torch_dtype"); // of NULL: nothing happens
+    json_object_set_new(o, "dtype", json_string("float32"));
+}
+
 static int save_config(const struct model *m, const char *dir, struct err *e)
 {
     json_t *o = json_deep_copy(m->config.source);
     char *path = path_join(dir, "config.json");
     int rc;
 
-    // what we write is fp32, under either spelling of the key
-    json_object_del(o, "torch_dtype");
-    json_object_set_new(o, "dtype", json_string("float32"));
+    // what we write is fp32, under either spelling of the key, at either level
+    say_float32(o);
+    say_float32(json_object_get(o, "text_config"));
     if (!json_object_get(o, "architectures"))
-        json_object_set_new(o, "architectures", json_pack("[s]", "Qwen3ForCausalLM"));
+        json_object_set_new(o, "architectures", json_pack("[s]", model_architecture(o)));
     rc = json_write(path, o, e);
     json_decref(o);
     free(path);

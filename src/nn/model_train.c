@@ -1,7 +1,8 @@
 /* model_train.c - life of one training step: plan once; then embed, layers, classifier, and the same way back.
  *
- * Kept per layer: the two residual streams, q k v before and after norm and rotation, the attention output, gate and
- * up. Recomputed on the way back because they are cheap: the normed inputs, silu(gate) * up, the probabilities. The last
+ * Kept per layer: the two residual streams, what is projected into the mixer before and after norm and rotation (or
+ * convolution), the mixer's output before and behind its gate, gate and up. Recomputed on the way back because they
+ * are cheap: the normed inputs, silu(gate) * up, the probabilities. The last
  * layer goes on behind its attention with only the rows that have a target: prompts end there. */
 #include <math.h>
 #include <omp.h>
@@ -23,12 +24,12 @@ struct model_train {
     float *slab;
     struct layer_acts *acts; // one per layer
     float *x_last;           // (N, d) residual stream after the last layer, at rows that have a target
-    float *att_last;         // (N, q) attention output of the last layer at those rows
+    float *mixed_last;       // (N, mix) the mixer's output in the last layer at those rows
     float *h, *act;          // (T, d) (T, f)
     float *dx, *dh;          // (T, d) each
-    float *dqkv, *dqk;       // (T, qkv) (T, q + kv)
-    float *datt;             // (T, q)
-    float *packed;           // (T, max(d, f, q)) activations as right-hand side of a weight gradient
+    float *din, *dpre;       // (T, widest_in) (T, widest_pre)
+    float *dmixed;           // (T, widest_mix)
+    float *packed;           // (T, max(d, f, mix)) activations as right-hand side of a weight gradient
     float *attn;             // per thread
     size_t attn_per_thread;
     float *h_last, *dh_last; // (N, d) x_last normed, and its gradient
@@ -60,25 +61,24 @@ static int max_int(int a, int b) { return a > b ? a : b; }
 static int plan_lines(const struct model *m, const struct train_limits *l, struct model_train *t, struct plan_line *out)
 {
     struct model_dims n = model_dims(m);
-    struct attn_shape shape = model_attn_shape(&n);
     size_t T = (size_t)l->max_tokens, N = (size_t)(l->max_targets ? l->max_targets : l->max_tokens);
-    size_t wide = (size_t)max_int(n.d, max_int(n.f, n.q)) + (size_t)m->ops->nr;
+    size_t wide = (size_t)max_int(n.d, max_int(n.f, n.widest_mix)) + (size_t)m->ops->nr;
     size_t rows = LOGITS_BYTES / sizeof(float) / (size_t)n.V;
     int k = 0;
 
     t->chunk = rows < 64 ? 64 : rows > N ? (int)N : (int)rows;
-    t->attn_per_thread = m->ops->attn_scratch(&shape, l->max_tokens);
+    t->attn_per_thread = model_mix_scratch(m, l->max_tokens);
     out[k++] = (struct plan_line){"residual stream", N * (size_t)n.d, &t->x_last};
     out[k++] = (struct plan_line){"normed input", T * (size_t)n.d, &t->h};
     out[k++] = (struct plan_line){"mlp activation", T * (size_t)n.f, &t->act};
     out[k++] = (struct plan_line){"gradient of the residual stream", T * (size_t)n.d, &t->dx};
     out[k++] = (struct plan_line){"gradient of normed input", T * (size_t)n.d, &t->dh};
-    out[k++] = (struct plan_line){"gradient of q k v", T * (size_t)n.qkv, &t->dqkv};
-    out[k++] = (struct plan_line){"gradient of rotated q k", T * (size_t)(n.q + n.kv), &t->dqk};
-    out[k++] = (struct plan_line){"gradient of attention", T * (size_t)n.q, &t->datt};
+    out[k++] = (struct plan_line){"gradient of projections", T * (size_t)n.widest_in, &t->din};
+    out[k++] = (struct plan_line){"gradient of rotated q k", T * (size_t)n.widest_pre, &t->dpre};
+    out[k++] = (struct plan_line){"gradient of attention", T * (size_t)n.widest_mix, &t->dmixed};
     out[k++] = (struct plan_line){"packed activations", (T > N ? T : N) * wide, &t->packed};
     out[k++] = (struct plan_line){"attention scratch", t->attn_per_thread * (size_t)omp_get_max_threads(), &t->attn};
-    out[k++] = (struct plan_line){"last attention", N * (size_t)n.q, &t->att_last};
+    out[k++] = (struct plan_line){"last attention", N * (size_t)n.widest_mix, &t->mixed_last};
     out[k++] = (struct plan_line){"last norm", N * (size_t)n.d, &t->h_last};
     out[k++] = (struct plan_line){"gradient of last norm", N * (size_t)n.d, &t->dh_last};
     out[k++] = (struct plan_line){"logits", (size_t)t->chunk * (size_t)n.V, &t->logits};
@@ -88,7 +88,7 @@ static int plan_lines(const struct model *m, const struct train_limits *l, struc
     out[k++] = (struct plan_line){"", N, &t->entropy};
     out[k++] = (struct plan_line){"", N, &t->dlogp};
     out[k++] = (struct plan_line){"", N, &t->dentropy};
-    out[k++] = (struct plan_line){"layers", (size_t)m->config.num_layers * layer_acts_floats(&n, l->max_tokens), NULL};
+    out[k++] = (struct plan_line){"layers", model_acts_floats(m, l->max_tokens, true), NULL};
     return k;
 }
 
@@ -166,7 +166,7 @@ static void place(struct model *m, struct model_train *t, const struct plan_line
             *line[i].where = p;
         else
             for (int j = 0; j < m->config.num_layers; j++)
-                p = layer_acts_place(&t->acts[j], &n, t->limits.max_tokens, p);
+                p = layer_acts_place(&t->acts[j], &n, m->layers[j].mix, t->limits.max_tokens, p);
         at += (line[i].floats + 15) / 16 * 16;
     }
 }
@@ -259,14 +259,16 @@ static int shared_prefix(const struct train_batch *b, int root, int s)
     return n >= MIN_SHARED ? n : 0;
 }
 
-/* Rows of the step: the tokens of the batch without repeated beginnings (samples of one prompt share it). */
-static void set_rows(struct model_train *t, const struct train_batch *b)
+/* Rows of the step: the tokens of the batch, without repeated beginnings (samples of one prompt share it) where all
+ * layers
+ * are attention: a delta layer's state in the middle of a sequence is not kept. */
+static void set_rows(struct model_train *t, const struct train_batch *b, bool share)
 {
     int T = 0, n = 0, root = 0;
 
     for (int s = 0; s < b->n_seq; s++) {
         int first = b->cu_seqlens[s], len = b->cu_seqlens[s + 1] - first;
-        int shared = s ? shared_prefix(b, root, s) : 0;
+        int shared = s && share ? shared_prefix(b, root, s) : 0;
         root = shared ? root : s;
         t->shared[s] = shared;
         t->cu[s] = T;
@@ -300,7 +302,7 @@ static void set_batch(struct model *m, const struct train_batch *b)
         t->rope_positions = (longest + 255) / 256 * 256;
         t->rope = model_rope_table(&m->config, t->rope_positions);
     }
-    set_rows(t, b);
+    set_rows(t, b, m->config.n_linear == 0);
     t->geo.rope = t->rope;
     t->inv_temp = b->temperature > 0 ? 1.0f / b->temperature : 1.0f;
 }
@@ -345,8 +347,8 @@ static void last_layer(struct model *m, const struct forward_scratch *s)
     g.seqs.first = t->first;
     model_layer_attend(m, l, &g, a, s);
     select_rows(t, a->x, m->config.hidden_size, a->x_mid);
-    select_rows(t, a->att, m->config.num_heads * m->config.head_dim, t->att_last);
-    model_layer_mlp(m, l, t->n_targets, a, t->att_last, s, t->x_last);
+    select_rows(t, a->mixed, model_dims(m).mix[m->layers[l].mix], t->mixed_last);
+    model_layer_mlp(m, l, t->n_targets, a, t->mixed_last, s, t->x_last);
 }
 
 static void classify(struct model *m)
@@ -354,7 +356,7 @@ static void classify(struct model *m)
     struct model_train *t = m->train;
     struct model_dims n = model_dims(m);
 
-    m->ops->rmsnorm_mt(t->n_targets, n.d, t->x_last, m->final_norm, m->config.rms_norm_eps, t->h_last, t->rstd);
+    m->ops->rmsnorm_mt(t->n_targets, n.d, t->x_last, m->final_norm, n.plus, m->config.rms_norm_eps, t->h_last, t->rstd);
     for (int i = 0; i < t->n_targets; i += t->chunk) {
         int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
         logits_chunk(m, i, rows);
@@ -426,12 +428,13 @@ static void classify_backward(struct model *m, const float *dlogp, const float *
         weight_gradient(m, m->lm_head, rows, n.V, n.d, t->logits, n.V, t->h_last + (size_t)i * d);
     }
     memset(t->dx, 0, (size_t)t->n_targets * d * sizeof *t->dx);
-    m->ops->rmsnorm_backward_mt(t->n_targets, n.d, t->x_last, m->final_norm, t->rstd, t->dh_last, t->dx,
+    m->ops->rmsnorm_backward_mt(t->n_targets, n.d, t->x_last, m->final_norm, n.plus, t->rstd, t->dh_last, t->dx,
                                 model_grad_of(m, m->final_norm));
 }
 
-/* dx (rows, d) goes from behind the layer to behind its attention. att (rows, q); datt (rows, q) is the gradient of it. */
-static void mlp_backward(struct model *m, int layer, int T, const float *att)
+/* dx (rows, d) goes from behind the layer to behind its mixer. mixed (rows, mix); dmixed (rows, mix) is its gradient.
+ * */
+static void mlp_backward(struct model *m, int layer, int T, const float *mixed)
 {
     struct model_train *t = m->train;
     const struct model_layer *w = &m->layers[layer];
@@ -439,39 +442,34 @@ static void mlp_backward(struct model *m, int layer, int T, const float *att)
     const struct layer_acts *a = &t->acts[layer];
     struct model_dims n = model_dims(m);
 
+    int mix = n.mix[w->mix];
     float *dact = t->act; // overwritten element by element by the activation itself
     m->ops->gemm_mt(T, n.f, n.d, t->dx, n.d, false, p->down, dact, n.f, GEMM_SET);
     m->ops->swiglu_backward_mt(T, n.f, a->gate_up, dact, a->gate_up, t->act);
     weight_gradient(m, w->down, T, n.d, n.f, t->dx, n.d, t->act);
-    m->ops->rmsnorm_apply_mt(T, n.d, a->x_mid, w->norm2, a->rstd2, t->h);
+    m->ops->rmsnorm_apply_mt(T, n.d, a->x_mid, w->norm2, n.plus, a->rstd2, t->h);
     weight_gradient(m, w->gate_up, T, 2 * n.f, n.d, a->gate_up, 2 * n.f, t->h);
     m->ops->gemm_mt(T, n.d, 2 * n.f, a->gate_up, 2 * n.f, false, p->gate_up, t->dh, n.d, GEMM_SET);
-    m->ops->rmsnorm_backward_mt(T, n.d, a->x_mid, w->norm2, a->rstd2, t->dh, t->dx, model_grad_of(m, w->norm2));
-    m->ops->gemm_mt(T, n.q, n.d, t->dx, n.d, false, p->o, t->datt, n.q, GEMM_SET);
-    weight_gradient(m, w->o, T, n.d, n.q, t->dx, n.d, att);
+    m->ops->rmsnorm_backward_mt(T, n.d, a->x_mid, w->norm2, n.plus, a->rstd2, t->dh, t->dx, model_grad_of(m, w->norm2));
+    m->ops->gemm_mt(T, mix, n.d, t->dx, n.d, false, p->o, t->dmixed, mix, GEMM_SET);
+    weight_gradient(m, w->o, T, n.d, mix, t->dx, n.d, mixed);
 }
 
-static void attention_backward(struct model *m, int layer, const struct pack_geometry *g)
+static void mixer_backward(struct model *m, int layer, const struct pack_geometry *g)
 {
     struct model_train *t = m->train;
     const struct model_layer *w = &m->layers[layer];
-    const struct layer_packs *p = &model_packs(m, PACK_BACKWARD)->layers[layer];
     const struct layer_acts *a = &t->acts[layer];
+    const struct mixer_back b = {t->dmixed, t->din, t->dpre, t->attn, t->attn_per_thread};
     const struct ops *op = m->ops;
     struct model_dims n = model_dims(m);
-    struct attn_shape shape = model_attn_shape(&n);
-    int T = g->T, ld = n.q + n.kv;
+    int T = g->T, in = n.in[w->mix];
 
-    op->attn_backward_mt(&shape, &g->seqs, a->qk, a->qk + n.q, a->qkv + n.q + n.kv, a->att, a->lse, t->datt, t->dqk,
-                         t->dqk + n.q, t->dqkv + n.q + n.kv, t->attn, t->attn_per_thread);
-    op->qk_norm_rope_backward_mt(T, n.heads, n.dim, a->qkv, n.qkv, w->q_norm, a->rstd_q, g->pos, g->rope, t->dqk, ld,
-                                 t->dqkv, n.qkv, model_grad_of(m, w->q_norm));
-    op->qk_norm_rope_backward_mt(T, n.kv_heads, n.dim, a->qkv + n.q, n.qkv, w->k_norm, a->rstd_k, g->pos, g->rope,
-                                 t->dqk + n.q, ld, t->dqkv + n.q, n.qkv, model_grad_of(m, w->k_norm));
-    op->rmsnorm_apply_mt(T, n.d, a->x, w->norm1, a->rstd1, t->h);
-    weight_gradient(m, w->qkv, T, n.qkv, n.d, t->dqkv, n.qkv, t->h);
-    op->gemm_mt(T, n.d, n.qkv, t->dqkv, n.qkv, false, p->qkv, t->dh, n.d, GEMM_SET);
-    op->rmsnorm_backward_mt(T, n.d, a->x, w->norm1, a->rstd1, t->dh, t->dx, model_grad_of(m, w->norm1));
+    model_mixers[w->mix].backward(m, layer, g, a, &b);
+    op->rmsnorm_apply_mt(T, n.d, a->x, w->norm1, n.plus, a->rstd1, t->h);
+    weight_gradient(m, w->qkv, T, in, n.d, t->din, in, t->h);
+    op->gemm_mt(T, n.d, in, t->din, in, false, model_packs(m, PACK_BACKWARD)->layers[layer].qkv, t->dh, n.d, GEMM_SET);
+    op->rmsnorm_backward_mt(T, n.d, a->x, w->norm1, n.plus, a->rstd1, t->dh, t->dx, model_grad_of(m, w->norm1));
 }
 
 /* Threads share the columns, so each element of the gradient is summed over tokens in order. */
@@ -506,14 +504,14 @@ int model_backward(struct model *m, const float *dlogp, const float *dentropy, s
     int last = m->config.num_layers - 1;
 
     classify_backward(m, dlogp, dentropy);
-    mlp_backward(m, last, t->n_targets, t->att_last);
+    mlp_backward(m, last, t->n_targets, t->mixed_last);
     spread_rows(t, t->dx, m->config.hidden_size);
-    spread_rows(t, t->datt, m->config.num_heads * m->config.head_dim);
+    spread_rows(t, t->dmixed, model_dims(m).mix[m->layers[last].mix]);
     g.seqs.first = t->first;
-    attention_backward(m, last, &g);
+    mixer_backward(m, last, &g);
     for (int i = last - 1; i >= 0; i--) {
-        mlp_backward(m, i, g.T, t->acts[i].att);
-        attention_backward(m, i, &t->geo);
+        mlp_backward(m, i, g.T, t->acts[i].mixed);
+        mixer_backward(m, i, &t->geo);
     }
     embed_backward(m);
     return 0;
@@ -530,9 +528,8 @@ void model_zero_grads(struct model *m)
 int model_logits(struct model *m, const int32_t *tokens, int T, float *ret_logits, struct err *e)
 {
     struct model_dims n = model_dims(m);
-    struct attn_shape shape = model_attn_shape(&n);
     int32_t cu[2] = {0, T}, *pos;
-    size_t per = m->ops->attn_scratch(&shape, T), rows = (size_t)T;
+    size_t per = model_mix_scratch(m, T), rows = (size_t)T;
     struct layer_acts a;
     float *slab, *at;
 
@@ -543,11 +540,12 @@ int model_logits(struct model *m, const int32_t *tokens, int T, float *ret_logit
             return err_set(e, ERR_INPUT, "token %d at position %d is outside the vocabulary of %d", tokens[i], i, n.V);
     if (m->dev)
         return dev_logits(m, tokens, T, ret_logits, e);
-    slab = slab_alloc(layer_acts_floats(&n, T) + rows * (size_t)(2 * n.d + n.f) + per * (size_t)omp_get_max_threads(), e,
+    slab = slab_alloc(model_acts_floats(m, T, false) + rows * (size_t)(2 * n.d + n.f) + per *
+                      (size_t)omp_get_max_threads(), e,
                       "activations");
     if (!slab)
         return -1;
-    at = layer_acts_place(&a, &n, T, slab);
+    at = slab + model_acts_floats(m, T, false);
     float *x = at, *h = x + rows * (size_t)n.d, *act = h + rows * (size_t)n.d;
     struct forward_scratch s = {h, act, act + rows * (size_t)n.f, per};
     pos = xmalloc(rows * sizeof *pos);
@@ -555,12 +553,13 @@ int model_logits(struct model *m, const int32_t *tokens, int T, float *ret_logit
         pos[i] = i;
     float *rope = model_rope_table(&m->config, T);
     struct pack_geometry g = {.T = T, .seqs = {1, cu, NULL, NULL}, .pos = pos, .rope = rope};
-    model_embed(m, T, tokens, a.x);
+    model_embed(m, T, tokens, x);
     for (int i = 0; i < m->config.num_layers; i++) {
-        model_layer_forward(m, i, &g, &a, &s, x);
+        layer_acts_place(&a, &n, m->layers[i].mix, T, slab);
         memcpy(a.x, x, rows * (size_t)n.d * sizeof *x);
+        model_layer_forward(m, i, &g, &a, &s, x);
     }
-    m->ops->rmsnorm_mt(T, n.d, x, m->final_norm, m->config.rms_norm_eps, h, NULL);
+    m->ops->rmsnorm_mt(T, n.d, x, m->final_norm, n.plus, m->config.rms_norm_eps, h, NULL);
     m->ops->gemm_mt(T, n.V, n.d, h, n.d, false, model_packs(m, PACK_FORWARD)->head, ret_logits, n.V, GEMM_SET);
     free(rope);
     free(pos);

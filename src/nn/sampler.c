@@ -5,6 +5,7 @@
  * request. Rows of a unit stay neighbours, so that attention reads their prompt once for all of them. */
 #include "nn/sampler.h"
 
+#include <limits.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,39 +30,45 @@ struct prefix {
 };
 
 struct unit {
-    int request, from, to; // samples [from, to)
+    struct asked *a;
+    int from, to; // samples [from, to)
 };
 
 struct row {
     struct kv_cache kv; // place in the worker's slab of rows, given back when the sample ends
     int slot;
     struct prefix *prefix;
+    struct asked *asked;
     struct sample *out;
     struct rng rng;
     int max_new, cap;
     int32_t last; // token to feed
 };
 
+struct ended {
+    struct asked *a;
+    struct sample *s;
+};
+
 /* What the workers share. Everything below 'lock' is guarded by it. */
 struct run {
     struct model *m;
     struct sampler_options o;
-    struct choice_rule rule;
-    const struct sample_request *reqs;
-    int n_reqs;
+    struct asked *asked;    // (n_reqs); requests that came later are each on their own
+    int n_reqs, taken;      // taken: how many were handed out, those that came later included
     struct sample *samples;
-    int *first;             // index of the first sample of each request
     int total, n_workers, max_batch, max_new, max_prompt;
     int32_t stop[MAX_STOP];
     int n_stop;
     float *rope;
-    struct unit *units;
-    int n_units;
 
     pthread_mutex_t lock;
     pthread_cond_t moved;   // a sample finished, or a worker ended
-    int next_unit, working, done;
-    int *finished, n_finished, n_told; // samples in order of finishing; the caller's thread tells about them
+    struct unit *units;
+    int n_units, next_unit, cap_units, working, done;
+    struct ended *finished; // samples in order of finishing; the caller's thread tells about them
+    int n_finished, n_told, cap_finished;
+    bool over;              // no more requests will come
     uint64_t drawn;
     double last_report;
     bool failed;
@@ -94,10 +101,11 @@ struct worker {
     struct prefix **pseq;   // (max_rows) prefix of each packed prompt
     // decode
     float *decode_slab;
-    float *x, *h, *qkv, *qk, *att, *gate_up, *act, *logits, *attn, *scratch;
+    float *x, *h, *qkv, *qk, *att, *mixed, *gate_up, *act, *logits, *attn, *scratch;
     size_t attn_per;
     int32_t *dpos;
     struct decode_row *drows;
+    float **past;           // (max_rows) a delta layer's states of the rows
     struct choice_candidate *cand;
     int32_t *chosen;
     float *chosen_logp;
@@ -123,34 +131,73 @@ static int min_int(int a, int b) { return a < b ? a : b; }
 
 /* ---- set-up ---- */
 
-static int request_max_new(const struct run *s, const struct sample_request *q)
+static int request_max_new(const struct model *m, const struct sampler_options *o, const struct sample_request *q)
 {
-    int n = q->max_new ? q->max_new : s->o.max_new;
+    int n = q->max_new ? q->max_new : o->max_new;
 
-    return min_int(n, s->m->config.max_positions - q->n_prompt);
+    return min_int(n, m->config.max_positions - q->n_prompt);
 }
 
-static int check_requests(struct run *s, struct err *e)
+static int check_choice(const struct model *m, const struct sample_choice *c, struct err *e)
 {
-    int V = s->m->config.vocab_size;
+    if (!(c->temperature >= 0) || c->temperature > 1e6f)
+        return err_set(e, ERR_INPUT, "temperature %g is out of range; 0 means greedy", (double)c->temperature);
+    if (!(c->top_p >= 0 && c->top_p <= 1))
+        return err_set(e, ERR_INPUT, "top-p %g is out of range; it must be above 0 and at most 1", (double)c->top_p);
+    if (c->top_k < 0)
+        return err_set(e, ERR_INPUT, "top-k %d is out of range; 0 means all", c->top_k);
+    if (c->top_k && m->dev)
+        return err_set(e, ERR_INPUT, "top-k is not offered on a device; use top-p");
+    return 0;
+}
 
+static struct sample_choice choice_of(const struct sampler_options *o, const struct sample_request *q)
+{
+    return q->choice ? *q->choice : (struct sample_choice){o->temperature, o->top_p, o->top_k};
+}
+
+int sampler_check(const struct model *m, const struct sampler_options *o, const struct sample_request *q, struct err *e)
+{
+    struct sample_choice c = choice_of(o, q);
+    int room = m->config.max_positions, V = m->config.vocab_size;
+
+    if (q->n_prompt < 1 || q->n_samples < 1)
+        return err_set(e, ERR_INPUT, "%d prompt tokens and %d samples; both must be at least 1", q->n_prompt,
+                       q->n_samples);
+    if (o->max_prompt && q->n_prompt > o->max_prompt)
+        return err_set(e, ERR_INPUT, "the prompt has %d tokens; the limit is %d", q->n_prompt, o->max_prompt);
+    if (request_max_new(m, o, q) < 1)
+        return err_set(e, ERR_INPUT, "a prompt of %d tokens leaves no room; the model has %d positions, max_new is %d",
+                       q->n_prompt, room, q->max_new ? q->max_new : o->max_new);
+    if (o->more && request_max_new(m, o, q) > o->max_new)
+        return err_set(e, ERR_INPUT, "%d new tokens are more than the limit of %d", q->max_new, o->max_new);
+    for (int t = 0; t < q->n_prompt; t++)
+        if (q->prompt[t] < 0 || q->prompt[t] >= V)
+            return err_set(e, ERR_INPUT, "token %d is outside the vocabulary of %d", q->prompt[t], V);
+    return check_choice(m, &c, e);
+}
+
+/* Fills *a from a checked request. */
+static void lay_out(const struct run *s, struct asked *a, const struct sample_request *q, int number, struct sample *at)
+{
+    *a = (struct asked){.q = *q, .choice = choice_of(&s->o, q), .samples = at, .left = q->n_samples,
+                        .max_new = request_max_new(s->m, &s->o, q)};
+    a->choice.top_p = a->choice.top_p > 0 ? a->choice.top_p : 1;
+    for (int j = 0; j < q->n_samples; j++)
+        at[j] = (struct sample){.request = number, .index = j, .finish = FINISH_CANCELLED, .user = q->user};
+}
+
+static int check_requests(struct run *s, const struct sample_request *reqs, struct err *e)
+{
+    s->max_new = s->o.more ? s->o.max_new : 0;
+    s->max_prompt = s->o.more ? s->o.max_prompt : 0;
     for (int i = 0; i < s->n_reqs; i++) {
-        const struct sample_request *q = &s->reqs[i];
-        if (q->n_prompt < 1 || q->n_samples < 1)
-            return err_set(e, ERR_INPUT, "request %d has %d prompt tokens and wants %d samples; both must be at least 1", i,
-                           q->n_prompt, q->n_samples);
-        if (s->o.max_prompt && q->n_prompt > s->o.max_prompt)
-            return err_set(e, ERR_INPUT, "the prompt of request %d has %d tokens; the limit is %d", i, q->n_prompt,
-                           s->o.max_prompt);
-        if (request_max_new(s, q) < 1)
-            return err_set(e, ERR_INPUT, "request %d: a prompt of %d tokens leaves no room; the model has %d positions, "
-                           "max_new is %d", i, q->n_prompt, s->m->config.max_positions, q->max_new ? q->max_new : s->o.max_new);
-        for (int t = 0; t < q->n_prompt; t++)
-            if (q->prompt[t] < 0 || q->prompt[t] >= V)
-                return err_set(e, ERR_INPUT, "request %d: token %d is outside the vocabulary of %d", i, q->prompt[t], V);
-        s->max_new = max_int(s->max_new, request_max_new(s, q));
-        s->max_prompt = max_int(s->max_prompt, q->n_prompt);
-        s->total += q->n_samples;
+        struct err why = ERR_INIT;
+        if (sampler_check(s->m, &s->o, &reqs[i], &why) < 0)
+            return err_set(e, why.kind, "request %d: %s", i, why.msg);
+        s->max_new = max_int(s->max_new, request_max_new(s->m, &s->o, &reqs[i]));
+        s->max_prompt = max_int(s->max_prompt, reqs[i].n_prompt);
+        s->total += reqs[i].n_samples;
     }
     return 0;
 }
@@ -159,36 +206,78 @@ static int check_options(struct run *s, struct err *e)
 {
     struct sampler_options *o = &s->o;
 
-    if (!(o->temperature >= 0) || o->temperature > 1e6f)
-        return err_set(e, ERR_INPUT, "temperature %g is out of range; 0 means greedy", (double)o->temperature);
-    if (!(o->top_p >= 0 && o->top_p <= 1))
-        return err_set(e, ERR_INPUT, "top-p %g is out of range; it must be above 0 and at most 1", (double)o->top_p);
-    if (o->top_k && s->m->dev)
-        return err_set(e, ERR_INPUT, "top-k is not offered on a device; use top-p");
-    s->rule = (struct choice_rule){o->temperature, o->top_p > 0 ? o->top_p : 1, o->top_k};
+    if (check_choice(s->m, &(struct sample_choice){o->temperature, o->top_p, o->top_k}, e) < 0)
+        return -1;
+    if (o->more && (o->max_new < 1 || o->max_prompt < 1 || s->n_reqs))
+        return err_set(e, ERR_BUG, "a run that goes on needs max_prompt and max_new, and begins with no request");
     s->n_stop = min_int(o->n_stop ? o->n_stop : s->m->config.n_eos, MAX_STOP);
     memcpy(s->stop, o->n_stop ? o->stop_ids : s->m->config.eos, (size_t)s->n_stop * sizeof *s->stop);
     return 0;
 }
 
-static void make_samples(struct run *s)
+/* Units of a request, behind those that wait. */
+static void add_units(struct run *s, struct asked *a, int size)
+{
+    if (s->next_unit == s->n_units)
+        s->next_unit = s->n_units = 0;
+    for (int j = 0; j < a->q.n_samples; j += size) {
+        if (s->n_units == s->cap_units) {
+            s->cap_units = 2 * s->cap_units + 64;
+            s->units = xrealloc(s->units, (size_t)s->cap_units * sizeof *s->units);
+        }
+        s->units[s->n_units++] = (struct unit){a, j, min_int(j + size, a->q.n_samples)};
+    }
+}
+
+static void make_samples(struct run *s, const struct sample_request *reqs)
 {
     int k = 0, size;
 
     s->n_workers = max_int(1, min_int(omp_get_max_threads(), s->total));
     size = min_int(UNIT, (s->total + s->n_workers - 1) / s->n_workers);
     s->samples = xcalloc((size_t)s->total + 1, sizeof *s->samples);
-    s->finished = xcalloc((size_t)s->total + 1, sizeof *s->finished);
-    s->units = xcalloc((size_t)s->total + 1, sizeof *s->units);
-    s->first = xcalloc((size_t)s->n_reqs + 1, sizeof *s->first);
+    s->asked = xcalloc((size_t)s->n_reqs + 1, sizeof *s->asked);
+    s->over = !s->o.more;
     for (int i = 0; i < s->n_reqs; i++) {
-        s->first[i] = k;
-        for (int j = 0; j < s->reqs[i].n_samples; j++)
-            s->samples[k++] = (struct sample){.request = i, .index = j, .finish = FINISH_CANCELLED};
-        for (int j = 0; j < s->reqs[i].n_samples; j += size)
-            s->units[s->n_units++] = (struct unit){i, j, min_int(j + size, s->reqs[i].n_samples)};
+        lay_out(s, &s->asked[i], &reqs[i], i, s->samples + k);
+        k += reqs[i].n_samples;
+        if (!s->m->dev)
+            add_units(s, &s->asked[i], size);
     }
-    s->n_workers = min_int(s->n_workers, s->n_units);
+    s->n_workers = s->o.more ? 1 : min_int(s->n_workers, s->n_units);
+}
+
+/* The caller's next request, where the run goes on. NULL: none now, or s->over. A bad one is the caller's mistake: the
+ * run fails. */
+static struct asked *one_more(struct run *s, bool idle)
+{
+    struct sample_request q = {0};
+    struct asked *a;
+    int got = s->over ? -1 : s->o.more(s->o.ctx, idle, &q);
+
+    if (got < 0 || (got == 0 && idle) || (got > 0 && sampler_check(s->m, &s->o, &q, &s->err) < 0)) {
+        s->failed |= got > 0;
+        s->over = true;
+    }
+    if (got <= 0 || s->over)
+        return NULL;
+    a = xcalloc(1, sizeof *a);
+    lay_out(s, a, &q, s->taken++, xcalloc((size_t)q.n_samples, sizeof *a->samples));
+    return a;
+}
+
+/* A sample of a run that goes on is not kept. */
+static void told(struct run *s, struct asked *a, struct sample *o)
+{
+    if (s->o.on_sample)
+        s->o.on_sample(s->o.ctx, o);
+    if (!s->o.more)
+        return;
+    sample_free(o);
+    if (--a->left > 0)
+        return;
+    free(a->samples);
+    free(a);
 }
 
 /* Rows of all workers together, within the budget for keys and values. */
@@ -197,7 +286,8 @@ static void plan_rows(struct run *s)
     size_t budget = s->o.max_bytes ? s->o.max_bytes : memory_available() / 2;
     size_t per_row = (kv_cache_floats(s->m, s->max_new) + kv_cache_floats(s->m, s->max_prompt)) * sizeof(float);
 
-    s->max_batch = min_int(s->o.max_batch ? s->o.max_batch : 64 * s->n_workers, s->total);
+    s->max_batch = s->o.max_batch ? s->o.max_batch : 64 * s->n_workers;
+    s->max_batch = s->o.more ? s->max_batch : min_int(s->max_batch, s->total);
     if (per_row * (size_t)s->max_batch > budget)
         s->max_batch = max_int(1, (int)(budget / per_row));
     s->n_workers = min_int(s->n_workers, s->max_batch);
@@ -226,17 +316,17 @@ static int alloc_prefill(struct worker *w, struct err *e)
 {
     struct run *s = w->run;
     struct model_dims n = model_dims(w->m);
-    struct attn_shape shape = model_attn_shape(&n);
-    size_t T;
+    size_t T, acts;
 
     w->prefill_cap = max_int(s->max_prompt, PREFILL_TOKENS);
     T = (size_t)w->prefill_cap;
-    w->pattn_per = w->m->ops->attn_scratch(&shape, s->max_prompt);
-    w->prefill_slab = slab_alloc(layer_acts_floats(&n, w->prefill_cap) + T * (size_t)(2 * n.d + n.f) +
+    w->pattn_per = model_mix_scratch(w->m, s->max_prompt);
+    acts = model_acts_floats(w->m, w->prefill_cap, false);
+    w->prefill_slab = slab_alloc(acts + T * (size_t)(2 * n.d + n.f) +
                                  w->pattn_per * (size_t)omp_get_max_threads(), e, "prefill");
     if (!w->prefill_slab)
         return -1;
-    w->px = layer_acts_place(&w->acts, &n, w->prefill_cap, w->prefill_slab);
+    w->px = w->prefill_slab + acts;
     w->ph = w->px + T * (size_t)n.d;
     w->pact = w->ph + T * (size_t)n.d;
     w->pattn = w->pact + T * (size_t)n.f;
@@ -251,7 +341,9 @@ static int alloc_decode(struct worker *w, struct err *e)
     struct model_dims n = model_dims(w->m);
     size_t B = (size_t)w->max_rows, V = (size_t)n.V, d = (size_t)n.d;
     struct { float **p; size_t width; } parts[] = {
-        {&w->x, d}, {&w->h, d}, {&w->qkv, (size_t)n.qkv}, {&w->qk, (size_t)(n.q + n.kv)}, {&w->att, (size_t)n.q},
+        {&w->x, d}, {&w->h, d}, {&w->qkv, (size_t)n.widest_in}, {&w->qk, (size_t)n.widest_pre}, {&w->att,
+                                                                                                 (size_t)n.widest_mix},
+        {&w->mixed, (size_t)n.widest_mix},
         {&w->gate_up, 2 * (size_t)n.f}, {&w->act, (size_t)n.f}, {&w->logits, V}, {&w->scratch, V},
     };
     size_t floats = 0, n_parts = sizeof parts / sizeof parts[0];
@@ -270,6 +362,7 @@ static int alloc_decode(struct worker *w, struct err *e)
     w->attn = at;
     w->dpos = xcalloc(B, sizeof *w->dpos);
     w->drows = xcalloc(B, sizeof *w->drows);
+    w->past = xcalloc(B, sizeof *w->past);
     w->cand = xcalloc(B * V, sizeof *w->cand);
     w->chosen = xcalloc(B, sizeof *w->chosen);
     w->chosen_logp = xcalloc(B, sizeof *w->chosen_logp);
@@ -285,8 +378,26 @@ static void prefix_release(struct prefix *p)
     free(p);
 }
 
+/* What a run that ends early leaves: its caller hears of every sample. */
+static void tell_rest(struct worker *w)
+{
+    struct run *s = w->run;
+
+    if (!s->o.more)
+        return;
+    for (int i = 0; i < w->n_rows; i++)
+        told(s, w->rows[i].asked, w->rows[i].out);
+    for (int i = w->at_ready; i < w->n_ready; i++)
+        for (int j = w->ready[i].u.from, to = w->ready[i].u.to; j < to; j++)
+            told(s, w->ready[i].u.a, &w->ready[i].u.a->samples[j]);
+    for (; s->next_unit < s->n_units; s->next_unit++)
+        for (int j = s->units[s->next_unit].from, to = s->units[s->next_unit].to; j < to; j++)
+            told(s, s->units[s->next_unit].a, &s->units[s->next_unit].a->samples[j]);
+}
+
 static void worker_free(struct worker *w)
 {
+    tell_rest(w);
     for (int i = 0; i < w->n_rows; i++) // only when stopped before the end
         prefix_release(w->rows[i].prefix);
     for (int i = w->at_ready; i < w->n_ready; i++)
@@ -295,7 +406,8 @@ static void worker_free(struct worker *w)
     slab_free(w->kv_slab);
     slab_free(w->prefill_slab);
     slab_free(w->decode_slab);
-    void *owned[] = {w->rows, w->ready, w->pseq, w->free_slots, w->pos, w->ptok, w->pcu, w->dpos, w->drows, w->cand,
+    void *owned[] = {w->rows, w->ready, w->pseq, w->free_slots, w->pos, w->ptok, w->pcu, w->dpos, w->drows, w->past,
+                     w->cand,
                      w->chosen, w->chosen_logp};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         free(owned[i]);
@@ -303,28 +415,45 @@ static void worker_free(struct worker *w)
 
 /* ---- prefill ---- */
 
-/* n prompts lie packed in ptok, pcu and pos; their prefixes in pseq. */
+/* The state of every prompt behind one layer, into its prefix. */
+static void keep_layer(struct worker *w, int l, int n_seq)
+{
+    struct model *m = w->m;
+    struct model_dims n = model_dims(m);
+    enum mix mix = m->layers[l].mix;
+    size_t in = (size_t)n.in[mix], ld = (size_t)(n.q + n.kv);
+
+    for (int i = 0; i < n_seq; i++) {
+        size_t at = (size_t)w->pcu[i];
+        struct kv_cache *c = &w->pseq[i]->kv;
+        if (mix == MIX_DELTA)
+            kv_fill_conv(m, c, l, c->n, w->acts.qkv + at * in, (int)in);
+        else
+            kv_fill(m, c, l, c->n, w->acts.qk + at * ld + (size_t)n.q, (int)ld,
+                    w->acts.qkv + at * in + (size_t)n.v_at, (int)in);
+    }
+}
+
+/* n prompts lie packed in ptok, pcu and pos; their prefixes in pseq. Ends with px behind the last layer. */
 static void prefill_layers(struct worker *w, int n_seq)
 {
     struct model *m = w->m;
     struct model_dims n = model_dims(m);
+    float **states = xcalloc((size_t)n_seq, sizeof *states);
     struct pack_geometry g = {.T = w->pcu[n_seq], .seqs = {n_seq, w->pcu, NULL, NULL}, .pos = w->pos,
-                               .rope = w->run->rope};
+                               .rope = w->run->rope, .state = states};
     struct forward_scratch f = {w->ph, w->pact, w->pattn, w->pattn_per};
-    int ld = n.q + n.kv;
 
-    model_embed(m, g.T, w->ptok, w->acts.x);
+    model_embed(m, g.T, w->ptok, w->px);
     for (int l = 0; l < m->config.num_layers; l++) {
-        float *in = w->acts.x;
+        layer_acts_place(&w->acts, &n, m->layers[l].mix, w->prefill_cap, w->prefill_slab);
+        memcpy(w->acts.x, w->px, (size_t)g.T * (size_t)n.d * sizeof *w->px);
+        for (int i = 0; i < n_seq && m->layers[l].mix == MIX_DELTA; i++)
+            states[i] = kv_state(m, &w->pseq[i]->kv, l);
         model_layer_forward(m, l, &g, &w->acts, &f, w->px);
-        for (int i = 0; i < n_seq; i++) {
-            size_t at = (size_t)w->pcu[i];
-            kv_fill(m, &w->pseq[i]->kv, l, w->pseq[i]->kv.n, w->acts.qk + at * (size_t)ld + n.q, ld,
-                    w->acts.qkv + at * (size_t)n.qkv + n.q + n.kv, n.qkv);
-        }
-        w->acts.x = w->px; // the output is the next input; the old input is free
-        w->px = in;
+        keep_layer(w, l, n_seq);
     }
+    free(states);
 }
 
 static void prefill_logits(struct worker *w, int n_seq)
@@ -334,8 +463,8 @@ static void prefill_logits(struct worker *w, int n_seq)
 
     for (int i = 0; i < n_seq; i++) {
         float *row = w->ph; // free by now
-        m->ops->rmsnorm_mt(1, (int)d, w->acts.x + ((size_t)w->pcu[i + 1] - 1) * d, m->final_norm,
-                           m->config.rms_norm_eps, row, NULL);
+        m->ops->rmsnorm_mt(1, (int)d, w->px + ((size_t)w->pcu[i + 1] - 1) * d, m->final_norm,
+                           model_dims(m).plus, m->config.rms_norm_eps, row, NULL);
         m->ops->gemm_mt(1, m->config.vocab_size, (int)d, row, (int)d, false, model_packs(m, PACK_FORWARD)->head,
                         w->pseq[i]->logits, m->config.vocab_size, GEMM_SET);
     }
@@ -358,11 +487,11 @@ static struct prefix *prefix_new(struct worker *w, const struct sample_request *
 /* Adds the prompt of a unit to the pack, or shares it with the unit before when that is of the same request. */
 static int pack_unit(struct worker *w, const struct unit *u, int *n_seq, struct err *e)
 {
-    const struct sample_request *q = &w->run->reqs[u->request];
+    const struct sample_request *q = &u->a->q;
     struct ready_unit *r = &w->ready[w->n_ready];
     int T = *n_seq ? w->pcu[*n_seq] : 0;
 
-    if (w->n_ready && w->ready[w->n_ready - 1].u.request == u->request) {
+    if (w->n_ready && w->ready[w->n_ready - 1].u.a == u->a) {
         r->prefix = w->ready[w->n_ready - 1].prefix;
     } else {
         if (!(r->prefix = prefix_new(w, q, e)))
@@ -380,6 +509,15 @@ static int pack_unit(struct worker *w, const struct unit *u, int *n_seq, struct 
     return 0;
 }
 
+/* Of a run that goes on, which has one worker. */
+static void await_unit(struct run *s, bool idle)
+{
+    struct asked *a = one_more(s, idle);
+
+    if (a)
+        add_units(s, a, UNIT);
+}
+
 /* Takes units for the rows that are free, as far as their prompts fit together, and prefills them. */
 static int take_units(struct worker *w, struct err *e)
 {
@@ -389,9 +527,11 @@ static int take_units(struct worker *w, struct err *e)
     w->n_ready = w->at_ready = 0;
     while (rc == 0 && want > 0 && w->n_ready < w->max_rows) {
         struct unit u;
+        if (s->o.more && s->next_unit == s->n_units)
+            await_unit(s, false);
         pthread_mutex_lock(&s->lock);
         bool got = s->next_unit < s->n_units &&
-                   (w->n_ready == 0 || T + s->reqs[s->units[s->next_unit].request].n_prompt <= w->prefill_cap);
+                   (w->n_ready == 0 || T + s->units[s->next_unit].a->q.n_prompt <= w->prefill_cap);
         if (got)
             u = s->units[s->next_unit++];
         pthread_mutex_unlock(&s->lock);
@@ -419,7 +559,11 @@ static void finish_row(struct worker *w, struct row *r, enum finish why)
     prefix_release(r->prefix);
     r->prefix = NULL; // marks the row as over
     pthread_mutex_lock(&s->lock);
-    s->finished[s->n_finished++] = (int)(r->out - s->samples);
+    if (s->n_finished == s->cap_finished) {
+        s->cap_finished = 2 * s->cap_finished + 64;
+        s->finished = xrealloc(s->finished, (size_t)s->cap_finished * sizeof *s->finished);
+    }
+    s->finished[s->n_finished++] = (struct ended){r->asked, r->out};
     s->done++;
     pthread_cond_signal(&s->moved);
     pthread_mutex_unlock(&s->lock);
@@ -433,18 +577,23 @@ static bool is_stop(const struct run *s, int32_t token)
     return false;
 }
 
-static void tell_token(struct run *s, const struct sample *o, int32_t token)
+/* Does the caller want more of it? */
+static bool tell_token(struct run *s, const struct sample *o)
 {
+    bool goes_on;
+
     if (!s->o.on_token)
-        return;
+        return true;
     pthread_mutex_lock(&s->lock);
-    s->o.on_token(s->o.ctx, o->request, o->index, token);
+    goes_on = s->o.on_token(s->o.ctx, o);
     pthread_mutex_unlock(&s->lock);
+    return goes_on;
 }
 
 static void take_token(struct worker *w, struct row *r, int32_t token, float logp)
 {
     struct sample *o = r->out;
+    bool wanted;
 
     if (o->n == r->cap) {
         r->cap = min_int(r->cap ? 2 * r->cap : 64, r->max_new);
@@ -455,8 +604,8 @@ static void take_token(struct worker *w, struct row *r, int32_t token, float log
     o->logp[o->n++] = logp;
     r->last = token;
     w->drawn++;
-    tell_token(w->run, o, token);
-    if (is_stop(w->run, token))
+    wanted = tell_token(w->run, o);
+    if (!wanted || is_stop(w->run, token))
         finish_row(w, r, FINISH_STOP);
     else if (o->n == r->max_new)
         finish_row(w, r, FINISH_LENGTH);
@@ -472,11 +621,13 @@ static void drop_finished(struct worker *w)
     w->n_rows = k;
 }
 
-static int32_t choose_for(struct worker *w, int i, const float *z, struct rng *r, float *logp)
+static int32_t choose_for(struct worker *w, int i, const float *z, struct row *r, float *logp)
 {
     size_t V = (size_t)w->m->config.vocab_size, at = (size_t)i * V;
+    const struct sample_choice *c = &r->asked->choice;
+    struct choice_rule rule = {c->temperature, c->top_p, c->top_k};
 
-    return choose_token(w->m->ops, (int)V, z, &w->run->rule, r, w->scratch + at, w->cand + at, logp);
+    return choose_token(w->m->ops, (int)V, z, &rule, &r->rng, w->scratch + at, w->cand + at, logp);
 }
 
 /* The next waiting sample gets a row and its first token. */
@@ -484,19 +635,20 @@ static void admit_one(struct worker *w)
 {
     struct run *s = w->run;
     struct ready_unit *u = &w->ready[w->at_ready];
-    const struct sample_request *q = &s->reqs[u->u.request];
+    struct asked *a = u->u.a;
     struct row *r = &w->rows[w->n_rows++];
     int index = u->u.from++;
     float logp;
     int32_t token;
 
     *r = (struct row){.slot = w->free_slots[--w->n_free], .prefix = u->prefix,
-                      .out = &s->samples[s->first[u->u.request] + index], .max_new = request_max_new(s, q)};
+                      .asked = a, .out = &a->samples[index], .max_new = a->max_new};
     kv_cache_place(&r->kv, s->max_new, w->kv_slab + (size_t)r->slot * w->kv_floats);
-    rng_seed(&r->rng, q->seed, (uint64_t)index);
+    kv_copy_states(w->m, &r->prefix->kv, &r->kv);
+    rng_seed(&r->rng, a->q.seed, (uint64_t)index);
     if (u->u.from == u->u.to)
         w->at_ready++;
-    token = choose_for(w, 0, r->prefix->logits, &r->rng, &logp);
+    token = choose_for(w, 0, r->prefix->logits, r, &logp);
     take_token(w, r, token, logp);
 }
 
@@ -516,30 +668,66 @@ static int admit(struct worker *w, struct err *e)
 
 /* ---- decode ---- */
 
+/* w->qkv to w->mixed, for B rows. */
+static void decode_mix_attention(struct worker *w, int layer, int B)
+{
+    struct model *m = w->m;
+    const struct model_layer *l = &m->layers[layer];
+    struct model_dims n = model_dims(m);
+    double eps = m->config.rms_norm_eps;
+    const float *rope = w->run->rope;
+    int ld = n.q + n.kv;
+    bool gated = n.q_step > n.dim;
+
+    m->ops->qk_norm_rope_mt(B, model_q_heads(&n), w->qkv, n.qkv, l->q_norm, eps, w->dpos, rope, w->qk, ld, NULL);
+    m->ops->qk_norm_rope_mt(B, model_k_heads(&n), w->qkv + n.k_at, n.qkv, l->k_norm, eps, w->dpos, rope, w->qk + n.q,
+                            ld,
+                            NULL);
+    for (int i = 0; i < B; i++) {
+        w->rows[i].kv.n--; // counted once per step, before the first layer
+        kv_append(m, &w->rows[i].kv, layer, w->qk + (size_t)i * (size_t)ld + n.q,
+                  w->qkv + (size_t)i * (size_t)n.qkv + n.v_at);
+        w->rows[i].kv.n++;
+    }
+    decode_attention(m, layer, B, w->drows, w->qk, ld, gated ? w->att : w->mixed, w->attn, w->attn_per);
+    if (gated)
+        m->ops->out_gate_mt(B, n.heads, n.dim, w->att, w->qkv + n.dim, n.qkv, n.q_step, w->mixed);
+}
+
+static void decode_mix_delta(struct worker *w, int layer, int B)
+{
+    struct model *m = w->m;
+    const struct model_layer *l = &m->layers[layer];
+    struct model_dims n = model_dims(m);
+    int in = n.in[MIX_DELTA];
+    struct delta_gates gates = {w->qkv + n.b_at, w->qkv + n.a_at, l->a_log, l->dt_bias};
+
+    for (int i = 0; i < B; i++)
+        w->past[i] = kv_conv(m, &w->rows[i].kv, layer);
+    m->ops->conv_silu_step_mt(B, n.conv, n.taps, w->qkv, in, l->conv, w->past, w->qk);
+    for (int i = 0; i < B; i++)
+        w->past[i] = kv_state(m, &w->rows[i].kv, layer);
+    m->ops->delta_step_mt(&n.delta, B, w->qk, &gates, w->past, w->att);
+    m->ops->gated_norm_mt(B, n.delta.v_heads, n.delta.v_dim, w->att, l->mix_norm, m->config.rms_norm_eps,
+                          w->qkv + n.z_at, in, w->mixed);
+}
+
 static void decode_layer(struct worker *w, int layer, int B)
 {
+    static void (*const mix[2])(struct worker *, int, int) = {decode_mix_attention, decode_mix_delta};
     struct model *m = w->m;
     const struct ops *op = m->ops;
     const struct model_layer *l = &m->layers[layer];
     const struct layer_packs *p = &model_packs(m, PACK_FORWARD)->layers[layer];
     struct model_dims n = model_dims(m);
     double eps = m->config.rms_norm_eps;
-    const float *rope = w->run->rope;
-    int ld = n.q + n.kv;
+    int in = n.in[l->mix], out = n.mix[l->mix];
 
-    op->rmsnorm_mt(B, n.d, w->x, l->norm1, eps, w->h, NULL);
-    op->gemm_mt(B, n.qkv, n.d, w->h, n.d, false, p->qkv, w->qkv, n.qkv, GEMM_SET);
-    op->qk_norm_rope_mt(B, n.heads, n.dim, w->qkv, n.qkv, l->q_norm, eps, w->dpos, rope, w->qk, ld, NULL);
-    op->qk_norm_rope_mt(B, n.kv_heads, n.dim, w->qkv + n.q, n.qkv, l->k_norm, eps, w->dpos, rope, w->qk + n.q, ld, NULL);
-    for (int i = 0; i < B; i++) {
-        w->rows[i].kv.n--; // counted once per step, before the first layer
-        kv_append(m, &w->rows[i].kv, layer, w->qk + (size_t)i * (size_t)ld + n.q,
-                  w->qkv + (size_t)i * (size_t)n.qkv + n.q + n.kv);
-        w->rows[i].kv.n++;
-    }
-    decode_attention(m, layer, B, w->drows, w->qk, ld, w->att, w->attn, w->attn_per);
-    op->gemm_mt(B, n.d, n.q, w->att, n.q, false, p->o, w->x, n.d, GEMM_ADD);
-    op->rmsnorm_mt(B, n.d, w->x, l->norm2, eps, w->h, NULL);
+    op->rmsnorm_mt(B, n.d, w->x, l->norm1, n.plus, eps, w->h, NULL);
+    op->gemm_mt(B, in, n.d, w->h, n.d, false, p->qkv, w->qkv, in, GEMM_SET);
+    mix[l->mix](w, layer, B);
+    op->gemm_mt(B, n.d, out, w->mixed, out, false, p->o, w->x, n.d, GEMM_ADD);
+    op->rmsnorm_mt(B, n.d, w->x, l->norm2, n.plus, eps, w->h, NULL);
     op->gemm_mt(B, 2 * n.f, n.d, w->h, n.d, false, p->gate_up, w->gate_up, 2 * n.f, GEMM_SET);
     op->swiglu_mt(B, n.f, w->gate_up, w->act);
     op->gemm_mt(B, n.d, n.f, w->act, n.f, false, p->down, w->x, n.d, GEMM_ADD);
@@ -559,10 +747,10 @@ static void decode_step(struct worker *w)
     }
     for (int l = 0; l < m->config.num_layers; l++)
         decode_layer(w, l, B);
-    m->ops->rmsnorm_mt(B, d, w->x, m->final_norm, m->config.rms_norm_eps, w->h, NULL);
+    m->ops->rmsnorm_mt(B, d, w->x, m->final_norm, model_dims(m).plus, m->config.rms_norm_eps, w->h, NULL);
     m->ops->gemm_mt(B, V, d, w->h, d, false, model_packs(m, PACK_FORWARD)->head, w->logits, V, GEMM_SET);
     for (int i = 0; i < B; i++)
-        w->chosen[i] = choose_for(w, i, w->logits + (size_t)i * (size_t)V, &w->rows[i].rng, &w->chosen_logp[i]);
+        w->chosen[i] = choose_for(w, i, w->logits + (size_t)i * (size_t)V, &w->rows[i], &w->chosen_logp[i]);
     for (int i = 0; i < B; i++)
         take_token(w, &w->rows[i], w->chosen[i], w->chosen_logp[i]);
     drop_finished(w);
@@ -579,12 +767,12 @@ static void tell(struct run *s, bool last)
 
     pthread_mutex_lock(&s->lock);
     while (s->n_told < s->n_finished) {
-        const struct sample *o = &s->samples[s->finished[s->n_told++]];
+        struct ended x = s->finished[s->n_told++];
         pthread_mutex_unlock(&s->lock);
-        if (s->o.on_sample)
-            s->o.on_sample(s->o.ctx, o);
+        told(s, x.a, x.s);
         pthread_mutex_lock(&s->lock);
     }
+    s->n_told = s->n_finished = 0;
     drawn = s->drawn;
     done = s->done;
     pthread_mutex_unlock(&s->lock);
@@ -615,8 +803,13 @@ static int worker_loop(struct worker *w, bool tells, struct err *e)
         w->drawn = 0;
         if (tells)
             tell(s, false);
-        if (failed || (w->n_rows == 0 && w->at_ready == w->n_ready && s->next_unit >= s->n_units))
+        if (failed)
             return 0;
+        if (w->n_rows == 0 && w->at_ready == w->n_ready && s->next_unit >= s->n_units) {
+            if (s->over)
+                return 0;
+            await_unit(s, true);
+        }
     }
 }
 
@@ -679,29 +872,45 @@ static void run_workers(struct run *s)
     }
 }
 
+static struct asked *next_asked(void *run, bool idle)
+{
+    struct run *s = run;
+
+    if (s->o.more)
+        return one_more(s, idle);
+    return s->taken < s->n_reqs ? &s->asked[s->taken++] : NULL;
+}
+
+static void told_on_device(void *run, struct asked *a, struct sample *o)
+{
+    told(run, a, o);
+}
+
 static void sample_on_device(struct run *s)
 {
-    struct dev_job j = {.o = &s->o, .reqs = s->reqs, .n_reqs = s->n_reqs, .samples = s->samples, .first = s->first,
-                        .total = s->total, .max_new = s->max_new, .max_prompt = s->max_prompt, .stop = s->stop,
-                        .n_stop = s->n_stop, .top_p = s->rule.top_p};
+    struct dev_job j = {.o = &s->o, .total = s->o.more ? INT_MAX : s->total, .max_new = s->max_new,
+                        .max_prompt = s->max_prompt, .stop = s->stop, .n_stop = s->n_stop, .next = next_asked,
+                        .told = told_on_device, .run = s};
 
     for (int i = 0; i < s->n_reqs; i++)
-        j.all_prompts += s->reqs[i].n_prompt;
-    s->failed = dev_sample(s->m, &j, &s->err) < 0;
+        j.all_prompts += s->asked[i].q.n_prompt;
+    if (s->o.more)
+        j.all_prompts = INT_MAX;
+    s->failed |= dev_sample(s->m, &j, &s->err) < 0;
 }
 
 int sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
                 struct sample **ret, size_t *ret_n, struct err *e)
 {
-    struct run s = {.m = m, .o = *o, .reqs = reqs, .n_reqs = n_reqs, .lock = PTHREAD_MUTEX_INITIALIZER,
+    struct run s = {.m = m, .o = *o, .n_reqs = n_reqs, .lock = PTHREAD_MUTEX_INITIALIZER,
                     .moved = PTHREAD_COND_INITIALIZER};
 
-    if (check_options(&s, e) < 0 || check_requests(&s, e) < 0)
+    if (check_options(&s, e) < 0 || check_requests(&s, reqs, e) < 0)
         return -1;
-    make_samples(&s);
-    if (s.total && m->dev) {
+    make_samples(&s, reqs);
+    if ((s.total || o->more) && m->dev) {
         sample_on_device(&s);
-    } else if (s.total) {
+    } else if (s.total || o->more) {
         plan_rows(&s);
         s.rope = model_rope_table(&m->config, s.max_prompt + s.max_new);
         model_packs(m, PACK_FORWARD); // made here, by one thread
@@ -709,7 +918,7 @@ int sampler_run(struct model *m, const struct sampler_options *o, const struct s
     }
     free(s.rope);
     free(s.units);
-    free(s.first);
+    free(s.asked);
     free(s.finished);
     if (s.failed) {
         if (e)
@@ -718,6 +927,10 @@ int sampler_run(struct model *m, const struct sampler_options *o, const struct s
             samples_free(s.samples, (size_t)s.total);
             return -1;
         }
+    }
+    if (o->more) {
+        free(s.samples);
+        s.samples = NULL;
     }
     *ret = s.samples;
     *ret_n = (size_t)s.total;

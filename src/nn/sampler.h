@@ -7,6 +7,8 @@
 #ifndef MC_SAMPLER_H
 #define MC_SAMPLER_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "nn/model.h"
 
@@ -19,9 +21,15 @@ struct sample {
     int n;
     enum finish finish;
     int request, index; /* which request, which of its samples */
+    void *user;         /* the request's */
 };
 void sample_free(struct sample *s);              /* the two arrays */
 void samples_free(struct sample *s, size_t n);   /* and the array itself */
+
+struct sample_choice {
+    float temperature, top_p; /* as in struct sampler_options */
+    int top_k;
+};
 
 struct sample_request {
     const int32_t *prompt;
@@ -29,6 +37,9 @@ struct sample_request {
     int n_samples;      /* >= 1 */
     int max_new;        /* 0 means the sampler's */
     uint64_t seed;      /* sample i uses rng_seed(seed, i): give each request its own */
+    const struct sample_choice *choice; /* its own, not the options'; NULL. On a device requests whose choices differ
+                                         * wait for each other */
+    void *user;         /* the caller's */
 };
 
 struct sampler_options {
@@ -43,16 +54,24 @@ struct sampler_options {
     size_t max_bytes;   /* KV cache budget; 0 means 50 % of the free memory. max_batch shrinks to fit, never below 1 */
     /* All may be NULL. on_sample gets each finished sample (owned by the sampler's result, do not free), so that
      * verification can start while others are still being drawn; progress: tokens drawn and samples done so far, about
-     * ten times a second: both on the caller's thread. on_token streams: one call at a time, on any thread. */
-    void (*on_token)(void *ctx, int request, int index, int32_t token);
+     * ten times a second: both on the caller's thread. on_token streams, the newest token last: one call at a time, on
+     * any thread; false ends the sample with FINISH_STOP. */
+    bool (*on_token)(void *ctx, const struct sample *s);
     void (*on_sample)(void *ctx, const struct sample *s);
     void (*progress)(void *ctx, uint64_t tokens, int done, int total);
+    /* A run that goes on, for a server: asked for one more request while rows are free. Returns 1 with *ret set (its
+     * prompt and choice stay until its last sample is told), 0 for none now, -1 for the end. idle: nothing is drawn, so
+     * it waits until there is one, or the end. max_prompt and max_new must be set, and no request may exceed them; samples are freed after
+     * on_sample, and *ret is NULL. One thread draws; its operators use all. */
+    int (*more)(void *ctx, bool idle, struct sample_request *ret);
     void *ctx;
 };
 
 /* Draws all samples: *ret has sum(n_samples) entries ordered by request, then index; the caller frees it with
  * samples_free. Polls stop_requested(): then unfinished samples are FINISH_CANCELLED with what they have and the
  * call fails with ERR_STOP *after* setting *ret. Weights must not change meanwhile. */
+/* Would sampler_run take it? ERR_INPUT says why not. */
+int sampler_check(const struct model *m, const struct sampler_options *o, const struct sample_request *q, struct err *e);
 int sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
                 struct sample **ret, size_t *ret_n, struct err *e);
 

@@ -4,9 +4,9 @@
  *
  * Device: the CPU emulator, or $NN_TEST_DEVICE ("cuda"). Folders: the two fixtures, or the arguments. fp32 must agree
  * to 1e-5 of
- * each tensor's largest value; bf16 figures are held to 4e-2. On the emulator one step of the first fixture in fp32 is
- * all
- * that a minute allows. */
+ * each tensor's largest value; bf16 figures are held to 4e-2. On the emulator one step of two fixtures in fp32 is all
+ * that
+ * a minute allows. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +89,24 @@ static double distance(const float *a, const float *b, size_t n)
     return top > 0 ? diff / top : diff;
 }
 
+/* A line for compare_bf16.py: the root of the summed squares of the difference over those of the truth. */
+static void tell(const struct golden *g, const char *dtype, const char *name, const float *x, const float *truth,
+                 size_t n)
+{
+    const char *path = getenv("NN_TEST_TABLE");
+    double diff = 0, sum = 0;
+    FILE *f = path ? fopen(path, "a") : NULL;
+
+    if (!f)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        diff += ((double)x[i] - truth[i]) * ((double)x[i] - truth[i]);
+        sum += (double)truth[i] * truth[i];
+    }
+    fprintf(f, "%s %s %s %.6e\n", g->dir, dtype, name, sqrt(diff / sum));
+    fclose(f);
+}
+
 static void expect(const char *what, double d, double limit)
 {
     bool ok = d <= limit;
@@ -123,7 +141,7 @@ static double step(struct golden *g, int s0, int s1, float *logp, float *entropy
     return loss;
 }
 
-static void check_logits(struct golden *g, double limit)
+static void check_logits(struct golden *g, const char *dtype, double limit)
 {
     int V = g->m->config.vocab_size;
     float *logits = xcalloc((size_t)g->T * (size_t)V, sizeof *logits);
@@ -133,11 +151,12 @@ static void check_logits(struct golden *g, double limit)
         if (model_logits(g->m, g->tokens + g->cu[s], g->cu[s + 1] - g->cu[s], logits + (size_t)g->cu[s] * (size_t)V,
                          &e) < 0)
             die(&e);
+    tell(g, dtype, "logits", logits, data_of(g, "logits"), (size_t)g->T * (size_t)V);
     expect("logits", distance(logits, data_of(g, "logits"), (size_t)g->T * (size_t)V), limit);
     free(logits);
 }
 
-static void check_gradients(struct golden *g, double limit)
+static void check_gradients(struct golden *g, const char *dtype, double limit)
 {
     double worst = 0;
     char *at = NULL, what[160];
@@ -149,6 +168,7 @@ static void check_gradients(struct golden *g, double limit)
         const struct model_tensor *t = &g->m->tensors[i];
         char *name = xasprintf("grad.%s", t->name);
         double d = distance(g->m->grads + t->offset, data_of(g, name), (size_t)t->rows * (size_t)t->cols);
+        tell(g, dtype, name, g->m->grads + t->offset, data_of(g, name), (size_t)t->rows * (size_t)t->cols);
         if (d > limit)
             printf("     %s: %.2e\n", name, d);
         if (!(d <= worst)) {
@@ -202,8 +222,13 @@ static void check_training(struct golden *g, float *logp, float *entropy, double
         if (optim_step(opt, g->m, 2e-3, &e) < 0)
             die(&e);
     }
-    expect("ten steps of AdamW: losses", worst, 2 * limit);
-    expect("ten steps of AdamW: gradient norms", worst_norm, 10 * limit);
+
+    // Adam divides by the size of the gradient, so rounding grows from step to step; in Qwen3.5, whose gates and norms
+    // divide too, ten times as fast, and norms say nothing any more
+    bool grows = st_find(g->st, "own");
+    expect("ten steps of AdamW: losses", worst, (grows ? 20 : 2) * limit);
+    if (!grows)
+        expect("ten steps of AdamW: gradient norms", worst_norm, 10 * limit);
     optim_free(opt);
 }
 
@@ -223,7 +248,7 @@ static void draw(struct golden *g, struct model *m, float temperature, float top
     o.n_stop = 1;
     for (int i = 0; i < REQUESTS; i++)
         q[i] = (struct sample_request){g->tokens + g->cu[5] + 3 * i, lengths[i], samples[i],
-                                       i == 3 ? 6 : 0, (uint64_t)i};
+                                       i == 3 ? 6 : 0, (uint64_t)i, NULL, NULL};
     if (sampler_run(m, &o, q, REQUESTS, ret, n, &e) < 0)
         die(&e);
 }
@@ -295,15 +320,17 @@ static void check_case(const char *dir, const char *dtype, double limit)
 
     printf("%s %s\n", dir, dtype);
     golden_open(&g, dir, dtype);
+    if (st_find(g.st, "own")) // Transformers' own distance from double
+        limit = fmax(limit, 2 * *(const float *)data_of(&g, "own"));
     logp = xcalloc((size_t)g.T, sizeof *logp), entropy = xcalloc((size_t)g.T, sizeof *entropy);
     if (!quick)
-        check_logits(&g, limit);
+        check_logits(&g, dtype, limit);
     model_zero_grads(g.m);
     double loss = step(&g, 0, g.n_seq, logp, entropy), want = *(const float *)data_of(&g, "loss");
     expect("loss", fabs(loss - want) / fabs(want), limit);
     expect("log-probs", distance(logp, data_of(&g, "logp"), (size_t)g.T), limit);
     expect("entropy", distance(entropy, data_of(&g, "entropy"), (size_t)g.T), limit);
-    check_gradients(&g, limit);
+    check_gradients(&g, dtype, limit);
     check_sampling(&g, limit < 1e-3 ? 1e-4 : 0.2, limit < 1e-3);
     if (!quick) {
         check_alone(&g, logp, limit);
@@ -319,17 +346,18 @@ static void check_case(const char *dir, const char *dtype, double limit)
 
 int main(int argc, char **argv)
 {
-    static const char *const fixtures[] = {"tests/nn/fixtures/model/tied", "tests/nn/fixtures/model/untied"};
-    int n = argc > 1 ? argc - 1 : 2;
+    static const char *const fixtures[] = {"tests/nn/fixtures/model/tied", "tests/nn/fixtures/model/qwen35",
+                                           "tests/nn/fixtures/model/untied"};
+    int n = argc > 1 ? argc - 1 : 3;
     double t = now_s();
 
     spec = getenv("NN_TEST_DEVICE") ? getenv("NN_TEST_DEVICE") : "sim";
-    quick = !strcmp(spec, "sim") && argc == 1;
-    for (int i = 0; i < (quick ? 1 : n); i++) {
+    quick = !strcmp(spec, "sim");
+    for (int i = 0; i < (quick && argc == 1 ? 2 : n); i++) {
         char *dir = argc > 1 ? xstrdup(argv[1 + i]) : path_share(fixtures[i]);
         check_case(dir, "fp32", 1e-5);
-        if (!quick)
-            check_case(dir, "bf16", 4e-2);
+        if (!quick) // Qwen3.5's is PyTorch's own error, as compare_bf16.py tells
+            check_case(dir, "bf16", strstr(dir, "qwen35") || strstr(dir, "vision") ? 0.2 : 4e-2);
         free(dir);
     }
     printf("%.1f s, %d failures\n", now_s() - t, failures);

@@ -97,7 +97,7 @@ static void test_cache_is_full_forward(void **state)
             size_t n;
             for (int i = 0; i < 3; i++) {
                 fill_tokens(prompt[i], lengths[i], (uint64_t)(10 * d + i));
-                q[i] = (struct sample_request){prompt[i], lengths[i], 3, 0, (uint64_t)i};
+                q[i] = (struct sample_request){prompt[i], lengths[i], 3, 0, (uint64_t)i, NULL, NULL};
             }
             struct sampler_options o = {.temperature = hot ? 0.8f : 0, .max_new = 70, .max_batch = 4};
             struct sample *s = draw(m, o, q, 3, &n);
@@ -128,7 +128,7 @@ static void test_batch_does_not_matter(void **state)
 
     for (int i = 0; i < 12; i++) {
         fill_tokens(prompt[i], 50, (uint64_t)i + 50);
-        q[i] = (struct sample_request){prompt[i], 1 + 4 * i, 1 + i % 5, 0, (uint64_t)i * 7};
+        q[i] = (struct sample_request){prompt[i], 1 + 4 * i, 1 + i % 5, 0, (uint64_t)i * 7, NULL, NULL};
     }
     o.max_batch = 64;
     struct sample *all = draw(m, o, q, 12, &n);
@@ -208,7 +208,7 @@ static void test_bad_requests(void **state)
     struct sample *s = NULL;
     size_t n;
     int32_t prompt[] = {1, 2, 500};
-    struct sample_request q = {prompt, 0, 1, 0, 0};
+    struct sample_request q = {.prompt = prompt, .n_samples = 1};
     struct sampler_options o = {.temperature = 1, .max_new = 4};
 
     assert_int_equal(sampler_run(m, &o, &q, 1, &s, &n, &e), -1);

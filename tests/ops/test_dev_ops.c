@@ -4,6 +4,7 @@
  * largest
  * value. fp32 must agree to 2e-5; bf16 to 1.5e-2 where one result is rounded once or twice (a rounding is 3.9e-3). */
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +182,7 @@ static void test_embed(void)
     free(want), free(dwant);
 }
 
-static void check_rmsnorm(int T, int d, bool rows)
+static void check_rmsnorm(int T, int d, bool rows, float plus)
 {
     const struct ops *cpu = cpu_ops();
     int from = rows ? T + 5 : T;
@@ -200,14 +201,14 @@ static void check_rmsnorm(int T, int d, bool rows)
         memcpy(ds + (size_t)t * (size_t)d, dx.host + (size_t)idx[t] * (size_t)d, (size_t)d * 4);
     }
     id = ints(idx, (size_t)T);
-    cpu->rmsnorm_mt(T, d, xs, w.host, 1e-6, y, r);
-    op->rmsnorm(dev->q, dt, T, d, rows ? id : NULL, x.dev, w.dev, 1e-6f, yd, rd);
+    cpu->rmsnorm_mt(T, d, xs, w.host, plus, 1e-6, y, r);
+    op->rmsnorm(dev->q, dt, T, d, rows ? id : NULL, x.dev, w.dev, plus, 1e-6f, yd, rd);
     snprintf(what, sizeof what, "rmsnorm %d x %d%s", T, d, rows ? ", rows" : "");
     expect(what, yd, y, (size_t)T, (size_t)d, (size_t)d, false, 1e-2);
     op->zero(dev->q, yd, n * 4);
-    op->rmsnorm_backward(dev->q, dt, T, d, rows ? id : NULL, x.dev, w.dev, rd, dy.dev, dx.dev, dw.dev, yd);
+    op->rmsnorm_backward(dev->q, dt, T, d, rows ? id : NULL, x.dev, w.dev, plus, rd, dy.dev, dx.dev, dw.dev, yd);
     expect("  backward: y again", yd, y, (size_t)T, (size_t)d, (size_t)d, false, 1e-2);
-    cpu->rmsnorm_backward_mt(T, d, xs, w.host, r, dy.host, ds, dw.host);
+    cpu->rmsnorm_backward_mt(T, d, xs, w.host, plus, r, dy.host, ds, dw.host);
     for (int t = 0; t < T; t++)
         memcpy(dx.host + (size_t)idx[t] * (size_t)d, ds + (size_t)t * (size_t)d, (size_t)d * 4);
     expect("  backward: dx", dx.dev, dx.host, (size_t)from, (size_t)d, (size_t)d, false, 1e-2);
@@ -219,9 +220,9 @@ static void check_rmsnorm(int T, int d, bool rows)
 
 static void test_rmsnorm(void)
 {
-    check_rmsnorm(37, 40, false);
-    check_rmsnorm(5, 384, true);
-    check_rmsnorm(700, 1024, false); // more rows than blocks
+    check_rmsnorm(37, 40, false, 0);
+    check_rmsnorm(5, 384, true, 1);
+    check_rmsnorm(700, 1024, false, 0); // more rows than blocks
 }
 
 static float *rope_table(int positions, int dim)
@@ -237,34 +238,36 @@ static float *rope_table(int positions, int dim)
     return t;
 }
 
-static void check_rope(int T, int heads, int dim)
+/* rot < dim and gap > 0: Qwen3.5's queries, with a gate between them. */
+static void check_rope(int T, int heads, int dim, int rot, int gap)
 {
     const struct ops *cpu = cpu_ops();
-    int ld_in = heads * dim + 16, ld_out = heads * dim + 8;
+    struct nn_heads s = {heads, dim, rot, dim + gap, gap ? 1.0f : 0};
+    int ld_in = heads * (dim + gap) + 16, ld_out = heads * dim + 8;
     size_t n = (size_t)T * (size_t)ld_out, ni = (size_t)T * (size_t)ld_in;
     struct array in = array(ni, 1, false), w = array((size_t)dim, 1, false), dout = array(n, 1, false),
                  dw = array((size_t)dim, 1, true);
     float *out = xcalloc(n, 4), *r = xcalloc((size_t)(T * heads), 4), *din = xcalloc(ni, 4), *table = rope_table(64,
-                                                                                                                 dim);
+                                                                                                                 rot);
     int32_t *pos = xcalloc((size_t)T, sizeof *pos);
     void *od = op->alloc(dev->q, n * 4), *rd = op->alloc(dev->q, (size_t)(T * heads) * 4), *dd = op->alloc(dev->q,
                                                                                                            ni * 4);
-    void *td = op->alloc(dev->q, 64 * (size_t)dim * 4), *pd;
+    void *td = op->alloc(dev->q, 64 * (size_t)rot * 4), *pd;
     char what[64];
 
     for (int t = 0; t < T; t++)
         pos[t] = (int32_t)rng_below(&rng, 64);
     pd = ints(pos, (size_t)T);
-    op->upload(dev->q, td, table, 64 * (size_t)dim * 4);
-    cpu->qk_norm_rope_mt(T, heads, dim, in.host, ld_in, w.host, 1e-6, pos, table, out, ld_out, r);
-    op->qk_norm_rope(dev->q, dt, T, heads, dim, in.dev, ld_in, w.dev, 1e-6f, pd, td, od, ld_out, rd);
-    snprintf(what, sizeof what, "qk_norm_rope %d x %d x %d", T, heads, dim);
+    op->upload(dev->q, td, table, 64 * (size_t)rot * 4);
+    cpu->qk_norm_rope_mt(T, s, in.host, ld_in, w.host, 1e-6, pos, table, out, ld_out, r);
+    op->qk_norm_rope(dev->q, dt, T, s, in.dev, ld_in, w.dev, 1e-6f, pd, td, od, ld_out, rd);
+    snprintf(what, sizeof what, "qk_norm_rope %d x %d x %d, %d rotated", T, heads, dim, rot);
     expect(what, od, out, (size_t)T, (size_t)(heads * dim), (size_t)ld_out, false, 1e-2);
-    cpu->qk_norm_rope_backward_mt(T, heads, dim, in.host, ld_in, w.host, r, pos, table, dout.host, ld_out, din, ld_in,
+    cpu->qk_norm_rope_backward_mt(T, s, in.host, ld_in, w.host, r, pos, table, dout.host, ld_out, din, ld_in,
                                   dw.host);
-    op->qk_norm_rope_backward(dev->q, dt, T, heads, dim, in.dev, ld_in, w.dev, rd, pd, td, dout.dev, ld_out, dd, ld_in,
+    op->qk_norm_rope_backward(dev->q, dt, T, s, in.dev, ld_in, w.dev, rd, pd, td, dout.dev, ld_out, dd, ld_in,
                               dw.dev);
-    expect("  backward: din", dd, din, (size_t)T, (size_t)(heads * dim), (size_t)ld_in, false, 1e-2);
+    expect("  backward: din", dd, din, (size_t)T, (size_t)(heads * (dim + gap)), (size_t)ld_in, false, 1e-2);
     expect("  backward: dw", dw.dev, dw.host, 1, (size_t)dim, (size_t)dim, true, 1e-4);
     op->release(dev->q, od), op->release(dev->q, rd), op->release(dev->q, dd), op->release(dev->q, td);
     op->release(dev->q, pd);
@@ -274,10 +277,218 @@ static void check_rope(int T, int heads, int dim)
 
 static void test_rope(void)
 {
-    check_rope(21, 3, 16);
-    check_rope(21, 3, 32);
-    check_rope(70, 6, 64);
-    check_rope(33, 2, 128);
+    check_rope(21, 3, 16, 16, 0);
+    check_rope(21, 3, 32, 32, 0);
+    check_rope(70, 6, 64, 64, 0);
+    check_rope(33, 2, 128, 128, 0);
+    check_rope(21, 3, 32, 8, 32);
+    check_rope(9, 2, 256, 64, 256);
+}
+
+/* ---- gated delta rule, convolution and gates ---- */
+
+#define SEQUENCES 4
+
+struct sequences {
+    int T;
+    int32_t cu[SEQUENCES + 1], *pos;
+    void *cu_dev, *pos_dev;
+};
+
+static struct sequences sequences(const int *length)
+{
+    struct sequences s = {.T = 0};
+
+    for (int i = 0; i < SEQUENCES; i++)
+        s.cu[i + 1] = s.T += length[i];
+    s.pos = xcalloc((size_t)s.T, sizeof *s.pos);
+    for (int i = 0; i < SEQUENCES; i++)
+        for (int t = 0; t < length[i]; t++)
+            s.pos[s.cu[i] + t] = t;
+    s.cu_dev = ints(s.cu, SEQUENCES + 1);
+    s.pos_dev = ints(s.pos, (size_t)s.T);
+    return s;
+}
+
+static void sequences_drop(struct sequences *s)
+{
+    op->release(dev->q, s->cu_dev), op->release(dev->q, s->pos_dev);
+    free(s->pos);
+}
+
+static void check_conv(const int *length, int ch, int taps)
+{
+    const struct ops *cpu = cpu_ops();
+    struct sequences s = sequences(length);
+    int T = s.T, ld = ch + 16, last = s.cu[SEQUENCES] - s.cu[SEQUENCES - 1];
+    size_t n = (size_t)T * (size_t)ch, past_n = (size_t)(taps - 1) * (size_t)ch;
+    struct array x = array((size_t)(T * ld), 1, false), w = array((size_t)(ch * taps), 1, false),
+                 dy = array(n, 1, false), dx = array((size_t)(T * ld), 0, false), dw = array((size_t)(ch * taps), 1,
+                                                                                             true),
+                 past = array(SEQUENCES * past_n, 0, false), y = array(n, 0, false);
+    float *want = xcalloc(n, sizeof *want), *back = xcalloc((size_t)(T * ld), sizeof *back), *at = past.host;
+    int32_t slot[SEQUENCES] = {1, -1, 3, 0}, one[1] = {0};
+    void *slot_dev = ints(slot, SEQUENCES), *one_dev = ints(one, 1);
+    char what[64];
+
+    cpu->conv_silu_mt(T, ch, taps, s.pos, x.host, ld, w.host, want);
+    op->conv_silu(dev->q, dt, T, ch, taps, s.pos_dev, x.dev, ld, w.dev, y.dev);
+    snprintf(what, sizeof what, "conv_silu %d x %d, %d taps", T, ch, taps);
+    expect(what, y.dev, want, (size_t)T, (size_t)ch, (size_t)ch, false, 1e-2);
+    // the last row of the last sequence again, as a step behind the rows before it
+    op->conv_keep(dev->q, dt, SEQUENCES, ch, taps, s.cu_dev, x.dev, ld, slot_dev, past_n, past.dev);
+    for (int i = 0; i < taps - 1; i++)
+        for (int c = 0; c < ch && last - 1 - i > 0; c++)
+            at[(taps - 2 - i) * ch + c] = x.host[(T - 2 - i) * ld + c];
+    put(&past);
+    op->conv_silu_step(dev->q, dt, 1, ch, taps, (char *)x.dev + (size_t)((T - 1) * ld) * dtype_size(dt), ld, w.dev,
+                       one_dev, past_n, past.dev, y.dev);
+    expect("  step", y.dev, want + (size_t)(T - 1) * (size_t)ch, 1, (size_t)ch, (size_t)ch, false, 1e-2);
+    for (int i = 0; i < taps - 1; i++)
+        for (int c = 0; c < ch; c++)
+            at[(taps - 2 - i) * ch + c] = last - 1 - i >= 0 ? x.host[(T - 1 - i) * ld + c] : 0;
+    expect("  past behind it", past.dev, at, 1, past_n, past_n, false, 1e-6);
+    op->conv_keep(dev->q, dt, SEQUENCES, ch, taps, s.cu_dev, x.dev, ld, slot_dev, past_n, past.dev);
+    expect("  past kept of a sequence", past.dev, at, 1, past_n, past_n, false, 1e-6);
+    op->conv_silu_backward(dev->q, dt, T, ch, taps, s.pos_dev, x.dev, ld, w.dev, dy.dev, dx.dev, ld, dw.dev);
+    cpu->conv_silu_backward_mt(T, ch, taps, s.pos, x.host, ld, w.host, dy.host, back, ld, dw.host);
+    expect("  backward: dx", dx.dev, back, (size_t)T, (size_t)ch, (size_t)ld, false, 2e-2);
+    expect("  backward: dw", dw.dev, dw.host, 1, (size_t)(ch * taps), (size_t)(ch * taps), true, 2e-2);
+    op->release(dev->q, slot_dev), op->release(dev->q, one_dev);
+    drop(&x), drop(&w), drop(&dy), drop(&dx), drop(&dw), drop(&past), drop(&y), sequences_drop(&s);
+    free(want), free(back);
+}
+
+static void test_conv(void)
+{
+    check_conv((const int[]){1, 2, 5, 30}, 40, 4);
+    check_conv((const int[]){3, 70, 1, 2}, 264, 4);
+}
+
+static void check_gates(int T, int heads, int dim)
+{
+    const struct ops *cpu = cpu_ops();
+    int step = 2 * dim, ld = heads * step + 8, H = heads * dim;
+    size_t n = (size_t)(T * H), n_g = (size_t)(T * ld);
+    struct array a = array(n, 1, false), g = array(n_g, 1, false), w = array((size_t)dim, 1, false),
+                 dy = array(n, 1, false), dg = array(n_g, 0, false), y = array(n, 0, false),
+                 dw = array((size_t)dim, 1, true), dy2 = array(n, 1, false);
+    float *want = xcalloc(n, sizeof *want), *dgate = xcalloc(n_g, sizeof *dgate), *d_o = xcalloc(n, sizeof *d_o);
+    char what[64];
+
+    cpu->out_gate_mt(T, heads, dim, a.host, g.host + dim, ld, step, want);
+    op->out_gate(dev->q, dt, T, heads, dim, a.dev, (char *)g.dev + (size_t)dim * dtype_size(dt), ld, step, y.dev);
+    snprintf(what, sizeof what, "out_gate %d x %d x %d", T, heads, dim);
+    expect(what, y.dev, want, (size_t)T, (size_t)H, (size_t)H, false, 1e-2);
+    cpu->out_gate_backward_mt(T, heads, dim, a.host, g.host + dim, ld, step, dy.host, dgate + dim);
+    op->out_gate_backward(dev->q, dt, T, heads, dim, a.dev, (char *)g.dev + (size_t)dim * dtype_size(dt), ld, step,
+                          dy.dev, (char *)dg.dev + (size_t)dim * dtype_size(dt), y.dev);
+    expect("  backward: y again", y.dev, want, (size_t)T, (size_t)H, (size_t)H, false, 1e-2);
+    expect("  backward: da", dy.dev, dy.host, (size_t)T, (size_t)H, (size_t)H, false, 1e-2);
+    expect("  backward: dg", dg.dev, dgate, (size_t)T, (size_t)(heads * step), (size_t)ld, false, 1e-2);
+    cpu->gated_norm_mt(T, heads, dim, a.host, w.host, 1e-6, g.host, ld, want);
+    op->gated_norm(dev->q, dt, T, heads, dim, a.dev, w.dev, 1e-6f, g.dev, ld, y.dev);
+    expect("gated_norm", y.dev, want, (size_t)T, (size_t)H, (size_t)H, false, 1e-2);
+    memset(dgate, 0, n_g * sizeof *dgate);
+    op->zero(dev->q, dg.dev, n_g * dtype_size(dt));
+    cpu->gated_norm_backward_mt(T, heads, dim, a.host, w.host, 1e-6, g.host, ld, dy2.host, d_o, dgate, ld, dw.host);
+    op->gated_norm_backward(dev->q, dt, T, heads, dim, a.dev, w.dev, 1e-6f, g.dev, ld, dy2.dev, dy2.dev, dg.dev, ld,
+                            y.dev,
+                            dw.dev);
+    expect("  backward: y again", y.dev, want, (size_t)T, (size_t)H, (size_t)H, false, 1e-2);
+    expect("  backward: do", dy2.dev, d_o, (size_t)T, (size_t)H, (size_t)H, false, 1e-2);
+    expect("  backward: dz", dg.dev, dgate, (size_t)T, (size_t)H, (size_t)ld, false, 1e-2);
+    expect("  backward: dw", dw.dev, dw.host, 1, (size_t)dim, (size_t)dim, true, 1e-3);
+    drop(&a), drop(&g), drop(&w), drop(&dy), drop(&dg), drop(&y), drop(&dw), drop(&dy2);
+    free(want), free(dgate), free(d_o);
+}
+
+static void test_gates(void)
+{
+    check_gates(13, 3, 16);
+    check_gates(40, 2, 128);
+    check_gates(9, 2, 256);
+}
+
+/* Every sequence position by position, on the device: the outputs of the chunks, and their last states. */
+static void check_delta_steps(const struct sequences *s, const struct nn_delta_in *in, const float *want,
+                              const struct array *last)
+{
+    size_t state = (size_t)(in->s.v_heads * in->s.k_dim * in->s.v_dim), H = (size_t)(in->s.v_heads * in->s.v_dim);
+    size_t e = dtype_size(dt), width = (size_t)(2 * in->s.k_heads * in->s.k_dim) + H, ld = (size_t)in->s.ld_gate;
+    struct array o = array((size_t)s->T * H, 0, false), S = array(SEQUENCES * state, 0, true);
+
+    for (int i = 0; i < SEQUENCES; i++) {
+        int32_t slot = i;
+        void *slot_dev = ints(&slot, 1);
+        for (int t = s->cu[i]; t < s->cu[i + 1]; t++) {
+            struct nn_delta_in one = *in;
+            one.n_seq = 1;
+            one.c = (const char *)in->c + (size_t)t * width * e;
+            one.b = (const char *)in->b + (size_t)t * ld * e;
+            one.a = (const char *)in->a + (size_t)t * ld * e;
+            op->delta_step(dev->q, dt, &one, slot_dev, state, S.dev, (char *)o.dev + (size_t)t * H * e);
+        }
+        op->release(dev->q, slot_dev);
+    }
+    expect("  by steps", o.dev, want, (size_t)s->T, H, H, false, 2e-2);
+    expect("  last states by steps", S.dev, last->host, SEQUENCES, state, state, true, 1e-4);
+    drop(&o), drop(&S);
+}
+
+static void check_delta(const int *length, struct nn_delta shape)
+{
+    const struct ops *cpu = cpu_ops();
+    struct sequences s = sequences(length);
+    int T = s.T, heads = shape.v_heads, width = 2 * shape.k_heads * shape.k_dim + heads * shape.v_dim;
+    size_t H = (size_t)(heads * shape.v_dim), n = (size_t)T * H, n_c = (size_t)(T * width);
+    size_t n_g = (size_t)(T * shape.ld_gate), state = H * (size_t)shape.k_dim, per = cpu->delta_scratch(&shape, T);
+    struct array c = array(n_c, 1, false), g = array(n_g, 2, false), rate = array((size_t)heads, 0.5, true),
+                 bias = array((size_t)heads, 0.5, true), dout = array(n, 1, false), o = array(n, 0, false),
+                 dc = array(n_c, 0, false), dg = array(n_g, 0, false), drate = array((size_t)heads, 1, true),
+                 dbias = array((size_t)heads, 1, true), last = array(SEQUENCES * state, 0, true);
+    float *want = xcalloc(n, sizeof *want), *dc_want = xcalloc(n_c, sizeof *dc_want);
+    float *dg_want = xcalloc(n_g, sizeof *dg_want);
+    float *scratch = xcalloc(per * (size_t)omp_get_max_threads(), sizeof *scratch), *states[SEQUENCES];
+    int32_t slot[SEQUENCES] = {0, 1, 2, 3};
+    void *slot_dev = ints(slot, SEQUENCES), *room = op->alloc(dev->q, nn_delta_scratch(&shape, T));
+    size_t a_at = (size_t)heads * dtype_size(dt);
+    struct nn_delta_in in = {shape, SEQUENCES, s.cu_dev, c.dev, g.dev, (char *)g.dev + a_at, rate.dev, bias.dev};
+    struct delta_gates gates = {g.host, g.host + heads, rate.host, bias.host};
+    struct delta_grads d = {dg_want, dg_want + heads, drate.host, dbias.host};
+    char what[64];
+
+    for (int i = 0; i < SEQUENCES; i++)
+        states[i] = last.host + (size_t)i * state;
+    cpu->delta_forward_mt(&shape, SEQUENCES, s.cu, c.host, &gates, want, states, scratch, per);
+    op->delta(dev->q, dt, &in, o.dev, slot_dev, state, last.dev);
+    snprintf(what, sizeof what, "delta %d rows, %d of %d + %d of %d", T, shape.k_heads, shape.k_dim, heads,
+             shape.v_dim);
+    expect(what, o.dev, want, (size_t)T, H, H, false, 1e-2);
+    expect("  last states", last.dev, last.host, SEQUENCES, state, state, true, 1e-4);
+    check_delta_steps(&s, &in, want, &last);
+    op->delta_backward(dev->q, dt, &in, T, dout.dev, dc.dev, dg.dev, (char *)dg.dev + a_at, drate.dev, dbias.dev, room);
+    cpu->delta_backward_mt(&shape, SEQUENCES, s.cu, c.host, &gates, dout.host, dc_want, &d, scratch, per);
+    expect("  backward: dc", dc.dev, dc_want, (size_t)T, (size_t)width, (size_t)width, false, 1e-2);
+    expect("  backward: db, da", dg.dev, dg_want, (size_t)T, 2 * (size_t)heads, (size_t)shape.ld_gate, false, 1e-2);
+    expect("  backward: dA_log", drate.dev, drate.host, 1, (size_t)heads, (size_t)heads, true, 1e-3);
+    expect("  backward: ddt_bias", dbias.dev, dbias.host, 1, (size_t)heads, (size_t)heads, true, 1e-3);
+    op->release(dev->q, slot_dev), op->release(dev->q, room);
+    drop(&c), drop(&g), drop(&rate), drop(&bias), drop(&dout), drop(&o), drop(&dc), drop(&dg), drop(&drate),
+        drop(&dbias);
+    drop(&last), sequences_drop(&s);
+    free(want), free(dc_want), free(dg_want), free(scratch);
+}
+
+static void test_delta(void)
+{
+    check_delta((const int[]){1, 66, 3, 129}, (struct nn_delta){1, 3, 16, 8, 8});
+    if (strcmp(op->kind, "sim")) {
+        check_delta((const int[]){64, 65, 2, 200}, (struct nn_delta){2, 6, 128, 128, 16});
+        check_delta((const int[]){300, 63, 128, 1}, (struct nn_delta){2, 2, 64, 72, 8});
+    } else {
+        check_delta((const int[]){4, 2, 1, 70}, (struct nn_delta){1, 1, 128, 40, 8});
+    }
 }
 
 /* ---- attention ---- */
@@ -622,10 +833,12 @@ static void test_sample(void)
     check_sample(0, 1);
 }
 
-int main(void)
+/* test_dev_ops [N]: from the Nth group of operators on. */
+int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {test_gemm, test_embed, test_rmsnorm, test_rope, test_attention, test_swiglu,
-                                          test_classifier, test_adamw, test_decode, test_sample};
+                                          test_classifier, test_adamw, test_decode, test_sample, test_conv, test_gates,
+                                          test_delta};
     const char *spec = getenv("NN_TEST_DEVICE") ? getenv("NN_TEST_DEVICE") : "sim";
     struct err e = ERR_INIT;
 
@@ -635,7 +848,7 @@ int main(void)
     }
     op = dev->ops;
     printf("device: %s\n", dev->info.name);
-    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+    for (size_t i = argc > 1 ? strtoul(argv[1], NULL, 10) : 0; i < sizeof tests / sizeof tests[0]; i++)
         for (dt = NN_F32; dt <= NN_BF16; dt++) {
             double t = now_s();
             rng_seed(&rng, 7, i);

@@ -120,6 +120,7 @@ struct norm_ctx {
     int T, d;
     const double *x, *w, *r;
     bool vary_w;
+    double plus;
 };
 
 static double norm_loss(const double *v, void *p)
@@ -134,7 +135,7 @@ static double norm_loss(const double *v, void *p)
             s += x[t * c->d + i] * x[t * c->d + i];
         s = 1 / sqrt(s / c->d + 1e-6);
         for (int i = 0; i < c->d; i++)
-            loss += c->r[t * c->d + i] * x[t * c->d + i] * s * w[i];
+            loss += c->r[t * c->d + i] * x[t * c->d + i] * s * (c->plus + w[i]);
     }
     return loss;
 }
@@ -148,14 +149,14 @@ static void test_rmsnorm(const struct ops *op)
         size_t n = (size_t)(T * d);
         float *x = random_floats(n, 2), *w = random_floats((size_t)d, 1), *r = random_floats(n, 1), rstd[19];
         float *y = xcalloc(n, sizeof *y), *dx = xcalloc(n, sizeof *dx), *dw = xcalloc((size_t)d, sizeof *dw);
-        struct norm_ctx c = {T, d, to_double(x, n), to_double(w, (size_t)d), to_double(r, n), false};
+        struct norm_ctx c = {T, d, to_double(x, n), to_double(w, (size_t)d), to_double(r, n), false, k % 2};
         double loss = 0;
 
-        op->rmsnorm_mt(T, d, x, w, 1e-6, y, rstd);
+        op->rmsnorm_mt(T, d, x, w, (float)c.plus, 1e-6, y, rstd);
         for (size_t i = 0; i < n; i++)
             loss += (double)r[i] * y[i];
         assert_true(fabs(loss - norm_loss(c.x, &c)) < 1e-4);
-        op->rmsnorm_backward_mt(T, d, x, w, rstd, r, dx, dw);
+        op->rmsnorm_backward_mt(T, d, x, w, (float)c.plus, rstd, r, dx, dw);
         if (d > 1) // a norm of one number has gradient 0 up to eps
             check_gradient("rmsnorm dx", op->name, norm_loss, &c, x, n, dx);
         c.vary_w = true;
@@ -168,7 +169,8 @@ static void test_rmsnorm(const struct ops *op)
 /* ---- norm and rotation of heads ---- */
 
 struct rope_ctx {
-    int T, heads, dim;
+    int T;
+    struct nn_heads s;
     const double *x, *w, *r;
     const int32_t *pos;
     bool vary_w;
@@ -179,47 +181,291 @@ static double rope_loss(const double *v, void *p)
     struct rope_ctx *c = p;
     const double *w = c->vary_w ? v : c->w;
     double loss = 0;
-    int D = c->dim, h2 = D / 2;
+    int D = c->s.dim, rot = c->s.rot, h2 = rot / 2;
 
-    for (int t = 0; t < c->T * c->heads; t++) {
-        const double *x = (c->vary_w ? c->x : v) + t * D, *r = c->r + t * D;
+    for (int t = 0; t < c->T * c->s.heads; t++) {
+        const double *x = (c->vary_w ? c->x : v) + t * c->s.step, *r = c->r + t * D;
         double s = 0;
         for (int i = 0; i < D; i++)
             s += x[i] * x[i];
         s = 1 / sqrt(s / D + 1e-6);
         for (int i = 0; i < h2; i++) {
-            double angle = c->pos[t / c->heads] * (double)(float)pow(10000.0, -2.0 * i / D);
-            double a = x[i] * s * w[i], b = x[i + h2] * s * w[i + h2];
+            double angle = c->pos[t / c->s.heads] * (double)(float)pow(10000.0, -2.0 * i / rot);
+            double a = x[i] * s * (c->s.plus + w[i]), b = x[i + h2] * s * (c->s.plus + w[i + h2]);
             loss += r[i] * (a * cos(angle) - b * sin(angle)) + r[i + h2] * (b * cos(angle) + a * sin(angle));
+        }
+        for (int i = rot; i < D; i++)
+            loss += r[i] * x[i] * s * (c->s.plus + w[i]);
+    }
+    return loss;
+}
+
+/* heads: all of a head is rotated and heads are dense (Qwen3); or some of it, with a gate between them (Qwen3.5). */
+static void check_qk_norm_rope(const struct ops *op, struct nn_heads heads)
+{
+    enum { T = 9, H = 3, D = 22, P = 40, MOST = 2 * D * H };
+    int R = heads.rot, ld = H * heads.step;
+    size_t n = (size_t)(T * ld), n_out = T * H * D;
+    float *x = random_floats(n, 2), *w = random_floats(D, 1), *r = random_floats(n_out, 1), rstd[T * H];
+    float y[T * H * D], dx[T * MOST] = {0}, dw[D] = {0}, table[P * D];
+    int32_t pos[T] = {0, 1, 2, 39, 0, 7, 8, 9, 30};
+    struct rope_ctx c = {T, heads, to_double(x, n), to_double(w, D), to_double(r, n_out), pos, false};
+    double loss = 0;
+
+    for (int p = 0; p < P; p++)
+        for (int i = 0; i < R / 2; i++) {
+            double angle = p * (double)(float)pow(10000.0, -2.0 * i / R);
+            table[p * R + i] = (float)cos(angle);
+            table[p * R + R / 2 + i] = (float)sin(angle);
+        }
+    op->qk_norm_rope_mt(T, heads, x, ld, w, 1e-6, pos, table, y, H * D, rstd);
+    for (size_t i = 0; i < n_out; i++)
+        loss += (double)r[i] * y[i];
+    assert_true(fabs(loss - rope_loss(c.x, &c)) < 1e-3);
+    op->qk_norm_rope_backward_mt(T, heads, x, ld, w, rstd, pos, table, r, H * D, dx, ld, dw);
+    check_gradient("qk norm rope dx", op->name, rope_loss, &c, x, n, dx);
+    c.vary_w = true;
+    check_gradient("qk norm rope dw", op->name, rope_loss, &c, w, D, dw);
+    free(x), free(w), free(r), free((void *)c.x), free((void *)c.w), free((void *)c.r);
+}
+
+static void test_qk_norm_rope(const struct ops *op)
+{
+    check_qk_norm_rope(op, (struct nn_heads){3, 22, 22, 22, 0});
+    check_qk_norm_rope(op, (struct nn_heads){3, 22, 6, 44, 1});
+}
+
+/* ---- the gated delta rule, and what stands around it in a layer ---- */
+
+enum { DELTA_SEQS = 9 };
+static const int delta_lengths[DELTA_SEQS] = {1, 2, 63, 64, 65, 3, 129, 127, 4};
+
+struct delta_case {
+    struct nn_delta s;
+    int32_t cu[DELTA_SEQS + 1];
+    int T, width;        // of a row of c
+    size_t n_c, n_gates; // floats of c; of b and of a together
+    const double *r;     // weights of the outputs
+    double *out;         // NULL, or the outputs themselves
+};
+
+static double d_sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+/* x: c, then b and a of each row, then a_log, then dt_bias. One position after the other, in double. */
+static double delta_loss(const double *x, void *p)
+{
+    struct delta_case *c = p;
+    const struct nn_delta *s = &c->s;
+    const double *gates = x + c->n_c, *a_log = gates + c->n_gates, *dt = a_log + s->v_heads;
+    int K = s->k_dim, V = s->v_dim, group = s->v_heads / s->k_heads;
+    double loss = 0, *S = xcalloc((size_t)(K * V), sizeof *S);
+
+    for (int q = 0; q < DELTA_SEQS; q++)
+        for (int h = 0; h < s->v_heads; h++) {
+            memset(S, 0, (size_t)(K * V) * sizeof *S);
+            for (int t = c->cu[q]; t < c->cu[q + 1]; t++) {
+                const double *row = x + (size_t)t * (size_t)c->width, *qr = row + h / group * K,
+                    *kr = qr + s->k_heads * K;
+                const double *v = row + 2 * s->k_heads * K + h * V, *g = gates + (size_t)t * (size_t)s->ld_gate;
+                double qq = 1e-6, kk = 1e-6, keep, beta = d_sigmoid(g[h]);
+                keep = exp(-exp(a_log[h]) * log1p(exp(g[s->v_heads + h] + dt[h])));
+                for (int i = 0; i < K; i++) {
+                    qq += qr[i] * qr[i];
+                    kk += kr[i] * kr[i];
+                }
+                for (int j = 0; j < V; j++) {
+                    double read = 0, o = 0, d;
+                    for (int i = 0; i < K; i++)
+                        read += kr[i] * keep * S[i * V + j];
+                    d = beta * (v[j] - read / sqrt(kk));
+                    for (int i = 0; i < K; i++) {
+                        S[i * V + j] = keep * S[i * V + j] + kr[i] / sqrt(kk) * d;
+                        o += qr[i] * S[i * V + j];
+                    }
+                    o /= sqrt(qq) * sqrt(K);
+                    loss += c->r[((size_t)t * (size_t)s->v_heads + (size_t)h) * (size_t)V + (size_t)j] * o;
+                    if (c->out)
+                        c->out[((size_t)t * (size_t)s->v_heads + (size_t)h) * (size_t)V + (size_t)j] = o;
+                }
+            }
+        }
+    free(S);
+    return loss;
+}
+
+static struct delta_gates gates_at(const struct delta_case *c, const float *x)
+{
+    const float *b = x + c->n_c, *a_log = b + c->n_gates;
+
+    return (struct delta_gates){b, b + c->s.v_heads, a_log, a_log + c->s.v_heads};
+}
+
+/* Every sequence by single steps: the same outputs, and the same last states. */
+static void check_delta_steps(const struct ops *op, const struct delta_case *c, const float *x, const double *want,
+                              float *const *last)
+{
+    size_t n_s = (size_t)(c->s.v_heads * c->s.k_dim * c->s.v_dim), n_o = (size_t)(c->s.v_heads * c->s.v_dim);
+    float *o = xcalloc((size_t)c->T * n_o, sizeof *o), *S = xcalloc(n_s, sizeof *S);
+
+    for (int q = 0; q < DELTA_SEQS; q++) {
+        memset(S, 0, n_s * sizeof *S);
+        for (int t = c->cu[q]; t < c->cu[q + 1]; t++) {
+            struct delta_gates g = gates_at(c, x);
+            g.b += (size_t)t * (size_t)c->s.ld_gate;
+            g.a += (size_t)t * (size_t)c->s.ld_gate;
+            op->delta_step_mt(&c->s, 1, x + (size_t)t * (size_t)c->width, &g, &S, o + (size_t)t * n_o);
+        }
+        double *state = to_double(last[q], n_s);
+        expect_near("delta: last state by chunks, of", op->name, S, state, n_s, 1e-5);
+        free(state);
+    }
+    expect_near("delta by steps", op->name, o, want, (size_t)c->T * n_o, 1e-5);
+    free(o), free(S);
+}
+
+/* gain: of the gates' inputs; rate: of a_log. Large ones are decays of e^-30 and steps next to 0 and 1. */
+static void check_delta(const struct ops *op, struct nn_delta s, double gain, double rate)
+{
+    struct delta_case c = {.s = s, .width = 2 * s.k_heads * s.k_dim + s.v_heads * s.v_dim};
+    size_t n, n_o, per, n_s = (size_t)(s.v_heads * s.k_dim * s.v_dim);
+    float *last[DELTA_SEQS], *states = xcalloc(DELTA_SEQS * n_s, sizeof *states);
+
+    for (int i = 0; i < DELTA_SEQS; i++) {
+        c.cu[i + 1] = c.cu[i] + delta_lengths[i];
+        last[i] = states + (size_t)i * n_s;
+    }
+    c.T = c.cu[DELTA_SEQS];
+    c.n_c = (size_t)(c.T * c.width);
+    c.n_gates = (size_t)(c.T * s.ld_gate);
+    n = c.n_c + c.n_gates + 2 * (size_t)s.v_heads;
+    n_o = (size_t)(c.T * s.v_heads * s.v_dim);
+    float *x = random_floats(n, 1), *r = random_floats(n_o, 1), *o = xcalloc(n_o, sizeof *o);
+    float *grad = xcalloc(n, sizeof *grad);
+    for (size_t i = c.n_c; i < n; i++)
+        x[i] *= i < c.n_c + c.n_gates ? (float)gain : (float)rate;
+    c.r = to_double(r, n_o);
+    c.out = xcalloc(n_o, sizeof *c.out);
+    double *xd = to_double(x, n);
+    delta_loss(xd, &c);
+    free(xd);
+    per = op->delta_scratch(&s, c.T);
+    float *scratch = xcalloc(per * (size_t)omp_get_max_threads(), sizeof *scratch);
+    struct delta_gates g = gates_at(&c, x);
+    op->delta_forward_mt(&s, DELTA_SEQS, c.cu, x, &g, o, last, scratch, per);
+    expect_near("delta by chunks", op->name, o, c.out, n_o, 1e-5);
+    check_delta_steps(op, &c, x, c.out, last);
+    free(c.out);
+    c.out = NULL;
+    struct delta_gates at = gates_at(&c, grad);
+    struct delta_grads d = {(float *)at.b, (float *)at.a, (float *)at.a_log, (float *)at.dt_bias};
+    op->delta_backward_mt(&s, DELTA_SEQS, c.cu, x, &g, r, grad, &d, scratch, per);
+    check_gradient("delta", op->name, delta_loss, &c, x, n, grad);
+    free(x), free(r), free(o), free(grad), free(scratch), free(states), free((void *)c.r);
+}
+
+static void test_delta(const struct ops *op)
+{
+    check_delta(op, (struct nn_delta){1, 3, 5, 4, 6}, 1, 0.5);
+    check_delta(op, (struct nn_delta){2, 2, 16, 20, 4}, 1, 0.5);
+    check_delta(op, (struct nn_delta){1, 2, 8, 3, 4}, 12, 1); // decays to e^-30 and beyond, steps of 0 and 1
+}
+
+struct conv_ctx {
+    int T, ch, taps;
+    const int32_t *pos;
+    const double *r;
+};
+
+/* x: the rows, then w. */
+static double conv_loss(const double *x, void *p)
+{
+    struct conv_ctx *c = p;
+    const double *w = x + c->T * c->ch;
+    double loss = 0;
+
+    for (int t = 0; t < c->T; t++)
+        for (int i = 0; i < c->ch; i++) {
+            double u = 0;
+            for (int k = 0; k < c->taps && k <= c->pos[t]; k++)
+                u += w[i * c->taps + c->taps - 1 - k] * x[(t - k) * c->ch + i];
+            loss += c->r[t * c->ch + i] * u * d_sigmoid(u);
+        }
+    return loss;
+}
+
+static void test_conv(const struct ops *op)
+{
+    enum { T = 17, CH = 37, TAPS = 4, N = T * CH };
+    int32_t pos[T] = {0, 0, 1, 0, 1, 2, 0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3};
+    float *x = random_floats(N + CH * TAPS, 1), *r = random_floats(N, 1), y[N], grad[N + CH * TAPS] = {0}, step[CH];
+    float past[(TAPS - 1) * CH] = {0}, *at = past;
+    struct conv_ctx c = {T, CH, TAPS, pos, to_double(r, N)};
+    double loss = 0, *xd = to_double(x, N + CH * TAPS);
+
+    op->conv_silu_mt(T, CH, TAPS, pos, x, CH, x + N, y);
+    for (int i = 0; i < N; i++)
+        loss += (double)r[i] * y[i];
+    assert_true(fabs(loss - conv_loss(xd, &c)) < 1e-4);
+    for (int t = 6; t < 13; t++) { // the longest sequence, one row at a time
+        op->conv_silu_step_mt(1, CH, TAPS, x + t * CH, CH, x + N, &at, step);
+        assert_memory_equal(step, y + t * CH, sizeof step);
+    }
+    op->conv_silu_backward_mt(T, CH, TAPS, pos, x, CH, x + N, r, grad, CH, grad + N);
+    check_gradient("convolution", op->name, conv_loss, &c, x, N + CH * TAPS, grad);
+    free(x), free(r), free(xd), free((void *)c.r);
+}
+
+struct gate_ctx {
+    int T, heads, dim;
+    bool norm; // of the head, silu and w; else the plain sigmoid
+    const double *r;
+};
+
+/* x: a, then the gates, then w (dim). */
+static double gate_loss(const double *x, void *p)
+{
+    struct gate_ctx *c = p;
+    int n = c->T * c->heads * c->dim, D = c->dim;
+    double loss = 0;
+
+    for (int at = 0; at < n; at += D) {
+        double s = 0;
+        for (int i = 0; i < D; i++)
+            s += x[at + i] * x[at + i];
+        s = 1 / sqrt(s / D + 1e-6);
+        for (int i = 0; i < D; i++) {
+            double g = x[n + at + i], y = c->norm ? x[at + i] * s * x[2 * n + i] * g : x[at + i];
+            loss += c->r[at + i] * y * d_sigmoid(g);
         }
     }
     return loss;
 }
 
-static void test_qk_norm_rope(const struct ops *op)
+static void test_gates(const struct ops *op)
 {
-    enum { T = 9, H = 3, D = 22, N = T * H * D, P = 40 };
-    float *x = random_floats(N, 2), *w = random_floats(D, 1), *r = random_floats(N, 1), rstd[T * H];
-    float y[N], dx[N], dw[D] = {0}, table[P * D];
-    int32_t pos[T] = {0, 1, 2, 39, 0, 7, 8, 9, 30};
-    struct rope_ctx c = {T, H, D, to_double(x, N), to_double(w, D), to_double(r, N), pos, false};
-    double loss = 0;
+    enum { T = 11, H = 3, D = 21, N = T * H * D };
+    float *x = random_floats(2 * N + D, 1), *r = random_floats(N, 1), y[N], grad[2 * N + D];
 
-    for (int p = 0; p < P; p++)
-        for (int i = 0; i < D / 2; i++) {
-            double angle = p * (double)(float)pow(10000.0, -2.0 * i / D);
-            table[p * D + i] = (float)cos(angle);
-            table[p * D + D / 2 + i] = (float)sin(angle);
+    for (int norm = 0; norm < 2; norm++) {
+        struct gate_ctx c = {T, H, D, norm, to_double(r, N)};
+        double loss = 0, *xd = to_double(x, 2 * N + D);
+        memset(grad, 0, sizeof grad);
+        if (norm) {
+            op->gated_norm_mt(T, H, D, x, x + 2 * N, 1e-6, x + N, H * D, y);
+            op->gated_norm_backward_mt(T, H, D, x, x + 2 * N, 1e-6, x + N, H * D, r, grad, grad + N, H * D,
+                                       grad + 2 * N);
+        } else {
+            op->out_gate_mt(T, H, D, x, x + N, H * D, D, y);
+            memcpy(grad, r, N * sizeof *r);
+            op->out_gate_backward_mt(T, H, D, x, x + N, H * D, D, grad, grad + N);
         }
-    op->qk_norm_rope_mt(T, H, D, x, H * D, w, 1e-6, pos, table, y, H * D, rstd);
-    for (int i = 0; i < N; i++)
-        loss += (double)r[i] * y[i];
-    assert_true(fabs(loss - rope_loss(c.x, &c)) < 1e-3);
-    op->qk_norm_rope_backward_mt(T, H, D, x, H * D, w, rstd, pos, table, r, H * D, dx, H * D, dw);
-    check_gradient("qk norm rope dx", op->name, rope_loss, &c, x, N, dx);
-    c.vary_w = true;
-    check_gradient("qk norm rope dw", op->name, rope_loss, &c, w, D, dw);
-    free(x), free(w), free(r), free((void *)c.x), free((void *)c.w), free((void *)c.r);
+        for (int i = 0; i < N; i++)
+            loss += (double)r[i] * y[i];
+        assert_true(fabs(loss - gate_loss(xd, &c)) < 1e-4);
+        check_gradient(norm ? "gated norm" : "output gate", op->name, gate_loss, &c, x, 2 * N + D, grad);
+        free(xd), free((void *)c.r);
+    }
+    free(x), free(r);
 }
 
 /* ---- swiglu ---- */
@@ -452,13 +698,15 @@ static void each(void (*test)(const struct ops *))
         (void)state;                                                                                               \
         each(name);                                                                                                 \
     }
-RUN(test_gemm) RUN(test_rmsnorm) RUN(test_qk_norm_rope) RUN(test_swiglu) RUN(test_attention) RUN(test_classifier)
+RUN(test_gemm) RUN(test_rmsnorm) RUN(test_qk_norm_rope) RUN(test_delta) RUN(test_conv) RUN(test_gates)
+RUN(test_swiglu) RUN(test_attention) RUN(test_classifier)
 RUN(test_adamw) RUN(test_sums)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_test_gemm), cmocka_unit_test(run_test_rmsnorm), cmocka_unit_test(run_test_qk_norm_rope),
+        cmocka_unit_test(run_test_delta), cmocka_unit_test(run_test_conv), cmocka_unit_test(run_test_gates),
         cmocka_unit_test(run_test_swiglu), cmocka_unit_test(run_test_attention), cmocka_unit_test(run_test_classifier),
         cmocka_unit_test(run_test_adamw), cmocka_unit_test(run_test_sums),
     };

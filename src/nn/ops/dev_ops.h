@@ -14,7 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NN_DEV_ABI 1
+#include "nn/ops/shapes.h"
+
+#define NN_DEV_ABI 4
 #define NN_DEV_SYMBOL "nn_dev_ops"
 
 enum nn_dtype { NN_F32, NN_BF16 };
@@ -57,6 +59,32 @@ struct nn_decode {
     int B, heads, kv_heads, dim, max_len;
     const int32_t *slot, *pos; /* (B) pos: position of the query; its key is in the cache already */
     const void *k, *v;         /* this layer's cache, type dt */
+};
+
+/* One decoding step of B rows through all layers, from the last tokens to logits (bf16, heads of 64 or 128, all
+ * rotated, SwiGLU). */
+#define NN_STEP_ROWS 4
+struct nn_step_layer { /* weights; cache as in struct nn_decode */
+    const void *norm1, *qkv, *q_norm, *k_norm, *o, *norm2, *gate_up, *down;
+    void *cache_k, *cache_v;
+};
+struct nn_step {
+    int B, layers, d, f, heads, kv_heads, dim, V, ld_logits, max_len;
+    float eps, plus;
+    const struct nn_step_layer *layer; /* (layers) in device memory */
+    const void *embed, *final_norm, *head;
+    const float *rope;                 /* (positions, dim) */
+    const int32_t *token, *pos, *slot; /* (B) slot < 0: a row whose result nobody wants */
+    void *logits;                      /* (B, ld_logits) */
+};
+
+/* Input of a gated delta rule, rows packed or (in a step) one row for each of n_seq sequences. */
+struct nn_delta_in {
+    struct nn_delta s;
+    int n_seq;
+    const int32_t *cu;       /* (n_seq + 1); NULL in a step */
+    const void *c, *b, *a;   /* c dense; b and a (T, v_heads) with row stride s.ld_gate */
+    const float *a_log, *dt_bias; /* (v_heads) */
 };
 
 struct nn_adamw {
@@ -122,23 +150,21 @@ struct nn_dev_ops {
                            const int32_t *start,
                            const int32_t *order, const void *dx, float *dtable);
 
-    /* ---- rmsnorm.cu: y = x rstd w. rows (T) or NULL: row i of y is row rows[i] of x ---- */
+    /* ---- rmsnorm.cu: y = x rstd (plus + w). rows (T) or NULL: row i of y is row rows[i] of x ---- */
     void (*rmsnorm)(struct nn_queue *q, enum nn_dtype dt, int T, int d, const int32_t *rows, const void *x,
-                    const void *w,
-                    float eps, void *y, float *rstd);
+                    const void *w, float plus, float eps, void *y, float *rstd);
     /* dx (at rows) += backward of dy; dw += ; y is written again when not NULL */
     void (*rmsnorm_backward)(struct nn_queue *q, enum nn_dtype dt, int T, int d, const int32_t *rows, const void *x,
-                             const void *w, const float *rstd, const void *dy, void *dx, float *dw, void *y);
+                             const void *w, float plus, const float *rstd, const void *dy, void *dx, float *dw,
+                             void *y);
 
-    /* ---- rope.cu: RMSNorm of each head with w (dim), then rotation. rope (positions, dim): cos, then sin ---- */
-    void (*qk_norm_rope)(struct nn_queue *q, enum nn_dtype dt, int T, int heads, int dim, const void *in, int ld_in,
+    /* ---- rope.cu: RMSNorm of each head with w (dim), then rotation. rope (positions, rot): cos, then sin ---- */
+    void (*qk_norm_rope)(struct nn_queue *q, enum nn_dtype dt, int T, struct nn_heads s, const void *in, int ld_in,
                          const void *w, float eps, const int32_t *pos, const float *rope, void *out, int ld_out,
                          float *rstd);
-    void (*qk_norm_rope_backward)(struct nn_queue *q, enum nn_dtype dt, int T, int heads, int dim, const void *in,
-                                  int ld_in,
-                                  const void *w, const float *rstd, const int32_t *pos, const float *rope,
-                                  const void *dout,
-                                  int ld_dout, void *din, int ld_din, float *dw);
+    void (*qk_norm_rope_backward)(struct nn_queue *q, enum nn_dtype dt, int T, struct nn_heads s, const void *in,
+                                  int ld_in, const void *w, const float *rstd, const int32_t *pos, const float *rope,
+                                  const void *dout, int ld_dout, void *din, int ld_din, float *dw);
 
     /* ---- attention.cu (any shape) and flash.cu (bf16, dim 64 and 128). lse (T, heads), delta (T, heads) scratch ----
      * */
@@ -154,6 +180,38 @@ struct nn_dev_ops {
     void (*swiglu_backward)(struct nn_queue *q, enum nn_dtype dt, int T, int f, const void *gu, const void *dact,
                             void *dgu,
                             void *act);
+
+    /* ---- conv.cu: as in ops.h; dy becomes scratch. Step: past of slot s at past + s * stride (taps - 1, ch), renewed;
+     * slot < 0: nothing. keep: the last rows of each sequence, for later steps ---- */
+    void (*conv_silu)(struct nn_queue *q, enum nn_dtype dt, int T, int ch, int taps, const int32_t *pos, const void *x,
+                      int ld, const void *w, void *y);
+    void (*conv_silu_backward)(struct nn_queue *q, enum nn_dtype dt, int T, int ch, int taps, const int32_t *pos,
+                               const void *x, int ld, const void *w, void *dy, void *dx, int ld_dx, float *dw);
+    void (*conv_silu_step)(struct nn_queue *q, enum nn_dtype dt, int B, int ch, int taps, const void *x, int ld,
+                           const void *w, const int32_t *slot, size_t stride, void *past, void *y);
+    void (*conv_keep)(struct nn_queue *q, enum nn_dtype dt, int n_seq, int ch, int taps, const int32_t *cu,
+                      const void *x, int ld, const int32_t *slot, size_t stride, void *past);
+
+    /* ---- gate.cu: as in ops.h. Backward: y (may be NULL) is what went forward; dy becomes da; d_o may be dy ---- */
+    void (*out_gate)(struct nn_queue *q, enum nn_dtype dt, int T, int heads, int dim, const void *a, const void *g,
+                     int ld, int step, void *y);
+    void (*out_gate_backward)(struct nn_queue *q, enum nn_dtype dt, int T, int heads, int dim, const void *a,
+                              const void *g, int ld, int step, void *dy, void *dg, void *y);
+    void (*gated_norm)(struct nn_queue *q, enum nn_dtype dt, int T, int heads, int dim, const void *o, const void *w,
+                       float eps, const void *z, int ld, void *y);
+    void (*gated_norm_backward)(struct nn_queue *q, enum nn_dtype dt, int T, int heads, int dim, const void *o,
+                                const void *w, float eps, const void *z, int ld, const void *dy, void *d_o, void *dz,
+                                int ld_dz, void *y, float *dw);
+
+    /* ---- delta.cu: k_dim <= 128. slot (n_seq) or NULL: where each sequence's last state goes, (v_heads, k_dim, v_dim)
+     * at last + slot * stride; slot < 0: nowhere. dc, db, da are set, the others added to. scratch: nn_delta_scratch
+     * bytes ---- */
+    void (*delta)(struct nn_queue *q, enum nn_dtype dt, const struct nn_delta_in *in, void *o, const int32_t *slot,
+                  size_t stride, float *last);
+    void (*delta_backward)(struct nn_queue *q, enum nn_dtype dt, const struct nn_delta_in *in, int T, const void *dout,
+                           void *dc, void *db, void *da, float *da_log, float *ddt_bias, float *scratch);
+    void (*delta_step)(struct nn_queue *q, enum nn_dtype dt, const struct nn_delta_in *in, const int32_t *slot,
+                       size_t stride, float *state, void *o);
 
     /* ---- classifier.cu: logits (n, V), row stride ld ---- */
     void (*classifier)(struct nn_queue *q, enum nn_dtype dt, int n, int V, int ld, const void *z, float inv_temp,
@@ -175,6 +233,7 @@ struct nn_dev_ops {
     void (*attn_decode)(struct nn_queue *q, enum nn_dtype dt, const struct nn_decode *s, const void *query, int ld_q,
                         void *o,
                         int ld_o);
+    bool (*step)(struct nn_queue *q, enum nn_dtype dt, const struct nn_step *s); /* step.cu; false: another shape */
     void (*sample)(struct nn_queue *q, enum nn_dtype dt, const struct nn_sample *s);
 
     /* ---- collective.cu: NCCL by dlopen. id: 128 bytes that rank 0 makes and the others are given ---- */

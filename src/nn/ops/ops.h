@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nn/ops/shapes.h"
+
 /* A packed right-hand side B (k, n): panels of nr columns, [ceil(n / nr)][k][nr], zero padded. */
 #define PACK_FLOATS(ops, n, k) ((size_t)(((n) + (ops)->nr - 1) / (ops)->nr) * (ops)->nr * (k))
 
@@ -35,6 +37,14 @@ struct attn_seqs {
                            // not written, and their output gradients are taken as 0
 };
 
+/* Gates of a delta rule: b and a (T, v_heads) with row stride ld_gate; a_log and dt_bias (v_heads). */
+struct delta_gates {
+    const float *b, *a, *a_log, *dt_bias;
+};
+struct delta_grads {
+    float *b, *a, *a_log, *dt_bias; /* the first two are set, the others added to */
+};
+
 struct ops {
     const char *name;
     int nr, mr;
@@ -53,19 +63,19 @@ struct ops {
     void (*gemm_part)(int m, int n, int k, int packed_k, const float *a, int lda, const float *packed, float *c, int ldc,
                       enum gemm_mode mode);
 
-    /* cpu/rmsnorm.c: y = x * rstd * w, rstd = 1 / sqrt(mean x^2 + eps). rstd (T) is written when not NULL. */
-    void (*rmsnorm_mt)(int T, int d, const float *x, const float *w, double eps, float *y, float *rstd);
+    /* cpu/rmsnorm.c: y = x * rstd * (plus + w), rstd = 1 / sqrt(mean x^2 + eps). rstd (T) is written when not NULL. */
+    void (*rmsnorm_mt)(int T, int d, const float *x, const float *w, float plus, double eps, float *y, float *rstd);
     /* dx += backward of dy; dw += sum over tokens; x_hat * w is written to y when not NULL */
-    void (*rmsnorm_backward_mt)(int T, int d, const float *x, const float *w, const float *rstd, const float *dy,
-                                float *dx, float *dw);
-    void (*rmsnorm_apply_mt)(int T, int d, const float *x, const float *w, const float *rstd, float *y);
+    void (*rmsnorm_backward_mt)(int T, int d, const float *x, const float *w, float plus, const float *rstd,
+                                const float *dy, float *dx, float *dw);
+    void (*rmsnorm_apply_mt)(int T, int d, const float *x, const float *w, float plus, const float *rstd, float *y);
 
     /* cpu/rope.c: per head RMSNorm with w (dim), then rotation by position. in (T, ld_in), out (T, ld_out);
-     * rstd (T, heads). table (positions, dim): cos for dim/2, then sin for dim/2. pos (T). */
-    void (*qk_norm_rope_mt)(int T, int heads, int dim, const float *in, int ld_in, const float *w, double eps,
+     * rstd (T, heads). table (positions, rot): cos for rot/2, then sin for rot/2. pos (T). */
+    void (*qk_norm_rope_mt)(int T, struct nn_heads s, const float *in, int ld_in, const float *w, double eps,
                             const int32_t *pos, const float *table, float *out, int ld_out, float *rstd);
-    /* dout (T, ld_dout) becomes din in place of nothing: din (T, ld_din); dw (dim) += */
-    void (*qk_norm_rope_backward_mt)(int T, int heads, int dim, const float *in, int ld_in, const float *w,
+    /* din (T, ld_din), laid out as in, from dout (T, ld_dout); dw (dim) += */
+    void (*qk_norm_rope_backward_mt)(int T, struct nn_heads s, const float *in, int ld_in, const float *w,
                                      const float *rstd, const int32_t *pos, const float *table, const float *dout,
                                      int ld_dout, float *din, int ld_din, float *dw);
 
@@ -84,6 +94,44 @@ struct ops {
     /* cpu/swiglu.c: gu (T, 2f) holds gate then up; act (T, f) = silu(gate) * up. Backward also rewrites act. */
     void (*swiglu_mt)(int T, int f, const float *gu, float *act);
     void (*swiglu_backward_mt)(int T, int f, const float *gu, const float *dact, float *dgu, float *act);
+
+    /* cpu/conv.c: y (T, ch) = silu of a causal depthwise convolution of x (T, ch), row stride ld, with w (ch, taps),
+     * taps <=
+     * NN_MAX_TAPS; pos (T): what lies further back is not of this sequence. Backward: dy becomes scratch; dw +=.
+     * Step: one
+     * row for each of B sequences, past[b] (taps - 1, ch) the rows before it, renewed. */
+    void (*conv_silu_mt)(int T, int ch, int taps, const int32_t *pos, const float *x, int ld, const float *w, float *y);
+    void (*conv_silu_backward_mt)(int T, int ch, int taps, const int32_t *pos, const float *x, int ld, const float *w,
+                                  float *dy, float *dx, int ld_dx, float *dw);
+    void (*conv_silu_step_mt)(int B, int ch, int taps, const float *x, int ld, const float *w, float *const *past,
+                              float *y);
+
+    /* cpu/gate.c: y (T, heads * dim) = a sigmoid(g); g with row stride ld, head stride step. Backward: dy becomes da.
+     * */
+    void (*out_gate_mt)(int T, int heads, int dim, const float *a, const float *g, int ld, int step, float *y);
+    void (*out_gate_backward_mt)(int T, int heads, int dim, const float *a, const float *g, int ld, int step, float *dy,
+                                 float *dg);
+    /* y (T, heads * dim) = RMSNorm of each head of o with w (dim), times silu(z); z with row stride ld. dw += */
+    void (*gated_norm_mt)(int T, int heads, int dim, const float *o, const float *w, double eps, const float *z, int ld,
+                          float *y);
+    void (*gated_norm_backward_mt)(int T, int heads, int dim, const float *o, const float *w, double eps,
+                                   const float *z, int ld, const float *dy, float *d_o, float *dz, int ld_dz,
+                                   float *dw);
+
+    /* cpu/delta.c: c (T, 2 k_heads k_dim + v_heads v_dim) -> o (T, v_heads v_dim). state (n_seq) or NULL: the last
+     * one of
+     * each sequence, (v_heads, k_dim, v_dim). dc is set. scratch: delta_scratch floats per thread. Step: one row for
+     * each
+     * of B sequences, states renewed. */
+    size_t (*delta_scratch)(const struct nn_delta *s, int max_len);
+    void (*delta_forward_mt)(const struct nn_delta *s, int n_seq, const int32_t *cu, const float *c,
+                             const struct delta_gates *g, float *o, float *const *state, float *scratch,
+                             size_t per_thread);
+    void (*delta_backward_mt)(const struct nn_delta *s, int n_seq, const int32_t *cu, const float *c,
+                              const struct delta_gates *g, const float *dout, float *dc, const struct delta_grads *d,
+                              float *scratch, size_t per_thread);
+    void (*delta_step_mt)(const struct nn_delta *s, int B, const float *c, const struct delta_gates *g,
+                          float *const *state, float *o);
 
     /* cpu/classifier.c: z (n, V) logits become log-probs' gradients in two steps. forward: per row lse of z / T,
      * logp of target and entropy. backward: z becomes dL/dz. */

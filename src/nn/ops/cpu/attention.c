@@ -2,7 +2,8 @@
  *
  * A task is one sequence (backward: a root and those that share its beginning) and one kv head. Keys and values are
  * packed once; then blocks of BQ queries of each head of the group see all keys up to their own, as two small matrix
- * products and a softmax. The backward pass recomputes the probabilities from the saved log-sum-exp (Dao et al., arXiv 2205.14135):
+ * products and a softmax. The backward pass recomputes the probabilities from the saved log-sum-exp (Dao et al.,
+ * arXiv 2205.14135):
  * dS = P (dP - rowsum(dO O)), dQ = scale dS K, dK += scale dS^T Q, dV += P^T dO. */
 #ifdef ISA_NAME
 #include "nn/ops/ops.h"
@@ -79,7 +80,8 @@ static void attn_gather(const struct attn_task *a, const float *x, int ld, float
 }
 
 /* p (rows, ld): scores of queries [i0, i1) against keys [0, i1). */
-static void attn_scores(const struct attn_task *a, int head, int i0, int i1, const float *q, const float *k_packed, float *p,
+static void attn_scores(const struct attn_task *a, int head, int i0, int i1, const float *q, const float *k_packed,
+                        float *p,
                         int ld)
 {
     const struct attn_shape *s = a->s;
@@ -88,7 +90,8 @@ static void attn_scores(const struct attn_task *a, int head, int i0, int i1, con
     gemm_rows(i1 - i0, i1, s->dim, q, s->ld_q, k_packed, p, ld, GEMM_SET);
 }
 
-static void attn_task_forward(const struct attn_task *a, const float *q, const float *k, const float *v, float *o, float *lse,
+static void attn_task_forward(const struct attn_task *a, const float *q, const float *k, const float *v, float *o,
+                              float *lse,
                               float *scratch)
 {
     const struct attn_shape *s = a->s;
@@ -154,7 +157,8 @@ static void attn_score_gradient(const struct attn_task *a, int head, int i0, int
 }
 
 /* out (positions, ld) += x^T b for x (m, ld_x) with a column per position below i1: the shared ones go to the root. */
-static void attn_add_keys(const struct attn_task *a, int i1, int m, const float *x, int ld_x, const float *b, float *out,
+static void attn_add_keys(const struct attn_task *a, int i1, int m, const float *x, int ld_x, const float *b,
+                          float *out,
                           int ld)
 {
     int shared = a->shared < i1 ? a->shared : i1;

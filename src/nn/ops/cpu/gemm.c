@@ -74,7 +74,8 @@ static tile_fn *const tiles[MR + 1] = {
 #endif
 };
 
-static void gemm_part(int m, int n, int k, int packed_k, const float *a, int lda, const float *packed, float *c, int ldc,
+static void gemm_part(int m, int n, int k, int packed_k, const float *a, int lda, const float *packed, float *c,
+                      int ldc,
                       enum gemm_mode mode)
 {
     int n_tiles = (m + MR - 1) / MR;
@@ -107,7 +108,8 @@ INLINE void copy_floats(float *to, const float *from, int n)
 }
 
 /* A stored by columns (k, m) against few panels: read as it lies. */
-static void gemm_cols_few(int m, int n, int k, const float *a, int lda, const float *packed, float *c, int ldc, bool add)
+static void gemm_cols_few(int m, int n, int k, const float *a, int lda, const float *packed, float *c, int ldc,
+                          bool add)
 {
     for (int k0 = 0; k0 < k; k0 += KC_COLS) {
         int kb = k - k0 < KC_COLS ? k - k0 : KC_COLS;
@@ -157,7 +159,8 @@ static void gemm(int m, int n, int k, const float *a, int lda, bool a_cols, cons
         gemm_rows(m, n, k, a, lda, packed, c, ldc, mode);
 }
 
-/* Work is cut into blocks of rows and of panels so that each piece of B stays in L2 and both threads have equal work. */
+/* Work is cut into blocks of rows and of panels so that each piece of B stays in L2 and both threads have equal work.
+ * */
 static void gemm_mt(int m, int n, int k, const float *a, int lda, bool a_cols, const float *packed, float *c, int ldc,
                     enum gemm_mode mode)
 {

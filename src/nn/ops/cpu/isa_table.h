@@ -11,7 +11,10 @@
 #include "nn/ops/cpu/rmsnorm.c"
 #include "nn/ops/cpu/rope.c"
 #include "nn/ops/cpu/swiglu.c"
+#include "nn/ops/cpu/conv.c"
+#include "nn/ops/cpu/gate.c"
 #include "nn/ops/cpu/attention.c"
+#include "nn/ops/cpu/delta.c"
 #include "nn/ops/cpu/classifier.c"
 #include "nn/ops/cpu/adamw.c"
 
@@ -26,5 +29,10 @@ const struct ops ISA_TABLE = {
     .softmax_row = softmax_row, .gemm_part = gemm_part,
     .swiglu_mt = swiglu_mt, .swiglu_backward_mt = swiglu_backward_mt,
     .classifier_mt = classifier_mt, .classifier_backward_mt = classifier_backward_mt,
+    .conv_silu_mt = conv_silu_mt, .conv_silu_backward_mt = conv_silu_backward_mt,
+    .conv_silu_step_mt = conv_silu_step_mt, .out_gate_mt = out_gate_mt, .out_gate_backward_mt = out_gate_backward_mt,
+    .gated_norm_mt = gated_norm_mt, .gated_norm_backward_mt = gated_norm_backward_mt,
+    .delta_scratch = delta_scratch, .delta_forward_mt = delta_forward_mt, .delta_backward_mt = delta_backward_mt,
+    .delta_step_mt = delta_step_mt,
     .adamw_mt = adamw_mt, .sumsq = sumsq, .scale = scale,
 };

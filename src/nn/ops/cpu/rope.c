@@ -17,23 +17,25 @@ INLINE void rotate(int dim, const float *in, const float *cs, float sign, float 
     }
 }
 
-static void qk_norm_rope_mt(int T, int heads, int dim, const float *in, int ld_in, const float *w, double eps,
+static void qk_norm_rope_mt(int T, struct nn_heads s, const float *in, int ld_in, const float *w, double eps,
                             const int32_t *pos, const float *table, float *out, int ld_out, float *rstd)
 {
-#pragma omp parallel for schedule(dynamic, 32) if ((double)T * heads * dim > 1e5)
+#pragma omp parallel for schedule(dynamic, 32) if ((double)T * s.heads * s.dim > 1e5)
     for (int t = 0; t < T; t++)
-        for (int h = 0; h < heads; h++) {
-            const float *x = in + (ptrdiff_t)t * ld_in + h * dim;
-            float y[MAX_HEAD_DIM], r = rms_scale(dim, x, eps);
-            for (int i = 0; i < dim; i++)
-                y[i] = x[i] * r * w[i];
-            rotate(dim, y, table + (ptrdiff_t)pos[t] * dim, 1, out + (ptrdiff_t)t * ld_out + h * dim);
+        for (int h = 0; h < s.heads; h++) {
+            const float *x = in + (ptrdiff_t)t * ld_in + h * s.step;
+            float *to = out + (ptrdiff_t)t * ld_out + h * s.dim;
+            float y[MAX_HEAD_DIM], r = rms_scale(s.dim, x, eps);
+            for (int i = 0; i < s.dim; i++)
+                y[i] = x[i] * r * (s.plus + w[i]);
+            rotate(s.rot, y, table + (ptrdiff_t)pos[t] * s.rot, 1, to);
+            memcpy(to + s.rot, y + s.rot, (size_t)(s.dim - s.rot) * sizeof *y);
             if (rstd)
-                rstd[(ptrdiff_t)t * heads + h] = r;
+                rstd[(ptrdiff_t)t * s.heads + h] = r;
         }
 }
 
-static void qk_norm_rope_backward_mt(int T, int heads, int dim, const float *in, int ld_in, const float *w,
+static void qk_norm_rope_backward_mt(int T, struct nn_heads s, const float *in, int ld_in, const float *w,
                                      const float *rstd, const int32_t *pos, const float *table, const float *dout,
                                      int ld_dout, float *din, int ld_din, float *dw)
 {
@@ -43,15 +45,18 @@ static void qk_norm_rope_backward_mt(int T, int heads, int dim, const float *in,
     for (int c = 0; c < NORM_CHUNKS; c++) {
         int t0 = (int)((int64_t)T * c / NORM_CHUNKS), t1 = (int)((int64_t)T * (c + 1) / NORM_CHUNKS);
         for (int t = t0; t < t1; t++)
-            for (int h = 0; h < heads; h++) {
+            for (int h = 0; h < s.heads; h++) {
+                const float *from = dout + (ptrdiff_t)t * ld_dout + h * s.dim;
                 float g[MAX_HEAD_DIM];
-                rotate(dim, dout + (ptrdiff_t)t * ld_dout + h * dim, table + (ptrdiff_t)pos[t] * dim, -1, g);
-                rmsnorm_row_backward(dim, in + (ptrdiff_t)t * ld_in + h * dim, w, rstd[(ptrdiff_t)t * heads + h], g,
-                                     false, din + (ptrdiff_t)t * ld_din + h * dim, sum[c]);
+                rotate(s.rot, from, table + (ptrdiff_t)pos[t] * s.rot, -1, g);
+                memcpy(g + s.rot, from + s.rot, (size_t)(s.dim - s.rot) * sizeof *g);
+                rmsnorm_row_backward(s.dim, in + (ptrdiff_t)t * ld_in + h * s.step, w, s.plus,
+                                     rstd[(ptrdiff_t)t * s.heads + h], g, false,
+                                     din + (ptrdiff_t)t * ld_din + h * s.step, sum[c]);
             }
     }
     for (int c = 0; c < NORM_CHUNKS; c++)
-        for (int i = 0; i < dim; i++)
+        for (int i = 0; i < s.dim; i++)
             dw[i] += sum[c][i];
 }
 #endif

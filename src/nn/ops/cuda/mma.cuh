@@ -98,15 +98,20 @@ template <int ROWS> __device__ __forceinline__ bf16 *tile_at(bf16 *tile, int row
     return tile + (chunk >> 3) * ROWS * 64 + row * 64 + (((chunk & 7) ^ (row & 7)) << 3);
 }
 
-/* ROWS rows of HD elements from p (row stride ld); rows from 'there' on become zeros. Starts the copy only. */
+/* ROWS rows of HD elements from p (row stride ld); rows from 'there' on become zeros. Starts the copy only. A thread's
+ * rows are a multiple of 8 apart, so that its place in the pattern of banks never changes. */
 template <int HD, int ROWS, int THREADS>
 __device__ __forceinline__ void tile_load(bf16 *tile, const bf16 *p, int ld, int there)
 {
+    constexpr int CHUNKS = HD / 8, STEP = THREADS / CHUNKS;
+    static_assert(STEP % 8 == 0 && ROWS % STEP == 0, "whole passes");
+    int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
+    bf16 *to = tile_at<ROWS>(tile, row, chunk);
+    const bf16 *from = p + (size_t)row * ld + chunk * 8;
+
 #pragma unroll
-    for (int i = threadIdx.x; i < ROWS * (HD / 8); i += THREADS) {
-        int row = i / (HD / 8), chunk = i % (HD / 8);
-        copy_async(tile_at<ROWS>(tile, row, chunk), p + (size_t)(row < there ? row : 0) * ld + chunk * 8, row < there);
-    }
+    for (int i = 0; i < ROWS; i += STEP, from += (size_t)STEP * ld)
+        copy_async(to + i * 64, from, row + i < there); // nothing is read where !there
 }
 
 /* Rows row..row + 15, elements 16 k.. of the tile as left operand. */
@@ -130,17 +135,30 @@ __device__ __forceinline__ uint64_t describe(const bf16 *p)
     return at | (uint64_t)1 << 16 | (uint64_t)64 << 32 | (uint64_t)1 << 62;
 }
 
+/* Elements further in the same tile. */
+__device__ __forceinline__ uint64_t further(uint64_t tile, int elements) { return tile + (uint64_t)(elements / 8); }
+
 #define D4(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
 #define REGS16 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}"
 #define REGS32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"                                               \
                "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
+#define REGS64 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"                                               \
+               "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"                                      \
+               "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"                                      \
+               "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}"
 
 /* d (64, 8 N) = a b + d, or a b alone with ADD 0. a: fragments; b: a described tile, TRANS when its rows are the summed
  * dimension. */
 template <int N, int TRANS, int ADD> __device__ __forceinline__ void wgmma(float (*d)[4], const uint32_t *a, uint64_t b)
 {
-    static_assert(N == 4 || N == 8, "32 or 64 columns");
-    if (N == 8)
+    static_assert(N == 4 || N == 8 || N == 16, "32, 64 or 128 columns");
+    if (N == 16)
+        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " REGS64
+                     ", {%64,%65,%66,%67}, %68, %70, 1, 1, %69;"
+                     : D4(0), D4(1), D4(2), D4(3), D4(4), D4(5), D4(6), D4(7), D4(8), D4(9), D4(10), D4(11), D4(12),
+                       D4(13), D4(14), D4(15)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TRANS), "n"(ADD));
+    else if (N == 8)
         asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " REGS32
                      ", {%32,%33,%34,%35}, %36, %38, 1, 1, %37;"
                      : D4(0), D4(1), D4(2), D4(3), D4(4), D4(5), D4(6), D4(7)
@@ -164,7 +182,9 @@ template <int N, int ADD> __device__ __forceinline__ void wgmma_tiles(float (*d)
 }
 #endif
 
-/* Around products of a warpgroup: begin before the first, end before a result is used or a tile is written again. */
+/* Around products of a warpgroup: begin before the first; commit closes a group of products, which run on while other
+ * work goes on; wait leaves the LEFT latest groups running. What a running product reads or writes is left alone, and
+ * its results are settled after the wait: registers do not know of barriers. end: commit and wait for all. */
 template <bool GROUP> __device__ __forceinline__ void products_begin()
 {
 #ifdef HAS_WGMMA
@@ -172,14 +192,33 @@ template <bool GROUP> __device__ __forceinline__ void products_begin()
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
-template <bool GROUP> __device__ __forceinline__ void products_end()
+template <bool GROUP> __device__ __forceinline__ void products_commit()
 {
 #ifdef HAS_WGMMA
-    if (GROUP) {
+    if (GROUP)
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    }
 #endif
+}
+template <bool GROUP, int LEFT> __device__ __forceinline__ void products_wait()
+{
+#ifdef HAS_WGMMA
+    if (GROUP)
+        asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(LEFT) : "memory");
+#endif
+}
+template <bool GROUP, int N> __device__ __forceinline__ void settle(float (*acc)[4])
+{
+#ifdef HAS_WGMMA
+    if (GROUP)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+            asm volatile("" : "+f"(acc[n][0]), "+f"(acc[n][1]), "+f"(acc[n][2]), "+f"(acc[n][3])::"memory");
+#endif
+}
+template <bool GROUP> __device__ __forceinline__ void products_end()
+{
+    products_commit<GROUP>();
+    products_wait<GROUP, 0>();
 }
 /* Tiles that ordinary copies wrote become visible to wgmma; then a barrier. */
 template <bool GROUP> __device__ __forceinline__ void tiles_ready()
@@ -212,12 +251,13 @@ __device__ __forceinline__ void product_nt(float (*acc)[4], const uint32_t (*a)[
 
 #ifdef HAS_WGMMA
     if (GROUP) {
+        uint64_t right = describe(tile);
 #pragma unroll
         for (int k = 0; k < HD / 16; k++)
             if (k)
-                wgmma<N, 0, 1>(acc, a[k], describe(tile + (k / 4) * ROWS * 64 + (k % 4) * 16));
+                wgmma<N, 0, 1>(acc, a[k], further(right, (k / 4) * ROWS * 64 + (k % 4) * 16));
             else
-                wgmma<N, 0, 0>(acc, a[k], describe(tile));
+                wgmma<N, 0, 0>(acc, a[k], right);
         return;
     }
 #endif
@@ -241,14 +281,14 @@ __device__ __forceinline__ void product_nt_tile(float (*acc)[4], bf16 *left, int
 
 #ifdef HAS_WGMMA
     if (GROUP) {
-        bf16 *mine = left + (warp / 4) * 64 * 64;
+        uint64_t mine = describe(left + (warp / 4) * 64 * 64), right = describe(tile);
 #pragma unroll
         for (int k = 0; k < HD / 16; k++)
             if (k)
-                wgmma_tiles<N, 1>(acc, describe(mine + (k / 4) * LEFT * 64 + (k % 4) * 16),
-                                  describe(tile + (k / 4) * ROWS * 64 + (k % 4) * 16));
+                wgmma_tiles<N, 1>(acc, further(mine, (k / 4) * LEFT * 64 + (k % 4) * 16),
+                                  further(right, (k / 4) * ROWS * 64 + (k % 4) * 16));
             else
-                wgmma_tiles<N, 0>(acc, describe(mine), describe(tile));
+                wgmma_tiles<N, 0>(acc, mine, right);
         return;
     }
 #endif
@@ -287,11 +327,12 @@ __device__ __forceinline__ void product_nn(float (*acc)[4], const uint32_t (*p)[
 
 #ifdef HAS_WGMMA
     if (GROUP) {
+        uint64_t right = describe(tile);
 #pragma unroll
         for (int k = 0; k < N / 2; k++)
 #pragma unroll
             for (int panel = 0; panel < HD / 64; panel++)
-                wgmma<8, 1, 1>(acc + panel * 8, p[k], describe(tile + panel * ROWS * 64 + k * 16 * 64));
+                wgmma<8, 1, 1>(acc + panel * 8, p[k], further(right, panel * ROWS * 64 + k * 16 * 64));
         return;
     }
 #endif

@@ -1,12 +1,13 @@
 /* rmsnorm.cu - root-mean-square norm (Zhang & Sennrich, arXiv 1910.07467), a warp a row.
- * y = x r w with r = (mean x^2 + eps)^-1/2. With xh = x r and g = dy w: dx = r (g - xh mean(g xh)), dw = sum dy xh. */
+ * y = x r (plus + w) with r = (mean x^2 + eps)^-1/2. With xh = x r and g = dy (plus + w): dx = r (g - xh mean(g xh)),
+ * dw = sum dy xh. */
 #include "nn/ops/cuda/ops.cuh"
 
 #define WARPS 8
 
 template <class T>
-__global__ void rmsnorm_kernel(int rows, int d, const int32_t *from, const T *x, const T *w, float eps, T *y,
-                               float *rstd)
+__global__ void rmsnorm_kernel(int rows, int d, const int32_t *from, const T *x, const T *w, float plus,
+                               float eps, T *y, float *rstd)
 {
     int row = blockIdx.x * WARPS + (threadIdx.x >> 5), lane = threadIdx.x & 31;
     float sum = 0, v[8], u[8];
@@ -25,7 +26,7 @@ __global__ void rmsnorm_kernel(int rows, int d, const int32_t *from, const T *x,
         load8(x + i, v);
         load8(w + i, u);
         for (int j = 0; j < 8; j++)
-            v[j] = v[j] * sum * u[j];
+            v[j] = v[j] * sum * (plus + u[j]);
         store8(y + i, v);
     }
     if (rstd && lane == 0)
@@ -33,28 +34,27 @@ __global__ void rmsnorm_kernel(int rows, int d, const int32_t *from, const T *x,
 }
 
 template <class T>
-static void rmsnorm_t(struct nn_queue *q, int rows, int d, const int32_t *from, const void *x, const void *w, float eps,
-                      void *y, float *rstd)
+static void rmsnorm_t(struct nn_queue *q, int rows, int d, const int32_t *from, const void *x, const void *w,
+                      float plus,
+                      float eps, void *y, float *rstd)
 {
     launch(q, "rmsnorm", (rmsnorm_kernel<T>), ceil_div(rows, WARPS), WARPS * 32, 0, rows, d, from, (const T *)x,
-           (const T *)w, eps, (T *)y, rstd);
+           (const T *)w, plus, eps, (T *)y, rstd);
 }
 
 void op_rmsnorm(struct nn_queue *q, enum nn_dtype dt, int rows, int d, const int32_t *from, const void *x,
-                const void *w,
-                float eps, void *y, float *rstd)
+                const void *w, float plus, float eps, void *y, float *rstd)
 {
     if (rows > 0)
-        by_dtype(dt, rmsnorm_t, q, rows, d, from, x, w, eps, y, rstd);
+        by_dtype(dt, rmsnorm_t, q, rows, d, from, x, w, plus, eps, y, rstd);
 }
 
 /* N: chunks of 256 columns. A lane keeps its columns of dw in registers over all rows of its warp. partial (blocks, d).
  * */
 template <class T, int N>
 __global__ void __launch_bounds__(WARPS * 32)
-rmsnorm_backward_kernel(int rows, int d, const int32_t *from, const T *x, const T *w, const float *rstd, const T *dy,
-                        T *dx,
-                        T *y, float *partial)
+rmsnorm_backward_kernel(int rows, int d, const int32_t *from, const T *x, const T *w, float plus,
+                        const float *rstd, const T *dy, T *dx, T *y, float *partial)
 {
     __shared__ float sums[WARPS][256];
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
@@ -74,7 +74,7 @@ rmsnorm_backward_kernel(int rows, int d, const int32_t *from, const T *x, const 
                 load8(dy + to + i, g);
                 load8(w + i, u);
                 for (int j = 0; j < 8; j++) {
-                    dot += g[j] * u[j] * v[j] * r;
+                    dot += g[j] * (plus + u[j]) * v[j] * r;
                     dw[n][j] += g[j] * v[j] * r;
                 }
             }
@@ -90,11 +90,11 @@ rmsnorm_backward_kernel(int rows, int d, const int32_t *from, const T *x, const 
                 load8(w + i, u);
                 load8(dx + at + i, out);
                 for (int j = 0; j < 8; j++)
-                    out[j] += r * (g[j] * u[j] - v[j] * r * dot);
+                    out[j] += r * (g[j] * (plus + u[j]) - v[j] * r * dot);
                 store8(dx + at + i, out);
                 if (y) {
                     for (int j = 0; j < 8; j++)
-                        v[j] = v[j] * r * u[j];
+                        v[j] = v[j] * r * (plus + u[j]);
                     store8(y + to + i, v);
                 }
             }
@@ -140,36 +140,36 @@ void add_partials(struct nn_queue *q, int blocks, int d, const float *partial, f
 
 template <class T, int N>
 static void rmsnorm_backward_n(struct nn_queue *q, int rows, int d, const int32_t *from, const void *x, const void *w,
-                               const float *rstd, const void *dy, void *dx, float *dw, void *y)
+                               float plus, const float *rstd, const void *dy, void *dx, float *dw, void *y)
 {
     int blocks = at_most(PARTIAL_BLOCKS, ceil_div(rows, WARPS));
 
     launch(q, "rmsnorm_backward", (rmsnorm_backward_kernel<T, N>), blocks, WARPS * 32, 0, rows, d, from, (const T *)x,
-           (const T *)w, rstd, (const T *)dy, (T *)dx, (T *)y, q->scratch);
+           (const T *)w, plus, rstd, (const T *)dy, (T *)dx, (T *)y, q->scratch);
     add_partials(q, blocks, d, q->scratch, dw);
 }
 
 template <class T>
 static void rmsnorm_backward_t(struct nn_queue *q, int rows, int d, const int32_t *from, const void *x, const void *w,
-                               const float *rstd, const void *dy, void *dx, float *dw, void *y)
+                               float plus, const float *rstd, const void *dy, void *dx, float *dw, void *y)
 {
     if (d <= 256)
-        rmsnorm_backward_n<T, 1>(q, rows, d, from, x, w, rstd, dy, dx, dw, y);
+        rmsnorm_backward_n<T, 1>(q, rows, d, from, x, w, plus, rstd, dy, dx, dw, y);
     else if (d <= 512)
-        rmsnorm_backward_n<T, 2>(q, rows, d, from, x, w, rstd, dy, dx, dw, y);
+        rmsnorm_backward_n<T, 2>(q, rows, d, from, x, w, plus, rstd, dy, dx, dw, y);
     else if (d <= 1024)
-        rmsnorm_backward_n<T, 4>(q, rows, d, from, x, w, rstd, dy, dx, dw, y);
+        rmsnorm_backward_n<T, 4>(q, rows, d, from, x, w, plus, rstd, dy, dx, dw, y);
     else if (d <= 2048)
-        rmsnorm_backward_n<T, 8>(q, rows, d, from, x, w, rstd, dy, dx, dw, y);
+        rmsnorm_backward_n<T, 8>(q, rows, d, from, x, w, plus, rstd, dy, dx, dw, y);
     else if (d <= 5120)
-        rmsnorm_backward_n<T, 20>(q, rows, d, from, x, w, rstd, dy, dx, dw, y);
+        rmsnorm_backward_n<T, 20>(q, rows, d, from, x, w, plus, rstd, dy, dx, dw, y);
     else
         queue_fail(q, "rmsnorm_backward", "rows wider than 5120");
 }
 
 void op_rmsnorm_backward(struct nn_queue *q, enum nn_dtype dt, int rows, int d, const int32_t *from, const void *x,
-                         const void *w, const float *rstd, const void *dy, void *dx, float *dw, void *y)
+                         const void *w, float plus, const float *rstd, const void *dy, void *dx, float *dw, void *y)
 {
     if (rows > 0)
-        by_dtype(dt, rmsnorm_backward_t, q, rows, d, from, x, w, rstd, dy, dx, dw, y);
+        by_dtype(dt, rmsnorm_backward_t, q, rows, d, from, x, w, plus, rstd, dy, dx, dw, y);
 }

@@ -1,0 +1,62 @@
+/* budget.c - see budget.h. */
+#include "nn/budget.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "nn/dev_model.h"
+
+/* A model without weights: what the planner asks of one. */
+static struct model outline(const struct model_config *c, struct dev_model *g, const char *dtype)
+{
+    struct model m = {.config = *c, .dev = g};
+
+    m.layers = xcalloc((size_t)c->num_layers, sizeof *m.layers);
+    for (int i = 0; i < c->num_layers; i++)
+        m.layers[i].mix = c->linear[i] ? MIX_DELTA : MIX_ATTENTION;
+    *g = (struct dev_model){.dt = dtype && !strcmp(dtype, "fp32") ? NN_F32 : NN_BF16, .dims = model_dims(&m)};
+    return m;
+}
+
+struct model_budget model_budget(const struct model_config *c, const char *dtype, const struct train_limits *limits,
+                                 int max_len)
+{
+    struct dev_model g;
+    struct model m = outline(c, &g, dtype);
+    size_t n = model_config_params(c);
+    struct model_budget b = {.weights = n * (g.dt == NN_BF16 ? 6 : 4), .gradients = n * 4, .moments = n * 8,
+                             .step = dev_step_bytes(&m, limits)};
+
+    for (int i = 0; i < c->num_layers && max_len; i++)
+        b.sequence += layer_kind_of(&m, i)->state_bytes(&g.dims, g.dt, max_len);
+    free(m.layers);
+    return b;
+}
+
+static size_t state_of(const struct model_budget *b) { return b->weights + b->gradients + b->moments; }
+
+size_t model_budget_sum(const struct model_budget *b) { return state_of(b) + b->step + b->sequence; }
+
+static double gb(size_t bytes) { return (double)bytes / 1e9; }
+
+void model_budget_tell(const struct model_config *c, const struct model_budget *b, const char *lead, size_t card,
+                       struct buf *out)
+{
+    size_t n = model_config_params(c), sum = model_budget_sum(b);
+    size_t shared = n * 2 + (state_of(b) - n * 2) / 8; // ZeRO-2 over eight: operands whole, the rest in parts
+
+    buf_addf(out, "%s%.2f billion weights: weights %.1f GB, gradients %.1f, moments %.1f, a step %.1f", lead,
+             (double)n / 1e9, gb(b->weights), gb(b->gradients), gb(b->moments), gb(b->step));
+    if (b->sequence)
+        buf_addf(out, ", a sequence %.2f", gb(b->sequence));
+    buf_addf(out, "\n%stogether %.1f GB on each GPU; a card has %.1f GB: it %s\n", lead, gb(sum), gb(card),
+             sum <= card ? "fits" : "does not fit");
+    if (sum <= card)
+        return;
+    if (state_of(b) <= card)
+        buf_addf(out, "%sfewer micro-tokens make the step smaller\n", lead);
+    else
+        buf_addf(out, "%ssharded over eight cards of 141 GB (ZeRO-2) the state would be %.1f GB on each, with this "
+                 "step %.1f GB; this engine does not shard yet\n", lead, gb(shared), gb(shared + b->step));
+}
