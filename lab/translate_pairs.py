@@ -41,7 +41,7 @@ PY_RESIDUE = re.compile(r"\btorch\.cuda\b|\.cuda\(\)|"
                         r"[(,]\s*cuda_sources\s*=[^=]|[(,]\s*extra_cuda_cflags\s*=[^=]|"
                         r"[\"']cuda(?::\d+)?[\"']|"
                         r"torch\.utils\.cpp_extension|\bCUDAExtension\b|\.is_cuda\b|"
-                        r"--use_fast_math|-gencode|sm_\d+|compute_\d+")
+                        r"--use_fast_math|-gencode|[\"'=]sm_\d+|compute_\d+")
 
 
 def tokens(text):
@@ -183,6 +183,7 @@ def is_python(path):
 def left_over(text, python):
     text = without_docs(text) if python else text
     body = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+    body = re.sub(r'"[A-Za-z][^"\n{}<>;]* [^"\n{}<>;]*"', '""', body)  # messages
     declared = set(re.findall(r"#\s*define\s+(\w+)", body))
     found = [m.group(0) for m in RESIDUE.finditer(body)]
     if python:

@@ -180,15 +180,19 @@ static uint8_t header_halves(const char *name, size_t n)
     static const char *const host[] = {"torch/", "ATen/", "c10/", "pybind11/", "torch_musa/csrc/core/",
         "mublas.h", "mudnn.h", "torch_musa/csrc/aten/musa/MUSAContext.h", "torch_musa/csrc/aten/musa/Exceptions.h",
         "cublas", "cudnn", "cufft", "curand.h", "cusolver",
-        "cusparse", "vector", "string", "iostream", "iomanip", "sstream", "fstream", "map", "unordered_map", "set", "unordered_set",
-        "memory", "functional", "mutex", "thread", "chrono", "optional", "tuple", "stdexcept", "exception", "numeric", "Python.h",
+        "cusparse", "vector", "string", "iostream", "iomanip", "sstream", "fstream", "map", "unordered_map", "set",
+            "unordered_set",
+        "memory", "functional", "mutex", "thread", "chrono", "optional", "tuple", "stdexcept", "exception",
+            "numeric", "Python.h",
         "algorithm", "random", "deque", "list", "queue"};
-    static const char *const device[] = {"mma.h", "cooperative_groups", "cub/", "cuda/", "cuda_pipeline", "curand_kernel.h",
+    static const char *const device[] = {"mma.h", "cooperative_groups", "cub/", "cuda/", "cuda_pipeline",
+        "curand_kernel.h",
                                          "cuda_awbarrier"};
 
     for (size_t i = 0; i < sizeof host / sizeof *host; i++) {
         size_t k = strlen(host[i]);
-        if (n >= k && !memcmp(name, host[i], k) && (n == k || strchr("/", host[i][k - 1]) || !strncmp(host[i], "cu", 2)))
+        if (n >= k && !memcmp(name, host[i], k) && (n == k || strchr("/", host[i][k - 1]) || !strncmp(host[i], "cu",
+            2)))
             return HOST;
     }
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
@@ -275,7 +279,8 @@ static size_t skip_angles(const struct splitter *s, size_t i)
     return s->t.n;
 }
 
-static const char attributes[] = "__launch_bounds__\0__attribute__\0__align__\0alignas\0decltype\0__cluster_dims__\0__maxnreg__\0"
+static const char attributes[] =
+    "__launch_bounds__\0__attribute__\0__align__\0alignas\0decltype\0__cluster_dims__\0__maxnreg__\0"
                                  "noexcept\0explicit\0__block_size__\0__builtin_align__\0sizeof\0alignof\0__asm__\0asm\0";
 
 static void note_word(struct splitter *s, struct decl *d, size_t i)
@@ -393,7 +398,8 @@ static bool names_host(const struct splitter *s, size_t from, size_t to)
         if (!scope || !tok_is(t, i, "std"))
             continue;
         name = tok_next(t, tok_next(t, i + 1) + 1);
-        if (any_of(t, name, "vector\0string\0map\0unordered_map\0optional\0tuple\0function\0ostream\0shared_ptr\0unique_ptr\0"
+        if (any_of(t, name,
+            "vector\0string\0map\0unordered_map\0optional\0tuple\0function\0ostream\0shared_ptr\0unique_ptr\0"
                             "mutex\0once_flag\0runtime_error\0set\0string_view\0stringstream\0cout\0cerr\0deque\0list\0"))
             return true;
     }
@@ -486,7 +492,8 @@ static void kernel(struct splitter *s, const struct decl *d)
     const struct toks *t = &s->t;
     size_t name = d->params == NONE ? SIZE_MAX : before(s, d->params);
 
-    if (name == SIZE_MAX || !is_ident(s, name) || tok_is(t, before(s, name), "::") || d->instantiates || d->device || d->host) {
+    if (name == SIZE_MAX || !is_ident(s, name) || tok_is(t, before(s, name), "::") || d->instantiates || d->device ||
+        d->host) {
         decline(s, "a kernel whose name is not a plain word");
         return;
     }

@@ -127,7 +127,8 @@ static int by_place(const void *a, const void *b)
 {
     const struct musa_edit *x = a, *y = b;
 
-    return x->at < y->at ? -1 : x->at > y->at;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->n > y->n) - (x->n < y->n); /* what is put in stands in
+        front */
 }
 
 /* Edits never overlap: each token has one pass that may change it. One that would is dropped. */

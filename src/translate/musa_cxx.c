@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "translate/asm.h"
 #include "translate/musa_work.h"
 
 struct cxx {
     struct musa_work *w;
     const struct musa_text *t;
     struct toks k;
+    bool ptx;  /* inline PTX became plain code here */
+    bool keep; /* some of it cannot: all of it stays, for a hand that finishes the file */
 };
 
 static bool any_of(const struct toks *k, size_t i, const char *words)
@@ -255,7 +258,10 @@ static void include_path(struct cxx *c, size_t at, size_t n, bool quoted)
     const struct musa_lack *l = back ? NULL : musa_lack_find(musa_include_lacks, s, n);
     int arch = c->w->o->target ? c->w->o->target->arch : 0;
 
-    if (l && !(r && l->arch == 0) && !(quoted && !r && !strcmp(l->rule, "header")) && !(l->arch && (!arch ||
+    if (!back && n > 13 && !memcmp(s, "cuda_pipeline", 13)) { /* its functions are plain code */
+        c->ptx = true;
+        musa_replace(c->w, c->t, at, n, "musa_runtime.h");
+    } else if (l && !(r && l->arch == 0) && !(quoted && !r && !strcmp(l->rule, "header")) && !(l->arch && (!arch ||
         arch >= l->arch))) {
         musa_note(c->w, c->t, at, MUSA_REFUSED, l->rule, '-', "<%.*s>: %s", (int)n, s, l->why);
     } else if (r) {
@@ -291,20 +297,190 @@ static size_t include(struct cxx *c, size_t i)
 
 /* ---- what has no counterpart ---- */
 
+enum { LONGEST_ASM = 8192 }; /* tokens: the search for an end stays short in garbage */
+
+static size_t close_of(const void *ctx, size_t open)
+{
+    const struct toks *k = ctx;
+    int depth = 0;
+
+    for (size_t i = open; i < k->n && i < open + LONGEST_ASM; i++) {
+        depth += any_of(k, i, "(\0[\0{\0") ? 1 : any_of(k, i, ")\0]\0}\0") ? -1 : 0;
+        if (depth == 0)
+            return i;
+    }
+    return k->n;
+}
+
+/* Replaces bytes [at, end) of the text; the line breaks among them stay. */
+static void replace_lines(struct cxx *c, size_t at, size_t end, const char *text, bool directive)
+{
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    buf_adds(&b, text);
+    for (size_t i = at; i < end; i++)
+        if (c->t->s[i] == '\n')
+            buf_adds(&b, directive ? "\\\n" : "\n");
+    musa_replace(c->w, c->t, at, end - at, arena_strdup(&c->w->arena, b.p));
+    buf_free(&b);
+}
+
+/* The statement's operands stay where they are, so that their names are translated as any; what is around them goes. */
+static void plain_statement(struct cxx *c, size_t i, const struct asm_statement *a, const struct ptx_operand *v, int n,
+                            struct buf *head, const struct buf *tail)
+{
+    const struct tok *close = &c->k.v[a->close];
+    size_t at = c->k.v[i].at;
+
+    for (int k = 0; k < n; k++) {
+        struct buf behind;
+        size_t expr = (size_t)(v[k].text - c->t->s);
+
+        buf_init(&behind, BUF_MAX_TEXT);
+        ptx_bind(v, (size_t)k, true, head, &behind);
+        replace_lines(c, at, expr, head->p, c->k.v[i].directive);
+        head->n = 0;
+        buf_add(head, behind.p, behind.n);
+        buf_free(&behind);
+        at = expr + v[k].n_text;
+    }
+    buf_add(head, tail->p, tail->n);
+    replace_lines(c, at, close->at + close->n, head->p, c->k.v[i].directive);
+}
+
+/* Code can be put in front of the text: it has lines of its own. */
+static bool has_room(const struct cxx *c)
+{
+    const char *nl = memchr(c->t->s, '\n', c->t->n);
+
+    return !c->t->map || (nl && c->w->src[musa_place(c->t, (size_t)(nl - c->t->s))] == '\n');
+}
+
+struct inline_ptx {
+    struct asm_statement a;
+    struct ptx_operand v[ASM_OPERANDS];
+    int n;
+    struct buf head, tail;
+    char why[200]; /* it has no plain code; "" if it has */
+};
+
+/* False if no inline assembly begins at token i. Freed by ptx_done. */
+static bool read_ptx(struct cxx *c, size_t i, struct inline_ptx *x)
+{
+    const struct asm_mates m = {close_of, &c->k};
+    struct buf text;
+    char failed[96];
+    bool known;
+
+    if (!any_of(&c->k, i, "asm\0__asm__\0__asm\0") || !asm_find(&c->k, &m, i, &x->a))
+        return false;
+    buf_init(&text, BUF_MAX_TEXT);
+    known = asm_text(&c->k, &x->a, &text);
+    if (known && !asm_is_code(&x->a, text.n ? text.p : "")) {
+        buf_free(&text);
+        return false;
+    }
+    buf_init(&x->head, BUF_MAX_TEXT);
+    buf_init(&x->tail, BUF_MAX_TEXT);
+    x->why[0] = 0;
+    x->n = asm_operands(&c->k, &m, &x->a, x->v);
+    if (musa_back(c->w))
+        snprintf(x->why, sizeof x->why, "assembly of a MUSA device");
+    else if (!known || x->n < 0 || !has_room(c))
+        snprintf(x->why, sizeof x->why, "inline PTX: no MUSA compiler reads it");
+    else if (!ptx_plain(text.p, x->a.n_sections > 0, x->v, (size_t)x->n, &x->head, &x->tail, failed, sizeof failed))
+        snprintf(x->why, sizeof x->why, "inline PTX: no MUSA compiler reads it, and no plain code stands for '%s'",
+            failed);
+    buf_free(&text);
+    return true;
+}
+
+static void ptx_done(struct inline_ptx *x)
+{
+    buf_free(&x->head);
+    buf_free(&x->tail);
+}
+
+/* Does the text hold assembly without plain code? */
+static bool keeps_ptx(struct cxx *c)
+{
+    bool keeps = false;
+
+    for (size_t i = 0; i < c->k.n && !keeps; i++) {
+        struct inline_ptx x;
+
+        if (c->k.v[i].kind == TOK_IDENT && read_ptx(c, i, &x)) {
+            keeps = x.why[0];
+            ptx_done(&x);
+        }
+    }
+    return keeps;
+}
+
 /* An assembler statement; an empty text with clobbers is a fence for the compiler and stays. */
 static void assembler(struct cxx *c, size_t i)
 {
-    size_t k = after(&c->k, i);
+    struct inline_ptx x;
 
-    while (any_of(&c->k, k, "volatile\0__volatile__\0goto\0"))
-        k = after(&c->k, k);
-    if (!tok_is(&c->k, k, "("))
+    if (!read_ptx(c, i, &x))
         return;
-    k = after(&c->k, k);
-    if (k < c->k.n && c->k.v[k].kind == TOK_STRING && c->k.v[k].n == 2)
-        return;
-    musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "ptx", '-', musa_back(c->w) ? "assembly of a MUSA device" :
-              "inline PTX: no MUSA compiler reads it");
+    if (x.why[0])
+        musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "ptx", '-', "%s", x.why);
+    else if (!c->keep) {
+        c->ptx = true;
+        plain_statement(c, i, &x.a, x.v, x.n, &x.head, &x.tail);
+        musa_note(c->w, c->t, c->k.v[i].at, MUSA_LOSSY, "ptx", '-',
+            "inline PTX becomes plain code: the same values, slower");
+    }
+    ptx_done(&x);
+}
+
+__asm__(".pushsection .rodata\n"
+        ".global translate_ptx\ntranslate_ptx: .incbin \"litetorch/include/litetorch/ptx_plain.h\"\n"
+        ".byte 0\n.popsection");
+extern const char translate_ptx[];
+
+/* What the calls need, once in front of the text, without its comments. Shared addresses are counted by it from now
+ * on. */
+static void put_ptx(struct cxx *c)
+{
+    struct buf b;
+
+    for (size_t i = 0; i < c->k.n; i++)
+        if (tok_is(&c->k, i, "__cvta_generic_to_shared"))
+            musa_replace(c->w, c->t, c->k.v[i].at, c->k.v[i].n, "::musacoder::ptx::to_shared");
+    buf_init(&b, BUF_MAX_TEXT);
+    buf_adds(&b, "\n#include <musa_runtime.h>\n");
+    for (const char *p = translate_ptx; *p; p++) {
+        if (p[0] == '/' && p[1] == '*')
+            p = strstr(p, "*/") + 1;
+        else if (*p != '\n' || b.p[b.n - 1] != '\n')
+            buf_addc(&b, *p);
+    }
+    buf_adds(&b, "#line 1\n");
+    musa_replace(c->w, c->t, 0, 0, arena_strdup(&c->w->arena, b.p));
+    buf_free(&b);
+}
+
+/* Functions of the toolkit whose meaning litetorch/ptx_plain.h has. */
+static bool plain_function(struct cxx *c, size_t i)
+{
+    static const char *const rows[][2] = {
+        {"__pipeline_memcpy_async", "::musacoder::ptx::pipeline_copy"},
+        {"__pipeline_commit", "::musacoder::ptx::pipeline_commit"},
+        {"__pipeline_wait_prior", "::musacoder::ptx::pipeline_wait"},
+        {"__nanosleep", "::musacoder::ptx::nanosleep"},
+    };
+
+    for (size_t k = 0; k < sizeof rows / sizeof *rows && !musa_back(c->w); k++)
+        if (tok_is(&c->k, i, rows[k][0]) && has_room(c) && !musa_owns(c->w, word(c, i), c->k.v[i].n)) {
+            c->ptx = true;
+            musa_replace(c->w, c->t, c->k.v[i].at, c->k.v[i].n, rows[k][1]);
+            musa_note(c->w, c->t, c->k.v[i].at, MUSA_LOSSY, "plain", '-', "'%s' becomes plain code", rows[k][0]);
+            return true;
+        }
+    return false;
 }
 
 static bool lacks(struct cxx *c, size_t i)
@@ -404,7 +580,7 @@ static void name(struct cxx *c, size_t i)
         musa_note(c->w, c->t, v->at, MUSA_REFUSED, "pasted", '-',
                   "'%.*s' is joined with '##': the whole name is not in the text",
                   (int)v->n, word(c, i));
-    else if (lacks(c, i))
+    else if (plain_function(c, i) || lacks(c, i))
         return;
     else if (tok_is(&c->k, i, back ? "musa" : "cuda")) {
         if (!(member && to_device(c, i)) && is_namespace(&c->k, i))
@@ -438,9 +614,10 @@ bool musa_device_name(struct musa_work *w, const struct musa_text *t, size_t i, 
 
 void musa_cxx(struct musa_work *w, const struct musa_text *t)
 {
-    struct cxx c = {w, t, {0}};
+    struct cxx c = {.w = w, .t = t};
 
     lex(t->s, t->n, &c.k);
+    c.keep = keeps_ptx(&c);
     for (size_t i = 0; i < c.k.n; i++) {
         const struct tok *v = &c.k.v[i];
         if (v->kind == TOK_IDENT)
@@ -450,6 +627,8 @@ void musa_cxx(struct musa_work *w, const struct musa_text *t)
         else if (v->directive && tok_is(&c.k, i, "#"))
             i = include(&c, i);
     }
+    if (c.ptx)
+        put_ptx(&c);
     if (!musa_back(w) && w->o->target)
         musa_limits(w, t, &c.k);
     toks_free(&c.k);

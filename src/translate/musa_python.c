@@ -434,6 +434,9 @@ static void text_at(struct py *p, size_t i)
         return;
     } else if (device_prefix(p, v->body, n) || flag_at(p, i, s, n)) {
         return;
+    } else if (!back && n < 16 && arch_in(s, n) && (starts_with(s, n, "sm_") || starts_with(s, n, "compute_"))) {
+        musa_note(p->w, whole(p, &t), v->at, MUSA_REFUSED, "flag", '-',
+                  "'%.*s': the flag of the architecture is put together from parts", (int)n, s);
     } else if (n == 4 && !memcmp(s, "nvcc", 4) && !back) {
         musa_note(p->w, whole(p, &t), v->at, MUSA_REFUSED, "nvcc", '-', "the program calls nvcc by itself");
     }

@@ -243,7 +243,6 @@ const struct musa_lack musa_lacks[] = {
     {"__vimax*", 0, "dpx", "the DPX functions are NVIDIA's"},
     {"cutlass", 0, "cutlass", "MUTLASS is another version with other templates"},
     {"cute", 0, "cutlass", "MUTLASS is another version with other templates"},
-    {"__nanosleep", 0, "intrinsic", "nothing shows that the SDK has __nanosleep"},
     {"cudaGridDependencySynchronize", 0, "dependent-launch", "programmatic dependent launch does not exist"},
     {"cudaTriggerProgrammaticLaunchCompletion", 0, "dependent-launch", "programmatic dependent launch does not exist"},
     {"cudaLaunchAttributeProgrammatic*", 0, "dependent-launch", "programmatic dependent launch does not exist"},

@@ -13,7 +13,7 @@ struct span {
 };
 
 struct ptx {
-    bool extended;
+    bool extended, plain; /* plain: for litetorch/ptx_plain.h */
     const struct ptx_operand *operands;
     size_t n;
     struct buf out;     /* the statements so far */
@@ -160,7 +160,7 @@ static void add_value(struct ptx *x, struct span s)
     if (x->extended && s.n > 1 && s.p[0] == '%' && s.p[1] == '%')
         s.p++, s.n--;
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
-        if (span_is(s, special[i][0])) {
+        if (span_is(s, special[i][0]) && !(x->plain && word_of(s, "%smid %nsmid %globaltimer %dynamic_smem_size"))) {
             buf_adds(b, special[i][1]);
             return;
         }
@@ -498,8 +498,8 @@ static void emit_setp(struct ptx *x, const struct insn *in, const struct row *r)
     (void)r;
     if (in->n_parts < 3 || in->n_args < 3 || in->n_args > 4 || has(in, "and or xor"))
         return fail(x, in->whole);
-    buf_addf(&x->out, "::simt::ptx::setp<::simt::ptx::%.*s>(\"%.*s\", ", (int)type_of(in).n, type_of(in).p,
-             (int)in->part[1].n, in->part[1].p);
+    buf_addf(&x->out, "::simt::ptx::setp<::simt::ptx::%.*s>(", (int)type_of(in).n, type_of(in).p);
+    buf_addf(&x->out, x->plain ? "::simt::ptx::how_%.*s, " : "\"%.*s\", ", (int)in->part[1].n, in->part[1].p);
     add_args(x, in, 0);
     buf_adds(&x->out, "); ");
 }
@@ -690,8 +690,103 @@ static const struct row rows[] = {
     {"brkpt", "", "", emit_nothing, NULL},
 };
 
+/* ---- what litetorch/ptx_plain.h has of it ---- */
+
+static bool plain_types(const struct insn *in, const char *words)
+{
+    for (int i = 1; i < in->n_parts; i++)
+        if (word_of(in->part[i], types) && !word_of(in->part[i], words))
+            return false;
+    return true;
+}
+
+static bool plain_cvt(const struct insn *in)
+{
+    struct span to = {0}, from = {0};
+
+    for (int i = 1; i < in->n_parts; i++)
+        if (word_of(in->part[i], types))
+            to = to.n ? to : in->part[i], from = in->part[i];
+    if (has(in, "sat rz rm rp rni rmi rpi satfinite"))
+        return false;
+    if (word_of(to, "f16 bf16 f16x2 bf16x2"))
+        return span_is(from, "f32");
+    if (word_of(from, "f16 bf16"))
+        return span_is(to, "f32");
+    if (span_is(from, "f32"))
+        return span_is(to, "tf32") || (has(in, "rzi") && word_of(to, "u32 s32"));
+    return plain_types(in, "f32 u8 s8 u16 s16 u32 s32 u64 s64 b32 b64");
+}
+
+static bool plain_mma(const struct insn *in)
+{
+    return plain_types(in, "f32 f16 bf16 tf32") && has(in, "m16n8k4 m16n8k8 m16n8k16") && !has(in, "satfinite");
+}
+
+static bool plain_cp(const struct insn *in)
+{
+    return has(in, "commit_group wait_group wait_all ca cg");
+}
+
+static bool plain_bar(const struct insn *in)
+{
+    return has(in, "sync") && !has(in, "arrive red") && in->n_args == 1 && (has(in, "warp") || span_is(in->arg[0],
+        "0"));
+}
+
+static bool plain_shfl(const struct insn *in)
+{
+    return in->n_args == 5;
+}
+
+static bool plain_mov(const struct insn *in)
+{
+    return plain_types(in, "b16 u16 s16 b32 u32 s32 b64 u64 s64 f32 pred f16 bf16 f16x2 bf16x2") &&
+           !(in->n_args > 3 && has(in, "b32"));
+}
+
+/* Names that the header has, the types that they work on there, and what more must hold. */
+static const struct {
+    const char *names, *types, *not_with;
+    bool (*also)(const struct insn *);
+} plain_rows[] = {
+    {"mov", "", "", plain_mov},
+    {"ld st", "b8 u8 s8 b16 u16 s16 b32 u32 s32 b64 u64 s64 f32 f16 bf16 f16x2 bf16x2", "", NULL},
+    {"cvt", "", "", plain_cvt},
+    {"cvta", "u64 u32", "", NULL},
+    {"cp", "", "bulk", plain_cp},
+    {"ldmatrix stmatrix", "b16", "", NULL},
+    {"mma", "", "", plain_mma},
+    {"atom red", "u32 s32 b32 f32", "cas inc dec xor v2 v4 v8", NULL},
+    {"setp", "f32 u32 s32 b32 u64 s64 b64 u16 s16 b16", "", NULL},
+    {"selp", "f32 u32 s32 b32 u64 s64 b64 u16 s16 b16", "", NULL},
+    {"add sub mul mad fma div rem abs neg min max", "f32 u32 s32 u64 s64 u16 s16 b32",
+        "wide hi sat cc relu NaN rz rm rp", NULL},
+    {"and or xor not shl shr", "b16 b32 b64 u16 u32 u64 s16 s32 s64 pred", "", NULL},
+    {"ex2 lg2 rcp sqrt rsqrt sin cos tanh", "f32", "rz rm rp", NULL},
+    {"lop3 prmt createpolicy activemask", "b32 b64", "", NULL},
+    {"shfl", "b32", "", plain_shfl},
+    {"vote", "b32", "any all uni", NULL},
+    {"bar barrier", "", "", plain_bar},
+    {"membar", "", "", NULL},
+    {"fence", "", "proxy mbarrier_init cluster", NULL},
+    {"prefetch prefetchu bra", "", "", NULL},
+};
+
+static bool plain_has(const struct insn *in)
+{
+    for (size_t i = 0; i < sizeof plain_rows / sizeof plain_rows[0]; i++)
+        if (word_of(in->part[0], plain_rows[i].names))
+            return !has(in, plain_rows[i].not_with) && (!*plain_rows[i].types || plain_types(in,
+                plain_rows[i].types)) &&
+                   (!plain_rows[i].also || plain_rows[i].also(in));
+    return false;
+}
+
 static void emit(struct ptx *x, const struct insn *in)
 {
+    if (x->plain && !plain_has(in))
+        return fail(x, in->whole);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (span_is(in->part[0], rows[i].name)) {
             (rows[i].emit ? rows[i].emit : emit_usual)(x, in, &rows[i]);
@@ -838,50 +933,119 @@ static void statements(struct ptx *x, struct span s)
         statement(x, (struct span){s.p + from, s.n - from});
 }
 
+void ptx_bind(const struct ptx_operand *operands, size_t i, bool plain, struct buf *before, struct buf *behind)
+{
+    const char *space = plain ? "musacoder" : "simt";
+
+    buf_addf(before, "%s simt_%zu = (", operands[i].out ? "auto &&" : "const auto", i);
+    buf_adds(behind, "); ");
+    if (operands[i].tied >= 0)
+        buf_addf(behind, "::%s::ptx::mov<::%s::ptx::any>(simt_%d, simt_%zu); ", space, space, operands[i].tied, i);
+}
+
 static void add_bindings(struct buf *out, const struct ptx *x)
 {
+    struct buf behind;
+
     for (size_t i = 0; i < x->n; i++) {
-        buf_addf(out, "%s simt_%zu = (", x->operands[i].out ? "auto &&" : "const auto", i);
+        buf_init(&behind, 256);
+        ptx_bind(x->operands, i, false, out, &behind);
         buf_add(out, x->operands[i].text, x->operands[i].n_text);
-        buf_adds(out, "); ");
-        if (x->operands[i].tied >= 0)
-            buf_addf(out, "::simt::ptx::mov<::simt::ptx::any>(simt_%d, simt_%zu); ", x->operands[i].tied, i);
+        buf_add(out, behind.p, behind.n);
+        buf_free(&behind);
     }
+}
+
+/* Some operands no instruction uses. */
+static void add_uses(struct buf *out, const struct ptx *x)
+{
     for (size_t i = 0; i < x->n; i++)
         buf_addf(out, "(void)simt_%zu; ", i);
+}
+
+static void run_template(struct ptx *x, const char *text)
+{
+    struct buf stripped;
+
+    buf_init(&stripped, BUF_MAX_TEXT);
+    buf_init(&x->out, BUF_MAX_TEXT);
+    buf_init(&x->decls, BUF_MAX_TEXT);
+    strip(text, &stripped);
+    if (stripped.n > MAX_TEMPLATE)
+        fail(x, (struct span){"of more than 16 KB", 18});
+    else
+        statements(x, (struct span){stripped.p, stripped.n});
+    buf_free(&stripped);
+}
+
+/* Labels are declared before anything else. */
+static void add_labels(struct buf *out, const struct ptx *x)
+{
+    for (char *p = x->decls.n ? x->decls.p : NULL; p && (p = strstr(p, "__label__ "));) {
+        size_t k = strcspn(p, ";") + 1;
+
+        buf_add(out, p, k);
+        memset(p, ' ', k);
+    }
+}
+
+static void add_statement(struct buf *out, const struct ptx *x)
+{
+    buf_adds(out, "do { ");
+    if (x->failed[0]) {
+        buf_addf(out, "::simt::ptx::unsupported(\"inline PTX '%s'\"); ", x->failed);
+    } else {
+        add_labels(out, x);
+        add_bindings(out, x);
+        add_uses(out, x);
+        buf_add(out, x->decls.p, x->decls.n);
+        buf_add(out, x->out.p, x->out.n);
+    }
+    buf_adds(out, "} while (0)");
+}
+
+static void ptx_free(struct ptx *x)
+{
+    buf_free(&x->out);
+    buf_free(&x->decls);
 }
 
 void ptx_translate(const char *text, bool extended, const struct ptx_operand *operands, size_t n, struct buf *out)
 {
     struct ptx x = {.extended = extended, .operands = operands, .n = n};
-    struct buf plain;
 
-    buf_init(&plain, BUF_MAX_TEXT);
-    buf_init(&x.out, BUF_MAX_TEXT);
-    buf_init(&x.decls, BUF_MAX_TEXT);
-    strip(text, &plain);
-    if (plain.n > MAX_TEMPLATE)
-        fail(&x, (struct span){"of more than 16 KB", 18});
-    else
-        statements(&x, (struct span){plain.p, plain.n});
-    buf_adds(out, "do { ");
-    if (x.failed[0]) {
-        buf_addf(out, "::simt::ptx::unsupported(\"inline PTX '%s'\"); ", x.failed);
-    } else {
-        if (x.decls.n && strstr(x.decls.p, "__label__")) { /* labels are declared before anything else */
-            for (char *p = x.decls.p; (p = strstr(p, "__label__ "));) {
-                size_t k = strcspn(p, ";") + 1;
+    run_template(&x, text);
+    add_statement(out, &x);
+    ptx_free(&x);
+}
 
-                buf_add(out, p, k);
-                memset(p, ' ', k);
-            }
-        }
-        add_bindings(out, &x);
-        buf_add(out, x.decls.p, x.decls.n);
-        buf_add(out, x.out.p, x.out.n);
+/* Calls of the emulator's functions as calls of the plain header's. */
+static void add_renamed(struct buf *out, const char *p)
+{
+    static const char emulator[] = "::simt::";
+
+    for (const char *q; (q = strstr(p, emulator)); p = q + sizeof emulator - 1) {
+        buf_add(out, p, (size_t)(q - p));
+        buf_adds(out, "::musacoder::");
     }
-    buf_adds(out, "} while (0)");
-    buf_free(&plain);
-    buf_free(&x.out);
-    buf_free(&x.decls);
+    buf_adds(out, p);
+}
+
+bool ptx_plain(const char *text, bool extended, const struct ptx_operand *operands, size_t n, struct buf *head,
+               struct buf *tail, char *failed, size_t n_failed)
+{
+    struct ptx x = {.extended = extended, .plain = true, .operands = operands, .n = n};
+
+    run_template(&x, text);
+    snprintf(failed, n_failed, "%s", x.failed);
+    if (!x.failed[0]) {
+        buf_adds(head, "do { ");
+        add_labels(head, &x);
+        add_uses(tail, &x);
+        buf_add(tail, x.decls.p, x.decls.n);
+        add_renamed(tail, x.out.n ? x.out.p : "");
+        buf_adds(tail, "} while (0)");
+    }
+    ptx_free(&x);
+    return !failed[0];
 }

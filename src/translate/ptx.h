@@ -25,4 +25,11 @@ struct ptx_operand {
  * '%'. The statement holds no line break unless an operand's text does. */
 void ptx_translate(const char *text, bool extended, const struct ptx_operand *operands, size_t n, struct buf *out);
 
+/* The same into calls of litetorch/ptx_plain.h, code that every device runs. The caller binds the operands' values between
+ * head and tail: for each, in order, what ptx_bind says goes around its expression. False, and nothing in head and tail,
+ * where the statement holds what that header has not: failed names the first such instruction. */
+bool ptx_plain(const char *text, bool extended, const struct ptx_operand *operands, size_t n, struct buf *head,
+               struct buf *tail, char *failed, size_t n_failed);
+void ptx_bind(const struct ptx_operand *operands, size_t i, bool plain, struct buf *before, struct buf *behind);
+
 #endif

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "translate/lexer.h"
-#include "translate/ptx.h"
+#include "translate/asm.h"
 
 struct kernel {
     size_t name; /* token */
@@ -385,11 +385,26 @@ static bool find_launch(const struct rewriter *r, size_t i, struct launch *l)
     return l->close < t->n && tok_next(t, l->cfg) < l->end_cfg;
 }
 
+enum { NEAR = 400 }; /* tokens: how far back a macro's variable may be set */
+
+/* In a macro's body: 'auto kernel = choose<A>; ... kernel<<<...>>>(...)'. */
+static bool is_variable(const struct rewriter *r, size_t name)
+{
+    const struct toks *t = &r->t;
+
+    for (size_t i = name; i-- > 0 && name - i < NEAR && t->v[i].directive;)
+        if (t->v[i].kind == TOK_IDENT && same_text(t, i, name) && tok_is(t, tok_next(t, i + 1), "=") &&
+            any_of(t, before(t, i), "auto\0*\0"))
+            return true;
+    return false;
+}
+
 static bool launch_is_generic(const struct rewriter *r, const struct launch *l)
 {
     const struct kernel *k = find_kernel(r, l->name);
 
-    return l->targs || (k && k->generic) || (r->t.v[l->callee].directive && r->t.v[l->name].kind == TOK_IDENT);
+    return l->targs || (k && k->generic) ||
+           (r->t.v[l->callee].directive && r->t.v[l->name].kind == TOK_IDENT && !(!k && is_variable(r, l->name)));
 }
 
 /* Arguments are copied, but NULL would deduce an integer type in the generic form. */
@@ -551,150 +566,23 @@ static size_t untyped_launch(const struct rewriter *r, size_t i, size_t *ret_ope
 
 /* ---- asm statements ---- */
 
-enum { MAX_OPERANDS = 64 };
-
-struct asm_statement {
-    size_t open, close;
-    size_t section[4]; /* tokens where outputs, inputs and clobbers start, and the end */
-    int n_sections;
-};
-
-static bool find_asm(const struct rewriter *r, size_t i, struct asm_statement *a)
+static size_t mate_of(const void *r, size_t i)
 {
-    const struct toks *t = &r->t;
-    size_t k;
-
-    if (!any_of(t, i, "asm\0__asm__\0__asm\0"))
-        return false;
-    for (k = tok_next(t, i + 1); any_of(t, k, "volatile\0__volatile__\0inline\0goto\0"); k = tok_next(t, k + 1))
-        ;
-    if (!tok_is(t, k, "(") || (a->close = close_of(r, k)) >= t->n)
-        return false;
-    if (!tok_is(t, tok_next(t, a->close + 1), ";") && !t->v[i].directive) /* a macro's body may lack it */
-        return false;
-    a->open = k;
-    a->n_sections = 0;
-    for (k = tok_next(t, k + 1); k < a->close; k = tok_next(t, k + 1)) {
-        if (bracket(t, k) > 0 && (k = close_of(r, k)) >= t->n)
-            return false;
-        for (int c = tok_is(t, k, ":") ? 1 : tok_is(t, k, "::") ? 2 : 0; c > 0 && a->n_sections < 3; c--)
-            a->section[a->n_sections++] = k + 1;
-    }
-    for (int s = a->n_sections; s < 4; s++)
-        a->section[s] = a->close;
-    return true;
-}
-
-static void unescape(const char *p, size_t n, struct buf *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] != '\\' || i + 1 == n) {
-            buf_addc(out, p[i]);
-            continue;
-        }
-        switch (p[++i]) {
-        case 'n': buf_addc(out, '\n'); break;
-        case 't': buf_addc(out, '\t'); break;
-        case '\n': break; /* a continued line */
-        default: buf_addc(out, p[i]);
-        }
-    }
-}
-
-/* The template's text; false where it is not made of string literals alone. */
-static bool asm_text(const struct rewriter *r, const struct asm_statement *a, struct buf *out)
-{
-    const struct toks *t = &r->t;
-    size_t end = a->n_sections ? a->section[0] - 1 : a->close;
-
-    for (size_t k = tok_next(t, a->open + 1); k < end; k = tok_next(t, k + 1)) {
-        const char *p = t->src + t->v[k].at, *open;
-        size_t n = t->v[k].n;
-
-        if (t->v[k].kind != TOK_STRING || n < 2)
-            return false;
-        if (*p == 'R' && (open = memchr(p, '(', n))) {
-            size_t d = (size_t)(open - p) - 1; /* quote and delimiter */
-
-            buf_add(out, open + 1, n - (size_t)(open + 1 - p) - d - 1);
-        } else if (*p == '"') {
-            unescape(p + 1, n - 2, out);
-        } else {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* One "[name] "constraint" (expression)" from token k; returns the token behind it, or 0. */
-static size_t asm_operand(const struct rewriter *r, size_t k, struct ptx_operand *o)
-{
-    const struct toks *t = &r->t;
-    size_t open, close;
-
-    *o = (struct ptx_operand){.tied = -1};
-    if (tok_is(t, k, "[")) {
-        size_t name = tok_next(t, k + 1);
-
-        o->name = t->src + t->v[name].at;
-        o->n_name = t->v[name].n;
-        k = tok_next(t, close_of(r, k) + 1);
-    }
-    if (k >= t->n || t->v[k].kind != TOK_STRING)
-        return 0;
-    for (size_t i = 1; i + 1 < t->v[k].n; i++) {
-        char ch = t->src[t->v[k].at + i];
-
-        if (ch >= '0' && ch <= '9')
-            o->tied = ch - '0';
-    }
-    open = tok_next(t, k + 1);
-    if (!tok_is(t, open, "(") || (close = close_of(r, open)) >= t->n)
-        return 0;
-    o->text = t->src + t->v[open].at + 1;
-    o->n_text = t->v[close].at - t->v[open].at - 1;
-    return tok_next(t, close + 1);
-}
-
-/* The operands of outputs and inputs; -1 where they are not understood. */
-static int asm_operands(const struct rewriter *r, const struct asm_statement *a, struct ptx_operand *v)
-{
-    const struct toks *t = &r->t;
-    int n = 0;
-
-    for (int s = 0; s < 2 && s < a->n_sections; s++) {
-        if (s == 0 && a->n_sections > 1 && a->section[1] == a->section[0]) /* '::': no outputs */
-            continue;
-        for (size_t k = tok_next(t, a->section[s]); k < a->close && !any_of(t, k, ":\0::\0");) {
-            if (n == MAX_OPERANDS || !(k = asm_operand(r, k, &v[n])))
-                return -1;
-            v[n++].out = s == 0;
-            if (tok_is(t, k, ","))
-                k = tok_next(t, k + 1);
-        }
-    }
-    return n;
-}
-
-static bool is_label(const char *text)
-{
-    for (; *text; text++)
-        if (!strchr("_.$", *text) && !(*text >= '0' && *text <= '9') && !((*text | 32) >= 'a' && (*text | 32) <= 'z'))
-            return false;
-    return true;
+    return close_of(r, i);
 }
 
 /* "asm volatile("" ::: "memory")" tells the compiler something, and 'int f() asm("name")' is a name: both stay. */
 static bool emit_asm(struct rewriter *r, size_t i, const struct asm_statement *a)
 {
-    struct ptx_operand v[MAX_OPERANDS];
+    const struct asm_mates m = {mate_of, r};
+    struct ptx_operand v[ASM_OPERANDS];
     struct buf text;
-    int n = asm_operands(r, a, v);
+    int n = asm_operands(&r->t, &m, a, v);
     bool known;
 
     buf_init(&text, BUF_MAX_TEXT);
-    known = asm_text(r, a, &text) && n >= 0;
-    if (known && (strspn(text.p, " \t\n;") == text.n || (!a->n_sections && is_label(text.p)))) {
+    known = asm_text(&r->t, a, &text) && n >= 0;
+    if (known && !asm_is_code(a, text.p)) {
         buf_free(&text);
         return false;
     }
@@ -712,6 +600,7 @@ static size_t replace(struct rewriter *r, size_t i)
 {
     const struct toks *t = &r->t;
     struct dynamic_shared d;
+    const struct asm_mates m = {mate_of, r};
     struct asm_statement a;
     size_t open, next;
 
@@ -728,7 +617,7 @@ static size_t replace(struct rewriter *r, size_t i)
         keep_lines(r, open + 1, next);
         return next;
     }
-    if (find_asm(r, i, &a) && emit_asm(r, i, &a))
+    if (asm_find(t, &m, i, &a) && emit_asm(r, i, &a))
         return a.close + 1;
     if (find_dynamic_shared(r, i, &d)) {
         emit_dynamic_shared(r, i, &d);

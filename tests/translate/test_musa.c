@@ -138,15 +138,55 @@ static void test_guards(void **state)
     refused("\n#if __CUDA_ARCH__ / 100 == 8\n#endif", "guard", 2);
 }
 
+/* What the frequent instructions become stands behind the text that is put in front; lines stay where they were. */
+static void test_plain_ptx(void **state)
+{
+    static const struct { const char *src, *want; enum musa_lang lang; } rows[] = {
+        {"void f(unsigned *p, unsigned a) {\n asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\\n\" ::\n \"r\"(a), "
+         "\"l\"((nv_bfloat16 *)p));\n}",
+         "void f(unsigned *p, unsigned a) {\n do { const auto simt_0 = (\na); const auto simt_1 = ((mt_bfloat16 *)p); (void)simt_0; "
+         "(void)simt_1; { ::musacoder::ptx::async_copy((::musacoder::ptx::shared(simt_0)), (::musacoder::ptx::global(simt_1)), "
+         "(16)); } } while (0);\n}", MUSA_CXX},
+        {"#include <cuda_pipeline.h>\nvoid f(){__pipeline_memcpy_async(a, b, 16); __nanosleep(20);}",
+         "#include <musa_runtime.h>\nvoid f(){::musacoder::ptx::pipeline_copy(a, b, 16); ::musacoder::ptx::nanosleep(20);}",
+         MUSA_CXX},
+        {"#define C() \\\n asm(\"cp.async.commit_group;\" \\\n ::)\n",
+         "#define C() \\\n do { { ::musacoder::ptx::async_commit(); } } while (0)\\\n\n", MUSA_CXX},
+        {"s = r'''\nint g(){asm(\"bar.sync 0;\"); return __cvta_generic_to_shared(0);} // __global__\n'''\n",
+         "\nint g(){do { { ::musacoder::ptx::bar_sync((0)); } } while (0); return ::musacoder::ptx::to_shared(0);} // __global__\n'''\n",
+         MUSA_PYTHON},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct musa_result r;
+        const char *body;
+
+        run(rows[i].src, rows[i].lang, TO_MUSA, &s5000, &r);
+        assert_false(r.refused);
+        assert_true(r.lossy);
+        assert_non_null(strstr(r.out.p, "#include <musa_runtime.h>\n#ifndef MUSACODER_PTX\n"));
+        assert_null(strstr(r.out.p, "/*"));
+        assert_non_null(body = strstr(r.out.p, "#line 1\n"));
+        assert_string_equal(body + 8, rows[i].want);
+        musa_result_free(&r);
+    }
+    refused_on(&s5000, "s = 'int g(){asm(\"bar.sync 0;\");} // __global__'\n", MUSA_PYTHON, "ptx", 1); /* one line
+    has no room */
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
-    refused("__device__ void f() {\n asm volatile(\"bar.sync 0;\");\n}", "ptx", 2);
+    refused("__device__ void f() {\n asm volatile(\"wgmma.fence.sync.aligned;\");\n}", "ptx", 2);
+    refused("__device__ void f(int a) {\n asm volatile(\"mbarrier.inval.shared.b64 [%0];\" :: \"r\"(a));\n}", "ptx", 2);
+    refused("__device__ void f(int &a) {\n asm volatile(\"mov.u32 %0, %%smid;\" : \"=r\"(a));\n}", "ptx", 2);
     refused("#define A(x) asm(\"mov %0, 1;\" : \"=r\"(x))", "ptx", 1);
     refused("__cluster_dims__(2, 1, 1) __global__ void k() {}", "cluster", 1);
     refused("auto c = cooperative_groups::this_cluster();", "cluster", 1);
     refused("\n\nCUtensorMap m;", "tensor-map", 3);
-    refused("#include <cuda_pipeline.h>\n", "async-copy", 1);
+    refused("#include <cuda/pipeline>\n", "async-copy", 1);
+    refused("void f() { __pipeline_arrive_on(0); }\n", "async-copy", 1);
     refused("#include <cudnn.h>\n", "cudnn", 1);
     refused("#include <ATen/cuda/CUDAApplyUtils.cuh>\n", "header", 1);
     refused("atomicAdd((unsigned long long *)p, 1ull);", "atomic-64", 1);
@@ -198,7 +238,7 @@ static void test_python(void **state)
     PY_LOSSY("from torch.utils import cpp_extension\n",
              "from torch_musa.utils import musa_extension as cpp_extension\n");
     refused_on(&s5000, "import torch\nimport cupy as cp\n", MUSA_PYTHON, "cupy", 2);
-    refused_on(&s5000, "s = '''\n__global__ void k() { asm(\"x\"); }\n'''\n", MUSA_PYTHON, "ptx", 2);
+    refused_on(&s5000, "s = '''\n__global__ void k() { asm(\"x;\" ::); }\n'''\n", MUSA_PYTHON, "ptx", 2);
     refused_on(&s5000, "s = '''\n", MUSA_PYTHON, "python", 1);
 }
 
@@ -356,7 +396,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),         cmocka_unit_test(test_what_stays), cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_guards),        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_near_refusals),
+        cmocka_unit_test(test_guards),        cmocka_unit_test(test_plain_ptx), cmocka_unit_test(test_refusals),  
+            cmocka_unit_test(test_near_refusals),
         cmocka_unit_test(test_python),        cmocka_unit_test(test_rows),       cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_corpus),        cmocka_unit_test(test_aliases),
     };
