@@ -1,6 +1,6 @@
 #!/bin/sh
 # build.sh BUILD_DIR - compiles what a candidate's process needs inside PyTorch (litetorch/runtime), against the PyTorch that
-# runner/ will use: libsimtorch.so with the simulated device, libcudatorch.so with the real one.
+# runner/ will use: libfronttorch.so for a process without a device, libcudatorch.so with a real one.
 # Without PyTorch it says so and succeeds: 'make' works before 'make setup'.
 set -e
 B=$1
@@ -14,10 +14,10 @@ torch=$("$py" -c 'import importlib.util as u; print(u.find_spec("torch").submodu
     exit 0
 }
 version=$(sed -n "s/^__version__ = '\(.*\)'/\1/p" "$torch/version.py")
-sim=$B/lib/libsimtorch.so cuda=$B/lib/libcudatorch.so front=$B/lib/libfronttorch.so obj=$B/obj/litetorch
+cuda=$B/lib/libcudatorch.so front=$B/lib/libfronttorch.so obj=$B/obj/litetorch
 mkdir -p "$obj" "$B/lib"
-if [ -f "$sim" ] && [ -f "$cuda" ] && [ -f "$front" ] && [ "$(cat "$obj/version" 2>/dev/null)" = "$version" ] &&
-   [ -z "$(find "$here/runtime" "$here/front" "$here/include/litetorch/abi.h" "$0" -newer "$sim")" ]; then
+if [ -f "$cuda" ] && [ -f "$front" ] && [ "$(cat "$obj/version" 2>/dev/null)" = "$version" ] &&
+   [ -z "$(find "$here/runtime" "$here/front" "$here/include/litetorch/abi.h" "$0" -newer "$cuda")" ]; then
     exit 0
 fi
 echo "building the devices inside PyTorch $version"
@@ -35,16 +35,13 @@ link() { # OUT OBJECT...
         -Wl,-rpath,'$ORIGIN' -ldl
     mv "$out.tmp" "$out"
 }
-${CC:-cc} -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -c "$here/runtime/arena.c" -o "$obj/arena.o"
-compile device & a=$!
-compile api & b=$!
+compile api & a=$!
+compile trace & b=$!
 wait $a && wait $b
-compile trace & a=$!
-compile cuda & b=$!
+compile cuda & a=$!
+compile lookups & b=$!
 wait $a && wait $b
-compile lookups & a=$!
-compile watch & b=$!
-wait $a && wait $b
+compile watch
 compile_front device & a=$!
 compile_front plumbing & b=$!
 wait $a && wait $b
@@ -53,5 +50,4 @@ libs=-lfront
 link "$front" "$obj/api.o" "$obj/front_device.o" "$obj/front_plumbing.o" "$obj/front_evidence.o"
 libs=
 link "$cuda" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o" "$obj/watch.o" "$obj/cuda.o"
-link "$sim" "$obj/arena.o" "$obj/device.o" "$obj/api.o" "$obj/trace.o" "$obj/lookups.o" "$obj/watch.o"
 echo "$version" >"$obj/version"

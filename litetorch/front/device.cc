@@ -236,9 +236,12 @@ void Call::write_back()
             w.device.unsafeGetTensorImpl()->set_sizes_and_strides(w.host.sizes(), w.host.strides(),
                                                                   w.host.storage_offset());
     }
-    for (auto &s : stores)
+    for (auto &s : stores) {
+        if (s.written && !pretend && s.host.nbytes() > s.device.nbytes()) /* an output that was resized */
+            grow(s.device, s.host.nbytes());
         if (s.written && !pretend && s.host.nbytes())
-            check(front_copy(s.device.mutable_data(), s.host.data(), s.device.nbytes(), front_stream()), "copy");
+            check(front_copy(s.device.mutable_data(), s.host.data(), s.host.nbytes(), front_stream()), "copy");
+    }
 }
 
 bool may_mix(const std::string &name)
@@ -349,6 +352,15 @@ void refuse(const char *op, const char *why)
     front_note("operator", op, why ? why : "the arithmetic must be done by kernels of the program's own");
     TORCH_CHECK(false, op, " on a tensor of the device: ", why ? why : "the arithmetic must be done by kernels of the "
                 "program's own");
+}
+
+void grow(const c10::Storage &s, size_t bytes)
+{
+    c10::Storage larger = new_storage(bytes);
+    c10::StorageImpl *mine = s.unsafeGetStorageImpl();
+
+    mine->set_data_ptr_noswap(larger.unsafeGetStorageImpl()->set_data_ptr(c10::DataPtr(nullptr, cuda0())));
+    mine->set_nbytes(bytes);
 }
 
 c10::Storage new_storage(size_t bytes)

@@ -24,6 +24,8 @@ void refuse(const char *op, const char *why = nullptr);
 at::Tensor tensor_over(c10::Storage s, at::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides,
                        int64_t offset);
 c10::Storage new_storage(size_t bytes);
+/* A storage gets other memory, of so many bytes; what it held is gone. */
+void grow(const c10::Storage &s, size_t bytes);
 /* Runs the operator's CPU kernel on copies of its device tensors, and takes back what it made or changed. */
 void on_cpu(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 /* The same on tensors that only pretend: for operators that look at sizes and strides alone. */

@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "../../simt/runtime/names.h"
+#include "graph.h"
 #include "exec/client.h"
 
 enum { MAX_LIBRARIES = 64, MAX_FUNCTIONS = 4096, MAX_SYMBOLS = 256, MAX_NOTES = 64, MAX_PINNED = 256 };
+enum { MAX_REGISTERED = 8192 };
 
 static struct client *client;
 static _Thread_local int last_error;
@@ -47,18 +49,16 @@ static void *handle_of(uint32_t n)
 /* ---- notes ---- */
 
 static struct note {
-    char kind[24], name[160], message[400];
-    int forward;
+    char kind[24], name[160], message[400], file[200]; /* file: "", or where, with the line */
+    int line, forward;
     long count;
 } notes[MAX_NOTES];
 static int n_notes;
 
-void front_note(const char *kind, const char *name, const char *message)
+static void note_at(const char *kind, const char *name, const char *message, const char *file, int line)
 {
-    int here = forward, i;
+    int here = front_in_forward(), i;
 
-    if (!strcmp(kind, "unsupported")) /* it may not live to say so in a reply */
-        dprintf(2, "musacoder-unsupported: %.70s\n", name);
     pthread_mutex_lock(&lock);
     for (i = 0; i < n_notes; i++)
         if (!strcmp(notes[i].kind, kind) && !strncmp(notes[i].name, name, sizeof notes[i].name - 1) &&
@@ -72,10 +72,28 @@ void front_note(const char *kind, const char *name, const char *message)
         snprintf(n->kind, sizeof n->kind, "%s", kind);
         snprintf(n->name, sizeof n->name, "%s", name);
         snprintf(n->message, sizeof n->message, "%s", message);
+        snprintf(n->file, sizeof n->file, "%s", file);
+        n->line = line;
         n->forward = here;
         n->count = 1;
     }
     pthread_mutex_unlock(&lock);
+}
+
+void front_note(const char *kind, const char *name, const char *message)
+{
+    note_at(kind, name, message, "", 0);
+}
+
+static_assert((int)FRONT_LACK_COUNT == (int)WIRE_LACK_COUNT &&
+                  (int)FRONT_LACK_TENSOR_MAPS == (int)WIRE_LACK_TENSOR_MAPS,
+              "front.h repeats the numbers of wire.h");
+
+int front_lack(int lack)
+{
+    if (client)
+        client_lack(client, (enum wire_lack)lack);
+    return front_fail(WIRE_UNSUPPORTED);
 }
 
 static void put_text(FILE *f, const char *s)
@@ -106,6 +124,11 @@ char *front_notes(void)
         put_text(f, notes[i].name);
         fputs(",\"message\":", f);
         put_text(f, notes[i].message);
+        if (notes[i].file[0]) {
+            fputs(",\"file\":", f);
+            put_text(f, notes[i].file);
+            fprintf(f, ",\"line\":%d", notes[i].line);
+        }
         fprintf(f, ",\"forward\":%s,\"count\":%ld}", notes[i].forward ? "true" : "false", notes[i].count);
     }
     fputc(']', f);
@@ -120,9 +143,10 @@ void front_forward(int on)
     forward = on;
 }
 
+/* What a graph records is part of the forward that will launch it. */
 int front_in_forward(void)
 {
-    return forward;
+    return forward || front_capturing();
 }
 
 /* ---- errors ---- */
@@ -257,22 +281,60 @@ int front_library(const char *path, const char *hex)
     return 0;
 }
 
-/* The library that holds an address, with its symbols; under the lock. NULL: none of the candidate's. */
-static struct library *library_at(const void *address)
+/* The library that holds an address; under the lock. NULL: none of the candidate's. */
+static struct library *library_of(const void *address)
 {
     Dl_info info;
 
     if (!dladdr(address, &info) || !info.dli_fname)
         return NULL;
-    for (int i = n_libraries - 1; i >= 0; i--) {
-        struct library *l = &libraries[i];
+    for (int i = n_libraries - 1; i >= 0; i--)
+        if (!strcmp(libraries[i].path, info.dli_fname)) {
+            libraries[i].base = (uintptr_t)info.dli_fbase;
+            return &libraries[i];
+        }
+    return NULL;
+}
 
-        if (strcmp(l->path, info.dli_fname))
-            continue;
-        l->base = (uintptr_t)info.dli_fbase;
-        if (!l->opened && !(l->opened = names_open(l->path, &l->names)))
-            return NULL;
-        return l;
+/* The same, with its symbols. */
+static struct library *library_at(const void *address)
+{
+    struct library *l = library_of(address);
+
+    if (l && !l->opened)
+        l->opened = names_open(l->path, &l->names);
+    return l && l->opened ? l : NULL;
+}
+
+/* What a library says of itself when it is opened. */
+static struct registered {
+    const void *address;
+    size_t bytes;
+    char *name;
+    struct library *library;
+} registered[MAX_REGISTERED];
+static int n_registered;
+
+int front_register(const void *address, size_t bytes, const char *name)
+{
+    struct library *l;
+
+    pthread_mutex_lock(&lock);
+    l = n_registered < MAX_REGISTERED ? library_of(address) : NULL;
+    if (l)
+        registered[n_registered++] = (struct registered){address, bytes, strdup(name), l};
+    pthread_mutex_unlock(&lock);
+    return l ? 0 : -1;
+}
+
+/* A kernel is at its stub, an address within a variable belongs to it; under the lock. */
+static const struct registered *registered_at(const void *p, bool function)
+{
+    for (int i = n_registered - 1; i >= 0; i--) {
+        const struct registered *r = &registered[i];
+
+        if (function ? !r->bytes && r->address == p : (uintptr_t)p - (uintptr_t)r->address < r->bytes)
+            return r;
     }
     return NULL;
 }
@@ -310,6 +372,20 @@ static bool known_symbol(const void *p, uint64_t *ret_at, uint64_t *ret_bytes)
     return false;
 }
 
+/* The name of the variable that p lies in, and where it begins. */
+static const char *variable_at(const void *p, struct library **ret, uint64_t *ret_offset)
+{
+    const struct registered *r = registered_at(p, false);
+
+    if (r) {
+        *ret = r->library;
+        *ret_offset = (uintptr_t)p - (uintptr_t)r->address;
+        return r->name;
+    }
+    *ret = library_at(p);
+    return *ret && !n_registered ? name_at(*ret, p, false, ret_offset) : NULL;
+}
+
 static bool find_symbol(const void *p, uint64_t *ret_at, uint64_t *ret_bytes)
 {
     struct library *l;
@@ -319,7 +395,7 @@ static bool find_symbol(const void *p, uint64_t *ret_at, uint64_t *ret_bytes)
 
     if (known_symbol(p, ret_at, ret_bytes))
         return true;
-    if (!(l = library_at(p)) || !(name = name_at(l, p, false, &offset)) || module_of(l, &module) ||
+    if (!(name = variable_at(p, &l, &offset)) || module_of(l, &module) ||
         client_symbol(client, module, name, &at, &bytes) || n_symbols == MAX_SYMBOLS)
         return false;
     symbols[n_symbols++] = (struct symbol){(const char *)p - offset, at, bytes};
@@ -502,9 +578,13 @@ static struct function *slot_of(const struct front_launch *l)
 /* On sim a function is a launch's site (simt/image.h), elsewhere a kernel's symbol. */
 static int name_of(struct library *l, const struct front_launch *f, char *name, size_t n)
 {
+    const struct registered *r = f->thunk ? NULL : registered_at(f->fn, true);
     const char *kernel, *thunk;
     uint64_t offset;
     int bytes;
+
+    if (r)
+        return snprintf(name, n, "%s", r->name);
 
     kernel = f->fn ? name_at(l, f->fn, true, &offset) : "";
     if (!kernel || (f->fn && offset))
@@ -535,10 +615,15 @@ static int function_make(struct function *f, const struct front_launch *l)
     return 0;
 }
 
-static int function_of(const struct front_launch *l, struct function **ret)
+/* Without a thunk a kernel is one function, wherever it is launched. */
+static int function_of(const struct front_launch *from, struct function **ret)
 {
+    struct front_launch whole = *from;
+    const struct front_launch *l = &whole;
     int code = 0;
 
+    if (!whole.thunk)
+        whole.file = "", whole.line = 0;
     pthread_mutex_lock(&lock);
     *ret = slot_of(l);
     if (!*ret)
@@ -549,12 +634,52 @@ static int function_of(const struct front_launch *l, struct function **ret)
     return code;
 }
 
+/* Why no device can run it, in words; the runtime's own text where its shape is possible. */
+static void launch_reason(const struct front_launch *l, const struct function *f, int code, char *out, size_t n)
+{
+    const struct wire_info *d = client_info(client);
+    const unsigned *g = l->grid, *b = l->block;
+    uint64_t threads = (uint64_t)b[0] * b[1] * b[2];
+    unsigned limit = f && l->params ? f->info->max_dynamic : (unsigned)d->shared_block;
+
+    if (!threads || !g[0] || !g[1] || !g[2])
+        snprintf(out, n, "grid (%u,%u,%u) of blocks (%u,%u,%u) is empty; skip the launch when there is no work", g[0],
+                 g[1], g[2], b[0], b[1], b[2]);
+    else if (threads > (uint64_t)d->threads_block || b[2] > (unsigned)d->dim[2])
+        snprintf(out, n, "block (%u,%u,%u) has %llu threads; at most %d (and %d in z) are possible", b[0], b[1], b[2],
+                 (unsigned long long)threads, d->threads_block, d->dim[2]);
+    else if (g[0] > (unsigned)d->grid[0] || g[1] > (unsigned)d->grid[1] || g[2] > (unsigned)d->grid[2])
+        snprintf(out, n, "grid (%u,%u,%u) is too large; at most (%d,%d,%d) blocks are possible", g[0], g[1], g[2],
+                 d->grid[0], d->grid[1], d->grid[2]);
+    else if (l->shared > limit)
+        snprintf(out, n, "%zu bytes of dynamic shared memory; at most %u are possible, and up to %llu where "
+                 "cudaFuncSetAttribute raises it", l->shared, limit, (unsigned long long)d->shared_optin);
+    else
+        snprintf(out, n, "%s", front_error_text(code));
+}
+
+static void note_refused(const struct front_launch *l, const struct function *f, int code)
+{
+    char why[240], text[400];
+
+    launch_reason(l, f, code, why, sizeof why);
+    snprintf(text, sizeof text, "launch of '%.120s' refused: %s", l->shown, why);
+    note_at("launch_error", l->shown, text, l->file ? l->file : "", l->line);
+}
+
+/* Much shared memory on sim: whether an attribute allows it is the executor's to say, so it is asked. */
+static int allowed(const struct front_launch *l)
+{
+    int code = l->params || l->shared <= client_info(client)->shared_block ? 0 : client_fence(client);
+
+    return code ? code : client_error(client) == WIRE_INVALID ? WIRE_INVALID : 0;
+}
+
 int front_launch(const struct front_launch *l)
 {
     struct client_launch c = {.stream = number(l->stream), .shared = (uint32_t)l->shared, .args = l->args,
-                              .args_bytes = (uint32_t)l->n_args};
-    char text[300];
-    struct function *f;
+                              .args_bytes = (uint32_t)l->n_args, .attr = l->attr, .attrs = l->attrs};
+    struct function *f = NULL;
     int code = front_last_error(1);
 
     if (client_error(client))
@@ -563,12 +688,12 @@ int front_launch(const struct front_launch *l)
         c.function = f->id;
         memcpy(c.grid, l->grid, sizeof c.grid);
         memcpy(c.block, l->block, sizeof c.block);
-        code = client_launch(client, &c);
+        c.info = l->params ? f->info : NULL;
+        code = l->params ? client_launch_args(client, &c, l->params) : client_launch(client, &c);
+        code = code ? code : allowed(l);
     }
-    if (code) {
-        snprintf(text, sizeof text, "launch of '%s' refused: %s", l->shown, front_error_text(code));
-        front_note("launch_error", l->shown, text);
-    }
+    if (code)
+        note_refused(l, f, code);
     return front_fail(code);
 }
 
@@ -578,7 +703,32 @@ int front_function_attribute(const void *fn, int attribute, int value)
     struct function *f;
     int code = function_of(&l, &f);
 
-    return front_fail(code ? code : client_func_attr(client, f->id, attribute, value));
+    if (!code && attribute == 8 &&
+        (value < 0 || (uint64_t)value + f->info->static_shared > client_info(client)->shared_optin))
+        code = WIRE_INVALID;
+    if (!code && (code = client_func_attr(client, f->id, attribute, value)) == 0 && attribute == 8)
+        f->info->max_dynamic = (uint32_t)value;
+    return front_fail(code);
+}
+
+int front_function_info(const void *fn, struct front_function *ret)
+{
+    struct front_launch l = {.shown = "", .file = "", .fn = fn};
+    struct function *f;
+    int code = function_of(&l, &f);
+
+    if (!code)
+        *ret = (struct front_function){.static_shared = f->info->static_shared, .max_dynamic = f->info->max_dynamic,
+                                       .local = f->info->local, .constant = f->info->constant,
+                                       .max_threads = (int)f->info->max_threads, .registers = (int)f->info->registers,
+                                       .binary = (int)f->info->binary, .ptx = (int)f->info->ptx,
+                                       .params = (int)f->info->params};
+    return front_fail(code);
+}
+
+int front_tensor_map(const struct wire_tensor_map *m, void *ret)
+{
+    return front_fail(client_tensor_map(client, m, ret));
 }
 
 int front_occupancy(const void *fn, int threads, size_t shared, int *ret_blocks)

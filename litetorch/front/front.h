@@ -16,6 +16,8 @@ extern "C" {
 #endif
 
 struct client;
+struct wire_attr;
+struct wire_tensor_map;
 
 /* Once, in the child, before anything else here. 0, or -1 with errno. The descriptors may be closed afterwards. */
 int front_attach(int area_fd, int bell_fd);
@@ -24,13 +26,23 @@ bool front_has(const void *p);     /* does p point into device memory? */
 
 /* The library at this path, not yet loaded, launches kernels of the image with this hash. 0, or -1: too many. */
 int front_library(const char *path, const char *sha256_hex);
+/* In such a library this address, a kernel's stub (bytes 0) or a variable's twin, is called so on the device. What is
+ * not registered is looked up in the library's symbols. -1: not of such a library, or too many. */
+int front_register(const void *address, size_t bytes, const char *name);
 
 /* ---- notes: what this process says about itself, for the judge to read ---- */
-/* kind: "operator" (refused), "unsupported", "launch_error", "host_access". Counted by kind and name. */
+/* kind: "operator" (refused), "launch_error", "host_access". Counted by kind and name. */
 void front_note(const char *kind, const char *name, const char *message);
+/* What no executor has: the numbers of exec/wire.h's enum wire_lack. */
+enum front_lacks {
+    FRONT_LACK_OTHER, FRONT_LACK_MANAGED, FRONT_LACK_CAPTURES, FRONT_LACK_LAUNCH, FRONT_LACK_GRAPHS,
+    FRONT_LACK_HOST_FUNCTION, FRONT_LACK_HOST_MEMORY, FRONT_LACK_TEXTURES, FRONT_LACK_PEERS, FRONT_LACK_IMAGES,
+    FRONT_LACK_CLUSTERS, FRONT_LACK_DRIVER, FRONT_LACK_TENSOR_MAPS, FRONT_LACK_COUNT
+};
+int front_lack(int lack); /* the program asked for it. Returns 801, not supported, and remembers that */
 char *front_notes(void); /* JSON list of {"kind","name","message","forward","count"}, then forgotten; free() it */
 void front_forward(int on); /* from here on, until off, a call of forward runs */
-int front_in_forward(void);
+int front_in_forward(void); /* or something is recorded into a graph */
 
 /* ---- errors ---- */
 int front_fail(int code);       /* remembers code, unless it is 0, and returns it */
@@ -70,9 +82,19 @@ struct front_launch {
     void *stream;
     const void *args; /* one block */
     size_t n_args;
+    void *const *params; /* not sim: a pointer to each argument, in place of the block */
+    const struct wire_attr *attr; /* attrs of them (exec/wire.h); NULL: none */
+    unsigned attrs;
 };
 int front_launch(const struct front_launch *l);
 int front_function_attribute(const void *fn, int attribute, int value);
+struct front_function { /* bytes; registers of a thread */
+    size_t static_shared, max_dynamic, local, constant;
+    int max_threads, registers, binary, ptx, params;
+};
+int front_function_info(const void *fn, struct front_function *ret); /* not sim */
+/* cuTensorMapEncodeTiled: 128 bytes that a kernel takes as an argument. */
+int front_tensor_map(const struct wire_tensor_map *m, void *ret);
 int front_occupancy(const void *fn, int threads, size_t shared, int *ret_blocks);
 
 /* ---- order ---- */

@@ -14,12 +14,10 @@ void simt_run(const struct simt_launch *l)
                              {l->grid.x, l->grid.y, l->grid.z}, {l->block.x, l->block.y, l->block.z}, l->shared,
                              l->stream, l->ctx, l->ctx_bytes};
 
-    if (l->captures) {
-        front_note("unsupported", "launch_captures", "a launch names its kernel through variables of the host");
-        front_fail(cudaErrorNotSupported);
-        return;
-    }
-    front_launch(&f);
+    if (l->captures)
+        front_lack(FRONT_LACK_CAPTURES);
+    else
+        front_launch(&f);
 }
 
 cudaError_t cudaGetLastError(void) { return OK(front_last_error(0)); }
@@ -77,11 +75,7 @@ cudaError_t simt_malloc_host(void **p, size_t n) { return OK(front_malloc_host(p
 cudaError_t cudaFree(void *p) { return OK(front_free(p, FRONT_RAW, nullptr)); }
 cudaError_t cudaFreeHost(void *p) { return OK(front_free_host(p)); }
 
-cudaError_t simt_malloc_managed(void **, size_t)
-{
-    front_note("unsupported", "managed_memory", "cudaMallocManaged: host memory is never mapped for the device");
-    return OK(front_fail(cudaErrorNotSupported));
-}
+cudaError_t simt_malloc_managed(void **, size_t) { return OK(front_lack(FRONT_LACK_MANAGED)); }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t n, enum cudaMemcpyKind kind)
 {
@@ -146,8 +140,16 @@ cudaError_t simt_occupancy(int *blocks, const void *fn, int threads, size_t shar
 
 cudaError_t simt_launch_unsupported(const char *what)
 {
-    front_note("unsupported", what, "not emulated; use kernel<<<...>>>(...)");
-    return OK(front_fail(cudaErrorNotSupported));
+    static const struct {
+        const char *says;
+        int lack;
+    } rows[] = {{"graph", FRONT_LACK_GRAPHS}, {"cluster", FRONT_LACK_CLUSTERS}, {"driver", FRONT_LACK_DRIVER},
+                {"tensor map", FRONT_LACK_TENSOR_MAPS}, {"", FRONT_LACK_LAUNCH}};
+    const auto *r = rows;
+
+    while (!strstr(what, r->says))
+        r++;
+    return OK(front_lack(r->lack));
 }
 
 } // extern "C"

@@ -1,5 +1,5 @@
 /* process.h - what a candidate's process offers besides its device: the table for its libraries, findings, the
- * dispatch trace. Used from Python through ctypes (runner/native). api.cc and trace.cc are linked into libsimtorch.so
+ * dispatch trace. Used from Python through ctypes (runner/native). api.cc and trace.cc are linked into libfronttorch.so
  * (with device.cc, the simulated device) and into libcudatorch.so (with cuda.cc, the real one). */
 #ifndef LT_PROCESS_H
 #define LT_PROCESS_H

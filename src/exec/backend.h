@@ -30,11 +30,20 @@ struct backend_ops {
     int (*open)(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e);
     void (*close)(struct backend *b);
     void (*tidy)(struct backend *b); /* from another thread, before the process ends: files go; NULL: there are none */
+    bool (*shut_in)(struct backend *b); /* from here on no file is there but its own; NULL: the driver needs some */
     /* A fresh start: no modules, no handles, no error. Memory stays mapped; its content is what it was. */
     int (*fresh)(struct backend *b, struct err *e);
     int (*map)(struct backend *b, uint64_t bytes); /* [WIRE_BASE, + bytes) can be used from now on */
+    uint64_t (*mapped)(struct backend *b); /* bytes behind WIRE_BASE that kernels can reach now; NULL: not timed */
     /* A block begins or ends to live (bounds checks). */
     void (*block)(struct backend *b, uint64_t addr, uint64_t bytes, bool lives);
+
+    /* Memory of the judge's that other processes map too, at addr (a multiple of 2 MiB) until unshare, which ends all of
+     * it. push: what others wrote into [addr, + n) is what kernels see; pull: the other way. NULL: it is the same memory. */
+    int (*share)(struct backend *b, int fd, uint64_t addr, uint64_t bytes, struct err *e);
+    void (*unshare)(struct backend *b);
+    int (*push)(struct backend *b, uint64_t addr, uint64_t n);
+    int (*pull)(struct backend *b, uint64_t addr, uint64_t n);
 
     int (*set)(struct backend *b, const struct wire_memset *m, backend_handle stream);
     int (*write)(struct backend *b, uint64_t to, const void *from, uint64_t n, backend_handle stream);

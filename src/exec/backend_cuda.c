@@ -134,6 +134,7 @@ static void cuda_close(struct backend *b)
 {
     b->c->PrimaryCtxRelease(b->device); /* and all that is in it */
     free(b->chunks);
+    free(b->shares);
     free(b);
 }
 
@@ -183,6 +184,11 @@ static int cuda_map(struct backend *b, uint64_t bytes)
     return WIRE_OK;
 }
 
+static uint64_t cuda_mapped(struct backend *b)
+{
+    return b->mapped;
+}
+
 static void unmap_last(struct backend *b)
 {
     const struct chunk *k = &b->chunks[--b->n_chunks];
@@ -208,6 +214,33 @@ static int cuda_fresh(struct backend *b, struct err *e)
     b->error = WIRE_OK;
     b->why[0] = 0;
     return b->c->Set8(b->scratch, 0, 4096, LEGACY) ? err_set(e, ERR_ENV, "the GPU does not answer") : 0;
+}
+
+static int cuda_share(struct backend *b, int fd, uint64_t addr, uint64_t bytes, struct err *e)
+{
+    const struct drv_access access = {{DRV_LOCATION_DEVICE, b->device}, DRV_ACCESS_READWRITE};
+    drv_handle h;
+    int code = b->c->MemImport(&h, (void *)(intptr_t)fd, DRV_HANDLE_POSIX_FD);
+
+    if (code)
+        return drv_fail(b->c, code, e, "importing memory of the judge's");
+    code = b->c->MemMap(addr, bytes, 0, h, 0);
+    b->c->MemRelease(h); /* the mapping keeps it */
+    if (code)
+        return drv_fail(b->c, code, e, "mapping memory of the judge's");
+    b->shares = xrealloc(b->shares, (b->n_shares + 1) * sizeof *b->shares);
+    b->shares[b->n_shares++] = (struct share){addr, bytes};
+    code = b->c->MemSetAccess(addr, bytes, &access, 1);
+    return code ? drv_fail(b->c, code, e, "mapping memory of the judge's") : 0;
+}
+
+static void cuda_unshare(struct backend *b)
+{
+    for (size_t i = 0; i < b->n_shares; i++)
+        b->c->MemUnmap(b->shares[i].addr, b->shares[i].bytes);
+    free(b->shares);
+    b->shares = NULL;
+    b->n_shares = 0;
 }
 
 static void cuda_block(struct backend *b, uint64_t addr, uint64_t bytes, bool lives)
@@ -377,8 +410,10 @@ static int cuda_query_event(struct backend *b, backend_handle v)
 
 static int cuda_elapsed(struct backend *b, backend_handle from, backend_handle to, float *ret_ms)
 {
-    int code = b->error ? b->error : b->c->EventElapsed(ret_ms, from, to);
+    int code = b->error ? b->error : b->c->EventSync(to); /* the front, which waited, only said so */
 
+    if (!code)
+        code = b->c->EventElapsed(ret_ms, from, to);
     return code == WIRE_BAD_HANDLE || code == WIRE_NOT_READY ? code : cuda_fault(b, code, "kernel");
 }
 
@@ -427,7 +462,9 @@ static void cuda_profile(struct backend *b, bool on)
 }
 
 const struct backend_ops exec_on_cuda = {
-    .name = "cuda", .open = cuda_open, .close = cuda_close, .fresh = cuda_fresh, .map = cuda_map, .block = cuda_block,
+    .name = "cuda", .open = cuda_open, .close = cuda_close, .fresh = cuda_fresh, .map = cuda_map, .mapped = cuda_mapped,
+    .block = cuda_block,
+    .share = cuda_share, .unshare = cuda_unshare,
     .set = cuda_set, .write = cuda_write, .read = cuda_read, .copy = cuda_copy, .fill = cuda_fill,
     .strided = cuda_strided, .arange = cuda_arange, .random = cuda_random, .equal = cuda_equal,
     .changed = cuda_changed, .module = cuda_module, .function = cuda_function, .symbol = cuda_symbol,

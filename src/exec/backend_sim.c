@@ -18,6 +18,11 @@
 #define RESERVED ((uint64_t)64 << 30)
 #define MEMORY ((uint64_t)8 << 30)
 
+struct share { /* the judge's memory, mapped for copies only: kernels have one of their own at addr */
+    uint8_t *p;
+    uint64_t addr, bytes;
+};
+
 struct backend {
     uint8_t *memory; /* device address WIRE_BASE + i is memory[i] here */
     int memory_fd, line; /* line: the running process for kernels, or -1 */
@@ -27,6 +32,8 @@ struct backend {
     char why[256];
     char *findings; /* the last words of a process that is gone */
     uint64_t changed; /* elements that casts changed */
+    struct share *shares;
+    size_t n_shares;
     struct kernels_ask q;
     struct kernels_answer r;
 };
@@ -37,7 +44,7 @@ struct stamp { /* an event */
 };
 
 /* The limits that libsimt holds launches to (simt/runtime/host.c); the rest describes an H100-class part. */
-static const struct wire_info device = {
+static struct wire_info device = {
     .name = "musacoder sim", .memory = MEMORY, .reserved = RESERVED, .shared_block = 48u << 10,
     .shared_optin = 227u << 10, .shared_multiprocessor = 228u << 10, .constant = 64u << 10, .pitch = 0x7fffffff,
     .regs_block = 65536, .regs_multiprocessor = 65536, .warp = 32, .threads_block = 1024, .dim = {1024, 1024, 64},
@@ -46,6 +53,41 @@ static const struct wire_info device = {
     .memory_bus = 5120, .cooperative = 1, .backend = 0,
 };
 
+/* "NAME=" in a profile's text: its value, or fallback. */
+static uint64_t figure(const char *text, const char *name, uint64_t fallback)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = text; (at = strstr(at, name)); at += n)
+        if (at[n] == '=' && (at == text || at[-1] == ';'))
+            return strtoull(at + n + 1, NULL, 10);
+    return fallback;
+}
+
+/* Of $SIMT_PROFILE ("card=MTT S4000;warp_host=128;..."), which libsimt reads too (simt/runtime/host.c). */
+static void profiled(struct wire_info *d)
+{
+    const char *text = getenv("SIMT_PROFILE");
+    uint64_t arch;
+
+    if (!text || sscanf(text, "card=%200[^;]", d->name) != 1)
+        return;
+    d->shared_block = figure(text, "shared_static_bytes", d->shared_block);
+    d->shared_multiprocessor = d->shared_optin = figure(text, "shared_block_bytes", d->shared_optin);
+    d->constant = figure(text, "constant_bytes", d->constant);
+    d->warp = (int32_t)figure(text, "warp_host", (uint64_t)d->warp);
+    d->multiprocessors = (int32_t)figure(text, "multiprocessors", (uint64_t)d->multiprocessors);
+    d->threads_multiprocessor = (int32_t)figure(text, "threads_multiprocessor", (uint64_t)d->threads_multiprocessor);
+    d->regs_multiprocessor = (int32_t)figure(text, "registers_multiprocessor", (uint64_t)d->regs_multiprocessor);
+    d->regs_block = d->regs_multiprocessor;
+    d->l2 = (int32_t)figure(text, "l2_bytes", (uint64_t)d->l2);
+    d->grid[1] = d->grid[2] = (int32_t)figure(text, "grid_yz", (uint64_t)d->grid[1]);
+    d->cooperative = (int32_t)figure(text, "cooperative", 0);
+    arch = figure(text, "arch_number", 900);
+    d->major = (int32_t)(arch / 100);
+    d->minor = (int32_t)(arch / 10 % 10);
+}
+
 static int fault(struct backend *b, int code, const char *why)
 {
     if (!b->error) {
@@ -53,6 +95,40 @@ static int fault(struct backend *b, int code, const char *why)
         snprintf(b->why, sizeof b->why, "%s", why);
     }
     return code;
+}
+
+/* ---- memory of the judge's ---- */
+
+static int sim_share(struct backend *b, int fd, uint64_t addr, uint64_t bytes, struct err *e)
+{
+    struct share m = {mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), addr, bytes};
+
+    if (m.p == MAP_FAILED)
+        return err_sys(e, "cannot map memory of the judge's");
+    b->shares = xrealloc(b->shares, (b->n_shares + 1) * sizeof *b->shares);
+    b->shares[b->n_shares++] = m;
+    return 0;
+}
+
+static void sim_unshare(struct backend *b)
+{
+    for (size_t i = 0; i < b->n_shares; i++)
+        munmap(b->shares[i].p, b->shares[i].bytes);
+    free(b->shares);
+    b->shares = NULL;
+    b->n_shares = 0;
+}
+
+/* [addr, + n) as others see it; NULL: it is not shared. */
+static uint8_t *shared_at(const struct backend *b, uint64_t addr, uint64_t n)
+{
+    for (size_t i = 0; i < b->n_shares; i++) {
+        const struct share *m = &b->shares[i];
+
+        if (addr >= m->addr && n <= m->bytes && addr - m->addr <= m->bytes - n)
+            return m->p + (addr - m->addr);
+    }
+    return NULL;
 }
 
 /* ---- the process for kernels ---- */
@@ -103,6 +179,7 @@ static int sim_open(const struct backend_options *o, struct backend **ret, struc
         rc = kernels_source_start(&(struct kernels_place){lib, b->folder, b->memory_fd, RESERVED, !o->no_check},
                                   &b->source, e);
     free(lib);
+    profiled(&device);
     *info = device;
     if (o->memory)
         info->memory = o->memory < RESERVED / 2 ? o->memory : RESERVED / 2;
@@ -110,9 +187,17 @@ static int sim_open(const struct backend_options *o, struct backend **ret, struc
     return rc;
 }
 
+static bool sim_shut_in(struct backend *b)
+{
+    if (chdir(b->folder) < 0 || chroot(".") < 0 || chdir("/") < 0)
+        return false;
+    b->folder[0] = 0;
+    return true;
+}
+
 static void sim_tidy(struct backend *b)
 {
-    if (b->folder)
+    if (b->folder && b->folder[0])
         dir_remove(b->folder, NULL);
 }
 
@@ -122,6 +207,7 @@ static void sim_close(struct backend *b)
         close(b->line);
     kernels_source_end(&b->source);
     sim_tidy(b);
+    sim_unshare(b);
     munmap(b->memory, RESERVED);
     close(b->memory_fd);
     free(b->folder);
@@ -160,6 +246,26 @@ static void sim_block(struct backend *b, uint64_t addr, uint64_t bytes, bool liv
 static uint8_t *local(const struct backend *b, uint64_t addr)
 {
     return addr - WIRE_BASE < RESERVED ? b->memory + (addr - WIRE_BASE) : NULL;
+}
+
+static int sim_push(struct backend *b, uint64_t addr, uint64_t n)
+{
+    const uint8_t *p = shared_at(b, addr, n);
+
+    if (!p || !local(b, addr))
+        return WIRE_UNKNOWN;
+    memcpy(local(b, addr), p, n);
+    return WIRE_OK;
+}
+
+static int sim_pull(struct backend *b, uint64_t addr, uint64_t n)
+{
+    uint8_t *p = shared_at(b, addr, n);
+
+    if (!p || !local(b, addr))
+        return WIRE_UNKNOWN;
+    memcpy(p, local(b, addr), n);
+    return WIRE_OK;
 }
 
 static int far_write(struct backend *b, uint64_t to, const uint8_t *from, uint64_t n)
@@ -480,8 +586,9 @@ static char *sim_findings(struct backend *b)
 }
 
 const struct backend_ops exec_on_sim = {
-    .name = "sim", .open = sim_open, .close = sim_close, .tidy = sim_tidy, .fresh = sim_fresh,
+    .name = "sim", .open = sim_open, .close = sim_close, .tidy = sim_tidy, .shut_in = sim_shut_in, .fresh = sim_fresh,
     .map = sim_map, .block = sim_block,
+    .share = sim_share, .unshare = sim_unshare, .push = sim_push, .pull = sim_pull,
     .set = sim_set, .write = sim_write, .read = sim_read, .copy = sim_copy, .fill = sim_fill, .strided = sim_strided,
     .arange = sim_arange, .random = sim_random, .equal = sim_equal, .changed = sim_changed, .module = sim_module,
     .function = sim_function, .symbol = sim_symbol, .func_attr = sim_func_attr, .occupancy = sim_occupancy,

@@ -10,8 +10,10 @@
 #include "base/json.h"
 #include "exec/element.h"
 
-#define MAGIC "MCCAPS1\n"
+#define MAGIC "MCCAPS2\n"
+#define MAGIC_1 "MCCAPS1\n" /* without a checksum */
 #define N_MAGIC 8
+#define N_SUM 64
 #define MOST ((size_t)8 << 30)
 
 /* ---- writing ---- */
@@ -97,14 +99,20 @@ int capsule_write(const struct capsule *c, const char *path, struct err *e)
 {
     char *head = json_dumps(c->head, JSON_COMPACT | JSON_REAL_PRECISION(17));
     uint64_t n = strlen(head);
+    char sum[N_SUM + 1] = {0};
     struct buf b;
     int rc;
 
     buf_init(&b, MOST);
     buf_add(&b, MAGIC, N_MAGIC);
+    buf_add(&b, sum, N_SUM);
     buf_add(&b, &n, sizeof n);
     buf_adds(&b, head);
     buf_add(&b, c->data.p, c->data.n);
+    if (!b.cut) {
+        sha256_hex(b.p + N_MAGIC + N_SUM, b.n - N_MAGIC - N_SUM, sum);
+        memcpy(b.p + N_MAGIC, sum, N_SUM);
+    }
     rc = b.cut || c->data.cut ? err_set(e, ERR_ENV, "a capsule of more than %zu GiB is not written", MOST >> 30)
                               : file_write(path, b.p, b.n, e);
     buf_free(&b);
@@ -114,24 +122,38 @@ int capsule_write(const struct capsule *c, const char *path, struct err *e)
 
 /* ---- reading ---- */
 
+static int check_sum(const struct buf *b, const char *path, struct err *e)
+{
+    char sum[N_SUM + 1];
+
+    if (b->n >= N_MAGIC && !memcmp(b->p, MAGIC_1, N_MAGIC))
+        return err_set(e, ERR_INPUT, "'%s' is of version 1, without a checksum; write it anew: eval --capsule", path);
+    if (b->n < N_MAGIC + N_SUM || memcmp(b->p, MAGIC, N_MAGIC))
+        return err_set(e, ERR_INPUT, "'%s' is no capsule; 'eval --capsule FILE' writes one", path);
+    sha256_hex(b->p + N_MAGIC + N_SUM, b->n - N_MAGIC - N_SUM, sum);
+    if (memcmp(sum, b->p + N_MAGIC, N_SUM))
+        return err_set(e, ERR_INPUT, "'%s' is damaged or cut off: its bytes have another checksum", path);
+    return 0;
+}
+
 static int take_apart(const struct buf *b, const char *path, struct capsule *ret, struct err *e)
 {
+    const size_t start = N_MAGIC + N_SUM;
     uint64_t n;
     json_error_t wrong;
 
-    if (b->n < N_MAGIC + sizeof n || memcmp(b->p, MAGIC, N_MAGIC))
-        return err_set(e, ERR_INPUT, "'%s' is no capsule; 'eval --capsule FILE' writes one", path);
-    memcpy(&n, b->p + N_MAGIC, sizeof n);
-    if (n > b->n - N_MAGIC - sizeof n)
+    if (check_sum(b, path, e) < 0)
+        return -1;
+    if (b->n - start < sizeof n || (memcpy(&n, b->p + start, sizeof n), n > b->n - start - sizeof n))
         return err_set(e, ERR_INPUT, "'%s' is cut off", path);
-    if (!(ret->head = json_loadb(b->p + N_MAGIC + sizeof n, n, JSON_REJECT_DUPLICATES, &wrong)))
+    if (!(ret->head = json_loadb(b->p + start + sizeof n, n, JSON_REJECT_DUPLICATES, &wrong)))
         return err_set(e, ERR_INPUT, "'%s': its header is no JSON: %s", path, wrong.text);
     if (strcmp(json_str(ret->head, "schema", ""), "musacoder.capsule/1")) {
         json_decref(ret->head);
         return err_set(e, ERR_INPUT, "'%s' is of another version", path);
     }
     buf_init(&ret->data, MOST);
-    buf_add(&ret->data, b->p + N_MAGIC + sizeof n + n, b->n - N_MAGIC - sizeof n - n);
+    buf_add(&ret->data, b->p + start + sizeof n + n, b->n - start - sizeof n - n);
     return 0;
 }
 

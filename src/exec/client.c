@@ -17,6 +17,19 @@ static int ask(struct client *c, unsigned op, const void *body, struct wire_slot
     return client_ask(c, op, body, none, ret, NULL, 0);
 }
 
+/* ---- recording ---- */
+
+uint32_t *client_stream_of(unsigned op, void *body)
+{
+#define AT(name, type) [WIRE_##name] = offsetof(struct type, stream) + 1
+    static const size_t at[WIRE_OP_COUNT] = {
+        AT(FREE, wire_free), AT(MEMSET, wire_memset), AT(UP, wire_up), AT(COPY, wire_copy), AT(FILL, wire_fill),
+        AT(STRIDED, wire_strided), AT(ARANGE, wire_arange), AT(RANDOM, wire_random), AT(LAUNCH, wire_launch),
+        AT(STREAM_SYNC, wire_stream), AT(EVENT_RECORD, wire_event), AT(EVENT_WAIT, wire_event)};
+
+    return op < WIRE_OP_COUNT && at[op] ? (uint32_t *)(void *)((char *)body + at[op] - 1) : NULL;
+}
+
 /* ---- memory ---- */
 
 int client_alloc(struct client *c, uint64_t bytes, uint32_t kind, uint32_t stream, uint64_t *ret_addr)
@@ -260,13 +273,14 @@ int client_launch(struct client *c, const struct client_launch *l)
 
 int client_launch_args(struct client *c, const struct client_launch *l, void *const *args)
 {
-    uint8_t blob[4096] = {0};
+    uint8_t blob[32764]; /* CUDA's own limit */
     const struct wire_function_info *f = l->info;
     struct wire_launch m;
     int code = f ? launch_message(c, l, &m) : WIRE_INVALID;
 
     if (code || f->args_bytes > sizeof blob || f->params > WIRE_PARAMS)
         return code ? code : WIRE_UNSUPPORTED;
+    memset(blob, 0, f->args_bytes);
     for (uint32_t i = 0; i < f->params; i++)
         if (f->param[i].offset + f->param[i].bytes <= sizeof blob)
             memcpy(blob + f->param[i].offset, args[i], f->param[i].bytes);
@@ -390,10 +404,9 @@ int client_fence(struct client *c)
     return ask(c, WIRE_FENCE, &m, &s);
 }
 
-int client_note(struct client *c, uint32_t kind, const char *text)
+int client_lack(struct client *c, enum wire_lack lack)
 {
-    const struct wire_note m = {kind, 0};
-    size_t n = strlen(text);
+    const struct wire_note m = {lack, 0};
 
-    return client_post(c, WIRE_NOTE, &m, (struct client_part){text, n < WIRE_NAME ? n : WIRE_NAME}, none);
+    return post(c, WIRE_NOTE, &m);
 }

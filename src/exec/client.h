@@ -92,7 +92,19 @@ int client_event_query(struct client *c, uint32_t event);                       
 int client_event_elapsed(struct client *c, uint32_t from, uint32_t to, float *ms); /* reads */
 int client_device_sync(struct client *c);
 int client_fence(struct client *c); /* waits until the executor has taken all that was queued; not for the device */
-int client_note(struct client *c, uint32_t kind, const char *text);
+int client_lack(struct client *c, enum wire_lack lack); /* queued */
+
+/* ---- recording: queued messages that the recorder takes (true, with the caller's code) are not sent. client_repeat
+ * sends one, and is not recorded. Which ones name a stream: client_stream_of; its place in the body, or NULL. ---- */
+typedef bool client_recorder(unsigned op, const void *body, size_t n_body, const void *tail, size_t n_tail,
+                             int *ret_code);
+void client_record(struct client *c, client_recorder *record); /* NULL: no more */
+int client_repeat(struct client *c, unsigned op, const void *body, const void *tail, size_t n_tail);
+uint32_t *client_stream_of(unsigned op, void *body);
+struct client_part {
+    const void *p;
+    size_t n;
+};
 
 #ifdef __cplusplus
 }

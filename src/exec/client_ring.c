@@ -140,8 +140,12 @@ static struct wire_head head_of(unsigned op, size_t tail, uint16_t slot, uint32_
 int client_post(struct client *c, unsigned op, const void *body, struct client_part a, struct client_part b)
 {
     struct wire_head h = head_of(op, a.n + b.n, WIRE_NO_REPLY, 0);
-    int code = post(c, &h, body, a, b);
+    client_recorder *record = LOAD(&c->record, ACQUIRE);
+    int code = WIRE_OK;
 
+    if (record && record(op, body, wire_size(op), a.p, a.n, &code))
+        return code;
+    code = post(c, &h, body, a, b);
     return code ? code : LOAD(&c->area->error, RELAXED);
 }
 
@@ -256,6 +260,19 @@ struct client *client_attach(int area_fd, int bell_fd)
     c->info = c->area->info;
     c->ticket = c->slots[0].done;
     return attached = c;
+}
+
+void client_record(struct client *c, client_recorder *record)
+{
+    STORE(&c->record, record, RELEASE);
+}
+
+int client_repeat(struct client *c, unsigned op, const void *body, const void *tail, size_t n_tail)
+{
+    struct wire_head h = head_of(op, n_tail, WIRE_NO_REPLY, 0);
+    int code = post(c, &h, body, (struct client_part){tail, n_tail}, (struct client_part){NULL, 0});
+
+    return code ? code : LOAD(&c->area->error, RELAXED);
 }
 
 struct client *client_get(void)

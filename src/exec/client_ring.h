@@ -14,11 +14,7 @@ struct client {
     uint64_t head;         /* under lock */
     uint32_t ticket;
     uint32_t busy[WIRE_SLOTS];
-};
-
-struct client_part {
-    const void *p;
-    size_t n;
+    client_recorder *record; /* NULL: nothing is recorded */
 };
 
 /* Queues one message: the op's struct, then the tail in up to two parts. WIRE_OK, or the device's sticky error. */

@@ -18,13 +18,21 @@ enum ctl_op {
     CTL_ALLOC,      /* a: bytes. v[0]: address */
     CTL_DROP,       /* a: address */
     CTL_LAY,        /* a: address, b: bytes here, c: offset of these, d: bytes in all, tag; bulk: the bytes */
+    CTL_SHARE,      /* a: bytes, b: of these so many are a candidate's inputs (0: the judge's alone); descriptor: the memory.
+                       v[0]: address */
+    CTL_LAID,       /* a: address, d: bytes, tag: the judge has written there by another mapping of shared memory */
+    CTL_PULL,       /* a: address, b: bytes: shared memory is as kernels left it, for other mappings too */
+    CTL_TILE,       /* bulk: struct wire_strided, a copy into shared memory; a: span of its source */
     CTL_RANDOM,     /* bulk: struct wire_random; tag */
     CTL_PEEK,       /* a: address, b: bytes; bulk: the bytes */
+    CTL_TYPED,      /* a: address, b: bytes, c: dtype */
+    CTL_PAUSE,      /* the front is not served until the next call begins */
     CTL_CALL_BEGIN, /* a: index */
     CTL_CALL_END,   /* bulk: struct executor_call */
     CTL_LOG,        /* descriptor: the log's bytes; v[0]: how many, v[1]: full; bulk: struct log_counts */
     CTL_ADOPT,      /* a: bytes; descriptor: a log */
     CTL_FINDINGS,   /* v[0]: bytes of text in bulk */
+    CTL_LACKS,      /* v[0]: bits, enum wire_lack */
     CTL_REPLAY,     /* a: poison, b: leave launches out, c: from the saved state, d: for timing */
     CTL_NEXT,       /* stop: LOG_LAY (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call), 0 */
     CTL_TIME,       /* a: ns of pad. After a replay stopped at the last CALL_BEGIN: that call, timed. v[0]: host's ns;

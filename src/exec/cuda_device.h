@@ -14,6 +14,10 @@ struct chunk {
     uint64_t bytes;
 };
 
+struct share { /* the judge's memory, mapped here too */
+    uint64_t addr, bytes;
+};
+
 struct backend {
     const struct drv *c;
     struct drv_more m;
@@ -22,6 +26,8 @@ struct backend {
     uint64_t reserved, mapped; /* bytes behind WIRE_BASE */
     struct chunk *chunks;
     size_t n_chunks;
+    struct share *shares;
+    size_t n_shares;
     uint64_t scratch; /* 8 bytes: elements that casts changed; 8 bytes: elements that differ */
     uint64_t flush, l2;
     drv_module plumbing, modules[LIFE_MODULES];

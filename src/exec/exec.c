@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "exec/fdpass.h"
+#include "proc/jail.h"
 #include "proc/proc.h"
 #include "proc/spawn.h"
 
@@ -78,10 +80,11 @@ static int keep_fd(struct executor *x, int i)
 /* ---- its life ---- */
 
 /* The command line: mcexec, or what it runs under. */
-static void program_of(const struct executor_options *o, char *path, char *device, char *memory, char *argv[24])
+static void program_of(const struct executor_options *o, char *path, char *device, char *memory, bool apart,
+                       char *argv[24])
 {
     char *own[] = {path, (char *)o->backend, device, memory, o->no_check ? "no-check" : "check",
-                   o->under ? "open" : "jail"};
+                   o->under ? "open" : apart ? "apart" : "jail"};
     int n = 0;
 
     for (; o->under && o->under[n] && n < 16; n++)
@@ -89,27 +92,52 @@ static void program_of(const struct executor_options *o, char *path, char *devic
     memcpy(argv + n, own, sizeof own);
 }
 
+/* Nothing of the network, of other processes, of their shared memory; on 'sim' of the file system neither (mcexec.c).
+ * Not for what runs under a profiler: the two talk to each other. A GPU's nodes belong to the user that we are, so
+ * there it takes root. */
+static int namespaces(const struct executor_options *o)
+{
+    const int all = CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS;
+    unsigned held = jail_probe()->held;
+
+    if (o->under || !(held & JAIL_NAMESPACES))
+        return 0;
+    if (held & JAIL_ROOT)
+        return all;
+    return held & JAIL_USERNS && !strcmp(o->backend, "sim") ? all | CLONE_NEWUSER : 0;
+}
+
 static int launch_program(struct executor *x, const struct executor_options *o, int theirs, int bulk, struct err *e)
 {
     char *path = path_lib("mcexec"), device[16], memory[32];
     char *argv[24] = {NULL};
-    const char *extra[] = {"CUDA_DEVICE_MAX_CONNECTIONS=1", "CUDA_DISABLE_PTX_JIT=1", NULL, NULL};
-    const char *fake = getenv("MUSACODER_LIBCUDA");
+    const char *extra[] = {"CUDA_DEVICE_MAX_CONNECTIONS=1", NULL, NULL, NULL, NULL};
+    const char *fake = getenv("MUSACODER_LIBCUDA"), *card = getenv("SIMT_PROFILE"); // of the emulator, another device
     char *fake_set = fake ? xasprintf("MUSACODER_LIBCUDA=%s", fake) : NULL, **env;
+    char *card_set = card ? xasprintf("SIMT_PROFILE=%s", card) : NULL;
+    int n_extra = 1;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), rc;
     size_t n_env;
+    int ns = namespaces(o);
 
     snprintf(device, sizeof device, "%d", o->device);
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)o->memory);
-    extra[2] = fake_set;
+    if (!o->under) // a tool's own kernels may be PTX
+        extra[n_extra++] = "CUDA_DISABLE_PTX_JIT=1";
+    if (fake_set)
+        extra[n_extra++] = fake_set;
+    if (card_set)
+        extra[n_extra++] = card_set;
     env = proc_env(extra, &n_env);
-    program_of(o, path, device, memory, argv);
+    program_of(o, path, device, memory, ns != 0, argv);
     rc = path ? spawn(&(struct spawn){.path = argv[0], .argv = argv, .env = env, .n_fds = 5, .group = true,
+                                      .ns_flags = ns,
                                       .fds = {null, 2, 2, theirs, bulk}}, &x->pid, e)
               : err_set(e, ERR_ENV, "'mcexec' is missing; run 'make'");
     close(null);
     names_free(env, n_env);
     free(fake_set);
+    free(card_set);
     free(path);
     return rc;
 }
@@ -196,6 +224,11 @@ void executor_stop(struct executor *x)
 const struct wire_info *executor_info(const struct executor *x)
 {
     return &x->info;
+}
+
+void executor_wait(struct executor *x, double timeout_s)
+{
+    x->timeout_s = timeout_s;
 }
 
 bool executor_timed_out(const struct executor *x)
@@ -298,6 +331,65 @@ int executor_peek(struct executor *x, uint64_t addr, void *data, uint64_t n, str
             return -1;
         memcpy((char *)data + at, x->bulk, part);
     }
+    return 0;
+}
+
+int executor_share(struct executor *x, int fd, uint64_t bytes, uint64_t inputs, uint64_t *ret_addr, struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_SHARE, .a = bytes, .b = inputs};
+    struct ctl_reply r;
+
+    if (exec_ask(x, &q, fd, &r, e) < 0)
+        return -1;
+    *ret_addr = r.v[0];
+    return 0;
+}
+
+int executor_laid(struct executor *x, uint64_t addr, uint64_t n, uint32_t tag, struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_LAID, .tag = tag, .a = addr, .d = n};
+    struct ctl_reply r;
+
+    return exec_ask(x, &q, -1, &r, e);
+}
+
+int executor_pull(struct executor *x, uint64_t addr, uint64_t n, struct err *e)
+{
+    struct ctl_reply r;
+
+    return say(x, CTL_PULL, addr, n, &r, e);
+}
+
+int executor_tile(struct executor *x, const struct wire_strided *m, uint64_t span, struct err *e)
+{
+    struct ctl_reply r;
+
+    memcpy(x->bulk, m, sizeof *m);
+    return say(x, CTL_TILE, span, 0, &r, e);
+}
+
+int executor_typed(struct executor *x, uint64_t addr, uint64_t n, int dtype, struct err *e)
+{
+    const struct ctl_request q = {.op = CTL_TYPED, .a = addr, .b = n, .c = (uint64_t)dtype};
+    struct ctl_reply r;
+
+    return exec_ask(x, &q, -1, &r, e);
+}
+
+int executor_pause(struct executor *x, struct err *e)
+{
+    struct ctl_reply r;
+
+    return say(x, CTL_PAUSE, 0, 0, &r, e);
+}
+
+int executor_lacks(struct executor *x, uint32_t *ret, struct err *e)
+{
+    struct ctl_reply r;
+
+    if (say(x, CTL_LACKS, 0, 0, &r, e) < 0)
+        return -1;
+    *ret = (uint32_t)r.v[0];
     return 0;
 }
 

@@ -31,6 +31,7 @@ int executor_start(const struct executor_options *o, struct executor **ret, stru
 void executor_stop(struct executor *x); /* NULL is fine */
 /* The same, but it may finish by itself: what it runs under writes its files. Its exit code, -1 for a signal. */
 int executor_end(struct executor *x);
+void executor_wait(struct executor *x, double timeout_s); /* how long it may take to answer, from now on */
 const struct wire_info *executor_info(const struct executor *x);
 bool executor_timed_out(const struct executor *x); /* the last error was a wait of timeout_s: work that does not end */
 
@@ -48,13 +49,34 @@ int executor_drop(struct executor *x, uint64_t addr, struct err *e);
 int executor_lay(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e);
 int executor_peek(struct executor *x, uint64_t addr, void *data, uint64_t n, struct err *e); /* waits for the device */
 
-/* Calls are numbered from 1. Requests that reach the ring before _end count to the call. */
+/* Memory of the judge's own device (device_export's descriptor; bytes: its capacity) in this life too, at *ret_addr, until
+ * the next life. inputs: so many bytes of it a candidate may be told of; 0: a tile, which it is never told of. */
+int executor_share(struct executor *x, int fd, uint64_t bytes, uint64_t inputs, uint64_t *ret_addr, struct err *e);
+/* As executor_lay, for values that the judge has written into shared memory by its own mapping. */
+int executor_laid(struct executor *x, uint64_t addr, uint64_t n, uint32_t tag, struct err *e);
+/* Waits for the device: the judge's mapping has what calls left in shared memory. */
+int executor_pull(struct executor *x, uint64_t addr, uint64_t n, struct err *e);
+/* Copies part of an output into a shared tile: m->from, sizes and strides; to its start at m->to. span: bytes from
+ * m->from on that must lie within one allocation (else ERR_INPUT). The judge's mapping has them then. */
+int executor_tile(struct executor *x, const struct wire_strided *m, uint64_t span, struct err *e);
+
+/* What lies there are values of this type (base/dtype.h), n bytes: a cast that reads them as another one is counted. */
+int executor_typed(struct executor *x, uint64_t addr, uint64_t n, int dtype, struct err *e);
+/* From here on the front is served within calls only. Before real parameters are laid. */
+int executor_pause(struct executor *x, struct err *e);
+/* Bits of enum wire_lack: what the front has asked for in vain. */
+int executor_lacks(struct executor *x, uint32_t *ret, struct err *e);
+
+/* Calls are numbered from 1. Requests that reach the ring before _end count to the call; behind it the front is not
+ * served until the next _begin, and what it asks for meanwhile belongs to the next call. */
 struct executor_call {
     int32_t error;       /* the device's sticky error, WIRE_OK */
     uint32_t refused;    /* requests that a rule or a check refused so far in this life */
     uint64_t launches, bytes_up, bytes_down;
     uint32_t reads, zero;   /* replies that depended on the device's progress */
-    uint64_t casts_changed; /* elements whose value a cast changed in this life, roundings of floats apart */
+    uint64_t casts_changed; /* elements whose value a cast changed in calls so far, roundings of floats apart */
+    uint64_t reinterpreted; /* casts in calls so far that read values as another type than theirs */
+    uint64_t compared;      /* bytes that comparisons looked at */
     char why[256];       /* the first refusal or fault of the life, in words; "" */
 };
 int executor_call_begin(struct executor *x, uint32_t index, struct err *e);
@@ -76,6 +98,8 @@ struct executor_replay {
     /* Fills n bytes for a lay of the log: parameters (call 0) and inputs (the call that they are laid in or before, as
      * logged). Asked for in parts of at most 16 MiB: part is the offset of these n bytes. Return -1 to stop. */
     int (*lay)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
+    /* The same for a range of shared memory, whole: writes it there by the judge's own mapping. */
+    int (*laid)(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
     /* The end of a call, memory as the call left it: executor_peek is allowed. May be NULL. */
     int (*call_end)(void *ctx, uint32_t call, struct err *e);
     void *ctx;
@@ -89,11 +113,14 @@ int executor_replay(struct executor *x, struct executor_replay *r, struct err *e
  * that covers the host's work, by events. After a replay of the whole life. */
 struct executor_timing {
     uint32_t n;
+    bool plumbing_only;   /* leave launches out: what the clocks differ by where no kernel runs */
     double *ret_ms;       /* n: by events */
+    double *ret_span_ms;  /* n, or NULL: by the judge's own clock, pads taken off */
     double ret_sum_ms;    /* their sum */
     double ret_clock_ms;  /* the judge's own clock around each call, pads taken off, summed: never less than the sum */
     void (*before)(void *ctx); /* each call, before its values are asked for; NULL */
     int (*lay)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
+    int (*laid)(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
     int (*call_end)(void *ctx, uint32_t round, struct err *e); /* outputs may be looked at; NULL */
     void *ctx;
     int32_t ret_error;

@@ -6,11 +6,22 @@
 
 typedef int lay_fn(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
 
-static int lay_again(struct executor *x, lay_fn *lay, void *ctx, const struct ctl_reply *stop, struct err *e)
+typedef int laid_fn(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
+
+static bool is_shared(const struct executor *x, uint64_t addr)
+{
+    return addr >= WIRE_BASE + executor_info(x)->reserved / 2;
+}
+
+static int lay_again(struct executor *x, lay_fn *lay, laid_fn *laid, void *ctx, const struct ctl_reply *stop,
+                     struct err *e)
 {
     uint64_t addr = stop->v[0], n = stop->v[1];
     uint32_t tag = (uint32_t)stop->v[2];
 
+    if (is_shared(x, addr))
+        return laid ? laid(ctx, tag, addr, n, e) < 0 ? -1 : executor_laid(x, addr, n, tag, e)
+                    : err_set(e, ERR_INPUT, "the log's inputs lie in memory that is not there any more");
     for (uint64_t at = 0; at < n; at += CTL_BULK) {
         uint64_t part = n - at < CTL_BULK ? n - at : CTL_BULK;
         const struct ctl_request q = {.op = CTL_LAY, .tag = tag, .a = addr, .b = part, .c = at, .d = n};
@@ -48,7 +59,7 @@ int executor_replay(struct executor *x, struct executor_replay *p, struct err *e
         if (!r.stop || r.error)
             break;
         if (r.stop == LOG_LAY)
-            rc = lay_again(x, p->lay, p->ctx, &r, e);
+            rc = lay_again(x, p->lay, p->laid, p->ctx, &r, e);
         else if (r.stop == LOG_CALL_END && p->call_end)
             rc = p->call_end(p->ctx, (uint32_t)r.v[0], e);
     }
@@ -59,7 +70,7 @@ int executor_replay(struct executor *x, struct executor_replay *p, struct err *e
 
 static int to_the_call(struct executor *x, struct executor_timing *t, struct err *e)
 {
-    const struct ctl_request q = {.op = CTL_REPLAY, .c = 1, .d = 1};
+    const struct ctl_request q = {.op = CTL_REPLAY, .a = 0xff, .b = t->plumbing_only, .c = 1, .d = 1};
     struct ctl_reply r;
     int rc = exec_ask(x, &q, -1, &r, e);
 
@@ -73,7 +84,7 @@ static int to_the_call(struct executor *x, struct executor_timing *t, struct err
             return 0;
         if (r.stop != LOG_LAY)
             return err_set(e, ERR_INPUT, "the log has no last call");
-        rc = lay_again(x, t->lay, t->ctx, &r, e);
+        rc = lay_again(x, t->lay, t->laid, t->ctx, &r, e);
     }
 }
 
@@ -87,7 +98,7 @@ static int one_round(struct executor *x, struct executor_timing *t, uint64_t *pa
     if (to_the_call(x, t, e) < 0 || t->ret_error || exec_ask(x, &q, -1, &r, e) < 0)
         return t->ret_error ? 0 : -1;
     while (r.stop == LOG_LAY)
-        if (lay_again(x, t->lay, t->ctx, &r, e) < 0 || exec_ask(x, &q, -1, &r, e) < 0)
+        if (lay_again(x, t->lay, t->laid, t->ctx, &r, e) < 0 || exec_ask(x, &q, -1, &r, e) < 0)
             return -1;
     note(&r, &t->ret_error, t->ret_why);
     *ret_ms = r.ms;
@@ -111,6 +122,8 @@ int executor_time(struct executor *x, struct executor_timing *t, struct err *e)
             return -1;
         t->ret_sum_ms += t->ret_ms[i];
         t->ret_clock_ms += clock;
+        if (t->ret_span_ms)
+            t->ret_span_ms[i] = clock;
         if (!t->ret_error && t->call_end && t->call_end(t->ctx, i, e) < 0)
             return -1;
     }

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -226,6 +227,15 @@ static const char *shut_in(const char *folder)
     return chdir(folder) < 0 || chroot(".") < 0 || chdir("/") < 0 ? "it cannot be shut in its folder" : NULL;
 }
 
+/* What kernels print, and libc's words about an assertion, are no business of the judge's own streams. */
+static void silence(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    dup2(null, 1);
+    dup2(null, 2);
+}
+
 static const char *prepare(const struct kernels_place *place, int *fd)
 {
     const char *wrong = load_libraries(place->libsimt);
@@ -238,7 +248,7 @@ static const char *prepare(const struct kernels_place *place, int *fd)
     if (p != (void *)WIRE_BASE)
         return "the addresses of device memory are taken";
     *fd = dup2(*fd, 3);
-    dup2(2, 1);
+    silence();
     close(0);
     close_range(4, ~0u, 0);
     simt.set_device_arena(p, place->reserved);

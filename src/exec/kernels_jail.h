@@ -7,6 +7,9 @@
 
 bool kernels_jail(void); /* false where the operating system has no seccomp: the jail of the executor is left */
 
+/* In namespaces of its own (exec.c), before its device is opened: mounts of its own, and on 'sim' memory for its files,
+ * which is TMPDIR then. False: it could not. */
+bool executor_apart(bool is_sim);
 /* What the executor itself gives up once its device is open: programs, sockets, other processes. */
 bool executor_jail(void);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/hash.h"
 #include "base/mem.h"
 
@@ -31,6 +32,7 @@ void life_free(struct life *l)
     pool_free(&l->pool);
     exec_log_free(&l->log);
     free(l->built);
+    types_free(&l->types);
     free(l->streams.live);
     free(l->events.live);
 }
@@ -43,6 +45,10 @@ void life_clear(struct life *l)
     handles_clear(&l->events);
     l->n_modules = l->n_functions = l->n_symbols = l->n_downs = l->n_up_seen = 0;
     l->n_built = 0;
+    l->aside = false;
+    types_clear(&l->types);
+    l->reinterpreted = 0;
+    l->lacks = 0;
     l->call = l->calls = 0;
     l->refused = 0;
     l->why[0] = 0;
@@ -119,16 +125,46 @@ static void count_up(struct life *l, const void *data, uint64_t n)
     l->log.counts.bytes_up += n;
 }
 
+/* Not ordered with the legacy stream, for all that the tables tell. */
+static bool is_aside(uint32_t stream)
+{
+    return stream > WIRE_STREAM_LEGACY;
+}
+
 /* Before the first call each upload counts, whatever it holds: two of the same bytes may go to a parameter, which the
- * judge lays over, and to a table. */
-static void count_built(struct life *l, uint64_t addr, uint64_t n)
+ * judge lays over, and to a table. What other streams may read is not forgiven. */
+static void count_built(struct life *l, uint64_t addr, uint64_t n, uint32_t stream)
 {
     if (l->n_built == l->cap_built) {
         l->cap_built = l->cap_built ? l->cap_built * 2 : 64;
         l->built = xrealloc(l->built, l->cap_built * sizeof *l->built);
     }
-    l->built[l->n_built++] = (struct life_range){addr, n};
+    l->built[l->n_built++] = (struct life_range){addr, l->aside || is_aside(stream) ? 0 : n};
     l->log.counts.bytes_up += n;
+}
+
+/* A kernel may have read all that was uploaded before it, and may have kept it elsewhere. */
+static void built_seen(struct life *l)
+{
+    for (size_t i = 0; i < l->n_built; i++)
+        l->built[i].n = 0;
+}
+
+/* What was copied lives on elsewhere: laying over it takes nothing away. */
+static void built_read(struct life *l, uint64_t addr, uint64_t n)
+{
+    for (size_t i = 0; i < l->n_built; i++)
+        if (l->built[i].addr < addr + n && addr < l->built[i].addr + l->built[i].n)
+            l->built[i].n = 0;
+}
+
+/* Work beside the legacy stream may read what comes later, too. */
+static void note_aside(struct life *l, uint32_t stream)
+{
+    if (l->calls || !is_aside(stream))
+        return;
+    l->aside = true;
+    built_seen(l);
 }
 
 void life_laid(struct life *l, uint64_t addr, uint64_t n)
@@ -151,6 +187,7 @@ void life_count_image(struct life *l, uint64_t bytes)
 
 static void count_launch(struct life *l, uint32_t function)
 {
+    built_seen(l);
     l->log.counts.launches++;
     l->log.counts.kernels += !l->functions[function].launched;
     l->functions[function].launched = true;
@@ -168,10 +205,77 @@ static void count_read(struct life *l, uint64_t bytes)
     l->log.counts.reads++;
 }
 
+/* ---- types of values ---- */
+
+void life_typed(struct life *l, uint64_t addr, uint64_t n, uint32_t dtype)
+{
+    types_set(&l->types, addr, n, dtype);
+}
+
+/* Casts of the construction turn what the judge lays over, or what the log holds: only those of calls count. */
+static void strided(struct life *l, const struct wire_strided *m)
+{
+    uint64_t to = 0, from = 0;
+
+    wire_view_span(m->to_dtype, m->dims, m->size, m->to_stride, &to);
+    wire_view_span(m->from_dtype, m->dims, m->size, m->from_stride, &from);
+    note_aside(l, m->stream);
+    built_read(l, m->from, from);
+    if (m->to_dtype == m->from_dtype) {
+        types_spread(&l->types, m->to, to, m->from, from);
+        return;
+    }
+    if (l->call && !types_read(&l->types, m->from, from, m->from_dtype))
+        l->reinterpreted++;
+    types_set(&l->types, m->to, to, m->to_dtype);
+}
+
+static uint64_t flat_bytes(uint64_t count, uint32_t dtype)
+{
+    return count * dt_size((enum dtype)dtype);
+}
+
+static void follow_types(struct life *l, const struct wire_request *r)
+{
+    const union wire_body *b = &r->body;
+
+    switch (r->head.op) {
+    case WIRE_COPY:
+        note_aside(l, b->COPY.stream);
+        built_read(l, b->COPY.from, b->COPY.n);
+        types_copy(&l->types, b->COPY.to, b->COPY.from, b->COPY.n);
+        break;
+    case WIRE_STRIDED: strided(l, &b->STRIDED); break;
+    case WIRE_ARANGE:
+        types_set(&l->types, b->ARANGE.addr, flat_bytes(b->ARANGE.count, b->ARANGE.dtype),
+                  b->ARANGE.dtype);
+        break;
+    case WIRE_RANDOM:
+        types_set(&l->types, b->RANDOM.addr, flat_bytes(b->RANDOM.count, b->RANDOM.dtype),
+                  b->RANDOM.dtype);
+        break;
+    default: break;
+    }
+}
+
+/* ---- counting ---- */
+
+/* One bit of a comparison is worth all that it compared: a few of them would find a number by halves. */
+static uint64_t compared_bytes(const struct wire_equal *m)
+{
+    uint64_t n = 1;
+
+    for (uint32_t d = 0; d < m->dims; d++)
+        n *= (uint64_t)m->size[d];
+    return n * dt_size((enum dtype)m->a_dtype);
+}
+
 static void count(struct life *l, const struct wire_request *r)
 {
+    follow_types(l, r);
     switch (r->head.op) {
     case WIRE_LAUNCH:
+        note_aside(l, r->body.LAUNCH.stream);
         count_launch(l, r->body.LAUNCH.function);
         if (r->head.tail > LIFE_FREE_ARGS)
             count_up(l, r->tail, r->head.tail);
@@ -182,12 +286,16 @@ static void count(struct life *l, const struct wire_request *r)
         if (l->calls)
             count_up(l, r->tail, r->head.tail);
         else
-            count_built(l, r->body.UP.addr, r->head.tail);
+            count_built(l, r->body.UP.addr, r->head.tail, r->body.UP.stream);
         l->call_up += l->call ? r->head.tail : 0;
         break;
     case WIRE_DOWN: count_read(l, r->body.DOWN.n); break;
     case WIRE_ELAPSED: count_read(l, sizeof(float)); break;
+    case WIRE_NOTE: l->lacks |= 1u << r->body.NOTE.lack; break;
     case WIRE_EQUAL:
+        l->call_compared += l->call ? compared_bytes(&r->body.EQUAL) : 0;
+        count_read(l, 1);
+        break;
     case WIRE_STREAM_QUERY:
     case WIRE_EVENT_QUERY: count_read(l, 1); break;
     default:
@@ -201,6 +309,9 @@ static bool log_echo(struct life *l, const struct wire_request *r, const struct 
     const struct wire_copy m = {r->body.UP.addr, from->addr, from->n, r->body.UP.stream, 0};
 
     l->log.counts.echoes++;
+    note_aside(l, m.stream);
+    built_read(l, m.from, m.n);
+    types_copy(&l->types, m.to, m.from, m.n);
     return exec_log_add(&l->log, LOG_ECHO, l->call ? LOG_IN_CALL : 0, 0, &m, sizeof m, NULL, 0, NULL);
 }
 
@@ -237,6 +348,11 @@ const struct life_down *life_echo(const struct life *l, const void *data, uint64
     return NULL;
 }
 
+void life_waited(struct life *l)
+{
+    count_read(l, 0);
+}
+
 /* ---- calls ---- */
 
 static void mark(struct life *l, unsigned op, uint32_t index)
@@ -252,7 +368,7 @@ void life_call_begin(struct life *l, uint32_t index, uint64_t now)
     l->call = index;
     l->calls++;
     l->call_start = now;
-    l->call_launches = l->call_up = l->call_down = l->call_reads = 0;
+    l->call_launches = l->call_up = l->call_down = l->call_compared = l->call_reads = 0;
 }
 
 void life_call_end(struct life *l)

@@ -5,6 +5,7 @@
 
 #include "exec/log.h"
 #include "exec/pool.h"
+#include "exec/types.h"
 #include "exec/wire.h"
 
 #define LIFE_MODULES 64u
@@ -54,8 +55,12 @@ struct life {
     uint32_t n_up_seen;
     struct life_range *built; /* uploads of the construction, each counted */
     size_t n_built, cap_built;
-    uint64_t call_launches, call_up, call_down;
+    bool aside;               /* the construction gave work to other streams than the legacy one */
+    uint64_t call_launches, call_up, call_down, call_compared;
     uint32_t call_reads;
+    struct types types;     /* of the values that the judge laid, and of what became of them */
+    uint64_t reinterpreted; /* casts within calls that read values as another type than theirs */
+    uint32_t lacks;         /* bits: enum wire_lack */
     uint32_t refused;
     char why[256]; /* of the first refusal; "" */
 };
@@ -86,6 +91,11 @@ bool life_log(struct life *l, const struct wire_request *r, uint64_t result, con
  * device still holds them. */
 void life_came_down(struct life *l, uint64_t addr, const void *data, uint64_t n);
 const struct life_down *life_echo(const struct life *l, const void *data, uint64_t n);
+/* The device was waited for, for a request that is no read: what comes after it tells when. Counts as one reply. */
+void life_waited(struct life *l);
+
+/* The values there are of this type, says the judge. */
+void life_typed(struct life *l, uint64_t addr, uint64_t n, uint32_t dtype);
 
 /* The judge laid values over this range: what the construction uploaded there was no constant. */
 void life_laid(struct life *l, uint64_t addr, uint64_t n);

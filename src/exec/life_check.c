@@ -74,9 +74,12 @@ static int take_alloc(struct check *c)
 static int take_free(struct check *c)
 {
     const struct wire_free *m = &c->r->body.FREE;
+    const struct pool_block *b;
 
     if (m->kind > WIRE_ALLOC_ASYNC || !stream_lives(c->l, m->stream))
         return bad(c, WIRE_INVALID, "unknown kind of memory or stream");
+    if ((b = pool_find(&c->l->pool, m->addr, 1)))
+        types_drop(&c->l->types, b->addr, b->bytes);
     return pool_give(&c->l->pool, m->addr, POOL_FRONT)
                ? WIRE_OK : bad(c, WIRE_INVALID, "this is not the start of an allocation");
 }
@@ -144,13 +147,25 @@ static int take_fill(struct check *c)
     return code ? code : need_stream(c, m->stream);
 }
 
-/* Casts between floating types, from anything to anything wider that holds it exactly, and to bool by != 0. Whether an
- * element is exact is counted by the kernel; the rule about it is rules.c's. */
+static bool is_whole(uint32_t d)
+{
+    return d >= DT_U8 && d <= DT_I64;
+}
+
+/* What drops no part of a value, and what rounds between floating types: within the complex and within the other
+ * floating types, from bool, from whole numbers to floating types and to wider ones with their signs. Truncation and
+ * != 0 are arithmetic, whatever data a life has. Inexact whole numbers are counted; that rule is rules.c's. */
 static bool castable(uint32_t to, uint32_t from)
 {
     bool to_complex = to == DT_C64 || to == DT_C128, from_complex = from == DT_C64 || from == DT_C128;
 
-    return to_complex == from_complex;
+    if (to == from)
+        return true;
+    if (to_complex != from_complex || to == DT_BOOL)
+        return false;
+    if (is_whole(from) && is_whole(to))
+        return dt_size((enum dtype)to) > dt_size((enum dtype)from) && to != DT_U8;
+    return from == DT_BOOL || !is_whole(to);
 }
 
 static bool apart(const struct wire_strided *m)
@@ -172,7 +187,7 @@ static int take_strided(struct check *c)
     if (code)
         return code;
     if (!castable(m->to_dtype, m->from_dtype))
-        return bad(c, WIRE_REFUSED, "no cast between complex and real types");
+        return bad(c, WIRE_REFUSED, "this cast drops what its type cannot hold, which is arithmetic");
     return apart(m) ? need_stream(c, m->stream) : bad(c, WIRE_REFUSED, "source and destination overlap");
 }
 
@@ -351,6 +366,11 @@ static int take_elapsed(struct check *c)
                                                                    : bad(c, WIRE_BAD_HANDLE, "there is no such event");
 }
 
+static int take_note(struct check *c)
+{
+    return c->r->body.NOTE.lack < WIRE_LACK_COUNT ? WIRE_OK : bad(c, WIRE_INVALID, "an unknown number");
+}
+
 static int take_nothing(struct check *c)
 {
     (void)c;
@@ -367,7 +387,7 @@ static int (*const rows[WIRE_OP_COUNT])(struct check *c) = {
     [WIRE_STREAM_QUERY] = take_stream, [WIRE_EVENT_CREATE] = take_event_create, [WIRE_EVENT_DESTROY] = take_event,
     [WIRE_EVENT_RECORD] = take_event, [WIRE_EVENT_WAIT] = take_event, [WIRE_EVENT_SYNC] = take_event,
     [WIRE_EVENT_QUERY] = take_event, [WIRE_ELAPSED] = take_elapsed, [WIRE_DEVICE_SYNC] = take_nothing,
-    [WIRE_MEM_INFO] = take_nothing, [WIRE_FENCE] = take_nothing, [WIRE_NOTE] = take_nothing,
+    [WIRE_MEM_INFO] = take_nothing, [WIRE_FENCE] = take_nothing, [WIRE_NOTE] = take_note,
 };
 
 int life_take(struct life *l, const struct wire_request *r, uint64_t *ret_result)

@@ -1,4 +1,5 @@
-/* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK JAIL', started by exec.c with its socket and
+/* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK JAIL' (JAIL: apart, jail or open),
+ * started by exec.c with its socket and
  * the bulk area as descriptors 3 and 4. It serves one front and the judge, and ends with the judge. */
 #include <errno.h>
 #include <poll.h>
@@ -36,18 +37,24 @@ static int start(struct server *s, char **argv, struct err *e)
     s->down = xmalloc(WIRE_CHUNK > sizeof(struct wire_function_info) ? WIRE_CHUNK : sizeof(struct wire_function_info));
     life_init(&s->life, &s->info, s->info.memory);
     player_init(&s->player, s->ops, s->b, &s->images);
+    s->player.shared_from = WIRE_BASE + s->info.reserved / 2;
     return play_queue_start(&s->queue, &s->player, &s->life.log, &s->ring, e);
+}
+
+static bool served(const struct server *s)
+{
+    return s->ring.area && !s->paused;
 }
 
 /* Looks at the ring for a while, then sleeps until the judge or the front's bell. */
 static void wait_for_work(struct server *s)
 {
-    struct pollfd p[2] = {{.fd = s->ctl, .events = POLLIN}, {.fd = s->ring.area ? s->ring.bell : -1, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = s->ctl, .events = POLLIN}, {.fd = served(s) ? s->ring.bell : -1, .events = POLLIN}};
 
-    if (s->ring.area && !ring_sleep(&s->ring))
+    if (served(s) && !ring_sleep(&s->ring))
         return;
     poll(p, 2, 100);
-    if (s->ring.area)
+    if (served(s))
         ring_wake(&s->ring);
 }
 
@@ -67,7 +74,7 @@ static void loop(struct server *s)
             if (!serve_ctl(s, 0))
                 return;
             idle_since = 0;
-        } else if (!s->ring.area || now_ns() - idle_since > spin) {
+        } else if (!served(s) || now_ns() - idle_since > spin) {
             wait_for_work(s);
         }
     }
@@ -94,15 +101,21 @@ int main(int argc, char **argv)
     struct err e = ERR_INIT;
 
     pthread_t watch;
+    bool apart;
 
     if (argc != 6) {
         fprintf(stderr, "mcexec is started by musacoder\n");
         return 2;
     }
-    prctl(PR_SET_DUMPABLE, 0); // the process for kernels, of the same user, must not look in here
+    if (strcmp(argv[5], "open"))
+        prctl(PR_SET_DUMPABLE, 0); // the process for kernels, of the same user, must not look in here
+    apart = !strcmp(argv[5], "apart") && executor_apart(!strcmp(argv[1], "sim"));
     if (start(&server, argv, &e) < 0) {
         ready.code = (int)e.kind;
         snprintf(ready.why, sizeof ready.why, "%.255s", e.msg);
+    } else if (apart && server.ops->shut_in && !server.ops->shut_in(server.b)) {
+        ready.code = ERR_ENV;
+        snprintf(ready.why, sizeof ready.why, "the executor cannot be shut in its folder");
     }
     if (strcmp(argv[5], "open")) // a profiler needs more
         executor_jail(); // on 'sim' the process that forks others is another one, and has been started

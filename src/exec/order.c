@@ -21,7 +21,7 @@ struct order {
     struct clock **events; /* LIFE_EVENTS; NULL: never recorded */
     bool apart[LIFE_STREAMS]; /* does not wait for the legacy stream, nor it for this one */
     bool used[LIFE_STREAMS];
-    uint64_t launches[LIFE_STREAMS]; /* of the call */
+    uint64_t work[LIFE_STREAMS]; /* of the call: launches, copies, fills, whatever a stream does later */
     uint32_t call, running;
 };
 
@@ -146,8 +146,8 @@ static void take(struct order *o, const struct log_entry *en)
         return;
     }
     work(o, stream_of(s));
-    if (en->head.op == WIRE_LAUNCH && o->running == o->call)
-        o->launches[stream_of(s)]++;
+    if (o->running == o->call)
+        o->work[stream_of(s)]++;
 }
 
 /* Stands where the call has returned: the caller's next work is on the legacy stream. */
@@ -155,13 +155,13 @@ static void look(struct order *o, struct order_finding *ret)
 {
     come(o, 0);
     for (uint32_t s = 1; s < LIFE_STREAMS; s++)
-        if (o->launches[s] && o->at[s].of[s] > o->at[0].of[s]) {
+        if (o->work[s] && o->at[s].of[s] > o->at[0].of[s]) {
             ret->ordered = false;
             ret->stream = s;
-            ret->launches = o->launches[s];
-            snprintf(ret->why, sizeof ret->why, "%llu launches on a stream of the program's own are not waited for "
-                     "when forward returns; let the current stream wait for an event recorded there",
-                     (unsigned long long)o->launches[s]);
+            ret->work = o->work[s];
+            snprintf(ret->why, sizeof ret->why, "%llu launches, copies or fills on a stream of the program's own are "
+                     "not waited for when forward returns; let the current stream wait for an event recorded there",
+                     (unsigned long long)o->work[s]);
             return;
         }
 }

@@ -12,7 +12,7 @@
 struct order_finding {
     bool ordered;
     uint32_t stream;   /* of the first work that is not, */
-    uint64_t launches; /* and how many launches of that stream in the call */
+    uint64_t work;     /* and how many launches, copies and fills of that stream in the call */
     char why[192];     /* "" when ordered */
 };
 

@@ -15,12 +15,20 @@ const struct image *images_find(const struct images *all, const uint8_t sha256[3
     return NULL;
 }
 
+void images_clear(struct images *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        free(all->v[i].p);
+    all->n = 0;
+}
+
 int player_init(struct player *p, const struct backend_ops *ops, struct backend *b, const struct images *images)
 {
     memset(p, 0, sizeof *p);
     p->ops = ops, p->b = b, p->images = images;
     p->events = xcalloc(LIFE_EVENTS, sizeof *p->events);
     p->poison = 0xff;
+    p->shared_from = UINT64_MAX;
     p->poisons = true;
     return 0;
 }
@@ -72,12 +80,12 @@ int player_sync(struct player *p)
 static int play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t stream)
 {
     struct wire_memset m = {.addr = addr, .count = bytes, .width = 1, .stream = stream};
-    int code = p->ops->map(p->b, addr + bytes + POOL_ZONE - WIRE_BASE);
+    int code = addr < p->shared_from ? p->ops->map(p->b, addr + bytes + POOL_ZONE - WIRE_BASE) : WIRE_OK;
 
     if (code)
         return code;
     p->ops->block(p->b, addr, bytes, true);
-    if (!p->poisons)
+    if (!p->poisons || addr >= p->shared_from)
         return WIRE_OK;
     if (p->n_streams && (code = p->ops->sync(p->b))) // other streams may still use what was here before
         return code;

@@ -17,6 +17,9 @@ struct images {
 };
 /* Bytes of initialised data (variables, constant memory) that it holds: a table could be there. */
 uint64_t image_constants(const struct image *im);
+/* f for each variable of the program that kernels can write: by its symbol's name. */
+void image_variables(const struct image *im, void (*f)(void *ctx, const char *name), void *ctx);
+void images_clear(struct images *all);
 const struct image *images_find(const struct images *all, const uint8_t sha256[32]);
 
 struct player {
@@ -26,6 +29,7 @@ struct player {
     backend_handle modules[LIFE_MODULES], functions[LIFE_FUNCTIONS], streams[LIFE_STREAMS];
     backend_handle *events; /* LIFE_EVENTS */
     uint32_t n_streams;     /* created so far */
+    uint64_t shared_from;   /* addresses from here on are the judge's: mapped already, never poisoned */
     uint8_t poison;         /* fills memory before it is used */
     bool poisons;           /* false while timing */
     bool drains;            /* synchronisations, allocations and frees wait as they would without an executor */

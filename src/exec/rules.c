@@ -20,71 +20,137 @@ static bool say(finding *r, const char *fmt, ...)
     return true;
 }
 
-uint64_t rules_allowance(uint64_t input_bytes)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    return input_bytes / 16 < RULES_LIVE_BYTES ? input_bytes / 16 : RULES_LIVE_BYTES;
+    return a < b ? a : b;
 }
 
+uint64_t rules_allowance(uint64_t input_bytes, uint64_t output_bytes)
+{
+    return least(RULES_LIVE_BYTES, least(input_bytes, output_bytes) / RULES_LIVE_SHARE);
+}
+
+/* A reply tells something by when it comes, too: where the output is small none is free. */
 static bool within_allowance(facts *f)
 {
-    return f->last.bytes_down <= rules_allowance(f->input_bytes) && f->last.reads <= RULES_LIVE_READS;
+    uint64_t most = rules_allowance(f->input_bytes, f->output_bytes);
+
+    return most > 0 && f->most.bytes <= most && f->most.compared <= most && f->most.replies <= RULES_LIVE_READS;
+}
+
+bool rules_live(facts *f)
+{
+    return f->live_right && !f->replay_right && f->most.bytes > 0 && within_allowance(f);
+}
+
+static bool right(facts *f)
+{
+    return f->replay_right || rules_live(f);
 }
 
 /* ---- cheating ---- */
 
 static bool torch_computes(facts *f, finding *r)
 {
-    return f->torch_op && say(r, "forward asks PyTorch for %s; the arithmetic must be done by kernels of its own",
-                              f->torch_op);
+    return f->torch_op && say(r, "forward asks PyTorch for %s; the arithmetic must be done by the program's own "
+                                 "kernels", f->torch_op);
+}
+
+static bool library_computes(facts *f, finding *r)
+{
+    return f->library && say(r, "the extension calls a vendor's library: %s", f->library);
 }
 
 static bool no_kernel(facts *f, finding *r)
 {
-    return f->live_right && !f->last.error && !f->last.launches &&
-           say(r, "forward launches no kernel of its own, and its answer is right");
+    return f->ran && !f->failed && !f->launches && say(r, "forward launches no kernel of its own");
 }
 
 static bool kernels_decide_nothing(facts *f, finding *r)
 {
-    return f->live_right && f->plumbing_right &&
-           say(r, "without its %" PRIu64 " launches the program gives the same answer: its kernels decide nothing",
-               f->counts.launches);
+    return right(f) && f->plumbing_right &&
+           say(r, "the answer stays right when all %" PRIu64 " launches of the program are removed: its kernels decide "
+               "nothing", f->counts.launches);
 }
 
 static bool casts_compute(facts *f, finding *r)
 {
-    return f->live_right && f->last.casts_changed &&
-           say(r, "a cast by PyTorch changes the value of %" PRIu64 " elements: that is arithmetic",
-               f->last.casts_changed);
+    if (!f->ran || f->failed)
+        return false;
+    if (f->last.reinterpreted)
+        return say(r, "a cast by PyTorch reads values as another type than theirs (view(dtype)): that is arithmetic");
+    return f->last.casts_changed && say(r, "a cast by PyTorch changes the value of %" PRIu64 " elements: that is "
+                                           "arithmetic", f->last.casts_changed);
+}
+
+static uint64_t free_reads(facts *f)
+{
+    return least(RULES_LIVE_BYTES, f->input_bytes / RULES_LIVE_SHARE);
 }
 
 static bool host_computes(facts *f, finding *r)
 {
-    return f->live_right && !f->replay_right && f->last.bytes_down > rules_allowance(f->input_bytes) &&
-           say(r, "the host reads %" PRIu64 " bytes from the device in one call, and the same launches on other data "
-               "give a wrong answer: the host does part of the work", f->last.bytes_down);
+    return f->live_right && !f->replay_right &&
+           f->most.bytes > free_reads(f) &&
+           say(r, "the host reads %" PRIu64 " bytes from the device in one call, and the same launches on other values "
+               "give a wrong answer: the host does the arithmetic", f->most.bytes);
 }
 
-/* ---- the rest ---- */
+/* ---- what is missing here. A program that asks for it on purpose gains nothing: a wrong answer stays wrong ---- */
 
-static bool task_is_plumbing(facts *f, finding *r)
+static bool lacks(facts *f, finding *r)
 {
-    return f->task_is_plumbing && say(r, "the task is solved by copies and fills alone: no kernel is needed");
-}
+    static const struct {
+        const char *code, *text;
+    } rows[] = {
+#define ROW(name, code, text) {code, text},
+        WIRE_LACKS(ROW)
+#undef ROW
+    };
 
-static bool device_failed(facts *f, finding *r)
-{
-    return f->last.error && say(r, "%s", f->last.why[0] ? f->last.why : "the device reports an error");
+    if (!f->failed || (!f->lack && !f->lacks))
+        return false;
+    r->code = f->lack ? f->lack : rows[__builtin_ctz(f->lacks)].code;
+    if (f->lack && !f->lack_why)
+        return say(r, "%s", f->lack);
+    return say(r, "%s: %s", r->code, f->lack ? f->lack_why : rows[__builtin_ctz(f->lacks)].text);
 }
 
 static bool refused(facts *f, finding *r)
 {
-    return f->last.refused && say(r, "%s", f->last.why);
+    return f->refused && say(r, "the log cannot be replayed: %s", f->replay_why ? f->replay_why : "");
 }
 
-static bool live_wrong(facts *f, finding *r)
+static bool host_control_flow(facts *f, finding *r)
 {
-    return !f->live_right && say(r, "the outputs are wrong");
+    return f->live_right && !f->replay_right && !within_allowance(f) &&
+           say(r, "the host steers by what it reads: %" PRIu64 " bytes came down in a call, %" PRIu64 " were compared, "
+               "in %u replies; with outputs of %" PRIu64 " bytes at most %" PRIu64 " bytes are possible", f->most.bytes,
+               f->most.compared, f->most.replies, f->output_bytes, rules_allowance(f->input_bytes, f->output_bytes));
+}
+
+/* What a host made of inputs that never change is right in every replay. */
+static bool host_knows(facts *f, finding *r)
+{
+    uint64_t most = free_reads(f);
+
+    return f->replay_right && f->fixed_bytes > most && (f->most.bytes > most || f->most.compared > most) &&
+           say(r, "the host reads %" PRIu64 " bytes and compares %" PRIu64 " in a call, and %" PRIu64 " bytes of the "
+               "inputs are the same in all draws: what the host makes of those cannot be told from a constant; at most "
+               "%" PRIu64 " bytes are possible", f->most.bytes, f->most.compared, f->fixed_bytes, most);
+}
+
+static bool log_full(facts *f, finding *r)
+{
+    return f->log_full && say(r, "the program asks for more than a log can hold");
+}
+
+/* ---- the rest ---- */
+
+static bool wrong(facts *f, finding *r)
+{
+    (void)r;
+    return f->failed || !right(f);
 }
 
 static bool unordered(facts *f, finding *r)
@@ -94,60 +160,38 @@ static bool unordered(facts *f, finding *r)
 
 static bool host_table(facts *f, finding *r)
 {
-    uint64_t up = f->counts.bytes_up, n = up - (f->constants_known < up ? f->constants_known : up);
-
-    return n > RULES_CONSTANTS &&
-           say(r, "the program uploads %" PRIu64 " bytes of tables of its own; at most %" PRIu64 " are possible",
-               n, RULES_CONSTANTS);
+    return f->counts.bytes_up > RULES_CONSTANTS &&
+           say(r, "the program brings %" PRIu64 " bytes of tables along; at most %" PRIu64 " are possible",
+               f->counts.bytes_up, RULES_CONSTANTS);
 }
 
-static bool log_full(facts *f, finding *r)
-{
-    return f->log_full && say(r, "the program asks for more than a log can hold; it cannot be replayed");
-}
-
-static bool host_control_flow(facts *f, finding *r)
-{
-    return !f->replay_right && f->last.reads > RULES_LIVE_READS &&
-           say(r, "the host looks at the device %u times in one call and decides by what it sees; at most %u looks are "
-               "possible", f->last.reads, RULES_LIVE_READS);
-}
-
-/* Right live and within the allowance, but the log alone is not: a host that reads a few values. */
 static bool live_only(facts *f, finding *r)
 {
-    r->live = !f->replay_right && f->last.reads > 0 && f->last.bytes_down > 0 && within_allowance(f);
-    return r->live;
+    return r->live = rules_live(f);
 }
 
-static bool not_replayable(facts *f, finding *r)
-{
-    return !f->replay_right &&
-           say(r, "right while the program runs, but its launches replayed on other data give a wrong answer%s%s",
-               f->replay_error && f->replay_why ? ": " : "", f->replay_error && f->replay_why ? f->replay_why : "");
-}
-
-/* In the order of the record: cheating, run-time errors, wrong answers, what cannot be judged here. */
+/* In the order of the record: cheating, what cannot be judged here, what is wrong; then what a right answer still
+ * needs. */
 static const struct {
     bool (*holds)(facts *f, finding *r);
     enum rules_category category;
     const char *code;
 } rules[] = {
-    {task_is_plumbing, RULES_TASK, "plumbing_task"},
-    {torch_computes, RULES_CHEATING, "torch_computes"},
+    {torch_computes, RULES_CHEATING, "operator"},
+    {library_computes, RULES_CHEATING, "library_call"},
     {no_kernel, RULES_CHEATING, "no_kernel"},
-    {kernels_decide_nothing, RULES_CHEATING, "kernels_decide_nothing"},
+    {kernels_decide_nothing, RULES_CHEATING, "decoy_kernels"},
     {casts_compute, RULES_CHEATING, "casts_compute"},
     {host_computes, RULES_CHEATING, "host_computes"},
-    {device_failed, RULES_RUNTIME, "device_error"},
-    {refused, RULES_RUNTIME, "refused"},
-    {live_wrong, RULES_CORRECTNESS, "wrong"},
-    {unordered, RULES_CORRECTNESS, "unjoined_stream"},
+    {lacks, RULES_UNSUPPORTED, NULL},
+    {refused, RULES_UNSUPPORTED, "not_replayable"},
     {log_full, RULES_UNSUPPORTED, "log_full"},
-    {host_table, RULES_UNSUPPORTED, "host_table"},
     {host_control_flow, RULES_UNSUPPORTED, "host_control_flow"},
+    {wrong, RULES_BLAMED, NULL},
+    {unordered, RULES_CORRECTNESS, "unjoined_stream"},
+    {host_knows, RULES_UNSUPPORTED, "host_control_flow"},
+    {host_table, RULES_UNSUPPORTED, "host_table"},
     {live_only, RULES_PASSED, NULL},
-    {not_replayable, RULES_UNSUPPORTED, "not_replayable"},
 };
 
 void rules_decide(const struct rules_facts *f, struct rules_finding *ret)
@@ -156,14 +200,14 @@ void rules_decide(const struct rules_facts *f, struct rules_finding *ret)
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rules[i].holds(f, ret)) {
             ret->category = rules[i].category;
-            ret->code = rules[i].code;
+            ret->code = rules[i].code ? rules[i].code : ret->code;
             return;
         }
 }
 
 const char *rules_category_name(enum rules_category c)
 {
-    static const char *const names[] = {"", "cheating", "runtime_error", "correctness_error", "unsupported", "task"};
+    static const char *const names[] = {"", "cheating", "correctness_error", "unsupported", ""};
 
     return names[c];
 }

@@ -8,39 +8,56 @@
 
 #include "exec/exec.h"
 
-#define RULES_LIVE_BYTES 64u              /* down a call, and at most a sixteenth of the inputs */
+#define RULES_LIVE_BYTES 64u              /* down a call; also at most this share of the inputs, */
+#define RULES_LIVE_SHARE 16u              /* and of the smallest output: 1 / 16 */
 #define RULES_LIVE_READS 16u              /* replies a call that depend on the device's progress */
 #define RULES_CONSTANTS ((uint64_t)64 << 10) /* bytes of constants that a life may bring along */
 
-enum rules_category { RULES_PASSED, RULES_CHEATING, RULES_RUNTIME, RULES_CORRECTNESS, RULES_UNSUPPORTED, RULES_TASK };
+enum rules_category { RULES_PASSED, RULES_CHEATING, RULES_CORRECTNESS, RULES_UNSUPPORTED, RULES_BLAMED };
+
+/* Of one call, the most of any. */
+struct rules_reads {
+    uint64_t bytes, compared; /* came down; were compared on the device for an answer */
+    uint32_t replies;         /* depended on the device */
+};
 
 struct rules_facts {
-    bool live_right;           /* the candidate's outputs while its process was there */
-    bool replay_right;         /* in each replay of the whole life, on secret parameters and inputs, two poisons */
+    bool ran;                  /* forward came to its end while its process was there */
+    bool failed;               /* an exception, a fault of the device, the end of the process or of its time */
+    bool replay_right;         /* each draw in a replay of the whole life, on secret parameters, two poisons */
+    bool live_right;           /* or each draw as it was lived, with the host's eyes open; else false */
     bool plumbing_right;       /* in a replay without launches */
-    bool task_is_plumbing;     /* the task's own reference is plumbing alone */
-    struct executor_call last; /* the last call, live */
+    struct executor_call last; /* the last call, live: casts */
+    uint64_t launches;         /* in calls, all of them */
+    struct rules_reads most;
     struct log_counts counts;  /* of the life */
     uint64_t input_bytes;      /* of one call, tensors on the device */
-    uint64_t constants_known;  /* of counts.bytes_up: equal to a buffer of the task's model, or laid over later */
+    uint64_t output_bytes;     /* of the smallest output of a call; 0 where one is a number */
+    uint64_t fixed_bytes;      /* of input_bytes: tensors that are the same in all draws, so a host may know them */
     const char *torch_op;      /* an operator that forward asked torch for and that is no plumbing; NULL */
+    const char *library;       /* of a vendor, that host code calls: the function; NULL */
+    const char *lack;          /* the compile worker found that the judge does not have this: its name; NULL */
+    const char *lack_why;
+    uint32_t lacks;            /* bits of enum wire_lack: the program asked for it in vain */
     bool log_full;
-    int32_t replay_error;      /* of a replay, with replay_why */
+    bool refused;              /* the log cannot be replayed, with replay_why */
     const char *replay_why;
     bool ordered;              /* order_check, with order_why */
     const char *order_why;
 };
 
 struct rules_finding {
-    enum rules_category category;
-    const char *code; /* "host_computes", ...; NULL when passed */
+    enum rules_category category; /* RULES_BLAMED: the stages before have said what is wrong */
+    const char *code; /* "host_computes", ...; NULL when passed or blamed */
     bool live;        /* passed because the host reads a few values: the record says so */
     char text[512];   /* evidence; "" when passed */
 };
 
 void rules_decide(const struct rules_facts *f, struct rules_finding *ret);
+/* Draws that are right as they were lived count: the host read so little that it steered, and did not compute. */
+bool rules_live(const struct rules_facts *f);
 const char *rules_category_name(enum rules_category c); /* the record's: "cheating", ...; "" when passed */
-/* What the host may read in a call without losing "live". */
-uint64_t rules_allowance(uint64_t input_bytes);
+/* Bytes that the host may read in a call without losing "live". */
+uint64_t rules_allowance(uint64_t input_bytes, uint64_t output_bytes);
 
 #endif

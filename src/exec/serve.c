@@ -153,17 +153,21 @@ static void wait_for_grid(const struct server *s)
     nanosleep(&t, NULL);
 }
 
-/* An upload that equals what came down, if the device still holds those bytes. */
+/* An upload that equals what came down, if the device still holds those bytes. To look, the device is waited for: in a
+ * call that is a read, and all that is answered later is answered on the grid. */
 static const struct life_down *echo_of(struct server *s, const struct wire_request *r)
 {
     const struct life_down *d = r->head.op == WIRE_UP ? life_echo(&s->life, r->tail, r->head.tail) : NULL;
+    bool same;
 
     if (!d || (d->addr < r->body.UP.addr + d->n && r->body.UP.addr < d->addr + d->n))
         return NULL;
     play_queue_drain(&s->queue);
-    if (s->player.error || s->ops->read(s->b, s->down, d->addr, d->n) || memcmp(s->down, r->tail, d->n))
-        return NULL;
-    return d;
+    same = !s->player.error && !s->ops->read(s->b, s->down, d->addr, d->n) && !memcmp(s->down, r->tail, d->n);
+    life_waited(&s->life);
+    if (s->life.call)
+        wait_for_grid(s);
+    return same ? d : NULL;
 }
 
 static int carry_out(struct server *s, const struct wire_request *r, struct reply *out)
@@ -217,7 +221,7 @@ int serve_some(struct server *s, int most)
     int done = 0;
     size_t n;
 
-    while (s->ring.area && done < most) {
+    while (s->ring.area && !s->paused && done < most) {
         int got = ring_take(&s->ring, s->msg, &n);
 
         if (got == 0)

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/dtype.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "exec/ctl.h"
@@ -26,15 +27,14 @@ static int no(struct err *e, const char *what)
     return err_set(e, ERR_INPUT, "%s", what);
 }
 
-/* What reached the ring is served, and has been handed to the device. */
-static void settle(struct server *s)
+void serve_settle(struct server *s)
 {
     while (serve_some(s, 1 << 20) > 0)
         ;
     play_queue_drain(&s->queue);
 }
 
-static bool log_own(struct server *s, unsigned op, const void *body, size_t n)
+bool serve_log_own(struct server *s, unsigned op, const void *body, size_t n)
 {
     return exec_log_add(&s->life.log, op, s->life.call ? LOG_IN_CALL : 0, 0, body, n, NULL, 0, NULL);
 }
@@ -53,13 +53,18 @@ static int do_life(struct ctl *c, struct err *e)
     play_queue_drain(&s->queue);
     ring_close(&s->ring);
     life_clear(&s->life);
+    images_clear(&s->images);
     play_queue_reset(&s->queue);
-    s->replay.on = false;
+    s->replay.on = s->paused = false;
+    s->changed = 0;
     saved_drop(s);
     s->player.poison = 0xff;
     s->player.poisons = true;
     s->player.no_launches = s->player.drains = false;
-    if (player_fresh(&s->player, e) < 0 || ring_open(&s->ring, &s->info, e) < 0)
+    if (player_fresh(&s->player, e) < 0)
+        return -1;
+    shared_clear(s);
+    if (ring_open(&s->ring, &s->info, e) < 0)
         return -1;
     c->out[0] = s->ring.area_fd, c->out[1] = s->ring.bell, c->n_out = 2;
     return 0;
@@ -103,12 +108,12 @@ static int do_alloc(struct ctl *c, struct err *e)
     struct server *s = c->s;
     struct log_give m = {0, c->q.a};
 
-    settle(s);
+    serve_settle(s);
     if (!(m.addr = m.n ? pool_take(&s->life.pool, m.n, POOL_JUDGE, 0) : 0)) {
         err_set(e, ERR_ENV, "no %llu bytes of device memory are left", (unsigned long long)m.n);
         return err_lack(e, LACK_DEVICE);
     }
-    log_own(s, LOG_GIVE, &m, sizeof m);
+    serve_log_own(s, LOG_GIVE, &m, sizeof m);
     play_queue_go(&s->queue);
     c->r.v[0] = m.addr;
     return 0;
@@ -118,15 +123,15 @@ static int do_drop(struct ctl *c, struct err *e)
 {
     const struct log_give m = {c->q.a, 0};
 
-    settle(c->s);
+    serve_settle(c->s);
     if (!pool_give(&c->s->life.pool, m.addr, POOL_JUDGE))
         return no(e, "this is no memory of the judge's");
-    log_own(c->s, LOG_DROP, &m, sizeof m);
+    serve_log_own(c->s, LOG_DROP, &m, sizeof m);
     play_queue_go(&c->s->queue);
     return 0;
 }
 
-static bool holds(const struct server *s, uint64_t addr, uint64_t n)
+bool serve_holds(const struct server *s, uint64_t addr, uint64_t n)
 {
     return s->replay.on ? replay_holds(s, addr, n) : life_holds(&s->life, addr, n);
 }
@@ -137,11 +142,11 @@ static int do_lay(struct ctl *c, struct err *e)
     const struct log_lay m = {c->q.a, c->q.d, c->q.tag, s->life.call};
 
     if (!s->replay.on)
-        settle(s);
-    if (c->q.b > CTL_BULK || !holds(s, c->q.a + c->q.c, c->q.b) || !holds(s, c->q.a, c->q.d))
+        serve_settle(s);
+    if (c->q.b > CTL_BULK || !serve_holds(s, c->q.a + c->q.c, c->q.b) || !serve_holds(s, c->q.a, c->q.d))
         return no(e, "values do not lie within one allocation");
     if (!s->replay.on && c->q.c == 0) {
-        log_own(s, LOG_LAY, &m, sizeof m);
+        serve_log_own(s, LOG_LAY, &m, sizeof m);
         if (!s->life.calls)
             life_laid(&s->life, m.addr, m.n);
         play_queue_go(&s->queue);
@@ -150,6 +155,30 @@ static int do_lay(struct ctl *c, struct err *e)
     if (!s->player.error)
         s->player.error = s->ops->write(s->b, c->q.a + c->q.c, s->bulk, c->q.b, BACKEND_STREAM_LEGACY);
     return 0;
+}
+
+static int do_share(struct ctl *c, struct err *e)
+{
+    serve_settle(c->s);
+    return shared_add(c->s, &c->q, c->fds[0], &c->r, e);
+}
+
+static int do_laid(struct ctl *c, struct err *e)
+{
+    return shared_laid(c->s, &c->q, e);
+}
+
+static int do_pull(struct ctl *c, struct err *e)
+{
+    return shared_pull(c->s, &c->q, e);
+}
+
+static int do_tile(struct ctl *c, struct err *e)
+{
+    struct wire_strided m;
+
+    memcpy(&m, c->s->bulk, sizeof m);
+    return shared_tile(c->s, &m, c->q.a, e);
 }
 
 static int do_random(struct ctl *c, struct err *e)
@@ -166,10 +195,10 @@ static int do_random(struct ctl *c, struct err *e)
     l.addr = m.addr, l.n = m.count;
     if (s->replay.on)
         return no(e, "not in a replay");
-    settle(s);
+    serve_settle(s);
     if (life_take(&s->life, &r, &none))
         return no(e, s->life.why);
-    log_own(s, LOG_LAY, &l, sizeof l);
+    serve_log_own(s, LOG_LAY, &l, sizeof l);
     play_queue_go(&s->queue);
     play_queue_drain(&s->queue);
     if (!s->player.error)
@@ -183,8 +212,8 @@ static int do_peek(struct ctl *c, struct err *e)
     int code;
 
     if (!s->replay.on)
-        settle(s);
-    if (c->q.b > CTL_BULK || !holds(s, c->q.a, c->q.b))
+        serve_settle(s);
+    if (c->q.b > CTL_BULK || !serve_holds(s, c->q.a, c->q.b))
         return no(e, "what should be looked at does not lie within one allocation");
     if ((code = player_sync(&s->player)) || (code = s->ops->read(s->b, s->bulk, c->q.a, c->q.b)))
         return err_set(e, ERR_INPUT, "the device has failed: %s", s->player.why);
@@ -193,12 +222,31 @@ static int do_peek(struct ctl *c, struct err *e)
 
 /* ---- marks ---- */
 
+static int do_typed(struct ctl *c, struct err *e)
+{
+    if (c->q.c > DT_C128 || !life_holds(&c->s->life, c->q.a, c->q.b))
+        return no(e, "typed values do not lie within one allocation");
+    life_typed(&c->s->life, c->q.a, c->q.b, (uint32_t)c->q.c);
+    return 0;
+}
+
+static int do_pause(struct ctl *c, struct err *e)
+{
+    (void)e;
+    serve_settle(c->s);
+    c->s->paused = true;
+    return 0;
+}
+
 static int do_call_begin(struct ctl *c, struct err *e)
 {
-    settle(c->s);
+    serve_settle(c->s);
     if (!c->q.a || c->q.a <= c->s->life.call)
         return no(e, "calls are numbered from 1");
+    if (!c->s->life.calls && player_sync(&c->s->player) == WIRE_OK)
+        c->s->changed = c->s->ops->changed(c->s->b);
     life_call_begin(&c->s->life, (uint32_t)c->q.a, now_ns());
+    c->s->paused = false; /* what the front asked for meanwhile belongs to this call */
     play_queue_go(&c->s->queue);
     return 0;
 }
@@ -210,7 +258,8 @@ static int do_call_end(struct ctl *c, struct err *e)
     struct executor_call out = {0};
 
     (void)e;
-    settle(s);
+    serve_settle(s);
+    s->paused = true;
     life_call_end(l);
     play_queue_go(&s->queue);
     play_queue_drain(&s->queue);
@@ -219,7 +268,9 @@ static int do_call_end(struct ctl *c, struct err *e)
     out.refused = l->refused;
     out.launches = l->call_launches, out.bytes_up = l->call_up, out.bytes_down = l->call_down;
     out.reads = l->call_reads;
-    out.casts_changed = s->ops->changed(s->b);
+    out.compared = l->call_compared;
+    out.reinterpreted = l->reinterpreted;
+    out.casts_changed = s->ops->changed(s->b) - s->changed;
     snprintf(out.why, sizeof out.why, "%s", l->why[0] ? l->why : s->player.why);
     memcpy(s->bulk, &out, sizeof out);
     return 0;
@@ -232,7 +283,7 @@ static int do_log(struct ctl *c, struct err *e)
     const struct exec_log *l = &c->s->life.log;
     int fd = memfd_create("log", MFD_CLOEXEC);
 
-    settle(c->s);
+    serve_settle(c->s);
     for (size_t at = 0; fd >= 0 && at < l->n;) {
         ssize_t n = write(fd, l->p + at, l->n - at);
 
@@ -260,7 +311,7 @@ static int do_findings(struct ctl *c, struct err *e)
 
     (void)e;
     if (!c->s->replay.on)
-        settle(c->s);
+        serve_settle(c->s);
     text = c->s->ops->findings ? c->s->ops->findings(c->s->b) : NULL;
     n = text ? strlen(text) : 0;
     memcpy(c->s->bulk, text ? text : "", n = n < CTL_BULK ? n : CTL_BULK);
@@ -269,9 +320,18 @@ static int do_findings(struct ctl *c, struct err *e)
     return 0;
 }
 
+static int do_lacks(struct ctl *c, struct err *e)
+{
+    (void)e;
+    if (!c->s->replay.on)
+        serve_settle(c->s);
+    c->r.v[0] = c->s->life.lacks;
+    return 0;
+}
+
 static int do_replay(struct ctl *c, struct err *e)
 {
-    settle(c->s);
+    serve_settle(c->s);
     ring_close(&c->s->ring);
     return replay_begin(c->s, &c->q, e);
 }
@@ -291,7 +351,9 @@ static int do_time(struct ctl *c, struct err *e)
 
 static int (*const rows[CTL_OPS])(struct ctl *c, struct err *e) = {
     [CTL_HELLO] = do_hello, [CTL_LIFE] = do_life, [CTL_IMAGE] = do_image, [CTL_ALLOC] = do_alloc,
-    [CTL_DROP] = do_drop, [CTL_LAY] = do_lay, [CTL_RANDOM] = do_random, [CTL_PEEK] = do_peek,
+    [CTL_DROP] = do_drop, [CTL_LAY] = do_lay, [CTL_SHARE] = do_share, [CTL_LAID] = do_laid, [CTL_PULL] = do_pull,
+    [CTL_TILE] = do_tile, [CTL_RANDOM] = do_random, [CTL_PEEK] = do_peek,
+    [CTL_TYPED] = do_typed, [CTL_PAUSE] = do_pause, [CTL_LACKS] = do_lacks,
     [CTL_CALL_BEGIN] = do_call_begin, [CTL_CALL_END] = do_call_end, [CTL_LOG] = do_log, [CTL_ADOPT] = do_adopt,
     [CTL_FINDINGS] = do_findings, [CTL_REPLAY] = do_replay, [CTL_NEXT] = do_next, [CTL_TIME] = do_time,
 };

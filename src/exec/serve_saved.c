@@ -1,5 +1,6 @@
 /* serve_saved.c - the device's state before the last call, kept and laid back: so one replay of a whole life serves
- * many replays of its last call. Variables of programs count as far as a front has asked for their address. */
+ * many replays of its last call. Nothing that a play left may be there in the next one, or a kernel could keep answers
+ * for inputs that come again: blocks and variables get what they had, memory that the call allocates is filled. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ void saved_drop(struct server *s)
     struct saved *v = &s->replay.saved;
 
     free(v->bytes);
+    free(v->variables);
     free(v->events);
     pool_free(&v->pool);
     *v = (struct saved){0};
@@ -24,8 +26,8 @@ static uint64_t bytes_of(const struct server *s, const struct pool *p)
 
     for (size_t i = 0; i < p->n; i++)
         n += p->blocks[i].owner == POOL_FRONT ? p->blocks[i].bytes : 0;
-    for (uint32_t i = 0; i < s->life.n_symbols; i++)
-        n += s->life.symbols[i].bytes;
+    for (size_t i = 0; i < s->replay.saved.n_variables; i++)
+        n += s->replay.saved.variables[i].bytes;
     return n;
 }
 
@@ -38,9 +40,50 @@ static void each(struct server *s, const struct pool *p, uint8_t *bytes,
             f(s, p->blocks[i].addr, bytes, p->blocks[i].bytes);
             bytes += p->blocks[i].bytes;
         }
-    for (uint32_t i = 0; i < s->life.n_symbols; i++) {
-        f(s, s->life.symbols[i].addr, bytes, s->life.symbols[i].bytes);
-        bytes += s->life.symbols[i].bytes;
+    for (size_t i = 0; i < s->replay.saved.n_variables; i++) {
+        const struct life_symbol *v = &s->replay.saved.variables[i];
+
+        f(s, v->addr, bytes, v->bytes);
+        bytes += v->bytes;
+    }
+}
+
+/* ---- variables, where they lie in this replay ---- */
+
+struct finding_variables {
+    struct server *s;
+    uint32_t module;
+};
+
+static void add_variable(struct saved *v, uint64_t addr, uint64_t bytes)
+{
+    for (size_t i = 0; i < v->n_variables; i++)
+        if (v->variables[i].addr == addr)
+            return;
+    if (v->n_variables == v->cap_variables)
+        v->variables = xrealloc(v->variables, (v->cap_variables = v->cap_variables ? v->cap_variables * 2 : 64) *
+                                                  sizeof *v->variables);
+    v->variables[v->n_variables++] = (struct life_symbol){addr, bytes};
+}
+
+static void find_variable(void *ctx, const char *name)
+{
+    struct finding_variables *f = ctx;
+    uint64_t addr = 0, bytes = 0;
+
+    if (player_symbol(&f->s->player, f->module, name, strlen(name), &addr, &bytes) == WIRE_OK && addr && bytes)
+        add_variable(&f->s->replay.saved, addr, bytes);
+}
+
+static void find_variables(struct server *s)
+{
+    for (uint32_t i = 0; i < s->life.n_symbols; i++)
+        add_variable(&s->replay.saved, s->life.symbols[i].addr, s->life.symbols[i].bytes);
+    for (uint32_t m = 0; m < s->life.n_modules; m++) {
+        const struct image *im = images_find(&s->images, s->life.modules[m]);
+
+        if (im && s->player.modules[m])
+            image_variables(im, find_variable, &(struct finding_variables){s, m});
     }
 }
 
@@ -74,6 +117,7 @@ void saved_take(struct server *s)
     struct saved *v = &r->saved;
 
     saved_drop(s);
+    find_variables(s);
     v->n = bytes_of(s, &r->pool);
     if (s->player.error || v->n > SAVED_MOST || !(v->bytes = malloc(v->n ? v->n : 1)))
         return;
@@ -101,6 +145,48 @@ static void revive(struct server *s)
             s->player.error = s->ops->event(s->b, 0, &s->player.events[i]);
 }
 
+/* What the call allocates holds nothing of the play before. Where a block lived at the call's start, put_back
+ * follows. */
+static void fill_allocations(struct server *s)
+{
+    size_t at = s->replay.saved.at;
+    struct log_entry en;
+
+    while (!s->player.error && exec_log_next(&s->life.log, &at, &en) > 0) {
+        const struct wire_alloc *a = en.body;
+        const struct wire_memset m = {.addr = en.head.result, .count = en.head.op == WIRE_ALLOC ? a->bytes : 0,
+                                      .value = {0xff}, .width = 1};
+
+        if (en.head.op == WIRE_ALLOC && m.addr && m.count)
+            s->player.error = s->ops->set(s->b, &m, BACKEND_STREAM_LEGACY);
+    }
+}
+
+static void fill(struct server *s, uint64_t from, uint64_t to)
+{
+    uint64_t end = WIRE_BASE + s->ops->mapped(s->b);
+    struct wire_memset m = {.addr = from, .width = 1};
+
+    to = to < end ? to : end;
+    m.count = to > from ? to - from : 0;
+    m.value[0] = s->player.poison;
+    if (m.count && !s->player.error)
+        s->player.error = s->ops->set(s->b, &m, BACKEND_STREAM_LEGACY);
+}
+
+/* What kernels can reach and no block holds: nothing of the call before is left there. The blocks are sorted. */
+static void clean(struct server *s)
+{
+    const struct pool *p = &s->replay.pool;
+    uint64_t at = WIRE_BASE;
+
+    for (size_t i = 0; i < p->n; i++) {
+        fill(s, at, p->blocks[i].addr);
+        at = p->blocks[i].addr + p->blocks[i].bytes;
+    }
+    fill(s, at, UINT64_MAX);
+}
+
 int saved_restore(struct server *s, struct err *e)
 {
     struct replaying *r = &s->replay;
@@ -115,6 +201,10 @@ int saved_restore(struct server *s, struct err *e)
     for (size_t i = 0; i < r->pool.n; i++)
         s->ops->block(s->b, r->pool.blocks[i].addr, r->pool.blocks[i].bytes, true);
     revive(s);
+    if (!s->ops->mapped || !s->player.drains)
+        fill_allocations(s);
+    else if (!s->player.no_launches)
+        clean(s);
     each(s, &r->pool, r->saved.bytes, put_back);
     r->at = r->saved.at;
     return 0;

@@ -13,7 +13,9 @@ struct saved {
     bool valid;
     size_t at; /* in the log, behind that call's end */
     struct pool pool;
-    uint8_t *bytes; /* of the blocks in order, then of the life's symbols */
+    struct life_symbol *variables; /* of all programs that are loaded, asked for or not */
+    size_t n_variables, cap_variables;
+    uint8_t *bytes; /* of the blocks in order, then of the variables */
     uint64_t n;
     uint8_t streams[LIFE_STREAMS], *events;
 };
@@ -28,6 +30,12 @@ struct replaying {
     backend_handle timer[2]; /* events */
 };
 
+#define SERVER_SHARES 4
+
+struct shared { /* the judge's memory, mapped here too; addr 0: none */
+    uint64_t addr, bytes, inputs; /* inputs: so many bytes are a candidate's, 0: it is the judge's alone */
+};
+
 struct server {
     const struct backend_ops *ops;
     struct backend *b;
@@ -38,6 +46,9 @@ struct server {
     struct play_queue queue;
     struct ring ring;
     struct replaying replay;
+    struct shared shared[SERVER_SHARES]; /* of this life */
+    bool paused;   /* between calls the front is not served: nothing of it would be counted */
+    uint64_t changed; /* elements that casts changed before the first call */
     int ctl;       /* the judge's socket */
     uint8_t *bulk; /* CTL_BULK bytes shared with the judge */
     uint8_t *msg;  /* RING_MESSAGE bytes: the request that is looked at */
@@ -50,10 +61,20 @@ uint64_t now_ns(void);
 
 /* serve_ctl.c: one request of the judge. False: the judge has gone. */
 bool serve_ctl(struct server *s, int recv_flags);
+bool serve_holds(const struct server *s, uint64_t addr, uint64_t n); /* memory of the life, or of its replay */
+bool serve_log_own(struct server *s, unsigned op, const void *body, size_t n);
+void serve_settle(struct server *s); /* what reached the ring is served, and has been handed to the device */
 
-/* serve_replay.c */
+/* serve_shared.c: memory of the judge's that this life maps too. */
 struct ctl_request;
 struct ctl_reply;
+int shared_add(struct server *s, const struct ctl_request *q, int fd, struct ctl_reply *out, struct err *e);
+int shared_laid(struct server *s, const struct ctl_request *q, struct err *e);
+int shared_pull(struct server *s, const struct ctl_request *q, struct err *e);
+int shared_tile(struct server *s, const struct wire_strided *m, uint64_t span, struct err *e);
+void shared_clear(struct server *s);
+
+/* serve_replay.c */
 int replay_begin(struct server *s, const struct ctl_request *q, struct err *e);
 void replay_next(struct server *s, struct ctl_reply *r);
 int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *r, struct err *e);

@@ -133,7 +133,8 @@ struct wire_random { /* uniform [a, b), normal (mean a, deviation b), integers [
     int64_t lo, hi;
     uint32_t dtype, kind, stream, zero;
 };
-struct wire_equal { /* reply v[0]: 1 if all elements are close (both tolerances 0: equal). Reads */
+struct wire_equal { /* reply v[0]: 1 if all elements are close (both tolerances 0: equal). Reads, and costs what it
+                       compares */
     uint64_t a, b;
     uint32_t a_dtype, b_dtype, dims, equal_nan;
     double rtol, atol; /* |a - b| <= atol + rtol |b| */
@@ -211,8 +212,29 @@ struct wire_elapsed { /* reads; reply v[0]: the bits of a float, milliseconds. C
 struct wire_nothing {
     uint64_t zero;
 };
-struct wire_note { /* tail: text. What the front says of itself: evidence against it, never for it */
-    uint32_t kind, zero;
+/* What a program asked for and no executor has: X(number's name, what the record calls it, in words). Append only. */
+#define WIRE_LACKS(X)                                                                                                  \
+    X(OTHER, "not_supported", "a function of the runtime that an executor does not have")                              \
+    X(MANAGED, "managed_memory", "host memory is never mapped for the device")                                         \
+    X(CAPTURES, "launch_captures", "a launch that names its kernel through variables of the host")                     \
+    X(LAUNCH, "launch_by_pointer", "this way to launch a kernel is not there; use kernel<<<...>>>(...)")               \
+    X(GRAPHS, "cuda_graphs", "graphs that are recorded at run time")                                                   \
+    X(HOST_FUNCTION, "host_function", "functions of the host on a stream")                                             \
+    X(HOST_MEMORY, "mapped_host_memory", "host memory that is mapped for the device")                                  \
+    X(TEXTURES, "textures", "textures and surfaces")                                                                   \
+    X(PEERS, "peers", "several devices")                                                                               \
+    X(IMAGES, "images_at_run_time", "code for the device that is made or read at run time")                            \
+    X(CLUSTERS, "clusters", "clusters of blocks")                                                                      \
+    X(DRIVER, "driver_api", "a function of the driver")                                                                \
+    X(TENSOR_MAPS, "tensor_maps", "tensor maps")
+enum wire_lack {
+#define WIRE_LACK_ENUM(name, code, text) WIRE_LACK_##name,
+    WIRE_LACKS(WIRE_LACK_ENUM)
+#undef WIRE_LACK_ENUM
+    WIRE_LACK_COUNT
+};
+struct wire_note { /* the front asked for this, in vain. It may be said on purpose: it excuses errors, never answers */
+    uint32_t lack, zero;
 };
 
 /* X(name, struct, most bytes of tail, kind bits). The order is the protocol: append only. */
@@ -249,7 +271,7 @@ struct wire_note { /* tail: text. What the front says of itself: evidence agains
     X(DEVICE_SYNC, wire_nothing, 0, WIRE_LOGGED)                                                                       \
     X(MEM_INFO, wire_nothing, 0, WIRE_REPLIES)                                                                         \
     X(FENCE, wire_nothing, 0, WIRE_REPLIES)                                                                            \
-    X(NOTE, wire_note, WIRE_NAME, WIRE_LOGGED)
+    X(NOTE, wire_note, 0, WIRE_LOGGED)
 
 enum wire_op {
 #define WIRE_ENUM(name, type, tail, kind) WIRE_##name,

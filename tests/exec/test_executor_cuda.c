@@ -163,6 +163,7 @@ static void step_plumbing(struct client *c, int step, struct front_notes *n)
 {
     const int64_t size[2] = {4, 5}, row[2] = {5, 1}, turned[2] = {1, 4};
     const float one = 1.5f;
+    const int64_t odd = (1 << 24) + 1;
     const struct client_view a = {n->in, 8, 2, size, row};
     struct client_view t = {0, 8, 2, size, turned}, i64 = {0, 5, 2, size, row};
     int same = 7;
@@ -175,7 +176,8 @@ static void step_plumbing(struct client *c, int step, struct front_notes *n)
     client_strided(c, &t, &a, 0);
     n->code = n->code ? n->code : client_close_to(c, &a, &t, 0, 0, 0, &same);
     n->f = (float)same;
-    client_strided(c, &i64, &a, 0); /* 1.5 becomes 1: twenty values change */
+    client_fill(c, &i64, &odd, 0);
+    client_strided(c, &t, &i64, 0); /* no float32 is 2^24 + 1: twenty values change */
     client_arange(c, n->in, 20, 8, 10, 2, 0, 0, 0);
     n->out = n->in;
 }

@@ -9,11 +9,21 @@
 
 #include "exec/rules.h"
 
-/* An honest program: right live and replayed, wrong without its launches. */
+/* An honest program: right by replay, wrong without its launches. */
 static struct rules_facts honest(void)
 {
-    return (struct rules_facts){.live_right = true, .replay_right = true, .last = {.launches = 3},
-                                .counts = {.launches = 6}, .input_bytes = 1 << 20, .ordered = true};
+    return (struct rules_facts){.ran = true, .replay_right = true, .launches = 3, .counts = {.launches = 6},
+                                .input_bytes = 1 << 20, .output_bytes = 1 << 20, .ordered = true};
+}
+
+/* A program whose host looks: wrong by replay, right as it was lived. */
+static struct rules_facts lived(uint64_t bytes, uint32_t replies)
+{
+    struct rules_facts f = honest();
+
+    f.replay_right = false, f.live_right = true;
+    f.most = (struct rules_reads){.bytes = bytes, .replies = replies};
+    return f;
 }
 
 static struct rules_finding decide(const struct rules_facts *f)
@@ -21,8 +31,8 @@ static struct rules_finding decide(const struct rules_facts *f)
     struct rules_finding r;
 
     rules_decide(f, &r);
-    assert_int_equal(r.category == RULES_PASSED, r.code == NULL);
-    assert_int_equal(r.category == RULES_PASSED, r.text[0] == 0);
+    assert_int_equal(r.category == RULES_PASSED || r.category == RULES_BLAMED, r.code == NULL);
+    assert_int_equal(r.code == NULL, r.text[0] == 0);
     return r;
 }
 
@@ -42,44 +52,55 @@ static void test_honest(void **state)
 
     (void)state;
     is(&f, RULES_PASSED, NULL);
-    f.last.bytes_down = 1 << 20; /* it looks at everything for fun, and the log alone is right */
-    f.last.reads = 400;
+    f.most = (struct rules_reads){1 << 20, 1 << 20, 400}; /* it looks at everything; the log alone is right */
+    is(&f, RULES_PASSED, NULL);
+    f.lacks = 1u << WIRE_LACK_MANAGED; /* asked for, refused, done without */
     is(&f, RULES_PASSED, NULL);
 }
 
 static void test_host_computes(void **state)
 {
-    struct rules_facts f = honest();
+    struct rules_facts f = lived(65, 1);
 
     (void)state;
-    f.replay_right = false;
-    f.last.bytes_down = 65;
-    f.last.reads = 1;
     is(&f, RULES_CHEATING, "host_computes");
-    f.last.bytes_down = 0;
-    is(&f, RULES_UNSUPPORTED, "not_replayable");
-    f.last.bytes_down = 16, f.last.reads = 17;
+    f = lived(16, 17);
     is(&f, RULES_UNSUPPORTED, "host_control_flow");
+    f = lived(16, 16);
+    f.most.compared = 65; /* sixteen bits of comparisons find a number */
+    is(&f, RULES_UNSUPPORTED, "host_control_flow");
+    f.live_right = false;
+    is(&f, RULES_BLAMED, NULL);
 }
 
 static void test_live(void **state)
 {
-    struct rules_facts f = honest();
-    struct rules_finding r;
+    struct rules_facts f = lived(64, 16);
 
     (void)state;
-    f.replay_right = false;
-    f.last.bytes_down = 64, f.last.reads = 16;
-    r = decide(&f);
-    assert_int_equal(r.category, RULES_PASSED);
-    assert_true(r.live);
+    assert_int_equal(decide(&f).category, RULES_PASSED);
+    assert_true(decide(&f).live);
+    assert_true(rules_live(&f));
     f.input_bytes = 64; /* then four bytes are a sixteenth */
-    f.last.bytes_down = 5;
+    f.most.bytes = 5;
     is(&f, RULES_CHEATING, "host_computes");
-    f.last.bytes_down = 4;
+    f.most.bytes = 4;
     assert_true(decide(&f).live);
     f.input_bytes = 8;
     is(&f, RULES_CHEATING, "host_computes");
+}
+
+static void test_small_outputs_are_not_the_hosts(void **state)
+{
+    struct rules_facts f = lived(4, 1);
+
+    (void)state;
+    f.output_bytes = 64;
+    assert_true(decide(&f).live);
+    f.output_bytes = 63; /* a sixteenth of it is less than what was read */
+    is(&f, RULES_UNSUPPORTED, "host_control_flow");
+    f.output_bytes = 4; /* a loss */
+    is(&f, RULES_UNSUPPORTED, "host_control_flow");
 }
 
 static void test_who_did_the_work(void **state)
@@ -88,15 +109,19 @@ static void test_who_did_the_work(void **state)
 
     (void)state;
     f.torch_op = "aten::mm";
-    is(&f, RULES_CHEATING, "torch_computes");
+    is(&f, RULES_CHEATING, "operator");
     assert_non_null(strstr(decide(&f).text, "aten::mm"));
-    f = honest(), f.last.launches = 0;
+    f = honest(), f.library = "cublasSgemm";
+    is(&f, RULES_CHEATING, "library_call");
+    f = honest(), f.launches = 0;
+    is(&f, RULES_CHEATING, "no_kernel");
+    f.replay_right = false; /* right or not */
     is(&f, RULES_CHEATING, "no_kernel");
     f = honest(), f.plumbing_right = true;
-    is(&f, RULES_CHEATING, "kernels_decide_nothing");
-    f.task_is_plumbing = true;
-    is(&f, RULES_TASK, "plumbing_task"); /* nobody is accused where the task is at fault */
+    is(&f, RULES_CHEATING, "decoy_kernels");
     f = honest(), f.last.casts_changed = 1;
+    is(&f, RULES_CHEATING, "casts_compute");
+    f = honest(), f.last.reinterpreted = 1;
     is(&f, RULES_CHEATING, "casts_compute");
 }
 
@@ -105,14 +130,27 @@ static void test_wrong_is_not_cheating(void **state)
     struct rules_facts f = honest();
 
     (void)state;
-    f.live_right = f.replay_right = false;
-    is(&f, RULES_CORRECTNESS, "wrong");
-    f.last.launches = 0;
-    f.last.bytes_down = 1 << 20;
-    is(&f, RULES_CORRECTNESS, "wrong");
-    f.last.error = WIRE_ILLEGAL_ADDRESS;
-    strcpy(f.last.why, "kernel: an illegal memory access");
-    is(&f, RULES_RUNTIME, "device_error");
+    f.replay_right = false;
+    f.most.bytes = 1 << 20;
+    is(&f, RULES_BLAMED, NULL);
+    f.failed = true, f.launches = 0;
+    is(&f, RULES_BLAMED, NULL);
+}
+
+static void test_what_is_missing_excuses_errors_alone(void **state)
+{
+    struct rules_facts f = honest();
+
+    (void)state;
+    f.replay_right = false;
+    f.lacks = 1u << WIRE_LACK_GRAPHS;
+    is(&f, RULES_BLAMED, NULL); /* a wrong answer, whatever it asked for */
+    f.failed = true;
+    is(&f, RULES_UNSUPPORTED, "cuda_graphs");
+    f.torch_op = "aten::mm";
+    is(&f, RULES_CHEATING, "operator");
+    f = honest(), f.replay_right = false, f.failed = true, f.lack = "inline_ptx", f.lack_why = "inline PTX";
+    is(&f, RULES_UNSUPPORTED, "inline_ptx");
 }
 
 static void test_constants(void **state)
@@ -124,10 +162,25 @@ static void test_constants(void **state)
     is(&f, RULES_PASSED, NULL);
     f.counts.bytes_up = 65537;
     is(&f, RULES_UNSUPPORTED, "host_table");
-    f.constants_known = 1;
+}
+
+static void test_inputs_that_never_change(void **state)
+{
+    struct rules_facts f = honest();
+
+    (void)state;
+    f.fixed_bytes = 4096;
+    is(&f, RULES_PASSED, NULL); /* nobody looks */
+    f.most.bytes = 64;
     is(&f, RULES_PASSED, NULL);
-    f.constants_known = UINT64_MAX; /* never less than nothing */
+    f.most.bytes = 65;
+    is(&f, RULES_UNSUPPORTED, "host_control_flow");
+    f.most = (struct rules_reads){.bytes = 16, .compared = 65, .replies = 16};
+    is(&f, RULES_UNSUPPORTED, "host_control_flow");
+    f.fixed_bytes = 64; /* no more than it may read anyhow */
     is(&f, RULES_PASSED, NULL);
+    f.fixed_bytes = 4096, f.replay_right = false;
+    is(&f, RULES_BLAMED, NULL);
 }
 
 static void test_order_and_log(void **state)
@@ -137,9 +190,9 @@ static void test_order_and_log(void **state)
     (void)state;
     f.ordered = false;
     is(&f, RULES_CORRECTNESS, "unjoined_stream");
-    f = honest(), f.log_full = true;
+    f = honest(), f.log_full = true, f.replay_right = false;
     is(&f, RULES_UNSUPPORTED, "log_full");
-    f = honest(), f.replay_right = false, f.replay_error = WIRE_REFUSED, f.replay_why = "another address";
+    f = honest(), f.replay_right = false, f.refused = true, f.replay_why = "another address";
     is(&f, RULES_UNSUPPORTED, "not_replayable");
     assert_non_null(strstr(decide(&f).text, "another address"));
 }
@@ -147,9 +200,15 @@ static void test_order_and_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_honest),    cmocka_unit_test(test_host_computes),
-        cmocka_unit_test(test_live),      cmocka_unit_test(test_who_did_the_work),
-        cmocka_unit_test(test_wrong_is_not_cheating), cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_honest),
+        cmocka_unit_test(test_host_computes),
+        cmocka_unit_test(test_live),
+        cmocka_unit_test(test_small_outputs_are_not_the_hosts),
+        cmocka_unit_test(test_who_did_the_work),
+        cmocka_unit_test(test_wrong_is_not_cheating),
+        cmocka_unit_test(test_what_is_missing_excuses_errors_alone),
+        cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_inputs_that_never_change),
         cmocka_unit_test(test_order_and_log),
     };
 

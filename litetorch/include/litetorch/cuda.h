@@ -41,6 +41,7 @@ inline CUDAStream getStreamFromPool(bool = false, DeviceIndex = -1)
         cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
     return CUDAStream(s);
 }
+inline CUDAStream getStreamFromExternal(cudaStream_t s, DeviceIndex) { return CUDAStream(s); }
 inline void setCurrentCUDAStream(CUDAStream) {}
 inline DeviceIndex device_count() { return 1; }
 inline DeviceIndex current_device() { return 0; }

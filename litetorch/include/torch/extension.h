@@ -9,6 +9,9 @@
 namespace torch {
 using namespace at;
 using at::Tensor;
+inline constexpr auto kU8 = at::kByte, kI8 = at::kChar, kI16 = at::kShort, kI32 = at::kInt, kI64 = at::kLong, kF16 =
+    at::kHalf,
+                      kF32 = at::kFloat, kF64 = at::kDouble;
 namespace indexing {}
 namespace nn { namespace functional { using namespace at; } }
 namespace autograd {}

@@ -536,8 +536,24 @@ public:
     template <class Less> void StableSort(K (&k)[I], Less less) { sort(k, nullptr, less); }
     template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
     template <class Less> void StableSort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
+    /* Keys behind the first 'valid' ones count as 'rest'. */
+    template <class Less> void Sort(K (&k)[I], Less less, int valid, K rest) { limit(k, valid, rest), sort(k,
+        nullptr, less); }
+    template <class Less> void StableSort(K (&k)[I], Less less, int valid, K rest) { Sort(k, less, valid, rest); }
+    template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less, int valid, K rest)
+    {
+        limit(k, valid, rest), sort(k, v, less);
+    }
+    template <class Less> void StableSort(K (&k)[I], V (&v)[I], Less less, int valid, K rest) { Sort(k, v, less,
+        valid, rest); }
 
 private:
+    static void limit(K (&k)[I], int valid, K rest)
+    {
+        for (int i = 0; i < I; i++)
+            if (block_place::thread() * I + i >= valid)
+                k[i] = rest;
+    }
     template <class T> void hand_out(T *v, const int (&from)[I], const int (&place)[I])
     {
         T *room = reinterpret_cast<T *>(s), old[I];
@@ -579,8 +595,24 @@ public:
     template <class Less> void StableSort(K (&k)[I], Less less) { sort(k, nullptr, less); }
     template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
     template <class Less> void StableSort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
+    /* Keys behind the first 'valid' ones count as 'rest'. */
+    template <class Less> void Sort(K (&k)[I], Less less, int valid, K rest) { limit(k, valid, rest), sort(k,
+        nullptr, less); }
+    template <class Less> void StableSort(K (&k)[I], Less less, int valid, K rest) { Sort(k, less, valid, rest); }
+    template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less, int valid, K rest)
+    {
+        limit(k, valid, rest), sort(k, v, less);
+    }
+    template <class Less> void StableSort(K (&k)[I], V (&v)[I], Less less, int valid, K rest) { Sort(k, v, less,
+        valid, rest); }
 
 private:
+    static void limit(K (&k)[I], int valid, K rest)
+    {
+        for (int i = 0; i < I; i++)
+            if ((int)(block_place::thread() % LANES) * I + i >= valid)
+                k[i] = rest;
+    }
     static int lane() { return block_place::thread() % LANES; }
     template <class T> void hand_out(T *v, const int (&place)[I])
     {
