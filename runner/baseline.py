@@ -187,7 +187,7 @@ class Baseline:
         if self.room:
             self.room.close()
             self.room = None
-        self.room = area.open_area(fds[0], req["area"], importlib.import_module(os.environ.get("MUSACODER_DEVICE") or "sim"))
+        self.room = area.open_area(fds[0], req["area"], importlib.import_module(os.environ.get("MUSACODER_DEVICE") or "front"))
         return {}, []
 
     def fill(self, req, blob):

@@ -39,8 +39,8 @@ import timing
 import values
 
 FILE = "candidate.py"
-DEVICE = os.environ.get("MUSACODER_DEVICE") or "sim"
-device = importlib.import_module(DEVICE)  # runner/sim or runner/cuda: one interface
+DEVICE = os.environ.get("MUSACODER_DEVICE") or "front"
+device = importlib.import_module(DEVICE)  # runner/cuda
 _Tensor, _Parameter, _Module, _copy = torch.Tensor, torch.nn.Parameter, torch.nn.Module, torch.Tensor.copy_
 # What the harness itself does on a real device is no operator of the candidate's.
 quiet = device.trace.pause if getattr(device, "TIMED_ON", None) else contextlib.nullcontext

@@ -18,7 +18,7 @@ import time
 import torch
 import torch.testing
 
-HARNESS = ("candidate", "frame", "values", "area", "integrity", "timing", "sim", "sim.core", "cuda", "cuda.core", "cuda.area",
+HARNESS = ("candidate", "frame", "values", "area", "integrity", "timing", "cuda", "cuda.core", "cuda.area",
            "cuda.graphs", "native", "native.trace", "native.module", "native.extension")
 BY_TORCH = {"torch.manual_seed"}  # torch itself wraps these when torch.compile or torch.library is imported
 _callable, _type, _sys, _threading, _gc = callable, type, sys, threading, gc

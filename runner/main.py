@@ -5,7 +5,7 @@ speaks frames on descriptor 3. Requests: {"op":"spawn","id","role","args","plan"
 socket and its output pipe attached; {"op":"kill"|"peak","id"}. Reports: {"op":"spawned"|"failed"|"exit"|"peak","id"};
 a child on a device says {"op":"begun"} first, or {"op":"unfit","message","memory"} and ends (memory: the device's ran out).
 A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end on.
-$MUSACODER_DEVICE names the device package ("sim", "cuda") of all children: two of them do not fit into one process.
+$MUSACODER_DEVICE names the device package ("front", "cuda") of all children: two of them do not fit into one process.
 $MUSACODER_COMPILES: children use torch.compile, so this process imports what it needs, after it has said hello.
 """
 
@@ -25,13 +25,15 @@ import traceback
 
 CONTROL_FD = 3
 
-DEVICE = os.environ.get("MUSACODER_DEVICE") or "sim"
+DEVICE = os.environ.get("MUSACODER_DEVICE") or "front"
 ROLES = {  # role -> (module, function called with the child's socket and the spawn's args, device or None)
     "front": ("front_role", "serve", None),
     "candidate": ("candidate", "serve", None),
     "candidate_cuda": ("candidate", "serve", "cuda"),
     "reference": ("reference", "serve", None),
     "reference_cuda": ("reference", "serve", "cuda"),
+    "streamed": ("streamed", "serve", None),
+    "streamed_cuda": ("streamed", "serve", "cuda"),
     "baseline": ("baseline", "serve", None),
     "baseline_cuda": ("baseline", "serve", "cuda"),
     "shrink": ("shrink", "serve", None),
@@ -41,7 +43,7 @@ ROLES = {  # role -> (module, function called with the child's socket and the sp
 
 
 def import_everything():
-    """What children find already imported. The simulated device goes first: it replaces torch.utils.cpp_extension
+    """What children find already imported. The device goes first: it replaces torch.utils.cpp_extension
     before anything imports the real one, which asks for devices."""
     import numpy
     import torch

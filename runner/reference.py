@@ -150,6 +150,23 @@ def randomise(model, seed):
                 renew(t, name, gen)
 
 
+def is_renewed(name, kind, t):
+    return t.is_floating_point() and (kind == "param" or name.endswith(("running_mean", "running_var")))
+
+
+def redraw_fixed(model, another):
+    """What randomise leaves alone (integers, masks, tables) and the seed of the construction decides is data, and the
+    candidate knows that seed: it gets the values of another one. What every construction makes alike stays."""
+    fixed = {n: t for n, k, t in named_state(model) if not is_renewed(n, k, t) and t.numel() > 1}
+    if not fixed:
+        return
+    with torch.no_grad():
+        for name, _, other in named_state(another()):
+            mine = fixed.get(name)
+            if mine is not None and mine.shape == other.shape and not torch.equal(mine, other):
+                mine.copy_(other)
+
+
 def named_state(model):
     """[(name, "param"|"buffer", tensor)] in registration order; what state_dict leaves out is left out."""
     keep = set(model.state_dict().keys())
@@ -220,7 +237,7 @@ def keeps_distribution(t):
     """Labels, masks, constants: a float input of a few whole numbers is not a value to be redrawn."""
     if not t.is_floating_point() or t.numel() == 0:
         return True
-    few = torch.unique(t.detach().double().reshape(-1)[:65536])
+    few = torch.unique(t.detach().reshape(-1)[:65536].double())
     return len(few) == 1 and t.numel() > 1 or len(few) <= 3 and t.numel() > 8 and bool((few == few.round()).all())
 
 
@@ -394,7 +411,7 @@ def finite(v):
 
 def same(a, b):
     la, lb = values.leaves(a), values.leaves(b)
-    return len(la) == len(lb) and all(x.shape == y.shape and torch.equal(torch.nan_to_num(x), torch.nan_to_num(y))
+    return len(la) == len(lb) and all(x.shape == y.shape and torch.equal(values.comparable(x), values.comparable(y))
                                       for x, y in zip(la, lb))
 
 
@@ -457,17 +474,22 @@ def large(model, *trees):
     return max([t.numel() for t in tensors] + [0]) > LARGE
 
 
+def fan_in(inputs, eager, model):
+    """How many inputs make one output, at most: largest input elements / smallest output elements."""
+    biggest = max([t.numel() for t in values.leaves(inputs)] + [p.numel() for _, _, p in named_state(model)] + [1])
+    return biggest / max(min([t.numel() for t in values.leaves(eager)] + [biggest]), 1)
+
+
 def noise_of(eager, oracle, shifts, inputs, model):
     """Per output tensor: the numbers that src/eval/tolerance.h turns into a tolerance. shifts: n2 of each."""
     params = [p for _, _, p in named_state(model)]
     outs = values.leaves(eager)
     _, dtype = unit(values.leaves(inputs) + params + outs)
-    biggest = max([t.numel() for t in values.leaves(inputs) + params] + [1])
-    smallest = max(min([t.numel() for t in outs] + [biggest]), 1)
+    m = fan_in(inputs, eager, model)
     rows = []
     for e, o, shift in zip(outs, values.leaves(oracle), shifts):
         out = str(e.dtype)[6:]
-        rows.append({"n1": beyond_rounding(e, o), "n2": shift, "fan_in": biggest / smallest, "max_abs": top_of(o),
+        rows.append({"n1": beyond_rounding(e, o), "n2": shift, "fan_in": m, "max_abs": top_of(o),
                      "dtype": dtype if e.is_floating_point() or e.is_complex() else out, "out": out})
     return rows
 
@@ -565,7 +587,8 @@ class Task:
         self.req, self.seed, self.limit = req, req["seed"], req["max_elements"]
         self.variant, self.regimes = Variant(req.get("variant") or {}), tuple(req.get("regimes") or REGIMES)
         self.task = load(self.variant.source(req["source"]))
-        base = KERNELBENCH_SEED if req["protocol"] == "kernelbench" else self.seed
+        # the candidate is told this one, and must not get from it to the draws
+        base = KERNELBENCH_SEED if req["protocol"] == "kernelbench" else derive(self.seed, "construction")
         seed_all(base)
         self.init = self.task.get_init_inputs()
         if not isinstance(self.init, (list, tuple, dict)):
@@ -592,6 +615,7 @@ class Task:
         self.model = self.model.to(PLACE)
         if self.req["params"] == "random":
             randomise(self.model, self.seed)
+            redraw_fixed(self.model, lambda: self.variant.model(self.another(derive(self.seed, "other construction"))))
 
     def sizes(self):
         """What the task will need memory for, before it is there."""
@@ -635,16 +659,18 @@ class Task:
         place.settle()
         self.items = []
 
+    def is_steady(self, inputs):
+        return alike(self.run(self.model, inputs, 1), self.run(self.model, inputs, 2))
+
+    def first_inputs(self):
+        return draw_inputs(self.task, "task", 0, self.seed, self.variant.form)
+
     def settle_mode(self, inputs):
         """Dropout and friends make train mode random: then both sides are put into eval mode."""
-        a, _ = run(self.model, inputs, seed=1)
-        b, _ = run(self.model, inputs, seed=2)
-        if not alike(a, b):
+        if not self.is_steady(inputs):
             self.model.eval()
             self.mode = "eval"
-            a, _ = run(self.model, inputs, seed=1)
-            b, _ = run(self.model, inputs, seed=2)
-            if not alike(a, b):
+            if not self.is_steady(inputs):
                 raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
 
     def expected(self, regime, trial, inputs, seed):
@@ -722,7 +748,7 @@ class Task:
                     break
                 try:
                     if first:
-                        self.settle_mode(draw_inputs(self.task, "task", 0, self.seed, self.variant.form))
+                        self.settle_mode(self.first_inputs())
                         first = False
                     draw = self.draw(regime, trial)
                 except Skip as e:

@@ -20,6 +20,11 @@ _numel, _itemsize, _narrow = torch.Tensor.numel, torch.Tensor.element_size, torc
 ALIGN = 64  # of every tensor in a section
 
 
+def comparable(t):
+    """The same values, NaN as zero, in a dtype that torch can compare: bytes of floating point have few operators."""
+    return torch.nan_to_num(t.float() if t.is_floating_point() and t.element_size() == 1 else t)
+
+
 class NotSendable(TypeError):
     """A value that has no place in a tree."""
 

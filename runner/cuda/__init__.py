@@ -1,4 +1,4 @@
-"""A real GPU, as a candidate's process (and the reference's) uses it. The interface is runner/sim's:
+"""A real GPU, as a candidate's process (and the reference's) uses it. The interface:
 
     preload()            fork server's parent, once: our cpp_extension in place of torch's; CUDA is not touched
     begin(args)          child, after the jail is closed: allocator, context, a first launch. Foreign code comes later

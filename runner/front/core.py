@@ -39,14 +39,16 @@ def preload():
     c, p, i, u64 = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64
     for row in (("lt_torch_version", c), ("lt_process_api", p), ("lt_free", None, p), ("lt_findings", p),
                 ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t), ("front_torch_preload", i), ("front_attach", i, i, i),
-                ("front_library", i, c, c), ("front_note", None, c, c, c), ("front_forward", None, i),
+                ("front_library", i, c, c), ("front_lack", i, i), ("front_forward", None, i),
                 ("front_notes", p), ("front_stream", p),
                 ("front_set_stream", None, p), ("front_stream_create", i, ctypes.c_uint, i, p),
                 ("front_stream_sync", i, p), ("front_stream_query", i, p), ("front_stream_wait", i, p, p),
                 ("front_event_create", i, ctypes.c_uint, p), ("front_event_record", i, p, p),
                 ("front_event_sync", i, p),
                 ("front_event_query", i, p), ("front_event_elapsed", i, p, p, p), ("front_sync", i),
-                ("front_attribute", i, i, p), ("front_device_name", c), ("front_device_memory", ctypes.c_size_t),
+                ("front_attribute", i, i, p), ("front_capture_begin", i, p), ("front_capture_end", i, p),
+                ("front_captures", ctypes.c_bool, p), ("front_graph_launch", i, p, p), ("front_graph_free", None, p),
+                ("front_device_name", c), ("front_device_memory", ctypes.c_size_t),
                 ("front_mem_info", i, p, p), ("front_error_text", c, i),
                 ("front_torch_tensor", p, u64, u64, i, i, p, p), ("front_torch_address", u64, p, p, p, i)):
         _declare(*row)

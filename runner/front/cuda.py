@@ -23,6 +23,9 @@ def attribute(number):
     return value.value
 
 
+GRAPHS = 4  # FRONT_LACK_GRAPHS of litetorch/front/front.h
+
+
 class Properties(types.SimpleNamespace):
     """What get_device_properties returns."""
 
@@ -155,11 +158,60 @@ class DeviceContext:
 
 
 class CUDAGraph:
-    """A captured graph is not recorded here: programs that need one are told so by name."""
+    """What a stream is asked for while it captures, kept and asked for again (litetorch/front/graph.h)."""
 
-    def __init__(self, *args, **kwargs):
-        core.lib().front_note(b"unsupported", b"cuda_graphs", b"torch.cuda.CUDAGraph is not supported")
-        raise RuntimeError("CUDA graphs are not supported on this device")
+    def __init__(self, keep_graph=False):
+        self.made = None
+
+    def capture_begin(self, pool=None, capture_error_mode="global"):
+        _check(core.lib().front_capture_begin(core.lib().front_stream()))
+
+    def capture_end(self):
+        self.reset()
+        made = ctypes.c_void_p()
+        _check(core.lib().front_capture_end(ctypes.byref(made)))
+        self.made = made
+
+    def instantiate(self):
+        pass
+
+    def replay(self):
+        if self.made is None:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        _check(core.lib().front_graph_launch(self.made, core.lib().front_stream()))
+
+    def reset(self):
+        core.lib().front_graph_free(self.made)
+        self.made = None
+
+    def pool(self):
+        return (0, 1)
+
+    def __del__(self):
+        if self.made is not None:
+            self.reset()
+
+
+class graph:  # noqa: N801
+    """torch.cuda.graph(g): captures what the block asks for."""
+
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+        self.graph = cuda_graph
+        self.stream = StreamContext(stream or Stream())
+
+    def __enter__(self):
+        synchronize()
+        self.stream.__enter__()
+        self.graph.capture_begin()
+
+    def __exit__(self, *exc):
+        self.graph.capture_end()
+        self.stream.__exit__(*exc)
+
+
+def make_graphed_callables(*args, **kwargs):
+    core.lib().front_lack(GRAPHS)
+    raise RuntimeError("torch.cuda.make_graphed_callables is not supported on this device; use torch.cuda.graph")
 
 
 def cuda0():
@@ -214,7 +266,8 @@ def _table():
         "set_stream": lambda s: s is not None and core.lib().front_set_stream(s.cuda_stream) and None,
         "Stream": Stream, "Event": Event, "ExternalStream": lambda ptr, device=None: Stream(stream_ptr=ptr),
         "stream": StreamContext, "StreamContext": StreamContext, "device": DeviceContext, "device_of": DeviceContext,
-        "CUDAGraph": CUDAGraph, "graph": CUDAGraph, "make_graphed_callables": lambda *a, **k: CUDAGraph(),
+        "CUDAGraph": CUDAGraph, "graph": graph, "make_graphed_callables": make_graphed_callables,
+        "graph_pool_handle": lambda: (0, 1),
         "empty_cache": nothing, "ipc_collect": nothing, "memory_allocated": zero, "max_memory_allocated": zero,
         "memory_reserved": zero, "max_memory_reserved": zero, "memory_summary": lambda *a, **k: "",
         "memory_stats": lambda *a, **k: {}, "mem_get_info": mem_get_info,
@@ -223,7 +276,8 @@ def _table():
         "seed": nothing, "seed_all": nothing, "initial_seed": zero,
         "get_rng_state": lambda *a, **k: torch.get_rng_state(), "set_rng_state": nothing,
         "get_rng_state_all": lambda: [torch.get_rng_state()], "is_bf16_supported": lambda *a, **k: True,
-        "is_current_stream_capturing": lambda: False, "utilization": zero, "cudart": lambda: types.SimpleNamespace(),
+        "is_current_stream_capturing": lambda: bool(core.lib().front_captures(core.lib().front_stream())),
+         "utilization": zero, "cudart": lambda: types.SimpleNamespace(),
         "_sleep": nothing, "current_blas_handle": zero,
     }
 

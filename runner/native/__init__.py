@@ -1,7 +1,7 @@
 """Native extensions in a candidate's process, on any device: load_inline and load become build requests (extension.py), the
 shared object that comes back becomes a module (module.py). A device package calls
 
-    attach(library, on_load)   library: ctypes.CDLL of libsimtorch.so or libcudatorch.so (litetorch/runtime/process.h);
+    attach(library, on_load)   library: ctypes.CDLL of libfronttorch.so or libcudatorch.so (litetorch/runtime/process.h);
                                on_load(so): called with every ctypes.CDLL of a candidate, before its functions run
     take_string(pointer)       the text behind a char * of that library, which is then freed
     watch(mode), watched()     around one call of forward: what the host hands the device (litetorch/runtime/watch.cc);

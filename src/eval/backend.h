@@ -12,6 +12,7 @@
 struct backend {
     const char *name;
     const char *device;       /* runner/ package of the fork server and its children: $MUSACODER_DEVICE */
+    const char *front_device; /* that of candidates, where it is another one: a fork server of their own; else NULL */
     const char *candidate, *reference, *baseline; /* roles of runner/main.py; baseline only where timed */
     const char *clock;        /* where timed: the judge's own device (device.h) */
     const char *values;       /* device.h's name of the device whose memory judge and children share (desk.h); NULL: frames */
@@ -33,11 +34,13 @@ struct backend {
     char **(*folders)(size_t *ret_n);
 };
 
-extern const struct backend backend_sim, backend_sim_front, backend_cuda;
+extern const struct backend backend_sim, backend_cuda, backend_cuda_front,
+    backend_cuda_test;
 
-#define BACKENDS 3
+#define BACKENDS 4
 const struct backend *backend_at(int i);             /* i in [0, BACKENDS) */
-/* NULL if there is none. $MUSACODER_JUDGE=replay: the row with a front, where there is one. */
+/* NULL if there is none. $MUSACODER_JUDGE=replay (the default): the row with a front.
+ * $MUSACODER_TEST_REFERENCE=cpu, for tests without a GPU: backend_cuda_test for "cuda". */
 const struct backend *backend_find(const char *name);
 int backend_index(const struct backend *b);
 

@@ -105,3 +105,41 @@ const struct backend backend_cuda = {
     .devices = cuda_devices,
     .folders = cuda_folders,
 };
+
+/* For tests with a driver that is none ($MUSACODER_LIBCUDA, tests/device/fake_cuda.c): reference and baseline are on
+ * the CPU. */
+const struct backend backend_cuda_test = {
+    .name = "cuda",
+    .device = "front",
+    .candidate = "front",
+    .reference = "reference",
+    .baseline = "baseline",
+    .clock = "host",
+    .place = "cpu",
+    .target = "cuda",
+    .front = true,
+    .timed = true,
+    .reference_memory_bytes = (size_t)8 << 30,
+};
+
+/* Candidates have no device: they ask an executor, and values lie there. */
+const struct backend backend_cuda_front = {
+    .name = "cuda",
+    .device = "cuda",
+    .front_device = "front",
+    .candidate = "front",
+    .reference = "reference_cuda",
+    .baseline = "baseline_cuda",
+    .clock = "cuda",
+    .place = "cuda:0",
+    .target = "cuda",
+    .front = true,
+    .timed = true,
+    .slots = 18,
+    .memory_bytes = (size_t)8 << 30,
+    .reference_memory_bytes = (size_t)24 << 30,
+    .usable = cuda_usable,
+    .env = cuda_env,
+    .devices = cuda_devices,
+    .folders = cuda_folders,
+};

@@ -184,9 +184,20 @@ static int put(struct baseline *b, struct reference *r, struct err *e)
     return 0;
 }
 
+static bool cache_load(const struct baseline *b, const char *what, struct perf_estimate *ret, char **ret_text);
+
+/* The process that may start compilers comes from a fork server that imports for seconds: only where compile's ratio to
+ * eager is not known from before. */
+static bool needs_compiler(struct baseline *b, const struct job *j)
+{
+    if (j->opt->compile_baseline && !b->compile_known)
+        b->compile_known = cache_load(b, j->opt->compile_mode, &b->compile_of_eager, &b->compile_error);
+    return !b->compile_known;
+}
+
 int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
 {
-    struct server_child spec = {.role = p->role, .poison = true, .compiles = true, .published = p->tf32,
+    struct server_child spec = {.role = p->role, .poison = true, .compiles = needs_compiler(b, j), .published = p->tf32,
                                 .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
     struct err why = ERR_INIT;
 

@@ -53,10 +53,10 @@ static int check_list(const json_t *req, const char *key, const json_t **ret, st
     if (!l || json_is_null(l))
         return *ret = NULL, 0;
     if (!json_is_array(l))
-        return err_set(e, ERR_BUG, "build request: '%s' is not a list", key);
+        return err_set(e, ERR_INPUT, "build request: '%s' is not a list", key);
     json_array_foreach((json_t *)l, i, v)
         if (!json_is_string(v))
-            return err_set(e, ERR_BUG, "build request: '%s' holds something else than text", key);
+            return err_set(e, ERR_INPUT, "build request: '%s' holds something else than text", key);
     return 0;
 }
 
@@ -711,6 +711,10 @@ static void take_image(struct build_result *ret, const char *dir)
     char *path = path_join(dir, "device.so");
     struct buf b;
 
+    if (!file_exists(path)) {
+        free(path);
+        path = path_join(dir, "device.cubin");
+    }
     buf_init(&b, BUILD_MAX_IMAGE);
     if (ret->ok && file_exists(path) && file_read(path, &b, NULL) == 0) {
         sha256_hex(b.p, b.n, ret->image_sha256);
@@ -781,7 +785,8 @@ static void tidy(const char *dir)
         dot = strrchr(names[i], '.');
         if (file_is_dir(path))
             dir_remove(path, NULL);
-        else if (!dot || (strcmp(dot, ".so") && strcmp(dot, ".cpp") && strcmp(dot, ".cu")))
+        else if (!dot || (strcmp(dot, ".so") && strcmp(dot, ".cpp") && strcmp(dot, ".cu") &&
+                          strcmp(names[i], "device.cubin")))
             unlink(path);
         free(path);
     }
@@ -882,7 +887,7 @@ int build_run(const json_t *request, const struct build_opts *o, struct build_re
     if (!(target = target_of(o, e)))
         return -1;
     if (!json_is_object(request) || !valid_name(json_str(request, "name", "candidate")))
-        return err_set(e, ERR_BUG, "build request: not an object, or without a usable name");
+        return err_set(e, ERR_INPUT, "build request: not an object, or without a usable name");
     root = cache_root(o);
     out.findings = json_array();
     if (request_read(request, target, &r, e) == 0 && (t = toolchain_get(o, e)) && dir_make(root, e) == 0) {

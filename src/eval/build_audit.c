@@ -68,8 +68,10 @@ static const char *const std_forbidden[] = {
     "_ZTVSt13basic_fstream"};
 /* libgcc's arithmetic helpers. */
 static const char *const gcc_names[] = {
-    "__divti3", "__modti3", "__udivti3", "__umodti3", "__multi3", "__popcountdi2", "__extendhfsf2", "__truncsfhf2",
-    "__truncdfhf2", "__extendsfdf2", "__floattisf", "__floattidf", "__floatuntidf", "__fixdfti", "__fixunsdfti",
+    "__divti3", "__modti3", "__udivti3", "__umodti3", "__multi3", "__popcountdi2", "__extendhfsf2",
+    "__extendhfdf2", "__extendhfxf2", "__truncsfhf2", "__truncdfhf2", "__truncxfhf2", "__eqhf2", "__nehf2",
+    "__fixhfti", "__fixunshfti", "__floattihf", "__floatuntihf", "__truncdfbf2", "__extendsfdf2",
+    "__floattisf", "__floattidf", "__floatuntidf", "__fixdfti", "__fixunsdfti",
     "__muldc3", "__mulsc3", "__divdc3", "__divsc3", "__cpu_model", "__cpu_indicator_init", "__truncsfbf2",
     "__extendbfsf2", "__powidf2", "__powisf2"};
 
@@ -466,6 +468,8 @@ static void judge_missing(const char *name, json_t *findings)
 {
     if (begins(name, library_prefixes, N_OF(library_prefixes)) || begins(name, library_scopes, N_OF(library_scopes)))
         add(findings, "library_call", name);
+    else if (!strncmp(name, "cuda", 4) || (!strncmp(name, "cu", 2) && name[2] >= 'A' && name[2] <= 'Z'))
+        add(findings, "lacking", name); /* of the runtime or the driver, and not among ../litetorch/proxy/'s names */
 }
 
 /* Headers of the toolkit and of torch that ours do not answer to yet: nobody's mistake. */

@@ -186,6 +186,20 @@ static int valid_arch(const char *arch, struct err *e)
     return err_set(e, ERR_INPUT, "'%s' is not an architecture; say sm_90 or the like", arch);
 }
 
+/* What a library for a process without a device is linked with. */
+static void hash_proxy(struct sha256 *h)
+{
+    static const char *const files[] = {"litetorch/front/front.h", "litetorch/proxy/cuda.cc",
+                                        "litetorch/proxy/cuda_lacking.c", "src/exec/wire.h"};
+
+    for (size_t i = 0; i < N_OF(files); i++) {
+        char *path = path_share(files[i]);
+
+        build_hash_file(h, path);
+        free(path);
+    }
+}
+
 static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
 {
     struct buf version;
@@ -208,6 +222,7 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
     sha256_adds(h, "split/5");
     for (size_t i = 0; i < N_OF(wrapped); i++)
         sha256_adds(h, wrapped[i]);
+    hash_proxy(h);
     build_audit_hash(h);
     buf_free(&version);
     return rc;
@@ -548,8 +563,14 @@ static void precompile(struct buf *s, const struct toolchain *t, const char *dir
     buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
     host_command(s, t);
     buf_addf(s, "-O2 -c %s/litetorch/module.cc -o module.o\n", t->lite);
+    /* the proxies are weak: a candidate may define one of these names */
     host_command(s, t);
     buf_addf(s, "-O2 -c %s/litetorch/split.cc -o split.o\n", t->lite);
+    host_command(s, t);
+    buf_addf(s, "-O2 -I%s/.. -I%s/../../src -c %s/../proxy/cuda.cc -o proxy.o\n", t->lite, t->lite, t->lite);
+    build_quote(s, t->compiler);
+    buf_addf(s, "-x c -std=c11 -O2 -fPIC -I%s/.. -c %s/../proxy/cuda_lacking.c -o lacking.o\n"
+                "objcopy --weaken proxy.o; objcopy --weaken lacking.o\n", t->lite, t->lite);
     host_command(s, t);
     buf_addf(s, "-O2 -c %s/litetorch/device.cc -o device.o\nwait $p\nmv prefix.tmp prefix.h.gch", t->lite);
 }
@@ -595,9 +616,12 @@ static bool implicit_headers(const struct build_job *j)
     return !j->r->bare && !strcmp(json_str(j->r->json, "kind", ""), "load_inline");
 }
 
+/* An executor wants the device's code by itself: nvcc leaves what it makes of it in the folder kept. */
 static void whole_command(struct buf *s, const struct build_job *j, bool driver)
 {
     nvcc_command(s, j);
+    if (j->o->front)
+        buf_adds(s, "-keep -keep-dir kept ");
     if (implicit_headers(j))
         buf_addf(s, "-include torch/types.h %s", driver ? "-include cuda.h " : "");
 }
@@ -617,8 +641,26 @@ static void add_kernel_part(struct buf *s, const struct build_job *j, bool was_s
     buf_free(&lean);
 }
 
+/* Of a process without a device: what the host calls of the runtime is linked into the library. */
+static void add_front_link(struct buf *s, const struct build_job *j, const char *prefix, const char *objects)
+{
+    char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL;
+
+    if (slash)
+        *slash = 0;
+    build_quote(s, j->t->compiler);
+    buf_addf(s, "-shared -o module.so %s %s/module.o %s/proxy.o %s/lacking.o -L%s -lfront "
+                "-Wl,-z,defs,-Bsymbolic,--build-id=none,--version-script=%s/exports.map ", objects, prefix, prefix,
+             prefix, lib ? lib : ".", prefix);
+    free(lib);
+}
+
 static void add_link(struct buf *s, const struct build_job *j, const char *prefix, const char *objects)
 {
+    if (j->o->front) {
+        add_front_link(s, j, prefix, objects);
+        return;
+    }
     build_quote(s, j->t->compiler);
     buf_addf(s, "-shared -o module.so %s %s/module.o %s/device.o -L%s -l:%s -L%s/stubs "
                 "-Wl,-z,defs,-Bsymbolic,--build-id=none,--version-script=%s/exports.map", objects, prefix, prefix, j->t->libdir,
@@ -721,6 +763,17 @@ static int add_split(struct buf *s, const struct build_job *j, const char *prefi
     return rc;
 }
 
+static void add_libraries(struct build_plan *plan)
+{
+    char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL;
+
+    if (slash) {
+        *slash = 0;
+        build_plan_ro(plan, lib);
+    }
+    free(lib);
+}
+
 static int script(const struct build_job *j, struct build_plan *plan, struct err *e)
 {
     struct buf *s = &plan->script;
@@ -732,10 +785,12 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
     if (json_array_size(j->r->cuda) && (split = add_split(s, j, pre, e)) < 0)
         return free(pre), -1;
     main_part(s, j, pre);
-    buf_adds(s, " & p0=$!\nr1=0\n");
+    buf_adds(s, " & p0=$!\nr1=0\nmkdir -p kept\n");
     if (json_array_size(j->r->cuda)) {
         add_kernel_part(s, j, split > 0);
         buf_adds(s, " || r1=$?\n");
+        if (j->o->front)
+            buf_adds(s, "rm -f device.cubin; mv kept/cuda.cubin device.cubin 2>/dev/null\n");
     }
     buf_adds(s, "wait $p0; r0=$?\n[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n");
     build_add_disassembly(s, j->r);
@@ -745,6 +800,8 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
     build_plan_ro(plan, j->t->lite);
     build_plan_ro(plan, j->t->home);
     build_plan_ro(plan, pre);
+    if (j->o->front)
+        add_libraries(plan);
     free(pre);
     return 0;
 }
@@ -757,7 +814,7 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
     build_audit_log(log, ret->findings);
     build_audit_assembly(j->dir, ret->findings);
     if (ret->ok)
-        build_audit_library(so, audit_symbol, ret->findings);
+        build_audit_library(so, j->o->front ? audit_symbol_front : audit_symbol, ret->findings);
     for (int i = 0; i < 2; i++) {
         char *object = path_join(j->dir, i ? "part1.o" : "part0.o");
         build_audit_object(object, ret->findings);

@@ -95,6 +95,19 @@ int desk_open(struct desk *k, const struct backend *b, struct err *e)
     return rc < 0 ? -1 : !k->common->off;
 }
 
+int desk_open_streamed(struct desk *k, const struct backend *b, struct err *e)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&k->lock);
+    if (!k->dev)
+        rc = open_device(k, b->clock ? b->clock : "host", SIZE_MAX, e);
+    pthread_mutex_unlock(&k->lock);
+    if (rc == 0 && !k->dev)
+        rc = err_set(e, ERR_ENV, "the judge cannot share device memory here; see 'musacoder doctor'");
+    return rc;
+}
+
 void desk_refuse(struct desk *k, const char *why)
 {
     if (!k->common->mapped)

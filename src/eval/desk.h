@@ -48,6 +48,8 @@ void desk_init(struct desk *k, struct desk_common *common); /* which must outliv
 /* Opens it if it is not. 1: it is open; 0: values travel in frames (said in the log once, if that is a surprise).
  * -1: there was no memory for it on the device, LACK_DEVICE: desks are opened when others already have theirs. */
 int desk_open(struct desk *k, const struct backend *b, struct err *e);
+/* As desk_open, for streamed tasks (streamed.h): their values have no other way. ERR_ENV where the device cannot. */
+int desk_open_streamed(struct desk *k, const struct backend *b, struct err *e);
 /* Areas cannot be had, a candidate's process says: frames from now on, said in the log. Where others could, it is not
  * believed: foreign code may have had that process say so. */
 void desk_refuse(struct desk *k, const char *why);

@@ -98,6 +98,10 @@ void dialect_preface(const char *source, size_t n, const char *name, struct buf 
         for (size_t i = 0; i < r.n_notes; i++)
             if (r.notes[i].kind == MUSA_REFUSED && is_limit(r.notes[i].rule))
                 error_at(out, r.notes[i].line, name, r.notes[i].text);
+            else if (!strcmp(r.notes[i].rule, "ptx")) /* the translator has other code for it, mcc has not */
+                error_at(out, r.notes[i].line, name, "inline PTX: no MUSA compiler reads it");
+            else if (!strcmp(r.notes[i].rule, "plain"))
+                error_at(out, r.notes[i].line, name, "a function of CUDA's toolkit that MUSA has not");
     }
     musa_result_free(&r);
 }

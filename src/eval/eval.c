@@ -109,6 +109,13 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
     return 0;
 }
 
+bool eval_replays(const char *backend)
+{
+    const struct backend *b = backend_find(backend);
+
+    return b && b->front;
+}
+
 int64_t eval_max_elements(const struct eval_options *o)
 {
     const struct backend *b = backend_find(o->backend);
@@ -121,13 +128,16 @@ int64_t eval_max_elements(const struct eval_options *o)
 /* ---- opening ---- */
 
 /* Which judge was asked for: a misspelt one is refused, never another one taken. */
-static int check_judge(struct err *e)
+/* The older one is for candidates that have the device themselves. */
+static int check_judge(const struct backend *b, struct err *e)
 {
     const char *judge = getenv("MUSACODER_JUDGE");
 
-    if (!judge || !*judge || !strcmp(judge, "replay") || !strcmp(judge, "trace"))
+    if (!judge || !*judge || !strcmp(judge, "replay") || (!strcmp(judge, "trace") && !(b && b->front)))
         return 0;
-    return err_set(e, ERR_INPUT, "MUSACODER_JUDGE is '%.40s'; known: trace (the default), replay", judge);
+    if (!strcmp(judge, "trace"))
+        return err_set(e, ERR_INPUT, "MUSACODER_JUDGE=trace is for 'cuda' alone, not for '%s'; unset it", b->name);
+    return err_set(e, ERR_INPUT, "MUSACODER_JUDGE is '%.40s'; known: replay (the default), trace", judge);
 }
 
 int eval_backend_check(const char *backend, struct err *e)
@@ -136,7 +146,7 @@ int eval_backend_check(const char *backend, struct err *e)
     struct build_opts o = {.target = b ? b->target : NULL};
     char *text;
 
-    if (check_judge(e) < 0)
+    if (check_judge(b, e) < 0)
         return -1;
     if (!b)
         return no_backend(backend, e);
@@ -445,7 +455,7 @@ static void cache_tend(struct eval *ev)
     if (rc < 0)
         log_warn("the cache's limit: %s", e.msg);
     else if (done.removed)
-        log_info("cache: %zu entries removed, %.1f of %.1f GiB left", done.removed, (double)(done.after + verdicts) / 0x1p30,
+        log_info("cache: %zu entries removed, %.1f GiB kept, limit %.1f", done.removed, (double)(done.after + verdicts) / 0x1p30,
                  (double)l.bytes / 0x1p30);
     free(root);
 }

@@ -213,7 +213,7 @@ static enum call_fault in_areas(struct job *j, const struct exec_call *c, struct
 enum call_fault exec_run(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
 {
     if (j->life)
-        return life_run(j, c, ret, e);
+        return life_call(j, c->draw, ret, e);
     return c->draw->inputs.mem ? in_areas(j, c, ret, e) : in_frames(j, c, ret, e);
 }
 

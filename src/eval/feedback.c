@@ -45,7 +45,8 @@ static void add_lines(struct buf *b, const char *text, int max_lines, size_t max
 static void at_line(struct buf *b, const json_t *r)
 {
     if (json_i64(r, "line", 0) > 0)
-        buf_addf(b, "At line %lld of your program: %.160s\n", (long long)json_i64(r, "line", 0), json_str(r, "text", ""));
+        buf_addf(b, "At line %lld of your program: %.160s\n", (long long)json_i64(r, "line", 0),
+                 json_str(r, "text", ""));
 }
 
 static void say_extraction(const json_t *v, struct buf *b)
@@ -146,7 +147,8 @@ static void say_variant(const json_t *x, struct buf *b)
     const char *is = json_str(x, "variant_is", "");
 
     if (*json_str(x, "variant", ""))
-        buf_addf(b, "This is variant '%s' of the task%s%s%s; what came before it was right.\n", json_str(x, "variant", ""),
+        buf_addf(b, "This is variant '%s' of the task%s%s%s; what came before it was right.\n",
+                 json_str(x, "variant", ""),
                  *is ? " (" : "", is, *is ? ")" : "");
 }
 
@@ -246,6 +248,8 @@ static void say_correctness(const json_t *v, struct buf *b)
     say_variant(w, b);
     if (!strcmp(json_str(w, "kind", ""), "values"))
         say_values(w, b);
+    else if (!json_is_object(w)) /* no output is at fault */
+        buf_addf(b, "%s.\n", json_str(reason(v), "message", ""));
     else
         buf_addf(b, "Output%s%s: %s.\n", *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""),
                  json_str(w, "detail", ""));
@@ -258,7 +262,7 @@ static void say_infra(const json_t *v, struct buf *b)
 
 static void say_unsupported(const json_t *v, struct buf *b)
 {
-    buf_addf(b, "Not judged, and not scored: this judge lacks %s.\n", json_str(reason(v), "message", ""));
+    buf_addf(b, "Not judged, and not scored; this judge cannot do it: %s.\n", json_str(reason(v), "message", ""));
 }
 
 static const struct {
@@ -266,7 +270,8 @@ static const struct {
     void (*say)(const json_t *v, struct buf *b);
 } table[] = {
     {"extraction_error", say_extraction}, {"compile_error", say_compile}, {"cheating", say_cheating},
-    {"timeout", say_timeout}, {"runtime_error", say_runtime}, {"correctness_error", say_correctness}, {"infra", say_infra},
+    {"timeout", say_timeout}, {"runtime_error", say_runtime}, {"correctness_error", say_correctness},
+    {"infra", say_infra},
     {"unsupported", say_unsupported},
 };
 
@@ -307,7 +312,8 @@ static void say_speedup(const json_t *perf, const char *baseline, const char *na
     snprintf(key, sizeof key, "speedup_%s_ci", baseline);
     ci = json_object_get(perf, key);
     if (json_array_size(ci) == 2)
-        buf_addf(b, " (95 %% CI %.2f-%.2f)", json_num_value(json_array_get(ci, 0)), json_num_value(json_array_get(ci, 1)));
+        buf_addf(b, " (95 %% CI %.2f-%.2f)", json_num_value(json_array_get(ci, 0)),
+                 json_num_value(json_array_get(ci, 1)));
 }
 
 static void say_roofline(const json_t *perf, struct buf *b)
@@ -429,7 +435,8 @@ void feedback_line(const json_t *verdict, struct buf *out)
     const char *pattern = json_str(w, "pattern", "");
 
     if (!r) {
-        buf_addf(out, "%lld of %lld trials match", (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
+        buf_addf(out, "%lld of %lld trials match",
+                 (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
                  (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
         if (json_is_object(json_object_get(verdict, "performance"))) {
             buf_adds(out, ", ");
@@ -440,6 +447,8 @@ void feedback_line(const json_t *verdict, struct buf *out)
     add_lines(out, json_str(r, "message", ""), 1, 200);
     if (out->n && out->p[out->n - 1] == '\n')
         out->p[--out->n] = 0;
+    if (!strcmp(json_str(r, "stage", ""), "load") && json_i64(r, "line", 0) > 0)
+        buf_addf(out, " (line %lld: %.100s)", (long long)json_i64(r, "line", 0), json_str(r, "text", ""));
     if (*json_str(w, "variant", json_str(r, "variant", "")))
         buf_addf(out, " on variant '%s'", json_str(w, "variant", json_str(r, "variant", "")));
     if (!strcmp(json_str(r, "category", ""), "correctness_error") && *pattern)

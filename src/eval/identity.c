@@ -162,7 +162,7 @@ static void add_python(struct sha256 *h)
 static void facts_of(const struct backend *b, char ret[65])
 {
     static const char *const ours[] = {"runner", "litetorch", "simt/include", "build/lib/libsimt.so",
-                                       "build/lib/libsimtorch.so", "build/lib/libcudatorch.so", "build/lib/timing.fatbin",
+                                       "build/lib/libcudatorch.so", "build/lib/timing.fatbin",
                                        "build/lib/libfront.so", "build/lib/libfronttorch.so", "build/lib/mcexec"};
     struct sha256 h;
 

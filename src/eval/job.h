@@ -114,9 +114,11 @@ void job_blame_error(struct job *j, const json_t *head, const char *stage);
 int64_t job_launches(const struct job *j); /* so far, of all kernels */
 bool job_forbidden(const json_t *finding); /* legality's matter, no fault of the program: a library's call, a symbol */
 void compile_judge(struct job *j);
+/* May draws that were right as they were lived, and not by replay, count as passed? */
+bool legality_live(const struct job *j);
 /* Legality where a front asks an executor (life.h): what it was refused, and that launches do the work. */
 int legality_replay(struct job *j, struct err *e);
-void legality_replay_evidence(const struct job *j, json_t *violations);
+bool legality_replay_convicts(const struct job *j);
 /* Does the evidence so far make the program a cheat, whatever comes? Runs nothing. */
 bool legality_convicts(const struct job *j);
 /* The judge's parameter values into the candidate, as far as they can be matched; sets params. -1 only for infra. */

@@ -1,4 +1,4 @@
-/* life.c - see life.h. Reading order: life_run at the end, then live(), then replay(). */
+/* life.c - see life.h. Reading order: life_live, then life_replay, then replay(). */
 #include "eval/life.h"
 
 #include <math.h>
@@ -14,63 +14,31 @@
 #include "base/rng.h"
 #include "device/element.h"
 #include "eval/job.h"
+#include "eval/life_place.h"
+#include "eval/life_streamed.h"
 #include "eval/record.h"
 
-#define TAG_INPUTS 1000000u /* tags below are rows of parameters */
 #define MAX_IMAGE ((size_t)128 << 20)
 #define MAX_OUTPUT ((uint64_t)1 << 30)
 
 struct life_lay {
     uint64_t address, bytes;
+    enum dtype dtype;
     uint8_t *real, *made_up; /* owned; in the candidate's layout and type */
+    bool buffer, changed;    /* a call left other values there: it is laid again before the next one */
 };
 
 /* ---- tensors that lie on the executor ---- */
-
-struct place { /* {"dtype","shape","strides","address"} */
-    struct tensor t;
-    int64_t stride[TENSOR_MAX_DIMS];
-    uint64_t address, span; /* bytes from the first element to behind the last */
-    size_t item;
-};
-
-static int place_parse(const json_t *node, struct place *p, struct err *e)
-{
-    const json_t *shape = json_object_get(node, "shape"), *strides = json_object_get(node, "strides");
-    uint64_t last = 0;
-
-    memset(p, 0, sizeof *p);
-    if (dt_parse(json_str(node, "dtype", ""), &p->t.dtype) < 0)
-        return err_set(e, ERR_INPUT, "a tensor of type '%.40s'", json_str(node, "dtype", "?"));
-    p->item = dt_size(p->t.dtype) * (size_t)dt_components(p->t.dtype);
-    p->t.ndim = (int)json_array_size(shape);
-    if (p->t.ndim > TENSOR_MAX_DIMS || json_array_size(strides) != json_array_size(shape))
-        return err_set(e, ERR_INPUT, "a tensor of %d dimensions", p->t.ndim);
-    p->t.n = 1;
-    for (int i = 0; i < p->t.ndim; i++) {
-        int64_t n = json_integer_value(json_array_get(shape, (size_t)i));
-        int64_t s = json_integer_value(json_array_get(strides, (size_t)i));
-
-        if (n < 0 || s < 0 || n > (int64_t)MAX_OUTPUT || s > (int64_t)MAX_OUTPUT ||
-            (n && p->t.n > (int64_t)MAX_OUTPUT / n))
-            return err_set(e, ERR_INPUT, "a tensor of impossible size");
-        p->t.shape[i] = n;
-        p->stride[i] = s;
-        p->t.n *= n;
-        last += n ? (uint64_t)(n - 1) * (uint64_t)s : 0;
-    }
-    p->address = (uint64_t)json_i64(node, "address", 0);
-    p->span = p->t.n ? (last + 1) * p->item : 0;
-    if (p->span > MAX_OUTPUT)
-        return err_set(e, ERR_INPUT, "a tensor that spans %llu bytes", (unsigned long long)p->span);
-    return 0;
-}
 
 /* Walks the elements in C order; to: strided gets packed's values, else the other way round. */
 static void permute(const struct place *p, uint8_t *strided, uint8_t *packed, bool to)
 {
     int64_t at[TENSOR_MAX_DIMS] = {0}, offset = 0;
 
+    if (place_is_packed(p)) {
+        memcpy(to ? strided : packed, to ? packed : strided, (size_t)p->t.n * p->item);
+        return;
+    }
     for (int64_t i = 0; i < p->t.n; i++) {
         uint8_t *s = strided + (size_t)offset * p->item, *c = packed + (size_t)i * p->item;
 
@@ -95,6 +63,7 @@ int life_image(struct life *l, const char *path, struct err *e)
 
     buf_init(&b, MAX_IMAGE);
     rc = file_read(path, &b, e) < 0 ? -1 : executor_image(l->x, b.p, b.n, sha, e);
+    l->harmed |= rc < 0 || !executors_harmless(b.p, b.n);
     if (rc == 0 && l->capsule)
         capsule_add_image(l->capsule, b.p, b.n);
     buf_free(&b);
@@ -122,17 +91,30 @@ static int attach(struct job *j, const int fds[2], struct err *e)
     return rc;
 }
 
+/* A program that goes on rightly until it thinks that nobody looks any more does not know when that is. */
+static uint32_t number_of_calls(const struct job *j)
+{
+    struct rng r;
+
+    rng_seed(&r, (uint64_t)reference_seed(j->ev, j->opt->seed), 78);
+    return LIFE_CALLS_LEAST + (uint32_t)rng_below(&r, LIFE_CALLS - LIFE_CALLS_LEAST + 1);
+}
+
 int life_open(struct job *j, struct err *e)
 {
     struct executor_options o = {.backend = j->server->backend->name, .timeout_s = j->opt->timeout_s};
     struct life *l = xcalloc(1, sizeof *l);
     int fds[2], rc;
 
+    o.memory = life_streamed_memory(j);
     life_close(j->life);
     j->life = l;
     l->notes = json_array();
+    l->n_calls = number_of_calls(j);
     record_set(j->rec, "schema", json_string(RECORD_SCHEMA_REPLAY));
-    if (executor_start(&o, &l->x, e) < 0 || executor_life(l->x, fds, e) < 0)
+    l->home = &j->server->executors;
+    l->harmed = o.memory > 0;
+    if (executors_take(l->home, &o, &l->x, fds, e) < 0)
         return -1;
     if (j->opt->capsule)
         capsule_init(l->capsule = xcalloc(1, sizeof *l->capsule), o.backend, j->task->name, executor_info(l->x)->name,
@@ -160,15 +142,39 @@ void life_close(struct life *l)
 {
     if (!l)
         return;
-    executor_stop(l->x);
+    executors_give(l->home, l->x, !l->harmed);
     if (l->capsule)
         capsule_free(l->capsule);
     free(l->capsule);
     json_decref(l->notes);
-    json_decref(l->output);
+    json_decref(l->refused_launch);
+    for (int i = 0; i < LIFE_CALLS; i++)
+        json_decref(l->outputs[i]);
     lays_free(l);
     free(l->inputs);
     free(l);
+}
+
+static json_t *launch_finding(const json_t *note)
+{
+    json_t *f = json_pack("{s:s,s:s,s:s}", "kind", "launch_error", "kernel", json_str(note, "name", "?"), "message",
+                          json_str(note, "message", "a launch was refused"));
+
+    if (json_i64(note, "line", 0) > 0) {
+        json_object_set_new(f, "file", json_string(json_str(note, "file", "")));
+        json_object_set_new(f, "line", json_integer(json_i64(note, "line", 0)));
+    }
+    return f;
+}
+
+static void keep_refused(struct life *l, const json_t *notes)
+{
+    const json_t *n;
+    size_t i;
+
+    json_array_foreach((json_t *)notes, i, n)
+        if (!l->refused_launch && !strcmp(json_str(n, "kind", ""), "launch_error") && json_flag(n, "forward", false))
+            l->refused_launch = launch_finding(n);
 }
 
 void life_take_report(struct job *j, const json_t *head)
@@ -177,21 +183,67 @@ void life_take_report(struct job *j, const json_t *head)
 
     if (json_is_array(notes) && json_array_size(j->life->notes) < 256)
         json_array_extend(j->life->notes, (json_t *)notes);
+    keep_refused(j->life, notes);
+}
+
+bool life_blame_launch(struct job *j)
+{
+    if (!j->life->refused_launch)
+        return false;
+    json_array_append(j->findings, j->life->refused_launch);
+    return true;
 }
 
 /* ---- parameters ---- */
 
-/* Values of another draw of the same kind: the front may look at these. Positive ones stay positive (variances), whole
- * numbers stay what they are. */
+static bool ascends(const struct tensor *t, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++)
+        if (tensor_at(t, i) < tensor_at(t, i - 1))
+            return false;
+    return true;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Whole numbers: each is one of the real ones, so a kernel that takes them for places stays where it was. What ascends
+ * goes on ascending (the starts of rows). */
+static void make_up_whole(const struct tensor *t, uint8_t *out, int64_t n, struct rng *r)
+{
+    double *v = xmalloc((size_t)n * sizeof *v);
+
+    for (int64_t i = 0; i < n; i++)
+        v[i] = tensor_at(t, (int64_t)rng_below(r, (uint64_t)n));
+    if (ascends(t, n))
+        qsort(v, (size_t)n, sizeof *v, by_value);
+    for (int64_t i = 0; i < n; i++)
+        tensor_put(t->dtype, out, i, v[i]);
+    free(v);
+}
+
+#define MADE_UP ((int64_t)1 << 20) /* elements of a parameter that are drawn; a larger one repeats them */
+
+/* Values of another draw of the same kind: the front may look at these. Positive ones stay positive (variances). */
 static void make_up(const struct place *p, const uint8_t *real, uint8_t *out, struct rng *r)
 {
     struct tensor t = p->t;
     double sum = 0, square = 0, least = INFINITY, v;
-    int64_t n = t.n * dt_components(t.dtype);
+    int64_t n = t.n * dt_components(t.dtype), all = n;
+    size_t item = dt_size(t.dtype);
 
     t.data = real;
-    memcpy(out, real, (size_t)t.n * p->item);
-    if (!dt_is_float(t.dtype) || n == 0)
+    if (!dt_is_float(t.dtype)) {
+        memcpy(out, real, (size_t)t.n * p->item);
+        make_up_whole(&t, out, n, r);
+        return;
+    }
+    n = n < MADE_UP ? n : MADE_UP;
+    if (n == 0)
         return;
     for (int64_t i = 0; i < n; i++) {
         v = tensor_at(&t, i);
@@ -205,6 +257,8 @@ static void make_up(const struct place *p, const uint8_t *real, uint8_t *out, st
         v = sum + square * rng_normal(r);
         tensor_put(t.dtype, out, i, least > 0 ? fabs(v) + least * 0.5 : v);
     }
+    for (int64_t i = n; i < all; i += n)
+        memcpy(out + (size_t)i * item, out, (size_t)(all - i < n ? all - i : n) * item);
 }
 
 /* The reference's value of one row, in the candidate's type: n elements in C order. */
@@ -230,6 +284,8 @@ static uint8_t *laid_out(const struct place *p, uint8_t *packed)
     return out;
 }
 
+/* ERR_INPUT: what the front said of this row is no tensor, or none in one allocation that it holds. Nothing is made of
+ * its size before that is known. */
 static int add_lay(struct job *j, const json_t *row, const json_t *node, struct rng *r, struct err *e)
 {
     struct life *l = j->life;
@@ -238,15 +294,20 @@ static int add_lay(struct job *j, const json_t *row, const json_t *node, struct 
     struct tensor from;
     uint8_t *packed, *other;
 
-    if (tensor_parse(node, (const uint8_t *)s->bytes, s->n, &from, e) < 0 || place_parse(row, &p, e) < 0)
+    if (tensor_parse(node, (const uint8_t *)s->bytes, s->n, &from, e) < 0)
+        return err_set(e, ERR_BUG, "the reference side sent broken parameters");
+    if (place_tensor(row, &p, e) < 0)
         return -1;
     if (!p.address || from.n != p.t.n || dt_components(from.dtype) != dt_components(p.t.dtype) || !p.t.n)
         return 0;
+    if (executor_typed(l->x, p.address, p.span, p.t.dtype, e) < 0)
+        return -1;
     packed = converted(&from, p.t.dtype, p.item);
     other = xmalloc((size_t)p.t.n * p.item + 1);
     make_up(&p, packed, other, r);
     l->lays = xrealloc(l->lays, (l->n_lays + 1) * sizeof *l->lays);
-    l->lays[l->n_lays++] = (struct life_lay){p.address, p.span, laid_out(&p, packed), laid_out(&p, other)};
+    l->lays[l->n_lays++] = (struct life_lay){p.address, p.span, p.t.dtype, laid_out(&p, packed), laid_out(&p, other),
+                                             !strcmp(json_str(row, "kind", ""), "buffer"), false};
     free(packed);
     free(other);
     return 0;
@@ -280,7 +341,7 @@ static uint8_t *input_bytes(const struct ref_draw *d, const json_t *leaf, struct
 {
     struct tensor t;
 
-    if (tensor_parse(leaf, (const uint8_t *)d->inputs.bytes, d->inputs.n, &t, e) < 0 || place_parse(leaf, p, e) < 0)
+    if (tensor_parse(leaf, (const uint8_t *)d->inputs.bytes, d->inputs.n, &t, e) < 0 || place_tensor(leaf, p, e) < 0)
         return NULL;
     return laid_out(p, (uint8_t *)(uintptr_t)t.data);
 }
@@ -294,11 +355,12 @@ static int allocate_leaf(const json_t *leaf, const char *path, void *ctx, struct
     (void)path;
     if (!tree_is_tensor(leaf))
         return 0;
-    if (place_parse(leaf, &p, e) < 0)
+    if (place_tensor(leaf, &p, e) < 0)
         return -1;
     l->inputs = xrealloc(l->inputs, (l->n_inputs + 1) * sizeof *l->inputs);
     l->inputs[l->n_inputs] = 0;
-    if (p.span && executor_alloc(l->x, p.span, &l->inputs[l->n_inputs], e) < 0)
+    if (p.span && (executor_alloc(l->x, p.span, &l->inputs[l->n_inputs], e) < 0 ||
+                   executor_typed(l->x, l->inputs[l->n_inputs], p.span, p.t.dtype, e) < 0))
         return -1;
     l->n_inputs++;
     return 0;
@@ -334,7 +396,7 @@ static json_t *placed_tree(const struct life *l, const json_t *tree, size_t *i)
         struct place p;
 
         copy = json_deep_copy(tree);
-        place_parse(tree, &p, NULL);
+        place_tensor(tree, &p, NULL);
         json_object_set_new(copy, "address", json_integer((json_int_t)l->inputs[*i]));
         json_object_set_new(copy, "bytes", json_integer((json_int_t)p.span));
         ++*i;
@@ -375,7 +437,7 @@ static json_t *fetch_leaf(struct outputs *o, const json_t *node)
         json_array_append_new(o->on_host, json_integer((json_int_t)o->i));
         return copy;
     }
-    if (place_parse(node, &p, o->e) < 0) {
+    if (place_tensor(node, &p, o->e) < 0 || p.span > MAX_OUTPUT) {
         o->astray = true;
         *o->e = (struct err)ERR_INIT;
         return copy;
@@ -420,6 +482,45 @@ static json_t *fetched_tree(struct outputs *o, const json_t *tree)
     return copy;
 }
 
+/* Nothing is fetched of outputs that are other ones than expected: what they would be is the candidate's choice. */
+struct kinds {
+    const json_t *leaf[256];
+    size_t n;
+};
+
+static int note_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct kinds *k = ctx;
+
+    (void)path, (void)e;
+    if (k->n < sizeof k->leaf / sizeof *k->leaf)
+        k->leaf[k->n] = leaf;
+    k->n++;
+    return 0;
+}
+
+static bool same_kind(const json_t *a, const json_t *b)
+{
+    if (!tree_is_tensor(a) || !tree_is_tensor(b))
+        return tree_is_tensor(a) == tree_is_tensor(b);
+    return !strcmp(json_str(a, "dtype", ""), json_str(b, "dtype", "?")) &&
+           json_equal(json_object_get(a, "shape"), json_object_get(b, "shape"));
+}
+
+static bool as_expected(const struct ref_draw *d, const json_t *output)
+{
+    struct kinds want = {.n = 0}, got = {.n = 0};
+
+    tree_each(d->eager.tree, note_leaf, &want, NULL);
+    tree_each(output, note_leaf, &got, NULL);
+    if (want.n != got.n)
+        return false;
+    for (size_t i = 0; i < want.n && i < sizeof want.leaf / sizeof *want.leaf; i++)
+        if (!same_kind(want.leaf[i], got.leaf[i]))
+            return false;
+    return true;
+}
+
 struct changes {
     struct inputs in;
     json_t *changed;
@@ -450,14 +551,26 @@ static int changed_leaf(const json_t *leaf, const char *path, void *ctx, struct 
 }
 
 /* What the call left: a result as a candidate's process would send it. */
-static int fetch(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
+static int fetch(struct job *j, const struct ref_draw *d, const json_t *output, struct frame *ret, struct err *e)
 {
     struct outputs o = {.j = j, .on_host = json_array(), .e = e};
     struct changes c = {{.j = j, .d = d}, json_array()};
     json_t *tree;
 
+    if (j->ref->streamed && as_expected(d, output)) {
+        json_decref(o.on_host);
+        json_decref(c.changed);
+        return life_streamed_fetch(j, output, ret, e);
+    }
+    if (!as_expected(d, output)) { /* the comparison says how */
+        ret->head = json_pack("{s:s,s:O,s:o,s:o,s:[]}", "op", "result", "output", output, "changed", c.changed,
+                              "on_host", o.on_host, "aliases");
+        ret->n_blob = 0;
+        ret->blob = calloc(1, 64);
+        return 0;
+    }
     buf_init(&o.bytes, MAX_OUTPUT);
-    tree = fetched_tree(&o, j->life->output);
+    tree = fetched_tree(&o, output);
     if (!o.failed && tree_each(d->inputs.tree, changed_leaf, &c, e) < 0)
         o.failed = true;
     if (o.failed) {
@@ -507,6 +620,7 @@ static void device_fault(struct job *j, int code, const char *why)
     const char *kind = "device_error";
     char text[400];
 
+    j->life->harmed |= code != 0;
     take_findings(j);
     if (!code || json_array_size(j->findings))
         return;
@@ -519,49 +633,104 @@ static void device_fault(struct job *j, int code, const char *why)
 
 /* ---- living ---- */
 
+static const uint8_t *laid_now(const struct life *l, size_t i)
+{
+    return l->live ? l->lays[i].real : l->lays[i].made_up;
+}
+
+static int lay_param(struct life *l, size_t i, struct err *e)
+{
+    return executor_lay(l->x, l->lays[i].address, laid_now(l, i), l->lays[i].bytes, (uint32_t)i, e);
+}
+
 static int lay_params(struct job *j, struct err *e)
 {
-    struct life *l = j->life;
-
-    for (size_t i = 0; i < l->n_lays; i++) {
-        const struct life_lay *p = &l->lays[i];
-
-        if (executor_lay(l->x, p->address, l->live ? p->real : p->made_up, p->bytes, (uint32_t)i, e) < 0)
+    for (size_t i = 0; i < j->life->n_lays; i++)
+        if (lay_param(j->life, i, e) < 0)
             return -1;
-    }
     return 0;
 }
 
-/* Memory for inputs, and parameters: once in a life. */
+/* The reference starts each draw from the same buffers, so each call does. */
+static int lay_changed(struct life *l, struct err *e)
+{
+    for (size_t i = 0; i < l->n_lays; i++)
+        if (l->lays[i].changed && lay_param(l, i, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* A buffer that the program has given back is one no longer. */
+static int note_changed(struct life *l, size_t i, struct err *e)
+{
+    struct life_lay *p = &l->lays[i];
+    uint8_t *now = xmalloc(p->bytes + 1);
+    int rc = executor_peek(l->x, p->address, now, p->bytes, e);
+
+    if (rc < 0 && e->kind == ERR_INPUT) {
+        p->buffer = p->changed = false;
+        *e = (struct err)ERR_INIT;
+        rc = 0;
+    } else if (rc == 0) {
+        p->changed = p->changed || memcmp(now, laid_now(l, i), p->bytes) != 0;
+    }
+    free(now);
+    return rc;
+}
+
+static int look_at_buffers(struct life *l, struct err *e)
+{
+    for (size_t i = 0; i < l->n_lays && !l->last.error; i++)
+        if (l->lays[i].buffer && note_changed(l, i, e) < 0)
+            return -1;
+    return 0;
+}
+
+static int type_params(struct life *l, struct err *e)
+{
+    for (size_t i = 0; i < l->n_lays; i++)
+        if (executor_typed(l->x, l->lays[i].address, l->lays[i].bytes, l->lays[i].dtype, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* Memory for inputs, and parameters: once in a life. From here on the front is heard within calls only. */
 static int prepare(struct job *j, const struct ref_draw *d, struct err *e)
 {
     struct inputs in = {.j = j, .d = d};
 
     if (j->life->calls)
         return 0;
-    return tree_each(d->inputs.tree, allocate_leaf, &in, e) < 0 ? -1 : lay_params(j, e);
+    if (executor_pause(j->life->x, e) < 0)
+        return -1;
+    if (j->ref->streamed ? life_streamed_open(j, e) < 0 : tree_each(d->inputs.tree, allocate_leaf, &in, e) < 0)
+        return -1;
+    return lay_params(j, e) < 0 || type_params(j->life, e) < 0 ? -1 : 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t largest_of(uint64_t a, uint64_t b)
 {
-    return a < b ? a : b;
+    return a > b ? a : b;
 }
 
-static void count_reads(struct life *l, const struct ref_draw *d)
+static void count_reads(struct life *l)
 {
-    l->read_bytes += l->last.bytes_down;
-    l->reads += l->last.reads;
-    l->over |= l->last.bytes_down > least(LIFE_LIVE_BYTES, d->inputs.n / 16) || l->last.reads > LIFE_LIVE_READS;
+    struct rules_reads *m = &l->most;
+
+    m->bytes = largest_of(m->bytes, l->last.bytes_down);
+    m->compared = largest_of(m->compared, l->last.compared);
+    m->replies = (uint32_t)largest_of(m->replies, l->last.reads);
 }
 
 bool life_reads(const struct life *l)
 {
-    return l->reads > 0 || l->read_bytes > 0;
+    return l->most.bytes > 0;
 }
 
 /* An executor that does not answer for as long as a candidate may take runs a kernel that does not end. */
 static enum call_fault late_or_lost(struct job *j, struct err *e)
 {
+    j->life->harmed = true;
     if (e->kind != ERR_STOP && executor_timed_out(j->life->x)) {
         *e = (struct err)ERR_INIT;
         j->session->used_s = j->opt->timeout_s;
@@ -570,10 +739,45 @@ static enum call_fault late_or_lost(struct job *j, struct err *e)
     return CALL_INFRA;
 }
 
+static void raised(struct frame *ret, const char *type, const char *message)
+{
+    ret->head = json_pack("{s:s,s:s,s:s}", "op", "error", "type", type, "message", message);
+    ret->blob = calloc(1, 64);
+    ret->n_blob = 0;
+}
+
+/* Parameters whose memory is gone, and inputs that find no room beside what the program took, are its own errors:
+ * CALL_OK with *ret, as if forward had raised them. Room may be short for others' sake: who was alone is blamed. */
+static enum call_fault unprepared(struct job *j, struct frame *ret, struct err *e)
+{
+    bool astray = e->kind == ERR_INPUT, full = e->lack == LACK_DEVICE && j->alone && !j->ref->streamed;
+
+    if (!astray && !full)
+        return late_or_lost(j, e);
+    raised(ret, astray ? "RuntimeError" : "OutOfMemoryError",
+           astray ? "a parameter does not lie in memory that the program holds"
+                  : "the program leaves no device memory for its inputs");
+    *e = (struct err)ERR_INIT;
+    return CALL_OK;
+}
+
 /* Of the executor itself, not of a kernel: nobody is blamed. */
 static bool own_failure(const struct executor_call *c)
 {
     return c->error == WIRE_UNKNOWN || c->error == WIRE_GONE || !strncmp(c->why, "MODULE: cannot", 14);
+}
+
+static json_t **output_at(struct life *l, uint32_t call)
+{
+    return &l->outputs[l->live ? 0 : call - 1];
+}
+
+static void keep_output(struct life *l, json_t *tree)
+{
+    json_t **at = output_at(l, l->calls);
+
+    json_decref(*at);
+    *at = json_incref(tree);
 }
 
 /* The next call of forward. CALL_OK with an error's frame where forward raises. */
@@ -584,7 +788,11 @@ static enum call_fault live_call(struct job *j, const struct ref_draw *d, struct
     enum call_fault fault;
     json_t *req;
 
-    if (executor_call_begin(j->life->x, ++j->life->calls, e) < 0 || tree_each(d->inputs.tree, lay_leaf, &in, e) < 0)
+    if (executor_call_begin(j->life->x, ++j->life->calls, e) < 0)
+        return late_or_lost(j, e);
+    if (lay_changed(j->life, e) < 0)
+        return late_or_lost(j, e);
+    if (j->ref->streamed ? life_streamed_lay(j, d, e) < 0 : tree_each(d->inputs.tree, lay_leaf, &in, e) < 0)
         return late_or_lost(j, e);
     req = json_pack("{s:s,s:o}", "op", "call", "inputs", placed_tree(j->life, d->inputs.tree, &i));
     fault = session_call(j->session, req, NULL, 0, ret, e);
@@ -597,14 +805,21 @@ static enum call_fault live_call(struct job *j, const struct ref_draw *d, struct
         return late_or_lost(j, e);
     }
     if (own_failure(&j->life->last)) {
+        j->life->harmed = true;
         frame_free(ret);
         err_set(e, ERR_ENV, "the executor failed: %.200s", j->life->last.why);
         return CALL_INFRA;
     }
-    count_reads(j->life, d);
-    json_decref(j->life->output);
-    j->life->output = json_incref(json_object_get(ret->head, "output"));
+    count_reads(j->life);
+    j->life->launches += j->life->last.launches;
+    keep_output(j->life, json_object_get(ret->head, "output"));
+    if (!j->life->last.error && !j->life->last.launches && life_blame_launch(j))
+        j->life->last.error = WIRE_BAD_CONFIG;
     device_fault(j, j->life->last.error, j->life->last.why);
+    if (look_at_buffers(j->life, e) < 0) {
+        frame_free(ret);
+        return late_or_lost(j, e);
+    }
     return CALL_OK;
 }
 
@@ -620,6 +835,7 @@ static int take_log(struct life *l, struct err *e)
     if (executor_log(l->x, &log, e) < 0)
         return -1;
     l->counts = log.counts;
+    l->log_full = log.full;
     sha256_hex(log.p, log.n, l->log_sha256);
     order_check(&log, 0, &l->order);
     if (l->capsule)
@@ -631,6 +847,7 @@ static int take_log(struct life *l, struct err *e)
 int life_finish(struct job *j, struct err *e)
 {
     j->life->lived = true;
+    j->life->n_calls = j->life->calls;
     return take_log(j->life, e);
 }
 
@@ -639,17 +856,18 @@ static void end_front(struct job *j)
     session_output(j->session);
 }
 
-/* The whole life. *ret is filled if forward raised, or the device faulted: then there is nothing to replay. */
-static enum call_fault live(struct job *j, const struct ref_draw *d, struct frame *ret, bool *ret_ended, struct err *e)
+enum call_fault life_live(struct job *j, const struct ref_draw *d, struct frame *ret, bool *ret_ended, struct err *e)
 {
     struct life *l = j->life;
     enum call_fault fault = CALL_OK;
     struct frame f;
 
     *ret_ended = false;
-    if (prepare(j, d, e) < 0)
-        return late_or_lost(j, e);
-    for (int k = 0; k < LIFE_CALLS; k++) {
+    if (prepare(j, d, e) < 0) {
+        *ret_ended = true;
+        return unprepared(j, ret, e);
+    }
+    for (uint32_t k = 0; k < l->n_calls; k++) {
         if ((fault = live_call(j, d, &f, e)) != CALL_OK)
             return fault;
         if (!is_result(&f) || l->last.error) {
@@ -668,11 +886,24 @@ static enum call_fault live(struct job *j, const struct ref_draw *d, struct fram
 
 struct replaying {
     struct job *j;
-    const struct ref_draw *d;
-    struct frame *ret;
+    const struct ref_draw *const *draws; /* of the last n calls; those before get other values, and are not judged */
+    int n, done;
+    life_judge judge;
+    void *ctx;
     uint32_t ended; /* calls of this replay that have ended */
-    bool fetched, recorded;
+    uint32_t laid;  /* streamed: the call whose inputs lie in the area */
+    bool recorded;
+    const struct turn *turn; /* of a timed call that no other one is like; NULL: the draw's own values */
 };
+
+/* Whose inputs call k gets, from 1; *ret_own: as they are. */
+static const struct ref_draw *draw_of(const struct replaying *r, uint32_t call, bool *ret_own)
+{
+    int at = (int)call - 1 - ((int)r->j->life->n_calls - r->n);
+
+    *ret_own = at >= 0;
+    return r->draws[at >= 0 && at < r->n ? at : 0];
+}
 
 struct find_leaf {
     size_t want, i;
@@ -719,25 +950,57 @@ static void make_other(uint8_t *bytes, enum dtype d, uint64_t span)
         ((double *)bytes)[i] *= 0.5;
 }
 
+/* Values that no other call had: a draw's, from another place on, and float32 and float64 ones smaller. What ascends
+ * (the starts of rows) stays. A kernel that keeps a book of answers finds none in it. */
+struct turn {
+    uint64_t by;  /* elements */
+    double scale; /* in [0.75, 1) */
+};
+
+static void turn_values(const struct turn *t, uint8_t *bytes, const struct place *p)
+{
+    size_t n = p->span / p->item, k = n ? (size_t)(t->by % n) * p->item : 0;
+    struct tensor values = p->t;
+    uint8_t *copy;
+
+    values.data = bytes;
+    if (!dt_is_float(p->t.dtype) && place_is_packed(p) && p->t.dtype != DT_BOOL && ascends(&values, p->t.n))
+        return;
+    copy = xmalloc(p->span + 1);
+    memcpy(copy, bytes + k, p->span - k);
+    memcpy(copy + p->span - k, bytes, k);
+    memcpy(bytes, copy, p->span);
+    free(copy);
+    for (size_t i = 0; i < n && p->t.dtype == DT_F32; i++)
+        ((float *)bytes)[i] *= (float)t->scale;
+    for (size_t i = 0; i < n && p->t.dtype == DT_F64; i++)
+        ((double *)bytes)[i] *= t->scale;
+}
+
 /* The real parameters, the draw's inputs. */
 static int lay_again(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
 {
     struct replaying *r = ctx;
     struct life *l = r->j->life;
     struct find_leaf f = {.want = tag - TAG_INPUTS};
+    const struct ref_draw *d;
     struct place p;
     uint8_t *bytes;
+    bool own;
     int rc;
 
     (void)addr;
     if (tag < l->n_lays)
         return copy_part(l->lays[tag].real, l->lays[tag].bytes, part, data, n, e);
-    if (tag < TAG_INPUTS || tree_each(r->d->inputs.tree, find_leaf, &f, e) < 0 || !f.leaf)
+    d = draw_of(r, r->ended + 1, &own);
+    if (tag < TAG_INPUTS || tree_each(d->inputs.tree, find_leaf, &f, e) < 0 || !f.leaf)
         return err_set(e, ERR_BUG, "the log lays something unknown (%u)", tag);
-    if (!(bytes = input_bytes(r->d, f.leaf, &p, e)))
+    if (!(bytes = input_bytes(d, f.leaf, &p, e)))
         return -1;
-    if (r->ended + 1 < LIFE_CALLS)
+    if (!own)
         make_other(bytes, p.t.dtype, p.span);
+    if (r->turn)
+        turn_values(r->turn, bytes, &p);
     rc = copy_part(bytes, p.span, part, data, n, e);
     free(bytes);
     return rc;
@@ -754,94 +1017,182 @@ static int lay_and_keep(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, v
     return 0;
 }
 
+/* Streamed inputs: all of a call's at once, where its first one is asked for. */
+static int laid_again(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e)
+{
+    struct replaying *r = ctx;
+    const struct ref_draw *d;
+    bool own;
+
+    (void)tag, (void)addr, (void)n;
+    if (r->laid == r->ended + 1)
+        return 0;
+    d = draw_of(r, r->laid = r->ended + 1, &own);
+    return streamed_lay(r->j->ref->streamed, d, !own, e);
+}
+
 static int call_ended(void *ctx, uint32_t call, struct err *e)
 {
     struct replaying *r = ctx;
+    const struct ref_draw *d;
+    struct frame f;
+    bool own;
 
+    if (call > r->j->life->n_calls)
+        return err_set(e, ERR_BUG, "the log has a call %u", call);
+    d = draw_of(r, call, &own);
     r->ended = call;
-    if (call != LIFE_CALLS || r->fetched)
+    if (!own)
         return 0;
-    r->fetched = true;
-    return fetch(r->j, r->d, r->ret, e);
+    if (fetch(r->j, d, *output_at(r->j->life, call), &f, e) < 0)
+        return -1;
+    r->done++;
+    return r->judge(r->ctx, d, &f, e);
 }
 
-/* 0 with *ret, or with the device's error in *ret_error; -1. */
-static int replay(struct job *j, const struct ref_draw *d, bool plumbing, struct frame *ret, int *ret_error,
-                  struct err *e)
+/* Of a replay's time so much was the reference's: it is no candidate's. */
+static double reference_time(const struct job *j)
 {
-    struct replaying ctx = {.j = j, .d = d, .ret = ret, .recorded = j->life->recording};
+    return j->ref->streamed ? j->ref->streamed->spent_s : 0;
+}
+
+/* 0, the device's error, or -1. */
+static int replay(struct replaying *ctx, bool plumbing, struct err *e)
+{
+    struct job *j = ctx->j;
     struct executor_replay r = {.plumbing_only = plumbing, .poison = j->life->replays++ % 2 ? 0x3c : 0xff,
-                                .lay = lay_and_keep, .call_end = call_ended, .ctx = &ctx};
-    double t0 = now_s();
+                                .lay = lay_and_keep, .laid = laid_again, .call_end = call_ended,
+                                .ctx = ctx};
+    double t0 = now_s(), reference = reference_time(j);
     int rc;
 
+    ctx->recorded = j->life->recording;
     rc = executor_replay(j->life->x, &r, e);
     if (!plumbing)
-        j->session->used_s += now_s() - t0;
-    *ret_error = r.ret_error;
-    if (rc < 0 || r.ret_error || !ctx.fetched) {
-        if (ctx.fetched)
-            frame_free(ret);
-        if (rc == 0 && r.ret_error == WIRE_REFUSED) {
+        j->session->used_s += now_s() - t0 - (reference_time(j) - reference);
+    if (rc == 0 && (r.ret_error || ctx->done < ctx->n)) {
+        if (r.ret_error == WIRE_REFUSED) {
             j->life->refused = true;
             snprintf(j->life->why, sizeof j->life->why, "%s", r.ret_why);
         }
-        if (rc == 0)
-            device_fault(j, r.ret_error ? r.ret_error : WIRE_UNKNOWN, r.ret_why);
-        return rc < 0 ? -1 : 1;
+        device_fault(j, r.ret_error ? r.ret_error : WIRE_UNKNOWN, r.ret_why);
+        return 1;
     }
-    if (!plumbing)
+    if (rc == 0 && !plumbing)
         take_findings(j);
-    return 0;
+    return rc < 0 ? -1 : 0;
 }
 
 /* One draw as it is lived: the front has the inputs' addresses, and reads what it likes. */
-static enum call_fault run_live(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
+enum call_fault life_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
 {
-    enum call_fault fault = prepare(j, d, e) < 0 ? late_or_lost(j, e) : live_call(j, d, ret, e);
+    enum call_fault fault;
 
+    if (prepare(j, d, e) < 0)
+        return unprepared(j, ret, e);
+    fault = live_call(j, d, ret, e);
     if (fault != CALL_OK || !is_result(ret) || j->life->last.error)
         return fault;
     frame_free(ret);
-    return fetch(j, d, ret, e) < 0 ? late_or_lost(j, e) : CALL_OK;
+    return fetch(j, d, j->life->outputs[0], ret, e) < 0 ? late_or_lost(j, e) : CALL_OK;
 }
 
-static void faulted(struct frame *ret)
+enum call_fault life_replay(struct job *j, const struct ref_draw *const *draws, int n, life_judge judge, void *ctx,
+                            struct err *e)
 {
-    ret->head = json_pack("{s:s,s:s,s:s}", "op", "error", "type", "RuntimeError", "message",
-                          "the device reports an error");
-    ret->blob = calloc(1, 64);
-    ret->n_blob = 0;
-}
+    struct replaying r = {.j = j, .draws = draws, .n = n, .judge = judge, .ctx = ctx};
+    struct frame f;
+    int rc;
 
-enum call_fault life_run(struct job *j, const struct exec_call *c, struct frame *ret, struct err *e)
-{
-    enum call_fault fault;
-    bool ended;
-    int error, rc;
-
-    if (j->life->live)
-        return run_live(j, c->draw, ret, e);
-    if (!j->life->lived) {
-        fault = live(j, c->draw, ret, &ended, e);
-        if (fault != CALL_OK || ended)
-            return fault;
-    }
     if (j->session->used_s > j->opt->timeout_s)
         return CALL_TIMEOUT;
-    rc = replay(j, c->draw, false, ret, &error, e);
+    rc = replay(&r, false, e);
     if (rc < 0)
-        return late_or_lost(j, e);
-    if (rc > 0)
-        faulted(ret);
-    return CALL_OK;
+        return e->kind == ERR_NONE ? CALL_OK : late_or_lost(j, e);
+    if (rc == 0 || r.done >= n)
+        return CALL_OK;
+    raised(&f, "RuntimeError", "the device reports an error");
+    return judge(ctx, draws[r.done], &f, e) < 0 && e->kind != ERR_NONE ? CALL_INFRA : CALL_OK;
+}
+
+/* ---- one draw, for other ends than the verdict ---- */
+
+static int keep_frame(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e)
+{
+    (void)d, (void)e;
+    *(struct frame *)ctx = *f;
+    return 0;
+}
+
+static int once_more(struct job *j, const struct ref_draw *d, bool plumbing, struct frame *ret, struct err *e)
+{
+    struct replaying r = {.j = j, .draws = &d, .n = 1, .judge = keep_frame, .ctx = ret};
+    int rc = replay(&r, plumbing, e);
+
+    if (rc > 0 && r.done)
+        frame_free(ret);
+    return rc < 0 ? -1 : rc == 0;
 }
 
 int life_plumbing(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
 {
-    int error, rc = replay(j, d, true, ret, &error, e);
+    return once_more(j, d, true, ret, e);
+}
 
-    return rc < 0 ? -1 : rc == 0;
+int life_again(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
+{
+    return once_more(j, d, false, ret, e);
+}
+
+/* ---- timing ---- */
+
+struct life_timed {
+    struct replaying r;
+    const struct life_timing *t;
+    const struct ref_draw *now;
+    struct turn turn;
+};
+
+static void next_draw(void *ctx)
+{
+    struct life_timed *c = ctx;
+
+    c->now = c->t->draw(c->t->ctx, &c->turn.by, &c->turn.scale);
+    c->r.turn = c->turn.by ? &c->turn : NULL;
+}
+
+static int lay_timed(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
+{
+    return lay_again(&((struct life_timed *)ctx)->r, tag, addr, part, data, n, e);
+}
+
+static int call_timed(void *ctx, uint32_t round, struct err *e)
+{
+    struct life_timed *c = ctx;
+    struct job *j = c->r.j;
+    struct frame got;
+    int rc;
+
+    (void)round;
+    if (c->t->empty || c->r.turn)
+        return 0;
+    if (fetch(j, c->now, *output_at(j->life, j->life->n_calls), &got, e) < 0)
+        return -1;
+    rc = c->t->look(c->t->ctx, c->now, &got, e);
+    frame_free(&got);
+    return rc;
+}
+
+int life_time(struct job *j, struct life_timing *t, struct err *e)
+{
+    struct life_timed c = {.r = {.j = j, .draws = &c.now, .n = 1, .ended = j->life->n_calls - 1}, .t = t};
+    struct executor_timing x = {.n = t->n, .plumbing_only = t->empty, .ret_ms = t->ret_ms,
+                                .ret_span_ms = t->ret_span_ms, .before = next_draw, .lay = lay_timed,
+                                .call_end = call_timed, .ctx = &c};
+
+    if (executor_time(j->life->x, &x, e) < 0)
+        return -1;
+    return x.ret_error ? err_set(e, ERR_ENV, "a timed call fails: %.200s", x.ret_why) : 0;
 }
 
 /* ---- capsules ---- */
@@ -869,7 +1220,7 @@ struct keeping {
     const struct frame *f;
 };
 
-static int keep_output(const json_t *leaf, const char *path, void *ctx, struct err *e)
+static int record_output(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct keeping *k = ctx;
     const uint8_t *want = (const uint8_t *)k->f->blob + json_i64(leaf, "offset", 0);
@@ -878,7 +1229,7 @@ static int keep_output(const json_t *leaf, const char *path, void *ctx, struct e
 
     if (!tree_is_tensor(leaf) || !json_is_integer(json_object_get(leaf, "address")))
         return 0;
-    if (place_parse(leaf, &p, e) < 0)
+    if (place_tensor(leaf, &p, e) < 0)
         return -1;
     o.addr = p.address, o.dtype = (uint32_t)p.t.dtype, o.dims = (uint32_t)p.t.ndim;
     for (int i = 0; i < p.t.ndim && i < (int)WIRE_DIMS; i++)
@@ -894,16 +1245,17 @@ int life_record(struct job *j, const struct ref_draw *d, struct err *e)
 {
     struct frame f;
     struct keeping k = {j->life, &f};
-    int error = 0, rc;
+    struct replaying r = {.j = j, .draws = &d, .n = 1, .judge = keep_frame, .ctx = &f};
+    int rc;
 
     j->life->recording = true;
-    rc = replay(j, d, false, &f, &error, e);
+    rc = replay(&r, false, e);
     j->life->recording = false;
     if (rc < 0)
         return -1;
     if (rc > 0)
         return err_set(e, ERR_ENV, "the replay for '%s' fails: the device reports an error", j->opt->capsule);
-    rc = tree_each(json_object_get(f.head, "output"), keep_output, &k, e);
+    rc = tree_each(json_object_get(f.head, "output"), record_output, &k, e);
     frame_free(&f);
     return rc < 0 ? -1 : capsule_write(j->life->capsule, j->opt->capsule, e);
 }

@@ -56,6 +56,8 @@ static int block(struct measure_side *s, struct timing_block b, struct timed_cal
     struct frame reply;
 
     b.which = s->which;
+    if (s->replay)
+        return s->replay(s->ctx, &b, calls, e) < 0 ? failed(fault, s, FRAME_BROKEN, NULL, e) : 0;
     if (timing_block(s->fd, &b, now_s() + s->timeout_s, calls, &reply, &frame, e) < 0)
         return failed(fault, s, frame, NULL, e);
     if (strcmp(json_str(reply.head, "op", ""), "timed"))
@@ -79,6 +81,8 @@ static int arm(struct measure_side *s, int slots, struct measure_fault *fault, s
     enum frame_fault frame = FRAME_OK;
     struct frame reply;
 
+    if (s->replay)
+        return 0;
     if (measure_ask(s->fd, json_pack("{s:s,s:i}", "op", "arm", "slots", slots), NULL, 0, now_s() + s->timeout_s, &reply,
                     &frame, e) < 0)
         return failed(fault, s, frame, NULL, e);
@@ -177,7 +181,7 @@ int measure_cold_calls(const struct measure_plan *p, double call_s)
 
 static int warm_calls(const struct measure_plan *p, int cold)
 {
-    return p->published ? 0 : (cold + 2) / 3;
+    return p->published || p->cold_alone ? 0 : (cold + 2) / 3;
 }
 
 static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, int *ret_rounds,
@@ -214,7 +218,7 @@ static int warm_block(struct measure_side *s, const struct measure_plan *p, int 
 {
     bool crawls = true;
 
-    if (p->published)
+    if (p->published || p->cold_alone)
         return 0;
     for (int i = s->calls.n - cold; i < s->calls.n; i++)
         crawls = crawls && s->calls.v[i].span_ms > MEASURE_CRAWL_S * 1e3;

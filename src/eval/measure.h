@@ -8,6 +8,10 @@
 
 struct measure_side {
     int fd;
+    /* Makes a block's calls in place of a child (timing_block): by replays, of which nothing is kept. NULL: fd's
+     * does. */
+    int (*replay)(void *ctx, const struct timing_block *b, struct timed_calls *calls, struct err *e);
+    void *ctx;
     const char *which; /* timing_block's */
     double timeout_s;  /* of one block */
     double known_s;    /* of a call, from elsewhere; 0: not known */
@@ -28,6 +32,7 @@ struct measure_plan {
     size_t output_bytes, keep_bytes; /* of one call; of all kept outputs of a side: fewer calls and rounds rather than more
                                       * memory, but MEASURE_ROUNDS_LEAST rounds of a cold and a warm call */
     size_t input_bytes; /* of one call; 0: not known */
+    bool cold_alone;    /* no warm calls */
     bool published;     /* as KernelBench: MEASURE_PUBLISHED cold calls, none warm, in at most MEASURE_MAX_S */
 };
 

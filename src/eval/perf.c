@@ -284,6 +284,45 @@ struct perf_agreement perf_agree(const struct perf_overhead *o, const struct per
     return a;
 }
 
+/* The lowest fifth's upper end of span - event, of calls that claim to be no slower than 'event'; NaN: none. */
+static double low_gap(const struct perf_calls *c, double event, int *ret_n)
+{
+    double *d = xcalloc((size_t)c->n + 1, sizeof *d), low = NAN;
+    int n = 0;
+
+    for (int i = 0; i < c->n; i++)
+        if (c->event_ms[i] <= event)
+            d[n++] = c->span_ms[i] - c->event_ms[i];
+    qsort(d, (size_t)n, sizeof *d, by_value);
+    if (n)
+        low = d[n / 5];
+    free(d);
+    *ret_n = n;
+    return low;
+}
+
+/* Standard error of the difference of two such quantiles, from the empty calls' spread. */
+static double low_error(double noise, int a, int b)
+{
+    return a && b ? 1.75 * noise * sqrt(1.0 / a + 1.0 / b) : INFINITY;
+}
+
+struct perf_agreement perf_agree_alone(const struct perf_calls *c, const struct perf_calls *empty)
+{
+    struct perf_agreement a = {0};
+    double event = perf_median(c->event_ms, c->n), noise = perf_calibrate(empty).noise_ms, fast;
+    int n, n_fast, n_empty;
+    double nothing = low_gap(empty, INFINITY, &n_empty);
+
+    a.gap_ms = low_gap(c, INFINITY, &n) - nothing;
+    a.fast_gap_ms = low_gap(c, event, &n_fast) - nothing;
+    a.margin_ms = PERF_MARGIN_MS + 6 * low_error(noise, n, n_empty) + 0.02 * event;
+    fast = PERF_MARGIN_MS + 6 * low_error(noise, n_fast, n_empty) + 0.02 * event;
+    a.judge_ms = event + a.gap_ms;
+    a.agree = a.gap_ms <= a.margin_ms && a.fast_gap_ms <= fast; /* false for NaN */
+    return a;
+}
+
 struct perf_agreement perf_clocks(const struct perf_calls *cold, const struct perf_calls *empty,
                                   const struct perf_calls *eager_cold, const struct perf_calls *eager_empty)
 {
@@ -432,7 +471,9 @@ json_t *perf_section(const struct perf_facts *f)
     double eager = perf_time(&f->eager_cold, f->seed).value;
     struct perf_roofline r = perf_roofline(&f->work, &f->device, eager);
     struct perf_overhead o_cold = perf_carry_over(&f->overhead, &f->eager_empty, &f->empty);
-    struct perf_agreement cold = perf_agree(&o_cold, &f->cold, perf_median(f->eager_cold.event_ms, f->eager_cold.n));
+    struct perf_agreement cold = f->alone ? perf_agree_alone(&f->cold, &f->empty)
+                                          : perf_agree(&o_cold, &f->cold, perf_median(f->eager_cold.event_ms,
+                                                                                      f->eager_cold.n));
     json_t *o = json_object(), *reasons;
 
     add_times(o, f, mine, eager);

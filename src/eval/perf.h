@@ -81,6 +81,11 @@ struct perf_agreement {
 #define PERF_NOISE_MS 0.05
 /* eager_ms: of a cold call of the reference, by the device's clock. */
 struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c, double eager_ms);
+/* Where both clocks are the judge's own (replays): what a busy host does to a span only ever makes it longer, so low
+ * quantiles of span - event are compared, of the calls and of the fast ones among them, with those of empty calls. The
+ * margin grows with the spread of the empty calls, which no candidate's code has a part in. A gap below zero is the
+ * host's, never hidden work. */
+struct perf_agreement perf_agree_alone(const struct perf_calls *c, const struct perf_calls *empty);
 /* The same of a measurement as it comes: the candidate's cold calls and empty ones, the reference's. */
 struct perf_agreement perf_clocks(const struct perf_calls *cold, const struct perf_calls *empty,
                                   const struct perf_calls *eager_cold, const struct perf_calls *eager_empty);
@@ -123,6 +128,7 @@ struct perf_facts {
     const char *library_call;              /* "mm", "softmax", ...; NULL: none */
     struct perf_work work;
     struct perf_device device;
+    bool alone; /* both clocks are the judge's own: perf_agree_alone */
     bool throttled, device_busy, output_wrong, inputs_repeat;
     double empty_ms; /* an empty kernel between two events: no time can be told from it; 0 unknown */
     int checked; /* outputs of timed calls that were compared; 0 is output_wrong */

@@ -1,6 +1,7 @@
 /* pipeline.c - walks the stage table without turning back; see pipeline.h and job.h. */
 #include "eval/pipeline.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,14 +59,25 @@ static int run_stage(struct job *j, const struct stage *s, struct err *e)
     return rc;
 }
 
+/* Which inputs were drawn: equal names, equal draws. The seed itself would let the next program draw them too. */
+static json_t *seed_name(const struct job *j)
+{
+    char text[64], hex[65];
+
+    snprintf(text, sizeof text, "draws of %lld", (long long)reference_seed(j->ev, j->opt->seed));
+    sha256_hex(text, strlen(text), hex);
+    hex[16] = 0;
+    return json_string(hex);
+}
+
 static json_t *environment(const struct job *j)
 {
     const json_t *info = j->server->info;
 
-    json_t *env = json_pack("{s:s,s:s,s:s,s:O?,s:I,s:I,s:i,s:f,s:f,s:s}", "compiler", j->server->compiler, "torch",
+    json_t *env = json_pack("{s:s,s:s,s:s,s:O?,s:I,s:o,s:i,s:f,s:f,s:s}", "compiler", j->server->compiler, "torch",
                      json_str(info, "torch", "?"), "python", json_str(info, "python", "?"), "jail",
                      json_object_get(info, "jail"), "seed", (json_int_t)j->opt->seed,
-                     "inputs_seed", (json_int_t)reference_seed(j->ev, j->opt->seed), "trials", j->opt->trials, "timeout_s",
+                     "inputs_id", seed_name(j), "trials", j->opt->trials, "timeout_s",
                      j->opt->timeout_s, "build_timeout_s", j->opt->build_timeout_s, "judge", j->server->runner_sha);
 
     if (dialect_profile())

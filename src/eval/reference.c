@@ -13,11 +13,12 @@
 #include "base/trace.h"
 #include "eval/hold.h"
 #include "eval/job.h"
+#include "eval/reference_child.h"
 #include "eval/room.h"
+#include "eval/streamed.h"
 #include "store/limit.h"
 
 #define MAGIC "MCREF1\n"
-#define REFERENCE_TIMEOUT_S 120.0
 #define REGIMES 5 /* at most, of a draw: runner/reference.py */
 #define REFERENCE_MAX_FILE ((size_t)2 << 30)
 
@@ -166,6 +167,9 @@ static void end_child(struct reference *r)
 static void reference_free(struct reference *r)
 {
     end_child(r);
+    streamed_close(r->streamed);
+    for (size_t i = 0; r->streamed && i < r->n_draws; i++)
+        json_decref(r->draws[i].head);
     for (size_t i = 0; r->desk && i < r->n_draws; i++) {
         desk_free(r->desk, r->draws[i].mem);
         free(r->draws[i].mem);
@@ -241,110 +245,15 @@ int64_t reference_seed(const struct eval *ev, int64_t seed)
     return (int64_t)strtoull(word, NULL, 16);
 }
 
-/* What is asked for: the way to make the values. */
-struct want {
-    struct server *sv;
-    const struct task *t;
-    const struct eval_options *o;
-    const char *params;
-    int variant;
-    int64_t seed;    /* of the draws: reference_seed */
-    struct room *claim; /* of the job that asks; NULL: nothing is claimed */
-    bool yields;     /* it ends where that is too small and cannot grow */
-    char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */
-};
-
-static int task_error(const struct want *w, const json_t *head, struct err *e)
-{
-    const char *text = json_str(head, "text", "");
-    int64_t line = json_i64(head, "line", -1);
-
-    if (!strcmp(json_str(head, "type", ""), "memory") || json_flag(head, "memory", false)) {
-        err_set(e, ERR_ENV, "%s: the reference does not find room on the device: %.400s", w->title, json_str(head, "message", ""));
-        return err_lack(e, LACK_DEVICE);
-    }
-    if (!strcmp(json_str(head, "type", ""), "refused"))
-        return err_set(e, ERR_INPUT, "%s: %.700s", w->title, json_str(head, "message", ""));
-    if (line > 0)
-        return err_set(e, ERR_INPUT, "%s raises %s: %.500s (line %lld%s%.120s)", w->title,
-                       json_str(head, "type", ""), json_str(head, "message", ""), (long long)line, *text ? ": " : "",
-                       text);
-    return err_set(e, ERR_INPUT, "%s raises %s: %.600s", w->title, json_str(head, "type", ""), json_str(head, "message", ""));
-}
-
-static json_t *reference_request(const struct want *w)
-{
-    const struct eval_options *o = w->o;
-    const json_t *variant = task_variant(w->t, w->variant);
-    json_t *req = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:I,s:I}", "op", "task", "source", w->t->code, "name", w->t->name,
-                            "protocol", o->protocol, "params", w->params, "trials", o->trials, "seed", (json_int_t)w->seed,
-                            "max_elements", (json_int_t)eval_max_elements(o));
-
-    if (req && variant)
-        json_object_set_new(req, "variant", json_deep_copy(variant));
-    if (req && task_setting(w->t, w->variant, "regimes") && !strcmp(o->protocol, "strict"))
-        json_object_set_new(req, "regimes", json_deep_copy(task_setting(w->t, w->variant, "regimes")));
-    return req;
-}
-
-/* Why its process is not there any more. At its own limit it is too large; else it may have been the others. */
-static int process_died(struct child *c, const struct want *w, struct err *e)
-{
-    struct child_end end = {0};
-
-    if (child_wait(c, now_s() + 5, &end, NULL) < 0)
-        return err_set(e, ERR_ENV, "%s: the reference's process was lost with the fork server", w->title);
-    buf_free(&end.output);
-    if (end.why == PROC_MEMORY)
-        return err_set(e, ERR_INPUT, "%s: the reference takes more of the machine's memory than its process may have; make it "
-                       "smaller with 'musacoder shrink'", w->title);
-    err_set(e, ERR_INPUT, "%s: the reference's process died; is it too large? see 'musacoder shrink'", w->title);
-    return err_lack(e, LACK_HOST);
-}
-
-/* One request (reference taken) and its answer; fds: descriptors that ride along, or NULL. */
-static int ask(struct child *c, const struct want *w, json_t *req, const int *fd, double deadline, struct frame *ret, struct err *e)
-{
-    enum frame_fault fault = FRAME_OK;
-    double t0 = now_s();
-    int rc;
-
-    if (!req)
-        return err_set(e, ERR_INPUT, "%s is not UTF-8 text", w->title);
-    rc = fd ? frame_send_fds(c->fd, req, fd, 1, deadline, e) : frame_send(c->fd, req, NULL, 0, deadline, &fault, e);
-    if (rc == 0)
-        rc = frame_recv(c->fd, 0, 0, deadline, ret, &fault, e);
-    trace_span(t0, "reference", "%s", json_str(req, "op", "?"));
-    json_decref(req);
-    if (rc == 0 && !json_flag(ret->head, "ok", false)) {
-        rc = task_error(w, ret->head, e);
-        frame_free(ret);
-    } else if (rc < 0 && fault == FRAME_LATE) {
-        err_set(e, ERR_INPUT, "%s: the reference did not finish in %.0f s; make it smaller with 'musacoder shrink'",
-                w->title, REFERENCE_TIMEOUT_S);
-    } else if (rc < 0 && fault == FRAME_CLOSED) {
-        process_died(c, w, e);
-    }
-    return rc;
-}
-
-static int start_child(const struct want *w, struct child **ret, struct err *e)
-{
-    struct server_child spec = {.role = w->sv->backend->reference, .queues = 1, .published = !strcmp(w->o->protocol, "kernelbench"),
-                                .jail = {.memory_bytes = w->sv->backend->reference_memory_bytes}};
-
-    return server_spawn(w->sv, &spec, ret, e);
-}
-
-static int reference_make(const struct want *w, struct frame *ret, struct err *e)
+static int reference_make(const struct reference_want *w, struct frame *ret, struct err *e)
 {
     struct child *c;
     struct child_end end = {0};
     int rc;
 
-    if (start_child(w, &c, e) < 0)
+    if (reference_start(w, w->sv->backend->reference, &c, e) < 0)
         return -1;
-    rc = ask(c, w, reference_request(w), NULL, now_s() + REFERENCE_TIMEOUT_S, ret, e);
+    rc = reference_ask(c, w, reference_request(w), NULL, 0, now_s() + REFERENCE_TIMEOUT_S, ret, e);
     child_kill(c);
     if (child_wait(c, now_s() + 5, &end, NULL) == 0) {
         if (rc < 0 && end.output.n)
@@ -355,12 +264,12 @@ static int reference_make(const struct want *w, struct frame *ret, struct err *e
     return rc;
 }
 
-static int share_device(const struct want *w, struct hold *share, struct err *e)
+static int share_device(const struct reference_want *w, struct hold *share, struct err *e)
 {
     return w->sv->backend->timed ? hold_take(w->sv->uuid, false, share, e) : 0;
 }
 
-static int reference_find(const char *key, const struct want *w, struct frame *ret, struct err *e)
+static int reference_find(const char *key, const struct reference_want *w, struct frame *ret, struct err *e)
 {
     char *folder = path_cache("reference"), *path = artefact_path(folder, key, ".ref");
     int rc = file_load(path, ret), lock;
@@ -385,7 +294,7 @@ static int reference_find(const char *key, const struct want *w, struct frame *r
 
 /* ---- in memory ---- */
 
-static void reference_key(const struct want *w, bool on_desk, char ret[65])
+static void reference_key(const struct reference_want *w, bool on_desk, char ret[65])
 {
     const struct eval_options *o = w->o;
     struct sha256 h;
@@ -484,15 +393,15 @@ static bool room_for(struct eval *ev, struct desk *k, size_t n, struct device_bu
 }
 
 /* The values of the draw that the process has just made come into 'to', through the shared area. */
-static int fill(struct reference *r, const struct want *w, struct device_buf *to, size_t n, double deadline, struct err *e)
+static int fill(struct reference *r, const struct reference_want *w, struct device_buf *to, size_t n, double deadline, struct err *e)
 {
     struct frame f;
     int fd = -1, rc;
 
     if (desk_area(r->desk, n, &r->area, &fd, e) < 0)
         return -1;
-    rc = ask(r->child, w, json_pack("{s:s,s:o}", "op", "fill", "area", fd >= 0 ? desk_spec(&r->area) : json_null()),
-             fd >= 0 ? &fd : NULL, deadline, &f, e);
+    rc = reference_ask(r->child, w, json_pack("{s:s,s:o}", "op", "fill", "area", fd >= 0 ? desk_spec(&r->area) : json_null()),
+             &fd, fd >= 0, deadline, &f, e);
     if (fd >= 0)
         close(fd);
     if (rc < 0)
@@ -501,7 +410,7 @@ static int fill(struct reference *r, const struct want *w, struct device_buf *to
     return desk_copy(r->desk, to, &r->area, 0, n, e);
 }
 
-static int add_draw(struct eval *ev, struct reference *r, const struct want *w, struct frame *f, double deadline, struct err *e)
+static int add_draw(struct eval *ev, struct reference *r, const struct reference_want *w, struct frame *f, double deadline, struct err *e)
 {
     size_t n = r->n_draws;
     struct ref_draw *d = &r->draws[n];
@@ -539,13 +448,13 @@ static int draw_begins(const struct reference *r, struct room_lane *l, struct er
 }
 
 /* One more draw, or the end. */
-static int ask_next(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+static int ask_next(struct eval *ev, struct reference *r, const struct reference_want *w, struct err *e)
 {
     double t0 = now_s(), deadline = t0 + REFERENCE_TIMEOUT_S - r->spent_s;
     struct frame f;
     int rc = 0;
 
-    if (ask(r->child, w, json_pack("{s:s}", "op", "next"), NULL, deadline, &f, e) < 0)
+    if (reference_ask(r->child, w, json_pack("{s:s}", "op", "next"), NULL, 0, deadline, &f, e) < 0)
         return -1;
     if (json_flag(f.head, "end", false)) {
         r->end = f;
@@ -561,7 +470,7 @@ static int ask_next(struct eval *ev, struct reference *r, const struct want *w, 
     return rc;
 }
 
-static int next_draw(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+static int next_draw(struct eval *ev, struct reference *r, const struct reference_want *w, struct err *e)
 {
     struct room_lane lane = {0};
     int rc;
@@ -577,12 +486,12 @@ static int next_draw(struct eval *ev, struct reference *r, const struct want *w,
 
 /* Everything but the draws. The state's values come onto the desk if there is room, else in bytes; those of gigabytes,
  * which no frame holds, onto the desk all the same. */
-static int take_facts(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+static int take_facts(struct eval *ev, struct reference *r, const struct reference_want *w, struct err *e)
 {
     double deadline = now_s() + REFERENCE_TIMEOUT_S;
     size_t n;
 
-    if (ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 0), NULL, deadline, &r->f, e) < 0)
+    if (reference_ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 0), NULL, 0, deadline, &r->f, e) < 0)
         return -1;
     n = (size_t)json_i64(json_object_get(r->f.head, "state_values"), "nbytes", 0);
     if (n && room_for(ev, r->desk, n, &r->state_mem))
@@ -590,11 +499,11 @@ static int take_facts(struct eval *ev, struct reference *r, const struct want *w
     if (n > STATE_IN_BYTES)
         return desk_alloc(r->desk, n, DEVICE_PLAIN, &r->state_mem, e) < 0 ? -1 : fill(r, w, &r->state_mem, n, deadline, e);
     frame_free(&r->f);
-    return ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 1), NULL, deadline, &r->f, e);
+    return reference_ask(r->child, w, json_pack("{s:s,s:b}", "op", "facts", "bytes", 1), NULL, 0, deadline, &r->f, e);
 }
 
 /* The claim becomes as large as what is known by now, and no larger. */
-static int claim_known(const struct want *w, struct err *e)
+static int claim_known(const struct reference_want *w, struct err *e)
 {
     struct room_need known = {0};
 
@@ -613,7 +522,7 @@ static int claim_known(const struct want *w, struct err *e)
 
 /* told: how large the model is, and one draw's inputs, before anything is on the device. An estimate that misses the
  * inputs is worth something where it is more than what is claimed blindly. */
-static int claim_estimated(struct reference *r, const struct want *w, const json_t *told, struct err *e)
+static int claim_estimated(struct reference *r, const struct reference_want *w, const json_t *told, struct err *e)
 {
     int64_t state = json_i64(told, "state_bytes", -1), inputs = json_i64(told, "input_bytes", -1);
     struct room_need need;
@@ -630,7 +539,7 @@ static int claim_estimated(struct reference *r, const struct want *w, const json
 }
 
 /* Its process gets the task, and there is room for what comes. ret_yielded: there is not; nothing is wrong with r. */
-static int begin(struct reference *r, const struct want *w, bool *ret_yielded, struct err *e)
+static int begin(struct reference *r, const struct reference_want *w, bool *ret_yielded, struct err *e)
 {
     double t0 = now_s();
     json_t *req = reference_request(w);
@@ -639,7 +548,7 @@ static int begin(struct reference *r, const struct want *w, bool *ret_yielded, s
 
     if (req)
         json_object_set_new(req, "area", json_true());
-    if (ask(r->child, w, req, NULL, t0 + REFERENCE_TIMEOUT_S, &f, e) < 0)
+    if (reference_ask(r->child, w, req, NULL, 0, t0 + REFERENCE_TIMEOUT_S, &f, e) < 0)
         return -1;
     rc = claim_estimated(r, w, f.head, e);
     *ret_yielded = rc < 0;
@@ -649,7 +558,7 @@ static int begin(struct reference *r, const struct want *w, bool *ret_yielded, s
 }
 
 /* The first draw, and everything else there is to know. */
-static int make_first(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+static int make_first(struct eval *ev, struct reference *r, const struct reference_want *w, struct err *e)
 {
     r->n_most = (size_t)w->o->trials * REGIMES;
     r->draws = xcalloc(r->n_most, sizeof *r->draws);
@@ -660,19 +569,168 @@ static int make_first(struct eval *ev, struct reference *r, const struct want *w
     return take_facts(ev, r, w, e) < 0 ? -1 : parse_rest(r, e);
 }
 
-static void name_task(struct want *w)
+static void name_task(struct reference_want *w)
 {
     snprintf(w->title, sizeof w->title, w->variant ? "task '%.60s', variant '%s'" : "task '%.60s'", w->t->name,
              task_variant_name(w->t, w->variant));
 }
 
+/* ---- streamed ---- */
+
+static int more_draws(struct reference *r, size_t i, struct err *e)
+{
+    json_t *head;
+    int rc = 1;
+
+    while (rc == 1 && i >= r->n_draws && !r->ended) {
+        struct ref_draw d;
+
+        if ((rc = streamed_next(r->streamed, &d, &head, e)) < 0)
+            break;
+        if (rc == 0) {
+            r->end.head = head;
+            r->skipped = json_object_get(head, "skipped");
+            r->ended = true;
+        } else if (r->n_draws == r->n_most) {
+            json_decref(head);
+            return err_set(e, ERR_BUG, "the reference side sent more than %zu draws", r->n_most);
+        } else {
+            d.head = head;
+            r->draws[r->n_draws++] = d;
+        }
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+static int streamed_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+{
+    struct reference *r = j->ref;
+    double t0 = now_s();
+    int rc;
+
+    rc = more_draws(r, i, e);
+    if (rc < 0 && e->kind == ERR_INPUT && r->n_draws) /* it has been fine before */
+        e->kind = ERR_ENV;
+    if (rc == 0 && i < r->n_draws)
+        *ret = &r->draws[i];
+    rc = rc < 0 ? -1 : i < r->n_draws;
+    j->reference_s += now_s() - t0;
+    return rc;
+}
+
+static int make_streamed(struct reference *r, const struct reference_want *w, struct err *e)
+{
+    r->n_most = (size_t)w->o->trials * REGIMES;
+    r->draws = xcalloc(r->n_most, sizeof *r->draws);
+    if (more_draws(r, 0, e) < 0)
+        return -1;
+    if (r->n_draws == 0)
+        return err_set(e, ERR_BUG, "the reference side sent no draws");
+    if (json_array_size(r->draws[0].mutates)) /* what a candidate writes there would be what is expected to be read */
+        return 1;
+    return streamed_facts(r->streamed, &r->f, e) < 0 ? -1 : parse_rest(r, e);
+}
+
+/* One at a time: it may need all of the device. */
+static pthread_mutex_t one_streamed = PTHREAD_MUTEX_INITIALIZER;
+
+/* out: -1 is not known; as large as the inputs then. */
+static int claim_streamed(const struct reference_want *w, int64_t state, int64_t in, int64_t out, struct err *e)
+{
+    struct room_need need = room_estimate_streamed((size_t)state, (size_t)in, (size_t)(out < 0 ? in : out));
+
+    if (!w->claim || !w->claim->fd)
+        return 0;
+    room_note_estimate(w->t->sha256, w->o->protocol, &need);
+    return claim_known(w, e);
+}
+
+/* 0; 1: the task is small, and its values are better cached; -1. */
+static int start_streamed(struct reference *r, struct desk *k, const struct reference_want *w, bool always, struct err *e)
+{
+    const json_t *told;
+    int64_t state, in;
+
+    if (desk_open_streamed(k, w->sv->backend, e) < 0 || streamed_start(w, k, &r->streamed, &told, e) < 0)
+        return -1;
+    state = json_i64(told, "state_bytes", 0);
+    in = json_i64(told, "input_bytes", 0);
+    if (claim_streamed(w, state, in, -1, e) < 0 || streamed_learn(r->streamed, e) < 0)
+        return -1;
+    if (!always && !streamed_worth(r->streamed))
+        return 1;
+    told = r->streamed->inputs; /* more than before the inputs were made */
+    in = json_i64(told, "nbytes", 0);
+    if (claim_streamed(w, state, in, json_i64(told, "output_bytes", -1), e) < 0 || streamed_areas(r->streamed, e) < 0)
+        return -1;
+    return make_streamed(r, w, e);
+}
+
+static int start_sharing(struct reference *r, struct desk *k, const struct reference_want *w, bool always, struct err *e)
+{
+    struct hold share = {0};
+    int rc = share_device(w, &share, e) < 0 ? -1 : start_streamed(r, k, w, always, e);
+
+    hold_drop(&share);
+    return rc;
+}
+
+static struct reference *streamed_known(struct eval *ev, const char *key)
+{
+    struct reference *r;
+
+    pthread_mutex_lock(&ev->lock);
+    r = list_find(&ev->refs, key);
+    pthread_mutex_unlock(&ev->lock);
+    return r;
+}
+
+/* 0, 1: not streamed, -1. */
+static int get_streamed(struct job *j, const struct reference_want *w, bool always, struct reference **ret, struct err *e)
+{
+    struct eval *ev = j->ev;
+    struct desk *k = desk_of(&ev->desks[backend_index(w->sv->backend)], w->t->sha256);
+    struct reference *r, *old = NULL;
+    char key[65];
+    int rc = 0;
+
+    reference_key(w, true, key);
+    pthread_mutex_lock(&one_streamed);
+    if (claim_known(w, e) < 0) { /* somebody may have learned it since the job came in */
+        pthread_mutex_unlock(&one_streamed);
+        return -1;
+    }
+    if (!(r = streamed_known(ev, key))) {
+        reference_list_keep(ev, 0); /* those that nobody uses give their memory back */
+        r = xcalloc(1, sizeof *r);
+        pthread_mutex_init(&r->lock, NULL);
+        r->users = 1;
+        memcpy(r->key, key, sizeof key);
+        if ((rc = start_sharing(r, k, w, always, e)) == 0) {
+            pthread_mutex_lock(&ev->lock);
+            old = list_add(&ev->refs, r);
+            pthread_mutex_unlock(&ev->lock);
+        } else {
+            reference_free(r);
+        }
+    }
+    pthread_mutex_unlock(&one_streamed);
+    if (old)
+        reference_free(old);
+    if (rc == 0)
+        *ret = r;
+    return rc;
+}
+
 int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
 {
     struct reference *r = j->ref;
-    struct want w = {.sv = j->server, .t = j->task, .o = j->opt, .variant = j->variant};
+    struct reference_want w = {.sv = j->server, .t = j->task, .o = j->opt, .variant = j->variant};
     double t0 = now_s();
     int rc = 0;
 
+    if (r->streamed)
+        return streamed_draw(j, i, ret, e);
     if (i >= r->n_draws && r->desk) {
         name_task(&w);
         pthread_mutex_lock(&r->lock);
@@ -707,13 +765,13 @@ int reference_all(struct job *j, struct err *e)
     return rc;
 }
 
-static int ask_again(struct reference *r, const struct want *w, struct ref_draw *d, struct err *e)
+static int ask_again(struct reference *r, const struct reference_want *w, struct ref_draw *d, struct err *e)
 {
     double deadline = now_s() + REFERENCE_TIMEOUT_S;
     struct frame f;
     int rc;
 
-    if (ask(r->child, w, json_pack("{s:s,s:s,s:i}", "op", "again", "regime", d->regime, "trial", d->trial), NULL, deadline, &f, e) < 0)
+    if (reference_ask(r->child, w, json_pack("{s:s,s:s,s:i}", "op", "again", "regime", d->regime, "trial", d->trial), NULL, 0, deadline, &f, e) < 0)
         return -1;
     rc = (size_t)json_i64(f.head, "size", -1) == d->size ? 0 : err_set(e, ERR_ENV, "the reference's draw is another one now");
     frame_free(&f);
@@ -727,7 +785,7 @@ static int ask_again(struct reference *r, const struct want *w, struct ref_draw 
 
 static int again(struct reference *r, struct ref_draw *d, struct err *e)
 {
-    struct want w = {.title = "the task"};
+    struct reference_want w = {.title = "the task"};
     struct room_lane lane = {0};
     int rc;
 
@@ -771,7 +829,7 @@ void reference_let_go(struct reference *r, const struct ref_draw *given)
 }
 
 /* What this task was seen to need on the device, for room.h: runner/reference.py measured what torch held there. */
-static void note_need(struct reference *r, const struct want *w)
+static void note_need(struct reference *r, const struct reference_want *w)
 {
     const json_t *memory = json_object_get(r->f.head, "memory");
     size_t kept = (size_t)json_i64(memory, "kept", 0), eager = (size_t)json_i64(memory, "eager", 0);
@@ -800,16 +858,16 @@ size_t reference_host_bytes(struct reference *r)
     return r->host_peak;
 }
 
-static int start(struct reference *r, const struct want *w, struct err *e)
+static int start(struct reference *r, const struct reference_want *w, struct err *e)
 {
     struct hold share = {0};
-    int rc = share_device(w, &share, e) < 0 || start_child(w, &r->child, e) < 0 ? -1 : 0;
+    int rc = share_device(w, &share, e) < 0 || reference_start(w, w->sv->backend->reference, &r->child, e) < 0 ? -1 : 0;
 
     hold_drop(&share);
     return rc;
 }
 
-static int make_on_device(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+static int make_on_device(struct eval *ev, struct reference *r, const struct reference_want *w, struct err *e)
 {
     struct hold share = {0};
     int rc = share_device(w, &share, e) < 0 || make_first(ev, r, w, e) < 0 ? -1 : 0;
@@ -820,7 +878,7 @@ static int make_on_device(struct eval *ev, struct reference *r, const struct wan
 
 /* Under r->lock: makes it, unless somebody has, or has failed to. Who has no room for it leaves it to the next one. To
  * construct a model of gigabytes takes many seconds, on the host (begin): without a share of the device. */
-static int make_once(struct eval *ev, struct reference *r, const struct want *w, struct err *e)
+static int make_once(struct eval *ev, struct reference *r, const struct reference_want *w, struct err *e)
 {
     struct err why = ERR_INIT;
     bool yielded = false;
@@ -886,7 +944,7 @@ static struct reference *join_or_add(struct eval *ev, struct desk *k, const char
 
 /* While r is made who has r->lock waits for shares of the device, and who waits for r->lock has none: it would keep out
  * whoever wants to be alone, and thereby all who want a share. Once r is made nobody waits for one under r->lock. */
-static int get_on_desk(struct eval *ev, struct desk *k, const struct want *w, struct reference **ret, struct err *e)
+static int get_on_desk(struct eval *ev, struct desk *k, const struct reference_want *w, struct reference **ret, struct err *e)
 {
     struct reference *r = NULL, *old = NULL;
     struct hold share = {0};
@@ -923,7 +981,7 @@ static int get_on_desk(struct eval *ev, struct desk *k, const struct want *w, st
 
 /* ---- in frames ---- */
 
-static int get_in_frames(struct eval *ev, const struct want *w, struct reference **ret, struct err *e)
+static int get_in_frames(struct eval *ev, const struct reference_want *w, struct reference **ret, struct err *e)
 {
     struct reference *r, *other, *old = NULL;
     char key[65];
@@ -956,15 +1014,39 @@ static int get_in_frames(struct eval *ev, const struct want *w, struct reference
     return 0;
 }
 
+/* May the task be streamed? always: however small it is (tests). What has been cached as bytes stays that. */
+static bool streams(const struct reference_want *w, bool *ret_always)
+{
+    const char *wish = getenv("MUSACODER_VALUES");
+    char key[65], *folder, *path;
+    bool cached;
+
+    *ret_always = wish && !strcmp(wish, "streamed");
+    if (*ret_always || !w->sv->backend->timed || wish)
+        return *ret_always;
+    reference_key(w, false, key);
+    folder = path_cache("reference");
+    path = artefact_path(folder, key, ".ref");
+    cached = file_exists(path);
+    free(folder);
+    free(path);
+    return !cached;
+}
+
 int reference_get(struct job *j, const char *params, struct reference **ret, struct err *e)
 {
-    struct want w = {.sv = j->server, .t = j->task, .o = j->opt, .params = params, .variant = j->variant,
+    struct reference_want w = {.sv = j->server, .t = j->task, .o = j->opt, .params = params, .variant = j->variant,
                      .seed = reference_seed(j->ev, j->opt->seed), .claim = j->claim, .yields = j->yields};
     int at = backend_index(j->server->backend), rc = 1;
+    bool always;
 
     name_task(&w);
-    if (at >= 0)
+    if (w.sv->backend->front) {
+        if (streams(&w, &always) && (rc = get_streamed(j, &w, always, ret, e)) == 0)
+            pthread_mutex_lock(&(*ret)->streamed->lock); /* the caller has no run slot: whoever has it may wait for one */
+    } else if (at >= 0) {
         rc = get_on_desk(j->ev, desk_of(&j->ev->desks[at], j->task->sha256), &w, ret, e);
+    }
     return rc == 1 ? get_in_frames(j->ev, &w, ret, e) : rc;
 }
 
@@ -974,6 +1056,8 @@ void reference_release(struct eval *ev, struct reference *r)
 
     if (!r)
         return;
+    if (r->streamed)
+        pthread_mutex_unlock(&r->streamed->lock);
     pthread_mutex_lock(&ev->lock);
     last = --r->users == 0 && !r->listed;
     pthread_mutex_unlock(&ev->lock);

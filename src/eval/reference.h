@@ -20,6 +20,7 @@ struct eval;
 struct eval_options;
 struct job;
 struct server;
+struct streamed;
 
 struct section { /* a value tree and its bytes */
     const json_t *tree;
@@ -73,6 +74,7 @@ struct reference {
     struct frame end;     /* the last answer: what parse_end points into */
     _Atomic size_t host_peak; /* bytes of the machine's memory that its process was seen to have, at most */
     _Atomic size_t host_draws; /* so many draws were made then */
+    struct streamed *streamed; /* large tasks of backends with a front: no draw has values (streamed.h); else NULL */
     struct child *child;  /* NULL: all draws are kept, or it is gone */
     struct device_buf area; /* shared with child */
 };
@@ -84,8 +86,9 @@ struct reference_list {
 
 /* Of j's task and variant, whatever j->ref is. params: "random" (floating parameters re-randomised) or "seed" (as
  * constructed). ERR_INPUT: the task or its sidecar is at fault. Before its process uses the device, j's claim grows to
- * what the task is known or (room_estimate) expected to need; where that does not fit and j yields: LACK_DEVICE, and
- * nothing was made. */
+ * what the task is known or (room.h: estimates) expected to need; where that does not fit and j yields: LACK_DEVICE, and
+ * nothing was made. A streamed one is j's alone until reference_release, by the same thread: j waits, and holds no run
+ * slot while it does. */
 int reference_get(struct job *j, const char *params, struct reference **ret, struct err *e);
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
@@ -98,7 +101,8 @@ struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const ch
 /* Can this draw tell a right answer from zeros, in any of its outputs? Arguments as ref_tolerance's. */
 bool ref_decides(const struct ref_draw *d, const char *protocol, const json_t *own);
 /* The seed that draws are made from: of the user's seed and a secret of this machine (path_cache("judge-secret"), or
- * $MUSACODER_SECRET), so that a program which knows this source cannot draw them itself. Recorded as "inputs_seed". */
+ * $MUSACODER_SECRET), so that a program which knows this source cannot draw them itself.
+ * A hash of it is recorded as "inputs_id". */
 int64_t reference_seed(const struct eval *ev, int64_t seed);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);

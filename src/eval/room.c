@@ -191,6 +191,12 @@ struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, uint64
                               .host_shared = ROOM_PROCESS_BYTES + state + (oracle ? 0 : x)};
 }
 
+struct room_need room_estimate_streamed(size_t state, size_t in, size_t out)
+{
+    return (struct room_need){.own = ROOM_CONTEXT_BYTES + 3 * state + 2 * out,
+                              .shared = 3 * state + in + 2 * out + ((size_t)2 << 30)};
+}
+
 uint64_t room_host_budget(uint64_t left)
 {
     return left / 4 * 3;

@@ -76,6 +76,10 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
  * Of the machine: both construct the model there, and without an oracle inputs are drawn there. An estimate, not a
  * bound: what is measured later counts instead. Pure. */
 struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, uint64_t budget, size_t *ret_peak);
+/* The same of a task that is streamed (streamed.h); out: bytes of its outputs. The reference: 3 states, one set of inputs,
+ * its outputs and the same in double a part at a time (2 outputs), 2 GiB of tiles. A candidate: 3 states, outputs of two
+ * calls. Of the machine nothing is said. Pure. */
+struct room_need room_estimate_streamed(size_t state, size_t in, size_t out);
 /* References need most of their memory while they make a draw, which takes a second. Those that need more than
  * ROOM_LANE_BYTES for it, or an eighth of their device's budget, do so one at a time (room_lane_take): a quarter of the
  * budget's size is left for that beside the budget, and what they have in between, or need beyond it, is claimed. kept,

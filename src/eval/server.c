@@ -46,13 +46,17 @@ static void add_files(struct sha256 *h, const char *folder)
 static void runner_hash(const struct backend *b, char ret[65])
 {
     char *runner = path_share("runner"), *device = path_join(runner, b->device), *native = path_join(runner, "native");
+    char *front = b->front_device ? path_join(runner, b->front_device) : NULL;
     struct sha256 h;
 
     sha256_start(&h);
     add_files(&h, runner);
     add_files(&h, native);
     add_files(&h, device);
+    if (front)
+        add_files(&h, front);
     sha256_end(&h, ret);
+    free(front);
     free(runner);
     free(device);
     free(native);
@@ -81,7 +85,6 @@ static void binary_hash(char ret[65])
     sha256_start(&h);
     sha256_add(&h, b.p, b.n);
     add_file(&h, "build/lib/libsimt.so");
-    add_file(&h, "build/lib/libsimtorch.so");
     add_file(&h, "build/lib/libcudatorch.so");
     add_file(&h, "build/lib/libfront.so");
     add_file(&h, "build/lib/libfronttorch.so");
@@ -153,6 +156,7 @@ static int look_at_device(struct server *sv, struct err *e)
 
     if (!sv->backend->usable) {
         sv->device = xstrdup("");
+        sv->uuid = sv->backend->timed ? xasprintf("%s-test", sv->backend->name) : NULL;
         return 0;
     }
     if (sv->backend->usable(e) < 0 || device_list(sv->backend->name, &info, &n, e) < 0)
@@ -166,14 +170,18 @@ static int look_at_device(struct server *sv, struct err *e)
     return 0;
 }
 
-/* compiles: the one for baselines, which is not waited for. */
-static int start_forks(struct eval *ev, struct server *sv, bool compiles, struct forkserver **fs, struct err *e)
+/* Of references and baselines; of baselines that compile, not waited for; of candidates without a device. */
+enum forks { FORKS, FORKS_COMPILE, FORKS_FRONT };
+
+static int start_forks(struct eval *ev, struct server *sv, enum forks kind, struct forkserver **fs, struct err *e)
 {
+    bool compiles = kind == FORKS_COMPILE, front = kind == FORKS_FRONT;
     char *builds = path_cache("build"), *lib = path_share("build/lib");
     size_t n_env = 0, n_ro = 0;
     char **env = sv->backend->env ? sv->backend->env(&n_env) : NULL;
     const char **ro = xcalloc(sv->n_folders + 3, sizeof *ro);
-    struct forkserver_spec spec = {.env = (const char *const *)env, .device = sv->backend->device, .ro = ro,
+    struct forkserver_spec spec = {.env = (const char *const *)env, .ro = ro,
+                                   .device = front ? sv->backend->front_device : sv->backend->device,
                                    .no_jail = ev->config.no_jail, .compiles = compiles};
     int rc = dir_make(builds, e);
 
@@ -196,8 +204,10 @@ static void server_close(struct server *sv)
 {
     forkserver_stop(sv->fs);
     forkserver_stop(sv->compilers);
+    forkserver_stop(sv->fronts);
     json_decref(sv->info);
     if (sv->started) {
+        executors_end(&sv->executors);
         sem_destroy(&sv->run_slots);
         sem_destroy(&sv->begin_slots);
         sem_destroy(&sv->slow_lane);
@@ -229,7 +239,9 @@ static int server_start(struct eval *ev, struct server *sv, struct err *e)
     sv->folders = b->folders ? b->folders(&sv->n_folders) : NULL;
     p.o = build_options(ev, sv);
     preparation_start(&p);
-    rc = start_forks(ev, sv, false, &sv->fs, e);
+    rc = start_forks(ev, sv, FORKS, &sv->fs, e);
+    if (rc == 0 && b->front_device)
+        rc = start_forks(ev, sv, FORKS_FRONT, &sv->fronts, e);
     if (preparation_end(&p, rc == 0 ? e : NULL) < 0 || rc < 0 || make_toolchain(ev, sv, e) < 0)
         return -1;
     sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
@@ -238,6 +250,7 @@ static int server_start(struct eval *ev, struct server *sv, struct err *e)
     sem_init(&sv->large_turn, 0, 1);
     share_init(&sv->share);
     share_init(&sv->hosts);
+    executors_init(&sv->executors, b->timed);
     sv->started = true;
     return 0;
 }
@@ -270,7 +283,13 @@ int server_revive(struct eval *ev, struct server *sv, struct err *e)
         baseline_list_stop(ev);
         forkserver_stop(sv->fs);
         sv->fs = NULL;
-        rc = start_forks(ev, sv, false, &sv->fs, e);
+        rc = start_forks(ev, sv, FORKS, &sv->fs, e);
+    }
+    if (rc == 0 && sv->backend->front_device && (!sv->fronts || !forkserver_alive(sv->fronts))) {
+        log_warn("the fork server of candidates died; starting another");
+        forkserver_stop(sv->fronts);
+        sv->fronts = NULL;
+        rc = start_forks(ev, sv, FORKS_FRONT, &sv->fronts, e);
     }
     if (sv->compilers && !forkserver_alive(sv->compilers)) { /* the next one that is timed starts another */
         forkserver_stop(sv->compilers);
@@ -285,7 +304,7 @@ void server_expect_baseline(struct eval *ev, struct server *sv)
     struct err e = ERR_INIT;
 
     pthread_mutex_lock(&ev->server_lock);
-    if (sv->backend->timed && !sv->compilers && start_forks(ev, sv, true, &sv->compilers, &e) < 0)
+    if (sv->backend->timed && !sv->compilers && start_forks(ev, sv, FORKS_COMPILE, &sv->compilers, &e) < 0)
         log_debug("no fork server for baselines: %s", e.msg);
     pthread_mutex_unlock(&ev->server_lock);
 }
@@ -303,7 +322,7 @@ static json_t *spawn_args(const struct server *sv, const struct server_child *c)
 {
     json_t *device;
 
-    if (!sv->backend->usable)
+    if (!sv->backend->usable || c->front)
         return NULL;
     device = json_pack("{s:b,s:I,s:o,s:i}", "poison", c->poison, "memory", (json_int_t)(c->limit ? sv->device_memory : 0),
                        "tf32", c->published ? json_null() : json_false(), "queues", c->queues);
@@ -339,21 +358,23 @@ static int await_begun(struct child *c, struct err *e)
 }
 
 /* The one that runs now: another thread may replace it meanwhile. NULL if it could not be started again. */
-static struct forkserver *current_forks(struct server *sv, bool compiles)
+static struct forkserver *current_forks(struct server *sv, enum forks kind)
 {
     struct forkserver *fs;
 
     pthread_mutex_lock(sv->lock);
-    fs = compiles && sv->compilers && forkserver_alive(sv->compilers) ? sv->compilers : sv->fs;
+    fs = kind == FORKS_COMPILE && sv->compilers && forkserver_alive(sv->compilers) ? sv->compilers
+         : kind == FORKS_FRONT                                                     ? sv->fronts
+                                                                                   : sv->fs;
     fs = fs ? forkserver_hold(fs) : NULL;
     pthread_mutex_unlock(sv->lock);
     return fs;
 }
 
-static int spawn_from(struct server *sv, bool compiles, const struct child_spec *spec, struct child **ret,
+static int spawn_from(struct server *sv, enum forks kind, const struct child_spec *spec, struct child **ret,
                       struct err *e)
 {
-    struct forkserver *fs = current_forks(sv, compiles);
+    struct forkserver *fs = current_forks(sv, kind);
     int rc;
 
     if (!fs)
@@ -363,24 +384,32 @@ static int spawn_from(struct server *sv, bool compiles, const struct child_spec 
     return rc;
 }
 
+static enum forks forks_for(const struct server *sv, const struct server_child *c)
+{
+    if (c->front && sv->backend->front_device)
+        return FORKS_FRONT;
+    return c->compiles ? FORKS_COMPILE : FORKS;
+}
+
 int server_spawn(struct server *sv, const struct server_child *c, struct child **ret, struct err *e)
 {
     struct child_spec spec = {.role = c->role, .jail = c->jail, .may_exec = c->compiles};
     struct child *child;
+    bool begins = sv->backend->usable && !c->front;
     double t0 = now_s();
     int rc;
 
     spec.args = spawn_args(sv, c);
-    spec.jail.devices = (const char *const *)sv->devices;
+    spec.jail.devices = c->front ? NULL : (const char *const *)sv->devices;
     sv->beginning++;
-    rc = spawn_from(sv, c->compiles, &spec, &child, e);
+    rc = spawn_from(sv, forks_for(sv, c), &spec, &child, e);
     if (rc < 0 && c->compiles && !stop_requested()) { /* its imports fail, or take too long: the other does without */
         if (e)
             log_debug("the fork server for baselines: %s", e->msg);
-        rc = spawn_from(sv, false, &spec, &child, e);
+        rc = spawn_from(sv, FORKS, &spec, &child, e);
     }
     json_decref(spec.args);
-    if (rc == 0 && sv->backend->usable && (rc = await_begun(child, e)) < 0)
+    if (rc == 0 && begins && (rc = await_begun(child, e)) < 0)
         child_free(child);
     if (rc == 0)
         sv->begun_at = now_s();
@@ -403,7 +432,8 @@ static bool others_begin(const struct server *sv, double since)
 
 int server_check(struct server *sv, struct err *e)
 {
-    struct server_child spec = {.role = sv->backend->candidate, .queues = 1,
+    const struct backend *b = sv->backend;
+    struct server_child spec = {.role = b->front ? b->reference : b->candidate, .queues = 1,
                                 .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct child_end end = {0};
     struct child *c;

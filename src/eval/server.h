@@ -8,6 +8,7 @@
 #include <semaphore.h>
 
 #include "eval/backend.h"
+#include "eval/executors.h"
 #include "eval/share.h"
 #include "proc/forkserver.h"
 
@@ -19,8 +20,10 @@ struct server {
     const struct backend *backend;
     bool started;
     struct forkserver *fs; /* under lock: server_revive replaces it */
+    struct forkserver *fronts; /* under lock: of candidates, where their processes have no device; else NULL */
     struct forkserver *compilers; /* under lock: for children that use torch.compile, NULL until server_expect_baseline */
     pthread_mutex_t *lock; /* struct eval's server_lock */
+    struct executors executors; /* of candidates without a device, between two of them */
     json_t *info;          /* forkserver_info of the first one */
     char *toolchain;      /* everything outside task, candidate and options that a verdict depends on */
     char *compiler;       /* build_toolchain_id */
@@ -53,6 +56,7 @@ struct server_child {
     const char *role;      /* of runner/main.py */
     struct jail_spec jail; /* devices and the driver's folders are added */
     bool poison;           /* our allocator: poisoned memory between red zones (a candidate, and what is timed beside one) */
+    bool front;            /* a candidate that has no device: nothing of one is given to it */
     bool limit;            /* at most device_memory */
     bool compiles;         /* may start compilers (what torch.compile needs). Never with a candidate's code inside */
     bool published;        /* torch's own TF32 defaults, as KernelBench runs; else TF32 is off */

@@ -101,8 +101,8 @@ void session_wake(struct session *s)
 
 void session_on_host(struct session *s, bool on_host)
 {
-    if (s->on_host == on_host || !shares_device(s))
-        return;
+    if (s->on_host == on_host || !shares_device(s) || s->server->backend->front)
+        return; /* what a front asks for while it constructs, its executor does at once */
     s->on_host = on_host;
     if (on_host)
         hold_drop(&s->hold);
@@ -185,7 +185,7 @@ void session_end_turn(struct session *s)
  * the device, because whoever times must not be disturbed by it. */
 static int spawn(struct session *s, const struct server_child *spec, struct err *e)
 {
-    bool gpu = s->server->backend->timed;
+    bool gpu = s->server->backend->timed && !s->server->backend->front;
     int rc;
 
     if (!gpu) {
@@ -218,6 +218,7 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
 {
     bool published = !strcmp(o->protocol, "kernelbench");
     struct server_child spec = {.role = sv->backend->candidate, .poison = true, .limit = true, .published = published,
+                                .front = sv->backend->front,
                                 .queues = published || session_makes_streams(program) ? 0 : 1,
                                 .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct session *s = xcalloc(1, sizeof *s);
@@ -331,13 +332,17 @@ bool session_source_line(const struct session *s, const char *file, int64_t line
     return place_line(json_string_value(json_object_get(s->sources, file)), line, ret, n);
 }
 
-/* A request that nobody could build (too large, malformed) is the candidate's failure, not the judge's. */
-static json_t *build_refused(struct session *s, const struct err *why)
+/* A request that nobody could build (too large, malformed) is the candidate's failure, not the judge's: *why is no
+ * error of ours any more. */
+static json_t *build_refused(struct session *s, struct err *why)
 {
+    json_t *text = json_utf8(why->msg, strlen(why->msg));
+
     s->builds_failed++;
     if (!s->error)
-        s->error = json_utf8(why->msg, strlen(why->msg));
-    return json_pack("{s:b,s:o}", "ok", 0, "error", json_utf8(why->msg, strlen(why->msg)));
+        s->error = json_incref(text);
+    *why = (struct err)ERR_INIT;
+    return json_pack("{s:b,s:o}", "ok", 0, "error", text);
 }
 
 /* One build request: the compile pool works, our run slot is free meanwhile. */
@@ -373,9 +378,9 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
         if (!r.image || !s->on_image || s->on_image(s->image_ctx, r.image, e) == 0)
             reply = build_reply(&r);
         build_result_free(&r);
-    } else if (e && (e->kind == ERR_INPUT || e->kind == ERR_BUG)) {
-        reply = build_refused(s, e);
     }
+    if (!reply && e && e->kind == ERR_INPUT)
+        reply = build_refused(s, e);
     run_slot(s, true);
     return reply;
 }

@@ -9,6 +9,7 @@
 #include "eval/compare_device.h"
 #include "eval/compare_parts.h"
 #include "eval/job.h"
+#include "eval/life_streamed.h"
 #include "eval/record.h"
 
 /* ---- parameters ---- */
@@ -80,10 +81,23 @@ static json_t *params_request(const struct reference *ref, const json_t *const *
     return json_pack("{s:s,s:o}", "op", "params", "values", rows);
 }
 
+/* Rows that name no memory of the program, or no such tensor, take no values: that is said of the program. */
+static int lay_params(struct job *j, const json_t *const *pairs, struct err *e)
+{
+    int rc = life_params(j, pairs, e);
+
+    if (rc == 0 || e->kind != ERR_INPUT)
+        return rc;
+    record_blame(j->rec, "correctness_error", "correctness", "ModelNew's parameters cannot take the task's values: %s",
+                 e->msg);
+    *e = (struct err)ERR_INIT;
+    return 0;
+}
+
 static int send_params(struct job *j, const json_t *const *pairs, struct err *e)
 {
     if (j->life)
-        return life_params(j, pairs, e);
+        return lay_params(j, pairs, e);
     json_t *req = params_request(j->ref, pairs);
     struct frame f;
     enum call_fault fault = exec_bytes(j, &j->ref->state_values, req, &f, e);
@@ -204,6 +218,13 @@ static bool unreadable(struct comparison *c, struct err *e)
     return false;
 }
 
+static bool judged(int rc, const struct tolerance *tol, struct comparison *c)
+{
+    if (rc == 0 && c->kind == CMP_VALUES && !tol->usable)
+        c->kind = CMP_SAME; /* ill-conditioned: this draw decides nothing for this output */
+    return rc == 0 && c->kind == CMP_SAME;
+}
+
 /* Compares leaf i. Returns false and fills c if it differs. */
 static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves l[3], size_t i, size_t tensor_index,
                     const struct section *got, struct comparison *c, struct tolerance *tol, struct err *e)
@@ -215,11 +236,15 @@ static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves
     if (!tree_is_tensor(l[0].v[i].node))
         return compare_number(l[0].v[i].node, l[2].v[i].node, c);
     *tol = ref_tolerance(d, tensor_index, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
+    if (j->ref->streamed) {
+        rc = tensor_kind(l[0].v[i].node, &eager, e);
+        if (rc == 0 && eager.n)
+            rc = life_streamed_compare(j, tensor_index, l[2].v[i].node, &eager, tol, c, e);
+        return judged(rc, tol, c);
+    }
     if (place_leaf(l[0].v[i].node, &d->eager, d->eager.mem, &eager, &v[0], e) < 0 ||
         place_leaf(l[1].v[i].node, &d->oracle, d->oracle.mem, &oracle, &v[1], e) < 0)
         return false;
-    if (got->mem && tensor_parse(l[2].v[i].node, NULL, SIZE_MAX, &mine, e) == 0 && !compare_kinds(&eager, &mine, c))
-        return false; /* what has another shape may not have fitted */
     if (place_leaf(l[2].v[i].node, got, got->mem, &mine, &v[2], e) < 0)
         return unreadable(c, e);
     if (!got->mem) {
@@ -229,9 +254,21 @@ static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves
         rc = device_compare(j->desk->dev, &v[0], &v[1], &v[2], tol, c, e);
         desk_unlock(j->desk);
     }
-    if (rc == 0 && c->kind == CMP_VALUES && !tol->usable)
-        c->kind = CMP_SAME; /* ill-conditioned: this draw decides nothing for this output */
-    return rc == 0 && c->kind == CMP_SAME;
+    return judged(rc, tol, c);
+}
+
+/* Types and shapes of all outputs, before any value is looked at: outputs of another kind have not been fetched. */
+static int kinds_ok(const struct leaves l[3], struct comparison *c, size_t *ret_at)
+{
+    struct tensor want, mine;
+
+    for (size_t i = 0; i < l[0].n; i++) {
+        *ret_at = i;
+        if (tree_is_tensor(l[0].v[i].node) && tensor_kind(l[0].v[i].node, &want, NULL) == 0 &&
+            tensor_kind(l[2].v[i].node, &mine, NULL) == 0 && !compare_kinds(&want, &mine, c))
+            return 0;
+    }
+    return 1;
 }
 
 int correct_compare(struct job *j, const struct ref_draw *d, const struct frame *got, json_t **ret_worst, double *max_abs,
@@ -243,7 +280,9 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
     struct leaves l[3] = {0};
     struct comparison c = {.kind = CMP_SAME};
     struct tolerance tol = {0};
-    size_t tensors = 0;
+    size_t tensors = 0, at = 0;
+    bool streamed = j->ref->streamed != NULL; /* then other inputs than the draw's say nothing: inputs_kept does */
+    bool changed = json_array_size(json_object_get(got->head, "changed")) > 0;
     int ok = 1;
 
     if (tree_each(d->eager.tree, leaf_add, &l[0], e) < 0 || tree_each(d->oracle.tree, leaf_add, &l[1], e) < 0) {
@@ -261,7 +300,11 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
         ok = 0;
         *ret_worst = worst_json(d, "", &c, &tol);
     }
-    for (size_t i = 0; ok == 1 && i < l[0].n; i++) {
+    if (ok == 1 && (ok = kinds_ok(l, &c, &at)) == 0)
+        *ret_worst = worst_json(d, l[0].v[at].path, &c, &tol);
+    if (ok == 1 && streamed && !changed)
+        ok = streamed_expect(j->ref->streamed, d, e) < 0 ? -1 : 1;
+    for (size_t i = 0; ok == 1 && !(streamed && changed) && i < l[0].n; i++) {
         bool good = leaf_ok(j, d, l, i, tensors, &mine, &c, &tol, e);
 
         *max_abs = fmax(*max_abs, c.max_abs);
@@ -273,6 +316,8 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
         if (ok == 0)
             *ret_worst = worst_json(d, l[0].v[i].path, &c, &tol);
     }
+    if (streamed && !changed && streamed_drop(j->ref->streamed, e) < 0)
+        ok = -1;
     for (int k = 0; k < 3; k++)
         free(l[k].v);
     return ok;
@@ -379,31 +424,21 @@ static void name_variant(const struct job *j, json_t *x)
     json_object_set_new(x, "variant_is", json_utf8(text, strlen(text)));
 }
 
-/* One draw. Returns 1 passed, 0 failed, 2 blamed (stop), -1 infra. Every second one brings new contents in the tensors
- * of the one before: answers remembered by address or identity are then wrong. */
-static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
+/* What forward left on draw d; frees the frame. Returns 1 passed, 0 failed, 2 blamed (stop), -1 infra. */
+static int judge_reply(struct job *j, const struct ref_draw *d, struct tally *t, struct frame *f, struct err *e)
 {
-    struct exec_call call = {.draw = d, .same_memory = t->ran % 2};
     json_t *worst = NULL;
-    struct frame f;
-    enum call_fault fault = exec_run(j, &call, &f, e);
-    char during[96];
     int ok = 2;
 
-    snprintf(during, sizeof during, "in forward (inputs: %s, draw %d)", d->regime, d->trial);
-    if (fault != CALL_OK)
-        return job_blame_call(j, fault, "correctness", during, e) < 0 ? -1 : 2;
-    if (!j->life)
-        job_take_evidence(j, f.head, false);
-    if (strcmp(json_str(f.head, "op", ""), "result")) {
-        job_blame_error(j, f.head, "correctness");
+    if (strcmp(json_str(f->head, "op", ""), "result")) {
+        job_blame_error(j, f->head, "correctness");
     } else {
         j->ran = true;
         job_blame_error(j, NULL, "correctness"); /* what the emulator found although forward returned */
         if (!job_blamed(j)) {
-            ok = correct_compare(j, d, &f, &worst, &t->max_abs, &t->max_rel, e);
+            ok = correct_compare(j, d, f, &worst, &t->max_abs, &t->max_rel, e);
             if (ok == 1)
-                ok = inputs_kept(d, &f, &worst);
+                ok = inputs_kept(d, f, &worst);
         }
     }
     if (worst && !t->worst) {
@@ -411,8 +446,31 @@ static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, st
         name_variant(j, worst);
     }
     json_decref(worst);
-    frame_free(&f);
+    frame_free(f);
     return ok;
+}
+
+static int blame_call(struct job *j, enum call_fault fault, const struct ref_draw *d, struct err *e)
+{
+    char during[96];
+
+    snprintf(during, sizeof during, "in forward (inputs: %s, draw %d)", d->regime, d->trial);
+    return job_blame_call(j, fault, "correctness", during, e);
+}
+
+/* One draw, returns as judge_reply. Every second one brings new contents in the tensors of the one before: answers
+ * remembered by address or identity are then wrong. */
+static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
+{
+    struct exec_call call = {.draw = d, .same_memory = t->ran % 2};
+    struct frame f;
+    enum call_fault fault = exec_run(j, &call, &f, e);
+
+    if (fault != CALL_OK)
+        return blame_call(j, fault, d, e) < 0 ? -1 : 2;
+    if (!j->life)
+        job_take_evidence(j, f.head, false);
+    return judge_reply(j, d, t, &f, e);
 }
 
 /* What became of the sidecar: null without one. */
@@ -512,6 +570,120 @@ static bool left_out(const struct tally *t, const struct ref_draw *d)
     return t->slow && d->trial >= trials_if_slow(t);
 }
 
+/* ---- judging by replays (life.h) ---- */
+
+struct replayed {
+    struct job *j;
+    struct tally *t;
+    bool again; /* the draws have been judged: only what is wrong now counts */
+};
+
+static int judge_call(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e)
+{
+    struct replayed *r = ctx;
+    int ok = judge_reply(r->j, d, r->t, f, e);
+
+    if (ok == 0 || (ok == 1 && !r->again))
+        count(r->j, r->t, d, ok == 1);
+    return ok == 0 || ok == 1 ? 0 : -1;
+}
+
+static int hold_all(struct job *j, const struct ref_draw *const *draws, int n, struct err *e)
+{
+    for (int i = 0; i < n; i++)
+        if (reference_hold(j->ref, draws[i], e) < 0) {
+            while (i-- > 0)
+                reference_let_go(j->ref, draws[i]);
+            return -1;
+        }
+    return 0;
+}
+
+static void let_all_go(struct job *j, const struct ref_draw *const *draws, int n)
+{
+    for (int i = 0; i < n; i++)
+        reference_let_go(j->ref, draws[i]);
+}
+
+/* The life itself, on a draw's inputs. What is wrong with it is blamed. 0, or -1: infra. */
+static int live(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
+{
+    enum call_fault fault;
+    struct frame f;
+    bool ended;
+    int rc = 0;
+
+    if (hold_all(j, &d, 1, e) < 0)
+        return -1;
+    fault = life_live(j, d, &f, &ended, e);
+    let_all_go(j, &d, 1);
+    if (fault != CALL_OK)
+        rc = blame_call(j, fault, d, e);
+    else if (ended)
+        rc = judge_reply(j, d, t, &f, e) < 0 ? -1 : 0;
+    return rc;
+}
+
+static int replay_group(struct replayed *r, const struct ref_draw *const *draws, int n, struct err *e)
+{
+    struct job *j = r->j;
+    double used = j->session->used_s;
+    enum call_fault fault;
+
+    if (hold_all(j, draws, n, e) < 0)
+        return -1;
+    fault = life_replay(j, draws, n, judge_call, r, e);
+    let_all_go(j, draws, n);
+    if (fault != CALL_OK)
+        return blame_call(j, fault, draws[0], e);
+    used = (j->session->used_s - used) / j->life->n_calls;
+    r->t->fastest_s = r->t->fastest_s == 0 || used < r->t->fastest_s ? used : r->t->fastest_s;
+    r->t->slow = is_slow(j, r->t->fastest_s);
+    return e->kind == ERR_NONE ? 0 : -1;
+}
+
+/* Up to a life's calls of draws from *i on, and how many. -1: they cannot be made. */
+static int gather(struct job *j, struct tally *t, size_t *i, const struct ref_draw **draws, struct err *e)
+{
+    int n = 0, ok = 1;
+
+    while (n < (int)j->life->n_calls && (ok = next_draw(j, *i, &draws[n], e)) == 1) {
+        ++*i;
+        if (left_out(t, draws[n]))
+            t->fewer = true;
+        else
+            n++;
+    }
+    return ok < 0 ? -1 : n;
+}
+
+/* All draws, as many in a replay as the life has calls; at least two replays, whose memory is filled differently. */
+static int run_replays(struct job *j, struct tally *t, struct err *e)
+{
+    const struct ref_draw *draws[LIFE_CALLS];
+    struct replayed r = {.j = j, .t = t};
+    size_t i = 0;
+    int n, last = 0, rc = 0;
+
+    if ((rc = next_draw(j, 0, &draws[0], e)) == 1)
+        rc = live(j, draws[0], t, e);
+    if (j->life->log_full)
+        t->stopped = "log";
+    while (rc == 0 && !job_blamed(j) && !t->stopped && !(t->stopped = enough(j, t))) {
+        if ((n = gather(j, t, &i, draws, e)) <= 0) {
+            rc = n;
+            break;
+        }
+        rc = replay_group(&r, draws, last = n, e);
+    }
+    if (rc == 0 && last && j->life->replays == 1 && !job_blamed(j) && t->passed == t->trials) {
+        r.again = true;
+        rc = replay_group(&r, draws, last, e);
+    }
+    count_skipped(j, t);
+    return rc;
+}
+
 /* Parameters and all draws of the current variant; the candidate is constructed for it. Who is slow only until few
  * draws are left gets the others then. 0, or -1: infra. */
 static int run_draws(struct job *j, struct tally *t, struct err *e)
@@ -522,6 +694,8 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
 
     if (correct_parameters(j, e) < 0)
         return -1;
+    if (j->life && !j->life->live)
+        return job_blamed(j) ? 0 : run_replays(j, t, e);
     for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j, t)) && (ok = next_draw(j, i, &d, e)) == 1; i++) {
         if (left_out(t, d)) {
             later = xrealloc(later, (n + 1) * sizeof *later);
@@ -601,43 +775,77 @@ static int undecided(const struct tally *t, struct err *e)
                                  "shows which", t->ran);
 }
 
-static void note_host(struct job *j, const char *kind, const char *text)
+/* What is right for one draw is right for all: a program could bring the answer along. */
+static bool one_answer(const struct reference *r)
 {
-    json_array_append_new(j->life->notes, json_pack("{s:s,s:s,s:s}", "kind", kind, "name", kind, "message", text));
+    const struct section *first = &r->draws[0].eager;
+
+    for (size_t i = 1; i < r->n_draws; i++) {
+        const struct section *s = &r->draws[i].eager;
+
+        if (!first->bytes || !s->bytes || s->n != first->n || memcmp(s->bytes, first->bytes, s->n))
+            return false;
+    }
+    return r->n_draws > 1;
+}
+
+static int constant_task(struct err *e)
+{
+    return err_set(e, ERR_INPUT, "the task cannot be judged: its answer is the same for all inputs, so that a program "
+                                 "could bring it along; 'musacoder lint' shows why");
+}
+
+/* Bytes of the smallest output; 0 where one is a number. */
+static int smallest_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    uint64_t n = tree_is_tensor(leaf) ? (uint64_t)json_i64(leaf, "nbytes", 0) : 0, *least = ctx;
+
+    (void)path, (void)e;
+    *least = n < *least ? n : *least;
+    return 0;
+}
+
+static uint64_t smallest_output(const struct ref_draw *d)
+{
+    uint64_t n = UINT64_MAX;
+
+    tree_each(d->eager.tree, smallest_leaf, &n, NULL);
+    return n;
+}
+
+static void replace_tally(struct tally *t, struct tally *by)
+{
+    json_t *regimes = t->regimes;
+
+    t->regimes = by->regimes;
+    by->regimes = regimes;
+    json_decref(t->worst);
+    t->worst = NULL;
+    t->trials = by->trials;
+    t->passed = by->passed;
+    t->max_abs = by->max_abs;
+    t->max_rel = by->max_rel;
 }
 
 /* What a replay finds wrong may be right as the program lives it: its host reads the device. A few values a call may
- * steer it, and then every draw is lived; more is arithmetic of the host. */
+ * steer it, and then every draw is lived (rules.h). */
 static int run_live(struct job *j, struct tally *t, struct err *e)
 {
-    struct tally live = {.regimes = json_object()};
+    struct tally lived = {.regimes = json_object()};
     int rc = live_again(j, e);
-    bool right;
 
     if (rc == 0 && j->ready && !job_blamed(j)) {
         j->life->live = true;
-        rc = run_draws(j, &live, e);
+        j->life->smallest = smallest_output(&j->ref->draws[0]);
+        rc = run_draws(j, &lived, e);
     }
-    right = rc == 0 && !job_blamed(j) && live.trials > 0 && live.passed == live.trials;
-    if (right && j->life->over)
-        note_host(j, "host_computes", "the answer is right where the host reads the device's values, and wrong when the "
-                  "same launches run on other values: the host does the arithmetic");
+    j->life->live_right = rc == 0 && !job_blamed(j) && lived.trials > 0 && lived.passed == lived.trials;
     if (rc == 0 && j->life->live)
         rc = life_finish(j, e);
-    if (right && !j->life->over) { /* these draws count */
-        json_t *regimes = t->regimes;
-
-        t->regimes = live.regimes;
-        live.regimes = regimes;
-        json_decref(t->worst);
-        t->worst = NULL;
-        t->trials = live.trials;
-        t->passed = live.passed;
-        t->max_abs = live.max_abs;
-        t->max_rel = live.max_rel;
-    }
-    json_decref(live.regimes);
-    json_decref(live.worst);
+    if (rc == 0 && legality_live(j)) /* these draws count */
+        replace_tally(t, &lived);
+    json_decref(lived.regimes);
+    json_decref(lived.worst);
     return rc;
 }
 
@@ -664,12 +872,16 @@ static int correct_run(struct job *j, struct err *e)
         rc = run_variants(j, &t, e);
     if (rc == 0 && !job_blamed(j) && t.ran && !t.deciding)
         rc = undecided(&t, e);
+    if (rc == 0 && !job_blamed(j) && t.ran > 1 && one_answer(j->ref))
+        rc = constant_task(e);
     if (rc < 0) {
         json_decref(t.regimes);
         json_decref(t.worst);
         return -1;
     }
     j->all_passed = !job_blamed(j) && t.trials > 0 && t.passed == t.trials;
+    if (!job_blamed(j) && !j->all_passed && j->life && life_blame_launch(j))
+        job_blame_error(j, NULL, "correctness");
     if (!job_blamed(j) && !j->all_passed && (t.trials || !t.stopped))
         record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong", t.trials - t.passed, t.trials);
     record_set(j->rec, "correctness", correct_section(j, &t, j->params));

@@ -364,13 +364,13 @@ static void evidence(const struct job *j, json_t *violations)
 
 bool legality_convicts(const struct job *j)
 {
-    json_t *violations = json_array();
+    json_t *violations;
     bool any;
 
     if (j->life)
-        legality_replay_evidence(j, violations);
-    else
-        evidence(j, violations);
+        return legality_replay_convicts(j);
+    violations = json_array();
+    evidence(j, violations);
     any = json_array_size(violations) > 0;
     json_decref(violations);
     return any;

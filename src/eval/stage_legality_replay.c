@@ -15,11 +15,6 @@ static bool is_kind(const json_t *note, const char *kind)
     return !strcmp(json_str(note, "kind", ""), kind);
 }
 
-static json_t *violation(const char *rule, const char *op, const char *message)
-{
-    return json_pack("{s:s,s:s,s:s}", "rule", rule, "op", op, "message", message);
-}
-
 /* Operators on the device's tensors that a forward asked torch for, each with the line that may have caused it. */
 static void operators(const struct job *j, json_t *violations)
 {
@@ -33,7 +28,8 @@ static void operators(const struct job *j, json_t *violations)
 
         if (!is_kind(n, "operator") || !json_flag(n, "forward", false))
             continue;
-        v = violation("operator", json_str(n, "name", "?"), json_str(n, "message", ""));
+        v = json_pack("{s:s,s:s,s:s}", "rule", "forbidden_op", "op", json_str(n, "name", "?"), "message",
+                      json_str(n, "message", ""));
         json_object_set_new(v, "phase", json_string("forward"));
         json_object_set_new(v, "count", json_integer(json_i64(n, "count", 1)));
         line = legality_find_line(j->code, json_str(n, "name", "?"), text, sizeof text);
@@ -43,35 +39,114 @@ static void operators(const struct job *j, json_t *violations)
     }
 }
 
-/* Libraries that compute: what the host code refers to, and what it called. */
-static void libraries(const json_t *list, json_t *violations)
-{
-    const json_t *f;
-    size_t i;
-
-    json_array_foreach((json_t *)list, i, f)
-        if (is_kind(f, "library_call"))
-            json_array_append_new(violations, violation("library_call", json_str(f, "name", "?"),
-                                                        "the extension calls a vendor's library"));
-}
-
-static void host(const struct job *j, json_t *violations)
+/* The first one of a kind in a list, or NULL. */
+static const json_t *first_of(const json_t *list, const char *kind, bool in_forward)
 {
     const json_t *n;
     size_t i;
 
-    json_array_foreach(j->life->notes, i, n)
-        if (is_kind(n, "host_computes"))
-            json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", "host_computes", "message",
-                                                        json_str(n, "message", "")));
+    json_array_foreach((json_t *)list, i, n)
+        if (is_kind(n, kind) && (!in_forward || json_flag(n, "forward", false)))
+            return n;
+    return NULL;
 }
 
-void legality_replay_evidence(const struct job *j, json_t *violations)
+static const char *name_of(const json_t *note)
 {
-    operators(j, violations);
-    host(j, violations);
-    libraries(j->session->findings, violations);
-    libraries(j->life->notes, violations);
+    return note ? json_str(note, "name", "?") : NULL;
+}
+
+/* What convicts without a run: the front's own word, and what the built libraries refer to. */
+static void take_words(const struct job *j, struct rules_facts *f)
+{
+    const json_t *lack = first_of(j->session->findings, "unsupported", false);
+
+    f->torch_op = name_of(first_of(j->life->notes, "operator", true));
+    f->library = name_of(first_of(j->session->findings, "library_call", false));
+    if (!f->library)
+        f->library = name_of(first_of(j->life->notes, "library_call", false));
+    f->lack = name_of(lack);
+    f->lack_why = lack ? json_str(lack, "message", NULL) : NULL;
+}
+
+static bool failed(const struct job *j)
+{
+    const json_t *r = record_reason(j->rec);
+
+    return r && strcmp(json_str(r, "category", ""), "correctness_error");
+}
+
+struct fixed {
+    const struct reference *ref;
+    uint64_t bytes;
+};
+
+/* Of a streamed task no draw has bytes: then nothing is known to be fixed. */
+static bool same_bytes(const struct section *a, const struct section *b, size_t at, size_t n)
+{
+    return a->bytes && b->bytes && at <= a->n && n <= a->n - at && a->n == b->n &&
+           !memcmp(a->bytes + at, b->bytes + at, n);
+}
+
+static int fixed_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct fixed *f = ctx;
+    const struct ref_draw *d = f->ref->draws;
+    size_t at = (size_t)json_i64(leaf, "offset", 0), n = (size_t)json_i64(leaf, "nbytes", 0), i = 1;
+
+    (void)path, (void)e;
+    while (tree_is_tensor(leaf) && i < f->ref->n_draws && same_bytes(&d[0].inputs, &d[i].inputs, at, n))
+        i++;
+    f->bytes += i > 1 && i == f->ref->n_draws ? n : 0;
+    return 0;
+}
+
+/* Bytes of input tensors that all draws have alike: get_inputs has a generator of its own, or they are no data. */
+static uint64_t fixed_bytes(const struct reference *ref)
+{
+    struct fixed f = {.ref = ref};
+
+    tree_each(ref->draws[0].inputs.tree, fixed_leaf, &f, NULL);
+    return f.bytes;
+}
+
+/* The published protocol lays no parameters: both models draw them from one seed, so their bytes are no secret table. */
+static uint64_t drawn_by_seed(const struct job *j)
+{
+    uint64_t up = j->life->counts.bytes_up, n = j->ref->state_values.n;
+
+    return !strcmp(j->opt->protocol, "strict") ? 0 : n < up ? n : up;
+}
+
+static void take_facts(const struct job *j, struct rules_facts *f)
+{
+    const struct life *l = j->life;
+
+    *f = (struct rules_facts){.ran = j->ran, .failed = failed(j), .live_right = l->live_right, .last = l->last,
+                              .launches = l->launches,
+                              .most = l->most, .counts = l->counts, .input_bytes = j->ref->draws[0].inputs.n,
+                              .fixed_bytes = fixed_bytes(j->ref), .output_bytes = l->smallest, .log_full = l->log_full,
+                              .refused = l->refused, .replay_why = l->why,
+                              .ordered = l->order.ordered, .order_why = l->order.why};
+    f->counts.bytes_up -= drawn_by_seed(j);
+    f->replay_right = !l->live && j->all_passed;
+    take_words(j, f);
+}
+
+bool legality_live(const struct job *j)
+{
+    struct rules_facts f;
+
+    take_facts(j, &f);
+    return rules_live(&f);
+}
+
+bool legality_replay_convicts(const struct job *j)
+{
+    struct rules_facts f = {.ordered = true};
+
+    take_words(j, &f);
+    return f.torch_op || f.library;
 }
 
 /* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
@@ -105,82 +180,6 @@ static int plumbing_suffices(struct job *j, struct err *e)
     return ok;
 }
 
-/* What this judge lacks is nobody's fault; what was seen to be cheating stays so. */
-static void blame_lack(struct job *j, const char *name, const char *message)
-{
-    json_t *r = record_blame(j->rec, "unsupported", "legality", "%.200s: %.400s", name, message);
-
-    json_object_set_new(r, "name", json_utf8(name, strlen(name)));
-}
-
-/* Of a process that died before it could say so in a reply: the name on its output (front_note). */
-static bool died_of_lack(struct job *j)
-{
-    static const char mark[] = "musacoder-unsupported: ";
-    const char *at = j->session->ended ? strstr(session_output(j->session), mark) : NULL;
-    char name[80];
-
-    if (!at)
-        return false;
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(at + strlen(mark), "\n"), at + strlen(mark));
-    blame_lack(j, name, "the program ended after it asked for this");
-    return true;
-}
-
-static void unsupported(struct job *j)
-{
-    const json_t *lists[] = {j->life->notes, j->session->findings}, *f;
-    size_t i;
-
-    if (j->all_passed)
-        return;
-    if (job_blamed(j) && died_of_lack(j))
-        return;
-    if (j->life->refused)
-        blame_lack(j, "not_replayable", j->life->why);
-    for (int k = 0; k < 2; k++)
-        json_array_foreach((json_t *)lists[k], i, f)
-            if (is_kind(f, "unsupported")) {
-                blame_lack(j, json_str(f, "name", "?"), json_str(f, "message", "an executor has no such thing"));
-                return;
-            }
-}
-
-static void blame_first(struct job *j, const json_t *violations)
-{
-    const json_t *first = json_array_get(violations, 0);
-    const char *rule = json_str(first, "rule", "");
-    json_t *r;
-
-    if (!first)
-        return;
-    if (!strcmp(rule, "operator"))
-        r = record_blame(j->rec, "cheating", "legality", "forward asks PyTorch for %s; the arithmetic must be done by "
-                         "the program's own kernels", json_str(first, "op", "?"));
-    else
-        r = record_blame(j->rec, "cheating", "legality", "%s", json_str(first, "message", ""));
-    json_object_set_new(r, "rule", json_string(rule));
-}
-
-/* All of the last call's work is waited for, and what the program brings along is small. */
-static void order_and_tables(struct job *j)
-{
-    const uint64_t most = RULES_CONSTANTS, up = j->life->counts.bytes_up;
-    char text[160];
-
-    if (!j->all_passed)
-        return;
-    if (!j->life->order.ordered) {
-        json_t *r = record_blame(j->rec, "correctness_error", "legality", "%s", j->life->order.why);
-
-        json_object_set_new(r, "rule", json_string("unjoined_stream"));
-    } else if (up > most) {
-        snprintf(text, sizeof text, "the program brings %llu bytes of tables along; at most %llu are possible",
-                 (unsigned long long)up, (unsigned long long)most);
-        blame_lack(j, "host_table", text);
-    }
-}
-
 static int record_capsule(struct job *j, struct err *e)
 {
     const struct ref_draw *d = telling_draw(j->ref);
@@ -195,28 +194,40 @@ static int record_capsule(struct job *j, struct err *e)
     return rc;
 }
 
+static void blame(struct job *j, const struct rules_finding *r, json_t *violations)
+{
+    json_t *reason, *v;
+
+    if (r->category == RULES_PASSED || r->category == RULES_BLAMED)
+        return;
+    reason = record_blame(j->rec, rules_category_name(r->category), "legality", "%s", r->text);
+    json_object_set_new(reason, r->category == RULES_UNSUPPORTED ? "name" : "rule", json_string(r->code));
+    if (r->category != RULES_CHEATING || !strcmp(r->code, "operator"))
+        return;
+    v = json_pack("{s:s,s:s}", "rule", r->code, "message", r->text);
+    json_array_append_new(violations, v);
+}
+
 int legality_replay(struct job *j, struct err *e)
 {
     json_t *violations = json_array();
+    struct rules_finding r;
+    struct rules_facts f;
     int still = 0;
 
-    legality_replay_evidence(j, violations);
-    if (j->ran && j->life->last.launches == 0 && !json_array_size(violations))
-        json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", "no_kernel", "message",
-                                                    "forward launches no kernel of its own"));
-    if (j->all_passed && !json_array_size(violations) && (still = plumbing_suffices(j, e)) == 1)
-        json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", "decoy_kernels", "message",
-                                                    "the answer stays right when all kernel launches are removed"));
-    if (still >= 0) {
-        record_set(j->rec, "replay", life_json(j->life));
-        record_set(j->rec, "legality", json_pack("{s:b,s:O,s:O}", "ok", json_array_size(violations) == 0, "violations",
-                                                 violations, "notes", j->life->notes));
-        blame_first(j, violations);
-        if (!json_array_size(violations)) {
-            unsupported(j);
-            order_and_tables(j);
-        }
+    take_facts(j, &f);
+    if (executor_lacks(j->life->x, &f.lacks, e) < 0)
+        *e = (struct err)ERR_INIT; /* it ended: that is blamed already */
+    if (j->all_passed && !job_blamed(j) && (still = plumbing_suffices(j, e)) < 0) {
+        json_decref(violations);
+        return -1;
     }
-    json_decref(violations);
-    return still < 0 || record_capsule(j, e) < 0 ? -1 : 0;
+    f.plumbing_right = still == 1;
+    rules_decide(&f, &r);
+    operators(j, violations);
+    blame(j, &r, violations);
+    record_set(j->rec, "replay", life_json(j->life));
+    record_set(j->rec, "legality", json_pack("{s:b,s:o,s:O}", "ok", r.category != RULES_CHEATING, "violations",
+                                             violations, "notes", j->life->notes));
+    return record_capsule(j, e);
 }

@@ -45,7 +45,8 @@ static void count_findings(struct job *j, const json_t *findings, int64_t found)
     size_t i;
 
     json_array_foreach(findings, i, f)
-        j->session->findings_seen += json_object_get(f, "block") != NULL;
+        if (json_object_get(f, "block"))
+            j->session->findings_seen += json_i64(f, "alike", 1);
     if (found > j->session->findings_seen)
         tampered(j, "the emulator's findings");
 }
@@ -246,9 +247,11 @@ static void blame_death(struct job *j, const char *stage, const char *during)
         return;
     }
     if (end->why == PROC_MEMORY)
-        r = record_blame(j->rec, "runtime_error", stage, "out of memory %s: the process exceeded its memory limit", during);
+        r = record_blame(j->rec, "runtime_error", stage, "out of memory %s: the process exceeded its memory limit",
+                         during);
     else
-        r = record_blame(j->rec, "runtime_error", stage, "the process ended itself %s (exit code %d)", during, end->code);
+        r = record_blame(j->rec, "runtime_error", stage, "the process ended itself %s (exit code %d)", during,
+                         end->code);
     set_line(j, r, place_python(session_output(j->session), NULL));
 }
 

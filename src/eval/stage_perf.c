@@ -19,6 +19,7 @@
 #include "eval/legality.h"
 #include "eval/measure.h"
 #include "eval/record.h"
+#include "eval/stage_perf.h"
 
 #define CHECKED 4                        /* outputs of timed calls that are looked at, at least */
 #define CHECKED_BYTES ((size_t)64 << 20) /* more of them, up to CHECKED_MOST, while they fit into this */
@@ -26,9 +27,6 @@
 #define STARTS 3                         /* of a baseline's process for one candidate */
 #define TAKES 2                          /* measurements at most, while the clocks disagree */
 #define SAME_TIMES 1.25                  /* two of them must agree this far, or something changed between them */
-/* NVML's clock event reasons that mean a device in trouble: hardware slowdown, software thermal, hardware thermal,
- * power brake. A power cap is no trouble: it is how a device runs at full load. */
-#define TROUBLE (0x8u | 0x20u | 0x40u | 0x80u)
 
 size_t perf_keeps_much = (size_t)1 << 30;
 
@@ -66,32 +64,6 @@ static json_t *took_json(const struct perf *p)
     for (int i = 0; i < PARTS; i++)
         json_object_set_new(o, part_names[i], json_num(round(p->took_s[i] * 1e5) / 100));
     return o;
-}
-
-/* ---- the device ---- */
-
-static int open_device(struct eval *ev, const struct backend *b, struct err *e)
-{
-    int rc = 0;
-
-    pthread_mutex_lock(&ev->lock);
-    if (!ev->timer)
-        rc = device_open(b->clock, 0, &ev->timer, e);
-    pthread_mutex_unlock(&ev->lock);
-    return rc;
-}
-
-static struct perf_device limits(const struct device_info *d, const char *dtype, bool tf32)
-{
-    double own = d->fp32_tflops, any = fmax(d->tf32_tflops, d->fp32_tflops);
-
-    if (!strcmp(dtype, "float16") || !strcmp(dtype, "bfloat16"))
-        own = any = d->bf16_tflops;
-    else if (!strcmp(dtype, "float64"))
-        own = any = d->fp64_tflops;
-    else if (tf32)
-        own = d->tf32_tflops;
-    return (struct perf_device){d->memory_gbs * 1e9, own * 1e12, any * 1e12, (double)d->l2};
 }
 
 /* ---- what is done alone ---- */
@@ -452,12 +424,6 @@ static int check_outputs(struct perf *p, struct err *e)
 
 /* ---- the section ---- */
 
-static json_t *health_json(const struct device_health *h)
-{
-    return json_pack("{s:o,s:o,s:o,s:o,s:s}", "sm_mhz", json_num(h->sm_mhz), "memory_mhz", json_num(h->mem_mhz), "temperature_c",
-                     json_num(h->temperature_c), "power_w", json_num(h->power_w), "reasons", h->reasons_text);
-}
-
 static void distrust(json_t *section, const char *reason)
 {
     json_object_set_new(section, "trusted", json_false());
@@ -477,8 +443,8 @@ static json_t *section(struct perf *p)
     f.cold = c[MINE_COLD].c, f.warm = c[MINE_WARM].c, f.eager_cold = c[EAGER_COLD].c, f.eager_warm = c[EAGER_WARM].c;
     f.empty_ms = perf_median(f.eager_empty.event_ms, f.eager_empty.n);
     f.overhead = perf_calibrate(&f.eager_cold);
-    f.device = limits(d, json_str(p->base->facts, "dtype", "float32"), p->place.tf32);
-    f.throttled = (p->before.reasons | p->after.reasons) & TROUBLE;
+    f.device = perf_limits(d, json_str(p->base->facts, "dtype", "float32"), p->place.tf32);
+    f.throttled = (p->before.reasons | p->after.reasons) & PERF_TROUBLE;
     f.device_busy = p->after.processes > p->before.processes; /* who was there before holds the device as we do, or is idle */
     f.seed = hash64(p->base->key, strlen(p->base->key), 1);
     if (p->base->compile_known && p->j->opt->compile_baseline) {
@@ -491,7 +457,7 @@ static json_t *section(struct perf *p)
     }
     s = perf_section(&f);
     json_object_set_new(s, "device", json_pack("{s:s,s:s,s:o,s:o}", "name", d->name, "driver", d->driver_version, "before",
-                                               health_json(&p->before), "after", health_json(&p->after)));
+                                               perf_health_json(&p->before), "after", perf_health_json(&p->after)));
     if (f.cold.n && f.cold.n < p->usual) /* long calls or large outputs: the interval is wider for it */
         json_object_set_new(json_object_get(s, "calls"), "fewer_than", json_integer(p->usual));
     json_object_set_new(s, "tf32", json_boolean(p->place.tf32));
@@ -504,12 +470,6 @@ static json_t *section(struct perf *p)
         distrust(s, "slow_before");
     free_calls(c);
     return s;
-}
-
-/* Why there are no times although there should be: not the candidate's fault, and no reward for speed. */
-static json_t *untimed(const struct err *why)
-{
-    return json_pack("{s:b,s:[s],s:o}", "trusted", 0, "reasons", "not_measured", "error", json_utf8(why->msg, strlen(why->msg)));
 }
 
 /* ---- the stage ---- */
@@ -606,7 +566,7 @@ static int measure_job(struct perf *p, struct err *e)
     char machine[256];
     int rc;
 
-    if (open_device(j->ev, j->server->backend, e) < 0)
+    if (perf_open_device(j->ev, j->server->backend, e) < 0)
         return -1;
     d = device_info(j->ev->timer);
     snprintf(machine, sizeof machine, "%s %s torch %s", d->name, d->driver_version,
@@ -646,13 +606,15 @@ static int perf_run(struct job *j, struct err *e)
     record_set(j->rec, "stage", json_string("performance"));
     if (!j->opt->perf || !j->server->backend->timed)
         return 0;
+    if (j->life)
+        return perf_by_replay(j, e);
     rc = measure_job(&p, &why);
     if (p.base)
         baseline_lock(p.base);
     if (p.mine.calls.n && p.base && p.base->child && (rc == 0 || job_blamed(j)))
         record_set(j->rec, "performance", section(&p));
     else if (rc < 0 && !job_blamed(j) && why.kind != ERR_STOP)
-        record_set(j->rec, "performance", untimed(&why));
+        record_set(j->rec, "performance", perf_untimed(&why));
     if (p.base)
         baseline_unlock(p.base);
     baseline_release(j->ev, p.base);

@@ -13,11 +13,11 @@ bool tree_is_tensor(const json_t *node)
     return json_is_object(node) && !strcmp(json_str(node, "t", ""), "tensor");
 }
 
-int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct tensor *ret, struct err *e)
+int tensor_kind(const json_t *node, struct tensor *ret, struct err *e)
 {
-    struct tensor t = {.n = 1};
+    struct tensor t = {.n = 1, .data = (const uint8_t *)""};
     const json_t *shape = json_object_get(node, "shape");
-    int64_t offset = json_i64(node, "offset", -1), nbytes = json_i64(node, "nbytes", -1), d;
+    int64_t d;
 
     if (!tree_is_tensor(node) || dt_parse(json_str(node, "dtype", NULL), &t.dtype) < 0)
         return err_set(e, ERR_INPUT, "not a tensor of a known dtype");
@@ -32,10 +32,21 @@ int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct 
         t.n *= d;
     }
     t.n *= dt_components(t.dtype);
+    *ret = t;
+    return 0;
+}
+
+int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct tensor *ret, struct err *e)
+{
+    int64_t offset = json_i64(node, "offset", -1), nbytes = json_i64(node, "nbytes", -1);
+    struct tensor t;
+
+    if (tensor_kind(node, &t, e) < 0)
+        return -1;
     if (offset < 0 || nbytes != t.n * (int64_t)dt_size(t.dtype) || (uint64_t)offset > blob_n ||
         (uint64_t)nbytes > blob_n - (uint64_t)offset)
         return err_set(e, ERR_INPUT, "tensor whose bytes do not fit its shape");
-    t.data = blob ? blob + offset : (const uint8_t *)"";
+    t.data = blob ? blob + offset : t.data;
     *ret = t;
     return 0;
 }

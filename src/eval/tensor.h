@@ -21,6 +21,8 @@ struct tensor {
     const uint8_t *data; /* n * dt_size bytes, any alignment */
 };
 
+/* Type and shape of one {"t":"tensor"} node alone; ret->data has no bytes. */
+int tensor_kind(const json_t *node, struct tensor *ret, struct err *e);
 /* Describes one {"t":"tensor"} node over its blob; ERR_INPUT if shape, size and offset do not fit together. */
 int tensor_parse(const json_t *node, const uint8_t *blob, size_t blob_n, struct tensor *ret, struct err *e);
 double tensor_at(const struct tensor *t, int64_t i); /* element i as a double; i64 beyond 2^53 rounds */

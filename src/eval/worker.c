@@ -155,6 +155,18 @@ static bool goes_on(const struct worker *w)
     return !stop_requested() && !atomic_load(&w->drain) && (!w->c->child || getppid() == w->parent);
 }
 
+/* A queue that fails (its disk is full, its server is away) may be well again: what was claimed comes back when its lease
+ * ends. A worker of a process that needs its answers now leaves instead. */
+static bool sit_out(struct worker *w, const struct err *e)
+{
+    if (e->kind == ERR_STOP)
+        return false;
+    log_error("worker: %s%s", e->msg, w->c->child ? "" : "; it tries again");
+    for (int i = 0; i < 20 && goes_on(w); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    return !w->c->child;
+}
+
 static void *worker_thread(void *arg)
 {
     struct worker *w = arg;
@@ -167,18 +179,17 @@ static void *worker_thread(void *arg)
         log_error("%s", e.msg);
         return NULL;
     }
-    while (got >= 0 && goes_on(w)) {
+    while (goes_on(w)) {
         got = queue_claim(q, w->c->lane, w->c->name, VERDICT_LEASE_S, 1.0, &job, &e);
         if (got == 0)
             eval_idle(w->ev);
-        if (got != 1)
-            continue;
-        if (serve_job(w, q, &job, &e) < 0)
-            got = -1;
-        queue_job_free(&job);
+        if (got == 1) {
+            got = serve_job(w, q, &job, &e);
+            queue_job_free(&job);
+        }
+        if (got < 0 && !sit_out(w, &e))
+            break;
     }
-    if (got < 0 && e.kind != ERR_STOP)
-        log_error("worker: %s", e.msg);
     queue_close(q);
     return NULL;
 }

@@ -112,12 +112,12 @@ RELU = [
     ("no kernel", "cheating", ["no kernel"], HEAD + MODEL.replace("ext.relu(x)", "x.clone()")),
     ("numpy", "cheating", ["no kernel"], HEAD + MODEL.replace(
         "ext.relu(x)", "torch.from_numpy(__import__('numpy').maximum(x.cpu().numpy(), 0)).cuda()")),
-    ("decoy kernel", "cheating", ["removed"], with_forward(
+    ("decoy kernel", "cheating", ["the host does the arithmetic"], with_forward(
         "ext.relu(x)\nv = [max(e.item(), 0.0) for r in x.unbind() for e in r.unbind()]\n"
         "return torch.tensor(v, device=x.device).view(x.shape)")),
-    ("numpy, then a copying kernel", "cheating", ["host and back"], with_forward(
+    ("numpy, then a copying kernel", "cheating", ["the host does the arithmetic"], with_forward(
         "import numpy\ny = torch.from_numpy(numpy.maximum(x.cpu().numpy(), 0)).cuda()\nreturn ext.relu(y)")),
-    ("loop on the host", "cheating", ["host and back"], build(KERNEL.replace("torch::Tensor relu(torch::Tensor x) {",
+    ("loop on the host", "cheating", ["the host does the arithmetic"], build(KERNEL.replace("torch::Tensor relu(torch::Tensor x) {",
      """torch::Tensor relu(torch::Tensor x) {
     std::vector<float> h(x.numel());
     cudaMemcpy(h.data(), x.data_ptr<float>(), h.size() * 4, cudaMemcpyDeviceToHost);
@@ -153,7 +153,7 @@ RELU = [
         "return ext.relu(x).as_subclass(Lazy)", extra="\nclass Lazy(torch.Tensor): pass\n")),
     ("replay", "correctness_error", [], with_forward(
         "if not hasattr(self, 'y'): self.y = ext.relu(x)\nreturn self.y")),
-    ("module-level torch", "cheating", ["aten::"], build(KERNEL) + "\nw = torch.ones(4, 4) @ torch.ones(4, 4)\n" + MODEL),
+    ("module-level torch", None, [], build(KERNEL) + "\nw = torch.ones(4, 4) @ torch.ones(4, 4)\n" + MODEL),
     ("unknown import", "runtime_error", ["ModuleNotFoundError"], "import no_such_module\n" + GOOD),
     ("bad constructor", "runtime_error", ["TypeError"], GOOD.replace("def __init__(self):", "def __init__(self, n):")),
 ]
@@ -213,7 +213,7 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return ext.fc(x, self.w, self.b)
 '''),
-    ("hidden parameters", None, [], LINEAR_BUILD + '''
+    ("hidden parameters", "correctness_error", ["parameters do not fit"], LINEAR_BUILD + '''
 class ModelNew(nn.Module):
     def __init__(self, n_in, n_out):
         super().__init__()
@@ -231,7 +231,7 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return ext.fc(x, self.w, self.fc.bias)
 '''),
-    ("precomputed in __init__", "cheating", ["__init__"], LINEAR_BUILD + '''
+    ("a product in __init__ that nothing uses", None, [], LINEAR_BUILD + '''
 class ModelNew(nn.Module):
     def __init__(self, n_in, n_out):
         super().__init__()
@@ -250,7 +250,7 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return ext.fc(x, self.fc.weight, self.fc.bias)
 '''),
-    ("a weight whose elements share memory", "runtime_error", ["single memory location"], LINEAR_BUILD + '''
+    ("a weight whose elements share memory", "runtime_error", ["behind the end"], LINEAR_BUILD + '''
 class ModelNew(nn.Module):
     def __init__(self, n_in, n_out):
         super().__init__()

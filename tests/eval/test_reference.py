@@ -178,10 +178,12 @@ class Draws(unittest.TestCase):
 
 class Parameters(unittest.TestCase):
     INIT = ("self.bn = nn.BatchNorm1d(6); self.fc = nn.Linear(6, 6); self.register_buffer('table', torch.arange(6.0)); "
-            "self.register_buffer('step', torch.tensor(3))")
+            "self.register_buffer('step', torch.tensor(3)); "
+            "self.register_buffer('codes', torch.randint(-7, 8, (6, 6)))")
 
     def state(self, params):
         head, blob = run(task("self.bn(self.fc(x)) * self.table", init=self.INIT), params=params)
+        self.init_seed = head["init_seed"]
         return dict(zip([s["name"] for s in head["state"]], value(head["state_values"], blob)))
 
     def test_random(self):
@@ -192,9 +194,18 @@ class Parameters(unittest.TestCase):
         self.assertTrue(torch.equal(s["table"], torch.arange(6.0)))
         self.assertEqual(int(s["step"]), 3)
 
+    def test_integers_of_a_seed_are_of_another_one(self):
+        """A candidate knows the seed of its construction: integers that it decides are none of the draw's."""
+        s = self.state("random")
+        torch.manual_seed(self.init_seed)
+        torch.nn.Linear(6, 6)
+        self.assertFalse(torch.equal(s["codes"], torch.randint(-7, 8, (6, 6))))
+        self.assertTrue(bool(((s["codes"] >= -7) & (s["codes"] < 8)).all()))
+        self.assertNotEqual(self.init_seed, 0)
+
     def test_seed(self):
         s = self.state("seed")
-        torch.manual_seed(0)
+        torch.manual_seed(self.init_seed)
         fc = torch.nn.Linear(6, 6)
         self.assertTrue(torch.equal(s["fc.weight"], fc.weight))
         self.assertTrue(torch.equal(s["bn.weight"], torch.ones(6)))

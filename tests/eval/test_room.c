@@ -405,6 +405,8 @@ static void test_estimated(void **state)
     n = room_estimate(0, -1, true, 400 * gib, &peak);
     assert_true(n.own == base && n.shared == base && peak == 0);
     assert_true(room_covers(&n, &n));
+    n = room_estimate_streamed(gib, 2 * gib, 4 * gib);
+    assert_true(n.own == base + 11 * gib && n.shared == 15 * gib);
     assert_false(room_covers(&(struct room_need){5, 5, 5, 5, false}, &(struct room_need){.host_shared = 6}));
 }
 

@@ -111,7 +111,7 @@ class Verdicts(Judge):
                     "extraction", "compile", "correctness", "legality", "performance", "reward", "feedback", "stage_ms",
                     "environment"):
             self.assertIn(key, first[0])
-        self.assertEqual(first[0]["schema"], "musacoder.verdict/1")
+        self.assertEqual(first[0]["schema"], "musacoder.verdict/2")
         self.assertEqual(first[0]["compile"]["cache"], "miss")
         self.assertIsNone(first[0]["performance"])
 
@@ -159,6 +159,12 @@ class BadInput(unittest.TestCase):
         self.expect_line(musacoder("eval", "--task", task, "--protocol", "none", ok), 2, "none")
         self.expect_line(musacoder("eval", "--task", task, "--trials", "0", ok), 2, "trials")
         self.expect_line(musacoder("eval", "--worker"), 2, "--queue")
+
+    def test_a_task_with_one_answer_accuses_nobody(self):
+        ok = self.write("ok.py", corpus.GOOD)
+        task = self.write("t.py", corpus.RELU_TASK.replace("torch.randn(rows, cols)", "torch.ones(rows, cols)"))
+        p = musacoder("eval", "--task", task, "--no-cache", "--trials", "1", ok)
+        self.expect_line(p, 2, "the same for all inputs")
 
     def test_broken_tasks(self):
         ok = self.write("ok.py", corpus.GOOD)

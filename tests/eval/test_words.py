@@ -1,6 +1,7 @@
 """test_words.py - what records say of programs that cannot be what was meant."""
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -47,6 +48,56 @@ class Words(unittest.TestCase):
         head = "    def forward(self, x):\n"
         text = corpus.GOOD.replace(head, head + "        while True: pass\n")
         self.assertIn("--timeout", self.judge(text.encode(), "--timeout", "1")["feedback"])
+
+    def example(self, old, new):
+        """The example's kernel, changed: its verdict, and what reached the user's own stream."""
+        folder = os.path.join(base.ROOT, "docs", "example")
+        with open(os.path.join(folder, "kernel.py"), encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn(old, text)
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as c:
+            c.write(text.replace(old, new))
+            c.flush()
+            p = base.musacoder("eval", "--task", os.path.join(folder, "task.py"), "--json", "--no-cache", c.name)
+        return json.loads(p.stdout), p.stderr
+
+    def test_a_launch_that_cannot_be(self):
+        for config, reason in (("4096", r"block \(4096,1,1\) has 4096 threads; at most 1024"),
+                               ("256, 1 << 20", r"1048576 bytes of dynamic shared memory; at most 49152"),
+                               ("0", r"grid \(\d+,1,1\) of blocks \(0,1,1\) is empty")):
+            v, _ = self.example(", 256>>>", f", {config}>>>")
+            self.assertEqual((v["category"], v["stage"]), ("runtime_error", "correctness"), v["feedback"])
+            self.assertRegex(v["feedback"], "launch of 'half_tanh' refused: " + reason)
+            self.assertRegex(v["feedback"], r"At cuda_source:\d+: half_tanh<<<")
+
+    def test_one_launch_of_two_is_refused(self):
+        launch = "    half_tanh<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);\n"
+        impossible = launch.replace(", 256>>>", ", 4096>>>")
+        v, _ = self.example(launch, launch.replace("float>(), n)", "float>(), n / 2)") + impossible)
+        self.assertEqual(v["category"], "runtime_error", v["feedback"])
+        self.assertIn("refused: block (4096,1,1)", v["feedback"])
+        v, _ = self.example(launch, impossible + "    cudaGetLastError();\n" + launch)
+        self.assertEqual(v["status"], "passed", v["feedback"])  # it tries, and then does it otherwise
+
+    def test_no_launch_at_all_is_still_cheating(self):
+        launch = "    half_tanh<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);\n"
+        v, _ = self.example(launch, "")
+        self.assertEqual(v["category"], "cheating", v["feedback"])
+
+    def test_an_assert_keeps_its_words(self):
+        v, stderr = self.example("    if (i < n)", "    assert(n % 64 == 0); if (i < n)")
+        self.assertEqual(v["category"], "runtime_error", v["feedback"])
+        self.assertRegex(v["feedback"], r"the kernel aborts: cuda_source:\d+: .*Assertion `n % 64 == 0' failed\.")
+        self.assertNotIn("Assertion", stderr)
+
+    def test_the_older_judge_is_not_for_sim(self):
+        env = dict(os.environ, MUSACODER_JUDGE="trace")
+        folder = os.path.join(base.ROOT, "docs", "example")
+        p = subprocess.run([base.EXE, "eval", "--task", os.path.join(folder, "task.py"), "--backend", "sim",
+                            os.path.join(folder, "kernel.py")], capture_output=True, text=True, env=env)
+        self.assertNotEqual(p.returncode, 0)
+        self.assertEqual((p.stdout, len(p.stderr.splitlines())), ("", 1), p.stderr)
+        self.assertIn("MUSACODER_JUDGE=trace is for 'cuda' alone", p.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,21 @@
+/* life_streamed.h - a life on inputs that nobody copies, and whose outputs are compared in tiles (streamed.h): what
+ * life.c does otherwise where j->ref->streamed. Inside src/eval only. */
+#ifndef MC_EVAL_LIFE_STREAMED_H
+#define MC_EVAL_LIFE_STREAMED_H
+
+#include "eval/life.h"
+#include "eval/streamed.h"
+
+/* Bytes that a life of this task may hold beside what its reference needs; 0: as the executor says. */
+uint64_t life_streamed_memory(const struct job *j);
+/* The area of inputs and a tile become memory of the life. -1: infra. */
+int life_streamed_open(struct job *j, struct err *e);
+/* The draw's inputs lie in the area, and the log says so. */
+int life_streamed_lay(struct job *j, const struct ref_draw *d, struct err *e);
+/* What a call left, without values: a result, or an error where an output lies astray. */
+int life_streamed_fetch(struct job *j, const json_t *output, struct frame *ret, struct err *e);
+/* Output 'leaf' (of the tensors, from 0), as node says where it lies, against what is expected: streamed_compare. */
+int life_streamed_compare(struct job *j, size_t leaf, const json_t *node, const struct tensor *expected,
+                          const struct tolerance *tol, struct comparison *ret, struct err *e);
+
+#endif

@@ -1,0 +1,118 @@
+/* test_streamed.c - values that are made, compared and dropped (streamed.h), on tasks of every kind that the way
+ * through tiles distinguishes: rows that stand alone or not, what is written in place, masks, labels, layouts,
+ * several outputs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "seam.h"
+
+static struct seam seam;
+
+struct kind {
+    const char *name, *init, *forward, *inputs, *truth;
+
+};
+
+static const struct kind kinds[] = {
+    {"rows", "", "torch.softmax(x, 1)", "torch.rand(96, 300)", "rows"},
+    {"whole", "", "x / torch.norm(x)", "torch.rand(96, 300)", "double"},
+    {"batchnorm", "self.n = nn.BatchNorm1d(300)", "self.n(x)", "torch.rand(96, 300)", "double"},
+    {"linear", "self.n = nn.Linear(300, 70)", "self.n(x)", "torch.randn(96, 300)", "rows"},
+    {"product", "", "x @ y", "torch.rand(96, 96), torch.rand(96, 96)", "rows"},
+    {"first_axis", "", "x.sum(0)", "torch.rand(96, 300)", "double"},
+    {"in_place", "", "x.relu_()", "torch.randn(96, 300)", "rows"},
+    {"argmax", "", "x.argmax(1)", "torch.rand(400, 300)", "own"},
+    {"loss", "", "nn.functional.cross_entropy(x, y)", "torch.rand(900, 30), torch.randint(0, 30, (900,))", "double"},
+    {"masked", "", "(x * y).cumsum(1)", "torch.rand(96, 300), torch.randint(0, 2, (96, 300)).bool()", "rows"},
+    {"triangle", "", "torch.triu(x @ y)", "torch.triu(torch.rand(90, 90)), torch.triu(torch.rand(90, 90))", "rows"},
+    {"where_a_row_is", "", "torch.triu(x @ y)", "torch.rand(90, 90), torch.rand(90, 90)", "double"},
+    {"rows_before", "", "x.cumsum(0)", "torch.rand(96, 300)", "double"},
+    {"transposed", "", "x.exp().T", "torch.rand(96, 300)", "double"},
+    {"several", "", "(x.tanh(), x.sum(1), 3)", "torch.rand(96, 300)", "rows"},
+    {"half", "", "(x * 3 + 1)", "torch.rand(96, 300).half()", "rows"},
+    {"double", "", "x.sigmoid()", "torch.rand(96, 300, dtype=torch.float64)", "rows"},
+    {"dropout", "self.n = nn.Dropout(0.5)", "self.n(x)", "torch.rand(96, 300)", "rows"},
+};
+
+static void run(const struct kind *k, const char *protocol, int64_t small)
+{
+    char *code = xasprintf("import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n    def __init__(self):\n"
+                           "        super().__init__()\n        %s\n    def forward(self, x, y=None):\n"
+                           "        return %s\n"
+                           "def get_inputs():\n    return [%s]\ndef get_init_inputs():\n    return []\n",
+                           *k->init ? k->init : "pass", k->forward, k->inputs);
+    struct err e = ERR_INIT;
+    struct task t;
+    json_t *row;
+    char *text;
+
+    assert_int_equal(task_make(k->name, code, strlen(code), &t, &e), 0);
+    seam.o.protocol = protocol;
+    seam.small = small;
+    if (seam_task(&seam, &t, &row) != 1)
+        fail_msg("%s, %s: %s", k->name, protocol, text = json_text(row));
+    if (json_i64(row, "draws", 0) != (strcmp(protocol, "strict") ? 2 : strcmp(k->name, "transposed") ? 10 : 8))
+        fail_msg("%s, %s: %s", k->name, protocol, text = json_text(row));
+    if (!strcmp(protocol, "strict") && small)
+        if (strcmp(json_str(row, "truth", ""), k->truth))
+            fail_msg("%s: truth is %s, not %s", k->name, json_str(row, "truth", ""), k->truth);
+    json_decref(row);
+    task_free(&t);
+    free(code);
+}
+
+static void test_large(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        run(&kinds[i], "strict", 4096);
+}
+
+static void test_small(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        run(&kinds[i], "strict", 0);
+}
+
+static void test_published(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i += 4)
+        run(&kinds[i], "kernelbench", 4096);
+}
+
+static int setup(void **state)
+{
+    struct err e = ERR_INIT;
+
+    (void)state;
+    seam.o = EVAL_OPTIONS_DEFAULT;
+    seam.o.trials = 2;
+    if (seam_open(&seam, &e) < 0) {
+        fprintf(stderr, "%s\n", e.msg);
+        return -1;
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    seam_close(&seam);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_published),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
