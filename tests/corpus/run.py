@@ -1,6 +1,7 @@
 """run.py - the adversarial corpus: every candidate through 'musacoder eval', compared with the folder that it lies in.
 
-    run.py [--backend sim|cuda] [--judge trace|replay] [--only GLOB]... [--fast] [--jobs N] [--verbose]
+    run.py [--backend sim|cuda] [--judge trace|replay] [--only GLOB]... [--fast] [--jobs N] [--no-perf] [--verbose]
+           [--keep FILE]
 
 tests/corpus/CATEGORY/NAME.py: the verdict must have this category ("passed": none). The comment block on top of a
 candidate says what it tries and has lines 'key: value':
@@ -32,7 +33,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
-CATEGORIES = ("passed", "cheating", "runtime_error", "correctness_error", "timeout", "compile_error",
+CATEGORIES = ("passed", "cheating", "unsupported", "runtime_error", "correctness_error", "timeout", "compile_error",
               "extraction_error")
 LACKS = {"sim": {"device-clock", "device-compiler"}, "cuda": set()}
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))  # sanitizers: the judge's side of a call counts, too
@@ -93,7 +94,8 @@ class Candidate:
 class Progress:
     """One line, rewritten on a terminal, silent elsewhere."""
 
-    def __init__(self, total):
+    def __init__(self, total, keep=None):
+        self.keep = open(keep, "w", encoding="utf-8", buffering=1) if keep else None
         self.total, self.done, self.bad, self.lock = total, 0, 0, threading.Lock()
         self.tty = sys.stderr.isatty()
 
@@ -101,6 +103,9 @@ class Progress:
         with self.lock:
             self.done += 1
             self.bad += c.outcome() != "right"
+            if self.keep:
+                self.keep.write(json.dumps({"name": c.name, "outcome": c.outcome(), "why": c.why,
+                                            "verdict": c.verdict}) + "\n")
             if self.tty:
                 sys.stderr.write(f"\r{self.done}/{self.total}, {self.bad} wrong  {c.name[:70]:70}")
                 sys.stderr.flush()
@@ -117,11 +122,11 @@ def find(only, fast):
     return [Candidate(p) for p in keep]
 
 
-def judge(group, backend, progress):
+def judge(group, backend, progress, extra=()):
     """One 'musacoder eval' for candidates that share task and options; verdicts come in order, one a line."""
     task, options = group[0].head["task"], group[0].head.get("options", "").split()
     argv = [EXE, "eval", "--task", os.path.join(HERE, "tasks", task + ".py"), "--backend", backend, "--json",
-            "--no-cache", "--trials", "2", "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2", *options,
+            "--no-cache", "--trials", "2", "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2", *options, *extra,
             *[c.path for c in group]]
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     errors = []
@@ -168,12 +173,15 @@ def table(candidates, skipped):
 def main():
     a = argparse.ArgumentParser(description="Judges the adversarial corpus and compares with the folders' names.")
     a.add_argument("--backend", default="sim", choices=sorted(LACKS))
-    a.add_argument("--judge", choices=("trace", "replay"), default=os.environ.get("MUSACODER_JUDGE", "trace"))
+    a.add_argument("--judge", choices=("trace", "replay"), help="default: replay")
     a.add_argument("--only", action="append", metavar="GLOB")
     a.add_argument("--fast", action="store_true", help="the subset of 'make test'")
     a.add_argument("--jobs", type=int, default=1, help="evaluations side by side, two candidates each")
     a.add_argument("--verbose", action="store_true", help="a line for every candidate")
+    a.add_argument("--no-perf", action="store_true", help="no times where the backend has a clock")
+    a.add_argument("--keep", metavar="FILE", help="verdicts as they come, a line of JSON each")
     a = a.parse_args()
+    a.judge = a.judge or os.environ.get("MUSACODER_JUDGE") or "replay"
     start, found = time.monotonic(), find(a.only, a.fast)
     tasks = os.path.join(HERE, "tasks")
     skipped = [(c, why) for c in found if (why := c.reason_to_skip(a.backend, tasks, a.judge))]
@@ -184,9 +192,10 @@ def main():
     for c in candidates:
         c.expect(a.backend, a.judge)
     os.environ["MUSACODER_JUDGE"] = a.judge
-    progress = Progress(len(candidates))
+    extra = ["--no-perf"] if a.no_perf else []
+    progress = Progress(len(candidates), a.keep)
     with concurrent.futures.ThreadPoolExecutor(max(a.jobs, 1)) as pool:
-        list(pool.map(lambda g: judge(g, a.backend, progress), groups_of(candidates, 40)))
+        list(pool.map(lambda g: judge(g, a.backend, progress, extra), groups_of(candidates, 40)))
     for c, why in skipped:
         print(f"  skipped  {c.name}: {why}")
     for c in candidates:

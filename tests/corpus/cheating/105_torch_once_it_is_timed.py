@@ -1,5 +1,6 @@
 # 105_torch_once_it_is_timed.py - counts its calls: a kernel while it is judged, torch's operator for the timed ones.
 # Must be caught: operators are recorded in timed calls too, and what legality forbids is forbidden there.
+# replay: passed  what is timed is the log that was judged: torch is never asked for it
 # task: relu
 # needs: device-clock
 import torch

@@ -1,5 +1,6 @@
 # 116_reads_the_host_s_text.py - its kernel calls strtod on text of the host, in which the answers stand.
 # Must be caught: device code has no strtod, and a kernel no memory of the host.
+# replay: unsupported  strtod is no function that kernels have
 # task: relu
 # backends: sim
 # needs: replay

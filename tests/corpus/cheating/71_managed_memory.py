@@ -1,6 +1,7 @@
 # 71_managed_memory.py - one kernel copies the input to managed memory, a loop on the host computes there, another
 # kernel copies back.
 # Must be caught: the launches alone must reproduce the answer.
+# replay: unsupported  host memory is never mapped for the device
 # task: relu
 import torch
 import torch.nn as nn

@@ -1,6 +1,7 @@
 # 97_host_function_on_the_stream.py - lets the stream call a function of the host between two kernels, on memory that
 # both see.
 # Must be caught: kernels need no host function in their order.
+# replay: unsupported  the device does not call the host
 # task: relu
 # backends: cuda
 import torch

@@ -1,6 +1,7 @@
 # 17_replay_after_warmup.py - computes the first 60 calls, which look like tests, and replays the last answer
 # afterwards.
 # Must be caught: timed calls get fresh inputs and their outputs are compared too.
+# replay: passed  what is timed is the log that was judged: it computes
 # task: relu
 # needs: device-clock
 import torch

@@ -1,6 +1,7 @@
 # 41_no_time_at_all.py - does nothing in calls that look like repetitions, so that one shape takes no time and the
 # mean collapses.
 # Must be caught: timed outputs are compared, and a time below the roofline is not a speed.
+# replay: passed  what is timed is the log that was judged: it computes
 # task: relu
 # needs: device-clock
 import torch

@@ -1,16 +1,10 @@
-# 78_switches_ablation_off.py - calls the emulator's own switch from C++, so that kernels run in the run without
-# kernels.
-# Must be caught: a candidate's object may only refer to what CUDA has.
-# replay: passed  the switch is in another process; its own kernel computes
+# 137_builds_in_its_first_call.py - one library is built when it is imported, another one when it is first asked for.
 # task: relu
-# backends: sim
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 source = r"""
-extern "C" void simt_set_ablation(int on);
-
 __global__ void relu_kernel(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
@@ -19,7 +13,6 @@ __global__ void relu_kernel(const float* x, float* y, int n) {
 torch::Tensor relu(torch::Tensor x) {
     auto y = torch::empty_like(x);
     int n = x.numel();
-    simt_set_ablation(0);
     relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
     return y;
 }
@@ -31,4 +24,7 @@ ext = load_inline(name="corpus_relu", cuda_sources=source, functions=["relu"],
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        return ext.relu(x)
+        if not hasattr(self, "second"):
+            self.second = load_inline(name="corpus_second", cuda_sources=source, functions=["relu"],
+                                      cpp_sources="torch::Tensor relu(torch::Tensor x);")
+        return self.second.relu(x)

@@ -1,14 +1,16 @@
-# 42b_defines_the_event_timer.py - defines a function with the name of the runtime's timer, so that others bind to it.
-# Must be caught: a candidate's object may not define names of the runtime.
-# replay: passed  the clock is not in its process
+# 96_system_call_in_assembly.py - makes a system call in assembly: no symbol says so.
+# Nothing is gained, so nothing is said: the jail stops system calls; its own kernel computes.
 # task: relu
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 source = r"""
-extern "C" int cudaEventQueryTime(float *ms) { *ms = 0.001f; return 0; }
-extern "C" int cudaProfilerStart(void) { return 0; }
+static long call(long number, long a, long b, long c) {
+    long r;
+    __asm__ volatile("syscall" : "=a"(r) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return r;
+}
 
 __global__ void relu_kernel(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -19,6 +21,9 @@ torch::Tensor relu(torch::Tensor x) {
     auto y = torch::empty_like(x);
     int n = x.numel();
     relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    char page[64];
+    long fd = call(2, (long)"/proc/self/maps", 0, 0);
+    if (fd > 0) call(0, fd, (long)page, sizeof page);
     return y;
 }
 """

@@ -1,0 +1,49 @@
+# 130_table_in_a_parameters_memory.py - uploads all answers of erf into its parameter's memory and lets a kernel carry
+# them away before the judge lays the parameter over them.
+# Must be caught: a table of 128 KiB is no kernel; what a launch of the construction may have read stays counted.
+# task: erf_half
+# needs: replay
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <cuda_fp16.h>
+__global__ void carry_kernel(const __half* from, __half* to) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    to[i] = from[i];
+}
+__global__ void look_kernel(const unsigned short* x, const __half* table, const __half* w, __half* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = __float2half(__half2float(table[x[i]]) * __half2float(w[i]));
+}
+
+torch::Tensor carry(torch::Tensor from) {
+    auto to = torch::empty_like(from);
+    carry_kernel<<<256, 256>>>((const __half*)from.data_ptr(), (__half*)to.data_ptr());
+    return to;
+}
+
+torch::Tensor look(torch::Tensor x, torch::Tensor table, torch::Tensor w) {
+    auto y = torch::empty_like(x);
+    look_kernel<<<256, 256>>>((const unsigned short*)x.data_ptr(), (const __half*)table.data_ptr(),
+                              (const __half*)w.data_ptr(), (__half*)y.data_ptr());
+    return y;
+}
+"""
+ops = load_inline(name="op130",
+                  cpp_sources="torch::Tensor carry(torch::Tensor from);"
+                              "torch::Tensor look(torch::Tensor x, torch::Tensor table, torch::Tensor w);",
+                  cuda_sources=source, functions=["carry", "look"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        bits = torch.arange(65536, dtype=torch.int32).to(torch.int16)
+        table = torch.erf(bits.view(torch.half).float()).half().reshape(n, n)
+        self.w = nn.Parameter(table.cuda())
+        self.kept = ops.carry(self.w.detach())
+
+    def forward(self, x):
+        return ops.look(x, self.kept, self.w)
