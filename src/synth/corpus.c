@@ -1,5 +1,5 @@
-/* corpus.c - see corpus.h. Reading order: corpus_make at the end; a corpus is a list of jobs (programs and mutants),
- * their verdicts, and the lines that follow from both. */
+/* corpus.c - see corpus.h. Reading order: corpus_make at the end; problems are drawn, their programs and mutants
+ * judged, and the lines follow from both. */
 #include "synth/corpus.h"
 
 #include <math.h>
@@ -10,31 +10,22 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "synth/ir/ast_mutate.h"
 #include "synth/knowledge.h"
-#include "synth/mutate.h"
-#include "synth/record.h"
-#include "synth/values.h"
 
-/* One thing to verify: a program of a task, or a mutant of it. */
-struct job {
-    const struct plan_task *t;
-    const struct plan_program *q;
-    int bug;               /* kind, or -1 for the program itself */
-    int parent, round;     /* of a mutant: index of the program's job, how often that was broken before */
-    const char *code;
-    const json_t *verdict; /* NULL: not verified */
-};
+enum file { F_TRAIN, F_PROMPTS, F_ORACLE, F_HARVEST, F_HELDOUT, F_REJECTED, N_FILES };
+static const char *const file_names[N_FILES] = {"train.jsonl",   "prompts.jsonl", "oracle.jsonl",
+                                                "harvest.jsonl", "heldout.jsonl", "rejected.jsonl"};
 
 struct corpus {
     const struct corpus_options *o;
-    struct plan plan;
-    struct arena arena;
-    struct job *job;
-    int n_jobs;
+    struct problem_source source;
+    struct problem *p;
+    int n;
     json_t *verdicts;
-    struct buf train, heldout, prompts, rejected; /* JSON Lines */
+    struct buf file[N_FILES];
     json_t *families, *strategies, *reasons, *bugs; /* counters */
-    struct corpus_stats n;
+    struct corpus_stats stats;
 };
 
 static void add_line(struct buf *b, json_t *v)
@@ -52,279 +43,280 @@ static void count(json_t *counters, const char *key)
     json_object_set_new(counters, key, json_integer(json_i64(counters, key, 0) + 1));
 }
 
-/* ---- jobs ---- */
+/* ---- drawing ---- */
 
-static void list_programs(struct corpus *c)
+static int n_mutants(const struct corpus_options *o)
 {
-    for (int i = 0; i < c->plan.n; i++)
-        for (int k = 0; k < c->plan.task[i].n_programs; k++) {
-            const struct plan_program *q = &c->plan.task[i].program[k];
-            c->job[c->n_jobs++] = (struct job){&c->plan.task[i], q, -1, -1, 0, q->code, NULL};
-        }
+    return o->judge ? (int)ceil(o->repairs * o->tasks) : 0;
 }
 
-/* Breaks training programs, each at most once before any is broken twice, until n mutants exist. */
-static void list_mutants(struct corpus *c, int n)
+static int draw_side(struct corpus *c, enum side side, enum heldout split, int n, int want, struct err *e)
 {
-    int n_programs = 0, made = 0, *order, *made_of = xcalloc((size_t)mutate_kinds(), sizeof *made_of);
-    struct rng r;
-    struct buf b;
-
-    buf_init(&b, BUF_MAX_TEXT);
-    rng_seed(&r, c->o->plan.seed, (uint64_t)77 << 32);
-    order = xcalloc((size_t)c->n_jobs + 1, sizeof *order);
-    for (int i = 0; i < c->n_jobs; i++)
-        if (c->job[i].t->side == PLAN_TRAIN)
-            order[n_programs++] = i;
-    rng_shuffle(&r, order, (size_t)n_programs, sizeof *order);
-    for (int i = 0; made < n && n_programs && i < 4 * n + n_programs; i++) {
-        const struct job *p = &c->job[order[i % n_programs]];
-        int bug = mutate_any(&r, made_of, p->q->plain, &b);
-
-        if (bug < 0)
-            continue;
-        c->job[c->n_jobs++] = (struct job){p->t, p->q, bug, order[i % n_programs], i / n_programs,
-                                           plan_dress(&c->o->plan, p->t, p->q, b.p, &c->arena), NULL};
-        made++;
+    for (int i = 0; i < n; i++) {
+        if (problem_draw(&c->source, side, split, i, want, side == SIDE_PARENT, &c->p[c->n], e) < 0)
+            return -1;
+        c->n++;
+        if (stop_requested())
+            return err_set(e, ERR_STOP, "stopped; the same command starts again");
     }
-    buf_free(&b);
-    free(order), free(made_of);
+    return 0;
 }
 
-static void list_jobs(struct corpus *c)
+static int draw_all(struct corpus *c, struct err *e)
 {
-    int n_mutants = c->o->judge ? (int)ceil(c->o->repairs * c->o->plan.tasks) : 0, n = n_mutants;
+    const struct corpus_options *o = c->o;
+    int most = o->tasks + n_mutants(o) + o->harvest + o->prompts + N_HELD * o->heldout, rc;
 
-    for (int i = 0; i < c->plan.n; i++)
-        n += c->plan.task[i].n_programs;
-    c->job = arena_alloc(&c->arena, sizeof *c->job * (size_t)(n + 1));
-    list_programs(c);
-    list_mutants(c, n_mutants);
-}
-
-static int judge_jobs(struct corpus *c, struct err *e)
-{
-    struct verify_item *items = xcalloc((size_t)c->n_jobs + 1, sizeof *items);
-    struct verify_options v = c->o->verify;
-    char *journal = path_join(c->o->out, "verdicts.log.jsonl");
-    int rc;
-
-    for (int i = 0; i < c->n_jobs; i++)
-        items[i] = (struct verify_item){c->job[i].t->name, c->job[i].t->code, c->job[i].code};
-    v.journal = journal;
-    rc = c->o->judge(&v, items, c->n_jobs, &c->verdicts, e);
-    for (int i = 0; i < c->n_jobs && !rc; i++)
-        c->job[i].verdict = json_array_get(c->verdicts, (size_t)i);
-    free(items);
-    free(journal);
+    c->p = xcalloc((size_t)most + 1, sizeof *c->p);
+    rc = draw_side(c, SIDE_TRAIN, HELD_SAME, o->tasks, o->per_task, e);
+    if (!rc)
+        rc = draw_side(c, SIDE_PARENT, HELD_SAME, n_mutants(o), 1, e);
+    if (!rc)
+        rc = draw_side(c, SIDE_HARVEST, HELD_SAME, o->harvest, o->answers, e);
+    if (!rc)
+        rc = draw_side(c, SIDE_PROMPT, HELD_SAME, o->prompts, o->answers, e);
+    for (int s = 0; s < N_HELD && !rc; s++)
+        rc = draw_side(c, SIDE_HELD, (enum heldout)s, o->heldout, 1, e);
     return rc;
 }
 
-/* ---- what the verdicts mean ---- */
+/* ---- judging ---- */
 
-static bool passed(const struct job *j)
+/* A share of the programs, the same whatever else is in the corpus. */
+static bool is_sampled(const struct corpus *c, const struct problem *p, int k)
 {
-    return !j->verdict || !strcmp(json_str(j->verdict, "status", ""), "passed");
+    uint64_t key = p->shape_hash + (uint64_t)k * 0x9e3779b97f4a7c15u;
+
+    if (p->side == SIDE_HELD || (p->side == SIDE_PARENT && p->s[k].mutant))
+        return true;
+    return (double)(key * 0xd6e8feb86659fd93u >> 11) * 0x1p-53 < c->o->verify_share;
+}
+
+static int list_items(struct corpus *c, struct verify_item *items, const json_t ***where)
+{
+    int n = 0;
+
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->p[i].n; k++) {
+            struct solution *x = &c->p[i].s[k];
+            x->verify = is_sampled(c, &c->p[i], k);
+            if (x->verify)
+                where[n] = &x->verdict, items[n++] = (struct verify_item){c->p[i].name, c->p[i].code, x->code};
+            if (x->mutant)
+                where[n] = &x->mutant_verdict, items[n++] = (struct verify_item){c->p[i].name, c->p[i].code, x->mutant};
+        }
+    return n;
+}
+
+static int judge_all(struct corpus *c, struct err *e)
+{
+    size_t most = (size_t)c->n * PROBLEM_SOLUTIONS * 2 + 1;
+    struct verify_item *items = xcalloc(most, sizeof *items);
+    const json_t ***where = xcalloc(most, sizeof *where);
+    struct verify_options v = c->o->verify;
+    char *journal = path_join(c->o->out, "verdicts.log.jsonl");
+    int n = list_items(c, items, where), rc;
+
+    v.journal = journal;
+    rc = c->o->judge(&v, items, n, &c->verdicts, e);
+    for (int i = 0; i < n && !rc; i++)
+        *where[i] = json_array_get(c->verdicts, (size_t)i);
+    free(items), free(where), free(journal);
+    return rc;
+}
+
+static bool passed(const json_t *verdict)
+{
+    return !verdict || !strcmp(json_str(verdict, "status", ""), "passed");
 }
 
 /* Convicted of something that a repair can be about. */
-static bool is_detected(const struct job *j)
+static bool is_detected(const json_t *verdict)
 {
-    const char *category = json_str(j->verdict, "category", "");
+    const char *category = json_str(verdict, "category", "");
 
-    return !passed(j) && (!strcmp(category, "compile_error") || !strcmp(category, "runtime_error") ||
-                          !strcmp(category, "correctness_error"));
+    return !passed(verdict) && (!strcmp(category, "compile_error") || !strcmp(category, "runtime_error") ||
+                                !strcmp(category, "correctness_error"));
 }
 
-static void reject(struct corpus *c, const struct job *j, const char *reason)
+/* ---- lines ---- */
+
+static void reject(struct corpus *c, const struct problem *p, const struct solution *x, bool mutant)
 {
+    const json_t *v = mutant ? x->mutant_verdict : x->verdict;
+    const char *reason = passed(v) ? "undetected" : json_str(v, "category", "failed");
     char key[128];
 
-    add_line(&c->rejected,
-             json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s, s:s, s:s}", "what", j->bug < 0 ? "program" : "mutant", "task",
-                       j->t->name, "family", j->t->g.family, "strategy", j->q->t->strategy, "mutation",
-                       j->bug < 0 ? NULL : mutate_name(j->bug), "reason", reason, "feedback",
-                       json_str(j->verdict, "feedback", ""), "code", j->code));
-    snprintf(key, sizeof key, "%s: %s", j->bug < 0 ? "program" : "mutant", reason);
+    add_line(&c->file[F_REJECTED],
+             json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:s}", "what", mutant ? "mutant" : "program", "task", p->name,
+                       "strategy", x->strategy, "mutation", mutant ? ast_mutation_name(x->bug) : NULL, "reason", reason,
+                       "feedback", json_str(v, "feedback", ""), "code", mutant ? x->mutant : x->code));
+    snprintf(key, sizeof key, "%s: %s", mutant ? "mutant" : "program", reason);
     count(c->reasons, key);
-    c->n.rejected++;
+    c->stats.rejected++;
 }
 
-static void add_program(struct corpus *c, const struct job *j)
+static json_t *provenance(const struct corpus *c, const char *parent, const char *mutation)
 {
-    bool held = j->t->side == PLAN_HELDOUT;
-    char key[96];
+    return json_pack("{s:s, s:I, s:s*, s:s*}", "generator", SYNTH_GENERATOR, "seed",
+                     (json_int_t)c->o->problem.seed, "parent", parent, "mutation", mutation);
+}
 
-    if (!passed(j)) {
-        reject(c, j, json_str(j->verdict, "category", "failed"));
+/* A record around a dialogue, which it takes. */
+static json_t *record_of(const struct corpus *c, const struct problem *p, int k, const char *kind, json_t *messages,
+                         json_t *from)
+{
+    const struct solution *x = &p->s[k];
+    char *id = xasprintf("%s-%s-%d", kind, p->name, k);
+    json_t *v = json_pack(
+        "{s:s, s:s, s:o, s:O, s:{s:s, s:s, s:s, s:s, s:i}, s:o, s:o, s:i, s:s}", "id", id, "kind", kind, "messages",
+        messages, "task", p->view, "kernel", "lang", c->o->problem.voice.musa ? "musa" : "cuda", "code", x->code,
+        "strategy", x->strategy, "fusion", fusion_names[x->level], "kernels", x->kernels, "verdict",
+        x->verdict ? record_brief(x->verdict) : json_null(), "provenance", from, "difficulty",
+        p->n_nodes + 2 * x->kernels, "split", p->side == SIDE_HELD ? "heldout" : "train");
+
+    free(id);
+    return v;
+}
+
+static void add_generate(struct corpus *c, const struct problem *p, int k, enum file f)
+{
+    json_t *m = record_generate(&c->o->problem.voice, json_object_get(p->view, "inputs"), p->code, NULL, p->s[k].code);
+
+    add_line(&c->file[f], record_of(c, p, k, "generate", m, provenance(c, NULL, NULL)));
+    count(c->strategies, p->s[k].strategy);
+}
+
+static void count_bug(struct corpus *c, const char *name, const char *outcome)
+{
+    if (!json_object_get(c->bugs, name))
+        json_object_set_new(c->bugs, name, json_object());
+    count(json_object_get(c->bugs, name), outcome);
+}
+
+static void add_mutant(struct corpus *c, const struct problem *p, int k)
+{
+    const struct solution *x = &p->s[k];
+    const char *name, *category = json_str(x->mutant_verdict, "category", "failed");
+    json_t *m, *v;
+
+    if (!x->mutant || !passed(x->verdict))
+        return;
+    name = ast_mutation_name(x->bug);
+    count_bug(c, name, passed(x->mutant_verdict) ? "undetected" : category);
+    if (!is_detected(x->mutant_verdict)) {
+        reject(c, p, x, true);
         return;
     }
-    add_line(held ? &c->heldout : &c->train, record_generate(j->t, j->q, &c->o->plan, j->verdict));
-    snprintf(key, sizeof key, "%s/%s", j->t->g.family, j->q->t->strategy);
-    count(c->strategies, key);
-    *(held ? &c->n.heldout : &c->n.train) += 1;
+    m = record_repair(&c->o->problem.voice, p->code, x->mutant, json_str(x->mutant_verdict, "feedback", ""),
+                      ast_mutation_reason(x->bug), x->code);
+    v = record_of(c, p, k, "repair", m, provenance(c, p->name, name));
+    json_object_set_new(v, "broken_verdict", record_brief(x->mutant_verdict));
+    add_line(&c->file[F_TRAIN], v);
+    c->stats.train++, c->stats.repairs++;
 }
 
-static void count_bug(struct corpus *c, const struct job *j, const char *outcome)
+static void add_prompt(struct corpus *c, const struct problem *p)
 {
-    json_t *row = json_object_get(c->bugs, mutate_name(j->bug));
+    const struct voice *v = &c->o->problem.voice;
+    json_t *m = record_generate(v, json_object_get(p->view, "inputs"), p->code, NULL, "");
+    char *truth = xasprintf("tasks/train/%s.py", p->name);
 
-    if (!row) {
-        row = json_object();
-        json_object_set_new(c->bugs, mutate_name(j->bug), row);
-    }
-    count(row, outcome);
+    json_array_remove(m, json_array_size(m) - 1);
+    add_line(&c->file[F_PROMPTS],
+             json_pack("{s:s, s:o, s:s, s:{s:s, s:s}, s:{s:s, s:i, s:s, s:s, s:O, s:O}}", "data_source",
+                       SYNTH_GENERATOR, "prompt", m, "ability", v->musa ? "musa-kernel" : "cuda-kernel", "reward_model", "style", "rule",
+                       "ground_truth", truth, "extra_info", "split", "train", "index", c->stats.prompts, "name",
+                       p->name, "task_code", p->code, "families", json_object_get(p->view, "families"), "graph_hash",
+                       json_object_get(p->view, "graph_hash")));
+    c->stats.prompts++;
+    free(truth);
 }
 
-static void add_mutant(struct corpus *c, const struct job *j)
+static void add_solutions(struct corpus *c, const struct problem *p)
 {
-    const struct job *parent = &c->job[j->parent];
-    struct repair x = {mutate_name(j->bug), j->code, j->round, j->verdict, parent->verdict};
+    static const enum file files[N_SIDES] = {F_TRAIN, F_TRAIN, F_HARVEST, F_ORACLE, F_HELDOUT};
 
-    if (!passed(parent))
-        return;
-    count_bug(c, j, passed(j) ? "undetected" : json_str(j->verdict, "category", "failed"));
-    if (!is_detected(j)) {
-        reject(c, j, passed(j) ? "undetected" : json_str(j->verdict, "category", "failed"));
-        return;
-    }
-    add_line(&c->train, record_repair(j->t, j->q, &c->o->plan, &x));
-    c->n.train++, c->n.repairs++;
+    for (int k = 0; k < p->n; k++)
+        if (!passed(p->s[k].verdict)) {
+            reject(c, p, &p->s[k], false);
+        } else if (p->side == SIDE_PARENT) {
+            add_mutant(c, p, k);
+        } else {
+            add_generate(c, p, k, files[p->side]);
+            c->stats.train += p->side == SIDE_TRAIN;
+            c->stats.heldout += p->side == SIDE_HELD;
+        }
 }
 
-/* A task stays if it was never to have programs (prompt side) or one of them passed. */
-static bool task_stays(const struct corpus *c, const struct plan_task *t)
+/* A task whose only program failed may be a task that cannot be judged: it is not asked. */
+static bool task_stays(const struct problem *p)
 {
-    bool any = t->n_programs == 0;
-
-    for (int i = 0; i < c->n_jobs && !any; i++)
-        any = c->job[i].t == t && c->job[i].bug < 0 && passed(&c->job[i]);
-    return any;
-}
-
-static void add_refused_tasks(struct corpus *c)
-{
-    size_t i;
-    json_t *v;
-
-    json_array_foreach(c->plan.rejected, i, v) {
-        char key[128];
-
-        snprintf(key, sizeof key, "task: %s", json_str(v, "reason", ""));
-        count(c->reasons, key);
-        add_line(&c->rejected, json_incref(v));
-        c->n.rejected++;
-    }
-}
-
-/* Operators that occur in a training program that passed. */
-static void list_known(const struct corpus *c, bool *known)
-{
-    for (int i = 0; i < c->n_jobs; i++) {
-        const struct job *j = &c->job[i];
-        for (int k = 0; j->bug < 0 && j->t->side == PLAN_TRAIN && passed(j) && k < j->t->g.n; k++)
-            known[j->t->g.node[k].op - ops] = true;
-    }
+    for (int k = 0; k < p->n; k++)
+        if (passed(p->s[k].verdict))
+            return true;
+    return false;
 }
 
 static void add_knowledge(struct corpus *c)
 {
-    bool *known = xcalloc(n_ops, sizeof *known);
-
-    list_known(c, known);
     for (int i = 0; i < c->o->knowledge; i++) {
-        json_t *v = knowledge_record(&c->o->plan, known, i);
+        json_t *v = knowledge_record(&c->source, i);
         if (!v)
             break;
-        add_line(&c->train, v);
-        c->n.train++, c->n.knowledge++;
+        add_line(&c->file[F_TRAIN], v);
+        c->stats.train++, c->stats.knowledge++;
     }
-    free(known);
 }
 
-/* What reinforcement learning asks for was never answered in training; without such tasks, the training tasks do. */
 static void add_lines(struct corpus *c)
 {
-    enum plan_side asked = c->o->plan.prompts ? PLAN_PROMPT : PLAN_TRAIN;
+    for (int i = 0; i < c->n; i++) {
+        const struct problem *p = &c->p[i];
+        const json_t *family = json_array_get(json_object_get(p->view, "families"), (size_t)p->n_nodes - 1);
 
-    for (int i = 0; i < c->n_jobs; i++)
-        if (c->job[i].bug < 0)
-            add_program(c, &c->job[i]);
-        else
-            add_mutant(c, &c->job[i]);
-    for (int i = 0; i < c->plan.n; i++) {
-        const struct plan_task *t = &c->plan.task[i];
-
-        if (!task_stays(c, t))
+        add_solutions(c, p);
+        if (!task_stays(p))
             continue;
-        count(c->families, t->g.family);
-        if (t->side == asked)
-            add_line(&c->prompts, record_rl_prompt(t, &c->o->plan, c->n.prompts++));
+        count(c->families, json_string_value(family));
+        if (p->side == SIDE_PROMPT)
+            add_prompt(c, p);
+        c->stats.harvest += p->side == SIDE_HARVEST;
     }
     add_knowledge(c);
-    add_refused_tasks(c);
 }
 
 /* ---- files ---- */
 
-static int write_task(const struct corpus *c, const struct plan_task *t, struct err *e)
+static int write_tasks(const struct corpus *c, struct err *e)
 {
-    char *path = xasprintf("%s/tasks/%s/%s.py", c->o->out, t->side == PLAN_HELDOUT ? "heldout" : "train", t->name);
-    int rc = file_write(path, t->code, strlen(t->code), e);
+    static const char *const dirs[] = {"tasks/train", "tasks/heldout"};
+    int rc = 0;
 
-    free(path);
+    for (int i = 0; i < 2 && !rc; i++) { // an earlier corpus in this folder must not leave tasks behind
+        char *dir = path_join(c->o->out, dirs[i]);
+        rc = file_is_dir(dir) && dir_remove(dir, e) < 0 ? -1 : dir_make(dir, e);
+        free(dir);
+    }
+    for (int i = 0; i < c->n && !rc; i++) {
+        const struct problem *p = &c->p[i];
+        char *path = xasprintf("%s/%s/%s.py", c->o->out, dirs[p->side == SIDE_HELD], p->name);
+        if (task_stays(p) && (p->side == SIDE_HELD || p->side == SIDE_PROMPT || p->side == SIDE_TRAIN))
+            rc = file_write(path, p->code, strlen(p->code), e);
+        free(path);
+    }
     return rc;
 }
 
-static int write_tasks(const struct corpus *c, struct err *e)
+static int write_lines(const struct corpus *c, enum file f, struct err *e)
 {
-    static const char *const sides[] = {"tasks/train", "tasks/heldout"};
-
-    for (int i = 0; i < 2; i++) {
-        char *dir = path_join(c->o->out, sides[i]);
-        /* an earlier corpus in this folder must not leave tasks behind */
-        int rc = file_is_dir(dir) && dir_remove(dir, e) < 0 ? -1 : dir_make(dir, e);
-        free(dir);
-        if (rc < 0)
-            return -1;
-    }
-    for (int i = 0; i < c->plan.n; i++)
-        if (task_stays(c, &c->plan.task[i]) && write_task(c, &c->plan.task[i], e) < 0)
-            return -1;
-    return 0;
-}
-
-static int write_lines(const struct corpus *c, const char *name, const struct buf *b, struct err *e)
-{
-    char *path = path_join(c->o->out, name);
-    int rc = b->cut ? err_set(e, ERR_INPUT, "'%s' would exceed %zu bytes; ask for fewer tasks", path, b->max)
+    char *path = path_join(c->o->out, file_names[f]);
+    const struct buf *b = &c->file[f];
+    int rc = b->cut ? err_set(e, ERR_INPUT, "'%s' would exceed %zu bytes; use --records for so many", path, b->max)
                     : file_write(path, b->p, b->n, e);
 
     free(path);
     return rc;
-}
-
-static int distinct_graphs(const struct plan *p, enum plan_side side)
-{
-    int n = 0;
-
-    for (int i = 0; i < p->n; i++) {
-        bool first = p->task[i].side == side;
-        for (int k = 0; k < i && first; k++)
-            first = p->task[k].side != side || p->task[k].hash != p->task[i].hash;
-        n += first;
-    }
-    return n;
-}
-
-/* Held-out graphs with more than one operator (the acceptance asks for at least five). */
-static int composed_heldout(const struct plan *p)
-{
-    int n = 0;
-
-    for (int i = 0; i < p->n; i++)
-        n += p->task[i].side == PLAN_HELDOUT && p->task[i].g.n > 1;
-    return n;
 }
 
 static json_t *mutation_stats(const struct corpus *c)
@@ -342,41 +334,29 @@ static json_t *mutation_stats(const struct corpus *c)
                      made ? json_real((made - undetected) / made) : json_null(), "kinds", c->bugs);
 }
 
-static json_t *stats(const struct corpus *c)
+static json_t *stats_of(const struct corpus *c)
 {
-    const struct plan *p = &c->plan;
-    json_t *v = json_pack("{s:s, s:I, s:b, s:s}", "generator", SYNTH_GENERATOR, "seed", (json_int_t)c->o->plan.seed,
-                          "verified", c->o->judge != NULL, "style", prompt_style_name(c->o->plan.style));
+    const struct corpus_stats *n = &c->stats;
 
-    json_object_set_new(v, "records", json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "train", c->n.train, "repairs",
-        c->n.repairs,
-                                                "knowledge", c->n.knowledge,
-                                                "heldout", c->n.heldout, "prompts", c->n.prompts, "rejected",
-                                                c->n.rejected));
-    json_object_set_new(v, "distinct_graphs",
-                        json_pack("{s:i, s:i, s:i, s:i}", "train", distinct_graphs(p, PLAN_TRAIN), "heldout",
-                                  distinct_graphs(p, PLAN_HELDOUT), "heldout_multi_operator", composed_heldout(p),
-                                  "prompts", distinct_graphs(p, PLAN_PROMPT)));
-    json_object_set_new(v, "draws", json_pack("{s:i, s:i, s:i, s:i}", "all", p->drawn, "other_side", p->refused_split,
-                                              "repeated", p->refused_twice, "trivial", p->refused_trivial));
-    json_object_set(v, "families", c->families);
-    json_object_set(v, "strategies", c->strategies);
-    json_object_set(v, "rejected", c->reasons);
-    json_object_set_new(v, "mutations", mutation_stats(c));
-    return v;
+    return json_pack("{s:s, s:I, s:b, s:s, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:O, s:O, s:O, s:O, s:o}",
+                     "generator", SYNTH_GENERATOR, "seed", (json_int_t)c->o->problem.seed, "verified",
+                     c->o->judge != NULL, "style", prompt_style_name(c->o->problem.voice.style), "records", "train",
+                     n->train, "repairs", n->repairs, "knowledge", n->knowledge, "heldout", n->heldout, "prompts",
+                     n->prompts, "harvest", n->harvest, "rejected", n->rejected, "draws_refused", c->source.refused,
+                     "families", c->families, "strategies", c->strategies, "rejected", c->reasons, "mutations",
+                     mutation_stats(c));
 }
 
 static int write_files(const struct corpus *c, struct err *e)
 {
     char *path = path_join(c->o->out, "stats.json");
-    json_t *v = stats(c);
-    int rc = write_tasks(c, e) < 0 || write_lines(c, "train.jsonl", &c->train, e) < 0 ||
-                     write_lines(c, "heldout.jsonl", &c->heldout, e) < 0 ||
-                     write_lines(c, "prompts.jsonl", &c->prompts, e) < 0 ||
-                     write_lines(c, "rejected.jsonl", &c->rejected, e) < 0 || json_write(path, v, e) < 0
-                 ? -1
-                 : 0;
+    json_t *v = stats_of(c);
+    int rc = write_tasks(c, e);
 
+    for (int f = 0; f < N_FILES && !rc; f++)
+        rc = write_lines(c, (enum file)f, e);
+    if (!rc)
+        rc = json_write(path, v, e);
     json_decref(v);
     free(path);
     return rc;
@@ -385,20 +365,23 @@ static int write_files(const struct corpus *c, struct err *e)
 static void corpus_init(struct corpus *c, const struct corpus_options *o)
 {
     *c = (struct corpus){.o = o};
-    buf_init(&c->train, (size_t)4 << 30);
-    buf_init(&c->heldout, (size_t)4 << 30);
-    buf_init(&c->prompts, (size_t)4 << 30);
-    buf_init(&c->rejected, (size_t)4 << 30);
+    for (int f = 0; f < N_FILES; f++)
+        buf_init(&c->file[f], (size_t)4 << 30);
     c->families = json_object(), c->strategies = json_object();
     c->reasons = json_object(), c->bugs = json_object();
+    problem_source_init(&c->source, &o->problem);
 }
 
 static void corpus_free(struct corpus *c)
 {
-    buf_free(&c->train), buf_free(&c->heldout), buf_free(&c->prompts), buf_free(&c->rejected);
+    for (int i = 0; i < c->n; i++)
+        problem_free(&c->p[i]);
+    free(c->p);
+    for (int f = 0; f < N_FILES; f++)
+        buf_free(&c->file[f]);
+    json_decref(c->verdicts);
     json_decref(c->families), json_decref(c->strategies), json_decref(c->reasons), json_decref(c->bugs);
-    json_decref(c->verdicts), json_decref(c->plan.rejected);
-    arena_free(&c->arena);
+    problem_source_free(&c->source);
 }
 
 int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct err *e)
@@ -407,19 +390,17 @@ int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct
     int rc;
 
     corpus_init(&c, o);
-    rc = dir_make(o->out, e) < 0 || plan_make(&o->plan, &c.arena, &c.plan, e) < 0 ? -1 : 0;
-    if (!rc && o->values)
-        rc = values_write(&c.plan, o->values, e);
+    rc = dir_make(o->out, e);
     if (!rc)
-        list_jobs(&c);
+        rc = draw_all(&c, e);
     if (!rc && o->judge)
-        rc = judge_jobs(&c, e);
-    if (!rc)
+        rc = judge_all(&c, e);
+    if (!rc) {
         add_lines(&c);
-    if (!rc)
         rc = write_files(&c, e);
+    }
     if (!rc)
-        *ret = c.n;
+        *ret = c.stats;
     corpus_free(&c);
     return rc;
 }

@@ -1,27 +1,36 @@
-/* corpus.h - from options to the files of record.h: plan, inject bugs, verify, write.
+/* corpus.h - a small, whole corpus for one model: training records, repair dialogues, prompts without an answer, and
+ * held-out tasks in four splits. (For records in any number see stream.h.)
+ *
+ * OUT/train.jsonl     records of record.h: generate, knowledge, repair
+ * OUT/prompts.jsonl   what reinforcement learning asks; OUT/oracle.jsonl answers it (generate), for controls
+ * OUT/harvest.jsonl   tasks with answers in several strategies: a model's own failures are collected on them
+ * OUT/heldout.jsonl   a reference solution of each held-out task, OUT/tasks/heldout/SPLIT_0007.py the tasks
+ * OUT/rejected.jsonl  what the judge did not pass, and mutants that it did; OUT/stats.json
  *
  * What is written depends on the options and the verdicts only. Interrupting is safe: files appear at the end,
- * complete,
- * and verdicts are journaled and cached, so a rerun continues where this one stopped. */
+ * complete, and verdicts are journaled and cached, so a rerun continues where this one stopped. */
 #ifndef MC_SYNTH_CORPUS_H
 #define MC_SYNTH_CORPUS_H
 
-#include "synth/plan.h"
+#include "synth/problem.h"
 #include "synth/verify.h"
 
 struct corpus_options {
-    struct plan_options plan;
+    struct problem_options problem;
     const char *out;
-    const char *values; /* NULL, or a path for values_write */
-    int knowledge;  /* knowledge records wanted */
-    double repairs; /* mutants made per training task; those that the judge convicts become repair dialogues */
+    int tasks, per_task; /* training tasks; programs of each, of different strategies */
+    int prompts, harvest, answers; /* tasks of these two sides; answers to each of them */
+    int heldout;         /* tasks of each split */
+    int knowledge;       /* knowledge records */
+    double repairs;      /* mutants made per training task, on tasks of their own */
+    double verify_share; /* of the programs of training, harvest and prompts; held-out and mutants always */
     struct verify_options verify; /* journal is filled in by corpus_make */
     /* verify_all, or another judge in tests; NULL keeps everything unverified and makes no repairs */
     int (*judge)(const struct verify_options *o, const struct verify_item *items, int n, json_t **ret, struct err *e);
 };
 
 struct corpus_stats {
-    int train, repairs, knowledge, heldout, prompts, rejected; /* train includes repairs and knowledge */
+    int train, repairs, knowledge, heldout, prompts, harvest, rejected; /* train includes repairs and knowledge */
 };
 
 int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct err *e);

@@ -44,6 +44,8 @@ void dag_prune(struct dag *g); /* drops nodes and values that the result does no
 /* The result in fp64, by the rows' references. in: arrays for inputs and parameters, in order of values. Caller
  * frees. */
 double *dag_eval(const struct dag *g, const double *const in[]);
+/* The same with one node that hands on its first operand, which must have as many elements; -1: none. */
+double *dag_eval_without(const struct dag *g, const double *const in[], int node);
 uint64_t dag_hash(const struct dag *g,
     bool with_shapes); /* Weisfeiler-Lehman; equal for graphs that differ in names only */
 void dag_text(const struct dag *g, struct buf *out); /* one line a node */

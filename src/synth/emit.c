@@ -1,358 +1,1317 @@
-/* emit.c - see emit.h. The torch line and the CUDA line of a node come from the same registry row. */
+/* emit.c - see emit.h. Reading order: emit_nest at the end; holes are rows of a table; values are written bottom
+ * up, an
+ * operator's result and a load that is used twice get names. */
 #include "synth/emit.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "synth/text.h"
 
-/* ---- one node as one line ---- */
+const char *const c_types[N_DTYPES] = {"float", "at::Half", "at::BFloat16", "int64_t"};
 
-static void expand_op(struct buf *out, const char *tmpl, const char *x, const char *y, double c, const char *suffix)
+struct emitter {
+    const struct nest *k;
+    const struct sched *s;
+    const struct placing *p;
+    struct arena arena;
+    const char *dim[NEST_DIMS];  /* how a dimension is called */
+    const char *sym[NEST_DIMS];  /* how its extent is called in the kernel */
+    const char *host[NEST_DIMS]; /* and by the host; NULL: the number */
+    bool sized[NEST_DIMS];       /* the kernel used sym */
+    int stat;                    /* the statistic of %{ %} */
+    const struct ax *memo[256];  /* values with a name, in this scope */
+    const char *memo_name[256];
+    int n_memo, n_values;
+    struct buf helpers;
+    bool helper_a, helper_b;
+    const char *flat_store;      /* the store's offset, where a variable holds it */
+};
+
+static char *text_of(struct emitter *e, const struct ax *x)
 {
-    struct bindings t = {0};
-    char number[40];
+    struct buf b;
+    char *s;
 
-    text_number(c, number);
-    strcat(number, suffix);
-    text_bind(&t, "x", x);
-    text_bind(&t, "y", y);
-    text_bind(&t, "c", number);
-    text_expand(out, tmpl, &t);
+    buf_init(&b, BUF_MAX_TEXT);
+    ax_print(x, NULL, &b);
+    s = arena_strdup(&e->arena, b.p);
+    buf_free(&b);
+    return s;
 }
 
-/* Names of values: x0 is what comes in, node i makes x(i+1). An operator reads the spine's latest value. */
-static int value_before(const struct graph *g, int node)
+static char *format(struct emitter *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static char *format(struct emitter *e, const char *fmt, ...)
 {
-    int x = 0;
+    struct buf b;
+    char *s;
+    va_list ap;
 
-    for (int i = 0; i < node; i++)
-        if (!g->node[i].save)
-            x = i + 1;
-    return x;
+    buf_init(&b, BUF_MAX_TEXT);
+    va_start(ap, fmt);
+    buf_vaddf(&b, fmt, ap);
+    va_end(ap);
+    s = arena_strdup(&e->arena, b.p);
+    buf_free(&b);
+    return s;
 }
 
-static int saved_before(const struct graph *g, int node)
-{
-    int h = 0;
+/* ---- sizes ---- */
 
-    for (int i = 0; i < node; i++)
-        if (g->node[i].save)
-            h = i + 1;
-    return h;
+/* A size the kernel mentions: its name, or the number. */
+static const char *size_of(struct emitter *e, int d)
+{
+    e->sized[d] = true;
+    return e->p->sizes == SIZES_LITERAL || (e->p->sizes == SIZES_PARAMS && !e->host[d]) ? format(e, "%d",
+        e->k->dim[d].n)
+                                                                                         : e->sym[d];
 }
 
-static void torch_line(const struct graph *g, int i, struct buf *out)
+/* An operand whose extent at some position is this dimension: there the host can ask for it. */
+static const struct ax *provenance(const struct ax *x, const char *dim, int n, int *at)
 {
-    const struct node *p = &g->node[i];
-    char x[16], y[16] = "y";
+    const struct ax *y;
 
-    snprintf(x, sizeof x, "x%d", value_before(g, i));
-    if (p->operand == OPERAND_H)
-        snprintf(y, sizeof y, "x%d", saved_before(g, i));
-    else if (p->operand >= 0)
-        snprintf(y, sizeof y, "%c", graph_input_name(g, p->operand));
-    buf_addf(out, "        x%d = ", i + 1);
-    expand_op(out, p->op->torch, x, y, p->c, "");
-    buf_addc(out, '\n');
+    if (!x)
+        return NULL;
+    if (x->kind == AX_LOAD)
+        for (int i = 0; i < x->n; i++)
+            if (ax_is_id(x->kid[i], dim) && x->ext[i].n == n) {
+                *at = i;
+                return x;
+            }
+    for (int i = 0; i < x->n; i++)
+        if ((y = provenance(x->kid[i], dim, n, at)))
+            return y;
+    return NULL;
 }
 
-/* index: how a full, row or column operand is read at this place of this template. */
-static void cuda_operand(const struct graph *g, int i, const char *const index[3], char out[32])
+static const struct ax *nest_provenance(const struct nest *k, int d, int *at)
 {
-    int k = g->node[i].operand;
+    const struct ax *all[NEST_STATS + 4], *x;
+    int n = 0;
 
-    if (k == OPERAND_H)
-        snprintf(out, 32, "x%d", saved_before(g, i));
-    else if (k >= 0)
-        snprintf(out, 32, "%c%s", graph_input_name(g, k),
-                 index[g->input[k] == ROLE_ROW ? 1 : g->input[k] == ROLE_COL ? 2 : 0]);
+    for (int i = 0; i < k->n_stats; i++)
+        all[n++] = k->stat[i].elem;
+    all[n++] = k->a, all[n++] = k->b, all[n++] = k->c, all[n++] = k->out;
+    for (int i = 0; i < n; i++)
+        if ((x = provenance(all[i], k->dim[d].name, k->dim[d].n, at)))
+            return x;
+    return NULL;
 }
 
-static void cuda_lines(const struct graph *g, int from, int to, const char *const index[3], struct buf *out)
+static const char *host_size(struct emitter *e, int d)
 {
-    char x[16], y[32] = "";
+    int at;
+    const struct ax *x = nest_provenance(e->k, d, &at);
+    char *s;
 
-    for (int i = from; i < to; i++) {
-        snprintf(x, sizeof x, "x%d", value_before(g, i));
-        cuda_operand(g, i, index, y);
-        buf_addf(out, "float x%d = ", i + 1);
-        expand_op(out, g->node[i].op->cuda, x, y, g->node[i].c, "f");
-        buf_adds(out, ";\n");
+    if (!x)
+        return NULL;
+    if (x->n == 1 && x->ext[0].from == 0 && x->ext[0].to == e->k->in[x->i].t.rank - 1 && x->ext[0].to > 0)
+        return format(e, "%s.numel()", e->p->name[x->i]);
+    s = format(e, "%s.size(%d)", e->p->name[x->i], x->ext[at].from);
+    for (int i = x->ext[at].from + 1; i <= x->ext[at].to; i++)
+        s = format(e, "%s * %s.size(%d)", s, e->p->name[x->i], i);
+    return s;
+}
+
+static void name_sizes(struct emitter *e)
+{
+    for (int d = 0; d < e->k->n_dims; d++) {
+        char *s = arena_strdup(&e->arena, e->k->dim[d].name);
+        for (char *p = s; *p; p++)
+            *p = (char)toupper((unsigned char)*p);
+        e->sym[d] = s;
+        e->host[d] = host_size(e, d);
     }
 }
 
-/* ---- the task file ---- */
-
-static bool uses_functional(const struct graph *g)
+static const char *extent_text(struct emitter *e, int group, bool host)
 {
-    for (int i = 0; i < g->n; i++)
-        if (strstr(g->node[i].op->torch, "F."))
+    int d[NEST_DIMS], n = nest_group(e->k, group, d);
+    const char *s = NULL;
+
+    if (host && e->p->sizes != SIZES_PARAMS)
+        return format(e, "%lld", (long long)nest_extent(e->k, group));
+    for (int i = 0; i < n; i++) {
+        const char *t = size_of(e, d[i]);
+        s = s ? format(e, "%s * %s", s, t) : t;
+    }
+    return !s ? "1" : n > 1 ? format(e, "(%s)", s) : s;
+}
+
+/* ---- dimensions ---- */
+
+/* A group of one dimension is its flat variable. */
+static void name_dims(struct emitter *e)
+{
+    for (int d = 0; d < e->k->n_dims; d++)
+        e->dim[d] = e->k->dim[d].name;
+    for (int g = 0; g < NEST_GROUPS; g++) {
+        int v[NEST_DIMS];
+        if (e->s->flat[g] && nest_group(e->k, g, v) == 1)
+            e->dim[v[0]] = e->s->flat[g];
+    }
+}
+
+static void decode(struct emitter *e, int group, const char *flat, const bool used[], struct buf *out)
+{
+    int d[NEST_DIMS], n = nest_group(e->k, group, d);
+    const char *below = NULL;
+    char *line[NEST_DIMS];
+
+    for (int i = n - 1; i >= 0 && n > 1; i--) {
+        const char *name = e->dim[d[i]], *size = i ? size_of(e, d[i]) : "";
+        line[i] = i == 0       ? format(e, "int %s = %s / (%s);\n", name, flat, below)
+                  : below ? format(e, "int %s = %s / (%s) %% %s;\n", name, flat, below, size)
+                          : format(e, "int %s = %s %% %s;\n", name, flat, size);
+        below = below ? format(e, "%s * %s", size, below) : size;
+    }
+    for (int i = 0; i < n && n > 1; i++)
+        if (!used || used[d[i]])
+            buf_adds(out, line[i]);
+}
+
+static void mark(const struct nest *k, const struct ax *x, bool used[])
+{
+    int d;
+
+    if (!x)
+        return;
+    if (x->kind == AX_ID && (d = nest_find_dim(k, x->s)) >= 0)
+        used[d] = true;
+    for (int i = 0; i < x->n; i++)
+        mark(k, x->kid[i], used);
+}
+
+/* ---- values ---- */
+
+static const char *dim_text(struct emitter *e, const char *s)
+{
+    int d = nest_find_dim(e->k, s);
+
+    return d >= 0 ? e->dim[d] : s;
+}
+
+static bool is_integer(const struct nest *k, const struct ax *x)
+{
+    switch (x->kind) {
+    case AX_LOAD: return !dtype_is_float(k->in[x->i].t.dtype);
+    case AX_INT: return true;
+    case AX_ID:
+        return nest_find_dim(k, x->s) >= 0 ||
+               (x->s[0] == 's' && isdigit((unsigned char)x->s[1]) && k->class != NEST_ATTEND &&
+                (k->stat[x->s[1] - '0'].c == C_ARGMAX || k->stat[x->s[1] - '0'].c == C_ARGMIN ||
+                 (is_integer(k, k->stat[x->s[1] - '0'].elem) && !k->stat[x->s[1] - '0'].fin)));
+    case AX_BINARY: return strchr("<>=!&|", x->s[0]) || (is_integer(k, x->kid[0]) && is_integer(k, x->kid[1]));
+    case AX_COND: return is_integer(k, x->kid[1]) && is_integer(k, x->kid[2]);
+    case AX_UNARY: return is_integer(k, x->kid[0]);
+    case AX_CAST: return strstr(x->s, "int") || strstr(x->s, "long");
+    case AX_CALL:
+        return (!strcmp(x->kid[0]->s, "max") || !strcmp(x->kid[0]->s, "min")) && is_integer(k, x->kid[1]) &&
+               is_integer(k, x->kid[2]);
+    default: return false;
+    }
+}
+
+static const char *value_type(const struct nest *k, const struct ax *x)
+{
+    return is_integer(k, x) ? "int64_t" : "float";
+}
+
+static struct ax *value(struct emitter *e, const struct ax *x, struct buf *out);
+
+/* Does the load, from position i on, walk all of a group of several dimensions? Then its flat variable does. */
+static bool walks_group(const struct emitter *e, const struct ax *load, int i, int g)
+{
+    int d[NEST_DIMS], n = nest_group(e->k, g, d);
+
+    if (!e->s->flat[g] || n < 2 || i + n > load->n)
+        return false;
+    for (int j = 0; j < n; j++)
+        if (!ax_is_id(load->kid[i + j], e->k->dim[d[j]].name) || load->ext[i + j].n != e->k->dim[d[j]].n)
+            return false;
+    return true;
+}
+
+static struct ax *position_size(struct emitter *e, const struct ax *load, int i)
+{
+    int d = load->kid[i]->kind == AX_ID ? nest_find_dim(e->k, load->kid[i]->s) : -1;
+
+    return d >= 0 && e->k->dim[d].n == load->ext[i].n ? ax_id(&e->arena, size_of(e, d)) : ax_int(&e->arena,
+        load->ext[i].n);
+}
+
+/* Row-major offset, with sizes by name where the index is a whole dimension. */
+static struct ax *offset(struct emitter *e, const struct ax *load, struct buf *out)
+{
+    struct ax *o = NULL;
+    struct arena *a = &e->arena;
+
+    for (int i = 0, n; i < load->n; i += n) {
+        struct ax *index = NULL, *size;
+        int d[NEST_DIMS];
+        n = 1;
+        for (int g = 0; g < NEST_GROUPS && !index; g++)
+            if (walks_group(e, load, i, g))
+                index = ax_id(a, e->s->flat[g]), n = nest_group(e->k, g, d);
+        if (!index)
+            index = value(e, load->kid[i], out);
+        if (!o || (o->kind == AX_INT && !o->i)) {
+            o = index;
+            continue;
+        }
+        size = position_size(e, load, i);
+        for (int j = 1; j < n; j++)
+            size = ax_bin(a, "*", size, position_size(e, load, i + j));
+        o = ax_bin(a, "+", ax_bin(a, "*", o, size), index);
+    }
+    return o ? ax_simplify(a, o, NULL) : ax_int(a, 0);
+}
+
+static struct ax *load_value(struct emitter *e, const struct ax *x, struct buf *out)
+{
+    struct ax *y = ax_new(&e->arena, AX_INDEX, NULL, 2), *c;
+    int dtype = e->k->in[x->i].t.dtype;
+
+    y->kid[0] = ax_id(&e->arena, e->p->name[x->i]);
+    y->kid[1] = offset(e, x, out);
+    if (dtype != DT_F16 && dtype != DT_BF16)
+        return y;
+    c = ax_new(&e->arena, AX_CAST, "float", 1);
+    c->kid[0] = y;
+    return c;
+}
+
+static int uses_of(const struct ax *x, const struct ax *what)
+{
+    int n = x == what;
+
+    for (int i = 0; x != what && i < x->n; i++)
+        n += uses_of(x->kid[i], what);
+    return n;
+}
+
+static struct ax *named(struct emitter *e, const struct ax *x, struct ax *y, struct buf *out)
+{
+    char *name = format(e, "v%d", e->n_values++);
+
+    buf_addf(out, "%s %s = %s;\n", value_type(e->k, x), name, text_of(e, y));
+    if (e->n_memo < 256)
+        e->memo[e->n_memo] = x, e->memo_name[e->n_memo++] = name;
+    return ax_id(&e->arena, name);
+}
+
+static bool has_names(const struct ax *x)
+{
+    if (x->let)
+        return true;
+    for (int i = 0; i < x->n; i++)
+        if (has_names(x->kid[i]))
             return true;
     return false;
 }
 
-/* "x0, y" in the task, "x, y" in the program. */
-static void forward_arguments(const struct graph *g, const char *first, struct buf *out)
+static bool has_loads(const struct ax *x)
 {
-    buf_adds(out, first);
-    for (int i = 1; i < g->n_in; i++)
-        if (g->input[i] != ROLE_WEIGHT && g->input[i] != ROLE_BIAS)
-            buf_addf(out, ", %c", graph_input_name(g, i));
+    if (x->kind == AX_LOAD)
+        return true;
+    for (int i = 0; i < x->n; i++)
+        if (has_loads(x->kid[i]))
+            return true;
+    return false;
 }
 
-static const char *size_names(const struct graph *g, int i)
+/* One side of a guarded value: its statements and the assignment, in a scope of their own. */
+static void add_side(struct emitter *e, const char *name, const struct ax *x, struct buf *out)
 {
-    unsigned f = g->anchor < 0 ? 0 : g->node[g->anchor].op->flags;
+    int memo = e->n_memo;
+    struct ax *v = value(e, x, out);
 
-    switch (g->input[i]) {
-    case ROLE_ROW: return "N";
-    case ROLE_COL: return "M, 1";
-    case ROLE_A: return f & OP_A_T ? "K, M" : "M, K";
-    case ROLE_B: return f & OP_B_T ? "N, K" : "K, N";
-    case ROLE_FULL:
-    case ROLE_WEIGHT:
-    case ROLE_BIAS: break;
+    buf_addf(out, "%s = %s;\n}\n", name, text_of(e, v));
+    e->n_memo = memo;
+}
+
+/* A guarded value that needs statements of its own: they must stay behind the guard, and what is loaded where the guard
+ * does not hold must stay on the other side. */
+static struct ax *guarded(struct emitter *e, const struct ax *x, struct buf *out)
+{
+    char *name = format(e, "v%d", e->n_values++);
+    const struct ax *other = x->kid[2];
+    struct ax *test = value(e, x->kid[0], out);
+    bool apart = has_loads(other) || has_names(other);
+
+    buf_addf(out, "%s %s = %s;\n@guard if (%s) {\n", value_type(e->k, x), name,
+             apart ? is_integer(e->k, x) ? "0" : "0.0f" : text_of(e, value(e, other, out)), text_of(e, test));
+    add_side(e, name, x->kid[1], out);
+    if (apart) {
+        buf_adds(out, "else {\n");
+        add_side(e, name, other, out);
     }
-    return "M, N";
+    return ax_id(&e->arena, name);
 }
 
-static void add_linear_init(const struct graph *g, struct buf *out)
+static struct ax *value(struct emitter *e, const struct ax *x, struct buf *out)
 {
-    if (graph_anchor(g) == ANCHOR_LINEAR)
-        buf_adds(out, "    def __init__(self, k, n):\n"
-                      "        super().__init__()\n"
-                      "        self.fc = nn.Linear(k, n)\n\n");
+    struct ax *y;
+
+    for (int i = 0; i < e->n_memo; i++)
+        if (e->memo[i] == x)
+            return ax_id(&e->arena, e->memo_name[i]);
+    if (x->kind == AX_COND && (has_names(x->kid[1]) || has_names(x->kid[2])))
+        return guarded(e, x, out);
+    if (x->kind == AX_LOAD) {
+        y = load_value(e, x, out);
+        return x->let ? named(e, x, y, out) : y;
+    }
+    if (x->kind == AX_ID)
+        return ax_id(&e->arena, dim_text(e, x->s));
+    y = arena_alloc(&e->arena, sizeof *y);
+    *y = *x;
+    y->let = false;
+    y->kid = x->n ? arena_alloc(&e->arena, sizeof *y->kid * (size_t)x->n) : NULL;
+    for (int i = 0; i < x->n; i++)
+        y->kid[i] = x->kind == AX_CALL && !i ? x->kid[0] : value(e, x->kid[i], out);
+    return x->let ? named(e, x, y, out) : y;
 }
 
-void emit_task(const struct graph *g, struct buf *out)
+/* Marks loads that this expression reads twice, so that value() names them. */
+static void mark_repeated(struct ax *root, struct ax *x)
 {
-    bool linear = graph_anchor(g) == ANCHOR_LINEAR, product = linear || graph_anchor(g) == ANCHOR_MATMUL;
+    for (int i = 0; i < x->n; i++)
+        mark_repeated(root, x->kid[i]);
+    if (x->kind == AX_LOAD && uses_of(root, x) > 1)
+        x->let = true;
+}
 
-    buf_adds(out, "import torch\nimport torch.nn as nn\n");
-    if (uses_functional(g))
-        buf_adds(out, "import torch.nn.functional as F\n");
-    if (product)
-        buf_addf(out, "\nM, N, K = %d, %d, %d\n", g->M, g->N, g->K);
+static const char *whole_value(struct emitter *e, const struct ax *x, struct buf *out)
+{
+    return text_of(e, value(e, x, out));
+}
+
+static const char *offset_text(struct emitter *e, const struct ax *load, struct buf *out)
+{
+    return text_of(e, offset(e, load, out));
+}
+
+/* ---- combining ---- */
+
+static const char *merged(struct emitter *e, enum combine c, const char *a, const char *b)
+{
+    switch (c) {
+    case C_SUM: return format(e, "%s + %s", a, b);
+    case C_PROD: return format(e, "%s * %s", a, b);
+    case C_MAX:
+    case C_ARGMAX: return format(e, "fmaxf(%s, %s)", a, b);
+    case C_MIN:
+    case C_ARGMIN: return format(e, "fminf(%s, %s)", a, b);
+    case C_LOGADDEXP: break; /* scans only: merge_values */
+    }
+    return a;
+}
+
+static const char *identity(enum combine c, bool ints)
+{
+    if (ints)
+        return c == C_SUM ? "0" : c == C_PROD ? "1" : c == C_MAX || c == C_ARGMAX ? "-9223372036854775807" :
+            "9223372036854775807";
+    return c == C_SUM    ? "0.0f"
+           : c == C_PROD ? "1.0f"
+           : c == C_MAX || c == C_ARGMAX || c == C_LOGADDEXP ? "-INFINITY"
+                                                             : "INFINITY";
+}
+
+static bool is_arg(enum combine c)
+{
+    return c == C_ARGMAX || c == C_ARGMIN;
+}
+
+static const struct stat *current(const struct emitter *e)
+{
+    return &e->k->stat[e->stat < 0 ? 0 : e->stat];
+}
+
+static bool stat_is_int(const struct emitter *e)
+{
+    return is_integer(e->k, current(e)->elem);
+}
+
+/* a0 takes in the value and, of arg reductions, its index; ties go to the first. */
+static void take_in(struct emitter *e, const char *v, const char *index, bool ordered, struct buf *out)
+{
+    int s = e->stat;
+    enum combine c = current(e)->c;
+    const char *op = c == C_ARGMAX ? ">" : "<", *a = format(e, "a%d", s);
+
+    if (!is_arg(c) && c == C_SUM)
+        buf_addf(out, "@combine %s += %s;\n", a, v);
+    else if (!is_arg(c) && c == C_PROD)
+        buf_addf(out, "@combine %s *= %s;\n", a, v);
+    else if (!is_arg(c) && stat_is_int(e))
+        buf_addf(out, "@combine %s = %s %s %s ? %s : %s;\n", a, v, c == C_MAX ? ">" : "<", a, v, a);
+    else if (!is_arg(c))
+        buf_addf(out, "@combine %s = %s;\n", a, merged(e, c, a, v));
+    else if (ordered)
+        buf_addf(out, "@combine if (%s %s %s) { %s = %s; i%d = %s; }\n", v, op, a, a, v, s, index);
     else
-        buf_addf(out, "\nM, N = %d, %d\n", g->M, g->N);
-    buf_adds(out, "\nclass Model(nn.Module):\n");
-    add_linear_init(g, out);
-    buf_adds(out, "    def forward(self, ");
-    forward_arguments(g, "x0", out);
-    buf_adds(out, "):\n");
-    for (int i = 0; i < g->n; i++)
-        torch_line(g, i, out);
-    buf_addf(out, "        return x%d\n\ndef get_inputs():\n    return [", g->n);
-    for (int i = 0; i < g->n_in; i++)
-        if (g->input[i] != ROLE_WEIGHT && g->input[i] != ROLE_BIAS)
-            buf_addf(out, "%storch.randn(%s)", i ? ", " : "", size_names(g, i));
-    buf_addf(out, "]\n\ndef get_init_inputs():\n    return [%s]\n", linear ? "K, N" : "");
+        buf_addf(out, "@combine if (%s %s %s || (%s == %s && %s < i%d)) { %s = %s; i%d = %s; }\n", v, op, a, v, a,
+            index, s, a, v,
+                 s, index);
 }
 
-/* ---- the kernel ---- */
-
-/* Values that bindings borrow until the expansion is done. */
-struct pieces {
-    struct buf ptrs, args, inargs, pre, post, prefn, up, uload, ui, ulane[4];
-    char B[16], B1[16], H[16], G[16], v[16], out[16], last[16];
-};
-
-static void pieces_init(struct pieces *p)
+static void hole_begin(struct emitter *e, const char *arg, struct buf *out)
 {
-    struct buf *all[] = {&p->ptrs, &p->args,  &p->inargs,   &p->pre,      &p->post,     &p->prefn,   &p->up,
-                         &p->uload, &p->ui, &p->ulane[0], &p->ulane[1], &p->ulane[2], &p->ulane[3]};
+    bool ints = stat_is_int(e);
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        buf_init(all[i], BUF_MAX_TEXT);
+    (void)arg;
+    buf_addf(out, "@identity %s a%d = %s;\n", ints ? "int64_t" : "float", e->stat, identity(current(e)->c, ints));
+    if (is_arg(current(e)->c))
+        buf_addf(out, "int i%d = 0;\n", e->stat);
 }
 
-static void pieces_free(struct pieces *p)
+static void hole_step(struct emitter *e, const char *arg, struct buf *out)
 {
-    struct buf *all[] = {&p->ptrs, &p->args,  &p->inargs,   &p->pre,      &p->post,     &p->prefn,   &p->up,
-                         &p->uload, &p->ui, &p->ulane[0], &p->ulane[1], &p->ulane[2], &p->ulane[3]};
+    const char *v;
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        buf_free(all[i]);
-}
-
-static void fill_arguments(const struct graph *g, struct pieces *p)
-{
-    for (int i = 0; i < g->n_in; i++) {
-        char c = graph_input_name(g, i);
-
-        buf_addf(&p->ptrs, "const float* %c, ", c);
-        buf_addf(&p->args, "%c.data_ptr<float>(), ", c);
-        buf_addf(&p->inargs, "%s%c.data_ptr<float>()", i ? ", " : "", c);
+    (void)arg;
+    e->n_memo = 0;
+    v = whole_value(e, current(e)->elem, out);
+    if (is_arg(current(e)->c) || (stat_is_int(e) && current(e)->c != C_SUM && current(e)->c != C_PROD)) {
+        buf_addf(out, "%s e%d = %s;\n", stat_is_int(e) ? "int64_t" : "float", e->stat, v);
+        v = format(e, "e%d", e->stat);
     }
-    buf_adds(&p->ptrs, "float* o");
-    buf_adds(&p->args, "o.data_ptr<float>()");
+    take_in(e, v, e->s->flat[1] ? e->s->flat[1] : "j", true, out);
+    e->n_memo = 0;
 }
 
-static void fill_vector_operand(const struct graph *g, struct pieces *p)
+static void hole_end(struct emitter *e, const char *arg, struct buf *out)
 {
-    if (g->n_in < 2)
+    const struct stat *s = current(e);
+    const char *acc = format(e, is_arg(s->c) ? "i%d" : "a%d", e->stat);
+    const char *id = "acc";
+    struct ax *with = ax_id(&e->arena, acc), *fin;
+
+    (void)arg;
+    e->n_memo = 0;
+    fin = s->fin ? value(e, ax_subst(&e->arena, s->fin, &id, &with, 1), out) : with;
+    buf_addf(out, "%s s%d = %s;\n",
+             is_arg(s->c) ? "int" : stat_is_int(e) && !s->fin ? "int64_t" : "float", e->stat, text_of(e, fin));
+    e->n_memo = 0;
+}
+
+/* From another lane; kind is "down" or "xor". */
+static void shuffle(struct emitter *e, const char *kind, const char *s, struct buf *out)
+{
+    const char *call = format(e, "__shfl_%s_sync(0xffffffff, a%d, %s)", kind, e->stat, s);
+
+    if (!is_arg(current(e)->c) && !(stat_is_int(e) && current(e)->c != C_SUM)) {
+        take_in(e, call, NULL, false, out);
         return;
-    buf_addf(&p->up, ", float %c", graph_input_name(g, 1));
-    buf_addf(&p->uload, "float4 u = *(const float4*)(%c + i);", graph_input_name(g, 1));
-    buf_addf(&p->ui, ", %c[i]", graph_input_name(g, 1));
-    for (int i = 0; i < 4; i++)
-        buf_addf(&p->ulane[i], ", u.%c", "xyzw"[i]);
+    }
+    buf_addf(out, "%s other = %s;\n", stat_is_int(e) ? "int64_t" : "float", call);
+    if (is_arg(current(e)->c))
+        buf_addf(out, "int at = __shfl_%s_sync(0xffffffff, i%d, %s);\n", kind, e->stat, s);
+    take_in(e, "other", "at", false, out);
 }
 
-static void fill_chains(const struct graph *g, const struct tmpl *t, struct pieces *p)
+static void hole_shfl(struct emitter *e, const char *arg, struct buf *out)
 {
-    int split = g->anchor < 0 ? g->n : g->anchor;
-
-    cuda_lines(g, 0, split, t->index, &p->pre);
-    if (graph_anchor(g) == ANCHOR_LINEAR)
-        buf_adds(&p->post, "$out = $out + b[j];\n");
-    cuda_lines(g, graph_epilogue(g), g->n, t->index, &p->post);
-    if (p->pre.n)
-        buf_adds(&p->prefn, "__device__ float pre(float x0) {\n    $pre\n    return $v;\n}\n");
+    shuffle(e, "down", arg, out);
 }
 
-static void bind_schedule(const struct schedule *s, struct pieces *p, struct bindings *b)
+static void hole_shflx(struct emitter *e, const char *arg, struct buf *out)
 {
-    snprintf(p->B, sizeof p->B, "%d", s->block);
-    snprintf(p->B1, sizeof p->B1, "%d", s->block - 1);
-    snprintf(p->H, sizeof p->H, "%d", s->block / 2);
-    snprintf(p->G, sizeof p->G, "%d", s->grid);
-    text_bind(b, "B", p->B);
-    text_bind(b, "B1", p->B1);
-    text_bind(b, "H", p->H);
-    text_bind(b, "G", p->G);
+    shuffle(e, "xor", arg, out);
 }
 
-static void bind_pieces(const struct graph *g, struct pieces *p, struct bindings *b)
+static void hole_smem(struct emitter *e, const char *arg, struct buf *out)
 {
-    bool broadcast = false;
+    bool arg_any = false, ints = false;
 
-    for (int i = 1; i < g->n_in; i++)
-        broadcast |= g->input[i] == ROLE_ROW || g->input[i] == ROLE_COL;
-    snprintf(p->v, sizeof p->v, "x%d", g->anchor < 0 ? g->n : value_before(g, g->anchor));
-    snprintf(p->out, sizeof p->out, "x%d", g->anchor + 1);
-    snprintf(p->last, sizeof p->last, "x%d", g->n);
-    text_bind(b, "v", p->v);
-    text_bind(b, "out", p->out);
-    text_bind(b, "last", p->last);
-    text_bind(b, "ptrs", p->ptrs.p);
-    text_bind(b, "args", p->args.p);
-    text_bind(b, "inargs", p->inargs.p);
-    text_bind(b, "pre", p->pre.p);
-    text_bind(b, "post", p->post.p);
-    text_bind(b, "Np", broadcast ? ", int N" : "");
-    text_bind(b, "Na", broadcast ? ", x.size(1)" : "");
-    text_bind(b, "up", p->up.p);
-    text_bind(b, "uload", p->uload.p);
-    text_bind(b, "ui", p->ui.p);
-    for (int i = 0; i < 4; i++)
-        text_bind(b, (const char *[]){"ux", "uy", "uz", "uw"}[i], p->ulane[i].p);
-    text_bind_call(b, "P", p->pre.n ? "pre($a)" : "");
+    for (int i = 0; i < e->k->n_stats; i++) {
+        arg_any |= is_arg(e->k->stat[i].c);
+        ints |= is_integer(e->k, e->k->stat[i].elem);
+    }
+    buf_addf(out, "__shared__ %s sm[%s];\n", ints ? "int64_t" : "float", arg);
+    if (arg_any)
+        buf_addf(out, "__shared__ int si[%s];\n", arg);
 }
 
-static const char *reduced_length(enum anchor a)
+static void hole_put(struct emitter *e, const char *arg, struct buf *out)
 {
-    return a == ANCHOR_COL_REDUCE ? "M" : a == ANCHOR_FULL_REDUCE ? "n" : "N";
+    buf_addf(out, "sm[%s] = a%d;\n", arg, e->stat);
+    if (is_arg(current(e)->c))
+        buf_addf(out, "si[%s] = i%d;\n", arg, e->stat);
 }
 
-static void bind_anchor(const struct graph *g, struct bindings *b)
+static void hole_get(struct emitter *e, const char *arg, struct buf *out)
 {
-    const struct op *op = g->anchor < 0 ? NULL : g->node[g->anchor].op;
-    bool linear = op && op->anchor == ANCHOR_LINEAR;
+    buf_addf(out, "a%d = sm[%s];\n", e->stat, arg);
+    if (is_arg(current(e)->c))
+        buf_addf(out, "i%d = si[%s];\n", e->stat, arg);
+}
 
-    if (!op)
+static void hole_merge(struct emitter *e, const char *arg, struct buf *out)
+{
+    if (is_arg(current(e)->c) || stat_is_int(e)) {
+        buf_addf(out, "%s other = sm[%s];\n", stat_is_int(e) ? "int64_t" : "float", arg);
+        take_in(e, "other", format(e, "si[%s]", arg), false, out);
+    } else {
+        take_in(e, format(e, "sm[%s]", arg), NULL, false, out);
+    }
+}
+
+static void hole_identity(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_adds(out, identity(current(e)->c, stat_is_int(e)));
+}
+
+/* ---- storing ---- */
+
+static void expand(struct emitter *e, const char *text, struct buf *out);
+
+static void add_store(struct emitter *e, struct buf *out)
+{
+    const char *v, *at;
+
+    e->n_memo = 0;
+    v = whole_value(e, e->k->out, out);
+    at = e->flat_store ? e->flat_store : offset_text(e, e->k->store, out);
+    buf_addf(out, "@store out[%s] = %s;\n", at, v);
+    e->n_memo = 0;
+}
+
+static void used_by_output(const struct emitter *e, bool used[])
+{
+    mark(e->k, e->k->out, used);
+    mark(e->k, e->k->store, used);
+}
+
+static void hole_store(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    add_store(e, out);
+}
+
+static const char *expanded(struct emitter *e, const char *text)
+{
+    struct buf b;
+    char *s;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    expand(e, text, &b);
+    s = arena_strdup(&e->arena, b.p);
+    buf_free(&b);
+    return s;
+}
+
+/* A reduction's result is stored by one lane; of a row class, all elements by all lanes. */
+static void hole_write(struct emitter *e, const char *arg, struct buf *out)
+{
+    bool used[NEST_DIMS] = {0}, alone = !strcmp(e->s->lane, "0") && !strcmp(e->s->stride, "1");
+    const char *j = e->s->flat[1], *stride = expanded(e, e->s->stride);
+
+    (void)arg;
+    if (e->k->class != NEST_ROW) {
+        if (!alone)
+            buf_addf(out, "@one if (%s == 0) {\n", e->s->lane);
+        add_store(e, out);
+        buf_adds(out, alone ? "" : "}\n");
         return;
-    text_bind(b, "init", op->text.init ? op->text.init : "");
-    text_bind(b, "acc", op->text.acc ? op->text.acc : "");
-    text_bind(b, "fin", op->text.fin ? op->text.fin : "");
-    text_bind(b, "apply", op->anchor == ANCHOR_SCAN ? op->flags & OP_EXCLUSIVE ? "a - $v" : "a" : op->text.apply);
-    text_bind_call(b, "M", op->text.merge ? op->text.merge : "");
-    text_bind(b, "n", reduced_length(op->anchor));
-    text_bind(b, "J", op->flags & OP_REVERSE ? "N - 1 - j" : "j");
-    text_bind(b, "R", op->flags & OP_TRANSPOSES ? "N" : "M");
-    text_bind(b, "C", op->flags & OP_TRANSPOSES ? "M" : "N");
-    text_bind(b, "A", op->flags & OP_A_T ? "x[q * M + r]" : "x[r * K + q]");
-    text_bind(b, "Y", linear ? "w[j * K + q]" : op->flags & OP_B_T ? "y[j * K + q]" : "y[q * N + j]");
-    text_bind(b, "Y0", linear ? "w" : "y");
-    text_bind(b, "dM", op->flags & OP_A_T ? "1" : "0");
-    text_bind(b, "dK", op->flags & OP_A_T ? "0" : "1");
-    text_bind(b, "dN", op->flags & OP_B_T ? "0" : "1");
+    }
+    used_by_output(e, used);
+    if (strcmp(e->s->stride, "1"))
+        buf_addf(out, "for (int %s = %s; %s < %s; %s += %s) {\n", j, e->s->lane, j, extent_text(e, 1, false), j,
+            stride);
+    else
+        buf_addf(out, "for (int %s = %s; %s < %s; ++%s) {\n", j, e->s->lane, j, extent_text(e, 1, false), j);
+    decode(e, 1, j, used, out);
+    add_store(e, out);
+    buf_adds(out, "}\n");
 }
 
-/* "torch::Tensor f(torch::Tensor x, torch::Tensor y)" */
-static void host_signature(const struct graph *g, struct buf *out)
+/* ---- contraction's factors ---- */
+
+static bool simple_factor(const struct emitter *e, const struct ax *x)
 {
-    buf_adds(out, "torch::Tensor f(");
-    for (int i = 0; i < g->n_in; i++)
-        buf_addf(out, "%storch::Tensor %c", i ? ", " : "", graph_input_name(g, i));
-    buf_addc(out, ')');
+    for (int g = 1; g < 4; g++) {
+        int v[NEST_DIMS];
+        if (nest_group(e->k, g, v) > 1)
+            return false;
+    }
+    return x->kind == AX_LOAD && !x->let;
 }
 
-/* prefn holds "$pre", so it is expanded ahead of the template that includes it. */
-static void expand_prefn(struct pieces *p, const struct bindings *b)
+static void pointer_params(struct emitter *e, bool out, struct buf *b)
 {
-    struct buf text;
+    for (int i = 0; i < e->k->n_in; i++)
+        buf_addf(b, "%sconst %s* %s", i ? ", " : "", c_types[e->k->in[i].t.dtype], e->p->name[i]);
+    if (out)
+        buf_addf(b, "%s%s* out", e->k->n_in ? ", " : "", c_types[e->k->out_t.dtype]);
+}
 
-    if (!p->prefn.n)
+static void size_params(struct emitter *e, struct buf *b, bool types)
+{
+    for (int d = 0; d < e->k->n_dims && e->p->sizes == SIZES_PARAMS; d++)
+        if (e->host[d])
+            buf_addf(b, ", %s%s", types ? "int " : "", e->sym[d]);
+}
+
+static void add_sizes(struct emitter *e, struct buf *out)
+{
+    for (int d = 0; d < e->k->n_dims && e->p->sizes == SIZES_CONSTEXPR; d++)
+        if (e->sized[d])
+            buf_addf(out, "constexpr int %s = %d;\n", e->sym[d], e->k->dim[d].n);
+}
+
+/* "__device__ float load_a(const float* x, int m, int k)": element of a factor, decoding its flat indices. */
+static void add_helper(struct emitter *e, const char *name, const struct ax *x, int g1, int g2)
+{
+    bool used[NEST_DIMS] = {0}, sized[NEST_DIMS];
+    struct buf body, batch;
+    const char *v;
+    int d[NEST_DIMS];
+
+    buf_init(&body, BUF_MAX_TEXT), buf_init(&batch, BUF_MAX_TEXT);
+    memcpy(sized, e->sized, sizeof sized);
+    memset(e->sized, 0, sizeof e->sized);
+    mark(e->k, x, used);
+    decode(e, 0, "b", used, &body);
+    decode(e, g1, e->s->flat[g1], used, &body);
+    decode(e, g2, e->s->flat[g2], used, &body);
+    e->n_memo = 0;
+    v = whole_value(e, x, &body);
+    e->n_memo = 0;
+    if (nest_group(e->k, 0, d))
+        buf_adds(&batch, ", int b");
+    buf_addf(&e->helpers, "__device__ float %s_%s(", e->p->kernel, name);
+    pointer_params(e, false, &e->helpers);
+    size_params(e, &e->helpers, true);
+    buf_addf(&e->helpers, "%s, int %s, int %s) {\n", batch.p, e->s->flat[g1], e->s->flat[g2]);
+    add_sizes(e, &e->helpers);
+    buf_addf(&e->helpers, "%sreturn %s;\n}\n\n", body.p, v);
+    memcpy(e->sized, sized, sizeof sized);
+    buf_free(&body), buf_free(&batch);
+}
+
+static void split_two(char *arg, const char **x, const char **y)
+{
+    int depth = 0;
+    char *p = arg;
+
+    for (; *p && (*p != ',' || depth); p++)
+        depth += *p == '(' || *p == '[' ? 1 : *p == ')' || *p == ']' ? -1 : 0;
+    *x = arg;
+    *y = *p ? p + 1 : p;
+    if (*p)
+        *p = 0;
+    while (**y == ' ')
+        ++*y;
+}
+
+static void factor(struct emitter *e, const char *arg, bool is_a, struct buf *out)
+{
+    const struct ax *x = is_a ? e->k->a : e->k->b;
+    int g1 = is_a ? 1 : 3, g2 = is_a ? 3 : 2, d[NEST_DIMS];
+    char *copy = arena_strdup(&e->arena, arg);
+    const char *first, *second;
+    bool *done = is_a ? &e->helper_a : &e->helper_b;
+
+    split_two(copy, &first, &second);
+    if (simple_factor(e, x)) {
+        const char *keep[NEST_DIMS];
+        memcpy(keep, e->dim, sizeof keep);
+        if (nest_group(e->k, g1, d))
+            e->dim[d[0]] = format(e, "(%s)", first);
+        if (nest_group(e->k, g2, d))
+            e->dim[d[0]] = format(e, "(%s)", second);
+        e->n_memo = 0;
+        buf_adds(out, text_of(e, value(e, x, out)));
+        memcpy(e->dim, keep, sizeof keep);
         return;
-    buf_init(&text, BUF_MAX_TEXT);
-    text_expand(&text, p->prefn.p, b);
-    buf_free(&p->prefn);
-    p->prefn = text;
+    }
+    if (!*done)
+        add_helper(e, is_a ? "a" : "b", x, g1, g2);
+    *done = true;
+    buf_addf(out, "%s_%s(", e->p->kernel, is_a ? "a" : "b");
+    for (int i = 0; i < e->k->n_in; i++)
+        buf_addf(out, "%s%s", i ? ", " : "", e->p->name[i]);
+    size_params(e, out, false);
+    buf_addf(out, "%s, %s, %s)", nest_group(e->k, 0, d) ? ", b" : "", first, second);
 }
 
-void emit_statements(const struct graph *g, const char *const index[3], struct buf *torch, struct buf *cuda)
+static void hole_A(struct emitter *e, const char *arg, struct buf *out)
 {
-    struct bindings none = {0};
-    struct buf lines;
-
-    for (int i = 0; i < g->n; i++)
-        torch_line(g, i, torch);
-    buf_init(&lines, BUF_MAX_TEXT);
-    cuda_lines(g, 0, g->n, index, &lines);
-    text_bind(&none, "lines", lines.p);
-    text_expand(cuda, "        $lines\n", &none);
-    buf_free(&lines);
+    factor(e, arg, true, out);
 }
 
-void emit_cuda(const struct graph *g, const struct tmpl *t, const struct schedule *s, struct buf *cuda)
+static void hole_Bm(struct emitter *e, const char *arg, struct buf *out)
 {
-    struct bindings b = {0}, host = {0};
-    struct pieces p;
-
-    pieces_init(&p);
-    fill_arguments(g, &p);
-    fill_vector_operand(g, &p);
-    fill_chains(g, t, &p);
-    bind_schedule(s, &p, &b);
-    bind_pieces(g, &p, &b);
-    bind_anchor(g, &b);
-    expand_prefn(&p, &b);
-    text_bind(&b, "prefn", p.prefn.p);
-    text_expand(cuda, t->kernel, &b);
-    host = b;
-    text_bind(&host, "host", t->host);
-    host_signature(g, cuda);
-    text_expand(cuda, " {\n    $host\n    return o;\n}\n", &host);
-    pieces_free(&p);
+    factor(e, arg, false, out);
 }
 
-void emit_program(const struct graph *g, const char *strategy, const char *cuda, struct buf *out)
+/* Batch: "int b = blockIdx.z;" and nothing where there is no batch. */
+static void hole_batch(struct emitter *e, const char *arg, struct buf *out)
 {
-    bool linear = graph_anchor(g) == ANCHOR_LINEAR;
+    int d[NEST_DIMS], n = nest_group(e->k, 0, d);
+    bool used[NEST_DIMS] = {0};
 
-    buf_addf(out,
-             "# %s\nimport torch\nimport torch.nn as nn\nfrom torch.utils.cpp_extension import load_inline\n\n"
-             "src = r\"\"\"\n%s\"\"\"\nm = load_inline(\"m\", \"",
-             strategy, cuda);
-    host_signature(g, out);
-    buf_adds(out, ";\", src, functions=[\"f\"])\n\nclass ModelNew(nn.Module):\n");
-    add_linear_init(g, out);
-    buf_adds(out, "    def forward(self, ");
-    forward_arguments(g, "x", out);
-    buf_adds(out, "):\n        return m.f(");
-    forward_arguments(g, "x", out);
-    buf_adds(out, linear ? ", self.fc.weight, self.fc.bias)\n" : ")\n");
+    if (!n)
+        return;
+    used_by_output(e, used);
+    buf_addf(out, "int b = %s;\n", arg);
+    decode(e, 0, "b", used, out);
+}
+
+/* ---- the table of holes ---- */
+
+static void hole_loops(struct emitter *e, const char *arg, struct buf *out)
+{
+    int d[NEST_DIMS], n = nest_group(e->k, *arg - '0', d);
+
+    for (int i = 0; i < n; i++)
+        buf_addf(out, "for (int %s = 0; %s < %s; ++%s) {\n", e->dim[d[i]], e->dim[d[i]], size_of(e, d[i]),
+            e->dim[d[i]]);
+}
+
+static void hole_endloops(struct emitter *e, const char *arg, struct buf *out)
+{
+    int d[NEST_DIMS], n = nest_group(e->k, *arg - '0', d);
+
+    while (n--)
+        buf_adds(out, "}\n");
+}
+
+static void hole_decode(struct emitter *e, const char *arg, struct buf *out)
+{
+    bool used[NEST_DIMS] = {0};
+    int g = *arg - '0';
+
+    if (g == 1 && (e->k->class == NEST_REDUCE || e->k->class == NEST_ROW) && e->stat >= 0) {
+        mark(e->k, current(e)->elem, used);
+        decode(e, g, e->s->flat[g], used, out);
+        return;
+    }
+    used_by_output(e, used);
+    if (!(e->k->class == NEST_CONTRACT && e->s->flat[3])) /* factors decode for themselves */
+        for (int i = 0; i < e->k->n_stats; i++)
+            mark(e->k, e->k->stat[i].elem, used), mark(e->k, e->k->stat[i].fin, used);
+    decode(e, g, e->s->flat[g], used, out);
+}
+
+/* Output dimensions in the order of the store. */
+static int output_order(const struct emitter *e, int ret[NEST_DIMS])
+{
+    int n = 0;
+    bool seen[NEST_DIMS] = {0};
+
+    for (int i = 0; i < e->k->store->n; i++) {
+        bool used[NEST_DIMS] = {0};
+        mark(e->k, e->k->store->kid[i], used);
+        for (int d = 0; d < e->k->n_dims; d++)
+            if (used[d] && !seen[d])
+                seen[d] = true, ret[n++] = d;
+    }
+    return n;
+}
+
+/* "$decodeout": all output dimensions from the flat index i of the output, which the store then uses as it is. */
+static void hole_decodeout(struct emitter *e, const char *arg, struct buf *out)
+{
+    int d[NEST_DIMS], n = output_order(e, d);
+    const char *below = NULL;
+    char *line[NEST_DIMS];
+
+    (void)arg;
+    for (int i = n - 1; i >= 0; i--) {
+        const char *name = e->dim[d[i]], *size = i ? size_of(e, d[i]) : "";
+        line[i] = i == 0 ? below ? format(e, "int %s = i / (%s);\n", name, below) : format(e, "int %s = i;\n", name)
+                  : below ? format(e, "int %s = i / (%s) %% %s;\n", name, below, size)
+                          : format(e, "int %s = i %% %s;\n", name, size);
+        below = below ? format(e, "%s * %s", size, below) : size;
+    }
+    for (int i = 0; i < n; i++)
+        buf_adds(out, line[i]);
+    e->flat_store = "i";
+}
+
+static void hole_total(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_addf(out, "%lld", (long long)tdesc_numel(&e->k->out_t));
+}
+
+static void hole_n(struct emitter *e, const char *arg, struct buf *out)
+{
+    buf_adds(out, extent_text(e, *arg - '0', false));
+}
+
+static void hole_h(struct emitter *e, const char *arg, struct buf *out)
+{
+    buf_adds(out, extent_text(e, *arg - '0', true));
+}
+
+static void hole_number(struct emitter *e, const char *arg, struct buf *out)
+{
+    buf_addf(out, "%d", e->p->tuned[*arg - 'B']);
+}
+
+static void hole_B1(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_addf(out, "%d", e->p->tuned[0] - 1);
+}
+
+static void hole_BH(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_addf(out, "%d", e->p->tuned[0] / 2);
+}
+
+static void hole_T(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_adds(out, c_types[e->k->out_t.dtype]);
+}
+
+static void hole_k(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_adds(out, e->p->kernel);
+}
+
+static void hole_params(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    pointer_params(e, true, out);
+    size_params(e, out, true);
+}
+
+static void hole_args(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    for (int i = 0; i < e->k->n_in; i++)
+        buf_addf(out, "%s.data_ptr<%s>(), ", e->p->name[i], c_types[e->k->in[i].t.dtype]);
+    buf_addf(out, "%s.data_ptr<%s>()", e->p->out, c_types[e->k->out_t.dtype]);
+    size_params(e, out, false);
+}
+
+static void hole_out(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_adds(out, e->p->out);
+}
+
+static void hole_product(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    e->n_memo = 0;
+    buf_addf(out, "@combine a0 += %s;\n", whole_value(e, e->k->stat[0].elem, out));
+    e->n_memo = 0;
+}
+
+/* ---- two kernels, atomics, scans, attention ---- */
+
+static void inputs_then(struct emitter *e, const char *last, bool types, struct buf *out)
+{
+    for (int i = 0; i < e->k->n_in; i++) {
+        const char *type = c_types[e->k->in[i].t.dtype];
+        if (types)
+            buf_addf(out, "const %s* %s, ", type, e->p->name[i]);
+        else
+            buf_addf(out, "%s.data_ptr<%s>(), ", e->p->name[i], type);
+    }
+    buf_adds(out, last);
+    size_params(e, out, types);
+}
+
+static void hole_parampart(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    inputs_then(e, "float* part", true, out);
+}
+
+static void hole_argpart(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    inputs_then(e, "part.data_ptr<float>()", false, out);
+}
+
+static void hole_paramjoin(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    inputs_then(e, format(e, "const float* part, %s* out", c_types[e->k->out_t.dtype]), true, out);
+}
+
+static void hole_argjoin(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    inputs_then(e, format(e, "part.data_ptr<float>(), %s.data_ptr<%s>()", e->p->out, c_types[e->k->out_t.dtype]),
+                false, out);
+}
+
+static void hole_x(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_adds(out, e->p->name[0]);
+}
+
+static void hole_add(struct emitter *e, const char *arg, struct buf *out)
+{
+    const char *v, *at;
+
+    (void)arg;
+    e->n_memo = 0;
+    v = e->k->class == NEST_SCATTER ? whole_value(e, e->k->stat[0].elem, out) : "s0";
+    at = offset_text(e, e->k->store, out);
+    buf_addf(out, "@store atomicAdd(&out[%s], %s);\n", at, v);
+    e->n_memo = 0;
+}
+
+static void hole_decodebatch(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    decode(e, 0, "b", NULL, out);
+}
+
+static void hole_decodefirst(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    decode(e, 1, e->s->flat[1], NULL, out);
+}
+
+static void hole_element(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    e->n_memo = 0;
+    buf_addf(out, "float e0 = %s;\n", whole_value(e, e->k->stat[0].elem, out));
+    e->n_memo = 0;
+}
+
+static void hole_mergepart(struct emitter *e, const char *arg, struct buf *out)
+{
+    take_in(e, arg, NULL, false, out);
+}
+
+static void last_size(struct emitter *e, bool host, struct buf *out)
+{
+    int d[NEST_DIMS], n = nest_group(e->k, 0, d);
+
+    if (!n)
+        buf_adds(out, "1");
+    else if (host)
+        buf_addf(out, "%d", e->k->dim[d[n - 1]].n);
+    else
+        buf_adds(out, size_of(e, d[n - 1]));
+}
+
+static void hole_last(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    last_size(e, false, out);
+}
+
+static void hole_hlast(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    last_size(e, true, out);
+}
+
+static void hole_N(struct emitter *e, const char *arg, struct buf *out)
+{
+    buf_addf(out, "%lld", (long long)nest_extent(e->k, *arg - '0'));
+}
+
+static void scan_store(struct emitter *e, const char *running, struct buf *out)
+{
+    const char *id = "acc";
+    struct ax *with = ax_id(&e->arena, running), *fin = e->k->stat[0].fin;
+
+    e->n_memo = 0;
+    buf_addf(out, "float s0 = %s;\n",
+             fin ? whole_value(e, ax_subst(&e->arena, fin, &id, &with, 1), out) : running);
+    add_store(e, out);
+}
+
+static void hole_scanbegin(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_addf(out, "@identity float a0 = %s;\n", identity(e->k->stat[0].c, false));
+}
+
+static void hole_before(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    if (e->k->flags & SCAN_EXCLUSIVE)
+        scan_store(e, "a0", out);
+}
+
+static void hole_after(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    if (!(e->k->flags & SCAN_EXCLUSIVE))
+        scan_store(e, "a0", out);
+}
+
+static void hole_J(struct emitter *e, const char *arg, struct buf *out)
+{
+    if (e->k->flags & SCAN_REVERSE)
+        buf_addf(out, "%s - 1 - %s", extent_text(e, 1, false), arg);
+    else
+        buf_adds(out, arg);
+}
+
+static const char *log_add(struct emitter *e, const char *a, const char *b)
+{
+    if (!e->helper_a)
+        buf_addf(&e->helpers,
+                 "__device__ float %s_log_add(float p, float q) {\nfloat hi = fmaxf(p, q);\nfloat lo = fminf(p, q);\n"
+                 "return lo == -INFINITY ? hi : hi + log1pf(expf(lo - hi));\n}\n\n",
+                 e->p->kernel);
+    e->helper_a = true;
+    return format(e, "%s_log_add(%s, %s)", e->p->kernel, a, b);
+}
+
+static const char *merge_values(struct emitter *e, const char *a, const char *b)
+{
+    enum combine c = e->k->stat[0].c;
+
+    return c == C_LOGADDEXP ? log_add(e, a, b) : merged(e, c, a, b);
+}
+
+static void hole_mergev(struct emitter *e, const char *arg, struct buf *out)
+{
+    char *copy = arena_strdup(&e->arena, arg), *b = strchr(copy, ';');
+
+    *b++ = 0;
+    buf_adds(out, merge_values(e, copy, b + (*b == ' ')));
+}
+
+static void hole_exclusive(struct emitter *e, const char *arg, struct buf *out)
+{
+    if (e->k->flags & SCAN_EXCLUSIVE)
+        buf_addf(out, "float before = __shfl_up_sync(0xffffffff, v, 1);\nif (%s == 0) before = %s;\n", arg,
+                 identity(e->k->stat[0].c, false));
+}
+
+static void hole_exclusivesm(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    if (e->k->flags & SCAN_EXCLUSIVE)
+        buf_addf(out, "float before = tid > 0 ? sm[tid - 1] : %s;\n", identity(e->k->stat[0].c, false));
+}
+
+static void hole_running(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    buf_addf(out, "float total = %s;\n", merge_values(e, "carry", e->k->flags & SCAN_EXCLUSIVE ? "before" : "v"));
+    scan_store(e, "total", out);
+}
+
+/* "p": the score of this query and key. */
+static void hole_score(struct emitter *e, const char *arg, struct buf *out)
+{
+    const char *id = "s0";
+    struct ax *dot = ax_id(&e->arena, "dot");
+
+    (void)arg;
+    buf_adds(out, "@identity float dot = 0.0f;\n");
+    hole_loops(e, "3", out);
+    e->n_memo = 0;
+    buf_addf(out, "dot += %s * ", whole_value(e, e->k->a, out));
+    buf_addf(out, "%s;\n", whole_value(e, e->k->b, out));
+    hole_endloops(e, "3", out);
+    e->n_memo = 0;
+    buf_addf(out, "float p = %s;\n",
+             whole_value(e, ax_subst(&e->arena, e->k->stat[0].elem, &id, &dot, 1), out));
+    e->n_memo = 0;
+}
+
+static void hole_value(struct emitter *e, const char *arg, struct buf *out)
+{
+    (void)arg;
+    e->n_memo = 0;
+    buf_adds(out, whole_value(e, e->k->c, out));
+}
+
+typedef void (*hole_fn)(struct emitter *e, const char *arg, struct buf *out);
+
+static const struct {
+    const char *key; /* a trailing '#' is a digit or letter that becomes the argument */
+    hole_fn f;
+} holes[] = {
+    {"parampart", hole_parampart}, {"argpart", hole_argpart}, {"paramjoin", hole_paramjoin}, {"argjoin", hole_argjoin},
+    {"x", hole_x}, {"add", hole_add}, {"scatter", hole_add}, {"decodebatch", hole_decodebatch},
+    {"decodefirst", hole_decodefirst}, {"element", hole_element}, {"mergepart", hole_mergepart}, {"last0", hole_last},
+    {"hlast0", hole_hlast}, {"N#", hole_N}, {"scanbegin", hole_scanbegin}, {"before", hole_before}, {"after",
+        hole_after},
+    {"J", hole_J}, {"mergev", hole_mergev}, {"exclusive", hole_exclusive}, {"exclusivesm", hole_exclusivesm},
+    {"running", hole_running}, {"score", hole_score}, {"value", hole_value},
+    {"decodeout", hole_decodeout}, {"total", hole_total}, {"decode#", hole_decode}, {"loops#", hole_loops},
+        {"endloops#", hole_endloops}, {"begin", hole_begin}, {"step", hole_step},
+    {"end", hole_end}, {"shflx", hole_shflx}, {"shfl", hole_shfl}, {"smem", hole_smem}, {"put", hole_put}, {"get",
+        hole_get},
+    {"merge", hole_merge}, {"identity", hole_identity}, {"store", hole_store}, {"write", hole_write}, {"batch",
+        hole_batch},
+    {"product", hole_product}, {"params", hole_params}, {"args", hole_args}, {"out", hole_out}, {"Bm", hole_Bm},
+        {"B1", hole_B1},
+    {"BH", hole_BH}, {"n#", hole_n}, {"h#", hole_h}, {"A", hole_A}, {"T", hole_T}, {"k", hole_k},
+    {"B", hole_number}, {"C", hole_number}, {"D", hole_number}};
+
+/* A parenthesised argument behind a hole, itself expanded; returns the place behind it. */
+static const char *argument(struct emitter *e, const char *p, char **ret)
+{
+    const char *q = p + 1;
+    struct buf b;
+    int depth = 1;
+
+    while (depth)
+        depth += *q == '(' ? 1 : *q == ')' ? -1 : 0, q++;
+    buf_init(&b, BUF_MAX_TEXT);
+    expand(e, arena_strndup(&e->arena, p + 1, (size_t)(q - p - 2)), &b);
+    *ret = arena_strdup(&e->arena, b.p);
+    buf_free(&b);
+    return q;
+}
+
+static const char *expand_hole(struct emitter *e, const char *p, struct buf *out)
+{
+    size_t n = 0;
+    char key[16], *arg;
+
+    while (isalnum((unsigned char)p[n]) && n < sizeof key - 1)
+        n++;
+    memcpy(key, p, n);
+    key[n] = 0;
+    for (size_t i = 0; i < sizeof holes / sizeof *holes; i++) {
+        const char *want = holes[i].key;
+        size_t m = strlen(want);
+        bool digit = want[m - 1] == '#';
+        if (digit ? n != m || strncmp(key, want, m - 1) : strcmp(key, want))
+            continue;
+        if (digit)
+            arg = format(e, "%c", key[n - 1]);
+        else if (holes[i].f == hole_number)
+            arg = format(e, "%s", key);
+        else if (p[n] == '(' && holes[i].f != hole_k)
+            return holes[i].f(e, (p = argument(e, p + n, &arg), arg), out), p;
+        else
+            arg = "";
+        holes[i].f(e, arg, out);
+        return p + n;
+    }
+    buf_addf(out, "$%s", key);
+    return p + n;
+}
+
+static void expand_stats(struct emitter *e, const char *text, struct buf *out)
+{
+    for (e->stat = 0; e->stat < e->k->n_stats; e->stat++)
+        expand(e, text, out);
+    e->stat = -1;
+}
+
+static void expand(struct emitter *e, const char *text, struct buf *out)
+{
+    for (const char *p = text; *p;) {
+        if (p[0] == '%' && p[1] == '{') {
+            const char *end = strstr(p, "%}");
+            expand_stats(e, arena_strndup(&e->arena, p + 2, (size_t)(end - p - 2)), out);
+            p = end + 2;
+        } else if (*p == '$') {
+            p = expand_hole(e, p + 1, out);
+        } else {
+            buf_addc(out, *p++);
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
+static void add_allocation(struct emitter *e, struct buf *host)
+{
+    const struct tdesc *o = &e->k->out_t;
+    bool atomic = e->s->flags & SCHED_ATOMIC;
+    const char *like = NULL;
+
+    if (!e->k->n_in)
+        return;
+    if (e->k->class == NEST_SCATTER && e->k->init >= 0) {
+        buf_addf(host, "auto %s = %s.clone();\n", e->p->out, e->p->name[e->k->init]);
+        return;
+    }
+    atomic |= e->k->class == NEST_SCATTER;
+    for (int i = 0; i < e->k->n_in && !like; i++)
+        if (tdesc_same_shape(&e->k->in[i].t, o) && e->k->in[i].t.dtype == o->dtype)
+            like = e->p->name[i];
+    if (like) {
+        buf_addf(host, "auto %s = torch::%s(%s);\n", e->p->out, atomic ? "zeros_like" : "empty_like", like);
+        return;
+    }
+    buf_addf(host, "auto %s = torch::%s({", e->p->out, atomic ? "zeros" : "empty");
+    for (int i = 0; i < o->rank; i++)
+        buf_addf(host, "%s%d", i ? ", " : "", o->d[i]);
+    buf_addf(host, "}, %s.options()%s);\n", e->p->name[0],
+             e->k->in[0].t.dtype == o->dtype ? "" : o->dtype == DT_I64 ? ".dtype(torch::kInt64)" :
+                 ".dtype(torch::kFloat32)");
+}
+
+static void add_host_sizes(struct emitter *e, struct buf *host)
+{
+    for (int d = 0; d < e->k->n_dims && e->p->sizes == SIZES_PARAMS; d++)
+        if (e->host[d])
+            buf_addf(host, "int %s = %s;\n", e->sym[d], e->host[d]);
+}
+
+static void mark_all_repeated(struct nest *k)
+{
+    for (int i = 0; i < k->n_stats; i++)
+        mark_repeated(k->stat[i].elem, k->stat[i].elem);
+    mark_repeated(k->out, k->out);
+}
+
+/* "$sizes" comes last: what is needed is known when the kernel is written. */
+static void replace_sizes(struct emitter *e, const char *text, struct buf *out)
+{
+    const char *at;
+
+    while ((at = strstr(text, "$sizes"))) {
+        buf_add(out, text, (size_t)(at - text));
+        add_sizes(e, out);
+        text = at + 6;
+    }
+    buf_adds(out, text);
+}
+
+void emit_nest(const struct nest *k, const struct sched *s, const struct placing *p, struct buf *device,
+    struct buf *host)
+{
+    struct emitter e = {.k = k, .s = s, .p = p, .stat = -1};
+    struct nest *own = (struct nest *)(uintptr_t)k; /* only marks of repetition are set: the same for every schedule */
+    struct buf kernel, launch;
+
+    buf_init(&kernel, BUF_MAX_TEXT), buf_init(&launch, BUF_MAX_TEXT), buf_init(&e.helpers, BUF_MAX_TEXT);
+    mark_all_repeated(own);
+    name_sizes(&e);
+    name_dims(&e);
+    expand(&e, s->kernel, &kernel);
+    expand(&e, s->launch, &launch);
+    buf_adds(device, e.helpers.p);
+    replace_sizes(&e, kernel.p, device);
+    add_host_sizes(&e, host);
+    buf_addf(host, "%s\n", launch.p);
+    buf_free(&kernel), buf_free(&launch), buf_free(&e.helpers);
+    arena_free(&e.arena);
+}
+
+void emit_allocation(const struct nest *k, const struct sched *s, const struct placing *p, struct buf *host)
+{
+    struct emitter e = {.k = k, .s = s, .p = p};
+
+    add_allocation(&e, host);
+    arena_free(&e.arena);
 }

@@ -1,23 +1,28 @@
-/* emit.h - writes a graph as a KernelBench-format task, and a graph with a template and a schedule as a program that
- * defines ModelNew. Both are complete Python files in the plain style; style.h dresses them. */
+/* emit.h - a loop nest and a schedule become CUDA text: the holes of sched.h are filled here. */
 #ifndef MC_SYNTH_EMIT_H
 #define MC_SYNTH_EMIT_H
 
 #include "base/buf.h"
-#include "synth/graph.h"
-#include "synth/tmpl.h"
+#include "synth/sched/sched.h"
 
-struct schedule {
-    int block, grid; /* $B, and $G of grid-stride loops */
+enum size_style { SIZES_LITERAL, SIZES_CONSTEXPR, SIZES_PARAMS };
+
+/* Where a nest stands in a program. */
+struct placing {
+    const char *kernel;              /* name of its kernel */
+    const char *name[NEST_OPERANDS]; /* of its operands, in host and kernel */
+    const char *out;                 /* of its result, in the host; the kernel says "out" */
+    int tuned[3];                    /* choices for $B $C $D */
+    enum size_style sizes;
 };
 
-void emit_task(const struct graph *g, struct buf *out);
+/* Appends kernels (with helpers) to device, and to host: the result's allocation and the launches. The nest must be
+ * collapsed; the schedule must fit. */
+void emit_nest(const struct nest *k, const struct sched *s, const struct placing *p, struct buf *device,
+    struct buf *host);
+/* "auto out = torch::empty(..);": goes in front. */
+void emit_allocation(const struct nest *k, const struct sched *s, const struct placing *p, struct buf *host);
 
-/* The graph's statements, one line each: torch as in a task's forward, CUDA as in a kernel. No anchor. */
-void emit_statements(const struct graph *g, const char *const index[3], struct buf *torch, struct buf *cuda);
-
-/* cuda: the CUDA source alone (kernels and the host function f); program: the Python file around it. */
-void emit_cuda(const struct graph *g, const struct tmpl *t, const struct schedule *s, struct buf *cuda);
-void emit_program(const struct graph *g, const char *strategy, const char *cuda, struct buf *program);
+extern const char *const c_types[N_DTYPES]; /* "float", "at::Half", .. */
 
 #endif

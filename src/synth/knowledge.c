@@ -1,60 +1,116 @@
 /* knowledge.c - see knowledge.h. */
 #include "synth/knowledge.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "base/json.h"
-#include "synth/record.h"
+#include "synth/program.h"
 
-#define LONGEST 8
-
-static bool all_known(const struct graph *g, const bool *known)
+static bool is_value(const struct as *x)
 {
-    for (int i = 0; i < g->n; i++)
-        if (!known[g->node[i].op - ops])
+    return x->kind == AS_DECL && !strcmp(x->type, "float") && x->s[0] == 'v' && isdigit((unsigned char)x->s[1]);
+}
+
+/* The statements that compute: named values and the store, wherever they stand. */
+static void add_statements(const struct as *x, struct buf *out)
+{
+    static const struct ast_style plain;
+
+    for (; x; x = x->next) {
+        if (is_value(x) || (x->role && !strcmp(x->role, "store")))
+            as_print(x, 0, &plain, out);
+        add_statements(x->body, out);
+        add_statements(x->other, out);
+    }
+}
+
+static bool is_map(const struct dag *g)
+{
+    for (int n = 0; n < g->n_nodes; n++)
+        if (!g->node[n].c.op->expr || g->node[n].c.op->class != NEST_MAP)
             return false;
     return true;
 }
 
-static json_t *record_of(const struct graph *g, const struct plan_options *o, int index)
+/* The lines of forward() between "def forward" and its end. */
+static void add_question(const struct dag *g, struct buf *out)
 {
-    static const char *const flat[3] = {"[i]", "[j]", "[r]"};
-    struct buf ask, answer;
-    json_t *messages, *names = json_array(), *v;
-    char id[64];
+    struct program_style style = {0};
+    struct buf task;
+    const char *p;
 
-    buf_init(&ask, BUF_MAX_TEXT);
-    buf_init(&answer, BUF_MAX_TEXT);
-    buf_addf(&ask, "Write these statements in %s.\n```python\n", o->musa ? "MUSA" : "CUDA");
-    buf_addf(&answer, "```%s\n", o->musa ? "musa" : "cuda");
-    emit_statements(g, flat, &ask, &answer);
-    buf_adds(&ask, "```");
-    buf_adds(&answer, "```");
-    messages = prompt_start(ask.p);
-    prompt_say(messages, "assistant", answer.p);
-    for (int i = 0; i < g->n; i++)
-        json_array_append_new(names, json_string(g->node[i].op->name));
-    snprintf(id, sizeof id, "knowledge-%016" PRIx64 "-%04d", graph_hash(g), index);
-    v = json_pack("{s:s, s:s, s:o, s:{s:o}, s:{s:s, s:i, s:I, s:s}, s:s}", "id", id, "kind", "knowledge", "messages",
-                  messages, "task", "ops", names, "provenance", "generator", SYNTH_GENERATOR, "version", 1, "seed",
-                  (json_int_t)o->seed, "evidence", "registry", "split", "train");
-    buf_free(&ask);
-    buf_free(&answer);
+    buf_init(&task, BUF_MAX_TEXT);
+    program_task(g, &style, &task);
+    for (p = strstr(task.p, "def forward"); p && (p = strchr(p, '\n')) && !strncmp(p + 1, "        ", 8);) {
+        p++;
+        buf_addf(out, "%.*s\n", (int)(strcspn(p, "\n") - 8), p + 8);
+    }
+    buf_free(&task);
+}
+
+static bool add_answer(const struct dag *g, struct arena *a, struct buf *out)
+{
+    struct kernels *k = arena_alloc(a, sizeof *k);
+    struct program_style style = {.sizes = SIZES_PARAMS};
+    struct err e = ERR_INIT;
+    struct afun *f;
+
+    fuse(g, FUSE_ALL, a, k);
+    if (k->n != 1 || !(k->k[0].s = sched_find(k->k[0].nest.class, "thread")))
+        return false;
+    for (int t = 0; t < 3; t++)
+        k->k[0].tuned[t] = sched_tune(k->k[0].s, t, NULL);
+    f = program_cuda(g, k, &style, a, &e);
+    for (; f; f = f->next)
+        if (f->name && strstr(f->type, "__global__"))
+            add_statements(f->body, out);
+    return out->n > 0;
+}
+
+static json_t *record_of(const struct problem_source *s, const struct dag *g, int index)
+{
+    const char *language = s->o->voice.musa ? "musa" : "cuda";
+    struct arena a = {0};
+    struct buf lines, ask, answer;
+    json_t *m, *v = NULL;
+    char id[64], hash[17];
+
+    buf_init(&lines, BUF_MAX_TEXT), buf_init(&ask, BUF_MAX_TEXT), buf_init(&answer, BUF_MAX_TEXT);
+    if (add_answer(g, &a, &lines)) {
+        buf_addf(&ask, "Write these statements in %s.\n```python\n", s->o->voice.musa ? "MUSA" : "CUDA");
+        add_question(g, &ask);
+        buf_adds(&ask, "```");
+        buf_addf(&answer, "```%s\n%s```", language, lines.p);
+        m = prompt_start(ask.p);
+        prompt_say(m, "assistant", answer.p);
+        snprintf(hash, sizeof hash, "%016" PRIx64, dag_hash(g, false));
+        snprintf(id, sizeof id, "knowledge-%d-%s", index, hash);
+        v = json_pack("{s:s, s:s, s:o, s:o, s:n, s:{s:s, s:I, s:s}, s:s}", "id", id, "kind", "knowledge", "messages",
+                      m, "task", record_task(g, NULL, "", hash), "verdict", "provenance", "generator",
+                      SYNTH_GENERATOR, "seed", (json_int_t)s->o->seed, "evidence", "registry", "split", "train");
+    }
+    buf_free(&lines), buf_free(&ask), buf_free(&answer);
+    arena_free(&a);
     return v;
 }
 
-json_t *knowledge_record(const struct plan_options *o, const bool *known, int index)
+json_t *knowledge_record(const struct problem_source *s, int index)
 {
-    struct gen_options go = o->gen;
-    struct graph g;
+    struct dag_limits l = {.l = {.max_numel = 256, .max_work = 1 << 14, .dtypes = 1u << DT_F32, .nice = true},
+                           .min_ops = 1, .max_ops = 4, .anchors = 0};
+    struct dag *g = xmalloc(sizeof *g);
+    json_t *v = NULL;
     struct rng r;
 
-    go.max_ops = LONGEST;
-    rng_seed(&r, o->seed, (uint64_t)99 << 32 | (uint64_t)index);
-    for (int tries = 0; tries < 200; tries++) {
-        gen_graph(&r, family_index("chain"), &go, &g);
-        if (!graph_held_out(graph_hash(&g)) && all_known(&g, known))
-            return record_of(&g, o, index);
+    rng_seed(&r, s->o->seed, (uint64_t)99 << 48 | (uint64_t)index);
+    for (int tries = 0; tries < 2000 && !v; tries++) {
+        dag_draw(s->table, &r, &l, g);
+        if (is_map(g) && !heldout_graph(dag_hash(g, false)) && heldout_spell(g, false, &r) && !heldout_has_attribute(g))
+            v = record_of(s, g, index);
     }
-    return NULL;
+    free(g);
+    return v;
 }

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/opt.h"
+
 #define OPS_FILE(name) extern const struct opdef name##_ops[];
 #include "ops_list.h"
 #undef OPS_FILE
@@ -45,6 +48,42 @@ const struct opdef *op_find_row(const char *name)
         if (!strcmp(rows[i]->name, name))
             return rows[i];
     return NULL;
+}
+
+static const char *word_at(const void *ctx, int i)
+{
+    (void)ctx;
+    return i < n_rows ? rows[i]->name : i < 2 * n_rows ? rows[i - n_rows]->family : NULL;
+}
+
+static bool take(const char *word, uint8_t *mask)
+{
+    bool any = false;
+
+    for (int i = 0; i < n_rows; i++)
+        if (!strcmp(word, "all") || !strcmp(word, rows[i]->name) || !strcmp(word, rows[i]->family))
+            mask[i] = 1, any = true;
+    return any;
+}
+
+uint8_t *op_select(const char *list, struct err *e)
+{
+    uint8_t *mask = xcalloc((size_t)n_rows, 1);
+    char *copy = xstrdup(list ? list : "all"), *save = NULL;
+    int rc = 0, n = 0;
+
+    for (char *w = strtok_r(copy, ", \n", &save); w && !rc; w = strtok_r(NULL, ", \n", &save), n++)
+        if (!take(w, mask)) {
+            const char *near = nearest_word(w, word_at, NULL);
+            rc = err_set(e, ERR_INPUT, "no operator or family '%s'; did you mean '%s'? 'musacoder synth --list' names "
+                         "them", w, near ? near : "activation");
+        }
+    if (!rc && !n)
+        rc = err_set(e, ERR_INPUT, "the list of operators is empty; leave it out for all");
+    free(copy);
+    if (rc)
+        free(mask), mask = NULL;
+    return mask;
 }
 
 /* ---- drawing ---- */

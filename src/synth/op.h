@@ -6,6 +6,7 @@
 #ifndef MC_SYNTH_OP_H
 #define MC_SYNTH_OP_H
 
+#include "base/err.h"
 #include "base/rng.h"
 #include "synth/ir/nest.h"
 
@@ -83,6 +84,9 @@ struct opdef {
 /* All operators, by name. */
 extern const struct opdef *const *op_rows(int *n);
 const struct opdef *op_find_row(const char *name); /* NULL if there is none */
+/* One byte for each of op_rows(): 1 where the comma-separated list names the operator or its family; NULL or "all":
+ * all. Caller frees. NULL with ERR_INPUT for a word that is neither; the nearest one is named. */
+uint8_t *op_select(const char *list, struct err *e);
 
 /* A whole call from nothing: draws in[0] too. false after 500 tries without one. */
 bool op_draw(const struct opdef *op, struct rng *r, const struct limits *l, struct call *ret);

@@ -311,20 +311,6 @@ static int probe_graphs(struct probe *p, struct err *e)
     return rc;
 }
 
-static bool wanted(const char *list, const struct opdef *op)
-{
-    char *copy, *save = NULL;
-    bool yes = !list;
-
-    if (yes)
-        return true;
-    copy = xstrdup(list);
-    for (char *w = strtok_r(copy, ", ", &save); w; w = strtok_r(NULL, ", ", &save))
-        yes |= !strcmp(w, op->name) || !strcmp(w, op->family);
-    free(copy);
-    return yes;
-}
-
 static int probe_op(struct probe *p, const struct opdef *op, int index, struct err *e)
 {
     struct limits l = {.max_numel = p->o->max_numel, .max_work = (int64_t)p->o->max_numel * 64, .dtypes = p->o->dtypes};
@@ -349,20 +335,21 @@ static int probe_op(struct probe *p, const struct opdef *op, int index, struct e
 int probe_write(const struct probe_options *o, struct probe_stats *ret, struct err *e)
 {
     struct probe p = {.o = o};
-    int n, rc = o->out ? dir_make(o->out, e) : 0;
+    bool graphs = o->ops && !strcmp(o->ops, "graphs");
+    uint8_t *mask = graphs ? NULL : op_select(o->ops, e);
+    int n, rc = !graphs && !mask ? -1 : o->out ? dir_make(o->out, e) : 0;
     const struct opdef *const *rows = op_rows(&n);
 
     if (!rc && o->values && !(p.values = fopen(o->values, "w")))
         rc = err_sys(e, "cannot write '%s'", o->values);
-    if (!rc && o->ops && !strcmp(o->ops, "graphs"))
+    if (!rc && graphs)
         rc = probe_graphs(&p, e);
     for (int i = 0; i < n && !rc; i++)
-        if (wanted(o->ops, rows[i]))
+        if (mask && mask[i])
             rc = probe_op(&p, rows[i], i, e);
     if (p.values && fclose(p.values))
         rc = err_sys(e, "cannot write '%s'", o->values);
-    if (!rc && !p.n.ops)
-        rc = err_set(e, ERR_INPUT, "no operator or family '%s'; 'musacoder synth --list' names them", o->ops);
+    free(mask);
     *ret = p.n;
     return rc;
 }

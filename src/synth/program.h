@@ -2,7 +2,7 @@
 #ifndef MC_SYNTH_PROGRAM_H
 #define MC_SYNTH_PROGRAM_H
 
-#include "synth/emit2.h"
+#include "synth/emit.h"
 #include "synth/fuse.h"
 
 struct program_style {

@@ -9,19 +9,21 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "synth/card.h"
 #include "synth/dag_draw.h"
 #include "synth/ir/ast_mutate.h"
+#include "synth/heldout.h"
 #include "synth/program.h"
 #include "synth/reason.h"
+#include "synth/record.h"
 #include "synth/verify.h"
 #include "synth/worth.h"
-
-#define GENERATOR "musacoder-synth/2"
 
 /* One record before its verdict is known. */
 struct item {
     json_t *record;
     char *name, *task, *program; /* program NULL: nothing to verify */
+    long index;
     bool held, verify;
     char *mutant;    /* NULL, or the program with a bug */
     int bug;         /* its kind */
@@ -31,6 +33,7 @@ struct item {
 struct shard {
     const struct stream_options *o;
     const struct dag_table *t;
+    struct voice voice;
     int index;
     struct item *item;
     int n;
@@ -44,75 +47,10 @@ static void count(json_t *o, const char *key)
     json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
 }
 
-static const char *const dtype_names[] = {"float32", "float16", "bfloat16", "int64"};
-
-static json_t *inputs_of(const struct dag *g)
-{
-    json_t *a = json_array();
-
-    for (int i = 0; i < g->n_values; i++) {
-        const struct tdesc *t = &g->value[i].t;
-        json_t *shape = json_array(), *stride = json_array();
-        int64_t s = tdesc_numel(t);
-        for (int d = 0; d < t->rank; d++) {
-            s /= t->d[d];
-            json_array_append_new(shape, json_integer(t->d[d]));
-            json_array_append_new(stride, json_integer(s));
-        }
-        if (g->value[i].kind == VALUE_INPUT)
-            json_array_append_new(a, json_pack("{s:O, s:s, s:O}", "shape", shape, "dtype", dtype_names[t->dtype],
-                "stride", stride));
-        json_decref(shape), json_decref(stride);
-    }
-    return a;
-}
-
-static json_t *task_view(const struct dag *g, const char *code, const char *hash)
-{
-    json_t *ops = json_array(), *families = json_array();
-
-    for (int n = 0; n < g->n_nodes; n++) {
-        json_array_append_new(ops, json_string(g->node[n].c.op->name));
-        json_array_append_new(families, json_string(g->node[n].c.op->family));
-    }
-    return json_pack("{s:s, s:o, s:o, s:s, s:o}", "code", code, "ops", ops, "families", families, "graph_hash", hash,
-        "inputs",
-                     inputs_of(g));
-}
-
-static json_t *kernel_view(const struct kernels *k, const char *code, enum fusion level)
-{
-    struct buf b;
-    json_t *v;
-
-    buf_init(&b, 4096);
-    for (int i = 0; i < k->n; i++)
-        buf_addf(&b, "%s%s:%s", i ? " " : "", nest_class_names[k->k[i].nest.class], k->k[i].s->name);
-    v = json_pack("{s:s, s:s, s:s, s:s, s:i}", "lang", "cuda", "code", code, "strategy", b.p, "fusion",
-        fusion_names[level],
-                  "kernels", k->n);
-    buf_free(&b);
-    return v;
-}
-
-static json_t *messages_of(const struct stream_options *o, const struct dag *g, const char *task, const char *reason,
-                           const char *program)
-{
-    json_t *inputs = inputs_of(g), *m;
-    char *lines = prompt_inputs(inputs);
-    char *prompt = prompt_task(reason ? PROMPT_FULL : o->style, task, "cuda", lines);
-    char *answer = xasprintf("%s%s```python\n%s```", reason ? reason : "", reason ? "\n" : "", program);
-
-    m = prompt_start(prompt);
-    prompt_say(m, "assistant", answer);
-    json_decref(inputs);
-    free(lines), free(prompt), free(answer);
-    return m;
-}
-
 /* "What shape does this module return?", answered by the rows' rules. */
 static json_t *shape_messages(const struct dag *g, const char *task)
 {
+    static const char *const words[] = {"float32", "float16", "bfloat16", "int64"};
     const struct tdesc *t = &g->value[dag_result(g)].t;
     char *q = xasprintf("What are the shape and dtype of the tensor that this model returns for "
         "get_inputs()?\n\n```python\n%s```",
@@ -124,7 +62,7 @@ static json_t *shape_messages(const struct dag *g, const char *task)
     buf_addc(&b, '(');
     for (int d = 0; d < t->rank; d++)
         buf_addf(&b, "%s%d", d ? ", " : "", t->d[d]);
-    buf_addf(&b, "%s), torch.%s", t->rank == 1 ? "," : "", dtype_names[t->dtype]);
+    buf_addf(&b, "%s), torch.%s", t->rank == 1 ? "," : "", words[t->dtype]);
     prompt_say(m, "assistant", b.p);
     buf_free(&b);
     free(q);
@@ -147,11 +85,6 @@ static void draw_worthwhile(struct shard *s, struct rng *r, struct dag *g)
     } while (why);
 }
 
-static bool held_out(uint64_t hash)
-{
-    return hash % 8 == 0;
-}
-
 /* The program with one edit of its tree; a train-side, verified program now and then. */
 static void draw_mutant(struct shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
                         const struct program_style *style, struct rng *r, struct item *x)
@@ -172,6 +105,13 @@ static void draw_mutant(struct shard *s, const struct dag *g, const struct kerne
     arena_free(&a);
 }
 
+/* The same keys in every record: tables of records have columns. */
+static json_t *provenance(uint64_t seed, long index, const char *parent, const char *mutation)
+{
+    return json_pack("{s:s, s:I, s:I, s:s?, s:s?}", "generator", SYNTH_GENERATOR, "seed", (json_int_t)seed, "index",
+                     (json_int_t)index, "parent", parent, "mutation", mutation);
+}
+
 static int draw_item(struct shard *s, long index, struct item *ret, struct err *e)
 {
     static const char *const kinds[] = {"generate", "generate", "generate", "generate", "reason", "reason", "shape"};
@@ -185,6 +125,7 @@ static int draw_item(struct shard *s, long index, struct item *ret, struct err *
     uint64_t hash;
     char text[17], id[64];
     const char *kind;
+    json_t *messages;
     enum fusion level;
 
     rng_seed(&r, s->o->seed, (uint64_t)index);
@@ -217,30 +158,30 @@ static int draw_item(struct shard *s, long index, struct item *ret, struct err *
         count(s->strategies, k->k[i].s->name);
     for (int n = 0; n < g->n_nodes; n++)
         count(s->ops, g->node[n].c.op->name);
-    *ret = (struct item){.name = xstrdup(id), .task = xstrdup(task.p),
-                         .program = strcmp(kind, "shape") ? xstrdup(program.p) : NULL, .held = held_out(hash)};
+    if (strcmp(kind, "shape")) {
+        json_t *inputs = record_inputs(g);
+        messages = record_generate(&s->voice, inputs, task.p, reason.n ? reason.p : NULL, program.p);
+        json_decref(inputs);
+    } else {
+        messages = shape_messages(g, task.p);
+    }
+    *ret = (struct item){.index = index, .name = xstrdup(id), .task = xstrdup(task.p),
+                         .program = strcmp(kind, "shape") ? xstrdup(program.p) : NULL, .held = heldout_graph(hash)};
     ret->verify = ret->program && (double)rng_below(&r, 1000000) < s->o->verify * 1e6;
     draw_mutant(s, g, k, f, &style, &r, ret);
     ret->record = json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:n, s:{s:s, s:I, s:I}, s:i, s:s}", "id", id, "kind", kind, "messages",
-        strcmp(kind, "shape") ? messages_of(s->o, g, task.p, reason.n ? reason.p : NULL, program.p) :
-            shape_messages(g, task.p),
-        "task", task_view(g, task.p, text), "kernel", strcmp(kind, "shape") ? kernel_view(k, program.p, level) :
-            json_null(),
-        "verdict", "provenance", "generator", GENERATOR, "seed", (json_int_t)s->o->seed, "index", (json_int_t)index,
-        "difficulty", g->n_nodes + 2 * k->n, "split", ret->held ? "heldout" : "train");
+        "{s:s, s:s, s:o, s:o, s:o, s:n, s:o, s:i, s:s}", "id", id, "kind", kind, "messages",
+        messages, "task",
+        record_task(g, NULL, task.p, text), "kernel",
+        strcmp(kind, "shape") ? record_kernel(k, level, program.p, &s->voice) : json_null(),
+        "verdict", "provenance", provenance(s->o->seed, index, NULL, NULL), "difficulty",
+        g->n_nodes + 2 * k->n, "split", ret->held ? "heldout" : "train");
     buf_free(&task), buf_free(&program), buf_free(&reason);
     arena_free(&a);
     return 0;
 }
 
 /* ---- verdicts ---- */
-
-static json_t *brief(const json_t *verdict)
-{
-    return json_pack("{s:s, s:s?, s:s}", "status", json_str(verdict, "status", "infra"), "category",
-                     json_str(verdict, "category", NULL), "backend", json_str(verdict, "backend", "sim"));
-}
 
 static void count_bug(struct shard *s, const char *name, const char *outcome)
 {
@@ -249,14 +190,15 @@ static void count_bug(struct shard *s, const char *name, const char *outcome)
     count(json_object_get(s->bugs, name), outcome);
 }
 
-static json_t *derived(const struct item *x, const char *kind, json_t *messages, const json_t *verdict)
+static json_t *derived(const struct shard *s, const struct item *x, const char *kind, json_t *messages,
+                       const json_t *verdict)
 {
     char *id = xasprintf("%s-%s-%s", kind, x->name, x->bug < 0 ? "none" : ast_mutation_name(x->bug));
-    json_t *v = json_pack("{s:s, s:s, s:o, s:O, s:o, s:o, s:s}", "id", id, "kind", kind, "messages", messages, "task",
-                          json_object_get(x->record, "task"), "verdict", brief(verdict), "provenance",
-                          json_pack("{s:s, s:s, s:s}", "generator", GENERATOR, "parent", x->name, "mutation",
-                                    x->bug < 0 ? "none" : ast_mutation_name(x->bug)),
-                          "split", "train");
+    json_t *v = json_pack("{s:s, s:s, s:o, s:O, s:O, s:o, s:o, s:O, s:s}", "id", id, "kind", kind, "messages", messages,
+                          "task", json_object_get(x->record, "task"), "kernel", json_object_get(x->record, "kernel"),
+                          "verdict", record_brief(verdict), "provenance",
+                          provenance(s->o->seed, x->index, x->name, x->bug < 0 ? "none" : ast_mutation_name(x->bug)),
+                          "difficulty", json_object_get(x->record, "difficulty"), "split", "train");
 
     free(id);
     return v;
@@ -265,33 +207,22 @@ static json_t *derived(const struct item *x, const char *kind, json_t *messages,
 /* Task, broken program, what the judge said, the program; and a question whether the broken one is right. */
 static void derive_records(const struct shard *s, struct item *x, const json_t *verdict)
 {
-    const char *feedback = json_str(verdict, "feedback", "");
-    char *prompt = prompt_task(s->o->style, x->task, "cuda", NULL), *broken = xasprintf("```python\n%s```", x->mutant);
-    char *answer = xasprintf("The mistake: %s.\n\n```python\n%s```", ast_mutation_reason(x->bug), x->program);
-    char *question = xasprintf("Is this program right for the task?\n\n```python\n%s```\n\n%s", x->task, broken);
-    char *review = xasprintf("No: %s. The judge says: %s", ast_mutation_reason(x->bug), feedback);
-    json_t *m = prompt_start(prompt), *q = prompt_start(question);
+    const char *feedback = json_str(verdict, "feedback", ""), *why = ast_mutation_reason(x->bug);
+    char *review = xasprintf("No: %s. The judge says: %s", why, feedback);
 
-    prompt_turn(m, s->o->style, broken, feedback);
-    prompt_say(m, "assistant", answer);
-    prompt_say(q, "assistant", review);
-    x->repair = derived(x, "repair", m, verdict);
-    x->review = derived(x, "review", q, verdict);
-    free(prompt), free(broken), free(answer), free(question), free(review);
+    x->repair = derived(s, x, "repair", record_repair(&s->voice, x->task, x->mutant, feedback, why, x->program),
+                        verdict);
+    x->review = derived(s, x, "review", record_review(x->task, x->mutant, review), verdict);
+    free(review);
 }
 
 /* The same question about a program that passed: reviewers must not learn that every program is wrong. */
 static void derive_praise(const struct shard *s, struct item *x, const json_t *verdict)
 {
-    char *question = xasprintf("Is this program right for the task?\n\n```python\n%s```\n\n```python\n%s```", x->task,
-                               x->program);
-    json_t *q = prompt_start(question);
+    static const char yes[] = "Yes. The judge finds nothing: every trial matches, and its own kernels do the work.";
 
-    (void)s;
-    prompt_say(q, "assistant", "Yes. The judge finds nothing: every trial matches, and its own kernels do the work.");
     x->bug = -1;
-    x->review = derived(x, "review", q, verdict);
-    free(question);
+    x->review = derived(s, x, "review", record_review(x->task, x->program, yes), verdict);
 }
 
 static void judge_mutant(struct shard *s, struct item *x, const json_t *verdict)
@@ -332,7 +263,7 @@ static int verify_shard(struct shard *s, struct err *e)
             judge_mutant(s, &s->item[of[i]], json_array_get(verdicts, (size_t)i));
     for (int i = 0; i < programs && !rc; i++) {
         const json_t *verdict = json_array_get(verdicts, (size_t)i);
-        json_object_set_new(s->item[of[i]].record, "verdict", brief(verdict));
+        json_object_set_new(s->item[of[i]].record, "verdict", record_brief(verdict));
         if (!s->item[of[i]].held && !s->item[of[i]].mutant && !strcmp(json_str(verdict, "status", ""), "passed"))
             derive_praise(s, &s->item[of[i]], verdict);
         s->verified++, s->failed += strcmp(json_str(verdict, "status", ""), "passed") != 0;
@@ -379,8 +310,22 @@ static int write_split(const struct shard *s, const char *name, int which, struc
     return rc;
 }
 
+static void count_record(const json_t *record, json_t *kinds, json_t *difficulty)
+{
+    char key[64];
+
+    if (!record)
+        return;
+    snprintf(key, sizeof key, "%s %s", json_str(record, "split", ""), json_str(record, "kind", ""));
+    count(kinds, key);
+    snprintf(key, sizeof key, "%lld", (long long)json_i64(record, "difficulty", 0));
+    count(difficulty, key);
+}
+
 static int write_shard(const struct shard *s, struct err *e)
 {
+    json_t *kinds = json_object(), *difficulty = json_object();
+
     char *path = xasprintf("%s/stats/%05d.json", s->o->out, s->index);
     json_t *v = json_pack("{s:i, s:I, s:I, s:I, s:O, s:O, s:O, s:I, s:I, s:O}", "records", s->n, "verified",
         (json_int_t)s->verified,
@@ -388,7 +333,15 @@ static int write_shard(const struct shard *s, struct err *e)
                           (json_int_t)s->failed, "reasons_without_source", (json_int_t)s->unsaid, "refused", s->refused,
                           "schedules", s->strategies, "operators", s->ops, "mutants", (json_int_t)s->mutants,
                           "undetected", (json_int_t)s->undetected, "mutations", s->bugs);
-    int rc = write_split(s, "train", 0, e) < 0 || write_split(s, "heldout", 1, e) < 0 || write_split(s, "failed", 2,
+    int rc;
+
+    for (int i = 0; i < s->n; i++)
+        if (!failed(&s->item[i])) {
+            count_record(s->item[i].record, kinds, difficulty);
+            count_record(s->item[i].repair, kinds, difficulty), count_record(s->item[i].review, kinds, difficulty);
+        }
+    json_object_set_new(v, "kinds", kinds), json_object_set_new(v, "difficulty", difficulty);
+    rc = write_split(s, "train", 0, e) < 0 || write_split(s, "heldout", 1, e) < 0 || write_split(s, "failed", 2,
         e) < 0 ||
                      json_write(path, v, e) < 0
                  ? -1
@@ -426,16 +379,19 @@ static int make_shard(const struct stream_options *o, const struct dag_table *t,
 {
     long first = (long)index * o->shard_size, last = first + o->shard_size < o->records ? first + o->shard_size :
         o->records;
-    struct shard s = {.o = o, .t = t, .index = index, .refused = json_object(), .strategies = json_object(), .ops =
-        json_object(), .bugs = json_object()};
+    struct shard s = {.o = o, .t = t, .voice = {.style = o->style}, .index = index, .refused = json_object(),
+                      .strategies = json_object(), .ops = json_object(), .bugs = json_object()};
     int rc = 0;
 
     s.item = xcalloc((size_t)(last - first), sizeof *s.item);
-    for (long i = first; i < last && !rc; i++)
-        if (!(rc = draw_item(&s, i, &s.item[s.n], e)))
-            s.n++;
+    for (long i = first; i < last && !rc; i++) {
+        rc = stop_requested() ? -1 : draw_item(&s, i, &s.item[s.n], e);
+        s.n += rc == 0;
+    }
     if (!rc)
         rc = verify_shard(&s, e);
+    if (rc && stop_requested())
+        rc = err_set(e, ERR_STOP, "stopped; the same command continues after %ld whole shards", n->shards + n->kept_before);
     if (!rc)
         rc = write_shard(&s, e);
     n->records += s.n, n->shards++, n->refused += total(s.refused), n->verified += s.verified, n->failed += s.failed;
@@ -461,13 +417,49 @@ static int make_folders(const struct stream_options *o, struct err *e)
     return rc;
 }
 
+/* What shapes the records; which process makes them, and how many at once, does not. */
+static json_t *claim_of(const struct stream_options *o)
+{
+    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s}", "generator", SYNTH_GENERATOR,
+                     "records", (json_int_t)o->records, "shard-size", o->shard_size, "seed", (json_int_t)o->seed,
+                     "max-elements", o->max_numel, "max-ops", o->max_ops, "dtypes", (int)o->dtypes, "verify-share",
+                     o->verify, "mutant-share", o->mutants, "trials", o->trials, "backend",
+                     o->backend ? o->backend : "sim", "style", prompt_style_name(o->style));
+}
+
+/* The folder holds shards of these options or none: others would be kept silently. */
+static int claim(const struct stream_options *o, struct err *e)
+{
+    char *path = path_join(o->out, "options.json");
+    json_t *mine = claim_of(o), *theirs = file_exists(path) ? json_read(path, e) : NULL;
+    const char *key;
+    json_t *v;
+    int rc = 0;
+
+    if (file_exists(path) && !theirs)
+        rc = -1;
+    else if (!theirs)
+        rc = json_write(path, mine, e);
+    json_object_foreach(mine, key, v)
+        if (!rc && theirs && !json_equal(v, json_object_get(theirs, key))) {
+            char *now = json_text(v), *then = json_text(json_object_get(theirs, key));
+            rc = err_set(e, ERR_INPUT, "'%s' holds records made with %s %s, not %s; give the same options or another "
+                         "--out", o->out, key, then, now);
+            free(now), free(then);
+        }
+    json_decref(mine), json_decref(theirs);
+    free(path);
+    return rc;
+}
+
 int stream_make(const struct stream_options *o, struct stream_stats *ret, struct err *e)
 {
     struct dag_table *t = dag_table_new(NULL);
     long shards = (o->records + o->shard_size - 1) / o->shard_size;
     struct stream_stats n = {0};
     struct progress p;
-    int rc = make_folders(o, e);
+    bool whole = true;
+    int rc = make_folders(o, e) < 0 || claim(o, e) < 0 ? -1 : 0;
 
     progress_start(&p, "shards", 0, (uint64_t)((shards - o->process + o->processes - 1) / o->processes));
     for (int i = o->process; i < shards && !rc; i += o->processes) {
@@ -479,6 +471,10 @@ int stream_make(const struct stream_options *o, struct stream_stats *ret, struct
     }
     progress_end(&p);
     dag_table_free(t);
+    for (int i = 0; i < shards && !rc; i++)
+        whole = whole && is_made(o, i);
+    if (whole && !rc) // the last of several processes
+        rc = card_write(o->out, shards, e);
     *ret = n;
     return rc;
 }

@@ -41,6 +41,7 @@ struct stream_stats {
     long records, shards, kept_before, refused, verified, failed;
 };
 
+/* ERR_STOP after Ctrl-C: whole shards are kept, the one in hand is not; the same options continue. */
 int stream_make(const struct stream_options *o, struct stream_stats *ret, struct err *e);
 
 #endif

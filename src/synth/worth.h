@@ -6,7 +6,8 @@
 #include "synth/dag.h"
 
 /* Evaluates the graph in fp64 on three regimes (normal, uniform, large). NULL if it is worthwhile, else why not:
- * "not finite", "zeros pass", "a constant passes", "an input passes". */
+ * "not finite", "zeros pass", "a constant passes", "an input passes", "an operator may be dropped", "plumbing
+ * passes" (views and copies alone). */
 const char *worth_reason(const struct dag *g, struct rng *r);
 
 #endif

@@ -7,6 +7,7 @@ Ends with 'N passed, M failed'."""
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,11 +26,13 @@ def check(good, what):
         print("FAILED:", what)
 
 
+def command(out, part, records, *more):
+    return [BINARY, "synth", "--records", records, "--shard-size", "50", "--out", out, "--verify-share", "0",
+            "--max-elements", "512", "--max-ops", "6", "--style", "full", "--part", part, *more]
+
+
 def make(out, part="0/1", records="300", *more):
-    done = subprocess.run([BINARY, "synth", "--records", records, "--shard-size", "50", "--out", out,
-        "--verify-share", "0",
-                           "--max-elements", "512", "--max-ops", "6", "--style", "full", "--part", part, *more],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(command(out, part, records, *more), capture_output=True, text=True, check=False)
     check(done.returncode == 0, done.stderr[-1000:])
     return done.stdout
 
@@ -54,6 +57,19 @@ def check_processes(one, three):
     os.remove(one + "/stats/00002.json")
     make(one)
     check(digest(one) == digest(three), "a shard made again has other bytes")
+    card = open(one + "/README.md").read()
+    check(card == open(three + "/README.md").read(), "the last of three processes writes another card")
+    total = sum(1 for _ in records(one))
+    counted = sum(int(n) for n in re.findall(r"^\| (?:train|heldout) \w+ \| (\d+) \|$", card, re.M))
+    check(counted == total, f"the card counts {counted} of {total} records")
+    check(os.path.getsize(one + "/plots/schedules.svg") > 500, "no plot")
+    for more, word in ((("--seed", "9"), "seed"), (("--max-ops", "2"), "max-ops")):
+        done = subprocess.run(command(one, "0/1", "300", *more), capture_output=True, text=True, check=False)
+        check(done.returncode == 2 and f"made with {word}" in done.stderr, f"other options are taken: {done.stderr}")
+    done = subprocess.run(command(one, "0/1", "250"), capture_output=True, text=True, check=False)
+    check(done.returncode == 2, "fewer records keep the old ones silently")
+    keys = {tuple(sorted(r)) + tuple(sorted(r["provenance"])) for r in records(one)}
+    check(len(keys) == 1, f"records have other columns: {keys}")
 
 
 def shape_answer(record):

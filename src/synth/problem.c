@@ -1,0 +1,327 @@
+/* problem.c - see problem.h. Reading order: problem_draw at the end; a graph is drawn until the side takes it, then
+ * programs are. Every problem draws from its own random stream. */
+#include "synth/problem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "synth/ir/ast_mutate.h"
+#include "synth/program.h"
+#include "synth/worth.h"
+#include "translate/musa.h"
+
+#define MAX_DRAWS 20000 /* for one problem */
+
+const char *const side_names[N_SIDES] = {"train", "parent", "harvest", "prompt", "held"};
+
+/* ---- sets ---- */
+
+struct graph_set {
+    uint64_t *key;
+    size_t cap, n;
+};
+
+struct graph_set *graph_set_new(void)
+{
+    struct graph_set *s = xcalloc(1, sizeof *s);
+
+    s->cap = 1024;
+    s->key = xcalloc(s->cap, sizeof *s->key);
+    return s;
+}
+
+void graph_set_free(struct graph_set *s)
+{
+    if (s)
+        free(s->key);
+    free(s);
+}
+
+/* Open addressing; zero is never a key. */
+static size_t place_of(const struct graph_set *s, uint64_t key)
+{
+    size_t i = key % s->cap;
+
+    while (s->key[i] && s->key[i] != key)
+        i = (i + 1) % s->cap;
+    return i;
+}
+
+bool graph_set_has(const struct graph_set *s, uint64_t key)
+{
+    return s->key[place_of(s, key | 1)] != 0;
+}
+
+static void grow(struct graph_set *s)
+{
+    struct graph_set bigger = {xcalloc(2 * s->cap, sizeof *s->key), 2 * s->cap, s->n};
+
+    for (size_t i = 0; i < s->cap; i++)
+        if (s->key[i])
+            bigger.key[place_of(&bigger, s->key[i])] = s->key[i];
+    free(s->key);
+    *s = bigger;
+}
+
+bool graph_set_add(struct graph_set *s, uint64_t key)
+{
+    size_t i;
+
+    if (2 * s->n >= s->cap)
+        grow(s);
+    i = place_of(s, key |= 1);
+    if (s->key[i])
+        return false;
+    s->key[i] = key, s->n++;
+    return true;
+}
+
+/* ---- which graphs a side takes ---- */
+
+static struct dag_table *table_of(const struct problem_options *o, bool held)
+{
+    int n;
+    const struct opdef *const *row = op_rows(&n);
+    uint8_t *allowed = xcalloc((size_t)n, 1);
+    struct dag_table *t;
+
+    for (int i = 0; i < n; i++)
+        allowed[i] = (!o->ops || o->ops[i]) && (held || !heldout_operator(row[i]));
+    t = dag_table_new(allowed);
+    free(allowed);
+    return t;
+}
+
+void problem_source_init(struct problem_source *s, const struct problem_options *o)
+{
+    *s = (struct problem_source){.o = o, .table = table_of(o, false), .wide = table_of(o, true),
+                                 .texts = graph_set_new(), .trained = graph_set_new(), .refused = json_object()};
+}
+
+void problem_source_free(struct problem_source *s)
+{
+    dag_table_free(s->table), dag_table_free(s->wide);
+    graph_set_free(s->texts), graph_set_free(s->trained);
+    json_decref(s->refused);
+}
+
+static bool belongs(const struct problem_source *s, enum side side, enum heldout split, const struct dag *g)
+{
+    uint64_t hash = dag_hash(g, false);
+    bool graph = heldout_graph(hash), attribute = heldout_has_attribute(g), known = graph_set_has(s->trained, hash);
+
+    if (side != SIDE_HELD)
+        return !graph && !attribute && (side != SIDE_PROMPT || !known);
+    switch (split) {
+    case HELD_SAME: return graph && !attribute;
+    case HELD_ATTRIBUTES: return attribute && known;
+    case HELD_OPERATORS: return heldout_has_operator(g) && !attribute;
+    case HELD_STYLE: return !graph && !attribute;
+    case N_HELD: break;
+    }
+    return false;
+}
+
+static const char *refusal(struct problem_source *s, enum side side, enum heldout split, struct rng *r, struct dag *g)
+{
+    if (!heldout_spell(g, side == SIDE_HELD && split == HELD_STYLE, r))
+        return "spelling";
+    if (!belongs(s, side, split, g))
+        return "another side";
+    if (graph_set_has(s->texts, dag_hash(g, true)))
+        return "repeated";
+    return worth_reason(g, r);
+}
+
+static void count(json_t *o, const char *key)
+{
+    json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
+}
+
+static bool draw_graph(struct problem_source *s, enum side side, enum heldout split, struct rng *r, struct dag *g)
+{
+    struct dag_limits l = {.l = {.max_numel = s->o->max_numel, .max_work = (int64_t)s->o->max_numel * 64,
+                                 .dtypes = s->o->dtypes, .nice = s->o->voice.style == PROMPT_PLAIN},
+                           .min_ops = 1, .max_ops = s->o->max_ops, .anchors = 2};
+    bool wide = side == SIDE_HELD && split == HELD_OPERATORS;
+    const char *why = "";
+
+    for (int i = 0; i < MAX_DRAWS && why; i++) {
+        // a small corpus knows few large graphs
+        if (i == MAX_DRAWS / 4 && side == SIDE_HELD && split == HELD_ATTRIBUTES)
+            l.max_ops = 1;
+        dag_draw(wide ? s->wide : s->table, r, &l, g);
+        why = refusal(s, side, split, r, g);
+        if (why)
+            count(s->refused, why);
+    }
+    return !why;
+}
+
+/* ---- programs ---- */
+
+static char *in_dialect(const struct voice *v, char *program)
+{
+    struct musa_options to_musa = {.to = TO_MUSA, .lang = MUSA_PYTHON};
+    struct musa_result r;
+    char *s = NULL;
+
+    if (!v->musa)
+        return program;
+    if (musa_translate(program, strlen(program), &to_musa, &r, NULL) == 0 && !r.refused)
+        s = xstrdup(r.out.p);
+    musa_result_free(&r);
+    free(program);
+    return s;
+}
+
+static char *file_text(const struct problem_source *s, const struct dag *g, const struct kernels *k,
+                       const struct afun *f, const struct program_style *style)
+{
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    program_file(g, k, f, style, &b);
+    return in_dialect(&s->o->voice, buf_detach(&b));
+}
+
+static bool is_new(const struct problem *p, const char *strategy, const char *code)
+{
+    for (int i = 0; i < p->n; i++)
+        if (!strcmp(p->s[i].strategy, strategy) || !strcmp(p->s[i].code, code))
+            return false;
+    return true;
+}
+
+static void break_one(const struct problem_source *s, const struct dag *g, const struct kernels *k,
+                      const struct afun *f, const struct program_style *style, struct rng *r, struct solution *x)
+{
+    struct arena a = {0};
+    struct afun *copy = ast_clone(&a, f);
+
+    x->bug = ast_mutate_any(&a, r, copy);
+    if (x->bug >= 0)
+        x->mutant = file_text(s, g, k, copy, style);
+    if (x->mutant && !strcmp(x->mutant, x->code))
+        free(x->mutant), x->mutant = NULL;
+    arena_free(&a);
+}
+
+/* One more program, if what is drawn is new and short enough. */
+static int add_solution(struct problem_source *s, const struct dag *g, const struct program_style *style,
+                        struct rng *r, bool mutant, struct problem *p, struct err *e)
+{
+    struct arena a = {0};
+    struct kernels *k = arena_alloc(&a, sizeof *k);
+    struct solution x = {.level = (enum fusion)rng_below(r, N_FUSIONS), .bug = -1};
+    struct afun *f;
+
+    fuse(g, x.level, &a, k);
+    f = fuse_schedule(k, r) < 0 ? NULL : program_cuda(g, k, style, &a, e);
+    if (!f) {
+        arena_free(&a);
+        return e->kind ? -1 : 0;
+    }
+    x.strategy = record_strategy(k);
+    x.kernels = k->n;
+    x.code = file_text(s, g, k, f, style);
+    if (x.code && is_new(p, x.strategy, x.code) && (!s->o->max_program || (int)strlen(x.code) <= s->o->max_program)) {
+        if (mutant && !p->n)
+            break_one(s, g, k, f, style, r, &x);
+        p->s[p->n++] = x;
+    } else {
+        free(x.code), free(x.strategy);
+    }
+    arena_free(&a);
+    return 0;
+}
+
+static void draw_style(const struct problem_options *o, const struct problem *p, struct rng *r,
+                       struct program_style *ret)
+{
+    bool held = p->side == SIDE_HELD && p->split == HELD_STYLE, full = o->voice.style == PROMPT_FULL;
+
+    *ret = (struct program_style){.sizes = full ? (enum size_style)rng_below(r, 3) : SIZES_PARAMS};
+    if (full)
+        ast_style_draw(r, &ret->c);
+    ret->docstring = held || (full && draw_below(r, 3) == 0);
+    ret->reuse = held || (full && draw_below(r, 2));
+}
+
+static int draw_solutions(struct problem_source *s, const struct dag *g, struct rng *r, int want, bool mutants,
+                          struct problem *p, struct err *e)
+{
+    struct program_style style;
+
+    draw_style(s->o, p, r, &style);
+    for (int i = 0; i < 8 * want && p->n < want; i++)
+        if (add_solution(s, g, &style, r, mutants, p, e) < 0)
+            return -1;
+    return 0;
+}
+
+static void describe(struct problem_source *s, const struct dag *g, struct rng *r, struct problem *p)
+{
+    struct program_style style;
+    struct buf task;
+    char hash[17];
+
+    draw_style(s->o, p, r, &style);
+    buf_init(&task, BUF_MAX_TEXT);
+    program_task(g, &style, &task);
+    p->code = buf_detach(&task);
+    p->hash = dag_hash(g, false), p->shape_hash = dag_hash(g, true);
+    p->n_nodes = g->n_nodes;
+    snprintf(hash, sizeof hash, "%016" PRIx64, p->hash);
+    p->view = record_task(g, p->name, p->code, hash);
+}
+
+static void name_problem(struct problem *p, int index)
+{
+    static const char *const mark[N_SIDES] = {"task", "broken", "own", "prompt", ""};
+
+    snprintf(p->name, sizeof p->name, "%s_%04d", p->side == SIDE_HELD ? heldout_names[p->split] : mark[p->side], index);
+}
+
+int problem_draw(struct problem_source *s, enum side side, enum heldout split, int index, int want, bool mutants,
+                 struct problem *ret, struct err *e)
+{
+    struct dag *g = xmalloc(sizeof *g);
+    struct problem p = {.side = side, .split = split};
+    struct rng r;
+    int rc = 0;
+
+    rng_seed(&r, s->o->seed, (uint64_t)side << 48 | (uint64_t)split << 40 | (uint64_t)index);
+    name_problem(&p, index);
+    for (int i = 0; i < 64 && !p.n && !rc; i++) {
+        if (!draw_graph(s, side, split, &r, g))
+            break;
+        rc = draw_solutions(s, g, &r, want < PROBLEM_SOLUTIONS ? want : PROBLEM_SOLUTIONS, mutants, &p, e);
+        if (!p.n)
+            count(s->refused, "program too long");
+    }
+    if (!rc && !p.n)
+        rc = err_set(e, ERR_INPUT, "no further %s task ('%s') after %d; raise --max-ops, --max-elements or "
+                     "--max-program, allow more operators with --ops, or ask for fewer tasks",
+                     side_names[side], side == SIDE_HELD ? heldout_names[split] : side_names[side], index);
+    if (!rc) {
+        describe(s, g, &r, &p);
+        graph_set_add(s->texts, p.shape_hash);
+        if (side == SIDE_TRAIN)
+            graph_set_add(s->trained, p.hash);
+        *ret = p;
+    }
+    free(g);
+    return rc;
+}
+
+void problem_free(struct problem *p)
+{
+    for (int i = 0; i < p->n; i++)
+        free(p->s[i].code), free(p->s[i].strategy), free(p->s[i].mutant);
+    free(p->code);
+    json_decref(p->view);
+}
