@@ -140,16 +140,14 @@ static const char *first_difference(const json_t *a, const json_t *b, const char
     return NULL;
 }
 
-int run_claim(const char *run, const json_t *options, const char *const *ignore, struct err *e)
+int run_agrees(const char *run, const json_t *options, const char *const *ignore, struct err *e)
 {
     char *path = path_join(run, "options.json");
     const char *key = NULL;
-    int rc = dir_make(run, e);
     json_t *old = NULL;
+    int rc = 0;
 
-    if (rc == 0 && !file_exists(path)) {
-        rc = json_write(path, options, e);
-    } else if (rc == 0) {
+    if (file_exists(path)) {
         old = json_read(path, e);
         if (!old)
             rc = -1;
@@ -158,6 +156,17 @@ int run_claim(const char *run, const json_t *options, const char *const *ignore,
                                        "another --out", run, key);
     }
     json_decref(old);
+    free(path);
+    return rc;
+}
+
+int run_claim(const char *run, const json_t *options, const char *const *ignore, struct err *e)
+{
+    char *path = path_join(run, "options.json");
+    int rc = run_agrees(run, options, ignore, e);
+
+    if (rc == 0 && !file_exists(path))
+        rc = dir_make(run, e) < 0 ? -1 : json_write(path, options, e);
     free(path);
     return rc;
 }

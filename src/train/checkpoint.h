@@ -27,7 +27,9 @@ struct model *checkpoint_model(const char *folder, const char *start, struct err
 int checkpoint_load(const char *folder, struct optim *o, json_t **ret_state, struct err *e);
 
 /* A run folder belongs to one set of options: writes run/options.json the first time, later refuses other values
- * (ERR_INPUT names the first key that differs). Keys in 'ignore' (NULL-terminated) may change. */
+ * (ERR_INPUT names the first key that differs). run_agrees looks before
+ * inputs are opened; run_claim writes after that, so that a failed start claims nothing. Keys in 'ignore' (NULL-terminated) may change. */
+int run_agrees(const char *run, const json_t *options, const char *const *ignore, struct err *e); /* writes nothing */
 int run_claim(const char *run, const json_t *options, const char *const *ignore, struct err *e);
 
 #endif

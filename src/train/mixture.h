@@ -16,7 +16,8 @@ struct mixture {
     int64_t steps;
 };
 
-/* text: "generate=1,repair=0.5"; kinds not named get 1, a name that no record has is refused, all zero too. NULL or ""
+/* text: "generate=1,repair=0.5"; kinds not named get 1; a name that no record has is refused, unless a stage makes such
+ * records and may make none (rft, own, repair, review); all zero is refused. NULL or ""
  * means all 1. weight: DATA_MAX_KINDS entries. */
 int mixture_weights(const struct dataset *d, const char *text, double *weight, struct err *e);
 

@@ -169,3 +169,61 @@ int policy_gradient(struct model *m, struct model *ref, struct pack *pack, const
     free(len);
     return rc;
 }
+
+/* ---- log-probs alone ---- */
+
+static void compare(const struct policy_seq *q, const float *logp, struct policy_mismatch *mis)
+{
+    for (int t = 0; t < q->n; t++) {
+        double d = fabs((double)logp[t] - (double)q->behav[t]);
+
+        mis->tokens++;
+        mis->differ += d != 0;
+        mis->mean += d;
+        mis->worst = fmax(mis->worst, d);
+    }
+}
+
+static int score_pack(struct model *m, struct pack *p, const struct policy_seq *seqs, double temperature,
+                      float *const *ret, struct policy_mismatch *mis, struct err *e)
+{
+    struct train_batch b = pack_batch(p, temperature);
+
+    if (p->n_seqs == 0)
+        return 0;
+    if (model_forward(m, &b, p->logp, NULL, e) < 0)
+        return -1;
+    for (int k = 0; k < p->n_seqs; k++) {
+        const struct policy_seq *q = &seqs[p->seq[k]];
+
+        memcpy(ret[p->seq[k]], p->logp + p->start[k], (size_t)q->n * sizeof(float));
+        compare(q, ret[p->seq[k]], mis);
+    }
+    pack_clear(p);
+    return 0;
+}
+
+int policy_logprobs(struct model *m, struct pack *pack, const struct policy_seq *seqs, size_t n, double temperature,
+                    float *const *ret, struct policy_mismatch *ret_mismatch, struct err *e)
+{
+    struct policy_mismatch mis = {0};
+
+    pack_clear(pack);
+    for (size_t i = 0; i < n; i++) {
+        int len = seqs[i].n_prompt + seqs[i].n;
+        struct pack_seq s = {seqs[i].ids, len, seqs[i].n_prompt, len};
+
+        if (pack_add(pack, &s, (int)i))
+            continue;
+        if (score_pack(m, pack, seqs, temperature, ret, &mis, e) < 0)
+            return -1;
+        if (!pack_add(pack, &s, (int)i))
+            return err_set(e, ERR_INPUT, "a rollout of %d tokens does not fit micro-tokens %d; raise it", len,
+                           pack->max_tokens);
+    }
+    if (score_pack(m, pack, seqs, temperature, ret, &mis, e) < 0)
+        return -1;
+    mis.mean /= mis.tokens > 0 ? mis.tokens : 1;
+    *ret_mismatch = mis;
+    return 0;
+}

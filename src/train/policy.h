@@ -47,4 +47,13 @@ struct policy_stats {
 int policy_gradient(struct model *m, struct model *ref, struct pack *pack, const struct policy_seq *seqs, size_t n,
                     const struct policy_options *o, struct policy_stats *ret, struct err *e);
 
+/* Log-probs of the same tokens by the training pass, beside what was sampled with. */
+struct policy_mismatch {
+    double tokens, differ;  /* looked at; with other bits */
+    double mean, worst;     /* of |difference| */
+};
+/* ret: (n) arrays of seqs[i].n log-probs, made by the caller. */
+int policy_logprobs(struct model *m, struct pack *pack, const struct policy_seq *seqs, size_t n, double temperature,
+                    float *const *ret, struct policy_mismatch *ret_mismatch, struct err *e);
+
 #endif

@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "nn/model.h"
 
+#define RANKS_MAX 64
+
 struct ranks {
     int rank, local, world;
 };

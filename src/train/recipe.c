@@ -13,7 +13,7 @@
 
 #define MAX_BASES 4
 
-static const char *const top_keys[] = {"name", "base", "seed", "stages", "bench-after", NULL};
+static const char *const top_keys[] = {"name", "base", "model", "seed", "stages", "bench-after", NULL};
 
 static bool in_list(const char *const *list, const char *word)
 {

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "train/checkpoint.h"
 #include "train/cluster.h"
 #include "train/data.h"
 #include "train/judge.h"
@@ -265,6 +266,8 @@ static int join(struct rft *s, struct err *e)
     return rc;
 }
 
+static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
+
 static int run(struct rft *s, struct err *e)
 {
     const struct rft_options *o = s->o;
@@ -273,10 +276,12 @@ static int run(struct rft *s, struct err *e)
     struct rng r;
     int rc = -1;
 
-    if (dir_make(s->chunks, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
+    if (!(s->tok = tokenizer_load(o->model, e)) ||
         prompt_set_load(&s->prompts, o->data, e) < 0 || !(s->m = model_load(o->model, e)) ||
         tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 ||
-        model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 || judge_open(&jc, &s->judge, e) < 0)
+        model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 ||
+        (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) || dir_make(s->chunks, e) < 0 ||
+        judge_open(&jc, &s->judge, e) < 0)
         goto out;
     s->n = o->prompts > 0 && o->prompts < (int64_t)s->prompts.n ? o->prompts : (int64_t)s->prompts.n;
     s->order = xcalloc(s->prompts.n, sizeof *s->order);
@@ -299,6 +304,8 @@ int rft_collect(const struct rft_options *o, struct err *e)
 
     if (o->samples < 1 || o->chunk < 1 || o->max_keep < 1 || o->max_new < 1)
         return err_set(e, ERR_INPUT, "samples, chunk, max-keep and max-new want at least 1");
+    if (o->claim && run_agrees(o->out, o->claim, may_change, e) < 0)
+        return -1;
     s.chunks = path_join(o->out, "chunks");
     rc = run(&s, e);
     judge_close(s.judge);

@@ -21,6 +21,7 @@ struct rft_options {
     const json_t *verdict;
     int workers, jobs;
     uint64_t seed;
+    const json_t *claim;  /* all options as the user sees them, for run_claim; may be NULL */
     const char *device, *dtype; /* of model_to_device; NULL: the host */
 };
 

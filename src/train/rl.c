@@ -52,7 +52,11 @@ struct batch {
     int *group_of;                   /* (n_seqs) their group's number, ascending */
     size_t n_seqs;
     int32_t **ids;                   /* (n_seqs) owned: prompt + response */
+    float **scored;                  /* (n_seqs) owned: log-probs by the training pass, with 'strict'; else NULL */
+    struct policy_mismatch mismatch; /* of those to the sampler's */
     size_t *cut;                     /* (minibatches + 1) see minibatch_cut */
+    struct rollout_times times;
+    double learning;                 /* seconds */
     int skipped;                     /* groups that infra and unsupported verdicts left without signal */
     int too_long, dropped;           /* prompts, and repair tasks, that were drawn and are too long */
 };
@@ -156,7 +160,8 @@ static int batch_open(struct rl *s, struct batch *b, struct err *e)
     *b = (struct batch){.g = xcalloc(n, sizeof *b->g), .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
                         .reward = xcalloc(total, sizeof(double)), .adv = xcalloc(total, sizeof(double)),
                         .valid = xcalloc(total, 1), .seqs = xcalloc(total, sizeof *b->seqs),
-                        .ids = xcalloc(total, sizeof *b->ids), .group_of = xcalloc(total, sizeof *b->group_of),
+                        .ids = xcalloc(total, sizeof *b->ids), .scored = xcalloc(total, sizeof *b->scored),
+                        .group_of = xcalloc(total, sizeof *b->group_of),
                         .cut = xcalloc((size_t)s->o->minibatches + 1, sizeof *b->cut)};
     rng_seed(&r, s->o->seed, 0x100000000u + (uint64_t)s->step);
     for (size_t i = 0; i < n; i++)
@@ -169,8 +174,11 @@ static void batch_free(struct batch *b)
 {
     for (int i = 0; i < b->n; i++)
         rollout_group_free(&b->g[i]);
-    for (size_t i = 0; i < b->n_seqs; i++)
+    for (size_t i = 0; i < b->n_seqs; i++) {
         free(b->ids[i]);
+        free(b->scored[i]);
+    }
+    free(b->scored);
     free(b->g);
     free(b->item);
     free(b->repair);
@@ -336,6 +344,18 @@ static int learn(struct rl *s, struct batch *b, struct learned *l, struct err *e
     return 0;
 }
 
+/* What the sampler says of its tokens gives way to what the training pass says: their kernels round differently. */
+static int score_strictly(struct rl *s, struct batch *b, struct err *e)
+{
+    for (size_t i = 0; i < b->n_seqs; i++)
+        b->scored[i] = xcalloc((size_t)b->seqs[i].n, sizeof **b->scored);
+    if (policy_logprobs(s->m, &s->pack, b->seqs, b->n_seqs, s->o->temperature, b->scored, &b->mismatch, e) < 0)
+        return -1;
+    for (size_t i = 0; i < b->n_seqs; i++)
+        b->seqs[i].behav = b->scored[i];
+    return 0;
+}
+
 /* ---- metrics ---- */
 
 struct tally {
@@ -433,12 +453,18 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
         {"repairs_dropped", b->dropped},
         {"groups_mixed", t->mixed}, {"groups_failed", t->none}, {"groups_skipped", b->skipped},
         {"repair_groups", t->repair}, {"repair_pass_rate", share(t->repair_pass, t->n_repair)},
+        {"sampling_s", b->times.sampling}, {"judging_s", b->times.judging}, {"learning_s", b->learning},
         {"bdr_size", (double)s->bdr.n}, {"verdicts_replayed", share((double)c.replayed, (double)c.submitted)},
     };
     json_t *line = metrics_line(&s->metrics, s->step);
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         metrics_set(line, rows[i].name, rows[i].value);
+    if (s->o->strict) {
+        metrics_set(line, "logprob_mismatch_tokens", b->mismatch.differ);
+        metrics_set(line, "logprob_mismatch_mean", b->mismatch.mean);
+        metrics_set(line, "logprob_mismatch_worst", b->mismatch.worst);
+    }
     report_turns(s, t, line);
     return line;
 }
@@ -492,19 +518,25 @@ static int rl_step(struct rl *s, struct progress *bar, struct err *e)
     struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
                                  .style = s->o->style};
     struct batch b;
+    double start;
     struct learned l;
     struct tally t = {0};
     int rc = batch_open(s, &b, e);
 
     judge_step(s->judge, s->step);
+    ro.times = &b.times;
     if (rc == 0)
         rc = rollout_run(s->m, s->tok, s->judge, &ro, b.g, b.n, e);
     if (rc == 0)
         rc = score_batch(s, &b, e);
     if (rc == 0 && s->o->rollouts)
         rc = log_rollouts(s, &b, e);
+    start = now_s();
+    if (rc == 0 && s->o->strict)
+        rc = score_strictly(s, &b, e);
     if (rc == 0)
         rc = learn(s, &b, &l, e);
+    b.learning = now_s() - start;
     if (rc == 0) {
         feed_buffer(s, &b);
         tally_batch(s, &b, &t);
@@ -581,6 +613,8 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
     return folder ? restore(s, folder, e) : 0;
 }
 
+static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
+
 static int run(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
@@ -592,7 +626,8 @@ static int run(struct rl *s, struct err *e)
     if (!(s->tok = tokenizer_load(o->model, e)) || prompt_set_load(&s->prompts, o->data, e) < 0)
         goto out;
     s->order = xcalloc(s->prompts.n, sizeof *s->order);
-    if (open_model(s, folder, e) < 0 || judge_open(&jc, &s->judge, e) < 0 ||
+    if (open_model(s, folder, e) < 0 || (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) ||
+        dir_make(o->out, e) < 0 || judge_open(&jc, &s->judge, e) < 0 ||
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     rc = loop(s, e);
@@ -625,7 +660,6 @@ static int check(const struct rl_options *o, struct err *e)
 
 int rl_run(const struct rl_options *o, struct err *e)
 {
-    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
     struct rl_options own = *o;
     struct rl s = {.o = &own};
     int rc;
@@ -634,7 +668,7 @@ int rl_run(const struct rl_options *o, struct err *e)
     own.policy.temperature = o->temperature;
     own.policy.norm = o->max_new;
     own.seed ^= hash64(o->stage, strlen(o->stage), 0); // two stages of one recipe see other prompts and samples
-    if (check(o, e) < 0 || (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) || dir_make(o->out, e) < 0)
+    if (check(o, e) < 0 || (o->claim && run_agrees(o->out, o->claim, may_change, e) < 0))
         return -1;
     bdr_init(&s.bdr, (size_t)(o->bdr_size > 0 ? o->bdr_size : 0));
     pack_init(&s.pack, o->micro_tokens);

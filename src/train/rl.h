@@ -34,6 +34,7 @@ struct rl_options {
     bool primeecho;
     struct primeecho echo;
     bool rollouts;               /* keep out/rollouts/STEP.jsonl (rollout_log.h) */
+    bool strict;                 /* behaviour log-probs by the training pass; differences to the sampler's are counted */
     int bdr_size;                /* 0: off */
     double bdr_probability;
     enum prompt_style style;

@@ -185,15 +185,21 @@ static int sample_turn(struct model *m, const struct rollout_options *o, struct 
 {
     struct sampler_options so = {.temperature = (float)o->temperature, .top_p = 1, .max_batch = o->max_batch,
                                  .max_new = o->max_new, .on_sample = on_sample, .progress = on_progress, .ctx = t};
+    double start = now_s(), drawn;
     int rc;
 
     progress_start(&t->bar, o->name ? o->name : "", 0, (uint64_t)t->n_slots);
     t->e = e;
     rc = sampler_run(m, &so, reqs, t->n_reqs, ret, n, e);
+    drawn = now_s();
     if (rc == 0 && t->failed)
         rc = -1;
     if (rc == 0)
         rc = judge_wait(t->j, NULL, NULL, e);
+    if (o->times) {
+        o->times->sampling += drawn - start;
+        o->times->judging += now_s() - drawn;
+    }
     return rc;
 }
 

@@ -54,12 +54,18 @@ struct rollout_group {
     uint64_t seed;
 };
 
+/* Where the seconds of rollout_run went: sampling, with verdicts in the background, then waiting for verdicts alone. */
+struct rollout_times {
+    double sampling, judging;
+};
+
 struct rollout_options {
     int turns, max_new;
     int max_batch;                   /* rows decoded together; 0: the sampler's default */
     double temperature;
     enum prompt_style style;
     const char *name;                /* progress line; NULL: silent */
+    struct rollout_times *times;     /* added to; may be NULL */
 };
 
 /* The longest request (tokens) that leaves room for an answer of max_new tokens, or at least of ROLLOUT_MIN_ROOM: the

@@ -4,6 +4,15 @@
 #include <math.h>
 #include <string.h>
 
+int schedule_check(const struct schedule *s, struct err *e)
+{
+    if (!(s->peak > 0 && s->peak <= 1))
+        return err_set(e, ERR_INPUT, "lr is %g; use more than 0, at most 1, such as 1e-5", s->peak);
+    if (!(s->warmup >= 0 && s->warmup <= 1) || !(s->floor >= 0 && s->floor <= 1))
+        return err_set(e, ERR_INPUT, "warmup is %g and lr-floor %g; both are shares, 0 to 1", s->warmup, s->floor);
+    return 0;
+}
+
 int schedule_kind_of(const char *name, enum schedule_kind *ret, struct err *e)
 {
     static const char *const names[] = {"constant", "linear", "cosine"};

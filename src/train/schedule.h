@@ -18,6 +18,7 @@ struct schedule {
     int64_t steps;
 };
 
+int schedule_check(const struct schedule *s, struct err *e); /* ERR_INPUT unless 0 < peak <= 1, the shares in 0..1 */
 int schedule_kind_of(const char *name, enum schedule_kind *ret, struct err *e); /* "constant" "linear" "cosine" */
 
 /* Step counts from 0; warm-up step s of w has rate peak (s + 1) / w, so no step has rate 0. w = ceil(warmup steps). */

@@ -33,7 +33,7 @@ static int add_texts(json_t *rec, size_t line, void *ctx, struct err *e)
 
 static int train_tokenizer(const struct scratch_options *o, struct bpe_result *res, struct err *e)
 {
-    struct bpe_options bo = {.vocab_size = o->vocab, .split = BPE_SPLIT_LINES};
+    struct bpe_options bo = {.vocab_size = o->vocab};
     char *list = xstrdup(o->data), *save = NULL;
     struct texts t = {0};
     int rc = 0;

@@ -316,6 +316,8 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
     return folder ? restore(s, folder, e) : 0;
 }
 
+static const char *const may_change[] = {"metrics", "save-every", "out", "device", "dtype", "gpus", NULL};
+
 static int run(struct sft *s, struct err *e)
 {
     const struct sft_options *o = s->o;
@@ -328,7 +330,8 @@ static int run(struct sft *s, struct err *e)
     split(s);
     if (mixture_weights(&s->data, o->mix, weight, e) < 0 ||
         mixture_plan(&s->mix, &s->data, s->train, s->n_train, weight, o->steps, o->batch_tokens, o->seed, e) < 0 ||
-        open_model(s, folder, e) < 0)
+        open_model(s, folder, e) < 0 ||
+        (o->claim && !s->ranks.rank && run_claim(o->out, o->claim, may_change, e) < 0))
         goto out;
     if (!s->ranks.rank &&
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
@@ -359,14 +362,13 @@ static int check(const struct sft_options *o, struct err *e)
 
 int sft_run(const struct sft_options *o, struct err *e)
 {
-    static const char *const may_change[] = {"metrics", "save-every", "out", "device", "dtype", NULL};
     struct sft_options own = *o;
     struct sft s = {.o = &own, .val_curve = json_array()};
     int rc;
 
     own.schedule.steps = o->steps;
     if (check(o, e) < 0 || ranks_read(&s.ranks, e) < 0 ||
-        (o->claim && !s.ranks.rank && run_claim(o->out, o->claim, may_change, e) < 0)) {
+        (o->claim && !s.ranks.rank && run_agrees(o->out, o->claim, may_change, e) < 0)) {
         json_decref(s.val_curve);
         return -1;
     }

@@ -32,6 +32,7 @@ static void weights(void **state)
     assert_int_equal(mixture_weights(&d, "repair=0.25,generate=2", w, &e), 0);
     assert_true(w[0] == 2 && w[1] == 0.25);
     assert_int_equal(mixture_weights(&d, "repiar=1", w, &e), -1);
+    assert_int_equal(mixture_weights(&d, "rft=2", w, &e), 0);
     assert_int_equal(mixture_weights(&d, "repair=x", w, &e), -1);
     assert_int_equal(mixture_weights(&d, "repair=-1", w, &e), -1);
     assert_int_equal(mixture_weights(&d, "repair", w, &e), -1);

@@ -138,6 +138,38 @@ static void books(void **state)
     done(&o);
 }
 
+static int mismatch_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    double *worst = ctx;
+
+    (void)line, (void)e;
+    assert_true(json_f64(v, "logprob_mismatch_tokens", -1) >= 0);
+    assert_true(json_f64(v, "logprob_mismatch_mean", -1) <= json_f64(v, "logprob_mismatch_worst", -2));
+    *worst = fmax(*worst, json_f64(v, "logprob_mismatch_worst", NAN));
+    // the first optimiser step starts from the very policy that is compared with: nothing is off policy
+    assert_true(json_f64(v, "off_policy_mirror", 1) == 0);
+    return 0;
+}
+
+/* Strict: one optimiser step a batch sees ratios of exactly 1, whatever the sampler's own log-probs were. */
+static void strict(void **state)
+{
+    (void)state;
+    struct rl_options o = options("strict", 1);
+    char *m = path_join(o.out, "metrics.jsonl");
+    struct err e = ERR_INIT;
+    double worst = 0;
+
+    o.steps = 3;
+    o.minibatches = 1;
+    o.strict = true;
+    tiny_must(rl_run(&o, &e), &e);
+    tiny_must(jsonl_each(m, mismatch_line, &worst, &e), &e);
+    assert_true(worst < 1e-4);
+    free(m);
+    done(&o);
+}
+
 static void nonsense(void **state)
 {
     (void)state;
@@ -200,7 +232,8 @@ static void rft(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued), cmocka_unit_test(books),
-                                       cmocka_unit_test(learns), cmocka_unit_test(rft), cmocka_unit_test(nonsense)};
+                                       cmocka_unit_test(learns), cmocka_unit_test(rft), cmocka_unit_test(strict),
+                                       cmocka_unit_test(nonsense)};
     int rc;
 
     log_set_level(LOG_ERROR);

@@ -77,7 +77,7 @@ static struct rl_options options(const char *out)
         .schedule = {SCHED_LINEAR, 1e-2, 0, 0.5, 0}, .grad_clip = 1, .advantage = ADV_GRPO, .advantage_eps = 1e-6,
         .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_K3, .kl_coef = 0.01},
         .primeecho = true, .echo = PRIMEECHO_DEFAULT, .rollouts = true, .bdr_size = 4, .bdr_probability = 0.5,
-        .style = PROMPT_PLAIN, .seed = 11};
+        .style = PROMPT_PLAIN, .seed = 14};
 }
 
 static void done(struct rl_options *o)
