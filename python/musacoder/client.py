@@ -5,7 +5,8 @@ An item is {"task": {"name", "code"}, "code": PROGRAM} or, for a model's answer,
 
 The server judges the same content once, so a request may be sent again: connections that break, 429 and 503 are
 tried again until patience is over. What then has no verdict is a record with status 'infra', which is no reward of 0:
-is_scored() is false for it. What the caller did wrong (400, 401, 413) raises JudgeError.
+is_scored() is false for it. What the caller did wrong (400, 401, 413) raises JudgeError,
+but for a task that is none: its records are infra.
 """
 
 import asyncio
@@ -26,9 +27,9 @@ WAIT_FIRST_S, WAIT_MAX_S = 0.25, 10.0
 class JudgeError(Exception):
     """A request that will not succeed however often it is sent."""
 
-    def __init__(self, status, message):
+    def __init__(self, status, message, code=None):
         super().__init__(f"the judge refused ({status}): {message}")
-        self.status = status
+        self.status, self.code = status, code
 
 
 class _Later(Exception):
@@ -119,7 +120,8 @@ class Client:
         if r.status >= 500:
             raise _Later(f"status {r.status}")
         if r.status >= 400:
-            raise JudgeError(r.status, v.get("error", {}).get("message", text.decode("utf-8", "replace")[:200]))
+            said = v.get("error", {})
+            raise JudgeError(r.status, said.get("message", text.decode("utf-8", "replace")[:200]), said.get("code"))
         return r.status, v
 
     def call(self, method, path, value=None, until=None):
@@ -153,6 +155,10 @@ class Client:
         try:
             while not jobs or any(j["state"] in ("waiting", "running") for j in jobs):
                 jobs = self.call("POST", "/v1/eval", asked, until)[1]["jobs"]
+        except JudgeError as e:
+            if e.code != "bad_task":
+                raise
+            return [_infra(i, str(e)) for i in items]  # one row of a data set that is no task ends no training
         except TimeoutError as e:
             jobs = jobs or [{}] * len(items)
             return [j.get("verdict") or _infra(i, str(e)) for i, j in zip(items, jobs)]

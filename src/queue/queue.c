@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "queue/sql.h"
 
-#define QUEUE_VERSION 3
 #define REAP_S 0.5    /* how often a claim looks for expired leases */
 #define OVERLAP_S 0.25 /* of queue_ended: how long a commit may take */
 
@@ -26,10 +25,10 @@ static const char schema[] =
     "TEXT,"
     " expires DOUBLE PRECISION NOT NULL DEFAULT 0, made DOUBLE PRECISION NOT NULL,"
     " ended DOUBLE PRECISION NOT NULL DEFAULT 0, cancel INTEGER NOT NULL DEFAULT 0, result TEXT) {fill};"
-    "CREATE INDEX job_next ON job(lane, priority DESC, rank, id) WHERE state = 0;"
+    "CREATE INDEX job_next ON job(lane, priority DESC, rank, id, made, state) WHERE state = 0;"
     "CREATE INDEX job_owner ON job(owner, lane, rank) WHERE state = 0;"
     "CREATE INDEX job_leased ON job(expires) WHERE state = 1;"
-    "CREATE INDEX job_ended ON job(ended, id) WHERE state > 1;"
+    "CREATE INDEX job_ended ON job(ended, id, state) WHERE state > 1;"
     "CREATE TABLE worker(name TEXT PRIMARY KEY, info TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL,"
     " drain INTEGER NOT NULL DEFAULT 0);"
     "CREATE TABLE alias(name TEXT PRIMARY KEY, id BIGINT NOT NULL);"
@@ -63,24 +62,6 @@ static const char *or_empty(const char *s)
     return s ? s : "";
 }
 
-static int64_t rank_of(struct queue *q, const struct queue_item *it, struct err *e)
-{
-    static const char text[] =
-        "SELECT coalesce((SELECT max(rank) FROM job WHERE state = 0 AND owner = $1 AND lane = $2), 0),"
-        " coalesce((SELECT rank FROM job WHERE state = 0 AND lane = $2 AND priority = $3 ORDER BY rank LIMIT "
-        "1), 1)";
-    struct sql_rows r;
-    int64_t own, first;
-
-    if (sql_run(q->db, &r, e, text, "tti", or_empty(it->owner), or_empty(it->lane), (int64_t)it->priority) <
-        0)
-        return -1;
-    own = sql_int(&r, 0, 0) + 1;
-    first = sql_int(&r, 0, 1);
-    sql_rows_free(&r);
-    return own > first ? own : first;
-}
-
 int queue_find(struct queue *q, const char *key, int64_t *ret_id, struct err *e)
 {
     struct sql_rows r;
@@ -97,17 +78,18 @@ int queue_find(struct queue *q, const char *key, int64_t *ret_id, struct err *e)
 int queue_put(struct queue *q, const struct queue_item *it, int64_t *ret_id, struct err *e)
 {
     static const char text[] =
-        "INSERT INTO job(key, lane, owner, priority, rank, payload, attempts, made)"
-        " VALUES($1, $2, $3, $4, $5, $6, $7, {now}) ON CONFLICT(key) DO NOTHING RETURNING id";
-    int64_t rank = rank_of(q, it, e), n;
+        "INSERT INTO job(key, lane, owner, priority, payload, attempts, made, rank)"
+        " VALUES($1, $2, $3, $4, $5, $6, {now}, {most}("
+        "coalesce((SELECT max(rank) + 1 FROM job WHERE state = 0 AND owner = $3 AND lane = $2), 1),"
+        " coalesce((SELECT rank FROM job WHERE state = 0 AND lane = $2 AND priority = $4 ORDER BY rank"
+        " LIMIT 1), 1)))"
+        " ON CONFLICT(key) DO NOTHING RETURNING id";
     struct sql_rows r;
     int found;
+    int64_t n = sql_run(q->db, &r, e, text, "tttiti", it->key, or_empty(it->lane), or_empty(it->owner),
+                        (int64_t)it->priority, it->payload,
+                        (int64_t)(it->attempts > 0 ? it->attempts : QUEUE_ATTEMPTS));
 
-    if (rank < 0)
-        return -1;
-    n = sql_run(q->db, &r, e, text, "tttiiti", it->key, or_empty(it->lane), or_empty(it->owner),
-                (int64_t)it->priority, rank, it->payload,
-                (int64_t)(it->attempts > 0 ? it->attempts : QUEUE_ATTEMPTS));
     if (n < 0)
         return -1;
     if (n > 0) {
@@ -170,7 +152,8 @@ static int claim_once(struct queue *q, const char *lane, const char *worker, dou
 static int has_work(struct queue *q, const char *lane, struct err *e)
 {
     struct sql_rows r;
-    int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE lane = $1 AND state = 0 LIMIT 1", "t", lane);
+    int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE lane = $1 AND state = 0 ORDER BY priority DESC, rank, id LIMIT 1", "t",
+                        lane); /* in that order: no plan but the index */
 
     if (n > 0)
         sql_rows_free(&r);
@@ -365,25 +348,34 @@ int queue_sweep(struct queue *q, double keep_s, struct err *e)
                         "d", keep_s);
 }
 
+/* Each statement reads an index alone: jobs are large. */
 int queue_stats(struct queue *q, struct queue_stats *ret, struct err *e)
 {
+    static const char waiting[] = "SELECT coalesce(sum(n), 0), coalesce({now} - min(first), 0)"
+                                  " FROM (SELECT lane, count(*) AS n, min(made) AS first FROM job WHERE state = 0"
+                                  " GROUP BY lane) AS l";
+    static const char leased[] = "SELECT count(*) FROM job WHERE state = 1";
+    static const char ended[] = "SELECT state, count(*) FROM job WHERE state > 1 GROUP BY state";
+    struct queue_stats s = {0};
+    int64_t *const of[] = {[QUEUE_DONE] = &s.done, [QUEUE_FAILED] = &s.failed, [QUEUE_CANCELLED] = &s.cancelled};
     struct sql_rows r;
-    int64_t n[5] = {0};
 
-    if (sql_run(q->db, &r, e, "SELECT state, count(*) FROM job GROUP BY state", "") < 0)
+    if (sql_run(q->db, &r, e, waiting, "") < 0)
+        return -1;
+    s.waiting = sql_int(&r, 0, 0);
+    s.oldest_s = strtod(sql_cell(&r, 0, 1), NULL);
+    sql_rows_free(&r);
+    if (sql_run(q->db, &r, e, leased, "") < 0)
+        return -1;
+    s.leased = sql_int(&r, 0, 0);
+    sql_rows_free(&r);
+    if (sql_run(q->db, &r, e, ended, "") < 0)
         return -1;
     for (int i = 0; i < r.n; i++)
-        n[sql_int(&r, i, 0) % 5] = sql_int(&r, i, 1);
+        if (sql_int(&r, i, 0) <= QUEUE_CANCELLED)
+            *of[sql_int(&r, i, 0)] = sql_int(&r, i, 1);
     sql_rows_free(&r);
-    if (sql_run(q->db, &r, e, "SELECT coalesce({now} - min(made), 0) FROM job WHERE state = 0", "") < 0)
-        return -1;
-    *ret = (struct queue_stats){.waiting = n[QUEUE_WAITING],
-                                .leased = n[QUEUE_LEASED],
-                                .done = n[QUEUE_DONE],
-                                .failed = n[QUEUE_FAILED],
-                                .cancelled = n[QUEUE_CANCELLED],
-                                .oldest_s = strtod(sql_cell(&r, 0, 0), NULL)};
-    sql_rows_free(&r);
+    *ret = s;
     return 0;
 }
 

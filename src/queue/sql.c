@@ -23,7 +23,7 @@ static const char *word(const struct sql_driver *d, const char *at, size_t n)
 {
     const struct {
         const char *name, *text;
-    } words[] = {{"now", d->now}, {"id", d->id}, {"skip", d->skip}, {"fill", d->fill}};
+    } words[] = {{"now", d->now}, {"id", d->id}, {"skip", d->skip}, {"fill", d->fill}, {"most", d->most}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strlen(words[i].name) == n && !strncmp(words[i].name, at, n))

@@ -14,7 +14,7 @@ struct sql_value { /* of a placeholder */
 };
 
 struct sql_driver {
-    const char *now, *id, *skip, *fill; /* what the words in braces stand for */
+    const char *now, *id, *skip, *fill, *most; /* what the words in braces stand for */
     int (*open)(const char *url, const char *schema, int version, void **ret, struct err *e);
     void (*close)(void *db);
     /* A statement is known by its text's own address: it is spelled (sql_spell) and prepared once. */

@@ -250,10 +250,11 @@ static int64_t pg_run(void *db, const char *text, const struct sql_value *v, int
     return got;
 }
 
-/* A hint: who is not told looks again after WAIT_SLICE_S. */
+/* A hint: who is not told looks again after WAIT_SLICE_S. It holds a lock of all notifiers until its commit is done, so
+ * its commit does not wait for the disk. */
 static int pg_notify(void *db, struct err *e)
 {
-    simple(db, "NOTIFY " CHANNEL, NULL);
+    simple(db, "BEGIN; SET LOCAL synchronous_commit = off; NOTIFY " CHANNEL "; COMMIT", NULL);
     return 0;
 }
 
@@ -291,6 +292,7 @@ const struct sql_driver sql_postgres = {
     .id = "BIGSERIAL PRIMARY KEY",
     .skip = "FOR UPDATE SKIP LOCKED",
     .fill = "WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02)",
+    .most = "greatest",
     .open = pg_open,
     .close = pg_close,
     .run = pg_run,

@@ -168,6 +168,7 @@ const struct sql_driver sql_sqlite = {
     .id = "INTEGER PRIMARY KEY AUTOINCREMENT",
     .skip = "",
     .fill = "",
+    .most = "max",
     .open = lite_open,
     .close = lite_close,
     .run = lite_run,

@@ -122,6 +122,36 @@ static int priority_of(const json_t *body)
     return !strcmp(p, "high") ? 1 : !strcmp(p, "low") ? -1 : 0;
 }
 
+/* The length of device="cuda", device='cuda' or device="cuda:0" at p, or 0. */
+static size_t names_cuda(const char *p)
+{
+    char quote = strncmp(p, "device=", 7) ? 0 : p[7];
+    const char *end = quote == '"' || quote == '\'' ? p + 8 : NULL;
+
+    if (!end || strncmp(end, "cuda", 4))
+        return 0;
+    end += 4;
+    if (end[0] == ':' && end[1] == '0')
+        end += 2;
+    return *end == quote ? (size_t)(end + 1 - p) : 0;
+}
+
+char *kg_reference_on_host(const char *code)
+{
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    while (*code) {
+        size_t n = names_cuda(code);
+        if (n)
+            buf_adds(&b, "device=\"cpu\"");
+        else
+            buf_addc(&b, *code);
+        code += n ? n : 1;
+    }
+    return buf_detach(&b);
+}
+
 int kg_request_read(const json_t *body, struct kg_request *ret, struct err *e)
 {
     const char *code;

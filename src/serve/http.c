@@ -40,6 +40,7 @@ struct http_call {
     struct http *h;
     struct MHD_Connection *conn;
     const struct http_route *route;
+    void *ctx; /* the route's */
     const char *owner;
     struct buf body;
     char url[URL_MAX], *part;
@@ -280,12 +281,11 @@ static bool path_fits(const char *path, const char *pattern, char **ret_part)
     return true;
 }
 
-/* The route of a call; NULL with an answer set: 404, 405. */
-static const struct http_route *find_route(struct http_call *c, const char *method)
+/* The route of a call in one table; NULL: none. *other: one with another method. */
+static const struct http_route *find_in(struct http_call *c, const struct http_route *r, const char *method,
+                                        bool *other)
 {
-    bool other_method = false;
-
-    for (const struct http_route *r = c->h->c.routes; r->method; r++) {
+    for (; r && r->method; r++) {
         char *part;
         if (!path_fits(c->url, r->path, &part))
             continue;
@@ -294,8 +294,23 @@ static const struct http_route *find_route(struct http_call *c, const char *meth
             return r;
         }
         free(part);
-        other_method = true;
+        *other = true;
     }
+    return NULL;
+}
+
+/* NULL with an answer set: 404, 405. */
+static const struct http_route *find_route(struct http_call *c, const char *method)
+{
+    bool other_method = false;
+    const struct http_route *r = find_in(c, c->h->c.routes, method, &other_method);
+
+    c->ctx = c->h->c.ctx;
+    if (r)
+        return r;
+    c->ctx = c->h->c.more_ctx;
+    if ((r = find_in(c, c->h->c.more, method, &other_method)))
+        return r;
     if (other_method)
         http_refuse(c, 405, "method_not_allowed", "'%s' does not take %s", c->url, method);
     else
@@ -353,7 +368,7 @@ static enum MHD_Result serve_call(struct http_call *c)
         if (c->too_large)
             http_refuse(c, 413, "too_large", "the body may have %zu bytes", c->h->c.body_max);
         else
-            c->route->handle(c, c->h->c.ctx);
+            c->route->handle(c, c->ctx);
         if (!c->park)
             break;
         if (fell_asleep(c))

@@ -30,6 +30,8 @@ struct http_config {
     int idle_s;          /* seconds a client may be silent while it sends: slow-loris */
     int connections;     /* at once, of all clients */
     const struct http_route *routes; /* ends with a NULL method */
+    const struct http_route *more;   /* the same, of another part, with a ctx of its own; NULL: none */
+    void *more_ctx;
     /* Who calls? Returns an owner's name that outlives the server, or NULL: 401. token: of the bearer, or NULL. */
     const char *(*who)(const char *token, void *ctx);
     void *ctx;

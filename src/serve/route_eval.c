@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "queue/ask.h"
 #include "serve/serve_private.h"
+#include "task/task.h"
 
 #define CANDIDATES_MAX 256
 #define PRIORITY_MAX 100
@@ -141,8 +142,26 @@ static const char *unknown_key(const json_t *body)
     return NULL;
 }
 
+/* Is it a task, as far as its text says? No worker has to see what is none. */
+static bool good_task(struct serve *s, struct http_call *c, const json_t *task, const json_t *sidecar)
+{
+    const char *code = json_str(task, "code", "");
+    struct task t;
+    struct err e = ERR_INIT;
+    int rc = task_make(json_str(task, "name", "task"), code, json_string_length(json_object_get(task, "code")), &t, &e);
+
+    if (rc == 0) {
+        rc = task_attach(&t, sidecar, "sidecar", &e);
+        task_free(&t);
+    }
+    if (rc < 0)
+        serve_refuse(s, c, 400, "bad_task", "%s", e.msg);
+    return rc == 0;
+}
+
 /* Checks the shape of a request; false with an answer set. */
-static bool well_formed(struct serve *s, struct http_call *c, const json_t *task, const json_t *candidates)
+static bool well_formed(struct serve *s, struct http_call *c, const json_t *task, const json_t *candidates,
+                        const json_t *sidecar)
 {
     size_t n = json_array_size(candidates);
     bool is_response;
@@ -161,7 +180,7 @@ static bool well_formed(struct serve *s, struct http_call *c, const json_t *task
                          i);
             return false;
         }
-    return true;
+    return good_task(s, c, task, sidecar);
 }
 
 bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n)
@@ -252,10 +271,11 @@ static void take(struct serve *s, struct http_call *c, const json_t *body)
     bool all;
 
     if (unknown_key(body)) {
-        serve_refuse(s, c, 400, "bad_request", "'%.80s' is no part of a request; docs/openapi.json lists them", unknown_key(body));
+        serve_refuse(s, c, 400, "bad_request", "'%.80s' is no part of a request; docs/openapi.json lists them",
+                     unknown_key(body));
         return;
     }
-    if (!well_formed(s, c, task, candidates) || !(options = options_of(s, c, body)))
+    if (!well_formed(s, c, task, candidates, json_object_get(body, "sidecar")) || !(options = options_of(s, c, body)))
         return;
     if (!(q = serve_queue(s, &e))) {
         serve_refuse(s, c, 503, "queue", "%s", e.msg);

@@ -92,7 +92,8 @@ static int put(struct serve *s, struct http_call *c, struct queue *q, const stru
                struct err *e)
 {
     json_t *options = json_pack("{s:s}", "backend", s->c.backend);
-    json_t *payload = ask_payload(r->reference, "task", r->program, false, options, NULL);
+    char *hosted = strcmp(s->c.backend, "sim") ? NULL : kg_reference_on_host(r->reference);
+    json_t *payload = ask_payload(hosted ? hosted : r->reference, "task", r->program, false, options, NULL);
     char *lane = xasprintf("run:%s", s->c.backend), *alias = alias_of(c, r->task_id);
     struct queue_item how = {.lane = lane, .owner = http_owner(c), .priority = r->priority};
     int rc;
@@ -104,6 +105,7 @@ static int put(struct serve *s, struct http_call *c, struct queue *q, const stru
         atomic_fetch_sub(&s->load, 1);
     if (rc >= 0)
         rc = queue_alias(q, alias, *ret_id, e);
+    free(hosted);
     free(alias);
     free(lane);
     json_decref(payload);

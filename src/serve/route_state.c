@@ -38,6 +38,8 @@ void route_metrics(struct http_call *c, void *ctx)
 
     buf_init(&b, 1 << 20);
     metrics_print(s->metrics, &b);
+    if (s->c.more_metrics)
+        s->c.more_metrics(s->c.more_ctx, &b);
     n = b.n;
     http_reply(c, 200, "text/plain; version=0.0.4", buf_detach(&b), n);
 }

@@ -166,6 +166,8 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
                             .idle_s = IDLE_S,
                             .connections = CONNECTIONS,
                             .routes = routes + (c->kernelgym ? 0 : OURS),
+                            .more = c->more,
+                            .more_ctx = c->more_ctx,
                             .who = who,
                             .ctx = s};
 
@@ -201,6 +203,8 @@ void serve_stop(struct serve *s)
 {
     if (!s)
         return;
+    if (s->c.more_stop)
+        s->c.more_stop(s->c.more_ctx);
     http_stop(s->http);
     waiters_stop(s->waiters);
     events_free(s->events);

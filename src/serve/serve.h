@@ -5,7 +5,9 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "serve/http.h"
 
 struct serve;
 
@@ -21,6 +23,12 @@ struct serve_config {
     int owner_max;       /* of one owner; 0: no limit of its own */
     const char *backend; /* of requests that name none */
     bool kernelgym;      /* answers KernelGYM's endpoints too */
+    /* Another part's routes on the same server, its lines of /metrics, and its end, before calls that wait are sent
+     * away. NULL: none. */
+    const struct http_route *more;
+    void *more_ctx;
+    void (*more_metrics)(void *ctx, struct buf *out);
+    void (*more_stop)(void *ctx);
 };
 
 int serve_start(const struct serve_config *c, struct serve **ret, struct err *e);

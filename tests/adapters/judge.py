@@ -18,7 +18,8 @@ os.environ.setdefault("MUSACODER_LIB", os.path.join(BUILD, "lib/libmusacoder.so"
 sys.path.insert(0, os.path.join(ROOT, "python"))
 NOW = "((julianday('now') - 2440587.5) * 86400.0)"
 KINDS = ("passed", "infra", "correctness_error", "compile_error", "unsupported", "cheating")
-TASK = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+TASK = ("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+        "def get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n")
 SKIP = 77
 
 
@@ -52,12 +53,12 @@ class Worker(threading.Thread):
 
 
 @contextlib.contextmanager
-def running():
+def running(*more):
     """(url, counts by kind) of a server for this block."""
     with tempfile.TemporaryDirectory() as folder:
         queue = os.path.join(folder, "q.db")
         server = subprocess.Popen([os.path.join(BUILD, "musacoder"), "serve", "--queue", queue, "--port", "0",
-                                   "--workers", "0"], stderr=subprocess.PIPE, text=True)
+                                   "--workers", "0", *more], stderr=subprocess.PIPE, text=True)
         line = server.stderr.readline()
         url = line.split(",")[0].split("serve: ")[1]
         os.environ["MUSACODER_URL"] = url

@@ -6,6 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 B=${B:-build}
 data=${MUSACODER_DATA_DIR:-${XDG_DATA_HOME:-${HOME:-/root}/.local/share}/musacoder}
 base=${MUSACODER_PYTHON:-$(cat "$data/python" 2>/dev/null || echo "$data/venv/bin/python")}
+limit=${ADAPTER_LIMIT:-600} # seconds for one adapter
 failed=0
 
 # environment NAME PACKAGES...: over the Python that has PyTorch, so that it is not downloaded again
@@ -23,19 +24,27 @@ check() {
     name=$1 into=$2; shift 2
     case " $words " in *" $name "*) ;; *) return ;; esac
     environment "$into" "$@" || { echo "FAILED  $name: its packages could not be installed"; failed=1; return; }
-    line=$(B=$B timeout 900 "$B/adapters/$into/bin/python" -B "$here/run_$name.py" 2>"$B/adapters/$name.log" | tail -1)
+    # into a file: a process that an adapter left behind would keep a pipe open
+    B=$B timeout -k 10 "$limit" "$B/adapters/$into/bin/python" -B "$here/run_$name.py" \
+        >"$B/adapters/$name.out" 2>"$B/adapters/$name.log"
     rc=$?
+    line=$(tail -1 "$B/adapters/$name.out")
+    [ $rc != 124 ] && [ $rc != 137 ] || line="no answer within $limit s"
     case "$line" in
+    "no answer"*) echo "FAILED  $name: $line; see $B/adapters/$name.log"; failed=1 ;;
     skipped*) echo "skipped $name: ${line#skipped: }" ;;
     "ok "*) echo "ok      $name: ${line#ok }" ;;
     *) echo "FAILED  $name: see $B/adapters/$name.log"; tail -5 "$B/adapters/$name.log"; failed=1 ;;
     esac
 }
 
-words=${*:-trl verifiers verl slime prime_rl}
+words=${*:-openai trl sft verifiers verl slime prime_rl kernelgym}
+check openai venv trl==1.16.0 verifiers==0.4.0 uv
 check trl venv trl==1.16.0 verifiers==0.4.0 uv
+check sft venv trl==1.16.0 verifiers==0.4.0 uv
 check verifiers venv trl==1.16.0 verifiers==0.4.0 uv
-check verl venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11'
-check slime venv trl==1.16.0 verifiers==0.4.0 uv
+check verl venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11' cachetools uvicorn fastapi
+check slime venv-slime pytest aiohttp httpx pybase64 transformers==5.17.0 pillow pylatexenc sympy pyyaml requests
 check prime_rl venv trl==1.16.0 verifiers==0.4.0 uv
+check kernelgym venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11' cachetools uvicorn fastapi
 exit $failed

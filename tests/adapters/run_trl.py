@@ -10,7 +10,6 @@ import judge  # noqa: E402
 
 try:
     import datasets
-    import tokenizers
     import transformers
     import trl
 except ImportError as e:
@@ -18,22 +17,7 @@ except ImportError as e:
     sys.exit(judge.SKIP)
 import torch  # noqa: E402
 from musacoder.adapters import trl as ours  # noqa: E402
-
-CHAT = ("{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
-        "{% if add_generation_prompt %}assistant: {% endif %}")
-
-
-def tokenizer():
-    """Bytes as tokens: nothing has to be downloaded."""
-    vocab = {c: i for i, c in enumerate(sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()))}
-    vocab.update({"<pad>": len(vocab), "<eos>": len(vocab) + 1})
-    t = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocab, merges=[]))
-    t.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    t.decoder = tokenizers.decoders.ByteLevel()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=t, pad_token="<pad>", eos_token="<eos>")
-    fast.chat_template = CHAT
-    return fast
-
+from tiny import tokenizer  # noqa: E402
 
 def model(tok):
     torch.manual_seed(1)
@@ -85,7 +69,8 @@ def main():
         train(folder, Watched, reward_funcs=echo, rollout_func=rollout, config={"off_policy_mask_threshold": 0.02})
         assert len(echoes) == 24 and any(r is not None for r in echoes) and masks and masks[0].shape[1] == 1
         one = torch.tensor([[0.2, -0.2], [0.001, -0.001]])
-        mask = Watched.get_off_policy_mask(advantages=None, per_token_logps=one - 1, sampling_per_token_logps=one * 0 - 1,
+        mask = Watched.get_off_policy_mask(advantages=None, per_token_logps=one - 1,
+                                           sampling_per_token_logps=one * 0 - 1,
                                            mask=torch.ones(2, 2), off_policy_threshold=0.02)
         assert mask.tolist() == [[0.0], [1.0]], mask
         print(f"ok TRL {trl.__version__}: 3 steps, {sum(r is None for r in seen)} of {len(seen)} rewards missing; "

@@ -72,8 +72,9 @@ def main():
         rewards = {}
         for episode in traces:
             kind, t = episode["task"]["data"]["prompt"].split()[1], episode["traces"][0]
-            rewards[kind] = (sum(r if isinstance(r, (int, float)) else r["score"] for r in t["rewards"].values())
-                             if t.get("rewards") else None, bool(episode["errors"] or t.get("errors")))
+            given = [r for r in (t.get("rewards") or {}).values() if r is not None]
+            scores = [r["score"] if isinstance(r, dict) else r for r in given]
+            rewards[kind] = (sum(scores) if scores else None, bool(episode["errors"] or t.get("errors")))
         print(rewards, file=sys.stderr)
         assert rewards == {"passed": (1.0, False), "correctness_error": (-0.25, False), "infra": (None, True)}, rewards
         print(f"ok verifiers {verifiers.__version__}: 3 rollouts, 2 rewards, 1 error for what is not scored")

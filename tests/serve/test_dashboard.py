@@ -81,7 +81,8 @@ class Page(test_serve.Serve):
             for i in range(500):
                 if stop.wait(0.2):
                     return
-                self.ask("POST", "/v1/eval", dict(self.request(f"p{i}"), task={"name": foul, "code": "x"}))
+                self.ask("POST", "/v1/eval", dict(self.request(f"p{i}"), task=dict(self.request("x")["task"],
+                                                                                   name=foul)))
                 self.ask("POST", "/v1/eval?wait=0", self.request(f"never {i}"))
         feeder = threading.Thread(target=feed)
         feeder.start()

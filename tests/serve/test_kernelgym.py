@@ -133,6 +133,15 @@ class Compat(test_serve.Serve):
         exec(program.split("import load_inline\n")[1].split("sys.modules")[0], space)  # noqa: S102
         self.assertEqual(space["cuda_extension"]["cuda_sources"], "// it's \"quoted\" \\ never\n")
 
+    def test_a_reference_makes_its_inputs_on_the_host(self):
+        """On 'sim' there is no GPU, and their references ask for one; our judge lays inputs on the device itself."""
+        code = REFERENCE + "def get_inputs():\n    return [torch.randn(4, device=\"cuda\"), torch.ones(1, device='cuda:0')]\n"
+        self.post("h", "never", reference_code=code, timeout=10)
+        db = sqlite3.connect(self.queue)
+        task = json.loads(db.execute("SELECT payload FROM job").fetchone()[0])["task_code"]
+        db.close()
+        self.assertEqual(task, code.replace('"cuda"', '"cpu"').replace("'cuda:0'", '"cpu"'))
+
     def test_health_and_lists(self):
         v = self.ask("GET", "/health")[1]
         self.assertEqual((v["status"], v["gpu_status"]), ("healthy", {}))

@@ -50,8 +50,10 @@ class Described(test_serve.Serve):
         return status
 
     def test_every_route_is_described_and_there(self):
-        with open(os.path.join(test_serve.ROOT, "src/serve/serve.c")) as f:
-            rows = re.findall(r'\{"(GET|POST|DELETE)", "(/[^"]*)", route_', f.read())
+        rows = []
+        for name in ("src/serve/serve.c", "src/chat/endpoint.c"):
+            with open(os.path.join(test_serve.ROOT, name)) as f:
+                rows += re.findall(r'\{"(GET|POST|DELETE)", "(/[^"]*)", route_', f.read())
         described = {(m.upper(), p) for p, ms in API["paths"].items() for m in ms}
         self.assertEqual(set(rows), described)
 

@@ -13,6 +13,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "musacoder")
+TASK = "class Model: pass\ndef get_inputs(): pass\ndef get_init_inputs(): pass\n"
 NOW = "((julianday('now') - 2440587.5) * 86400.0)"
 
 
@@ -81,11 +82,20 @@ class Serve(unittest.TestCase):
         return status
 
     def request(self, *programs, **more):
-        return dict({"task": {"name": "t", "code": "class Model: pass"},
+        return dict({"task": {"name": "t", "code": TASK},
                      "candidates": [{"code": p} for p in programs]}, **more)
 
 
 class Calls(Serve):
+    def test_what_is_no_task_is_refused_with_its_reason(self):
+        for code, word in (("class Model: pass\n", "get_inputs"), ("x = 1\n", "class Model")):
+            status, v = self.ask("POST", "/v1/eval?wait=0", {"task": {"name": "t", "code": code},
+                                                             "candidates": [{"code": "a"}]})
+            self.assertEqual((status, v["error"]["code"]), (400, "bad_task"))
+            self.assertIn(word, v["error"]["message"])
+        status, v = self.ask("POST", "/v1/eval?wait=0", dict(self.request("a"), sidecar={"no_such_key": 1}))
+        self.assertEqual((status, v["error"]["code"]), (400, "bad_task"))
+
     def test_verdicts_come_to_who_waits(self):
         status, v = self.ask("POST", "/v1/eval", self.request("a", "b"))
         self.assertEqual(status, 200)

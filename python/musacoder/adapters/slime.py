@@ -27,6 +27,39 @@ async def rm(args, sample, **kw):
     return 0.0 if score is None else score
 
 
+async def generate(args, sample, sampling_params):
+    """--custom-generate-function-path musacoder.adapters.slime.generate: up to args.musacoder_turns (3) turns of program and
+    feedback. The sample is the first turn, as slime's own generate leaves it; its reward is PrimeEcho of all."""
+    from slime.rollout import sglang_rollout
+
+    prompt = sample.prompt
+    turns, records = getattr(args, "musacoder_turns", 3), []
+    now = sample = await sglang_rollout.generate(args, sample, dict(sampling_params))
+    while len(records) < turns:
+        if now.status == type(now).Status.ABORTED:
+            break
+        records += await _judge().ajudge([_item(sample, now.response)])
+        if records[-1].get("status") == "passed" or objective.reward(records[-1]) is None or len(records) == turns:
+            break
+        now = type(sample)(index=sample.index, prompt=_dialogue(prompt, now.response, records[-1]))
+        prompt = now.prompt
+        now = await sglang_rollout.generate(args, now, dict(sampling_params))
+    score = common.trajectory_reward(records)
+    sample.remove_sample = score is None
+    if sample.status != type(sample).Status.ABORTED:
+        sample.reward = 0.0 if score is None else score
+    sample.metadata = dict(sample.metadata or {}, turns=len(records))
+    return sample
+
+
+def _dialogue(prompt, response, record):
+    """The next turn's prompt. Text goes on in ChatML, as Qwen's template writes it; messages go on as messages."""
+    said = common.repair_message(record)
+    if isinstance(prompt, list):
+        return prompt + [{"role": "assistant", "content": response}, {"role": "user", "content": said}]
+    return f"{prompt}{response}<|im_end|>\n<|im_start|>user\n{said}<|im_end|>\n<|im_start|>assistant\n"
+
+
 def reward_post_process(args, samples):
     """--custom-reward-post-process-path: group advantages by our formula; removed samples leave their group."""
     raw = [s.reward for s in samples]

@@ -5,6 +5,7 @@ sampler marks the group as failed and draws another. Keys of the answer are alwa
 """
 
 import contextvars
+import uuid
 
 from .. import objective
 from ..client import Client
@@ -40,6 +41,45 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info=None
     info = extra_info or {}
     it = common.item(ground_truth, solution_str, info.get("task_name"), info.get("options"), info.get("sidecar"))
     return answer_of((await _judge().ajudge([it]))[0])
+
+
+# ---- several turns ----
+
+
+def agent_loop(turns=3, **primeecho):
+    """An AgentLoopBase class: up to 'turns' turns of program and feedback, PrimeEcho as the reward, the first response in
+    the loss. A trajectory with a verdict that is not scored raises NotScored. See verl.md for how verl finds it."""
+    from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
+
+    class KernelAgentLoop(AgentLoopBase):
+        async def run(self, sampling_params, **row):
+            info, messages = row.get("extra_info") or {}, list(row["raw_prompt"])
+            records, first = [], None
+            while len(records) < turns and not (records and records[-1].get("status") == "passed"):
+                ids = await self.loop.run_in_executor(None, lambda: self.tokenizer.apply_chat_template(
+                    messages, add_generation_prompt=True, tokenize=True, return_dict=True)["input_ids"])
+                got = await self.server_manager.generate(request_id=uuid.uuid4().hex, prompt_ids=ids,
+                                                         sampling_params=sampling_params)
+                text = self.tokenizer.decode(got.token_ids, skip_special_tokens=True)
+                it = common.item(row["reward_model"]["ground_truth"], text, info.get("task_name"), info.get("options"),
+                                 info.get("sidecar"))
+                records += await _judge().ajudge([it])
+                first = first or (ids, got)
+                if objective.reward(records[-1]) is None:
+                    raise NotScored(f"{records[-1].get('status')}: {records[-1].get('feedback', '')}"[:500])
+                messages += [{"role": "assistant", "content": text},
+                             {"role": "user", "content": common.repair_message(records[-1])}]
+            ids, got = first
+            n = self.rollout_config.response_length
+            return AgentLoopOutput(prompt_ids=ids, response_ids=got.token_ids[:n],
+                                   response_mask=[1] * len(got.token_ids[:n]),
+                                   response_logprobs=got.log_probs[:n] if got.log_probs else None,
+                                   reward_score=common.trajectory_reward(records, **primeecho),
+                                   num_turns=2 * len(records), metrics=AgentLoopMetrics(),
+                                   extra_fields={"turn_scores": [objective.reward(r) for r in records],
+                                                 "tool_rewards": []})
+
+    return KernelAgentLoop
 
 
 # ---- MirrorPop ----

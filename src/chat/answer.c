@@ -1,0 +1,242 @@
+/* answer.c - see answer.h. */
+#include "chat/answer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+/* Tokens [from, to) of a sample, and its text from byte 'text' on: all of it, or a chunk. */
+struct piece {
+    const struct drawn *d;
+    size_t from, to, text, n_text;
+};
+
+static const char *reason(const struct drawn *d)
+{
+    if (d->words.stopped)
+        return "stop";
+    return d->finish == FINISH_STOP ? "stop" : d->finish == FINISH_LENGTH ? "length" : "abort";
+}
+
+static json_t *ids_json(const int32_t *v, size_t n)
+{
+    json_t *a = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(a, json_integer(v[i]));
+    return a;
+}
+
+static json_t *logp_json(float x)
+{
+    return isfinite(x) ? json_real((double)x) : json_real(-9999.0);
+}
+
+static json_t *bytes_json(const char *p, size_t n)
+{
+    json_t *a = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(a, json_integer((unsigned char)p[i]));
+    return a;
+}
+
+static json_t *chat_logprobs(const struct piece *p, const struct tokenizer *tok)
+{
+    json_t *list = json_array();
+
+    for (size_t i = p->from; i < p->to; i++) {
+        size_t n = 0;
+        const char *bytes = tokenizer_bytes(tok, p->d->ids.v[i], &n);
+        json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:[]}", "token", json_utf8(bytes ? bytes : "", n),
+                                              "logprob",
+                                              logp_json(p->d->logp[i]), "bytes", bytes_json(bytes, n), "top_logprobs"));
+    }
+    return json_pack("{s:o,s:n}", "content", list, "refusal");
+}
+
+static json_t *plain_logprobs(const struct piece *p, const struct tokenizer *tok)
+{
+    json_t *tokens = json_array(), *logps = json_array(), *at = json_array();
+    size_t offset = 0;
+
+    for (size_t i = 0; i < p->to; i++) {
+        size_t n = 0;
+        const char *bytes = tokenizer_bytes(tok, p->d->ids.v[i], &n);
+        if (i >= p->from) {
+            json_array_append_new(tokens, json_utf8(bytes ? bytes : "", n));
+            json_array_append_new(logps, logp_json(p->d->logp[i]));
+            json_array_append_new(at, json_integer((json_int_t)offset));
+        }
+        offset += n;
+    }
+    return json_pack("{s:o,s:o,s:n,s:o}", "tokens", tokens, "token_logprobs", logps, "top_logprobs", "text_offset", at);
+}
+
+static json_t *logprobs_json(const struct chat_job *j, const struct piece *p, const struct tokenizer *tok)
+{
+    if (!j->ask.logprobs)
+        return json_null();
+    return j->ask.chat ? chat_logprobs(p, tok) : plain_logprobs(p, tok);
+}
+
+/* What all choices have, whole or in chunks. ends: with its reason. */
+static json_t *choice_json(const struct chat_job *j, int i, const struct piece *p, const struct tokenizer *tok,
+                           bool ends)
+{
+    json_t *c = json_pack("{s:i,s:o,s:o}", "index", i, "logprobs", logprobs_json(j, p, tok), "finish_reason",
+                          ends ? json_string(reason(p->d)) : json_null());
+
+    if (j->ask.ids)
+        json_object_set_new(c, "token_ids", ids_json(p->d->ids.v + p->from, p->to - p->from));
+    return c;
+}
+
+static json_t *text_json(const struct piece *p)
+{
+    return json_utf8(p->d->words.text.p + p->text, p->n_text);
+}
+
+static json_t *usage_json(const struct chat_job *j)
+{
+    size_t prompt = 0, drawn = 0;
+
+    for (int i = 0; i < j->ask.n_prompts; i++)
+        prompt += j->ask.prompt[i].n;
+    for (int i = 0; i < j->n; i++)
+        drawn += j->drawn[i].ids.n;
+    return json_pack("{s:I,s:I,s:I}", "prompt_tokens", (json_int_t)prompt, "completion_tokens", (json_int_t)drawn,
+                     "total_tokens", (json_int_t)(prompt + drawn));
+}
+
+static json_t *head(const struct chat_job *j, const char *object, const char *model)
+{
+    return json_pack("{s:s,s:s,s:I,s:s}", "id", j->id, "object", object, "created", (json_int_t)j->created, "model",
+                     model);
+}
+
+static json_t *prompt_ids(const struct chat_job *j, int sample)
+{
+    const struct ivec *p = &j->ask.prompt[sample / j->ask.n];
+
+    return ids_json(p->v, p->n);
+}
+
+json_t *answer_whole(const struct chat_job *j, const char *model, const struct tokenizer *tok)
+{
+    json_t *v = head(j, j->ask.chat ? "chat.completion" : "text_completion", model), *choices = json_array();
+
+    for (int i = 0; i < j->n; i++) {
+        const struct drawn *d = &j->drawn[i];
+        struct piece p = {d, 0, d->ids.n, 0, d->words.text.n};
+        json_t *c = choice_json(j, i, &p, tok, true);
+        if (j->ask.chat)
+            json_object_set_new(c, "message", json_pack("{s:s,s:o,s:n}", "role", "assistant", "content", text_json(&p),
+                                                        "refusal"));
+        else
+            json_object_set_new(c, "text", text_json(&p));
+        if (j->ask.ids && !j->ask.chat)
+            json_object_set_new(c, "prompt_token_ids", prompt_ids(j, i));
+        json_array_append_new(choices, c);
+    }
+    json_object_set_new(v, "choices", choices);
+    json_object_set_new(v, "usage", usage_json(j));
+    if (j->ask.ids && j->ask.chat)
+        json_object_set_new(v, "prompt_token_ids", prompt_ids(j, 0));
+    return v;
+}
+
+/* ---- streams ---- */
+
+static void event(struct buf *out, json_t *v)
+{
+    char *text = json_text(v);
+
+    buf_adds(out, "data: ");
+    buf_adds(out, text);
+    buf_adds(out, "\n\n");
+    free(text);
+    json_decref(v);
+}
+
+static void chunk(const struct chat_job *j, const char *model, json_t *choice, json_t *usage, bool first,
+                  struct buf *out)
+{
+    json_t *v = head(j, j->ask.chat ? "chat.completion.chunk" : "text_completion", model), *list = json_array();
+
+    if (choice)
+        json_array_append_new(list, choice);
+    json_object_set_new(v, "choices", list);
+    if (j->ask.usage)
+        json_object_set_new(v, "usage", usage ? usage : json_null());
+    if (first && j->ask.ids && j->ask.chat)
+        json_object_set_new(v, "prompt_token_ids", prompt_ids(j, 0));
+    event(out, v);
+}
+
+/* The first chunk of a choice of a dialogue says who speaks. */
+static void open_choice(struct chat_job *j, int i, const char *model, const struct tokenizer *tok, struct buf *out)
+{
+    struct piece none = {&j->drawn[i], 0, 0, 0, 0};
+    json_t *c;
+
+    if (j->drawn[i].opened)
+        return;
+    j->drawn[i].opened = true;
+    if (!j->ask.chat)
+        return;
+    c = choice_json(j, i, &none, tok, false);
+    json_object_set_new(c, "delta", json_pack("{s:s,s:s}", "role", "assistant", "content", ""));
+    chunk(j, model, c, NULL, i == 0, out);
+}
+
+static void say_new(struct chat_job *j, int i, const char *model, const struct tokenizer *tok, struct buf *out)
+{
+    struct drawn *d = &j->drawn[i];
+    struct piece p = {d, d->sent_ids, d->ids.n, d->sent_text, d->words.safe - d->sent_text};
+    bool ids = j->ask.ids || j->ask.logprobs, first = d->sent_ids == 0 && !j->ask.chat;
+    json_t *c;
+
+    if (p.n_text == 0 && !(ids && p.from < p.to) && !d->done)
+        return;
+    c = choice_json(j, i, &p, tok, d->done);
+    if (j->ask.chat)
+        json_object_set_new(c, "delta", p.n_text ? json_pack("{s:o}", "content", text_json(&p)) : json_object());
+    else
+        json_object_set_new(c, "text", text_json(&p));
+    if (first && j->ask.ids)
+        json_object_set_new(c, "prompt_token_ids", prompt_ids(j, i));
+    d->sent_ids = p.to;
+    d->sent_text += p.n_text;
+    d->said_end = d->done;
+    chunk(j, model, c, NULL, false, out);
+}
+
+bool answer_stream(struct chat_job *j, const char *model, const struct tokenizer *tok, struct buf *out)
+{
+    for (int i = 0; i < j->n; i++) {
+        if (j->drawn[i].said_end || (j->drawn[i].ids.n == 0 && !j->drawn[i].done))
+            continue;
+        open_choice(j, i, model, tok, out);
+        say_new(j, i, model, tok, out);
+    }
+    if (j->left > 0)
+        return false;
+    if (j->ask.usage)
+        chunk(j, model, NULL, usage_json(j), false, out);
+    buf_adds(out, "data: [DONE]\n\n");
+    return true;
+}
+
+static json_t *or_null(const char *s)
+{
+    return s ? json_string(s) : json_null();
+}
+
+json_t *answer_error(const char *type, const char *param, const char *code, const char *message)
+{
+    return json_pack("{s:{s:o,s:s,s:o,s:o}}", "error", "message", json_utf8(message, strlen(message)), "type", type,
+                     "param", or_null(param), "code", or_null(code));
+}

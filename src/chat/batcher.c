@@ -1,0 +1,323 @@
+/* batcher.c - see batcher.h. */
+#include "chat/batcher.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "nn/model.h"
+
+#define ROWS 16
+#define MAX_STOP 10
+#define PAUSE_S 1.0 /* after the engine failed */
+
+/* A prompt of a job, while its samples wait or are drawn. */
+struct part {
+    struct chat_job *job;
+    int prompt, left;
+    struct part *next;
+};
+
+struct batcher {
+    struct batcher_config c;
+    int32_t stop[MAX_STOP];
+    int n_stop;
+    pthread_t thread;
+    atomic_bool stopping;
+    pthread_mutex_t lock; /* what follows */
+    pthread_cond_t came;
+    struct part *first, **last;
+    struct batcher_stats stats;
+};
+
+/* ---- jobs ---- */
+
+struct chat_job *chat_job_new(struct ask *a)
+{
+    static atomic_ulong number;
+    struct chat_job *j = xcalloc(1, sizeof *j);
+
+    j->ask = *a;
+    *a = (struct ask){0};
+    j->n = j->left = j->ask.n * j->ask.n_prompts;
+    j->created = (int64_t)time(NULL);
+    j->refs = 1;
+    snprintf(j->id, sizeof j->id, "%s-%llx-%lx", j->ask.chat ? "chatcmpl" : "cmpl", (unsigned long long)j->created,
+             atomic_fetch_add(&number, 1));
+    pthread_mutex_init(&j->lock, NULL);
+    j->drawn = xcalloc((size_t)j->n, sizeof *j->drawn);
+    for (int i = 0; i < j->n; i++)
+        words_begin(&j->drawn[i].words);
+    return j;
+}
+
+void chat_job_release(struct chat_job *j)
+{
+    int left;
+
+    pthread_mutex_lock(&j->lock);
+    left = --j->refs;
+    pthread_mutex_unlock(&j->lock);
+    if (left > 0)
+        return;
+    for (int i = 0; i < j->n; i++) {
+        words_free(&j->drawn[i].words);
+        ivec_free(&j->drawn[i].ids);
+        free(j->drawn[i].logp);
+    }
+    free(j->drawn);
+    ask_free(&j->ask);
+    pthread_mutex_destroy(&j->lock);
+    free(j);
+}
+
+static void tell(struct chat_job *j)
+{
+    if (j->moved)
+        j->moved(j, j->ctx);
+}
+
+/* ---- what the sampler calls, on the batcher's thread ---- */
+
+static bool has(const int32_t *ids, int n, int32_t id)
+{
+    for (int i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+static void keep(struct drawn *d, int32_t id, float logp)
+{
+    if (d->ids.n == d->logp_cap) {
+        d->logp_cap = 2 * d->logp_cap + 64;
+        d->logp = xrealloc(d->logp, d->logp_cap * sizeof *d->logp);
+    }
+    d->logp[d->ids.n] = logp;
+    ivec_push(&d->ids, id);
+}
+
+static bool on_token(void *ctx, const struct sample *s)
+{
+    struct batcher *b = ctx;
+    struct part *p = s->user;
+    struct chat_job *j = p->job;
+    struct drawn *d = &j->drawn[p->prompt * j->ask.n + s->index];
+    int32_t id = s->tokens[s->n - 1];
+    bool ends = has(j->ask.stop_ids, j->ask.n_stop_ids, id), goes_on;
+    size_t n = 0;
+    const char *bytes = tokenizer_bytes(b->c.tok, id, &n);
+
+    if (!bytes || ends || has(b->stop, b->n_stop, id) || (!j->ask.special && tokenizer_is_special(b->c.tok, id)))
+        n = 0;
+    pthread_mutex_lock(&j->lock);
+    keep(d, id, s->logp[s->n - 1]);
+    words_add(&d->words, bytes ? bytes : "", n, j->ask.stop, j->ask.n_stop);
+    goes_on = !ends && !d->words.stopped && !j->unwanted && !atomic_load(&b->stopping);
+    if (j->ask.stream)
+        tell(j);
+    pthread_mutex_unlock(&j->lock);
+    return goes_on;
+}
+
+static void let_go(struct batcher *b, struct part *p, int tokens)
+{
+    struct chat_job *j = p->job;
+
+    pthread_mutex_lock(&b->lock);
+    b->stats.tokens += (uint64_t)tokens;
+    b->stats.running--;
+    pthread_mutex_unlock(&b->lock);
+    if (--p->left > 0)
+        return;
+    free(p);
+    chat_job_release(j);
+}
+
+static void on_sample(void *ctx, const struct sample *s)
+{
+    struct batcher *b = ctx;
+    struct part *p = s->user;
+    struct chat_job *j = p->job;
+    struct drawn *d = &j->drawn[p->prompt * j->ask.n + s->index];
+
+    pthread_mutex_lock(&j->lock);
+    d->finish = atomic_load(&b->stopping) ? FINISH_CANCELLED : s->finish;
+    words_end(&d->words);
+    d->done = true;
+    j->left--;
+    tell(j);
+    pthread_mutex_unlock(&j->lock);
+    let_go(b, p, s->n);
+}
+
+static bool over(struct batcher *b)
+{
+    return atomic_load(&b->stopping) || stop_requested();
+}
+
+static void await(struct batcher *b)
+{
+    while (!b->first && !over(b)) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&b->came, &b->lock, &until);
+    }
+}
+
+static struct part *take(struct batcher *b)
+{
+    struct part *p = b->first;
+
+    if (p && !(b->first = p->next))
+        b->last = &b->first;
+    if (p) {
+        b->stats.waiting -= p->job->ask.n;
+        b->stats.running += p->job->ask.n;
+    }
+    return p;
+}
+
+static int more(void *ctx, bool idle, struct sample_request *ret)
+{
+    struct batcher *b = ctx;
+    struct part *p;
+
+    pthread_mutex_lock(&b->lock);
+    if (idle)
+        await(b);
+    p = over(b) ? NULL : take(b);
+    pthread_mutex_unlock(&b->lock);
+    if (!p)
+        return over(b) ? -1 : 0;
+    *ret = (struct sample_request){.prompt = p->job->ask.prompt[p->prompt].v,
+                                   .n_prompt = (int)p->job->ask.prompt[p->prompt].n,
+                                   .n_samples = p->job->ask.n,
+                                   .max_new = p->job->ask.max_new,
+                                   .seed = p->job->ask.seed + (uint64_t)p->prompt,
+                                   .choice = &p->job->ask.choice,
+                                   .user = p};
+    return 1;
+}
+
+/* ---- the thread ---- */
+
+/* Whoever still waits hears that nothing will come. */
+static void cancel_waiting(struct batcher *b)
+{
+    struct part *p;
+
+    for (;;) {
+        pthread_mutex_lock(&b->lock);
+        p = take(b);
+        pthread_mutex_unlock(&b->lock);
+        if (!p)
+            return;
+        for (int i = 0, n = p->job->ask.n; i < n; i++)
+            on_sample(b, &(struct sample){.index = i, .finish = FINISH_CANCELLED, .user = p});
+    }
+}
+
+static void *work(void *ctx)
+{
+    struct batcher *b = ctx;
+    struct sampler_options o = {.temperature = 1, .max_batch = b->c.max_batch ? b->c.max_batch : ROWS,
+                                .max_new = b->c.max_len, .max_prompt = b->c.max_len, .stop_ids = b->stop,
+                                .n_stop = b->n_stop, .on_token = on_token, .on_sample = on_sample, .more = more,
+                                .ctx = b};
+
+    while (!over(b)) {
+        struct sample *none;
+        size_t n;
+        struct err e = ERR_INIT;
+        if (sampler_run(b->c.model, &o, NULL, 0, &none, &n, &e) < 0 && !over(b)) {
+            log_warn("the engine failed: %s", e.msg);
+            cancel_waiting(b);
+            nanosleep(&(struct timespec){.tv_sec = (time_t)PAUSE_S}, NULL);
+        }
+    }
+    cancel_waiting(b);
+    return NULL;
+}
+
+int batcher_start(const struct batcher_config *c, struct batcher **ret, struct err *e)
+{
+    struct batcher *b = xcalloc(1, sizeof *b);
+    int32_t end = tokenizer_id(c->tok, "<|im_end|>");
+
+    b->c = *c;
+    b->last = &b->first;
+    for (int i = 0; i < c->model->config.n_eos; i++)
+        b->stop[b->n_stop++] = c->model->config.eos[i];
+    if (end >= 0 && !has(b->stop, b->n_stop, end))
+        b->stop[b->n_stop++] = end;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->came, NULL);
+    if (pthread_create(&b->thread, NULL, work, b) != 0) {
+        free(b);
+        return err_set(e, ERR_ENV, "no thread for the engine");
+    }
+    *ret = b;
+    return 0;
+}
+
+void batcher_halt(struct batcher *b)
+{
+    atomic_store(&b->stopping, true);
+    pthread_mutex_lock(&b->lock);
+    pthread_cond_signal(&b->came);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void batcher_stop(struct batcher *b)
+{
+    if (!b)
+        return;
+    batcher_halt(b);
+    pthread_join(b->thread, NULL);
+    cancel_waiting(b); /* what came while the thread ended */
+    pthread_mutex_destroy(&b->lock);
+    pthread_cond_destroy(&b->came);
+    free(b);
+}
+
+static void put_part(struct batcher *b, struct chat_job *j, int prompt)
+{
+    struct part *p = xcalloc(1, sizeof *p);
+
+    *p = (struct part){.job = j, .prompt = prompt, .left = j->ask.n};
+    *b->last = p;
+    b->last = &p->next;
+    b->stats.prompt_tokens += j->ask.prompt[prompt].n;
+}
+
+int batcher_add(struct batcher *b, struct chat_job *j)
+{
+    int rc = -1;
+
+    pthread_mutex_lock(&b->lock);
+    if (!over(b) && (b->stats.waiting == 0 || b->stats.waiting + j->n <= b->c.max_waiting)) {
+        j->refs += j->ask.n_prompts; /* nobody else has it yet */
+        for (int i = 0; i < j->ask.n_prompts; i++)
+            put_part(b, j, i);
+        b->stats.waiting += j->n;
+        b->stats.requests++;
+        pthread_cond_signal(&b->came);
+        rc = 0;
+    }
+    pthread_mutex_unlock(&b->lock);
+    return rc;
+}
+
+void batcher_stats(struct batcher *b, struct batcher_stats *ret)
+{
+    pthread_mutex_lock(&b->lock);
+    *ret = b->stats;
+    pthread_mutex_unlock(&b->lock);
+}
