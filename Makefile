@@ -4,7 +4,7 @@
 B       ?= build
 CC      ?= cc
 CXX     ?= g++
-MODULES := base objective task proc device exec store queue translate eval synth nn train bench serve remote agent
+MODULES := base objective task proc device exec store queue translate eval synth nn train bench serve chat remote agent
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
 # Headers alone: the library is loaded when it is asked for.
 HEADERS := libpq libmicrohttpd libcurl
@@ -24,7 +24,7 @@ TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(filter-out tests/gpu/%,$(wildcar
 GPUTESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/gpu/test_*.c))
 
 .PHONY: all help clean setup test test-gpu test-all demo check-deps
-all: check-deps $(B)/musacoder simtorch
+all: check-deps $(B)/musacoder devices
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -59,6 +59,7 @@ $(B)/obj/synth/op.o: $(OPSLIST)
 $(B)/obj/nn/%.o: CFLAGS += -O3 -ffp-contract=fast -Wno-psabi
 
 $(B)/obj/serve/route_state.o: src/serve/dashboard.html
+$(B)/obj/translate/musa_cxx.o: litetorch/include/litetorch/ptx_plain.h
 
 define archive_rule
 $(B)/lib/$(1).a: $(call OBJ,$(1))
@@ -140,20 +141,21 @@ all: $(B)/lib/libnncuda.so
 endif
 
 # What a process without a device asks an executor for, and what candidates' libraries link against there.
-FRONTSRC := litetorch/front/front.c simt/runtime/names.c $(addprefix src/exec/,client.c client_ring.c wire.c)
-$(B)/lib/libfront.so: $(FRONTSRC) litetorch/front/front.h $(wildcard src/exec/client*.h) src/exec/wire.h
+FRONTSRC := $(addprefix litetorch/front/,front.c graph.c) simt/runtime/names.c \
+            $(addprefix src/exec/,client.c client_ring.c wire.c)
+$(B)/lib/libfront.so: $(FRONTSRC) $(wildcard litetorch/front/*.h src/exec/client*.h) src/exec/wire.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Ilitetorch -std=c11 -O2 -g -fPIC $(WARN) -shared -Wl,-soname,libfront.so -Wl,-z,defs \
 	  -o $@ $(FRONTSRC) -ldl -pthread
 all: $(B)/lib/libfront.so
-simtorch: $(B)/lib/libfront.so
+devices: $(B)/lib/libfront.so
 
-# The simulated CUDA device inside PyTorch; needs the Python that 'make setup' provides, and rebuilds when it changes.
-.PHONY: simtorch bench-build
+# The devices inside PyTorch; they need the Python that 'make setup' provides, and rebuilds when it changes.
+.PHONY: devices bench-build
 bench-build: all $(B)/tests/litetorch/test_build
 	@py=$${MUSACODER_PYTHON:-$${MUSACODER_DATA_DIR:-$${XDG_DATA_HOME:-$$HOME/.local/share}/musacoder}/venv/bin/python}; \
 	  $$py lab/bench_build.py --build-dir $(B)
-simtorch:
+devices:
 	@litetorch/build.sh $(B)
 
 $(B)/tests/%: tests/%.c $(ARCHIVES)
@@ -323,7 +325,7 @@ test-gpu:
 # The plain build comes first: foreign code runs beside its runtime libraries and its jail in both, so those are taken over.
 # ARGS: words, as for 'make test'; --resume after an interruption; --plan shows what would run, with the times of the last run.
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-RUNTIME := mcexec libsimt.so libsimtorch.so libcudatorch.so judge.fatbin timing.fatbin exec.fatbin mcjail libjail.so
+RUNTIME := mcexec libsimt.so libfront.so libfronttorch.so libcudatorch.so judge.fatbin timing.fatbin exec.fatbin mcjail libjail.so
 STEP     = @printf '%s  step $(1) of 4: $(2)\n' "$$(date +%T)"
 test-all: setup-tests
 	$(call STEP,1,the build)

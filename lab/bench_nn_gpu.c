@@ -1,7 +1,10 @@
-/* bench_nn_gpu.c - training and sampling on a GPU at three sizes, for comparison with bench_nn_gpu.py in the same run.
+/* bench_nn_gpu.c - training and sampling on a GPU at several sizes, beside bench_nn_gpu.py in the same run.
  *
- * Usage: bench_nn_gpu [shape...]     shapes: 20m 123m 600m (all), steps from random weights, bf16, packed sequences
+ * Usage: bench_nn_gpu [shape...]     shapes: 20m 123m 600m 1700m 123m-1k 123m-16k (all)
+ * Steps from random weights, bf16, packed sequences.
  * $BENCH_PARTS: "train", "sample" or both (default); $BENCH_STEPS: training steps that are timed.
+ * Memory: what the planner says before the first step (weights, gradients, optimiser, activations), and what the device
+ * lost from before the model to after the last step.
  * One line a shape: milliseconds a step (forward, backward, clipping, AdamW), tokens a second, MFU. Model FLOPs: 6 for
  * each
  * weight in a product and token (the embedding counts as classifier), 6 length q layers for causal attention,
@@ -15,6 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "nn/device.h"
 #include "nn/model.h"
 #include "nn/optim.h"
 #include "nn/sampler.h"
@@ -28,7 +32,20 @@ static const struct shape {
     {"20m", 384, 8, 1152, 6, 2, 64, 16384, 32, 2048},
     {"123m", 768, 16, 2304, 12, 4, 64, 16384, 16, 2048},
     {"600m", 1024, 28, 3072, 16, 8, 128, 151936, 4, 4096},
+    {"1700m", 2048, 28, 6144, 16, 8, 128, 151936, 2, 4096},
+    {"123m-1k", 768, 16, 2304, 12, 4, 64, 16384, 32, 1024},
+    {"123m-16k", 768, 16, 2304, 12, 4, 64, 16384, 2, 16384},
 };
+
+static struct nn_device *meter; /* only asked how much memory is free */
+
+static size_t free_bytes(void)
+{
+    struct nn_dev_info info;
+
+    meter->ops->info(meter->q, &info);
+    return info.free;
+}
 
 static void check(int rc, const struct err *e)
 {
@@ -102,7 +119,7 @@ static double train_step(struct model *m, struct optim *opt, struct batch *x)
     return loss / x->T;
 }
 
-static void bench_train(const struct shape *s, struct model *m)
+static void bench_train(const struct shape *s, struct model *m, size_t free_before)
 {
     struct adamw_options o = {.weight_decay = 0.01};
     struct err e = ERR_INIT;
@@ -110,6 +127,7 @@ static void bench_train(const struct shape *s, struct model *m)
     struct train_limits lim = {.max_tokens = x.T};
     struct optim *opt;
     double first, loss = 0, t, flops;
+    double plan = (double)model_train_bytes(m, &lim) + 6 * (double)m->n_params;
     int n = getenv("BENCH_STEPS") ? atoi(getenv("BENCH_STEPS")) : 8;
 
     check(model_train_begin(m, &lim, &e), &e);
@@ -123,10 +141,10 @@ static void bench_train(const struct shape *s, struct model *m)
     t = (now_s() - t) / n;
     flops = (6.0 * (double)m->n_params + 6.0 * s->length * s->heads * s->dim * s->layers) * x.T;
     printf("train  %-5s %6.1f M weights, %d x %d: %8.2f ms a step %9.0f tokens/s %5.1f %% MFU,"
-           " loss %.4f to %.4f, plan %.2f GB\n",
+           " loss %.4f to %.4f, plan %.2f GB, taken %.2f GB\n",
            s->name, (double)m->n_params / 1e6, s->rows, s->length, t * 1e3, x.T / t, 100 * flops / t / PEAK, first,
            loss,
-           (double)model_train_bytes(m, &lim) / 1e9);
+           plan / 1e9, (double)(free_before - free_bytes()) / 1e9);
     fflush(stdout);
     optim_free(opt);
     free(x.tokens), free(x.targets), free(x.cu), free(x.logp), free(x.dlogp);
@@ -150,7 +168,7 @@ static void bench_sample(const struct shape *s, struct model *m, int n, int batc
     for (int i = 0; i < PROMPT + n; i++)
         prompt[i] = (int32_t)rng_below(&r, (uint64_t)s->V);
     for (int i = 0; i < n; i++)
-        q[i] = (struct sample_request){prompt + i, PROMPT, 1, 0, (uint64_t)i};
+        q[i] = (struct sample_request){.prompt = prompt + i, .n_prompt = PROMPT, .n_samples = 1, .seed = (uint64_t)i};
     t = now_s();
     check(sampler_run(m, &o, q, n, &got, &k, &e), &e);
     t = now_s() - t;
@@ -175,23 +193,30 @@ static bool part(const char *name)
 
 int main(int argc, char **argv)
 {
+    struct err e = ERR_INIT;
+
+    check((meter = nn_device_open("cuda", &e)) ? 0 : -1, &e);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         bool wanted = argc < 2;
         for (int k = 1; k < argc; k++)
             wanted |= !strcmp(argv[k], shapes[i].name);
         if (!wanted)
             continue;
+        size_t free_before = free_bytes();
         struct model *m = make_model(&shapes[i]);
-        if (part("sample")) {
+        if (part("sample") && !strchr(shapes[i].name, '-')) { // a context is a matter of training
             bench_sample(&shapes[i], m, 1, 1, 64); // records graphs, warms up
             bench_sample(&shapes[i], m, 1, 1, 256);
+            setenv("MUSACODER_NN_STEP", "layers", 1); // the same, a kernel for each operator
+            bench_sample(&shapes[i], m, 1, 1, 256);
+            unsetenv("MUSACODER_NN_STEP");
             bench_sample(&shapes[i], m, 64, 64, 256);
             bench_sample(&shapes[i], m, 512, 512, 256);
             if (shapes[i].d < 1024)
                 bench_sample(&shapes[i], m, 4096, 1024, 256);
         }
         if (part("train"))
-            bench_train(&shapes[i], m);
+            bench_train(&shapes[i], m, free_before);
         model_free(m);
     }
     return 0;

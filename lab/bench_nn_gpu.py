@@ -1,6 +1,7 @@
 """bench_nn_gpu.py - the training step of bench_nn_gpu.c in PyTorch and Transformers, same shapes, for comparison.
 
-Usage: bench_nn_gpu.py [--compile] [--generate] [shape...]     shapes: 20m 123m 600m (all)
+Usage: bench_nn_gpu.py [--compile] [--no-eager] [--generate] [--rows N...] [shape...]
+Shapes: 20m 123m 600m 1700m 123m-1k 123m-16k (all).
 Qwen3ForCausalLM with bf16 weights, scaled_dot_product_attention, fused AdamW, clipping; eager, then compiled with
 --compile.
 --generate: tokens a second of 'generate' at batch 1, 64 and 512 (static cache and compiled with --compile). MFU as
@@ -16,6 +17,9 @@ SHAPES = {  # d, layers, f, heads, kv, dim, V, rows, length
     "20m": (384, 8, 1152, 6, 2, 64, 16384, 32, 2048),
     "123m": (768, 16, 2304, 12, 4, 64, 16384, 16, 2048),
     "600m": (1024, 28, 3072, 16, 8, 128, 151936, 4, 4096),
+    "1700m": (2048, 28, 6144, 16, 8, 128, 151936, 2, 4096),
+    "123m-1k": (768, 16, 2304, 12, 4, 64, 16384, 32, 1024),
+    "123m-16k": (768, 16, 2304, 12, 4, 64, 16384, 2, 16384),
 }
 PEAK = 989e12
 
@@ -80,15 +84,17 @@ def generate(name, shape, rows, compiled, prompt=128, new=256):
 
 args = argparse.ArgumentParser()
 args.add_argument("--compile", action="store_true")
+args.add_argument("--no-eager", action="store_true")
 args.add_argument("--generate", action="store_true")
+args.add_argument("--rows", type=int, nargs="+", default=[1, 64, 512])
 args.add_argument("shapes", nargs="*")
 args = args.parse_args()
 print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
 for name in args.shapes or SHAPES:
-    for compiled in ([False, True] if args.compile else [False]):
-        if args.generate:
-            for rows in (1, 64, 512):
+    for compiled in ([False] * (not args.no_eager) + [True] * args.compile):
+        if args.generate and "-" not in name:
+            for rows in args.rows:
                 generate(name, SHAPES[name], rows, compiled)
-        else:
+        elif not args.generate:
             train(name, SHAPES[name], compiled)
         torch.cuda.empty_cache()

@@ -2,7 +2,9 @@
  * jobs and wait for their verdicts; workers of this process answer at once.
  *
  *   bench_serve MUSACODER QUEUE-URL JOBS CLIENTS WORKERS        a server is started on a free port
- *   bench_serve --claims QUEUE-URL WAITING                      claims a second with so many jobs waiting
+ *   bench_serve --claims QUEUE-URL WAITING                      claims a second with so many jobs of 1 KB waiting, and
+ *                                                               how long a look at the queue's state takes
+ *   bench_serve --work QUEUE-URL NAME                           a worker that answers after 20 ms, with leases of 3 s
  *
  * Prints requests a second and the median, 99th percentile and maximum of their times. */
 #include <arpa/inet.h>
@@ -20,8 +22,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "queue/queue.h"
+#include "queue/sql.h"
 
 #define VERDICT "{\"task\":\"t\",\"status\":\"passed\",\"category\":null,\"backend\":\"sim\",\"reward\":1}"
+#define REFUSED \
+    "{\"task\":\"t\",\"status\":\"failed\",\"category\":\"extraction_error\",\"backend\":\"sim\",\"reward\":-1}"
+#define TASK "class Model: pass\\ndef get_inputs(): pass\\ndef get_init_inputs(): pass"
 #define PROGRAM_BYTES 4000 /* of a candidate, as models write them */
 
 static struct {
@@ -94,13 +100,13 @@ static int receive(int fd)
 
 static void *client(void *arg)
 {
-    char *body = xmalloc(PROGRAM_BYTES + 400), *request = xmalloc(PROGRAM_BYTES + 800);
+    char *body = xmalloc(PROGRAM_BYTES + 600), *request = xmalloc(PROGRAM_BYTES + 1000);
     int fd = connect_to(b.port), i;
 
     (void)arg;
     while ((i = atomic_fetch_add(&b.next, 1)) < b.jobs) {
         double began;
-        int n = sprintf(body, "{\"task\":{\"name\":\"t\",\"code\":\"class Model: pass\"},\"candidates\":[{\"code\":\"%d %d ",
+        int n = sprintf(body, "{\"task\":{\"name\":\"t\",\"code\":\"" TASK "\"},\"candidates\":[{\"code\":\"%d %d ",
                         (int)getpid(), i);
         memset(body + n, 'x', PROGRAM_BYTES);
         n += PROGRAM_BYTES + sprintf(body + n + PROGRAM_BYTES, "\"}]}");
@@ -130,7 +136,8 @@ static pid_t start_server(const char *exe)
         exit(1);
     if (pid == 0) {
         dup2(p[1], 2);
-        execl(exe, exe, "serve", "--queue", b.queue, "--port", "0", "--workers", "0", (char *)NULL);
+        execl(exe, exe, "serve", "--queue", b.queue, "--port", "0", "--workers", "0", "--threads",
+              strncmp(b.queue, "postgres", 8) ? "4" : "32", (char *)NULL);
         _exit(127);
     }
     close(p[1]);
@@ -213,11 +220,33 @@ static void put_many(struct queue *q, const char *what, int n)
     }
 }
 
+/* A crowd of jobs in one statement: a million in seconds. */
+static void fill(int n)
+{
+    static const char text[] =
+        "INSERT INTO job(key, lane, owner, priority, payload, attempts, made, rank)"
+        " WITH RECURSIVE k(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM k WHERE i < $1)"
+        " SELECT 'many ' || i, 'run:sim', '', 0, $2, 3, {now}, 10000 + i FROM k";
+    struct err e = ERR_INIT;
+    struct sql *s;
+    char payload[1001];
+
+    memset(payload, 'x', 1000);
+    payload[1000] = 0;
+    if (sql_open(b.queue, "SELECT 1", QUEUE_VERSION, &s, &e) < 0 || sql_run(s, NULL, &e, text, "it", (int64_t)n,
+                                                                            payload) < 0) {
+        fprintf(stderr, "bench_serve: %s\n", e.msg);
+        exit(1);
+    }
+    sql_close(s);
+}
+
 static int claims(int waiting)
 {
     struct queue *q;
+    struct queue_stats st;
     struct err e = ERR_INIT;
-    double few, many;
+    double few, many, look;
 
     if (queue_open(b.queue, &q, &e) < 0) {
         fprintf(stderr, "bench_serve: %s\n", e.msg);
@@ -225,21 +254,56 @@ static int claims(int waiting)
     }
     put_many(q, "few", 2000);
     few = claim_rate(q, 2000);
-    put_many(q, "many", waiting);
+    fill(waiting);
+    look = now_s();
+    if (queue_stats(q, &st, &e) < 0 || st.waiting != waiting)
+        return 1;
+    look = now_s() - look;
     many = claim_rate(q, 2000);
-    printf("%d waiting: %.0f claims/s, against %.0f with 2000 waiting: %.2f\n", waiting, many, few, many / few);
+    printf("%d waiting: %.0f claims/s, against %.0f with 2000 waiting: %.2f; a look at the state %.0f ms\n", waiting,
+           many,
+           few, many / few, 1e3 * look);
+    queue_close(q);
+    return 0;
+}
+
+/* What a worker of the judge does with its queue, without the judging: for tests of faults. */
+static int work_on(const char *url, const char *name)
+{
+    struct queue *q;
+    struct queue_job j;
+    struct err e = ERR_INIT;
+
+    if (queue_open(url, &q, &e) < 0) {
+        fprintf(stderr, "bench_serve: %s\n", e.msg);
+        return 1;
+    }
+    while (!stop_requested()) {
+        int got = queue_claim(q, "run:sim", name, 3, 0.2, &j, &e);
+        if (got == 1) {
+            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+            if (queue_heartbeat(q, &j, 3, &e) == 1)
+                got = queue_finish(q, &j, REFUSED, &e);
+            queue_job_free(&j);
+        }
+        if (got < 0)
+            nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    }
     queue_close(q);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
+    if (argc == 4 && !strcmp(argv[1], "--work"))
+        return work_on(argv[2], argv[3]);
     if (argc == 4 && !strcmp(argv[1], "--claims")) {
         b.queue = argv[2];
         return claims(atoi(argv[3]));
     }
     if (argc != 6) {
-        fprintf(stderr, "usage: bench_serve MUSACODER QUEUE-URL JOBS CLIENTS WORKERS | --claims QUEUE-URL WAITING\n");
+        fprintf(stderr, "usage: bench_serve MUSACODER QUEUE-URL JOBS CLIENTS WORKERS | --claims QUEUE-URL WAITING |"
+                        " --work QUEUE-URL NAME\n");
         return 2;
     }
     b.queue = argv[2];

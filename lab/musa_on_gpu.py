@@ -92,7 +92,7 @@ def build(folder, device):
         shutil.copytree(os.path.join(ROOT, sub), os.path.join(folder, os.path.basename(sub)), dirs_exist_ok=True,
                         ignore=shutil.ignore_patterns("__pycache__"))
     os.makedirs(os.path.join(folder, "lib"), exist_ok=True)
-    lib = "libcudatorch.so" if device == "cuda" else "libsimtorch.so"
+    lib = "libcudatorch.so" if device == "cuda" else "libfronttorch.so"
     for f in (lib, "libsimt.so"):
         shutil.copy(os.path.join(ROOT, "build", "lib", f), os.path.join(folder, "lib"))
     shutil.copy(os.path.abspath(__file__), os.path.join(folder, "musa_on_gpu.py"))

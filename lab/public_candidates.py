@@ -72,7 +72,8 @@ def leaderboard(base):
                 continue
             code = path.read_text(errors="replace")
             if is_candidate(code):
-                yield "leaderboard-" + entry["display_name"], int(level), name.strip("_"), tasks[int(level), number], code, {
+                yield "leaderboard-" + entry["display_name"], int(level), name.strip("_"), tasks[int(level),
+                    number], code, {
                     "compiled": True, "correct": True}
 
 
@@ -109,7 +110,8 @@ def collect(args):
             stem = f"l{level}_{task}__{author}_{digest}".replace(" ", "-").replace("/", "-")
             (out / "tasks" / (stem + ".py")).write_text(task_code)
             (out / "candidates" / (stem + ".py")).write_text(code)
-            manifest.append({"name": stem, "level": level, "task": task, "group": group, "author": author, "published": fate})
+            manifest.append({"name": stem, "level": level, "task": task, "group": group, "author": author,
+                "published": fate})
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1))
     print(f"{len(manifest)} candidates from {len(by_author)} sources of {sum(map(len, by_author.values()))} distinct ones in {out}")
 
@@ -134,7 +136,8 @@ def run_one(work, row, max_elements):
     task, small = work / "tasks" / (name + ".py"), work / "shrunk" / (name + ".py")
     started = time.monotonic()
     if not small.exists():
-        done = subprocess.run([MUSACODER, "shrink", task, "--max-elements", str(max_elements)], capture_output=True, text=True)
+        done = subprocess.run([MUSACODER, "shrink", task, "--max-elements", str(max_elements)], capture_output=True,
+            text=True)
         if done.returncode != 0:
             return {"name": name, "skipped": "shrink: " + done.stderr.strip().splitlines()[-1]}
         small.write_text(done.stdout)
@@ -143,7 +146,8 @@ def run_one(work, row, max_elements):
     if done.returncode not in (0, 1) or not done.stdout.strip():
         return {"name": name, "skipped": "eval: " + (done.stderr.strip().splitlines() or ["no output"])[-1]}
     return {"name": name, "wall_s": round(time.monotonic() - started, 2), "verdict": json.loads(done.stdout),
-            "hard_coded": hard_coded(task.read_text(), small.read_text(), (work / "candidates" / (name + ".py")).read_text())}
+            "hard_coded": hard_coded(task.read_text(), small.read_text(), (work / "candidates" / (name +
+                ".py")).read_text())}
 
 
 def run(args):
@@ -151,7 +155,8 @@ def run(args):
     (work / "shrunk").mkdir(exist_ok=True)
     log = work / "verdicts.jsonl"
     have = {json.loads(line)["name"] for line in log.read_text().splitlines()} if log.exists() else set()
-    todo = [r for r in json.loads((work / "manifest.json").read_text()) if r["name"] not in have and args.only in r["name"]]
+    todo = [r for r in json.loads((work / "manifest.json").read_text()) if r["name"] not in have and args.only in
+        r["name"]]
     for i, row in enumerate(todo):
         result = run_one(work, row, args.max_elements)
         verdict = result.get("verdict", {})
@@ -177,7 +182,8 @@ def table(args):
         else:
             label = verdict["category"] or "passed"
             stage, build = verdict["stage"], verdict["compile"].get("ms", "")
-            ran = round(sum(v for k, v in verdict["stage_ms"].items() if k != "compile" and isinstance(v, (int, float))))
+            ran = round(sum(v for k, v in verdict["stage_ms"].items() if k != "compile" and isinstance(v, (int,
+                float))))
             if isinstance(build, (int, float)) and verdict["compile"].get("cache") == "miss":
                 builds.append(build)
         apart = "hard-coded" if result.get("hard_coded") else rows[name]["group"]

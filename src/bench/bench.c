@@ -460,7 +460,9 @@ static int load_model(struct play *p, struct err *e)
         return openai_open(&(struct openai_config){.url = o->model, .model = o->model_name}, &p->server, e);
     if (!(p->tok = tokenizer_load(o->model, e)) || !(p->model = model_load(o->model, e)))
         return -1;
-    return tokenizer_check_rows(p->tok, p->model->config.vocab_size, e);
+    if (tokenizer_check_rows(p->tok, p->model->config.vocab_size, e) < 0)
+        return -1;
+    return model_to_device(p->model, o->device ? o->device : "cpu", o->dtype, e);
 }
 
 static bool all_there(const struct bench_run *b)

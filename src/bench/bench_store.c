@@ -321,7 +321,7 @@ int bench_take_foreign(struct bench_run *b, struct err *e)
     }
     if (few)
         log_warn("%d of %d tasks have fewer than %d samples", few, b->suite.n, b->o.samples);
-    if (b->foreign.n_strays && b->o.suite)
-        log_warn("%d samples belong to no task of the suite, the first is '%s'", b->foreign.n_strays, b->foreign.strays[0]);
+    if (b->foreign.n_strays)
+        log_warn("%d samples belong to no task and are left out, the first is '%s'", b->foreign.n_strays, b->foreign.strays[0]);
     return 0;
 }

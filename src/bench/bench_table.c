@@ -16,20 +16,31 @@ static void percent(FILE *out, const json_t *v, const char *key)
         fprintf(out, " %8.1f%%", 100 * p);
 }
 
+/* What the keys ..._at_8 are of: fewer samples than 8 are measured as they are. */
+static int k_of(const json_t *result)
+{
+    return (int)json_i64(result, "k", 8);
+}
+
 static void main_table(FILE *out, const json_t *const *results, int n)
 {
     static const struct {
         const char *title, *key;
-    } cols[] = {{"Pass@1", "pass_at_1"}, {"Pass@8", "pass_at_8"}, {"Avg@8", "avg_at_8"}, {"best P@8", "best_pass_at_8"},
-                {"best A@8", "best_avg_at_8"}, {"faster", "faster_eager"}, {"cut off", "cut_share"}};
+        bool at_k;
+    } cols[] = {{"Pass@", "pass_at_8", true}, {"Avg@", "avg_at_8", true}, {"best P@", "best_pass_at_8", true},
+                {"best A@", "best_avg_at_8", true}, {"faster", "faster_eager", false}, {"cut off", "cut_share", false}};
     const size_t n_cols = sizeof cols / sizeof *cols;
+    char title[24];
 
-    fprintf(out, "%-12s", "");
-    for (size_t k = 0; k < n_cols; k++)
-        fprintf(out, " %9s", cols[k].title);
+    fprintf(out, "%-12s %9s", "", "Pass@1");
+    for (size_t k = 0; k < n_cols; k++) {
+        snprintf(title, sizeof title, "%s%.0d", cols[k].title, cols[k].at_k ? k_of(results[0]) : 0);
+        fprintf(out, " %9s", title);
+    }
     fprintf(out, " %6s %11s\n", "infra", "unsupported");
     for (int i = 0; i < n; i++) {
         fprintf(out, "%-12.12s", json_str(results[i], "name", "?"));
+        percent(out, results[i], "pass_at_1");
         for (size_t k = 0; k < n_cols; k++)
             percent(out, results[i], cols[k].key);
         fprintf(out, " %6lld %11lld\n", (long long)json_i64(results[i], "infra", 0),
@@ -41,10 +52,12 @@ static void family_table(FILE *out, const json_t *const *results, int n)
 {
     const json_t *families = json_object_get(results[n - 1], "families"), *v;
     const char *name;
+    char title[32];
 
     if (json_object_size(families) < 2)
         return;
-    fprintf(out, "\n%-20s %5s", "Avg@8 by family", "tasks");
+    snprintf(title, sizeof title, "Avg@%d by family", k_of(results[0]));
+    fprintf(out, "\n%-20s %5s", title, "tasks");
     for (int i = 0; i < n; i++)
         fprintf(out, " %9.9s", json_str(results[i], "name", "?"));
     fputc('\n', out);

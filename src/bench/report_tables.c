@@ -73,15 +73,23 @@ static void tile_share(struct buf *out, const char *label, const struct report *
     buf_free(&delta);
 }
 
+/* What the keys ..._at_8 are of, in every stage of a run. */
+static int k_of(const struct report *r)
+{
+    return (int)json_i64(r->stages[0].bench, "k", 8);
+}
+
 void report_tiles(struct buf *out, const struct report *r)
 {
-    char took[32];
+    char took[32], name[48];
 
     buf_adds(out, "<div class=tiles>");
     if (r->n) {
         const json_t *b = r->stages[r->n - 1].bench;
-        tile_share(out, r->n > 1 ? "Avg@8, last stage" : "Avg@8", r, "avg_at_8");
-        tile_share(out, r->n > 1 ? "Pass@8, last stage" : "Pass@8", r, "pass_at_8");
+        snprintf(name, sizeof name, "Avg@%d%s", k_of(r), r->n > 1 ? ", last stage" : "");
+        tile_share(out, name, r, "avg_at_8");
+        snprintf(name, sizeof name, "Pass@%d%s", k_of(r), r->n > 1 ? ", last stage" : "");
+        tile_share(out, name, r, "pass_at_8");
         tile(out, r->summary ? "held-out tasks" : "tasks", "%lld <small>&times; %lld samples</small>", (long long)json_i64(b, "tasks", 0),
              (long long)json_i64(b, "samples", 0));
     }
@@ -144,9 +152,12 @@ static void stage_row(struct buf *out, const struct report_stage *s, bool turns,
 
 static void stage_chart(struct buf *out, const struct report *r)
 {
-    static const char *const names[] = {"Pass@8", "Avg@8"};
+    char pass[32], avg[32];
+    const char *const names[] = {pass, avg};
     struct svg_bar bars[REPORT_MAX_STAGES];
 
+    snprintf(pass, sizeof pass, "Pass@%d", k_of(r));
+    snprintf(avg, sizeof avg, "Avg@%d", k_of(r));
     for (int i = 0; i < r->n; i++)
         bars[i] = (struct svg_bar){r->stages[i].name,
                                    {share(r->stages[i].bench, "pass_at_8"), share(r->stages[i].bench, "avg_at_8")},
@@ -157,21 +168,24 @@ static void stage_chart(struct buf *out, const struct report *r)
 void report_stage_table(struct buf *out, const struct report *r)
 {
     bool turns = several_turns(r), faster = any(r, "faster_eager");
+    int k;
 
     if (r->n == 0)
         return;
+    k = k_of(r);
     buf_adds(out, "<section><h2>Results</h2>");
     stage_chart(out, r);
-    buf_adds(out, "<div class=scroll><table><thead><tr><th>stage<th>Pass@1<th>Pass@8<th>Avg@8");
+    buf_addf(out, "<div class=scroll><table><thead><tr><th>stage<th>Pass@1<th>Pass@%d<th>Avg@%d", k, k);
     if (turns)
-        buf_adds(out, "<th>Pass@8, any turn<th>Avg@8, any turn");
+        buf_addf(out, "<th>Pass@%d, any turn<th>Avg@%d, any turn", k, k);
     if (faster)
         buf_adds(out, "<th>faster than eager<th>than compile");
     buf_adds(out, "<th>cut off<th>infra<th>time<tbody>");
     for (int i = 0; i < r->n; i++)
         stage_row(out, &r->stages[i], turns, faster);
-    buf_adds(out, "</table></div><p class=note>Pass@8: at least one of 8 programs passes MooreEval (unbiased estimate). Avg@8: share "
-                  "that passes; &plusmn; is a 95&#8239;% interval over tasks. All numbers are of first responses");
+    buf_addf(out, "</table></div><p class=note>Pass@%d: at least one of %d programs passes MooreEval (unbiased estimate). "
+                  "Avg@%d: share that passes; &plusmn; is a 95&#8239;%% interval over tasks. All numbers are of first responses",
+             k, k, k);
     buf_adds(out, turns ? "; <i>any turn</i> counts programs repaired after the judge's feedback." : ".");
     buf_addf(out, " Verdicts by backend <code>%s</code>%s.</p></section>\n", json_str(r->stages[0].bench, "backend", "?"),
              faster ? "" : ", where speed is not measured");
@@ -197,7 +211,7 @@ void report_families(struct buf *out, const struct report *r)
     families = json_object_get(r->stages[r->n - 1].bench, "families");
     if (json_object_size(families) < 2)
         return;
-    buf_adds(out, "<section><h2>By family</h2><p class=note>Avg@8 on the tasks of each family.</p>"
+    buf_adds(out, "<section><h2>By family</h2><p class=note>Share that passes on the tasks of each family.</p>"
                   "<div class=scroll><table class=heatmap><thead><tr><th>family<th>tasks");
     for (int i = 0; i < r->n; i++) {
         buf_adds(out, "<th>");

@@ -97,6 +97,9 @@ static int options_of(const struct opts *o, struct agent_options *a, struct talk
         return err_set(e, ERR_INPUT, "unexpected '%s'", o->args[0]);
     if (a->turns < 1 || t->max_new < 1)
         return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
+    if ((opts_has(o, "out") && file_write_try(opts_str(o, "out"), e) < 0) ||
+        (opts_has(o, "log") && file_write_try(opts_str(o, "log"), e) < 0))
+        return -1;
     return prompt_style_parse(opts_str(o, "style"), &a->style, e);
 }
 
@@ -147,6 +150,7 @@ const struct command cmd_agent = {
     "one), or a model folder of ours.\n"
     "  musacoder agent --task 19_ReLU.py --model http://localhost:8000/v1 --turns 5 --out relu.py\n"
     "Exit code: 0 the best passes, 1 it does not, 2 usage or an unusable task, 3 the judge or the server is "
-    "unfit.\n\n",
+    "unfit,\n"
+    "or --out or --log cannot be written.\n\n",
     rows,
     agent_main};

@@ -50,6 +50,8 @@ static const struct opt rows[] = {
     SECRET_ROW("bench"),
     {"bench", "workers", OPT_INT, "1", "verifier processes"},
     {"bench", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
+    {"bench", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
+    {"bench", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
     {"bench", "json", OPT_BOOL, "false", "print the result as JSON instead of the table"},
     {"bench", "html", OPT_STR, NULL, "compare: also write a page to this file"},
     {0},
@@ -99,7 +101,8 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
         .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"), .max_new = (int)opts_int(o, "max-new"),
         .max_context = (int)opts_int(o, "max-context"), .max_batch = (int)opts_int(o, "max-batch"),
         .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"), .seed = (uint64_t)opts_int(o, "seed"),
-        .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs")};
+        .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"),
+        .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
     if (o->n_args)
         return err_set(e, ERR_INPUT, "unexpected argument '%s'; 'bench compare A B' compares two run folders", o->args[0]);
     if (!b->tasks && !b->suite)

@@ -40,7 +40,7 @@ static const struct opt rows[] = {
     {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges afresh"},
     {"eval", "cache-limit", OPT_STR, "10GiB", "size of the cache folder (builds, expected values, verdicts); what was used "
                                               "longest ago goes first, but nothing of the last hour; 0 = no limit"},
-    {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay' (needs MUSACODER_JUDGE=replay)"},
+    {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'"},
     {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},
     {"eval", "worker", OPT_BOOL, "false", "serve a verdict queue until its owner goes away"},
     {"eval", "queue", OPT_STR, NULL, "the queue file of --worker"},
@@ -223,6 +223,20 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
     return rc;
 }
 
+/* Before the work, not after it: a path that cannot be written. An older capsule there stays until a new one passes. */
+static int check_capsule(const char *path, struct err *e)
+{
+    char *folder = path ? xstrdup(path) : NULL, *slash = folder ? strrchr(folder, '/') : NULL;
+    int rc = 0;
+
+    if (slash)
+        slash[slash == folder] = '\0';
+    if (path && (file_is_dir(path) || access(slash ? folder : ".", W_OK) < 0 || !file_is_dir(slash ? folder : ".")))
+        rc = err_set(e, ERR_INPUT, "cannot write --capsule '%s'; name a file in a folder that is there", path);
+    free(folder);
+    return rc;
+}
+
 static int eval_run(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"), .no_jail = !strcmp(opts_str(o, "jail"), "none"),
@@ -241,8 +255,10 @@ static int eval_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "no candidate; name files, or '-' for standard input");
     if (opts_has(o, "capsule") && o->n_args != 1)
         return err_set(e, ERR_INPUT, "'--capsule' is for one candidate");
-    if (opts_has(o, "capsule") && strcmp(getenv("MUSACODER_JUDGE") ? getenv("MUSACODER_JUDGE") : "", "replay"))
+    if (opts_has(o, "capsule") && !eval_replays(opts_str(o, "backend")))
         return err_set(e, ERR_INPUT, "a capsule is what a replay was judged by; set MUSACODER_JUDGE=replay for --capsule");
+    if (check_capsule(opts_str(o, "capsule"), e) < 0)
+        return -1;
     return run_candidates(o, &c, e);
 }
 

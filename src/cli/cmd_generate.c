@@ -47,19 +47,19 @@ static size_t whole_characters(const struct buf *b)
     return b->n;
 }
 
-static void on_token(void *ctx, int request, int index, int32_t token)
+static bool on_token(void *ctx, const struct sample *o)
 {
     struct stream *s = ctx;
     size_t n;
 
-    (void)request, (void)index;
-    tokenizer_decode(s->tok, &token, 1, true, &s->held);
+    tokenizer_decode(s->tok, &o->tokens[o->n - 1], 1, true, &s->held);
     n = whole_characters(&s->held);
     fwrite(s->held.p, 1, n, stdout);
     fflush(stdout);
     memmove(s->held.p, s->held.p + n, s->held.n - n);
     s->held.n -= n;
     s->held.p[s->held.n] = 0;
+    return true;
 }
 
 static int read_prompt(const struct opts *o, struct buf *out, struct err *e)

@@ -6,7 +6,7 @@
 #include "nn/model.h"
 
 static const struct opt rows[] = {
-    {"init", "config", OPT_STR, NULL, "config.json of a Qwen3 model"},
+    {"init", "config", OPT_STR, NULL, "config.json of a Qwen3 or Qwen3.5 model, e.g. recipes/qwen3.5-9b.json"},
     {"init", "out", OPT_STR, NULL, "folder to write; made if missing"},
     {"init", "seed", OPT_INT, "1", "seed of the weights; same seed, same bytes"},
     {0},
@@ -37,5 +37,5 @@ static int init_run(const struct opts *o, struct err *e)
 const struct command cmd_init = {
     "init", "make a model with random weights", "--config FILE --out DIR [--seed N]",
     "Writes a Hugging Face model folder (config.json, model.safetensors, generation_config.json) with random weights:\n"
-    "matrices are normal with the configuration's initializer_range, norms are 1.\n",
+    "matrices are normal with the configuration's initializer_range, norms do nothing.\n",
     rows, init_run};

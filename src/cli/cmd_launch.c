@@ -11,8 +11,8 @@ static int launch_run(const struct opts *o, struct err *e)
 {
     int n = (int)opts_int(o, "n"), code;
 
-    if (n < 1 || n > 64 || !o->n_args)
-        return err_set(e, ERR_INPUT, "launch wants --n from 1 to 64, then '--' and a command");
+    if (n < 1 || n > RANKS_MAX || !o->n_args)
+        return err_set(e, ERR_INPUT, "launch wants --n from 1 to %d, then '--' and a command", RANKS_MAX);
     if (ranks_launch(n, "cuda", o->args, o->n_args, &code, e) < 0)
         return -1;
     return code;

@@ -65,7 +65,7 @@ static int collect(const struct opts *o, struct paths *p, struct err *e)
 
 struct tally {
     bool json;
-    int tasks, found;
+    int tasks, found, no_tasks; /* no_tasks: files that cannot be linted */
     json_t *rules; /* rule -> number of tasks */
 };
 
@@ -116,7 +116,10 @@ static void print_report(const json_t *report)
 
 static void print_summary(const struct tally *t)
 {
-    printf("\n%d of %d tasks have findings\n", t->found, t->tasks);
+    printf("\n%d of %d tasks have findings", t->found, t->tasks);
+    if (t->no_tasks)
+        printf("; %d file%s no task", t->no_tasks, t->no_tasks == 1 ? " is" : "s are");
+    putchar('\n');
     for (const struct lint_rule *r = lint_rules; r->name; r++)
         if (json_i64(t->rules, r->name, 0) > 0)
             printf("  %4" PRId64 "  %-22s  %s\n", json_i64(t->rules, r->name, 0), r->name, r->about);
@@ -145,29 +148,42 @@ static int report_one(struct tally *t, const json_t *report, struct err *e)
     return fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
 }
 
+static int lint_one(struct linter *l, const char *path, struct tally *t, struct err *e)
+{
+    struct task task;
+    json_t *report = NULL;
+    int rc;
+
+    if (task_read(path, &task, e) < 0)
+        return -1;
+    rc = lint_task(l, &task, &report, e);
+    if (rc == 0)
+        rc = report_one(t, report, e);
+    json_decref(report);
+    task_free(&task);
+    return rc;
+}
+
 static int lint_all(const struct opts *o, const struct paths *p, struct linter *l, struct err *e)
 {
     struct tally t = {.json = opts_bool(o, "json"), .rules = json_object()};
     int rc = 0;
 
     for (size_t i = 0; i < p->n && rc == 0; i++) {
-        struct task task;
-        json_t *report = NULL;
-
-        if ((rc = task_read(p->v[i], &task, e)) < 0)
-            break;
-        rc = lint_task(l, &task, &report, e);
-        if (rc == 0)
-            rc = report_one(&t, report, e);
-        json_decref(report);
-        task_free(&task);
+        rc = lint_one(l, p->v[i], &t, e);
+        if (rc < 0 && e->kind == ERR_INPUT && p->n > 1) { // the others are looked at all the same
+            log_warn("%s; it is left out", e->msg);
+            *e = (struct err)ERR_INIT;
+            t.no_tasks++;
+            rc = 0;
+        }
         if (rc == 0 && stop_requested())
             rc = err_set(e, ERR_STOP, "interrupted");
     }
-    if (rc == 0 && !t.json && t.tasks > 1)
+    if (rc == 0 && !t.json && t.tasks + t.no_tasks > 1)
         print_summary(&t);
     json_decref(t.rules);
-    return rc < 0 ? -1 : t.found ? EXIT_FAILED : EXIT_OK;
+    return rc < 0 ? -1 : t.found ? EXIT_FAILED : t.no_tasks ? EXIT_USAGE : EXIT_OK;
 }
 
 static int lint_run(const struct opts *o, struct err *e)
@@ -200,5 +216,5 @@ const struct command cmd_lint = {
     "a GPU? Do sizes overflow 32-bit indices? What passes is decided by the arithmetic that judges candidates, for\n"
     "protocol strict, and for kernelbench at its tolerances of fp32 (1e-4) and of half precision (1e-2).\n"
     "A finding has a rule, numbers and a remedy; --rules lists the rules, docs/lint.md explains them. No GPU is needed.\n"
-    "Exit code: 0 clean, 1 findings, 2 usage or a file that is no task, 3 the environment is unfit.\n\n",
+    "Exit code: 0 clean, 1 findings, 2 usage or a file that is no task (the rest is linted), 3 the environment is unfit.\n\n",
     rows, lint_run};

@@ -1,6 +1,7 @@
 /* cmd_rft.c - 'musacoder rft': sample, verify, cluster, draw (train/rft.h), then SFT on the mixture (train/sft.h). */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -12,6 +13,7 @@
 #include "train/cluster.h"
 #include "train/judge.h"
 #include "train/rft.h"
+#include "train/schedule.h"
 
 #define STR2(x) #x
 #define STR(x) STR2(x)
@@ -67,7 +69,7 @@ static int collect(const struct opts *o, const json_t *verdict, struct err *e)
         .metrics = opts_str(o, "metrics"), .prompts = opts_int(o, "max-prompts"),
         .samples = (int)opts_int(o, "samples"), .max_new = (int)opts_int(o, "max-new"),
         .chunk = (int)opts_int(o, "chunk"), .max_keep = (int)opts_int(o, "max-keep"),
-        .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"), .verdict = verdict,
+        .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"), .verdict = verdict, .claim = o->values,
         .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
         .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
 
@@ -93,9 +95,22 @@ static int learn(const struct opts *o, struct err *e)
     return rc;
 }
 
+/* What the second half would refuse after hours of sampling. */
+static int check_learning(const struct opts *o, struct err *e)
+{
+    struct schedule s = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"), .floor = opts_real(o, "lr-floor")};
+    char *copy = xstrdup(opts_has(o, "data") ? opts_str(o, "data") : ""), *save = NULL;
+    int rc = schedule_check(&s, e);
+
+    for (char *file = strtok_r(copy, ",", &save); file && rc == 0; file = strtok_r(NULL, ",", &save))
+        if (!file_exists(file))
+            rc = err_set(e, ERR_INPUT, "no file '%s' of --data", file);
+    free(copy);
+    return rc;
+}
+
 static int rft_command(const struct opts *o, struct err *e)
 {
-    static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
     json_t *verdict = judge_options_of(o);
     const char *out = opts_str(o, "out");
     int rc = 0;
@@ -107,7 +122,7 @@ static int rft_command(const struct opts *o, struct err *e)
     if (rc == 0)
         rc = secret_use(o, e);
     if (rc == 0)
-        rc = run_claim(out, o->values, may_change, e);
+        rc = check_learning(o, e);
     if (rc == 0)
         rc = collect(o, verdict, e);
     if (rc == 0 && opts_int(o, "steps") > 0)

@@ -1,5 +1,6 @@
 /* cmd_rl.c - 'musacoder rl': options to train/rl.h. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/secret.h"
@@ -49,6 +50,7 @@ static const struct opt rows[] = {
     {"rl", "bdr-probability", OPT_REAL, "0.1", "chance that a prompt is taken from the retry buffer"},
     {"rl", "mirrorpop", OPT_BOOL, "true", "leave out responses that are too far off policy"},
     {"rl", "delta", OPT_REAL, "0.02", "MirrorPop: largest mean |log ratio|"},
+    {"rl", "logprobs", OPT_CHOICE, "fast", "fast|strict: behaviour log-probs of the sampler, or the training pass"},
     {"rl", "style", OPT_CHOICE, "plain", "plain|full: wording of the feedback"},
     {"rl", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
     {"rl", "backend", OPT_CHOICE, NULL, "sim|cuda: where candidates run (default: the judge's)"},
@@ -92,14 +94,15 @@ static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
         .weight_decay = opts_real(o, "weight-decay"), .grad_clip = opts_real(o, "grad-clip"),
         .advantage_eps = opts_real(o, "advantage-eps"), .primeecho = opts_bool(o, "primeecho"),
         .echo = {opts_real(o, "alpha"), opts_real(o, "bonus-first"), opts_real(o, "bonus-second")},
-        .rollouts = opts_bool(o, "rollouts"),
+        .rollouts = opts_bool(o, "rollouts"), .strict = !strcmp(opts_str(o, "logprobs"), "strict"),
         .bdr_size = opts_bool(o, "bdr") ? (int)opts_int(o, "bdr-size") : 0,
         .bdr_probability = opts_real(o, "bdr-probability"), .workers = (int)opts_int(o, "workers"),
         .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
         .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
     if (!r->model || !r->data || !r->out)
         return err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
-    if (schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 || policy_of(o, &r->policy, e) < 0 ||
+    if (schedule_check(&r->schedule, e) < 0 ||
+        schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 || policy_of(o, &r->policy, e) < 0 ||
         prompt_style_parse(opts_str(o, "style"), &r->style, e) < 0)
         return -1;
     return advantage_kind_of(opts_str(o, "advantage"), &r->advantage, e);

@@ -1,5 +1,6 @@
 /* cmd_run.c - 'musacoder run RECIPE': from nothing to a report, resumable at every stage. See run.h for the idea.
  * Reading order: cmd_run at the end, run_all, then the table of stage kinds. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,9 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "cli/secret.h"
+#include "nn/budget.h"
 #include "train/recipe.h"
+#include "train/schedule.h"
 
 #define MAX_STAGES 32
 
@@ -31,11 +34,13 @@ struct kind {
 static const struct kind kinds[] = {
     {"synth", "synth", "data", "out=out", false},
     {"init", NULL, NULL, "data=train out=out", true},
-    {"sft", "sft", NULL, "model=model data=train out=out metrics=metrics stage=stage", true},
+    {"sft", "sft", NULL, "model=model data=train harvest=harvest out=out metrics=metrics stage=stage", true},
     {"rft", "rft", NULL, "model=model prompts=prompts data=train out=out metrics=metrics stage=stage", true},
     {"rl_single", "rl", NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
     {"rl_multi", "rl", NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
     {"control", "sft", NULL, "model=model data=train+rft out=out metrics=metrics stage=stage", true},
+    {"control_rft", "rft", NULL, "model=model prompts=prompts data=train out=out metrics=metrics stage=stage", true},
+    {"control_oracle", "sft", NULL, "model=model data=oracle out=out metrics=metrics stage=stage", true},
     {"bench", "bench", NULL, "model=model tasks=tasks out=out", false},
 };
 
@@ -79,6 +84,10 @@ static char *path_value(const struct run *r, const struct run_stage *s, const ch
     if (!strcmp(what, "train+rft"))
         return r->has_rft ? xasprintf("%s/data/train.jsonl,%s/rft/rft.jsonl", r->out, r->out)
                           : xasprintf("%s/data/train.jsonl", r->out);
+    if (!strcmp(what, "oracle"))
+        return xasprintf("%s/data/train.jsonl,%s/data/oracle.jsonl", r->out, r->out);
+    if (!strcmp(what, "harvest"))
+        return xasprintf("%s/data/harvest.jsonl", r->out);
     if (!strcmp(what, "prompts"))
         return xasprintf("%s/data/prompts.jsonl", r->out);
     if (!strcmp(what, "tasks"))
@@ -111,6 +120,9 @@ static int parse_options(struct run *r, struct run_stage *s, const struct kind *
         free(seed_text);
     }
     rc = opts_parse(s->command->rows, argc, argv, json_is_object(section) ? section : NULL, &s->opts, e);
+    if (rc == 0 && opts_has(&s->opts, "lr-floor")) // a stage that learns: now, not after the stages before it
+        rc = schedule_check(&(struct schedule){.peak = opts_real(&s->opts, "lr"), .floor = opts_real(&s->opts, "lr-floor"),
+                                               .warmup = opts_real(&s->opts, "warmup")}, e);
     for (int i = 0; i < argc; i++)
         free(argv[i]);
     free(words);
@@ -132,7 +144,7 @@ static json_t *meaning(const struct run_stage *s, const struct kind *k)
 }
 
 /* How often to save and how many processes work change nothing in the result: a stage may go on with other values. */
-static const char *const no_meaning[] = {"save-every", "workers", "jobs"};
+static const char *const no_meaning[] = {"save-every", "workers", "jobs", "gpus"};
 
 static void set_key(struct run *r, struct run_stage *s, const struct kind *k, const json_t *what)
 {
@@ -140,7 +152,7 @@ static void set_key(struct run *r, struct run_stage *s, const struct kind *k, co
     struct sha256 h;
     char *text;
 
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof no_meaning / sizeof *no_meaning; i++)
         json_object_del(key, no_meaning[i]);
     text = json_text(key);
     json_decref(key);
@@ -211,7 +223,8 @@ static int plan_word(const char *word, void *ctx, struct err *e)
     r->has_rft |= !strcmp(word, "rft");
     if (k->makes_model) {
         free(r->model);
-        r->model = strcmp(word, "init") ? path_join(r->stages[r->n - 1].dir, "model") : xstrdup(r->stages[r->n - 1].dir);
+        r->model = strcmp(word, "init") ? path_join(r->stages[r->n - 1].dir, "model")
+                                        : xstrdup(r->stages[r->n - 1].dir);
     }
     if (!has_word(r->recipe, "bench-after", word))
         return 0;
@@ -317,6 +330,8 @@ static json_t *summary_of(const struct run *r, struct err *e)
         row = json_pack("{s:s}", "name", s->name + 6);
         json_object_set(row, "pass_at_8", json_object_get(b, "pass_at_8"));
         json_object_set(row, "avg_at_8", json_object_get(b, "avg_at_8"));
+        json_object_set(row, "k", json_object_get(b, "k"));
+        json_object_set(row, "families", json_object_get(b, "families"));
         json_array_append_new(list, row);
         json_decref(tasks);
         tasks = json_incref(json_object_get(b, "tasks"));
@@ -329,22 +344,57 @@ static json_t *summary_of(const struct run *r, struct err *e)
     return v;
 }
 
+/* Avg@k of each family, or split, of tasks; where there are few enough for a line. */
+static void print_families(const json_t *row, bool head)
+{
+    const char *name;
+    json_t *f, *families = json_object_get(row, "families");
+
+    if (json_object_size(families) > 1 && json_object_size(families) < 6)
+        json_object_foreach(families, name, f) {
+            if (head)
+                printf(" %11.11s", name);
+            else
+                printf(" %10.1f%%", 100 * json_f64(f, "avg_at_8", 0));
+        }
+    putchar('\n');
+}
+
+/* A command that runs as it stands: with the first held-out task there is. */
+static void print_generate(const struct run *r)
+{
+    char *dir = path_join(r->out, "data/tasks/heldout"), **names = NULL;
+    struct err ignored = ERR_INIT;
+    size_t n = 0;
+
+    if (r->model && file_is_dir(dir) && dir_list(dir, &names, &n, &ignored) == 0) {
+        if (n)
+            printf("      %s generate --model %s --file %s/%s\n", program_invocation_name, r->model, dir, names[0]);
+        names_free(names, n);
+    }
+    free(dir);
+}
+
 static void print_table(const struct run *r, const json_t *sum)
 {
-    const json_t *row;
+    const json_t *row, *stages = json_object_get(sum, "stages"), *first = json_array_get(stages, 0);
+    int k = (int)json_i64(first, "k", 8);
     char took[32];
     size_t i;
 
-    printf("\n%-12s %8s %8s\n", "stage", "Pass@8", "Avg@8");
-    json_array_foreach(json_object_get(sum, "stages"), i, row)
-        printf("%-12s %7.1f%% %7.1f%%\n", json_str(row, "name", ""), 100 * json_f64(row, "pass_at_8", 0),
+    printf("\n%-12s   Pass@%d    Avg@%d", "stage", k, k);
+    print_families(first, true);
+    json_array_foreach(stages, i, row) {
+        printf("%-12s %7.1f%% %7.1f%%", json_str(row, "name", ""), 100 * json_f64(row, "pass_at_8", 0),
                100 * json_f64(row, "avg_at_8", 0));
+        print_families(row, false);
+    }
     format_duration(json_f64(sum, "seconds", 0), took, sizeof took);
     printf("\n%lld held-out tasks; %s in all\n", (long long)json_i64(sum, "held_out_tasks", 0), took);
-    printf("\nnext: open %s/report.html (curves, kernels, verdicts)\n"
-           "      musacoder generate --model %s --file %s/data/tasks/heldout/...\n"
-           "      %s/recipe.yaml is what ran; copy it, change numbers, 'musacoder run' it\n",
-           r->out, r->model ? r->model : "", r->out, r->out);
+    printf("\nnext: open %s/report.html (curves, kernels, verdicts)\n", r->out);
+    print_generate(r);
+    printf("      %s/recipe.yaml is what ran; copy it, change numbers, '%s run' it\n", r->out,
+           program_invocation_name);
 }
 
 static int finish(struct run *r, struct err *e)
@@ -396,10 +446,10 @@ static int write_resolved(struct run *r, struct err *e)
 {
     char *path = path_join(r->out, "recipe.yaml"), *stages = path_join(r->out, "stages");
     json_t *v = json_object();
-    const char *const keys[] = {"name", "seed", "stages", "bench-after"};
+    const char *const keys[] = {"name", "model", "seed", "stages", "bench-after"};
     int rc = dir_make(stages, e);
 
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         json_object_set(v, keys[i], json_object_get(r->recipe, keys[i]));
     json_object_update(v, r->resolved);
     if (rc == 0)
@@ -410,18 +460,75 @@ static int write_resolved(struct run *r, struct err *e)
     return rc;
 }
 
+/* The model that the first stage starts from, where no stage makes one. Another one makes other stages of the rest. */
+static int base_model(struct run *r, struct err *e)
+{
+    const json_t *model = json_object_get(r->recipe, "model");
+    struct sha256 h;
+
+    if (!model)
+        return 0;
+    if (!json_is_string(model))
+        return err_set(e, ERR_INPUT, "'model' is not the name of a model folder");
+    r->model = xstrdup(json_string_value(model));
+    sha256_start(&h);
+    sha256_adds(&h, r->model);
+    sha256_end(&h, r->last_key);
+    return 0;
+}
+
+#define CARD ((size_t)141000000000) /* the largest that training was measured on */
+
+static void tell_budget(const struct run_stage *s, const struct model_config *c)
+{
+    struct train_limits l = {.max_tokens = (int)opts_int(&s->opts, "micro-tokens")};
+    bool samples = opts_has(&s->opts, "max-prompt");
+    int len = samples ? (int)(opts_int(&s->opts, "max-prompt") + opts_int(&s->opts, "max-new")) : 0;
+    struct model_budget b = model_budget(c, opts_str(&s->opts, "dtype"), &l, len);
+    char *lead = xasprintf("# %s: ", s->name);
+    struct buf out;
+
+    buf_init(&out, 4000);
+    model_budget_tell(c, &b, lead, CARD, &out);
+    fputs(out.p, stdout);
+    buf_free(&out);
+    free(lead);
+}
+
+/* What the stages that train on a device need of it, as comments behind the resolved recipe. */
+static int tell_budgets(struct run *r, struct err *e)
+{
+    const char *model = json_str(r->recipe, "model", "");
+    size_t n = strlen(model);
+    char *path = n > 5 && !strcmp(model + n - 5, ".json") ? xstrdup(model) : path_join(model, "config.json");
+    struct model_config c;
+    int rc = 0;
+
+    if (*model && !file_exists(path)) {
+        printf("# no budget: '%s' is not there; --set model=FILE takes a config.json alone\n", path);
+    } else if (*model && (rc = model_config_read(path, &c, e)) == 0) {
+        for (int i = 0; i < r->n; i++)
+            if (json_object_get(r->stages[i].opts.values, "micro-tokens") &&
+                strcmp(opts_str(&r->stages[i].opts, "device"), "cpu"))
+                tell_budget(&r->stages[i], &c);
+        model_config_free(&c);
+    }
+    free(path);
+    return rc;
+}
+
 static int run_all(struct run *r, bool plan_only, struct err *e)
 {
     char *log;
 
-    if (recipe_each_word(r->recipe, "stages", plan_word, r, e) < 0)
+    if (base_model(r, e) < 0 || recipe_each_word(r->recipe, "stages", plan_word, r, e) < 0)
         return -1;
     if (r->n == 0)
         return err_set(e, ERR_INPUT, "the recipe has no stages");
     if (plan_only) {
         json_dumpf(r->resolved, stdout, RECIPE_DUMP);
         puts("");
-        return 0;
+        return tell_budgets(r, e);
     }
     if (dir_make(r->out, e) < 0 || take_lock(r->out, e) < 0 || write_resolved(r, e) < 0)
         return -1;
@@ -463,7 +570,7 @@ static const struct opt rows[] = {
     {"run", "out", OPT_STR, NULL, "run folder (default: runs/NAME of the recipe)"},
     {"run", "set", OPT_LIST, NULL, "KEY=VALUE or SECTION.KEY=VALUE instead of the recipe's; may be repeated"},
     SECRET_ROW("run"),
-    {"run", "plan", OPT_BOOL, "false", "print the resolved recipe and stop"},
+    {"run", "plan", OPT_BOOL, "false", "print the resolved recipe, and what training needs of a GPU, and stop"},
     {0},
 };
 

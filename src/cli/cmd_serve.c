@@ -11,8 +11,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "chat/endpoint.h"
 #include "cli/cli.h"
 #include "eval/eval.h"
+#include "queue/queue.h"
 #include "serve/serve.h"
 
 #define RESTART_S 2.0 /* a worker that ends is started again after this */
@@ -33,6 +35,13 @@ static const struct opt rows[] = {
     {"serve", "queue-max", OPT_INT, "100000", "jobs in the queue; beyond it requests get 429"},
     {"serve", "owner-max", OPT_INT, "0", "jobs of one owner in the queue; 0 = no limit"},
     {"serve", "compat", OPT_CHOICE, "none", "none|kernelgym: also answer the endpoints of KernelGYM's clients"},
+    {"serve", "model", OPT_STR, NULL,
+     "a model folder: answer OpenAI's /v1/chat/completions and /v1/completions from it"},
+    {"serve", "model-name", OPT_STR, NULL, "as clients call it (default: the folder's name)"},
+    {"serve", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
+    {"serve", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of the model's operands on a device"},
+    {"serve", "max-len", OPT_INT, "0", "tokens of a prompt and its answer; 0 = 8192, or what the model has"},
+    {"serve", "max-batch", OPT_INT, "16", "samples drawn at a time; fewer if memory does not suffice"},
     {0},
 };
 
@@ -60,6 +69,18 @@ static void start_worker(struct pool *p, int i)
     free(name);
 }
 
+/* What a dead worker had is free at once, not when its leases end. */
+static void release(const struct pool *p, int i)
+{
+    char *name = xasprintf("local-%d-%d", (int)getpid(), i);
+    struct queue *q = NULL;
+
+    if (queue_open(p->queue, &q, NULL) == 0)
+        queue_release_worker(q, name, "the worker that judged it died, each time", NULL);
+    queue_close(q);
+    free(name);
+}
+
 static void look_after(struct pool *p)
 {
     for (int i = 0; i < p->n; i++) {
@@ -67,6 +88,7 @@ static void look_after(struct pool *p)
             p->pid[i] = 0;
             p->ended[i] = now_s();
             log_warn("worker %d ended; it is started again", i);
+            release(p, i);
         }
         if (!p->pid[i] && now_s() > p->ended[i] + RESTART_S)
             start_worker(p, i);
@@ -115,8 +137,38 @@ static int check(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "--threads is 1 to 256");
     if (opts_int(o, "workers") < 0 || opts_int(o, "workers") > 256)
         return err_set(e, ERR_INPUT, "--workers is 0 to 256");
+    if (opts_int(o, "max-len") < 0 || opts_int(o, "max-len") > 1 << 24)
+        return err_set(e, ERR_INPUT, "--max-len starts at 0");
+    if (opts_int(o, "max-batch") < 1 || opts_int(o, "max-batch") > 4096)
+        return err_set(e, ERR_INPUT, "--max-batch is 1 to 4096");
     if (opts_int(o, "workers") > 0 && eval_backend_check(opts_str(o, "backend"), e) < 0)
         return -1;
+    return 0;
+}
+
+static void stop_model(void *endpoint)
+{
+    endpoint_stop(endpoint);
+}
+
+/* The model's routes, when there is a model. */
+static int open_model(const struct opts *o, struct endpoint **ret, struct serve_config *c, struct err *e)
+{
+    struct endpoint_config m = {.dir = opts_str(o, "model"),
+                                .name = opts_str(o, "model-name"),
+                                .device = opts_str(o, "device"),
+                                .dtype = opts_str(o, "dtype"),
+                                .max_len = (int)opts_int(o, "max-len"),
+                                .max_batch = (int)opts_int(o, "max-batch")};
+
+    if (!m.dir)
+        return 0;
+    if (endpoint_open(&m, ret, e) < 0)
+        return -1;
+    c->more = endpoint_routes();
+    c->more_ctx = *ret;
+    c->more_metrics = endpoint_metrics;
+    c->more_stop = stop_model;
     return 0;
 }
 
@@ -135,13 +187,18 @@ static int serve_run(const struct opts *o, struct err *e)
                              .backend = opts_str(o, "backend"),
                              .kernelgym = !strcmp(opts_str(o, "compat"), "kernelgym")};
     struct serve *s = NULL;
-    int rc = check(o, e) < 0 ? -1 : serve_start(&c, &s, e);
+    struct endpoint *model = NULL;
+    int rc = check(o, e) < 0 || open_model(o, &model, &c, e) < 0 ? -1 : serve_start(&c, &s, e);
 
     if (rc == 0) {
+        if (model)
+            fprintf(stderr, "serve: model '%s' on %s, /v1/chat/completions\n", endpoint_name(model),
+                    opts_str(o, "device"));
         fprintf(stderr, "serve: http://%s:%d, queue %s\n", c.address, serve_port(s), c.queue);
         serve_until_stopped(&c, (int)opts_int(o, "workers"));
         serve_stop(s);
     }
+    endpoint_close(model);
     free(file);
     return rc < 0 ? -1 : EXIT_OK;
 }
@@ -155,6 +212,9 @@ const struct command cmd_serve = {
     "waits for the records ('?wait=0': tickets at once). The same content asked twice is judged once.\n"
     "  curl -d '{\"task\": {\"name\": \"relu\", \"code\": \"...\"}, \"candidates\": [{\"code\": \"...\"}]}' \\\n"
     "       http://127.0.0.1:8642/v1/eval\n"
+    "With --model DIR it also answers as an OpenAI server does (/v1/models, /v1/chat/completions, /v1/completions), "
+    "for any\n"
+    "client: musacoder agent --model http://127.0.0.1:8642/v1 --task TASK.py\n"
     "Also: /v1/jobs/ID (GET, DELETE), /v1/events (a stream), /v1/stats, /healthz, /readyz, /metrics; "
     "docs/openapi.json.\n"
     "Stop it with Ctrl-C or SIGTERM: jobs in hand go back into the queue, and the next server goes on with them.\n"

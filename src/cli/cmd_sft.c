@@ -1,8 +1,18 @@
 /* cmd_sft.c - 'musacoder sft': options to train/sft.h. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/secret.h"
 #include "cli/train_opts.h"
+#include "eval/eval.h"
+#include "train/harvest.h"
+#include "train/judge.h"
+#include "train/ranks.h"
 
 static const struct opt sft_rows[] = {
     {"sft", "model", OPT_STR, NULL, "model folder to start from (with tokenizer.json)"},
@@ -28,7 +38,25 @@ static const struct opt sft_rows[] = {
     {"sft", "save-every", OPT_INT, "100", "steps between checkpoints"},
     {"sft", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
     {"sft", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
+    {"sft", "gpus", OPT_INT, "1", "with --device cuda: so many GPUs of this host, each with its share of a batch"},
     {"sft", "seed", OPT_INT, "1", "seed of the data order"},
+    {"sft", "harvest", OPT_STR, NULL,
+        "harvest.jsonl of 'musacoder synth': the model answers its tasks, and learns from what fails as repairs"},
+    {"sft", "harvest-at", OPT_REAL, "0.6", "share of the steps before the harvest"},
+    {"sft", "harvest-tasks", OPT_INT, "0", "tasks of the harvest (0: no harvest)"},
+    {"sft", "harvest-samples", OPT_INT, "1", "answers to each"},
+    {"sft", "harvest-mix", OPT_STR, NULL,
+        "mix after the harvest, whose records are of kind 'own' (default: that of mix)"},
+    {"sft", "harvest-device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the harvest's samples are drawn"},
+    {"sft", "temperature", OPT_REAL, "0.7", "of the harvest's samples"},
+    {"sft", "max-new", OPT_INT, "512", "longest answer of the harvest (tokens)"},
+    {"sft", "style", OPT_CHOICE, "plain", "plain|full: how the judge's words are told, as in the prompts"},
+    {"sft", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
+    {"sft", "backend", OPT_CHOICE, NULL, "sim|cuda: where the harvest's programs run (default: the judge's)"},
+    {"sft", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
+    {"sft", "workers", OPT_INT, "1", "verifier processes"},
+    {"sft", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
+    SECRET_ROW("sft"),
     {0},
 };
 
@@ -49,17 +77,121 @@ int sft_options_of(const struct opts *o, struct sft_options *ret, struct err *e)
         return err_set(e, ERR_INPUT, "'--model', '--data' and '--out' are needed");
     if (!(ret->changed_weight > 0))
         return err_set(e, ERR_INPUT, "changed-weight wants more than 0; 1 treats all tokens alike");
+    if (schedule_check(&ret->schedule, e) < 0)
+        return -1;
     return schedule_kind_of(opts_str(o, "schedule"), &ret->schedule.kind, e);
+}
+
+/* This command with all its options but 'gpus', as ranks of one group. */
+static int run_ranks(const struct opts *o, int gpus, struct err *e)
+{
+    char **args = xcalloc(json_object_size(o->values) + 1, sizeof *args);
+    int n = 0, code = 0, rc;
+    const char *key;
+    json_t *v;
+
+    args[n++] = xstrdup("sft");
+    json_object_foreach(o->values, key, v) {
+        char *text = json_is_string(v) ? xstrdup(json_string_value(v)) : json_text(v);
+        if (strcmp(key, "gpus"))
+            args[n++] = xasprintf("--%s=%s", key, text);
+        free(text);
+    }
+    rc = ranks_launch(gpus, "cuda", args, n, &code, e);
+    for (int i = 0; i < n; i++)
+        free(args[i]);
+    free(args);
+    if (rc == 0 && code == EXIT_STOPPED)
+        rc = err_set(e, ERR_STOP, "stopped; run again to continue");
+    else if (rc == 0 && code)
+        rc = err_set(e, ERR_ENV, "a rank ended with code %d; its own message stands above", code);
+    return rc;
+}
+
+/* ---- with a harvest: a part of the steps, the harvest, the rest with its records ---- */
+
+/* A copy of the options with other values. */
+static struct opts other(const struct opts *o, json_t *changes)
+{
+    struct opts with = *o;
+
+    with.values = json_copy(o->values);
+    json_object_update(with.values, changes);
+    json_decref(changes);
+    return with;
+}
+
+static int train(const struct opts *o, json_t *changes, struct err *e)
+{
+    struct opts with = other(o, changes);
+    int gpus = (int)opts_int(o, "gpus");
+    struct sft_options so;
+    int rc = sft_options_of(&with, &so, e);
+
+    if (!rc) {
+        so.claim = with.values;
+        rc = gpus > 1 ? run_ranks(&with, gpus, e) : sft_run(&so, e);
+    }
+    json_decref(with.values);
+    return rc;
+}
+
+static int harvest(const struct opts *o, const char *model, const char *out, struct err *e)
+{
+    json_t *verdict = judge_options_of(o);
+    struct harvest_options h = {
+        .model = model, .data = opts_str(o, "harvest"), .out = out, .tasks = opts_int(o, "harvest-tasks"),
+        .samples = (int)opts_int(o, "harvest-samples"), .max_new = (int)opts_int(o, "max-new"), .chunk = 64,
+        .temperature = opts_real(o, "temperature"), .verdict = verdict, .workers = (int)opts_int(o, "workers"),
+        .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
+        .device = opts_str(o, "harvest-device"), .dtype = opts_str(o, "dtype")};
+    int rc = prompt_style_parse(opts_str(o, "style"), &h.style, e);
+
+    if (!rc)
+        rc = harvest_collect(&h, e);
+    json_decref(verdict);
+    return rc;
+}
+
+static int train_and_harvest(const struct opts *o, struct err *e)
+{
+    int64_t steps = opts_int(o, "steps"), first = (int64_t)((double)steps * opts_real(o, "harvest-at"));
+    const char *out = opts_str(o, "out"), *mix = opts_str(o, opts_has(o, "harvest-mix") ? "harvest-mix" : "mix");
+    char *half = path_join(out, "first"), *model = path_join(half, "model"), *own = path_join(out, "harvest");
+    char *data = xasprintf("%s,%s/own.jsonl", opts_str(o, "data"), own);
+    int rc = 0;
+
+    if (first < 1 || first >= steps)
+        rc = err_set(e, ERR_INPUT, "harvest-at is %g; with %lld steps it must leave some before and some after",
+                     opts_real(o, "harvest-at"), (long long)steps);
+    if (!rc && !file_is_dir(model))
+        rc = train(o, json_pack("{s:I, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "schedule",
+                                "constant", "harvest-tasks", 0), e);
+    if (!rc)
+        rc = harvest(o, model, own, e);
+    if (!rc)
+        rc = train(o, json_pack("{s:I, s:s, s:s, s:s*, s:i}", "steps", (json_int_t)(steps - first), "model", model,
+                                "data", data, "mix", mix, "harvest-tasks", 0), e);
+    free(half), free(model), free(own), free(data);
+    return rc;
 }
 
 static int sft_command(const struct opts *o, struct err *e)
 {
+    int gpus = (int)opts_int(o, "gpus"), rc;
     struct sft_options so;
 
     if (sft_options_of(o, &so, e) < 0)
         return -1;
-    so.claim = o->values;
-    if (sft_run(&so, e) < 0)
+    if (gpus < 1 || gpus > RANKS_MAX || (gpus > 1 && strcmp(so.device, "cuda")))
+        return err_set(e, ERR_INPUT, "gpus wants 1 to %d, and '--device cuda' for more than 1", RANKS_MAX);
+    if (!opts_has(o, "harvest") || opts_int(o, "harvest-tasks") < 1)
+        rc = train(o, json_object(), e);
+    else if (opts_has(o, "backend") && eval_backend_check(opts_str(o, "backend"), e) < 0)
+        rc = -1;
+    else
+        rc = secret_use(o, e) < 0 ? -1 : train_and_harvest(o, e);
+    if (rc < 0)
         return -1;
     printf("%s/model\n", so.out);
     return EXIT_OK;
@@ -68,5 +200,6 @@ static int sft_command(const struct opts *o, struct err *e)
 const struct command cmd_sft = {
     "sft", "supervised fine-tuning on a mixture of records", "--model DIR --data FILE[,FILE] --out RUN [options]",
     "Trains on the last response of each dialogue; what comes before is context. Writes RUN/model (Hugging Face\n"
-    "layout), RUN/metrics.jsonl and checkpoints. Ctrl-C is safe: the same command continues, bit for bit.\n",
+    "layout), RUN/metrics.jsonl and checkpoints. Ctrl-C is safe: the same command continues, bit for bit.\n"
+    "With --harvest the model answers tasks half-way; MooreEval judges, and failures become repair dialogues.\n",
     sft_rows, sft_command};

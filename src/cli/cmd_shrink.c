@@ -38,7 +38,7 @@ static int shrink_run(const struct opts *o, struct err *e)
 
     if (o->n_args != 1)
         return err_set(e, ERR_INPUT, "name one task file");
-    if (task_read(o->args[0], &t, e) < 0)
+    if ((opts_has(o, "out") && file_write_try(opts_str(o, "out"), e) < 0) || task_read(o->args[0], &t, e) < 0)
         return -1;
     if (shrink_task(&t, opts_int(o, "max-elements"), !strcmp(opts_str(o, "jail"), "none"), &s, e) == 0) {
         say(&s);
@@ -55,5 +55,6 @@ static int shrink_run(const struct opts *o, struct err *e)
 const struct command cmd_shrink = {
     "shrink", "make a big task small enough for the emulator", "TASK.py [--max-elements N] [--out FILE]",
     "Rewrites the module-level sizes of a KernelBench-format task until no input, output or parameter has more than N\n"
-    "elements, checks that constructor and reference still run, and prints the task. What was changed goes to stderr.\n\n",
+    "elements, checks that constructor and reference still run, and prints the task. What was changed goes to stderr.\n"
+    "Exit code: 0 done, 2 usage or a file that is no task, 3 --out cannot be written or the environment is unfit.\n\n",
     rows, shrink_run};

@@ -15,74 +15,48 @@
 
 static const struct opt rows[] = {
     {"synth", "out", OPT_STR, NULL, "folder to write; needed"},
-    {"synth", "tasks", OPT_INT, "200", "training tasks with verified kernels"},
-    {"synth", "heldout", OPT_INT, "40", "held-out tasks, one per operator graph, none of them on the training side"},
-    {"synth", "prompts", OPT_INT, "100",
-        "new training-side graphs without kernels, for RL; 0: RL asks for the training tasks"},
-    {"synth", "seed", OPT_INT, "1", "same seed, same bytes"},
-    {"synth", "families", OPT_STR, NULL, "comma-separated, in dealing order, repeats are weights; default: all"},
-    {"synth", "per-task", OPT_INT, "2", "kernels per training task, each with another strategy"},
-    {"synth", "repairs", OPT_REAL, "0.25", "repair dialogues per training task (bug injection with real verdicts)"},
+    {"synth", "tasks", OPT_INT, "200", "training tasks; of --probe: uses of each operator"},
+    {"synth", "per-task", OPT_INT, "2", "programs per training task, each with another strategy"},
+    {"synth", "heldout", OPT_INT, "20",
+        "held-out tasks in each of four splits: same distribution, unseen attributes, operators, style"},
+    {"synth", "prompts", OPT_INT, "100", "new training-side graphs that no record answers, for RL"},
+    {"synth", "harvest", OPT_INT, "0",
+        "tasks with several answers each, on which 'sft' collects a model's own failures"},
+    {"synth", "answers", OPT_INT, "4", "programs for each prompt (oracle.jsonl) and each harvest task"},
+    {"synth", "repairs", OPT_REAL, "0.25",
+        "repair dialogues per training task, on tasks of their own: a bug, the judge's words, the mended program"},
     {"synth", "knowledge", OPT_INT, "400", "short questions: PyTorch statements to CUDA statements, from the registry"},
-    {"synth", "ops", OPT_CHOICE, "core", "core|all: the operators used; core suits tiny models"},
-    {"synth", "max-ops", OPT_INT, "4", "longest chain of elementwise operators, 2 to 8"},
+    {"synth", "ops", OPT_STR, "all",
+        "operators or families that may occur, comma-separated; 'synth --list' names them"},
+    {"synth", "max-ops", OPT_INT, "4", "operators of a graph, 1 to 10"},
     {"synth", "max-elements", OPT_INT, "4096", "largest tensor, in elements"},
-    {"synth", "style", OPT_CHOICE, "plain", "plain|full: terse and canonical, or varied names, comments and schedules"},
+    {"synth", "max-program", OPT_INT, "0", "longest program, in bytes; 0: no limit"},
+    {"synth", "style", OPT_CHOICE, "plain", "plain|full: terse and canonical, or varied names, comments and sizes"},
+    {"synth", "dtypes", OPT_STR, "float32", "float32, float16, bfloat16, int64; comma-separated"},
+    {"synth", "seed", OPT_INT, "1", "same seed, same bytes"},
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
+    {"synth", "verify-share", OPT_REAL, "0.01",
+        "share of the programs that the judge must pass, 0 to 1; held-out tasks and mutants are always judged"},
     {"synth", "trials", OPT_INT, "2", "draws per input regime of a verification"},
     {"synth", "dialect", OPT_CHOICE, "cuda", "cuda|musa: the language of the programs, and of what is asked for"},
     {"synth", "backend", OPT_CHOICE, "sim", "sim|cuda: where programs are verified"},
     SECRET_ROW("synth"),
     {"synth", "jobs", OPT_INT, "0", "candidates verified at once; 0: 1.5 for each CPU"},
-    {"synth", "values", OPT_STR, NULL,
-        "also write inputs and fp64 results of every task here, to compare with PyTorch"},
     {"synth", "list", OPT_BOOL, "false", "print operators and schedules, one a line, and stop"},
     {"synth", "probe", OPT_STR, NULL,
-        "operators or families, comma-separated, 'all', or 'graphs': write --tasks uses of each with a program "
-     "for every schedule, and stop"},
+        "operators or families, 'all', or 'graphs': write --tasks uses of each with a program for every schedule, and "
+        "stop"},
+    {"synth", "values", OPT_STR, NULL, "of --probe: write inputs and fp64 results here, to compare with PyTorch"},
     {"synth", "records", OPT_INT, "0",
-        "write so many records of the row-based core in shards, in constant memory, and stop; "
-     "resumes where it was interrupted"},
+        "write so many records in shards, in constant memory, and stop; resumes where it was interrupted"},
     {"synth", "shard-size", OPT_INT, "1000", "of --records: records in a shard"},
     {"synth", "part", OPT_STR, "0/1",
         "of --records: K/N makes the shards K, K + N, ..: N processes give the bytes that one gives"},
-    {"synth", "verify-share", OPT_REAL, "0.01", "of --records: share of programs that the judge must pass; 0 to 1"},
     {"synth", "mutant-share", OPT_REAL, "0.5",
-        "of --records: share of the verified programs that get a bug too; those that the judge "
-     "convicts become repair and review records"},
-    {"synth", "dtypes", OPT_STR, "float32", "of --probe and --records: float32, float16, bfloat16, int64"},
+        "of --records: share of the verified programs that get a bug too; those that the judge convicts become repair "
+        "and review records"},
     {0},
 };
-
-static const char *family_name(const void *ctx, int i)
-{
-    (void)ctx;
-    return (size_t)i < n_families ? families[i] : NULL;
-}
-
-static int parse_families(const char *list, struct plan_options *p, struct err *e)
-{
-    char *copy, *save = NULL;
-    int rc = 0;
-
-    if (!list)
-        list = "unary,binary,broadcast,chain,chain,rowreduce,colreduce,fullreduce,softmax,norm,matmul,linear,transpose,"
-               "scan";
-    copy = xstrdup(list);
-    for (char *w = strtok_r(copy, ", ", &save); w && !rc; w = strtok_r(NULL, ", ", &save)) {
-        int f = family_index(w);
-        const char *near = f < 0 ? nearest_word(w, family_name, NULL) : NULL;
-
-        if (f < 0)
-            rc = err_set(e, ERR_INPUT, "no operator family '%s'; did you mean '%s'?", w, near ? near : "chain");
-        else if (p->n_deal == 64)
-            rc = err_set(e, ERR_INPUT, "--families has more than 64 entries");
-        else
-            p->deal[p->n_deal++] = f;
-    }
-    free(copy);
-    return !rc && !p->n_deal ? err_set(e, ERR_INPUT, "--families is empty; leave it out for all") : rc;
-}
 
 struct range {
     const char *name;
@@ -92,10 +66,12 @@ struct range {
 static int check_ranges(const struct opts *o, struct err *e)
 {
     static const struct range ranges[] = {
-        {"tasks", 1, 1000000}, {"heldout", 0, 100000}, {"prompts", 0, 1000000},        {"per-task", 1, PLAN_PROGRAMS},
-        {"max-ops", 2, 8},     {"jobs", 0, 1024},      {"trials", 1, 1000},    {"knowledge", 0, 1000000},
-            {"max-elements", 256, 1 << 20}, {"seed", 0, INT64_MAX},
+        {"tasks", 1, 1000000}, {"heldout", 0, 10000}, {"prompts", 0, 1000000}, {"per-task", 1, PROBLEM_SOLUTIONS},
+        {"answers", 1, PROBLEM_SOLUTIONS}, {"harvest", 0, 1000000}, {"max-ops", 1, 10}, {"jobs", 0, 1024},
+        {"trials", 1, 1000}, {"knowledge", 0, 1000000}, {"max-elements", 64, 1 << 20}, {"seed", 0, INT64_MAX},
+        {"max-program", 0, 1 << 20}, {"records", 0, INT64_MAX}, {"shard-size", 1, 100000},
     };
+    static const char *const shares[] = {"verify-share", "mutant-share"};
 
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         int64_t v = opts_int(o, ranges[i].name);
@@ -103,35 +79,46 @@ static int check_ranges(const struct opts *o, struct err *e)
             return err_set(e, ERR_INPUT, "--%s is %lld; use %lld to %lld", ranges[i].name, (long long)v,
                            (long long)ranges[i].lo, (long long)ranges[i].hi);
     }
-    if (opts_real(o, "repairs") < 0 || opts_real(o, "repairs") > 4)
+    for (size_t i = 0; i < 2; i++)
+        if (!(opts_real(o, shares[i]) >= 0 && opts_real(o, shares[i]) <= 1))
+            return err_set(e, ERR_INPUT, "--%s is %g; use 0 to 1", shares[i], opts_real(o, shares[i]));
+    if (!(opts_real(o, "repairs") >= 0 && opts_real(o, "repairs") <= 4))
         return err_set(e, ERR_INPUT, "--repairs is %g; use 0 to 4 per task", opts_real(o, "repairs"));
+    return 0;
+}
+
+static int needs_out(const struct opts *o, struct err *e)
+{
     return opts_has(o, "out") ? 0 : err_set(e, ERR_INPUT, "no output folder; give --out DIR");
 }
+
+static int parse_dtypes(const char *list, unsigned *ret, struct err *e);
 
 static int fill_options(const struct opts *o, struct corpus_options *c, struct err *e)
 {
     *c = (struct corpus_options){
-        .plan = {.seed = (uint64_t)opts_int(o, "seed"),
-                 .tasks = (int)opts_int(o, "tasks"),
-                 .heldout = (int)opts_int(o, "heldout"),
-                 .prompts = (int)opts_int(o, "prompts"),
-                 .per_task = (int)opts_int(o, "per-task"),
-                 .gen = {.core_only = !strcmp(opts_str(o, "ops"), "core"),
-                         .max_ops = (int)opts_int(o, "max-ops"),
-                         .max_elements = (int)opts_int(o, "max-elements")}},
+        .problem = {.seed = (uint64_t)opts_int(o, "seed"), .max_ops = (int)opts_int(o, "max-ops"),
+                    .max_numel = (int)opts_int(o, "max-elements"), .max_program = (int)opts_int(o, "max-program")},
+        .tasks = (int)opts_int(o, "tasks"),
+        .per_task = (int)opts_int(o, "per-task"),
+        .heldout = (int)opts_int(o, "heldout"),
+        .prompts = (int)opts_int(o, "prompts"),
+        .harvest = (int)opts_int(o, "harvest"),
+        .answers = (int)opts_int(o, "answers"),
         .out = opts_str(o, "out"),
-        .values = opts_str(o, "values"),
         .knowledge = (int)opts_int(o, "knowledge"),
         .repairs = opts_real(o, "repairs"),
+        .verify_share = opts_real(o, "verify-share"),
         .verify = {.jobs = (int)opts_int(o, "jobs"), .trials = (int)opts_int(o, "trials"),
                    .backend = opts_str(o, "backend")},
         .judge = opts_bool(o, "verify") ? verify_all : NULL,
     };
-    if (prompt_style_parse(opts_str(o, "style"), &c->plan.style, e) < 0)
+    c->problem.voice.musa = !strcmp(opts_str(o, "dialect"), "musa");
+    if (prompt_style_parse(opts_str(o, "style"), &c->problem.voice.style, e) < 0 ||
+        parse_dtypes(opts_str(o, "dtypes"), &c->problem.dtypes, e) < 0)
         return -1;
-    c->plan.musa = !strcmp(opts_str(o, "dialect"), "musa");
-    c->plan.gen.nice_numbers = c->plan.style == PROMPT_PLAIN;
-    return parse_families(opts_str(o, "families"), &c->plan, e);
+    c->problem.ops = op_select(opts_str(o, "ops"), e);
+    return c->problem.ops ? 0 : -1;
 }
 
 static void list_rows(void)
@@ -185,24 +172,32 @@ static int run_probe(const struct opts *o, struct err *e)
     return n.wrong ? EXIT_FAILED : EXIT_OK;
 }
 
+/* What shapes a corpus alone would be ignored silently. */
+static int refuse_ignored(const struct opts *o, struct err *e)
+{
+    const char *name = strcmp(opts_str(o, "ops"), "all") ? "ops" :
+                       strcmp(opts_str(o, "dialect"), "cuda") ? "dialect" :
+                       opts_int(o, "max-program") > 0 ? "max-program" : NULL;
+
+    return name ? err_set(e, ERR_INPUT, "--%s has no effect with --records; leave it out, or use --tasks", name) : 0;
+}
+
 static int run_stream(const struct opts *o, struct err *e)
 {
     struct stream_options s = {.out = opts_str(o, "out"), .records = (long)opts_int(o, "records"),
                                .shard_size = (int)opts_int(o, "shard-size"), .seed = (uint64_t)opts_int(o, "seed"),
                                .max_numel = (int)opts_int(o, "max-elements"), .max_ops = (int)opts_int(o, "max-ops"),
-                               .verify = opts_real(o, "verify-share"), .mutants = opts_real(o, "mutant-share"),
-                                   .jobs = (int)opts_int(o, "jobs"),
+                               .verify = opts_bool(o, "verify") ? opts_real(o, "verify-share") : 0,
+                               .mutants = opts_real(o, "mutant-share"), .jobs = (int)opts_int(o, "jobs"),
                                .trials = (int)opts_int(o, "trials"), .backend = opts_str(o, "backend")};
     struct stream_stats n;
 
+    if (refuse_ignored(o, e) < 0)
+        return -1;
     if (sscanf(opts_str(o, "part"), "%d/%d", &s.process, &s.processes) != 2 || s.processes < 1 || s.process < 0 ||
         s.process >= s.processes)
         return err_set(e, ERR_INPUT, "--part is '%s'; use K/N with K from 0 to N - 1, such as 0/4", opts_str(o,
             "part"));
-    if (s.shard_size < 1 || s.shard_size > 100000 || s.verify < 0 || s.verify > 1 || s.max_ops < 1 || s.max_ops > 10)
-        return err_set(e, ERR_INPUT, "--shard-size is 1 to 100000, --verify-share 0 to 1, --max-ops 1 to 10");
-    if (!s.out)
-        return err_set(e, ERR_INPUT, "no output folder; give --out DIR");
     if (prompt_style_parse(opts_str(o, "style"), &s.style, e) < 0 || parse_dtypes(opts_str(o, "dtypes"), &s.dtypes,
         e) < 0 ||
         (s.verify > 0 && (eval_backend_check(s.backend, e) < 0 || secret_use(o, e) < 0)) || stream_make(&s, &n, e) < 0)
@@ -213,27 +208,35 @@ static int run_stream(const struct opts *o, struct err *e)
     return EXIT_OK;
 }
 
-static int synth_run(const struct opts *o, struct err *e)
+static int run_corpus(const struct opts *o, struct err *e)
 {
     struct corpus_options c;
     struct corpus_stats n;
+    int rc = fill_options(o, &c, e);
 
+    if (!rc && c.judge && (eval_backend_check(c.verify.backend, e) < 0 || secret_use(o, e) < 0))
+        rc = -1;
+    if (!rc)
+        rc = corpus_make(&c, &n, e);
+    free((void *)(uintptr_t)c.problem.ops);
+    if (rc)
+        return -1;
+    printf("%s: %d training records (%d repairs, %d knowledge), %d held-out tasks, %d prompts, %d harvest tasks, "
+           "%d rejected\n", c.out, n.train, n.repairs, n.knowledge, n.heldout, n.prompts, n.harvest, n.rejected);
+    return EXIT_OK;
+}
+
+static int synth_run(const struct opts *o, struct err *e)
+{
     if (opts_bool(o, "list"))
         return list_rows(), EXIT_OK;
+    if (check_ranges(o, e) < 0)
+        return -1;
     if (opts_has(o, "probe"))
         return run_probe(o, e);
-    if (opts_int(o, "records") < 0)
-        return err_set(e, ERR_INPUT, "--records is how many records to write; %lld is not possible",
-                       (long long)opts_int(o, "records"));
-    if (opts_int(o, "records") > 0)
-        return run_stream(o, e);
-    if (check_ranges(o, e) < 0 || fill_options(o, &c, e) < 0 ||
-        (c.judge && eval_backend_check(c.verify.backend, e) < 0) || secret_use(o, e) < 0 || corpus_make(&c, &n, e) < 0)
+    if (needs_out(o, e) < 0)
         return -1;
-    printf("%s: %d training records (%d repairs, %d knowledge), %d held-out tasks, %d prompts, %d rejected\n", c.out,
-        n.train,
-           n.repairs, n.knowledge, n.heldout, n.prompts, n.rejected);
-    return EXIT_OK;
+    return opts_int(o, "records") > 0 ? run_stream(o, e) : run_corpus(o, e);
 }
 
 const struct command cmd_synth = {
@@ -241,8 +244,11 @@ const struct command cmd_synth = {
     "make tasks with verified kernels, and repair dialogues",
     "--out DIR [--tasks N] [--heldout M] [--seed S] [options]",
     "Draws operator graphs, writes each as a PyTorch task and as native CUDA programs with different strategies, and\n"
-    "keeps what MooreEval passes. Writes train.jsonl, heldout.jsonl, prompts.jsonl, rejected.jsonl, stats.json and\n"
-    "tasks/. Held-out tasks share no operator graph with the training side, whatever the seed.\n",
+    "has MooreEval judge a share of them, every bug that is put in, and every held-out task. Writes train.jsonl,\n"
+    "prompts.jsonl, oracle.jsonl, harvest.jsonl, heldout.jsonl, rejected.jsonl, stats.json and tasks/. Held-out tasks\n"
+    "come in four splits that no training task enters, whatever the seed (src/synth/heldout.h).\n"
+    "With --records N it writes shards of any number of records instead; with --probe, uses of single operators.\n"
+    "Exit code: 0 done, 1 --probe found a disagreement, 2 usage, 3 --out cannot be written or the judge is unfit.\n",
     rows,
     synth_run,
 };

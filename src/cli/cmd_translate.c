@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -36,6 +37,19 @@ struct job {
     struct musa_names own;
 };
 
+/* "mtt-s4000, mtt-s5000, ": the profiles that are MUSA devices. */
+static char *musa_names(void)
+{
+    const struct profile *p;
+    struct buf b;
+
+    buf_init(&b, 4096);
+    for (size_t i = 0; (p = profile_at(i)); i++)
+        if (p->musa)
+            buf_addf(&b, "%s, ", p->name);
+    return buf_detach(&b);
+}
+
 static int target_of(const struct opts *o, struct job *j, struct err *e)
 {
     const char *name = opts_str(o, "profile");
@@ -45,8 +59,8 @@ static int target_of(const struct opts *o, struct job *j, struct err *e)
     if (!strcmp(name, "any"))
         return 0;
     if (!p || !p->musa) {
-        names = profile_names();
-        err_set(e, ERR_INPUT, "'%s' is no MUSA device; there are %s and any", name, names);
+        names = musa_names();
+        err_set(e, ERR_INPUT, "'%s' is no MUSA device; there are %sany", name, names);
         free(names);
         return -1;
     }
@@ -223,7 +237,7 @@ const struct command cmd_translate = {
     "the vendor's tables only, I inferred; and 'lossy' where translating back would give another text.\n"
     "  musacoder translate kernel.cu >kernel.mu\n"
     "  musacoder translate --profile s4000 --out musa/ candidates/*.py\n"
-    "Exit code: 0 all translated, 1 some refused, 2 usage.\n\n",
+    "Exit code: 0 all translated, 1 some refused, 2 usage, 3 --out cannot be written.\n\n",
     rows, translate_run};
 
 /* ---- the devices ---- */

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -96,6 +97,9 @@ static int worker_run(const struct opts *o, struct err *e)
 
     if (!opts_has(o, "queue"))
         return err_set(e, ERR_INPUT, "no queue; give --queue FILE or --queue postgres://USER@HOST/DATABASE");
+    if (!strstr(opts_str(o, "queue"), "://") && !file_exists(opts_str(o, "queue")))
+        return err_set(e, ERR_INPUT, "no queue at '%s'; start 'musacoder serve --queue %s' first", opts_str(o, "queue"),
+                       opts_str(o, "queue"));
     if (o->n_args > 0)
         return err_set(e, ERR_INPUT, "unexpected '%s'; a worker takes its work from --queue", o->args[0]);
     if (size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0 ||

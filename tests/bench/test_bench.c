@@ -396,13 +396,33 @@ static void test_bad_options(void **state)
     free(out);
 }
 
+/* Four samples are headed by 4: the keys keep their names. */
+static void test_heading(void **state)
+{
+    json_t *v = json_pack("{s:s,s:i,s:i,s:i,s:f,s:f}", "name", "m", "tasks", 2, "samples", 4, "k", 4, "pass_at_1", 0.25,
+                          "pass_at_8", 0.5);
+    const json_t *list[] = {v};
+    char *text = NULL;
+    size_t n;
+    FILE *out = open_memstream(&text, &n);
+
+    (void)state;
+    bench_table(out, list, 1);
+    fclose(out);
+    if (!strstr(text, "    Pass@1    Pass@4     Avg@4  best P@4  best A@4    faster   cut off  infra") ||
+        !strstr(text, "     25.0%     50.0%         -"))
+        fail_msg("the table is:\n%s", text);
+    free(text);
+    json_decref(v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
         cmocka_unit_test(test_feedback),
         cmocka_unit_test(test_feedback_controls),
-        cmocka_unit_test(test_foreign), cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_foreign), cmocka_unit_test(test_heading), cmocka_unit_test(test_bad_options),
     };
 
     return cmocka_run_group_tests_name("bench", tests, setup, teardown);

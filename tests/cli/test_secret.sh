@@ -12,13 +12,13 @@ printf 'def get_inputs():\n    return [torch.randn(3, 5)]\ndef get_init_inputs()
 printf "import torch\nclass ModelNew$module" > "$dir/c.py"
 echo 00ff00ff00ff00ff > "$dir/secret"
 
-# seed CACHE [OPTION..]: the seed of the draws, as the record says it
+# seed CACHE [OPTION..]: the name of the draws' seed, as the record says it
 seed() {
     cache=$1
     shift
     MUSACODER_CACHE_DIR="$dir/$cache" "$exe" eval --json --trials 1 --task "$dir/t.py" "$@" "$dir/c.py" \
         > "$dir/out" || true
-    sed -n 's/.*"inputs_seed":\([0-9]*\).*/\1/p' "$dir/out"
+    sed -n 's/.*"inputs_id":"\([0-9a-f]*\)".*/\1/p' "$dir/out"
 }
 fail() {
     echo "$1" >&2
@@ -35,7 +35,9 @@ grep -q "is no file" "$dir/err" || fail "no word of the absent file: $(cat "$dir
 
 "$exe" run recipes/smoke.yaml --plan --secret 00ff00ff00ff00ff > "$dir/plan"
 ! grep -q 00ff "$dir/plan" || fail "the resolved recipe shows the secret"
-"$exe" rl --model "$dir/no" --prompts "$dir/no" --out "$dir/run" --secret 00ff00ff00ff00ff 2> /dev/null &&
-    fail "rl runs without a model"
+"$exe" run recipes/smoke.yaml --set 'stages=synth init' --set synth.tasks=6 --set synth.heldout=1 --set synth.prompts=4 \
+    --set synth.verify=false --out "$dir/start" > /dev/null 2>&1 || fail "no small model to start from"
+"$exe" rft --model "$dir/start/init" --prompts "$dir/start/data/prompts.jsonl" --out "$dir/run" --max-prompts 1 --samples 1 \
+    --max-new 1 --steps 0 --secret 00ff00ff00ff00ff > "$dir/text" 2>&1 || fail "rft: $(cat "$dir/text")"
 ! grep -q 00ff "$dir/run/options.json" || fail "the run folder shows the secret"
 grep -q 'sha256:' "$dir/run/options.json" || fail "the run folder does not know the secret's fingerprint"

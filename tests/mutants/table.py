@@ -55,6 +55,8 @@ m("a dialogue of any length", "train/rollout.c", "r->full = (int)r->chat.ids.n >
 m("RFT samples prompts of any length", "train/rollout.c", "if ((int)g->prompt.ids.n > t->room)", "if (0)", WIRING)
 m("learning at temperature 1", "train/rl.c", "own.policy.temperature = o->temperature;", "own.policy.temperature = 1;",
   WIRING)
+m("strict keeps the sampler's log-probs", "train/rl.c", "        b->seqs[i].behav = b->scored[i];\n", "        ;\n", RL)
+m("mismatch of log-probs is not counted", "train/policy.c", "mis->worst = fmax(mis->worst, d);", "", RL)
 m("no schedule", "train/rl.c", "schedule_lr(&s->o->schedule, s->step)", "s->o->schedule.peak", WIRING)
 m("the judge's options are dropped", "train/rl.c",
   ".jobs = o->jobs, .options = o->verdict};", ".jobs = o->jobs};", WIRING)
@@ -166,7 +168,8 @@ m("a narrow interval", "bench/stats.c", "BOOTSTRAP_ROUNDS, 0.025)", "BOOTSTRAP_R
 # ---- the record, and what is said of it ----
 
 m("a timeout before cheating", "eval/record.c",
-  "\"cheating\", \"timeout\"", "\"timeout\", \"cheating\"", "eval/test_pure")
+  [("\"cheating\", \"unsupported\"", "\"timeout\", \"unsupported\""),
+   ("\"timeout\", \"runtime_error\"", "\"cheating\", \"runtime_error\"")], "eval/test_pure")
 m("the last reason wins", "eval/record.c", "if (!best || rank_of(r) < rank_of(best))", "if (1)", "eval/test_pure")
 m("trials told the wrong way round", "eval/feedback.c",
   "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"passed\", 0),",
@@ -185,19 +188,27 @@ m("nan is not explained", "eval/feedback.c", "if (json_i64(w, \"nan\", 0) > 0 &&
 
 # ---- synthesis ----
 
-m("failing programs are kept", "synth/corpus.c",
-  "        reject(c, j, json_str(j->verdict, \"category\", \"failed\"));\n        return;\n    }\n    add_line(held",
-  "    }\n    add_line(held", "synth/test_synth")
-m("undetected bugs become repairs", "synth/corpus.c", "    if (!is_detected(j)) {\n", "    if (0) {\n",
+m("failing programs are kept", "synth/corpus.c", "        if (!passed(p->s[k].verdict)) {", "        if (0) {",
+  "synth/test_synth")
+m("undetected bugs become repairs", "synth/corpus.c", "    if (!is_detected(x->mutant_verdict)) {\n", "    if (0) {\n",
   "synth/test_synth")
 m("repairs of cheating and timeouts", "synth/corpus.c", "!strcmp(category, \"correctness_error\"));",
   "!strcmp(category, \"correctness_error\") || *category);", "synth/test_synth")
-m("a repair without its feedback", "synth/record.c",
-  "prompt_turn(messages, o->style, broken, json_str(x->broken_verdict, "
-  "\"feedback\", \"\"));", "prompt_turn(messages, o->style, broken, \"x\");", "synth/test_synth")
-m("held-out graphs in training", "synth/plan.c", "if (graph_held_out(t->hash) != (t->side == PLAN_HELDOUT))", "if (0)",
+m("a repair without its feedback", "synth/record.c", "prompt_turn(m, v->style, shown, feedback);",
+  "prompt_turn(m, v->style, shown, \"x\");", "synth/test_synth")
+m("held-out graphs in training", "synth/problem.c", "return !graph && !attribute && (side",
+  "return !attribute && (side", "synth/test_synth")
+m("held-out sizes in training", "synth/problem.c", "return !graph && !attribute && (side", "return !graph && (side",
   "synth/test_synth")
-m("trivial tasks are kept", "synth/plan.c", "if (!interp_worthwhile(&t->g, why))", "if (0)", "synth/test_synth")
+m("held-out operators in training", "synth/problem.c", "(held || !heldout_operator(row[i]))", "1", "synth/test_synth")
+m("parents of mutants are answered", "synth/corpus.c", "        } else if (p->side == SIDE_PARENT) {",
+  "        } else if (p->side == SIDE_PARENT && (add_generate(c, p, k, F_TRAIN), 1)) {", "synth/test_synth")
+m("prompts that training answers", "synth/problem.c", "(side != SIDE_PROMPT || !known)", "1", "synth/test_synth")
+m("the faulty line is not named", "task/mend.c", "    name_place(&out, &a, &b);\n", "    (void)name_place;\n",
+  "synth/test_synth")
+m("trivial tasks are kept", "synth/worth.c", ": input    ? \"an input passes\"", ": 0    ? \"\"", "synth/test_synth")
+m("operators without effect are kept", "synth/worth.c", "        any |= idle[i];", "        any |= 0;",
+  "synth/test_synth")
 m("always the emulator", "synth/verify.c", "o->backend ? o->backend : \"sim\"", "\"sim\"", "synth/test_verify")
 m("infra stays infra", "synth/verify.c", "infra_only ? is_infra(v->verdict[i]) : ", "infra_only ? false : ",
   "synth/test_verify")

@@ -23,11 +23,12 @@ SEES = {
     "nn": ["base", "task"],
     "train": ["base", "objective", "task", "store", "queue", "nn"],
     "synth": ["base", "task", "queue", "store", "translate"],
-    "serve": ["base", "objective", "queue"],
+    "serve": ["base", "objective", "task", "queue"],
+    "chat": ["base", "nn", "serve"],
     "remote": ["base"],
     "agent": ["base", "task", "nn", "remote", "eval"],
     "cli": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue", "eval", "bench", "nn",
-            "train", "synth", "serve", "remote", "agent"],
+            "train", "synth", "serve", "chat", "remote", "agent"],
 }
 
 COLUMNS, LONG_LINES = 120, 1300
