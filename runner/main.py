@@ -38,6 +38,7 @@ ROLES = {  # role -> (module, function called with the child's socket and the sp
     "baseline_cuda": ("baseline", "serve", "cuda"),
     "shrink": ("shrink", "serve", None),
     "lint": ("lint", "serve", None),
+    "mine": ("mine", "serve", None),
     "selftest": ("selftest", "serve", None),
 }
 

@@ -32,6 +32,7 @@ static const struct command *const commands[] = {
     &cmd_sft,
     &cmd_shrink,
     &cmd_synth,
+    &cmd_synth_mine,
     &cmd_tokenize,
     &cmd_translate,
     &cmd_version,
@@ -46,6 +47,20 @@ const struct command *command_find(const char *name)
         if (!strcmp(commands[i]->name, name))
             return commands[i];
     return NULL;
+}
+
+/* "synth mine" before "synth". *ret: how many words the name has. */
+static const struct command *find_words(int n, char **words, int *ret)
+{
+    char name[64];
+    const struct command *c = NULL;
+
+    snprintf(name, sizeof name, "%s %s", words[0], n > 1 ? words[1] : "");
+    *ret = 2;
+    if (n > 1 && (c = command_find(name)))
+        return c;
+    *ret = 1;
+    return command_find(words[0]);
 }
 
 int exit_code_of(const struct err *e)
@@ -71,7 +86,7 @@ static void print_usage(FILE *out)
     fprintf(out, "musacoder - language models that write native GPU kernels, and the judge that verifies them\n\n"
                  "usage: musacoder COMMAND [options]\n\ncommands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(out, "\n'musacoder COMMAND -h' explains a command. New here? 'make demo' shows the whole loop.\n");
 }
 
@@ -100,7 +115,7 @@ static int help_run(const struct opts *o, struct err *e)
         print_usage(stdout);
         return EXIT_OK;
     }
-    if (!(c = command_find(o->args[0])))
+    if (!(c = find_words(o->n_args, o->args, &(int){0})))
         return unknown_command(o->args[0], e);
     print_command_help(stdout, c);
     return EXIT_OK;
@@ -156,6 +171,7 @@ int main(int argc, char **argv)
 {
     struct err e = ERR_INIT;
     const struct command *c;
+    int words;
 
     use_sleeping_threads(argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -165,10 +181,10 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "--version"))
         argv[1] = "version";
-    if (!(c = command_find(argv[1]))) {
+    if (!(c = find_words(argc - 1, argv + 1, &words))) {
         unknown_command(argv[1], &e);
         fprintf(stderr, "musacoder: %s\n", e.msg);
         return EXIT_USAGE;
     }
-    return run_command(c, argc - 2, argv + 2);
+    return run_command(c, argc - 1 - words, argv + 1 + words);
 }

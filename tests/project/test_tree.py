@@ -22,7 +22,7 @@ SEES = {
     "bench": ["base", "task", "proc", "store", "queue", "nn", "remote"],
     "nn": ["base", "task"],
     "train": ["base", "objective", "task", "store", "queue", "nn"],
-    "synth": ["base", "task", "queue", "store", "translate"],
+    "synth": ["base", "task", "proc", "queue", "store", "translate", "remote"],
     "serve": ["base", "objective", "task", "queue"],
     "chat": ["base", "nn", "serve"],
     "remote": ["base"],

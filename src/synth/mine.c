@@ -1,0 +1,470 @@
+/* mine.c - see mine.h. Reading order: mine_tree at the end; a file is scanned, each class is tried, compared, linted.
+ * The other end of both conversations is runner/mine.py. */
+#include "synth/mine.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "proc/forkserver.h"
+#include "proc/frame.h"
+
+#define MAX_FILE ((size_t)1 << 20)
+
+const struct mine_reason mine_reasons[] = {
+    {"unreadable", "the file is no Python that this Python reads, or above 1 MiB"},
+    {"no_forward", "the class defines no forward"},
+    {"foreign_import", "it needs a module besides torch and the standard library's plain ones"},
+    {"name_clash", "it uses another thing that is called Model"},
+    {"external_state", "it opens files, loads weights, or runs text"},
+    {"names_a_device", "it names a device"},
+    {"does_not_load", "its text alone raises"},
+    {"constructor_unknown", "an argument of __init__ has no value that can be guessed; say it in --hints"},
+    {"constructor_fails", "__init__ raises with all guesses; say the arguments in --hints"},
+    {"scalar_input", "forward takes a number, not tensors alone"},
+    {"no_inputs", "forward takes no tensor"},
+    {"many_inputs", "forward takes more than four tensors"},
+    {"no_shapes", "no shape was found with which forward runs; say the shapes in --hints"},
+    {"does_not_run", "it raises where it is tried"},
+    {"no_float_output", "no floating tensor comes out"},
+    {"not_finite", "NaN or infinity comes out"},
+    {"changes_state", "forward writes a buffer"},
+    {"stochastic", "equal inputs give different outputs"},
+    {"data_dependent_shape", "shapes of the outputs depend on values"},
+    {"timeout", "it does not finish in --timeout seconds, or its process died"},
+    {"contaminated", "it is like a task of --against (L0, L2 or L3 of runner/likeness.py)"},
+    {"repeated", "it is like a class that was mined before"},
+    {"trivial", "an answer without work would pass ('musacoder lint')"},
+    {"unfit", "the judge cannot use it ('musacoder lint': broken, not_judged, nondeterministic, ill_conditioned)"},
+    {NULL, NULL}};
+
+struct miner {
+    const struct mine_options *o;
+    struct forkserver *fs;
+    struct child *reader; /* parses, and knows all texts; runs nothing */
+    json_t *hints, *journal;
+    char *journal_path;
+    struct mine_stats n;
+    struct progress progress;
+};
+
+static void count(json_t *o, const char *key)
+{
+    json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
+}
+
+/* ---- conversations ---- */
+
+/* Consumes req. A reply is new; NULL with *late where the child was too slow or died, NULL without where we are ill. */
+static json_t *ask(struct child *c, json_t *req, double seconds, bool *late, struct err *e)
+{
+    enum frame_fault fault = FRAME_OK;
+    double deadline = now_s() + seconds;
+    json_t *reply = NULL;
+    struct frame f;
+
+    *late = false;
+    if (!req)
+        return err_set(e, ERR_INPUT, "a text is not UTF-8"), NULL;
+    if (frame_send(c->fd, req, NULL, 0, deadline, &fault, e) == 0 &&
+        frame_recv(c->fd, 0, 0, deadline, &f, &fault, e) == 0) {
+        reply = json_incref(f.head);
+        frame_free(&f);
+    }
+    *late = !reply && (fault == FRAME_LATE || fault == FRAME_CLOSED || fault == FRAME_BROKEN);
+    json_decref(req);
+    return reply;
+}
+
+static int start_child(struct miner *m, struct child **ret, struct err *e)
+{
+    struct child_spec spec = {.role = "mine", .jail = {.memory_bytes = (size_t)4 << 30, .no_exec = true}};
+
+    return forkserver_spawn(m->fs, &spec, ret, e);
+}
+
+static json_t *ask_reader(struct miner *m, json_t *req, struct err *e)
+{
+    bool late;
+    json_t *reply = ask(m->reader, req, 120, &late, e);
+
+    if (late)
+        err_set(e, ERR_ENV, "the process that reads the tree has ended; free memory and run this command again");
+    return reply;
+}
+
+static json_t *refusal(const char *reason, const char *detail)
+{
+    return json_pack("{s:s, s:s, s:s}", "op", "refused", "reason", reason, "detail", detail);
+}
+
+/* A class is run in a child of its own. */
+static json_t *try_class(struct miner *m, const json_t *class, struct err *e)
+{
+    const json_t *hints = json_object_get(m->hints, json_str(class, "class", ""));
+    json_t *reply, *req = json_pack("{s:s, s:s, s:O*}", "op", "try", "code", json_str(class, "code", ""), "hints",
+                                    hints);
+    struct child *c;
+    bool late;
+
+    if (start_child(m, &c, e) < 0) {
+        json_decref(req);
+        return NULL;
+    }
+    reply = ask(c, req, m->o->timeout_s, &late, e);
+    child_free(c);
+    if (late)
+        return refusal("timeout", "it does not finish, or its process died");
+    return reply;
+}
+
+/* ---- what is refused after it ran ---- */
+
+static const char *fault_of(const json_t *report)
+{
+    static const char *const unfit[] = {"broken", "not_judged", "nondeterministic", "ill_conditioned", "not_finite"};
+    const json_t *f, *p;
+    size_t i, k;
+
+    json_array_foreach(json_object_get(report, "findings"), i, f) {
+        const char *rule = json_str(f, "rule", "");
+        for (k = 0; k < sizeof unfit / sizeof *unfit; k++)
+            if (!strcmp(rule, unfit[k]))
+                return "unfit";
+        if (!strcmp(rule, "zero_output") || !strcmp(rule, "constant_output"))
+            return "trivial";
+        if (!strcmp(rule, "trivial_output"))
+            json_array_foreach(json_object_get(json_object_get(f, "evidence"), "passes"), k, p)
+                if (!strcmp(json_string_value(p), "strict"))
+                    return "trivial";
+    }
+    return NULL;
+}
+
+/* Replaces *reply by a refusal where the judge has a finding. */
+static int lint_reply(struct miner *m, const char *name, json_t **reply, struct err *e)
+{
+    const char *code = json_str(*reply, "code", ""), *why;
+    json_t *report = NULL;
+    struct task t;
+    int rc;
+
+    if (!m->o->lint)
+        return 0;
+    if (task_make(name, code, strlen(code), &t, e) < 0)
+        return -1;
+    rc = m->o->lint(&t, &report, m->o->ctx, e);
+    why = rc ? NULL : fault_of(report);
+    if (why) {
+        const json_t *first = json_array_get(json_object_get(report, "findings"), 0);
+        json_decref(*reply);
+        *reply = refusal(why, json_str(first, "message", ""));
+    }
+    json_decref(report);
+    task_free(&t);
+    return rc;
+}
+
+static int compare_reply(struct miner *m, const char *name, json_t **reply, struct err *e)
+{
+    static const char *const layers[] = {"L0", "L2", "L3"};
+    char *mined = xasprintf("mined/%s", name);
+    json_t *r = ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "compare", "name", mined, "code",
+                                        json_str(*reply, "code", "")), e);
+
+    free(mined);
+    if (!r)
+        return -1;
+    for (size_t i = 0; i < 3; i++) {
+        const char *like = json_str(json_object_get(r, "found"), layers[i], NULL);
+        char *detail;
+        if (!like)
+            continue;
+        detail = xasprintf("%s: like %s", layers[i], like);
+        json_decref(*reply);
+        *reply = refusal(!strncmp(like, "mined/", 6) ? "repeated" : "contaminated", detail);
+        free(detail);
+        break;
+    }
+    json_decref(r);
+    return 0;
+}
+
+/* ---- one class ---- */
+
+/* Where hints or text change, it is another key. */
+static void key_of(const struct miner *m, const char *path, const json_t *class, char ret[65])
+{
+    char *hints = json_text(json_object_get(m->hints, json_str(class, "class", "")));
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, path), sha256_adds(&h, json_str(class, "class", ""));
+    sha256_adds(&h, json_str(class, "code", json_str(class, "reason", "")));
+    sha256_adds(&h, hints ? hints : "");
+    sha256_end(&h, ret);
+    free(hints);
+}
+
+static void note_line(struct miner *m, const json_t *line)
+{
+    m->n.classes++;
+    m->n.tasks += json_is_string(json_object_get(line, "task"));
+    if (!json_is_string(json_object_get(line, "task")))
+        count(m->n.reasons, json_str(line, "reason", "?"));
+}
+
+/* From now on another class like it is a repetition. */
+static int accept(struct miner *m, const char *name, const char *code, struct err *e)
+{
+    char *file = xasprintf("%s/tasks/%s.py", m->o->out, name), *known = xasprintf("mined/%s", name);
+    json_t *r = ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "known", "name", known, "code", code), e);
+    int rc = r ? file_write(file, code, strlen(code), e) : -1;
+
+    json_decref(r);
+    free(file), free(known);
+    return rc;
+}
+
+static int write_line(struct miner *m, const char *path, const char *key, const char *name, const json_t *class,
+                      const json_t *reply, struct err *e)
+{
+    bool good = !strcmp(json_str(reply, "op", ""), "task");
+    json_t *line = json_pack("{s:s, s:s, s:s, s:O, s:s?, s:s?, s:s?, s:O*}", "key", key, "path", path, "class",
+                             json_str(class, "class", ""), "line", json_object_get(class, "line"), "task",
+                             good ? name : NULL, "reason", good ? NULL : json_str(reply, "reason", "?"), "detail",
+                             good ? NULL : json_str(reply, "detail", ""), "inputs", json_object_get(reply, "inputs"));
+    int rc = good ? accept(m, name, json_str(reply, "code", ""), e) : 0;
+
+    if (!rc)
+        rc = jsonl_append(m->journal_path, line, e);
+    if (!rc)
+        note_line(m, line);
+    json_decref(line);
+    return rc;
+}
+
+static int mine_class(struct miner *m, const char *path, const json_t *class, struct err *e)
+{
+    char key[65], *name;
+    json_t *reply;
+    int rc = 0;
+
+    key_of(m, path, class, key);
+    if (json_object_get(m->journal, key))
+        return note_line(m, json_object_get(m->journal, key)), m->n.before++, 0;
+    name = xasprintf("%s_%.8s", json_str(class, "class", "x"), key);
+    if (json_is_string(json_object_get(class, "code")))
+        reply = try_class(m, class, e);
+    else
+        reply = refusal(json_str(class, "reason", "?"), json_str(class, "detail", ""));
+    if (!reply)
+        rc = -1;
+    if (!rc && !strcmp(json_str(reply, "op", ""), "task"))
+        rc = compare_reply(m, name, &reply, e);
+    if (!rc && !strcmp(json_str(reply, "op", ""), "task"))
+        rc = lint_reply(m, name, &reply, e);
+    if (!rc)
+        rc = write_line(m, path, key, name, class, reply, e);
+    json_decref(reply);
+    free(name);
+    return rc;
+}
+
+static bool enough(const struct miner *m)
+{
+    return m->o->limit > 0 && m->n.classes >= m->o->limit;
+}
+
+static int mine_file(struct miner *m, const char *path, struct err *e)
+{
+    struct buf text;
+    struct err why = ERR_INIT;
+    json_t *r, *class;
+    size_t i;
+    int rc = 0;
+
+    buf_init(&text, MAX_FILE);
+    m->n.files++;
+    if (file_read(path, &text, &why) < 0 || utf8_bad_at(text.p, text.n) != text.n) {
+        count(m->n.reasons, "unreadable");
+        buf_free(&text);
+        return 0;
+    }
+    r = ask_reader(m, json_pack("{s:s, s:s}", "op", "scan", "source", text.p), e);
+    buf_free(&text);
+    if (r && !strcmp(json_str(r, "op", ""), "refused"))
+        count(m->n.reasons, json_str(r, "reason", "unreadable"));
+    json_array_foreach(json_object_get(r, "classes"), i, class)
+        if (!rc && !enough(m))
+            rc = stop_requested() ? err_set(e, ERR_STOP, "stopped; the same command continues") : mine_class(m, path,
+                                                                                                        class, e);
+    rc = r ? rc : -1;
+    json_decref(r);
+    return rc;
+}
+
+/* ---- folders ---- */
+
+struct files {
+    char **v;
+    size_t n;
+};
+
+static int list_files(const char *folder, int depth, struct files *f, struct err *e)
+{
+    char **names;
+    size_t n;
+    int rc = 0;
+
+    if (dir_list(folder, &names, &n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n && !rc; i++) {
+        size_t k = strlen(names[i]);
+        char *path = path_join(folder, names[i]);
+        if (file_is_dir(path) && depth < 32 && strcmp(names[i], "__pycache__")) {
+            rc = list_files(path, depth + 1, f, e);
+        } else if (k > 3 && !strcmp(names[i] + k - 3, ".py")) {
+            f->v = xrealloc(f->v, (f->n + 1) * sizeof *f->v);
+            f->v[f->n++] = xstrdup(path);
+        }
+        free(path);
+    }
+    names_free(names, n);
+    return rc;
+}
+
+/* Tells the reader a text that mined tasks must not be like. */
+static int make_known(struct miner *m, const char *kind, const char *path, struct err *e)
+{
+    struct buf text;
+    char *stem = path_stem(path), *name = xasprintf("%s/%s", kind, stem);
+    int rc;
+
+    buf_init(&text, MAX_FILE);
+    rc = file_read(path, &text, e);
+    if (!rc && utf8_bad_at(text.p, text.n) == text.n) {
+        json_t *r = ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "known", "name", name, "code", text.p), e);
+        rc = r ? 0 : -1;
+        json_decref(r);
+    }
+    buf_free(&text);
+    free(stem), free(name);
+    return rc;
+}
+
+static int read_against(struct miner *m, struct err *e)
+{
+    struct files f = {0};
+    int rc = 0;
+
+    if (!m->o->against)
+        return 0;
+    rc = list_files(m->o->against, 0, &f, e);
+    if (!rc && !f.n)
+        rc = err_set(e, ERR_INPUT, "'%s' has no task files; give a checkout of KernelBench", m->o->against);
+    for (size_t i = 0; i < f.n && !rc; i++)
+        rc = make_known(m, "against", f.v[i], e);
+    names_free(f.v, f.n);
+    return rc;
+}
+
+static int journal_line(json_t *line, size_t no, void *ctx, struct err *e)
+{
+    struct miner *m = ctx;
+    const char *task = json_str(line, "task", NULL);
+    int rc = 0;
+
+    (void)no;
+    if (task) {
+        char *path = xasprintf("%s/tasks/%s.py", m->o->out, task);
+        if (!file_exists(path)) // it was deleted: mined once more
+            return free(path), 0;
+        rc = make_known(m, "mined", path, e);
+        free(path);
+    }
+    json_object_set(m->journal, json_str(line, "key", ""), line);
+    return rc;
+}
+
+static int read_journal(struct miner *m, struct err *e)
+{
+    char *tasks = path_join(m->o->out, "tasks");
+    int rc = dir_make(tasks, e);
+
+    free(tasks);
+    if (!rc && file_exists(m->journal_path))
+        rc = jsonl_each(m->journal_path, journal_line, m, e);
+    return rc;
+}
+
+static int read_hints(struct miner *m, struct err *e)
+{
+    if (!m->o->hints)
+        return 0;
+    m->hints = yaml_read(m->o->hints, e);
+    return !m->hints                  ? -1
+           : json_is_object(m->hints) ? 0
+                                      : err_set(e, ERR_INPUT, "'%s' is no mapping of class names; write MyBlock: "
+                                                "{init: [32], inputs: [[4, 32]]}", m->o->hints);
+}
+
+static int write_report(const struct miner *m, struct err *e)
+{
+    char *path = path_join(m->o->out, "report.json");
+    json_t *v = json_pack("{s:s, s:i, s:i, s:i, s:O}", "tree", m->o->tree, "files", m->n.files, "classes", m->n.classes,
+                          "tasks", m->n.tasks, "refused", m->n.reasons);
+    int rc = json_write(path, v, e);
+
+    json_decref(v);
+    free(path);
+    return rc;
+}
+
+static int mine_all(struct miner *m, const struct files *f, struct err *e)
+{
+    int rc = 0;
+
+    progress_start(&m->progress, "files", 0, f->n);
+    for (size_t i = 0; i < f->n && !rc && !enough(m); i++) {
+        rc = mine_file(m, f->v[i], e);
+        progress_note(&m->progress, "%d tasks of %d classes", m->n.tasks, m->n.classes);
+        progress_at(&m->progress, i + 1);
+    }
+    progress_end(&m->progress);
+    return rc;
+}
+
+int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *e)
+{
+    struct miner m = {.o = o, .journal = json_object(), .journal_path = path_join(o->out, "mined.jsonl"),
+                      .n = {.reasons = json_object()}};
+    struct forkserver_spec server = {.no_jail = o->no_jail};
+    struct files f = {0};
+    int rc = read_hints(&m, e);
+
+    if (!rc && !file_is_dir(o->tree))
+        rc = err_set(e, ERR_INPUT, "'%s' is no folder; give the source tree to mine", o->tree);
+    if (!rc)
+        rc = list_files(o->tree, 0, &f, e);
+    if (!rc && !f.n)
+        rc = err_set(e, ERR_INPUT, "'%s' has no .py file", o->tree);
+    if (!rc && (forkserver_start(&server, &m.fs, e) < 0 || start_child(&m, &m.reader, e) < 0))
+        rc = -1;
+    if (!rc && (read_against(&m, e) < 0 || read_journal(&m, e) < 0 || mine_all(&m, &f, e) < 0 ||
+                write_report(&m, e) < 0))
+        rc = -1;
+    child_free(m.reader);
+    forkserver_stop(m.fs);
+    names_free(f.v, f.n);
+    json_decref(m.hints), json_decref(m.journal);
+    free(m.journal_path);
+    *ret = m.n;
+    return rc;
+}

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""'musacoder synth mine': what becomes a task, what is refused and why, hints, what is like a known task, resuming.
+
+Ends with 'N passed, M failed'."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BINARY = os.path.join(os.path.dirname(os.path.dirname(HERE)), os.environ.get("B", "build"), "musacoder")
+HEAD = """import math
+import einops
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+SLOPE = 0.2
+
+
+def gate(x):
+    return x * torch.sigmoid(SLOPE * x)
+
+
+class Base(nn.Module):
+    def forward(self, x):
+        return torch.tanh(self.layer(x))
+"""
+GATED = """
+class NAME(nn.Module):
+    def __init__(self, dim, hidden_dim=48, dropout=0.1):
+        super().__init__()
+        self.up, self.down = nn.Linear(dim, hidden_dim), nn.Linear(hidden_dim, dim)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(self.drop(gate(self.up(x))))
+"""
+CLASSES = {  # name -> (text, what becomes of it, its input shapes)
+    "Gated": (GATED.replace("NAME", "Gated"), "task", [[4, 32]]),
+    "Residual": ("""
+class Residual(nn.Module):
+    def __init__(self, in_channels, out_channels, stride=1):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(in_channels, out_channels, 3, stride, 1), nn.BatchNorm2d(out_channels)
+
+    def forward(self, x):
+        return torch.relu(self.norm(self.conv(x)) + x)
+""", "task", [[4, 32, 16, 16]]),
+    "Words": ("""
+class Words(nn.Module):
+    def __init__(self, vocab_size, dim):
+        super().__init__()
+        self.e = nn.Embedding(vocab_size, dim)
+
+    def forward(self, ids):
+        return self.e(ids).cumsum(1)
+""", "task", [[4, 12]]),
+    "Derived": ("""
+class Derived(Base):
+    def __init__(self, in_features):
+        super().__init__()
+        self.layer = nn.Linear(in_features, 7)
+""", "task", [[4, 32]]),
+    "Configured": ("""
+class Configured(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.l = nn.Linear(config["dim"], 3)
+
+    def forward(self, x):
+        return self.l(x).exp()
+""", "constructor_unknown", None),
+    "Base": ("", "no_shapes", None),
+    "Twin": (GATED.replace("NAME", "Twin"), "repeated", None),
+    "Patches": ("""
+class Patches(nn.Module):
+    def forward(self, x):
+        return einops.rearrange(x, "b c h w -> b (c h w)")
+""", "foreign_import", None),
+    "Noise": ("\nclass Noise(nn.Module):\n    def forward(self, x):\n        return x + torch.randn(x.shape)\n",
+              "stochastic", None),
+    "Reads": ("\nclass Reads(nn.Module):\n    def forward(self, x):\n        return x * len(open('hosts').read())\n",
+              "external_state", None),
+    "Nothing": ("\nclass Nothing(nn.Module):\n    def forward(self, values):\n        return (values * 0.0).sum(-1)\n",
+                "trivial", None),
+    "Scale": ("\nclass Scale(nn.Module):\n    def forward(self, x, factor: float):\n        return x * factor\n",
+              "scalar_input", None),
+    "Picks": ("\nclass Picks(nn.Module):\n    def forward(self, x):\n        return x[x > 0]\n",
+              "data_dependent_shape", None),
+    "Counts": ("""
+class Counts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        self.seen += 1
+        return x.mean(-1) * self.seen
+""", "changes_state", None),
+}
+KNOWN = """import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, vocab_size, dim):
+        super().__init__()
+        self.e = nn.Embedding(vocab_size, dim)
+
+    def forward(self, tokens):
+        return self.e(tokens).cumsum(1)
+
+
+def get_inputs():
+    return [torch.randint(0, 64, (4, 12,))]
+
+
+def get_init_inputs():
+    return [64, 32]
+"""
+passed, failed = 0, 0
+
+
+def check(good, what):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print("FAILED:", what)
+
+
+def mine(*args):
+    return subprocess.run([BINARY, "synth", "mine", *args], capture_output=True, text=True, check=False)
+
+
+def journal(out):
+    with open(out + "/mined.jsonl", encoding="utf-8") as f:
+        return {r["class"]: r for r in map(json.loads, f)}
+
+
+def check_tree(tree, out):
+    done = mine(tree, "--out", out)
+    check(done.returncode == 0, done.stderr[-1500:])
+    rows = journal(out)
+    for name, (_, want, shapes) in CLASSES.items():
+        got = rows.get(name, {})
+        check((got.get("reason") or "task") == want, f"{name}: {got}, wanted {want}")
+        check(want != "task" or got.get("inputs") == shapes, f"{name} has inputs {got.get('inputs')}")
+    report = json.load(open(out + "/report.json"))
+    check(report["tasks"] == 4 and report["refused"]["unreadable"] == 1, report)
+    check(sum(report["refused"].values()) + report["tasks"] == len(CLASSES) + 1, report)
+    lint = subprocess.run([BINARY, "lint", "--json", out + "/tasks"], capture_output=True, text=True, check=False)
+    rules = [f["rule"] for line in lint.stdout.splitlines() for f in json.loads(line)["findings"]]
+    check(len(lint.stdout.splitlines()) == 4 and "broken" not in rules, f"{rules} {lint.stderr}")
+
+
+def check_hints(tree, out, folder):
+    again = mine(tree, "--out", out)
+    check(f"({len(CLASSES)} were known)" in again.stdout, f"classes are mined again: {again.stdout}")
+    hints = os.path.join(folder, "hints.yaml")
+    with open(hints, "w", encoding="utf-8") as f:
+        f.write("Configured: {init: [{dim: 16}], inputs: [[5, 16]]}\n")
+    done = mine(tree, "--out", out, "--hints", hints)
+    check(f"({len(CLASSES) - 1} were known)" in done.stdout, done.stdout + done.stderr)
+    check(journal(out)["Configured"]["inputs"] == [[5, 16]], "hints are not used")
+
+
+def check_known(tree, folder):
+    known, out = os.path.join(folder, "known"), os.path.join(folder, "other")
+    os.makedirs(known)
+    with open(known + "/1_words.py", "w", encoding="utf-8") as f:
+        f.write(KNOWN)
+    mine(tree, "--out", out, "--against", known, "--no-lint", "--limit", "4")
+    got = journal(out)["Words"]
+    check(got["reason"] == "contaminated" and "1_words" in got["detail"], f"a known task is mined: {got}")
+
+
+def check_usage(folder):
+    for args, word in (((), "say one folder"), ((folder,), "--out"),
+                       ((folder + "/none", "--out", folder + "/x"), "no folder")):
+        done = mine(*args)
+        check(done.returncode == 2 and word in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        tree, out = folder + "/tree", folder + "/out"
+        os.makedirs(tree + "/sub")
+        with open(tree + "/blocks.py", "w", encoding="utf-8") as f:
+            f.write(HEAD + "\n".join(text for text, _, _ in CLASSES.values()))
+        with open(tree + "/sub/bad.py", "w", encoding="utf-8") as f:
+            f.write("def broken(:\n")
+        check_usage(folder)
+        check_tree(tree, out)
+        check_hints(tree, out, folder)
+        check_known(tree, folder)
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
