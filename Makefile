@@ -150,7 +150,7 @@ $(B)/lib/libfront.so: $(FRONTSRC) $(wildcard litetorch/front/*.h src/exec/client
 all: $(B)/lib/libfront.so
 devices: $(B)/lib/libfront.so
 
-# The devices inside PyTorch; they need the Python that 'make setup' provides, and rebuilds when it changes.
+# The device inside PyTorch; it needs the Python that 'make setup' provides, and rebuilds when it changes.
 .PHONY: devices bench-build
 bench-build: all $(B)/tests/litetorch/test_build
 	@py=$${MUSACODER_PYTHON:-$${MUSACODER_DATA_DIR:-$${XDG_DATA_HOME:-$$HOME/.local/share}/musacoder}/venv/bin/python}; \
@@ -252,7 +252,7 @@ $(TESTS) $(GPUTESTS): | $(B)/lib/mcexec
 $(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c src/exec/plumb.c $(wildcard src/device/*.h src/exec/*.h)
 	@mkdir -p $(@D)
 	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -Wno-missing-prototypes -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -lm
-$(addprefix $(B)/tests/,device/test_cuda_fake exec/test_executor_cuda eval/test_exec eval/test_timing eval/test_admit): | $(B)/lib/libfakecuda.so
+$(addprefix $(B)/tests/,device/test_cuda_fake exec/test_executor_cuda eval/test_timing eval/test_admit): | $(B)/lib/libfakecuda.so
 $(B)/lib/libfakemusa.so: tests/device/fake_musa.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 $(OPT) $(WARN) -fPIC -shared -o $@ $<
@@ -325,7 +325,7 @@ test-gpu:
 # The plain build comes first: foreign code runs beside its runtime libraries and its jail in both, so those are taken over.
 # ARGS: words, as for 'make test'; --resume after an interruption; --plan shows what would run, with the times of the last run.
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-RUNTIME := mcexec libsimt.so libfront.so libfronttorch.so libcudatorch.so judge.fatbin timing.fatbin exec.fatbin mcjail libjail.so
+RUNTIME := mcexec libsimt.so libfront.so libfronttorch.so judge.fatbin timing.fatbin exec.fatbin mcjail libjail.so
 STEP     = @printf '%s  step $(1) of 4: $(2)\n' "$$(date +%T)"
 test-all: setup-tests
 	$(call STEP,1,the build)

@@ -28,8 +28,6 @@ CONTROL_FD = 3
 DEVICE = os.environ.get("MUSACODER_DEVICE") or "front"
 ROLES = {  # role -> (module, function called with the child's socket and the spawn's args, device or None)
     "front": ("front_role", "serve", None),
-    "candidate": ("candidate", "serve", None),
-    "candidate_cuda": ("candidate", "serve", "cuda"),
     "reference": ("reference", "serve", None),
     "reference_cuda": ("reference", "serve", "cuda"),
     "streamed": ("streamed", "serve", None),

@@ -5,8 +5,6 @@ __cuda_array_interface__.
 """
 import ctypes
 
-from native import trace
-
 _driver = None
 _torch = {}
 
@@ -27,7 +25,7 @@ class _Bytes:
 
 
 def bind():
-    """Before foreign code runs, when the driver is loaded."""
+    """When the driver is loaded."""
     global _driver
     import torch
 
@@ -66,10 +64,9 @@ class Area:
         self.blob = _torch["as_tensor"](_Bytes(at.value, self.size), device="cuda")
 
     def write(self, at, t, packer):
-        with trace.pause():
-            n = t.numel() * t.element_size()
-            to = _torch["view"](_torch["narrow"](self.blob, 0, at, n), t.dtype)
-            _torch["copy"](_torch["view"](to, t.shape), _torch["detach"](t))
+        n = t.numel() * t.element_size()
+        to = _torch["view"](_torch["narrow"](self.blob, 0, at, n), t.dtype)
+        _torch["copy"](_torch["view"](to, t.shape), _torch["detach"](t))
 
     def settle(self):
         _torch["sync"]()

@@ -301,8 +301,6 @@ def load(name, path):
         so = ctypes.CDLL(path)
     except OSError as e:
         raise ImportError(str(e)) from None
-    if native.on_load:
-        native.on_load(so)
     so.lt_module_open.restype, so.lt_module_open.argtypes = ctypes.POINTER(Module), [ctypes.c_void_p]
     table = so.lt_module_open(native.library.lt_process_api())
     if not table:

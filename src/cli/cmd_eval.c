@@ -255,8 +255,6 @@ static int eval_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "no candidate; name files, or '-' for standard input");
     if (opts_has(o, "capsule") && o->n_args != 1)
         return err_set(e, ERR_INPUT, "'--capsule' is for one candidate");
-    if (opts_has(o, "capsule") && !eval_replays(opts_str(o, "backend")))
-        return err_set(e, ERR_INPUT, "a capsule is what a replay was judged by; set MUSACODER_JUDGE=replay for --capsule");
     if (check_capsule(opts_str(o, "capsule"), e) < 0)
         return -1;
     return run_candidates(o, &c, e);

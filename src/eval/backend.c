@@ -11,14 +11,12 @@ const struct backend backend_sim = {
     .candidate = "front",
     .reference = "reference",
     .target = "sim",
-    .front = true,
     .checks_itself = true,
     .reference_memory_bytes = (size_t)8 << 30,
     .max_elements = 1 << 22,
 };
 
-static const struct backend *const rows[BACKENDS] = {&backend_sim, &backend_cuda, &backend_cuda_front,
-                                                     &backend_cuda_test};
+static const struct backend *const rows[BACKENDS] = {&backend_sim, &backend_cuda, &backend_cuda_test};
 
 const struct backend *backend_at(int i)
 {
@@ -35,14 +33,10 @@ int backend_index(const struct backend *b)
 
 const struct backend *backend_find(const char *name)
 {
-    const char *judge = getenv("MUSACODER_JUDGE");
-    bool replay = !judge || !*judge || !strcmp(judge, "replay");
-    const struct backend *found = NULL;
-
     if (name && !strcmp(name, "cuda") && getenv("MUSACODER_TEST_REFERENCE"))
         return &backend_cuda_test;
     for (int i = 0; i < BACKENDS && rows[i] != &backend_cuda_test; i++)
-        if (name && !strcmp(rows[i]->name, name) && (!found || rows[i]->front == replay))
-            found = rows[i];
-    return found;
+        if (name && !strcmp(rows[i]->name, name))
+            return rows[i];
+    return NULL;
 }

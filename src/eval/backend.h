@@ -15,10 +15,8 @@ struct backend {
     const char *front_device; /* that of candidates, where it is another one: a fork server of their own; else NULL */
     const char *candidate, *reference, *baseline; /* roles of runner/main.py; baseline only where timed */
     const char *clock;        /* where timed: the judge's own device (device.h) */
-    const char *values;       /* device.h's name of the device whose memory judge and children share (desk.h); NULL: frames */
     const char *place;        /* where timed: torch's name of the device */
     const char *target;       /* build_opts.target */
-    bool front;               /* candidates have no device: they ask an executor, and the judge replays (life.h) */
     bool timed;               /* speed is measured: stage performance, and the reward's speed term */
     bool checks_itself;       /* every access is checked while it runs; else red zones and the device's own faults */
     int slots;                /* candidates on the device at once; 0: as many as run at all */
@@ -34,13 +32,11 @@ struct backend {
     char **(*folders)(size_t *ret_n);
 };
 
-extern const struct backend backend_sim, backend_cuda, backend_cuda_front,
-    backend_cuda_test;
+extern const struct backend backend_sim, backend_cuda, backend_cuda_test;
 
-#define BACKENDS 4
+#define BACKENDS 3
 const struct backend *backend_at(int i);             /* i in [0, BACKENDS) */
-/* NULL if there is none. $MUSACODER_JUDGE=replay (the default): the row with a front.
- * $MUSACODER_TEST_REFERENCE=cpu, for tests without a GPU: backend_cuda_test for "cuda". */
+/* NULL if there is none. $MUSACODER_TEST_REFERENCE=cpu, for tests without a GPU: backend_cuda_test for "cuda". */
 const struct backend *backend_find(const char *name);
 int backend_index(const struct backend *b);
 

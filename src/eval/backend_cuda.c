@@ -10,27 +10,21 @@
 #include "eval/backend.h"
 #include "eval/build.h"
 
-/* The driver, the device, the library for PyTorch, the compiler. That PyTorch has CUDA is seen when the fork server starts. */
+/* The driver, the device, the compiler. That PyTorch has CUDA is seen when the fork server starts. */
 static int cuda_usable(struct err *e)
 {
     struct build_opts o = {.target = "cuda"};
     struct device_info *info = NULL;
-    char *lib, *id;
-    int n = 0, rc = 0;
+    char *id;
+    int n = 0;
 
     if (device_list("cuda", &info, &n, e) < 0)
         return err_prefix(e, "backend 'cuda' cannot be used");
     free(info);
-    lib = path_share("build/lib/libcudatorch.so");
-    if (!file_exists(lib))
-        rc = err_set(e, ERR_ENV, "backend 'cuda' cannot be used: '%s' is missing; run 'make setup', then 'make'", lib);
-    free(lib);
-    if (rc == 0) {
-        if (!(id = build_toolchain_id(&o, e)))
-            return err_prefix(e, "backend 'cuda' cannot be used");
-        free(id);
-    }
-    return rc;
+    if (!(id = build_toolchain_id(&o, e)))
+        return err_prefix(e, "backend 'cuda' cannot be used");
+    free(id);
+    return 0;
 }
 
 static void add(char ***list, size_t *n, char *text)
@@ -89,11 +83,11 @@ static char **cuda_folders(size_t *ret_n)
 const struct backend backend_cuda = {
     .name = "cuda",
     .device = "cuda",
-    .candidate = "candidate_cuda",
+    .front_device = "front",
+    .candidate = "front",
     .reference = "reference_cuda",
     .baseline = "baseline_cuda",
     .clock = "cuda",
-    .values = "cuda",
     .place = "cuda:0",
     .target = "cuda",
     .timed = true,
@@ -117,29 +111,6 @@ const struct backend backend_cuda_test = {
     .clock = "host",
     .place = "cpu",
     .target = "cuda",
-    .front = true,
     .timed = true,
     .reference_memory_bytes = (size_t)8 << 30,
-};
-
-/* Candidates have no device: they ask an executor, and values lie there. */
-const struct backend backend_cuda_front = {
-    .name = "cuda",
-    .device = "cuda",
-    .front_device = "front",
-    .candidate = "front",
-    .reference = "reference_cuda",
-    .baseline = "baseline_cuda",
-    .clock = "cuda",
-    .place = "cuda:0",
-    .target = "cuda",
-    .front = true,
-    .timed = true,
-    .slots = 18,
-    .memory_bytes = (size_t)8 << 30,
-    .reference_memory_bytes = (size_t)24 << 30,
-    .usable = cuda_usable,
-    .env = cuda_env,
-    .devices = cuda_devices,
-    .folders = cuda_folders,
 };

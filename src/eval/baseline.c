@@ -197,7 +197,7 @@ static bool needs_compiler(struct baseline *b, const struct job *j)
 
 int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
 {
-    struct server_child spec = {.role = p->role, .poison = true, .compiles = needs_compiler(b, j), .published = p->tf32,
+    struct server_child spec = {.role = p->role, .compiles = needs_compiler(b, j), .published = p->tf32,
                                 .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
     struct err why = ERR_INIT;
 
@@ -207,7 +207,6 @@ int baseline_start(struct baseline *b, struct job *j, const struct baseline_plac
         b->child = NULL;
         return -1;
     }
-    b->desk = j->ref->desk;
     if (load(b, j, p, &why) == 0 && params(b, j, &why) == 0 && put(b, j->ref, &why) == 0)
         return 0;
     baseline_give_up(b);

@@ -316,8 +316,7 @@ static int toolchain_make(struct toolchain *t, const struct build_opts *o, struc
 
 static void toolchain_free(struct toolchain *t)
 {
-    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->libdir, t->system, t->nvcc, t->home,
-                     t->cudart, t->torch, t->python};
+    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->libdir, t->system, t->nvcc, t->home};
 
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
@@ -471,20 +470,6 @@ int build_write(const char *dir, const char *name, const struct buf *text, struc
 
     free(path);
     return rc;
-}
-
-/* An instruction can be written in assembly, or as data in a code section: hence without symbols, which would tell the
- * disassembler that it is data. "##" pastes either word together. */
-static bool may_hold_instructions(const char *text)
-{
-    return strstr(text, "asm") || strstr(text, "section") || strstr(text, "##");
-}
-
-void build_add_disassembly(struct buf *script, const struct build_request *r)
-{
-    if (may_hold_instructions(r->main_cpp.p) || may_hold_instructions(r->cuda_cu.p))
-        buf_adds(script, "for o in part*.o; do objcopy -S $o asm.o && objdump -d --no-show-raw-insn asm.o; done "
-                         "2>/dev/null | grep -woE 'syscall|sysenter|int +\\$0x80' | sort -u >asm.log\n");
 }
 
 void build_plan_ro(struct build_plan *p, const char *path)
@@ -653,7 +638,7 @@ static int compile(const struct build_job *j, struct build_result *ret, enum end
 
 static void result_clear(struct build_result *r)
 {
-    struct build_result fresh = {.route = r->route, .ms = r->ms, .findings = json_array()};
+    struct build_result fresh = {.ms = r->ms, .findings = json_array()};
 
     memcpy(fresh.key, r->key, sizeof fresh.key);
     build_result_free(r);
@@ -676,31 +661,6 @@ static int compile_twice(const struct build_job *j, struct build_result *ret, bo
         rc = err_set(e, ERR_ENV, "the compiler was killed from outside, twice; was the machine's memory used up?");
     *ret_keep = !ret->timed_out && end == ENDED;
     return rc;
-}
-
-/* litetorch's headers first; PyTorch's own where the target says that this may help. */
-static int compile_routes(struct build_job *j, struct build_result *ret, bool *ret_keep, struct err *e)
-{
-    struct build_result second = {.route = "torch"};
-
-    ret->route = "litetorch";
-    if (compile_twice(j, ret, ret_keep, e) < 0)
-        return -1;
-    if (ret->ok || !*ret_keep || j->o->no_fallback || !j->t->target->fallback || !j->t->target->fallback(j, ret))
-        return 0;
-    j->route = ROUTE_TORCH;
-    second.ms = ret->ms;
-    second.findings = json_array();
-    memcpy(second.key, ret->key, sizeof second.key);
-    dir_remove(j->dir, NULL);
-    if (compile_twice(j, &second, ret_keep, NULL) < 0) { // no usable PyTorch: the first answer stands
-        build_result_free(&second);
-        *ret_keep = true;
-        return 0;
-    }
-    build_result_free(ret);
-    *ret = second;
-    return 0;
 }
 
 /* ---- the cache ---- */
@@ -735,7 +695,6 @@ static void result_read(struct build_result *ret, const json_t *j, const char *d
     ret->diagnostics = json_deep_copy(json_object_get(j, "diagnostics"));
     if (!ret->diagnostics)
         ret->diagnostics = json_array();
-    ret->route = strcmp(json_str(j, "route", ""), "torch") ? "litetorch" : "torch";
     ret->split = json_flag(j, "split", false);
     json_array_extend(ret->findings, json_object_get(j, "findings"));
     ret->so = ret->ok ? path_join(dir, "module.so") : NULL;
@@ -761,7 +720,7 @@ static bool cache_get(const char *dir, struct build_result *ret)
 static int cache_put(const char *dir, const struct build_result *r, struct err *e)
 {
     char *path = path_join(dir, "result.json");
-    json_t *j = json_pack("{s:b,s:f,s:s,s:b,s:o,s:o,s:O,s:O}", "ok", r->ok, "ms", r->ms, "route", r->route, "split",
+    json_t *j = json_pack("{s:b,s:f,s:b,s:o,s:o,s:O,s:O}", "ok", r->ok, "ms", r->ms, "split",
                           r->split, "log", json_utf8(r->log, strlen(r->log)),
                           "error", r->error ? json_utf8(r->error, strlen(r->error)) : json_null(), "diagnostics",
                           r->diagnostics, "findings", r->findings);
@@ -800,9 +759,7 @@ static void key_of(const struct build_request *r, const struct toolchain *t, con
     sha256_start(&h);
     sha256_adds(&h, t->hash);
     sha256_adds(&h, o->no_check ? "fast" : "check");
-    sha256_adds(&h, o->no_fallback ? "litetorch only" : "");
     sha256_adds(&h, o->whole ? "whole" : "");
-    sha256_adds(&h, o->front ? "front" : "");
     sha256_adds(&h, o->no_jail ? "unjailed" : "");
     sha256_adds(&h, r->flags.p);
     sha256_adds(&h, r->kernel_flags.p);
@@ -851,7 +808,7 @@ static int build_locked(const struct build_request *r, const struct build_opts *
     buf_addf(&work, "%s.work", dir);
     dir_remove(work.p, NULL);
     job.dir = work.p;
-    rc = compile_routes(&job, ret, &keep, e);
+    rc = compile_twice(&job, ret, &keep, e);
     if (rc == 0 && keep)
         rc = publish(work.p, dir, ret, e);
     else

@@ -1,6 +1,8 @@
 /* build.h - the compile stage: one build request of a candidate becomes one shared object.
  *
- * A request is what load_inline/load was called with (ARCHITECTURE.md, "Build request"). Targets (build_target.h):
+ * A request is what load_inline/load was called with (ARCHITECTURE.md, "Build request"). Targets (build_target.h);
+ * what the host calls of the runtime becomes requests (litetorch/proxy), and device code an image for an executor
+ * (docs/internals/executor.md):
  *   sim   the sources are rewritten for the emulator (translate/simt_rewrite) and compiled against litetorch/ and simt/
  *         headers by g++
  *   cuda  g++ compiles the host's half of the kernels' text and the bindings, nvcc the device's
@@ -29,9 +31,6 @@ struct build_opts {
     bool no_jail;          /* run the compiler unjailed (eval --jail none); default is jailed */
     bool no_cache;         /* compile even if the result is known */
     bool no_check;         /* sim: leave out the instrumentation that finds out-of-bounds, races, uninitialised reads */
-    bool no_fallback;      /* never try a target's second route, where it has one */
-    bool front;            /* for a process without a device: a library whose calls of the runtime are requests, and an
-                              image of its device code for an executor (docs/internals/executor.md) */
     bool whole;            /* cuda: never part a source into host's and device's half; $MUSACODER_CUDA_WHOLE too */
 };
 
@@ -39,12 +38,11 @@ struct build_result {
     bool ok;
     bool cached;          /* taken from the cache: ms is then the time of the compile that filled it */
     bool timed_out;       /* not ok because the compiler exceeded timeout_s */
-    const char *route;    /* whose headers were used: "litetorch" (no target has another route yet); static text */
     bool split;           /* cuda: g++ compiled the host's half and nvcc the device's alone (translate/cuda_split.h) */
     double ms;            /* wall time of rewriting, compiling and linking */
     char key[65];         /* content address */
     char *so;             /* path of the shared object; NULL unless ok */
-    char *image;          /* front: path of the device code; NULL unless ok and there is some */
+    char *image;          /* path of the device code; NULL unless ok and there is some */
     char image_sha256[65];
     char *error;          /* text for the exception that the candidate's load_inline raises; NULL if ok */
     char *log;            /* trimmed compiler output with the candidate's own file names; never NULL */
@@ -52,7 +50,6 @@ struct build_result {
                              first; empty if ok. "file" is "cuda_sources[0]", "cpp_sources[0]" or the path of load() */
     json_t *findings;     /* array of {"kind","name"}: what the library refers to and must not (build_audit.h).
                              "library_call": cuBLAS, cuDNN, ..., also where a failed build lacks just these;
-                             "forbidden_symbol": dlopen, mmap, cudaIpcGetMemHandle, ...
                              "unsupported": what the image refers to and an executor lacks */
     json_t *dropped;      /* array of text: flags of the candidate that were not passed on */
 };

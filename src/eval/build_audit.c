@@ -12,34 +12,10 @@
 #include "base/json.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-#define AUDIT_VERSION "audit/9"
+#define AUDIT_VERSION "audit/10"
 #define MAX_LIBRARY ((size_t)128 << 20)
 
 /* ---- the lists ---- */
-
-/* libc and what every C++ library refers to: memory, text, formatted output to standard streams, time, abort. */
-static const char *const c_names[] = {
-    "malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign", "memcpy", "memmove", "memset", "memcmp",
-    "memchr", "memrchr", "strlen", "strnlen", "strcmp", "strncmp", "strcasecmp", "strncasecmp", "strcpy", "strncpy",
-    "strcat", "strncat", "strchr", "strrchr", "strstr", "strtok", "strtok_r", "strdup", "strspn", "strcspn",
-    "strpbrk", "strerror", "strtol", "strtoul", "strtoll", "strtoull", "strtod", "strtof", "strtold", "atoi", "atol",
-    "atoll", "atof", "printf", "fprintf", "vprintf", "vfprintf", "sprintf", "snprintf", "vsnprintf", "vsprintf",
-    "puts", "putchar", "putc", "fputs", "fputc", "fwrite", "fflush", "perror", "stdout", "stderr", "stdin", "abort",
-    "exit", "_exit", "atexit", "assert", "__assert_fail", "__assert", "qsort", "bsearch", "rand", "srand", "rand_r",
-    "random", "srandom", "drand48", "srand48", "lrand48", "abs", "labs", "div", "ldiv", "time", "clock",
-    "clock_gettime", "gettimeofday", "difftime", "localtime", "gmtime", "strftime", "mktime", "nanosleep", "usleep",
-    "sleep", "sched_yield", "getenv", "secure_getenv", "getpid", "sysconf", "get_nprocs", "isalpha", "isdigit",
-    "isspace", "isalnum", "isupper", "islower", "toupper", "tolower", "__ctype_b_loc", "__ctype_tolower_loc",
-    "__ctype_toupper_loc", "__errno_location", "setlocale", "localeconv", "pthread_mutex_lock",
-    "pthread_mutex_unlock", "pthread_mutex_trylock", "pthread_mutex_init", "pthread_mutex_destroy", "pthread_once",
-    "pthread_self", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_rwlock_unlock", "pthread_key_create",
-    "pthread_getspecific", "pthread_setspecific", "pthread_cond_wait", "pthread_cond_signal",
-    "pthread_cond_broadcast", "pthread_cond_destroy", "setjmp", "_setjmp", "longjmp", "__stack_chk_fail",
-    "__tls_get_addr", "__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl", "__gmon_start__",
-    "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__dso_handle", "__fdelt_chk",
-    "_GLOBAL_OFFSET_TABLE_", "explicit_bzero", "bzero", "bcopy", "bcmp", "ffs", "ffsl", "__sched_cpucount", "wmemcpy",
-    "wmemset", "wcslen", "memcpy_chk", "iswspace"};
-static const char *const c_prefixes[] = {"__isoc", "__libc_start"};
 
 /* libm: base names, also with the suffixes f and l, and as __NAME_finite. */
 static const char *const math_names[] = {
@@ -52,20 +28,6 @@ static const char *const math_names[] = {
     "isnan", "isinf", "finite", "cabs", "cexp", "csqrt", "clog", "cpow", "csin", "ccos", "ctan", "csinh", "ccosh",
     "ctanh", "carg"};
 
-/* libstdc++ and libgcc, mangled; what follows in std_forbidden is taken out again. */
-static const char *const std_prefixes[] = {
-    "_ZSt", "_ZNSt", "_ZNKSt", "_ZNSs", "_ZNKSs", "_ZNSa", "_ZNKSa", "_ZNSb", "_ZNKSb", "_ZNSi", "_ZNKSi", "_ZNSo",
-    "_ZNKSo", "_ZNSd", "_ZNKSd", "_ZTVSo", "_ZTTSo", "_ZTVSi", "_ZTTSi", "_ZTVSd", "_ZTTSd", "_ZTVSt", "_ZTVNSt",
-    "_ZTISt", "_ZTINSt", "_ZTSSt", "_ZTSNSt", "_ZTVN10__cxxabiv1", "_ZTIN10__cxxabiv1", "_ZTTSt", "_ZTTNSt",
-    "_ZGVNSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZN10__cxxabiv1", "__cxa_", "__gxx_personality",
-    "__gcc_personality", "_Unwind_", "__dynamic_cast", "_Znw", "_Zna", "_Zdl", "_Zda", "_ZTI", "_ZTS", "__gthrw_",
-    "_ZThn", "__once_proxy", "__atomic_"};
-static const char *const std_forbidden[] = {
-    "_ZNSt6thread", "_ZNKSt6thread", "_ZNSt7jthread", "_ZNSt13basic_filebuf", "_ZNKSt13basic_filebuf",
-    "_ZNSt14basic_ifstream", "_ZNSt14basic_ofstream", "_ZNSt13basic_fstream", "_ZNSt10filesystem",
-    "_ZNKSt10filesystem", "_ZNSt12__basic_file", "_ZNKSt12__basic_file", "_ZNSt8ios_base15sync_with",
-    "_ZN9__gnu_cxx13stdio_filebuf", "_ZTVSt13basic_filebuf", "_ZTVSt14basic_ifstream", "_ZTVSt14basic_ofstream",
-    "_ZTVSt13basic_fstream"};
 /* libgcc's arithmetic helpers. */
 static const char *const gcc_names[] = {
     "__divti3", "__modti3", "__udivti3", "__umodti3", "__multi3", "__popcountdi2", "__extendhfsf2",
@@ -74,26 +36,6 @@ static const char *const gcc_names[] = {
     "__floattisf", "__floattidf", "__floatuntidf", "__fixdfti", "__fixunsdfti",
     "__muldc3", "__mulsc3", "__divdc3", "__divsc3", "__cpu_model", "__cpu_indicator_init", "__truncsfbf2",
     "__extendbfsf2", "__powidf2", "__powisf2"};
-
-/* The CUDA runtime, all but these. */
-static const char *const cuda_forbidden[] = {
-    "cudaIpc", "cudaImportExternal", "cudaExternalMemory", "cudaDestroyExternal", "cudaSignalExternal",
-    "cudaWaitExternal", "cudaMemPoolExport", "cudaMemPoolImport", "cudaProfiler", "cudaDeviceReset", "cudaThreadExit",
-    "cudaGetExportTable", "cudaDeviceEnablePeerAccess", "cudaGraphicsGL", "cudaGraphicsEGL", "cudaEGL", "cudaVDPAU",
-    "cudaGLSet", "cudaLaunchHostFunc", "cudaStreamAddCallback", "cudaGraphAddHostNode", "cudaSetValidDevices",
-    "cudaLogs", "cudaInitDevice", "cudaGreenCtx"};
-/* The driver, none but these. */
-static const char *const driver_names[] = {
-    "cuLaunchKernel", "cuLaunchKernelEx", "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col",
-    "cuTensorMapReplaceAddress", "cuGetErrorString", "cuGetErrorName", "cuInit", "cuDriverGetVersion", "cuDeviceGet",
-    "cuDeviceGetCount", "cuDeviceGetAttribute", "cuDeviceGetName", "cuCtxGetCurrent", "cuCtxGetDevice",
-    "cuCtxSynchronize", "cuFuncSetAttribute", "cuFuncGetAttribute", "cuFuncSetCacheConfig", "cuModuleLoadData",
-    "cuModuleLoadDataEx", "cuModuleGetFunction", "cuModuleUnload", "cuModuleGetGlobal", "cuMemAlloc",
-    "cuMemAllocAsync", "cuMemFree", "cuMemFreeAsync", "cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyDtoD",
-    "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8", "cuMemsetD32", "cuMemsetD8Async",
-    "cuMemsetD32Async", "cuStreamSynchronize", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
-    "cuEventElapsedTime", "cuEventDestroy", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-    "cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxActiveClusters"};
 
 /* Libraries that do the arithmetic, as symbols begin. */
 static const char *const library_prefixes[] = {
@@ -112,8 +54,7 @@ static const char *const library_headers[] = {
 static const char *const judge_names[] = {
     "simt_mem_register", "simt_mem_unregister", "simt_set_memory_hooks", "simt_set_allocator", "simt_set_device_arena",
     "simt_call_guarded", "simt_set_fatal_hook", "simt_set_check", "simt_set_ablation", "simt_set_limit",
-    "simt_set_schedule", "simt_findings_json", "simt_findings_count", "simt_stats_json", "simt_reset", "simt_busy",
-    "simt_set_watch"};
+    "simt_set_schedule", "simt_findings_json", "simt_findings_count", "simt_stats_json", "simt_reset", "simt_busy"};
 static const char *const instrumentation[] = {"simt_", "__tsan_", "__ubsan_handle_type_mismatch_v1"};
 static const char *const kernel_variables[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"};
 /* What kernels call of C and C++: memory, text to the standard streams, the ends of impossible paths. */
@@ -131,14 +72,6 @@ static const char *const image_prefixes[] = {"_ZSt20__throw_", "_ZSt17__throw_",
 static const char *const image_sections[] = {
     ".text", ".rodata", ".data", ".bss", ".tdata", ".tbss", ".gcc_except_table", ".eh_frame", ".plt", ".got", ".dyn",
     ".gnu", ".rela.", ".hash", ".note", ".comment", ".debug", ".symtab", ".strtab", ".shstrtab"};
-/* What a candidate may not define: others would bind to it. Whole interfaces, because nobody else has such names. */
-static const char *const runtime_names[] = {
-    "cudaEvent", "cudaProfiler", "cudaStream", "cudaMemcpy", "cudaMemset", "cudaGraph", "cudaDevice",
-    "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cuProfiler", "cuEvent", "cuStream", "cuMem", "cuCtx",
-    "cuLaunchKernel", "cuGraph", "cupti", "nvml", "simt_", "lt_module_"};
-static const char *const own_names[] = {"lt_module_open", "lt_module_device"};
-/* Ways around the wrapped calls, seen before the link: the linker's own names for them, and the wrappers' switch. */
-static const char *const wrapper_names[] = {"__real_", "__wrap_", "lt_module_device"};
 /* Functions defined in the library itself that are a library's: the host stubs of device-wide algorithms' kernels. */
 static const char *const library_kernels[] = {
     "_ZN3cub", "_ZN6thrust", "_ZN7cutlass", "N3cub", "N6thrust"};
@@ -183,58 +116,7 @@ static bool is_math(const char *s)
     return false;
 }
 
-/* memcpy and __memcpy_chk are one function, cuMemAlloc and cuMemAlloc_v2 another. */
-static bool is_driver(const char *s)
-{
-    char base[80];
-    char *end;
-
-    if (strlen(s) >= sizeof base)
-        return false;
-    strcpy(base, s);
-    if ((end = strstr(base, "_v2")) || (end = strstr(base, "_ptsz")) || (end = strstr(base, "_ptds")))
-        *end = 0;
-    return among(base, driver_names, N_OF(driver_names));
-}
-
-static bool is_c(const char *s)
-{
-    char base[80];
-    size_t n = strlen(s);
-
-    if (among(s, c_names, N_OF(c_names)) || begins(s, c_prefixes, N_OF(c_prefixes)))
-        return true;
-    if (n > 6 && n < sizeof base && !strncmp(s, "__", 2) && !strcmp(s + n - 4, "_chk")) {
-        memcpy(base, s + 2, n - 6);
-        base[n - 6] = 0;
-        return among(base, c_names, N_OF(c_names));
-    }
-    return false;
-}
-
 enum audit_class audit_symbol(const char *s)
-{
-    if (begins(s, library_prefixes, N_OF(library_prefixes)))
-        return AUDIT_LIBRARY;
-    if (!strncmp(s, "cuda", 4) || !strncmp(s, "__cuda", 6))
-        return begins(s, cuda_forbidden, N_OF(cuda_forbidden)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
-    if (s[0] == 'c' && s[1] == 'u' && s[2] >= 'A' && s[2] <= 'Z')
-        return is_driver(s) ? AUDIT_ALLOWED : AUDIT_FORBIDDEN;
-    if (begins(s, std_prefixes, N_OF(std_prefixes)))
-        return begins(s, std_forbidden, N_OF(std_forbidden)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
-    return is_c(s) || is_math(s) || among(s, gcc_names, N_OF(gcc_names)) ? AUDIT_ALLOWED : AUDIT_FORBIDDEN;
-}
-
-enum audit_class audit_symbol_sim(const char *s)
-{
-    if (among(s, judge_names, N_OF(judge_names)))
-        return AUDIT_FORBIDDEN;
-    if (begins(s, instrumentation, N_OF(instrumentation)) || among(s, kernel_variables, N_OF(kernel_variables)))
-        return AUDIT_ALLOWED;
-    return audit_symbol(s);
-}
-
-enum audit_class audit_symbol_front(const char *s)
 {
     return begins(s, library_prefixes, N_OF(library_prefixes)) ? AUDIT_LIBRARY : AUDIT_ALLOWED;
 }
@@ -318,30 +200,15 @@ static void add(json_t *findings, const char *kind, const char *name)
         json_decref(utf8);
 }
 
-struct judging {
-    audit_list *list;
-    json_t *findings;
-};
-
-static void judge_undefined(const char *name, void *ctx)
+static void judge_undefined(const char *name, void *findings)
 {
-    const struct judging *j = ctx;
-    enum audit_class c = j->list(name);
-
-    if (c != AUDIT_ALLOWED)
-        add(j->findings, c == AUDIT_LIBRARY ? "library_call" : "forbidden_symbol", name);
-}
-
-static void judge_wrapper(const char *name, void *findings)
-{
-    if (begins(name, wrapper_names, N_OF(wrapper_names)))
-        add(findings, "forbidden_symbol", name);
+    if (audit_symbol(name) == AUDIT_LIBRARY)
+        add(findings, "library_call", name);
 }
 
 /* "__device_stub__ZN3cub..." are kernels of CUB, Thrust or CUTLASS that the candidate's host code launches. */
-static void judge_kernel(const char *name, void *ctx)
+static void judge_kernel(const char *name, void *findings)
 {
-    json_t *findings = ((struct judging *)ctx)->findings;
     const char *kernel = strstr(name, "__device_stub_");
 
     if (!kernel || strstr(kernel, "EmptyKernel")) // CUB asks it for the device's version; it computes nothing
@@ -353,23 +220,15 @@ static void judge_kernel(const char *name, void *ctx)
         }
 }
 
-static void judge_defined(const char *name, void *ctx)
+void build_audit_library(const char *path, json_t *findings)
 {
-    if (begins(name, runtime_names, N_OF(runtime_names)) && !among(name, own_names, N_OF(own_names)))
-        add(((struct judging *)ctx)->findings, "forbidden_symbol", name);
-    judge_kernel(name, ctx);
-}
-
-void build_audit_library(const char *path, audit_list *list, json_t *findings)
-{
-    struct judging j = {list, findings};
     struct buf b;
 
     buf_init(&b, MAX_LIBRARY);
-    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, judge_undefined, &j) < 0)
-        add(findings, "forbidden_symbol", "unreadable");
+    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, judge_undefined, findings) < 0)
+        add(findings, "unsupported", "a library that cannot be read");
     else
-        audit_defined(b.p, b.n, list == audit_symbol_front ? judge_kernel : judge_defined, &j);
+        audit_defined(b.p, b.n, judge_kernel, findings);
     buf_free(&b);
 }
 
@@ -424,28 +283,6 @@ void build_audit_image(const char *path, json_t *findings)
         !judge_sections((const unsigned char *)b.p, b.n, findings))
         add(findings, "unsupported", "an image that cannot be read");
     buf_free(&b);
-}
-
-void build_audit_object(const char *path, json_t *findings)
-{
-    struct buf b;
-
-    buf_init(&b, MAX_LIBRARY);
-    if (file_read(path, &b, NULL) == 0)
-        each_symbol((const unsigned char *)b.p, b.n, SHT_SYMTAB, false, judge_wrapper, findings);
-    buf_free(&b);
-}
-
-void build_audit_assembly(const char *dir, json_t *findings)
-{
-    char *path = path_join(dir, "asm.log");
-    struct buf b;
-
-    buf_init(&b, 4096);
-    if (file_read(path, &b, NULL) == 0 && b.n > 0)
-        add(findings, "forbidden_symbol", "system calls in assembly");
-    buf_free(&b);
-    free(path);
 }
 
 /* The words behind every "says" of the log, up to one of the characters of stop. */

@@ -1,5 +1,5 @@
-/* build_cuda.c - the compile stage's target 'cuda', against litetorch's headers, linked with our wrappers of kernel
- * launches (litetorch/device.cc). Three ways, the first that works:
+/* build_cuda.c - the compile stage's target 'cuda', against litetorch's headers, linked with our runtime in place of
+ * libcudart (litetorch/proxy/cuda.cc). Three ways, the first that works:
  *   split  the source is parted (translate/cuda_split.h): g++ and a precompiled header make the host's half and the
  *          bindings, nvcc the device's half from kernels alone; litetorch/split.cc registers what nvcc would have
  *   lean   what cannot be parted: nvcc on the whole text behind the few standard headers that its own names ask for
@@ -37,25 +37,6 @@ static const char host_flags[] = "-std=c++17 -O1 -fPIC -w -DLT_GPU -fmax-errors=
 static const char nvcc_flags[] = "-x cu -DLT_GPU -DNVTX_DISABLE -DCCCL_DISABLE_NVTX --expt-relaxed-constexpr -cudart shared -w -allow-unsupported-compiler "
                                  "-Xcompiler -fPIC,-w,-fmax-errors=20 -ftemplate-depth 200 -ftemplate-backtrace-limit 6 "
                                  "-Xcudafe --error_limit=20,--no_warnings ";
-/* Calls that pass through litetorch/device.cc. */
-static const char *const wrapped[] = {
-    "__cudaRegisterFunction", "__cudaGetKernel", "__cudaLaunchKernel", "__cudaLaunchKernel_ptsz", "cudaLaunchKernel",
-    "cudaLaunchKernel_ptsz", "cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel_ptsz", "cudaLaunchKernelExC",
-    "cudaLaunchKernelExC_ptsz", "cudaGraphLaunch", "cudaGraphLaunch_ptsz", "cuLaunchKernel", "cuLaunchKernel_ptsz",
-    "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz", "cudaStreamBeginCapture", "cudaStreamEndCapture",
-    "cudaMemcpy", "cudaMemcpy_ptds", "cudaMemcpyAsync", "cudaMemcpyAsync_ptsz", "cudaMemcpy2D", "cudaMemcpy2D_ptds",
-    "cudaMemcpy2DAsync", "cudaMemcpy2DAsync_ptsz", "cudaMemcpyToSymbol", "cudaMemcpyToSymbol_ptds",
-    "cudaMemcpyToSymbolAsync",
-    "cudaMemcpyToSymbolAsync_ptsz", "cudaMemcpyFromSymbol", "cudaMemcpyFromSymbol_ptds", "cudaMemcpyFromSymbolAsync",
-    "cudaMemcpyFromSymbolAsync_ptsz", "cudaMemset", "cudaMemset_ptds", "cudaMemsetAsync", "cudaMemsetAsync_ptsz",
-    "cudaMemset2D", "cudaMemset2DAsync", "cudaGraphAddKernelNode", "cudaGraphKernelNodeSetParams",
-    "cudaGraphExecKernelNodeSetParams", "cudaMalloc", "cudaMallocAsync", "cudaMallocAsync_ptsz", "cudaMallocManaged",
-    "cudaMallocHost", "cudaHostAlloc", "cudaFree", "cudaFreeAsync", "cudaFreeAsync_ptsz", "cudaFreeHost",
-    "cudaHostRegister", "cudaHostUnregister", "cudaMallocFromPoolAsync", "cudaMallocFromPoolAsync_ptsz",
-    "cudaMallocPitch", "cudaDeviceSetLimit", "cuMemAlloc_v2", "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuMemFree_v2", "cuMemFreeAsync", "cuMemFreeAsync_ptsz",
-    "cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz", "cudaGetDriverEntryPointByVersion",
-    "cudaGetDriverEntryPointByVersion_ptsz"};
-
 /* ---- where the toolkit is ---- */
 
 static char *real_file(const char *path)
@@ -140,30 +121,6 @@ char *build_nvcc(struct err *e)
     return p;
 }
 
-/* The toolkit's folder with the runtime's library, and that library's name. */
-static int find_cudart(struct toolchain *t, struct err *e)
-{
-    static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"};
-    char **names;
-    size_t n;
-
-    for (size_t i = 0; i < N_OF(folders) && !t->cudart; i++) {
-        char *dir = path_join(t->home, folders[i]);
-        if (dir_list(dir, &names, &n, NULL) == 0) {
-            for (size_t k = 0; k < n; k++)
-                if (!strncmp(names[k], "libcudart.so", 12)) { // the shortest name first: the link, where there is one
-                    t->cudart = xstrdup(names[k]);
-                    t->libdir = xstrdup(dir);
-                    break;
-                }
-            names_free(names, n);
-        }
-        free(dir);
-    }
-    return t->cudart ? 0 : err_set(e, ERR_ENV, "'%s' has nvcc but no libcudart.so; install the toolkit's runtime library",
-                                   t->home);
-}
-
 /* "... release 13.0, V13.0.88 ..." */
 static int nvcc_version(struct toolchain *t, struct buf *out, struct err *e)
 {
@@ -186,7 +143,7 @@ static int valid_arch(const char *arch, struct err *e)
     return err_set(e, ERR_INPUT, "'%s' is not an architecture; say sm_90 or the like", arch);
 }
 
-/* What a library for a process without a device is linked with. */
+/* What a library is linked with. */
 static void hash_proxy(struct sha256 *h)
 {
     static const char *const files[] = {"litetorch/front/front.h", "litetorch/proxy/cuda.cc",
@@ -214,14 +171,12 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
         *slash = 0;
     t->system = xstrdup("");
     buf_init(&version, 4096);
-    rc = find_cudart(t, e) < 0 || nvcc_version(t, &version, e) < 0 ? -1 : 0;
+    rc = nvcc_version(t, &version, e);
     sha256_adds(h, t->nvcc);
     sha256_adds(h, version.p);
     sha256_adds(h, host_flags);
     sha256_adds(h, nvcc_flags);
-    sha256_adds(h, "split/5");
-    for (size_t i = 0; i < N_OF(wrapped); i++)
-        sha256_adds(h, wrapped[i]);
+    sha256_adds(h, "split/6");
     hash_proxy(h);
     build_audit_hash(h);
     buf_free(&version);
@@ -558,7 +513,7 @@ static void precompile(struct buf *s, const struct toolchain *t, const char *dir
     (void)dir;
     (void)arg;
     buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n"
-                "printf '{ global: lt_module_open; lt_module_device; local: *; };\\n' >exports.map\n");
+                "printf '{ global: lt_module_open; local: *; };\\n' >exports.map\n");
     host_command(s, t);
     buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
     host_command(s, t);
@@ -570,9 +525,8 @@ static void precompile(struct buf *s, const struct toolchain *t, const char *dir
     buf_addf(s, "-O2 -I%s/.. -I%s/../../src -c %s/../proxy/cuda.cc -o proxy.o\n", t->lite, t->lite, t->lite);
     build_quote(s, t->compiler);
     buf_addf(s, "-x c -std=c11 -O2 -fPIC -I%s/.. -c %s/../proxy/cuda_lacking.c -o lacking.o\n"
-                "objcopy --weaken proxy.o; objcopy --weaken lacking.o\n", t->lite, t->lite);
-    host_command(s, t);
-    buf_addf(s, "-O2 -c %s/litetorch/device.cc -o device.o\nwait $p\nmv prefix.tmp prefix.h.gch", t->lite);
+                "objcopy --weaken proxy.o; objcopy --weaken lacking.o\nwait $p\nmv prefix.tmp prefix.h.gch", t->lite,
+             t->lite);
 }
 
 static char *prefix(const struct toolchain *t, struct err *e)
@@ -620,8 +574,7 @@ static bool implicit_headers(const struct build_job *j)
 static void whole_command(struct buf *s, const struct build_job *j, bool driver)
 {
     nvcc_command(s, j);
-    if (j->o->front)
-        buf_adds(s, "-keep -keep-dir kept ");
+    buf_adds(s, "-keep -keep-dir kept ");
     if (implicit_headers(j))
         buf_addf(s, "-include torch/types.h %s", driver ? "-include cuda.h " : "");
 }
@@ -641,8 +594,8 @@ static void add_kernel_part(struct buf *s, const struct build_job *j, bool was_s
     buf_free(&lean);
 }
 
-/* Of a process without a device: what the host calls of the runtime is linked into the library. */
-static void add_front_link(struct buf *s, const struct build_job *j, const char *prefix, const char *objects)
+/* What the host calls of the runtime is linked into the library. */
+static void add_link(struct buf *s, const struct build_job *j, const char *prefix, const char *objects)
 {
     char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL;
 
@@ -653,21 +606,6 @@ static void add_front_link(struct buf *s, const struct build_job *j, const char 
                 "-Wl,-z,defs,-Bsymbolic,--build-id=none,--version-script=%s/exports.map ", objects, prefix, prefix,
              prefix, lib ? lib : ".", prefix);
     free(lib);
-}
-
-static void add_link(struct buf *s, const struct build_job *j, const char *prefix, const char *objects)
-{
-    if (j->o->front) {
-        add_front_link(s, j, prefix, objects);
-        return;
-    }
-    build_quote(s, j->t->compiler);
-    buf_addf(s, "-shared -o module.so %s %s/module.o %s/device.o -L%s -l:%s -L%s/stubs "
-                "-Wl,-z,defs,-Bsymbolic,--build-id=none,--version-script=%s/exports.map", objects, prefix, prefix, j->t->libdir,
-             j->t->cudart, j->t->libdir, prefix);
-    for (size_t i = 0; i < N_OF(wrapped); i++)
-        buf_addf(s, ",--wrap=%s", wrapped[i]);
-    buf_adds(s, " -Wl,--as-needed -lcuda ");
 }
 
 /* ---- host and device apart ---- */
@@ -752,7 +690,6 @@ static int add_split(struct buf *s, const struct build_job *j, const char *prefi
         device_half(s, j, h.templates.p);
         buf_adds(s, "; }; r2=$?\n[ -z \"$p1\" ] || { wait $p1; r1=$?; }\n[ -z \"$p0\" ] || { wait $p0; r0=$?; }\n");
         buf_addf(s, "if [ \"$r0$r1$r2\" = %s ]; then\n%s\n", j->r->joined ? "00" : "000", make_rows);
-        build_add_disassembly(s, j->r);
         add_link(s, j, prefix, objects.p);
         buf_adds(s, ">split2.log 2>&1 && : >split.ok && exit 0\nfi\n");
         buf_free(&objects);
@@ -789,19 +726,16 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
     if (json_array_size(j->r->cuda)) {
         add_kernel_part(s, j, split > 0);
         buf_adds(s, " || r1=$?\n");
-        if (j->o->front)
-            buf_adds(s, "rm -f device.cubin; mv kept/cuda.cubin device.cubin 2>/dev/null\n");
+        buf_adds(s, "rm -f device.cubin; mv kept/cuda.cubin device.cubin 2>/dev/null\n");
     }
     buf_adds(s, "wait $p0; r0=$?\n[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n");
-    build_add_disassembly(s, j->r);
     add_link(s, j, pre, "part*.o");
     buf_adds(s, ">link.log 2>&1 || failed $?\n");
     plan->memory_bytes = LITE_MEMORY;
     build_plan_ro(plan, j->t->lite);
     build_plan_ro(plan, j->t->home);
     build_plan_ro(plan, pre);
-    if (j->o->front)
-        add_libraries(plan);
+    add_libraries(plan);
     free(pre);
     return 0;
 }
@@ -812,14 +746,8 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
 
     ret->split = ret->ok && file_exists(split);
     build_audit_log(log, ret->findings);
-    build_audit_assembly(j->dir, ret->findings);
     if (ret->ok)
-        build_audit_library(so, j->o->front ? audit_symbol_front : audit_symbol, ret->findings);
-    for (int i = 0; i < 2; i++) {
-        char *object = path_join(j->dir, i ? "part1.o" : "part0.o");
-        build_audit_object(object, ret->findings);
-        free(object);
-    }
+        build_audit_library(so, ret->findings);
     free(split);
     free(so);
 }

@@ -188,17 +188,14 @@ static void write_compiles(struct buf *s, const struct toolchain *t, const struc
     }
     buf_addf(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
                 "[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n%s", r->joined ? "fi\n" : "");
-    build_add_disassembly(s, r);
 }
 
-/* The library. With a front, what the host calls of the runtime is linked into it; kernels stay in it unused. */
-static void write_link(struct buf *s, const struct toolchain *t, const char *prefix, bool front)
+/* The library: what the host calls of the runtime is linked into it; kernels stay in it unused. */
+static void write_link(struct buf *s, const struct toolchain *t, const char *prefix)
 {
-    buf_addf(s, "%s -shared -o module.so part*.o %s/module.o ", t->compiler, prefix);
-    if (front)
-        buf_addf(s, "%s/proxy.o ", prefix);
-    buf_addf(s, "-L%s %s-lsimt -Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n", t->libdir,
-             front ? "-lfront " : "");
+    buf_addf(s, "%s -shared -o module.so part*.o %s/module.o %s/proxy.o -L%s -lfront -lsimt "
+                "-Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n", t->compiler, prefix,
+             prefix, t->libdir);
 }
 
 /* The image: kernels and what they reach, from the same objects without what runs when a library is opened. */
@@ -239,9 +236,8 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
     if (write_joined(j, e) < 0 || prefixes(j->t, j->o, prefix, e) < 0)
         return -1;
     write_compiles(&plan->script, j->t, j->r, prefix, kernels_mode(j->o));
-    write_link(&plan->script, j->t, prefix[0], j->o->front);
-    if (j->o->front)
-        write_image(&plan->script, j->t);
+    write_link(&plan->script, j->t, prefix[0]);
+    write_image(&plan->script, j->t);
     shims = path_share("litetorch");
     build_plan_ro(plan, shims); // include/ and sim/
     build_plan_ro(plan, j->t->extra);
@@ -259,11 +255,10 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
     char *so = path_join(j->dir, "module.so"), *image = path_join(j->dir, "device.so");
 
     build_audit_log(log, ret->findings);
-    build_audit_assembly(j->dir, ret->findings);
-    if (ret->ok)
-        build_audit_library(so, j->o->front ? audit_symbol_front : audit_symbol_sim, ret->findings);
-    if (ret->ok && j->o->front)
+    if (ret->ok) {
+        build_audit_library(so, ret->findings);
         build_audit_image(image, ret->findings);
+    }
     free(image);
     free(so);
 }

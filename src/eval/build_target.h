@@ -22,11 +22,9 @@ struct toolchain {
     const struct build_target *target;
     char *compiler, *arch;  /* the host's; "" on sim */
     char *lite, *extra;     /* litetorch/include, and the target's own folder of headers beside it (simt, ...) */
-    char *libdir;           /* sim: where libsimt.so is; cuda: where libcudart.so is */
+    char *libdir;           /* sim: where libsimt.so is; NULL on cuda */
     char *system;           /* -isystem flags; may be "" */
     char *nvcc, *home;      /* cuda: the driver and the toolkit's folder; NULL on sim */
-    char *cudart;           /* cuda: file name of the runtime's library in libdir, "libcudart.so.13" */
-    char *torch, *python;   /* cuda: PyTorch's folder and Python's include folder for the second route; NULL without */
     char tool[80];          /* begins id: "nvcc 13.0.88 sm_90 "; "" on sim */
     char id[256];           /* readable */
     char hash[65];
@@ -46,14 +44,11 @@ struct build_request {
     bool joined; /* the cpp sources only declare: both halves may be one translation unit */
 };
 
-enum build_route { ROUTE_LITETORCH, ROUTE_TORCH };
-
 struct build_job {
     const struct build_request *r;
     const struct toolchain *t;
     const struct build_opts *o;
     const char *dir;        /* the build's folder: write main.cpp, cuda.cu here; module.so and *.log come there */
-    enum build_route route;
 };
 
 /* Filled by the target's script(). ro entries are owned. */
@@ -79,8 +74,6 @@ struct build_target {
     int (*script)(const struct build_job *j, struct build_plan *plan, struct err *e);
     /* After the script, whether or not it worked; may add findings, may not fail the build. NULL: there is nothing. */
     void (*inspect)(const struct build_job *j, const char *log, struct build_result *ret);
-    /* Is a failed build worth a second try by the other route? NULL: no. */
-    bool (*fallback)(const struct build_job *j, const struct build_result *ret);
 };
 
 extern const struct build_target build_target_sim, build_target_cuda;
@@ -96,9 +89,6 @@ int build_ask(char *const *argv, struct buf *out, struct err *e);
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
                        const struct toolchain *t, const char *dir, int arg), int arg, struct err *e);
 int build_write(const char *dir, const char *name, const struct buf *text, struct err *e);
-/* Appends a step after the objects part*.o are there: system calls in their host code go into asm.log, as the
- * disassembler names them. Nothing is appended, and no time taken, where the sources cannot hold any. */
-void build_add_disassembly(struct buf *script, const struct build_request *r);
 void build_plan_ro(struct build_plan *p, const char *path); /* copies; NULL and paths under /usr are left out */
 
 #endif

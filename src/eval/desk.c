@@ -1,9 +1,7 @@
 /* desk.c - see desk.h. */
 #include "eval/desk.h"
 
-#include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -13,16 +11,16 @@
 
 #define AREA_UNIT ((size_t)2 << 20) /* granularity of shared device memory */
 
-void desk_init(struct desk *k, struct desk_common *common)
+void desk_init(struct desk *k)
 {
-    *k = (struct desk){.common = common};
+    *k = (struct desk){.dev = NULL};
     pthread_mutex_init(&k->lock, NULL);
 }
 
 void desk_set_init(struct desk_set *s)
 {
     for (int i = 0; i < DESKS; i++)
-        desk_init(&s->each[i], &s->common);
+        desk_init(&s->each[i]);
 }
 
 void desk_set_close(struct desk_set *s)
@@ -36,82 +34,35 @@ struct desk *desk_of(struct desk_set *s, const char *task)
     return &s->each[hash64(task, strlen(task), 3) % DESKS];
 }
 
-/* The device whose memory children of b share; NULL: none. "host:N" is for tests: N bytes of master copies. */
-static const char *device_of(const struct backend *b, size_t *budget)
-{
-    const char *wish = getenv("MUSACODER_VALUES");
-
-    if (wish && !strcmp(wish, "frames"))
-        return NULL;
-    if (!wish || strncmp(wish, "host", 4) || b->timed)
-        return b->values;
-    if (wish[4] == ':')
-        *budget = strtoull(wish + 5, NULL, 10);
-    return "host";
-}
-
-static void turn_off(struct desk_common *c, const char *since, const char *why)
-{
-    if (!atomic_exchange(&c->off, true))
-        log_warn("values travel in frames%s: %s", since, why);
-}
-
-/* Opens the device, or says why not: that its memory is used up is no reason to go without it for good. */
-static int open_device(struct desk *k, const char *name, size_t budget, struct err *e)
+/* Opens the device, or says why not. */
+static int open_device(struct desk *k, const char *name, struct err *e)
 {
     struct err why = ERR_INIT;
     struct device *d;
-    size_t share;
 
     if (device_open(name, 0, &d, &why) < 0) {
-        if (why.lack == LACK_DEVICE) {
-            err_set(e, why.kind, "%s", why.msg);
-            return err_lack(e, LACK_DEVICE);
-        }
-        turn_off(k->common, "", why.msg);
-    } else if (!device_info(d)->vmm_fd || !device_has_kernels(d)) {
-        turn_off(k->common, "", device_has_kernels(d) ? "the device cannot share its memory" : "build/lib/judge.fatbin is missing");
-        device_close(d);
-    } else {
-        share = device_info(d)->memory / DESK_SHARE;
-        k->common->budget = budget < share ? budget : share;
-        k->dev = d;
+        err_set(e, ERR_ENV, "the judge's own device: %s", why.msg);
+        return err_lack(e, why.lack);
     }
-    return 0;
+    if (device_info(d)->vmm_fd && device_has_kernels(d)) {
+        k->dev = d;
+        return 0;
+    }
+    err_set(e, ERR_ENV, "%s; see 'musacoder doctor'", device_has_kernels(d) ? "the device cannot share its memory"
+                                                                            : "build/lib/judge.fatbin is missing");
+    device_close(d);
+    return -1;
 }
 
 int desk_open(struct desk *k, const struct backend *b, struct err *e)
 {
-    size_t budget = SIZE_MAX;
-    const char *name = device_of(b, &budget);
-    int rc = 0;
-
-    if (!name || k->common->off)
-        return 0;
-    pthread_mutex_lock(&k->lock);
-    if (!k->dev)
-        rc = open_device(k, name, budget, e);
-    pthread_mutex_unlock(&k->lock);
-    return rc < 0 ? -1 : !k->common->off;
-}
-
-int desk_open_streamed(struct desk *k, const struct backend *b, struct err *e)
-{
     int rc = 0;
 
     pthread_mutex_lock(&k->lock);
     if (!k->dev)
-        rc = open_device(k, b->clock ? b->clock : "host", SIZE_MAX, e);
+        rc = open_device(k, b->clock ? b->clock : "host", e);
     pthread_mutex_unlock(&k->lock);
-    if (rc == 0 && !k->dev)
-        rc = err_set(e, ERR_ENV, "the judge cannot share device memory here; see 'musacoder doctor'");
     return rc;
-}
-
-void desk_refuse(struct desk *k, const char *why)
-{
-    if (!k->common->mapped)
-        turn_off(k->common, " from now on", why);
 }
 
 void desk_close(struct desk *k)
@@ -143,8 +94,6 @@ int desk_alloc(struct desk *k, size_t n, enum device_mem kind, struct device_buf
 
     desk_lock(k);
     rc = device_alloc(k->dev, n, kind, ret, e);
-    if (rc == 0 && kind == DEVICE_PLAIN)
-        k->common->held += ret->capacity;
     desk_unlock(k);
     return rc;
 }
@@ -154,8 +103,6 @@ void desk_free(struct desk *k, struct device_buf *b)
     if (!b->dev)
         return;
     desk_lock(k);
-    if (b->kind == DEVICE_PLAIN)
-        k->common->held -= b->capacity;
     device_free(b);
     desk_unlock(k);
 }

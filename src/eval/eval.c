@@ -109,13 +109,6 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
     return 0;
 }
 
-bool eval_replays(const char *backend)
-{
-    const struct backend *b = backend_find(backend);
-
-    return b && b->front;
-}
-
 int64_t eval_max_elements(const struct eval_options *o)
 {
     const struct backend *b = backend_find(o->backend);
@@ -127,27 +120,12 @@ int64_t eval_max_elements(const struct eval_options *o)
 
 /* ---- opening ---- */
 
-/* Which judge was asked for: a misspelt one is refused, never another one taken. */
-/* The older one is for candidates that have the device themselves. */
-static int check_judge(const struct backend *b, struct err *e)
-{
-    const char *judge = getenv("MUSACODER_JUDGE");
-
-    if (!judge || !*judge || !strcmp(judge, "replay") || (!strcmp(judge, "trace") && !(b && b->front)))
-        return 0;
-    if (!strcmp(judge, "trace"))
-        return err_set(e, ERR_INPUT, "MUSACODER_JUDGE=trace is for 'cuda' alone, not for '%s'; unset it", b->name);
-    return err_set(e, ERR_INPUT, "MUSACODER_JUDGE is '%.40s'; known: replay (the default), trace", judge);
-}
-
 int eval_backend_check(const char *backend, struct err *e)
 {
     const struct backend *b = backend_find(backend);
     struct build_opts o = {.target = b ? b->target : NULL};
     char *text;
 
-    if (check_judge(b, e) < 0)
-        return -1;
     if (!b)
         return no_backend(backend, e);
     if (b->usable)
@@ -490,13 +468,10 @@ static void give_way(void *ctx)
     hold_drop(&share);
 }
 
-/* Two thirds of the device's memory, less what master copies may take: judges' own contexts, one large draw at a time
- * (room_shared), what timing keeps, and fragments have the rest. */
+/* Half of the device's memory: judges' own contexts, what timing keeps, and fragments have the rest. */
 static uint64_t room_budget(const struct server *sv)
 {
-    uint64_t memory = (uint64_t)sv->device_memory * DEVICE_PARTS / 7 * 10;
-
-    return memory / 3 * 2 - memory / DESK_SHARE;
+    return sv->device_memory / 2;
 }
 
 static struct admit admission(struct entry *n)

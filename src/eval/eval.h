@@ -56,8 +56,6 @@ struct eval_candidate {
     bool mended; /* bytes that were not UTF-8 have become U+FFFD on the way here */
 };
 
-/* Is a candidate for this backend judged by replays? Else by what its own process shows. */
-bool eval_replays(const char *backend);
 /* The limit that holds: o's own, else its backend's, else INT64_MAX. */
 int64_t eval_max_elements(const struct eval_options *o);
 

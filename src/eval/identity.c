@@ -162,13 +162,12 @@ static void add_python(struct sha256 *h)
 static void facts_of(const struct backend *b, char ret[65])
 {
     static const char *const ours[] = {"runner", "litetorch", "simt/include", "build/lib/libsimt.so",
-                                       "build/lib/libcudatorch.so", "build/lib/timing.fatbin",
-                                       "build/lib/libfront.so", "build/lib/libfronttorch.so", "build/lib/mcexec"};
+                                       "build/lib/timing.fatbin", "build/lib/libfront.so",
+                                       "build/lib/libfronttorch.so", "build/lib/mcexec"};
     struct sha256 h;
 
     sha256_start(&h);
     sha256_adds(&h, b->name);
-    sha256_adds(&h, b->device); /* a front, or a device of the process's own: another judge */
     add_state(&h, "/proc/self/exe");
     add_environment(&h);
     add_python(&h);

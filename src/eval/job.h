@@ -7,7 +7,6 @@
 
 #include "eval/baseline.h"
 #include "eval/eval.h"
-#include "eval/exec.h"
 #include "eval/identity.h"
 #include "eval/life.h"
 #include "eval/reference.h"
@@ -58,31 +57,20 @@ struct job {
     char *code;             /* NUL-terminated copy of the extracted program */
     struct reference *ref;  /* held; NULL before stage load */
     struct session *session; /* NULL before stage load */
-    struct life *life;      /* backends with a front; NULL before the session is open */
-    struct exec_room room;  /* areas that the session's process has */
-    struct desk *desk;      /* of room; NULL: none */
+    struct life *life;      /* NULL before the session is open */
     double reference_s;     /* wall time until the expected values were there */
     const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
     int variant;            /* of the task's sidecar that the candidate is constructed for; 0: the task as written */
     struct room *claim;     /* of memory; NULL: nothing is claimed */
     bool yields;            /* until its first reference is there: ends where the claim cannot grow to what is needed */
     bool alone;             /* on the device: a try after one that others may have disturbed */
-    bool device_short;      /* device memory ran out although the candidate was within its own limit */
     bool ready;             /* the candidate was constructed */
     bool ran;               /* forward returned at least once */
     bool all_passed;        /* all draws that were run */
     bool slow;              /* it got fewer draws, because each call took longer than SLOW_S */
     double call_s;          /* of run time (share.h): the fastest call for a draw; 0: none ended */
-    bool ablated;           /* graphs hold none of its kernels, from the start: its process judges nothing else */
-    json_t *trace_init, *trace_forward; /* merged {"op": count}; owned */
-    json_t *launches;       /* last {"kernel": n}; owned */
-    int64_t copies_to_host, copies_to_device; /* cudaMemcpy in forward, of more than a few numbers */
-    int64_t side_launches;  /* on another stream than the current one */
-    int64_t captured;       /* launches that a stream recorded into a graph instead of running them */
-    int64_t launches_before; /* total when forward began */
     json_t *state;          /* the candidate's parameters and buffers: [{name,kind,dtype,shape}], owned */
-    json_t *findings;       /* all findings of the emulator, owned array */
-    json_t *replaced;       /* what of the harness, torch or Python the candidate put something else in place of; owned */
+    json_t *findings;       /* of the executor, owned array */
 };
 
 /* A stage returns 0 (go on), or -1 with *e for what is not the candidate's fault. It blames through the record. */
@@ -92,33 +80,22 @@ struct stage {
     bool always; /* runs even after an earlier stage blamed */
 };
 
-/* Bytes of outputs that a timed candidate may keep until others have had the device; tests make it small. */
-extern size_t perf_keeps_much;
-
 extern const struct stage stage_extract, stage_load, stage_compile, stage_correct, stage_legality, stage_perf,
     stage_reward, stage_feedback;
 
 bool job_blamed(const struct job *j);
 /* reference_get into j->ref (what it held is released), on the clock of its own. */
 int job_reference(struct job *j, const char *params, struct err *e);
-/* Constructs ModelNew, again if it has been before, with the arguments of j->ref: sets ready, state and the evidence, or
- * blames. source: the program on the first call, NULL later. -1 only for infra. */
-int job_construct(struct job *j, const char *source, struct err *e);
-/* Turns a failed session call into a blame (timeout, crash, tampering); -1 only for infra. */
+/* Constructs ModelNew with the arguments of j->ref: sets ready and state, or blames. -1 only for infra. */
+int job_construct(struct job *j, struct err *e);
 /* Of a process that has ended: of the machine's memory it had half of what it may have, or more. */
 bool job_was_large(const struct job *j);
+/* Turns a failed session call into a blame (timeout, crash, tampering); -1 only for infra. */
 int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e);
-/* Takes over trace, launches and findings that a reply carries. */
-void job_take_evidence(struct job *j, const json_t *head, bool init);
 void job_blame_error(struct job *j, const json_t *head, const char *stage);
-int64_t job_launches(const struct job *j); /* so far, of all kernels */
-bool job_forbidden(const json_t *finding); /* legality's matter, no fault of the program: a library's call, a symbol */
 void compile_judge(struct job *j);
 /* May draws that were right as they were lived, and not by replay, count as passed? */
 bool legality_live(const struct job *j);
-/* Legality where a front asks an executor (life.h): what it was refused, and that launches do the work. */
-int legality_replay(struct job *j, struct err *e);
-bool legality_replay_convicts(const struct job *j);
 /* Does the evidence so far make the program a cheat, whatever comes? Runs nothing. */
 bool legality_convicts(const struct job *j);
 /* The judge's parameter values into the candidate, as far as they can be matched; sets params. -1 only for infra. */

@@ -8,7 +8,8 @@
 #ifndef MC_EVAL_LIFE_H
 #define MC_EVAL_LIFE_H
 
-#include "eval/exec.h"
+#include "eval/reference.h"
+#include "eval/session.h"
 #include "exec/capsule.h"
 #include "exec/exec.h"
 #include "exec/order.h"
@@ -74,7 +75,8 @@ enum call_fault life_live(struct job *j, const struct ref_draw *d, struct frame 
 typedef int (*life_judge)(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e);
 enum call_fault life_replay(struct job *j, const struct ref_draw *const *draws, int n, life_judge judge, void *ctx,
                             struct err *e);
-/* One draw as it is lived (life->live): the front may read what it computes. As exec_run. */
+/* One draw as it is lived (life->live): the front may read what it computes.
+ * CALL_INFRA: *e. */
 enum call_fault life_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
 /* The draw once more without the candidate's launches: 1: the answer is still there. 0: it is not. -1: infra. */
 int life_plumbing(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);

@@ -100,7 +100,7 @@ static int look_for_others(struct job *j, enum retry_step how, struct err *e)
     if (!j->server->backend->usable || !r)
         return 0;
     kind = json_str(json_object_get(r, "finding"), "kind", "");
-    x = (struct try_error){.alone = j->alone, .device_short = j->device_short, .finding = kind,
+    x = (struct try_error){.alone = j->alone, .finding = kind,
                            .killed_outside = j->session && j->session->ended && j->session->end.outside,
                            .all = how >= RETRY_ALL, .large = job_was_large(j)};
     if (runtime && (lack = retry_others(&x)) != LACK_NONE) {
@@ -115,31 +115,25 @@ static int look_for_others(struct job *j, enum retry_step how, struct err *e)
     return server_check(j->server, e);
 }
 
-/* For room.h: what the task's processes took of the machine's memory. A candidate counts that did what it should: what others
- * take is their own doing. */
+/* For room.h: what the candidate's process took of the machine's memory, if it did what it should: what others take is
+ * their own doing. */
 static void note_host(struct job *j)
 {
     struct room_need need = {0};
 
-    if (!j->server->backend->timed || !j->ref)
+    if (!j->server->backend->timed || !j->ref || !j->session || job_blamed(j))
         return;
-    need.host_shared = reference_host_bytes(j->ref);
-    need.host_own = j->session && !job_blamed(j) ? session_peak(j->session) : 0;
+    need.host_own = session_peak(j->session);
     room_note(j->task->sha256, j->opt->protocol, &need);
 }
 
 static void job_end(struct job *j)
 {
-    exec_free(j); /* while the session has its share of the device */
     reference_release(j->ev, j->ref);
     session_close(j->session);
     life_close(j->life);
     free(j->code);
-    json_decref(j->trace_init);
-    json_decref(j->trace_forward);
-    json_decref(j->launches);
     json_decref(j->findings);
-    json_decref(j->replaced);
     json_decref(j->state);
 }
 
@@ -148,8 +142,7 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
                  struct err *ret_void, struct err *e)
 {
     struct job j = {.ev = ev, .alone = how >= RETRY_ALONE, .yields = how == RETRY_AGAIN, .claim = claim, .server = sv,
-                    .task = task, .cand = c, .opt = o, .params = "none", .trace_init = json_object(),
-                    .trace_forward = json_object(), .launches = json_object(), .findings = json_array(), .replaced = json_array()};
+                    .task = task, .cand = c, .opt = o, .params = "none", .findings = json_array()};
     struct err why = ERR_INIT;
     char sha[65];
     int rc = 0;

@@ -1,9 +1,6 @@
 /* reference.h - expected values of a task: made once by the reference side (runner/reference.py), then shared by all
- * candidates. Where judge and children share a device's memory (desk.h) a draw is made when the first candidate needs it
- * (most never get beyond the first), and its values are a master copy there, as many as the desk's budget holds; the
- * others are made again when they are asked for, by the reference's process, which is kept for that. Else all draws are
- * made at once, and are bytes, in memory and in a content-addressed file under path_cache("reference"), which no candidate
- * can see. */
+ * candidates. They are bytes, in memory and in a content-addressed file under path_cache("reference"), which no candidate
+ * can see. Draws of large tasks on a device are streamed (streamed.h): made when they are asked for, and never bytes here. */
 #ifndef MC_EVAL_REFERENCE_H
 #define MC_EVAL_REFERENCE_H
 
@@ -50,7 +47,6 @@ struct reference {
     int users;
     bool listed;
     struct section init, state_values;
-    struct device_buf state_mem; /* on the desk, if there was room: state_values */
     const json_t *state; /* [{"name","kind","dtype","shape"}] */
     const json_t *skipped; /* {"regime": reason}; NULL: not all draws are made */
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */
@@ -60,23 +56,10 @@ struct reference {
     int64_t init_seed;
     struct ref_draw *draws;   /* they stay where they are */
     _Atomic size_t n_draws;   /* so many are made */
-    /* On the desk; lock: making draws, the process, holders. Who takes it has a share of the device already, or, until the
-     * first draw is made, none: who makes it waits for shares. */
-    struct desk *desk; /* NULL: values are bytes of f.blob */
-    pthread_mutex_t lock;
     size_t n_most;        /* more draws there cannot be */
-    bool made, ended, failed; /* the first draw is there; all are; no more can be made */
-    struct err why;       /* of a failure */
-    double spent_s;       /* on making draws */
-    const char *device;   /* its process is on (server.h's uuid, borrowed); NULL: not known yet, or none */
-    uint64_t budget;      /* of its device (room.h), as who made it had claimed from; 0: not known */
-    size_t peak;          /* bytes of device memory that its process needs for one, as far as is known */
-    struct frame end;     /* the last answer: what parse_end points into */
-    _Atomic size_t host_peak; /* bytes of the machine's memory that its process was seen to have, at most */
-    _Atomic size_t host_draws; /* so many draws were made then */
-    struct streamed *streamed; /* large tasks of backends with a front: no draw has values (streamed.h); else NULL */
-    struct child *child;  /* NULL: all draws are kept, or it is gone */
-    struct device_buf area; /* shared with child */
+    bool ended;           /* streamed: all draws are there */
+    struct frame end;     /* streamed: the last answer, which skipped points into */
+    struct streamed *streamed; /* large tasks on a device: no draw has values (streamed.h); else NULL */
 };
 
 #define REFERENCE_LIST 32
@@ -106,9 +89,6 @@ bool ref_decides(const struct ref_draw *d, const char *protocol, const json_t *o
 int64_t reference_seed(const struct eval *ev, int64_t seed);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);
-/* Bytes of the machine's memory that the process has had at most, as far as anybody saw; does not wait for one that is busy.
- * 0: nobody knows. */
-size_t reference_host_bytes(struct reference *r);
 /* Gives up those that nobody uses, except the 'idle' most recent ones: their processes and what they hold on the device. Where the
  * device has a clock the caller shares it (hold.h). */
 void reference_list_keep(struct eval *ev, int idle);

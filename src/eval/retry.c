@@ -5,7 +5,7 @@
 
 enum err_lack retry_others(const struct try_error *x)
 {
-    if (!x->alone && (x->device_short || !strcmp(x->finding, "out_of_memory")))
+    if (!x->alone && !strcmp(x->finding, "out_of_memory"))
         return LACK_DEVICE;
     return x->killed_outside && !(x->all && x->large) ? LACK_HOST : LACK_NONE;
 }

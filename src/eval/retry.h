@@ -35,8 +35,7 @@ enum retry_step {
 
 struct try_error { /* a candidate's runtime_error */
     bool alone;           /* nobody else was on its device */
-    bool device_short;    /* the device had nothing left although the candidate was within its own limit */
-    const char *finding;  /* kind of what was found (runner/cuda/errors.py); "" */
+    const char *finding;  /* kind of what was found (life.c); "" */
     bool killed_outside;  /* struct child_end */
     bool all;             /* nor anybody of ours on its machine */
     bool large;           /* of the machine's memory it had half of what it may have, or more */

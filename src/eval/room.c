@@ -22,7 +22,6 @@
 #define SLOTS 512
 #define LEDGER_BYTE ((off_t)1 << 30) /* its lock: of the records; of byte i: record i's owner */
 #define POLL_NS 100000000L
-#define LANE_POLL_NS 10000000L
 #define MAKE_ROOM_EVERY 10 /* polls */
 
 /* ---- who may come in ---- */
@@ -168,30 +167,7 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
     return n;
 }
 
-bool room_needs_lane(size_t peak, uint64_t budget)
-{
-    return peak > ROOM_LANE_BYTES || (budget && peak > budget / 8);
-}
-
-size_t room_shared(size_t kept, size_t peak, uint64_t budget)
-{
-    uint64_t spare = room_needs_lane(peak, budget) ? budget / 4 : 0, least = peak > spare ? peak - spare : 0;
-
-    return ROOM_CONTEXT_BYTES + (!spare || kept > peak ? peak : kept > least ? kept : (size_t)least);
-}
-
-struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, uint64_t budget, size_t *ret_peak)
-{
-    size_t x = inputs > 0 ? (size_t)inputs : 0, kept = state + ROOM_KEPT_BYTES + (oracle ? 4 : 2) * x;
-
-    *ret_peak = oracle ? 5 * state + 10 * x : 3 * state + 5 * x;
-    return (struct room_need){.own = ROOM_CONTEXT_BYTES + 3 * state + 4 * x,
-                              .shared = room_shared(kept, *ret_peak, budget),
-                              .host_own = ROOM_PROCESS_BYTES + state,
-                              .host_shared = ROOM_PROCESS_BYTES + state + (oracle ? 0 : x)};
-}
-
-struct room_need room_estimate_streamed(size_t state, size_t in, size_t out)
+struct room_need room_estimate(size_t state, size_t in, size_t out)
 {
     return (struct room_need){.own = ROOM_CONTEXT_BYTES + 3 * state + 2 * out,
                               .shared = 3 * state + in + 2 * out + ((size_t)2 << 30)};
@@ -270,34 +246,6 @@ static int ledger_end(int fd, const struct ledger *l, struct err *e)
 static uint64_t device_key(const char *device)
 {
     return hash64(device, strlen(device), 3);
-}
-
-int room_lane_take(const char *device, struct room_lane *l, struct err *e)
-{
-    off_t at = LEDGER_BYTE + 1 + (off_t)(device_key(device) % (1 << 20));
-    struct err why = ERR_INIT;
-    double t0 = now_s();
-    int fd = ledger_open(&why);
-
-    if (fd < 0)
-        log_debug("a device's lane: %s", why.msg);
-    while (fd >= 0 && byte_lock(fd, at, F_WRLCK, false) < 0) {
-        if ((errno != EAGAIN && errno != EACCES && errno != EINTR) || stop_requested()) {
-            close(fd);
-            return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = LANE_POLL_NS}, NULL);
-    }
-    trace_span(t0, "wait", "lane");
-    *l = (struct room_lane){fd + 1};
-    return 0;
-}
-
-void room_lane_drop(struct room_lane *l)
-{
-    if (l->fd > 0)
-        close(l->fd - 1);
-    *l = (struct room_lane){0};
 }
 
 static bool anybody_in(const struct ledger *l)

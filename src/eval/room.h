@@ -64,37 +64,11 @@ struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t
  * machine as ROOM_PROCESS_BYTES, but no more than their processes may have ('most'; 0: no such
  * limit). Where only the reference was seen there, a candidate is taken to be as large: it makes the same model. Pure. */
 struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most);
-/* What a task needs of which only this is known: bytes of its model's parameters and buffers, and of one draw's inputs
- * (-1: not known, and not counted). oracle: it is also run in double. Of the device, outputs taken to be as large as
- * inputs:
- *   reference  while it makes a draw (*ret_peak) 5 states: the model, a copy that is run, one in double (2), and what a
- *              copy in double is made from; 10 inputs: a draw and what a run gets and gives (3), both again in double (4),
- *              rounded inputs and room to make them (3). Without an oracle 3 states and, with the area that the judge
- *              shares, 5 inputs. Between two draws the model, what it keeps, and the area: 4 inputs, without an oracle 2;
- *   candidate  3 states: the model, a copy, a workspace of as much; 4 inputs: areas with inputs and outputs, a snapshot
- *              of the outputs, one tensor in between.
- * Of the machine: both construct the model there, and without an oracle inputs are drawn there. An estimate, not a
- * bound: what is measured later counts instead. Pure. */
-struct room_need room_estimate(size_t state, int64_t inputs, bool oracle, uint64_t budget, size_t *ret_peak);
-/* The same of a task that is streamed (streamed.h); out: bytes of its outputs. The reference: 3 states, one set of inputs,
- * its outputs and the same in double a part at a time (2 outputs), 2 GiB of tiles. A candidate: 3 states, outputs of two
- * calls. Of the machine nothing is said. Pure. */
-struct room_need room_estimate_streamed(size_t state, size_t in, size_t out);
-/* References need most of their memory while they make a draw, which takes a second. Those that need more than
- * ROOM_LANE_BYTES for it, or an eighth of their device's budget, do so one at a time (room_lane_take): a quarter of the
- * budget's size is left for that beside the budget, and what they have in between, or need beyond it, is claimed. kept,
- * peak: bytes of the reference's process between two draws, and while it makes one. budget: 0 is not known. Pure. */
-#define ROOM_LANE_BYTES ((size_t)4 << 30)
-#define ROOM_KEPT_BYTES ((size_t)1 << 30) /* runner/reference.py keeps no more between two draws, beside its model */
-size_t room_shared(size_t kept, size_t peak, uint64_t budget);
-bool room_needs_lane(size_t peak, uint64_t budget);
-struct room_lane { /* zeroed: holds nothing */
-    int fd; /* file descriptor + 1 */
-};
-/* Waits for the lane of a device, over all processes. Without a ledger there is none, and everything goes on. ERR_STOP on
- * Ctrl-C. */
-int room_lane_take(const char *device, struct room_lane *l, struct err *e);
-void room_lane_drop(struct room_lane *l); /* holding nothing is fine */
+/* What a streamed task (streamed.h) needs of the device, of which only this is known: bytes of its model's parameters and
+ * buffers, of one draw's inputs and of its outputs. The reference: 3 states, one set of inputs, its outputs and the same in
+ * double a part at a time (2 outputs), 2 GiB of tiles. A candidate: 3 states, outputs of two calls. Of the machine nothing
+ * is said. Pure. */
+struct room_need room_estimate(size_t state, size_t in, size_t out);
 /* The budget of a machine of which so much is left: three quarters; files that are read, and judges, have the rest. Pure. */
 uint64_t room_host_budget(uint64_t left);
 

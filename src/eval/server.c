@@ -15,7 +15,6 @@
 #include "eval/job.h"
 #include "proc/frame.h"
 
-#define BEGIN_SLOTS 6 /* a driver makes ten contexts of one queue a second, however many processes wait for them */
 #define BEGIN_S 60.0 /* context, first launch; several children may wait for the driver's lock */
 
 /* ---- what a verdict depends on ---- */
@@ -85,7 +84,6 @@ static void binary_hash(char ret[65])
     sha256_start(&h);
     sha256_add(&h, b.p, b.n);
     add_file(&h, "build/lib/libsimt.so");
-    add_file(&h, "build/lib/libcudatorch.so");
     add_file(&h, "build/lib/libfront.so");
     add_file(&h, "build/lib/libfronttorch.so");
     add_file(&h, "build/lib/mcexec");
@@ -164,8 +162,7 @@ static int look_at_device(struct server *sv, struct err *e)
     sv->device = xasprintf("%s, driver %s", info[0].name, info[0].driver_version);
     sv->uuid = xstrdup(info[0].uuid);
     sv->arch = xasprintf("sm_%d", info[0].cc);
-    /* the reference and the judge want their share, and a context of each process takes half a gigabyte */
-    sv->device_memory = info[0].memory / 10 * 7 / DEVICE_PARTS;
+    sv->device_memory = info[0].memory;
     free(info);
     return 0;
 }
@@ -209,11 +206,9 @@ static void server_close(struct server *sv)
     if (sv->started) {
         executors_end(&sv->executors);
         sem_destroy(&sv->run_slots);
-        sem_destroy(&sv->begin_slots);
         sem_destroy(&sv->slow_lane);
         sem_destroy(&sv->large_turn);
         share_free(&sv->share);
-        share_free(&sv->hosts);
     }
     if (sv->devices)
         names_free(sv->devices, sv->n_devices);
@@ -245,11 +240,9 @@ static int server_start(struct eval *ev, struct server *sv, struct err *e)
     if (preparation_end(&p, rc == 0 ? e : NULL) < 0 || rc < 0 || make_toolchain(ev, sv, e) < 0)
         return -1;
     sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
-    sem_init(&sv->begin_slots, 0, BEGIN_SLOTS);
     sem_init(&sv->slow_lane, 0, 1);
     sem_init(&sv->large_turn, 0, 1);
     share_init(&sv->share);
-    share_init(&sv->hosts);
     executors_init(&sv->executors, b->timed);
     sv->started = true;
     return 0;
@@ -324,8 +317,7 @@ static json_t *spawn_args(const struct server *sv, const struct server_child *c)
 
     if (!sv->backend->usable || c->front)
         return NULL;
-    device = json_pack("{s:b,s:I,s:o,s:i}", "poison", c->poison, "memory", (json_int_t)(c->limit ? sv->device_memory : 0),
-                       "tf32", c->published ? json_null() : json_false(), "queues", c->queues);
+    device = json_pack("{s:o,s:i}", "tf32", c->published ? json_null() : json_false(), "queues", c->queues);
     return json_pack("{s:s,s:o}", "place", sv->backend->device, "device", device);
 }
 
@@ -433,7 +425,7 @@ static bool others_begin(const struct server *sv, double since)
 int server_check(struct server *sv, struct err *e)
 {
     const struct backend *b = sv->backend;
-    struct server_child spec = {.role = b->front ? b->reference : b->candidate, .queues = 1,
+    struct server_child spec = {.role = b->reference, .queues = 1,
                                 .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct child_end end = {0};
     struct child *c;

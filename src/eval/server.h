@@ -12,8 +12,6 @@
 #include "eval/share.h"
 #include "proc/forkserver.h"
 
-#define DEVICE_PARTS 4 /* a candidate may hold one part of so many of seven tenths of the device's memory */
-
 struct eval;
 
 struct server {
@@ -31,15 +29,13 @@ struct server {
     char *device;         /* "NVIDIA H200, driver 580.159.04"; "" on sim */
     char *uuid;           /* names the device for hold.h; NULL on sim */
     char *arch;           /* for build_opts: "sm_90"; NULL on sim */
-    size_t device_memory; /* bytes of device memory that one candidate may hold; 0: no limit */
+    size_t device_memory; /* bytes; 0 on sim */
     char **devices, **folders; /* backend's; NULL-terminated or NULL */
     size_t n_devices, n_folders;
     sem_t run_slots;
     sem_t slow_lane;      /* candidates whose calls take long: one at a time, so that the others are not kept waiting */
     sem_t large_turn;     /* first calls on gigabytes: one at a time */
     struct share_clock share; /* of the device: run time of candidates that share it */
-    struct share_clock hosts; /* of the machine: of those that are constructed there (session_on_host) */
-    sem_t begin_slots;    /* processes that make their context at once: the driver serves them one after the other */
     _Atomic int beginning;   /* so many are being made right now, */
     _Atomic double begun_at; /* and the last one was ready at this time of now_s() */
 };
@@ -55,9 +51,7 @@ void servers_close(struct eval *ev);
 struct server_child {
     const char *role;      /* of runner/main.py */
     struct jail_spec jail; /* devices and the driver's folders are added */
-    bool poison;           /* our allocator: poisoned memory between red zones (a candidate, and what is timed beside one) */
     bool front;            /* a candidate that has no device: nothing of one is given to it */
-    bool limit;            /* at most device_memory */
     bool compiles;         /* may start compilers (what torch.compile needs). Never with a candidate's code inside */
     bool published;        /* torch's own TF32 defaults, as KernelBench runs; else TF32 is off */
     int queues;            /* of the device: CUDA_DEVICE_MAX_CONNECTIONS; 0: as many as the driver makes (8). Each takes time when

@@ -56,8 +56,6 @@ static void share_device(struct session *s)
     struct err e = ERR_INIT;
     double t0 = now_s();
 
-    if (s->on_host)
-        return;
     if (s->server->backend->timed && hold_take(s->server->uuid, s->alone, &s->hold, &e) < 0)
         log_debug("the device's lock: %s", e.msg);
     trace_span(t0, "wait", "device");
@@ -97,17 +95,6 @@ void session_rest(struct session *s)
 void session_wake(struct session *s)
 {
     run_slot(s, true);
-}
-
-void session_on_host(struct session *s, bool on_host)
-{
-    if (s->on_host == on_host || !shares_device(s) || s->server->backend->front)
-        return; /* what a front asks for while it constructs, its executor does at once */
-    s->on_host = on_host;
-    if (on_host)
-        hold_drop(&s->hold);
-    else if (s->slot)
-        share_device(s);
 }
 
 void session_give_way(struct session *s)
@@ -181,45 +168,10 @@ void session_end_turn(struct session *s)
     s->turn = false;
 }
 
-/* On a GPU the process makes its context before it takes a slot: that is driver's and host's work. It still is a share of
- * the device, because whoever times must not be disturbed by it. */
-static int spawn(struct session *s, const struct server_child *spec, struct err *e)
+int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone, struct session **ret,
+                 struct err *e)
 {
-    bool gpu = s->server->backend->timed && !s->server->backend->front;
-    int rc;
-
-    if (!gpu) {
-        run_slot(s, true);
-        return server_spawn(s->server, spec, &s->child, e);
-    }
-    if (!slot_take(s, &s->server->begin_slots))
-        return err_set(e, ERR_STOP, "interrupted");
-    share_device(s);
-    rc = server_spawn(s->server, spec, &s->child, e);
-    hold_drop(&s->hold);
-    sem_post(&s->server->begin_slots);
-    return rc;
-}
-
-/* Who makes them in a way that is not seen here has them on one queue, and gains nothing by that. */
-bool session_makes_streams(const char *program)
-{
-    static const char *const names[] = {"StreamCreate", "StreamFromPool", "StreamPerThread", "cuda.Stream",
-                                        "torch.Stream", "torch.cuda import", "GraphAdd"};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strstr(program, names[i]))
-            return true;
-    return false;
-}
-
-int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, const char *program, bool alone,
-                 struct session **ret, struct err *e)
-{
-    bool published = !strcmp(o->protocol, "kernelbench");
-    struct server_child spec = {.role = sv->backend->candidate, .poison = true, .limit = true, .published = published,
-                                .front = sv->backend->front,
-                                .queues = published || session_makes_streams(program) ? 0 : 1,
+    struct server_child spec = {.role = sv->backend->candidate, .front = true,
                                 .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct session *s = xcalloc(1, sizeof *s);
     int rc;
@@ -227,17 +179,12 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
     s->ev = ev;
     s->alone = alone;
     s->server = sv;
-    s->route = "litetorch";
     s->findings = json_array();
     s->dropped = json_array();
     s->opt = o;
     s->diagnostics = json_array();
-    if ((rc = spawn(s, &spec, e)) == 0) {
-        session_on_host(s, true); /* until it has constructed */
-        run_slot(s, true);
-    }
-    if (rc == 0 && !s->slot)
-        rc = err_set(e, ERR_STOP, "interrupted");
+    run_slot(s, true);
+    rc = s->slot ? server_spawn(sv, &spec, &s->child, e) : err_set(e, ERR_STOP, "interrupted");
     if (rc < 0) {
         session_close(s);
         return -1;
@@ -275,7 +222,6 @@ static void note_build(struct session *s, const struct build_result *r)
 {
     s->compile_ms += r->ms;
     s->builds_cached += r->cached;
-    s->route = r->route ? r->route : s->route;
     json_array_extend(s->findings, r->findings);
     note_dropped(s, r->dropped);
     if (r->ok)
@@ -350,14 +296,11 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
 {
     double t0, left = s->opt->build_timeout_s - s->build_s;
     struct build_opts o = {.target = s->server->backend->target, .arch = s->server->arch,
-                           .timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail,
-                           .front = s->server->backend->front};
+                           .timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail};
     struct build_result r = {0};
     json_t *reply = NULL, *named;
     int rc;
 
-    if (s->no_builds)
-        return json_pack("{s:b,s:s}", "ok", 0, "error", "nothing is built while calls are timed");
     if (++s->builds > SESSION_MAX_BUILDS)
         return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
     named = keep_sources(s, request);
@@ -385,7 +328,8 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
     return reply;
 }
 
-enum call_fault session_fault(struct session *s, enum frame_fault f, struct err *e)
+/* What a broken frame means; fills end after a death. */
+static enum call_fault fault_of(struct session *s, enum frame_fault f, struct err *e)
 {
     switch (f) {
     case FRAME_OK: return CALL_OK;
@@ -411,7 +355,7 @@ static enum call_fault send_timed(struct session *s, const json_t *head, const c
     int rc = frame_send(s->child->fd, head, blob, n, t0 + s->opt->timeout_s - s->used_s, &f, e);
 
     s->used_s += now_s() - t0;
-    return rc < 0 ? session_fault(s, f, e) : CALL_OK;
+    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
 }
 
 /* Until something comes, or the budget is used up: however many share the device, after SHARE_MOST times as long as alone. */
@@ -432,17 +376,9 @@ static void wait_shared(struct session *s, struct share_clock *c, double v0)
     hold_lasts(&s->hold, lasts);
 }
 
-/* NULL: the wall's. */
-static struct share_clock *clock_of(struct session *s)
-{
-    if (!shares_device(s))
-        return NULL;
-    return s->on_host ? &s->server->hosts : &s->server->share;
-}
-
 static enum call_fault recv_timed(struct session *s, struct frame *ret, struct err *e)
 {
-    struct share_clock *c = clock_of(s);
+    struct share_clock *c = shares_device(s) ? &s->server->share : NULL; /* NULL: the wall's */
     double t0 = now_s(), left = s->opt->timeout_s - s->used_s, v0 = 0;
     enum frame_fault f = FRAME_OK;
     int rc;
@@ -454,42 +390,24 @@ static enum call_fault recv_timed(struct session *s, struct frame *ret, struct e
     }
     rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left, ret, &f, e);
     s->used_s += c ? share_end(c, now_s()) - v0 : now_s() - t0;
-    return rc < 0 ? session_fault(s, f, e) : CALL_OK;
+    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
 }
 
-/* To what the process asks in between; NULL: it is the reply to what was sent, or (*ret_infra) cannot be answered. */
-static json_t *answer(struct session *s, const json_t *head, bool *ret_infra, struct err *e)
-{
-    const char *op = json_str(head, "op", "");
-    json_t *reply = NULL;
-
-    *ret_infra = false;
-    if (!strcmp(op, "build")) {
-        reply = build_answer(s, json_object_get(head, "request"), e);
-        *ret_infra = !reply;
-    } else if (!strcmp(op, "device")) {
-        session_on_host(s, false);
-        reply = json_pack("{s:b}", "ok", 1);
-    }
-    return reply;
-}
-
-/* Serves what the process asks for until the reply to what was sent is there. */
+/* Serves builds that the process asks for until the reply to what was sent is there. */
 static enum call_fault await_reply(struct session *s, struct frame *ret, struct err *e)
 {
     enum call_fault fault = CALL_OK;
     struct frame f = {0};
     json_t *reply;
-    bool infra;
 
     while (fault == CALL_OK && (fault = recv_timed(s, &f, e)) == CALL_OK) {
-        reply = answer(s, f.head, &infra, e);
-        if (!reply && !infra) {
+        if (strcmp(json_str(f.head, "op", ""), "build")) {
             *ret = f;
             return CALL_OK;
         }
+        reply = build_answer(s, json_object_get(f.head, "request"), e);
         frame_free(&f);
-        if (infra)
+        if (!reply)
             return CALL_INFRA;
         fault = send_timed(s, reply, NULL, 0, e);
         json_decref(reply);
@@ -512,7 +430,7 @@ enum call_fault session_call(struct session *s, const json_t *head, const char *
 enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret, struct err *e)
 {
     if (frame_send_fds(s->child->fd, head, fds, n, now_s() + s->opt->timeout_s - s->used_s, e) < 0)
-        return session_fault(s, stop_requested() ? FRAME_STOPPED : FRAME_CLOSED, e);
+        return fault_of(s, stop_requested() ? FRAME_STOPPED : FRAME_CLOSED, e);
     return await_reply(s, ret, e);
 }
 
@@ -557,6 +475,5 @@ void session_close(struct session *s)
     json_decref(s->findings);
     json_decref(s->dropped);
     json_decref(s->error);
-    json_decref(s->trace_seen);
     free(s);
 }

@@ -1,4 +1,4 @@
-/* session.h - the judge's conversation with one candidate's jailed process (runner/candidate.py).
+/* session.h - the judge's conversation with one candidate's jailed process (runner/front_role.py).
  *
  * Clock: only time in which the candidate runs counts against the budget, on a shared device as share.h says. While a build request is served the clock
  * stands still and the run slot is free for others. */
@@ -36,9 +36,6 @@ struct session {
     bool ended, slot, alone;
     bool slow;            /* has the slow lane of the device */
     bool turn;            /* has the turn of first calls on gigabytes */
-    bool on_host;         /* has a slot without a share of the device: session_on_host */
-    bool no_builds;       /* builds are refused from now on: who serves them waits for slots, and whoever times or has a
-                           * baseline locked must not. Set by the owner */
     struct hold hold;     /* a share of the device while it has a slot, where the device has a clock */
     double used_s;        /* run time so far */
     double build_s;       /* wall time spent serving builds */
@@ -51,29 +48,21 @@ struct session {
     bool build_timed_out;
     json_t *sources;      /* {"cuda_source": text} of the last build: findings name lines of it */
     json_t *diagnostics;  /* of failed builds */
-    const char *route;    /* of the last build */
     json_t *dropped;      /* of all builds: flags of the candidate that no compiler got, each once */
     json_t *findings;     /* of the builds: {"kind","name"}, what libraries refer to and must not */
     json_t *error;        /* text of the first failed build, or NULL */
     int (*on_image)(void *ctx, const char *path, struct err *e); /* of a build's device code; NULL: nobody wants it */
     void *image_ctx;
-    json_t *trace_seen;   /* counts of operators in the last reply, or NULL; they run from the process's start */
-    int64_t findings_seen; /* findings of the emulator that arrived */
 };
 
-/* Does the program's text name streams of its own, or a graph's nodes, which run beside each other too? Pure. */
-bool session_makes_streams(const char *program);
-/* alone: nobody else may use the device while this one has a slot. program: what the process will run; if it makes streams,
- * or the protocol is kernelbench, it gets as many queues as the driver makes, else one (server.h). */
-int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, const char *program, bool alone,
-                 struct session **ret, struct err *e);
+/* alone: nobody else may use the device while this one has a slot. */
+int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone, struct session **ret,
+                 struct err *e);
 /* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e);
 /* As session_call, with descriptors instead of a blob; the caller keeps its own. */
 enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret, struct err *e);
-/* What a broken frame means, for who speaks with the child itself (measure.h): fills end after a death. */
-enum call_fault session_fault(struct session *s, enum frame_fault f, struct err *e);
 /* Line 'line' of the source that findings call 'file', without its indentation; false if there is none. */
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n);
 /* Ends the process, if it has not ended, and returns how many bytes of the machine's memory it had at most; 0: nobody knows. */
@@ -96,9 +85,6 @@ void session_slow_lane(struct session *s);
 #define SESSION_TURN_S 20.0
 void session_take_turn(struct session *s);
 void session_end_turn(struct session *s);
-/* Until the process asks for the device, or this is taken back, it works on the host (constructs gigabytes, say), and
- * others may be timed on the device meanwhile. Taking it back waits for a share. */
-void session_on_host(struct session *s, bool on_host);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
 
 #endif

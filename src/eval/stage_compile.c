@@ -11,8 +11,8 @@ static json_t *section(const struct session *s)
 {
     const char *cache = s->builds == 0 ? NULL : s->builds_cached == s->builds ? "hit" : "miss";
 
-    return json_pack("{s:b,s:o,s:s?,s:s,s:i,s:O,s:O,s:O?}", "ok", s->builds_failed == 0, "ms",
-                     json_num(round(s->compile_ms * 100) / 100), "cache", cache, "route", s->route, "requests", s->builds,
+    return json_pack("{s:b,s:o,s:s?,s:i,s:O,s:O,s:O?}", "ok", s->builds_failed == 0, "ms",
+                     json_num(round(s->compile_ms * 100) / 100), "cache", cache, "requests", s->builds,
                      "dropped", s->dropped,
                      "diagnostics", s->diagnostics, "log", s->error);
 }
@@ -42,7 +42,7 @@ void compile_judge(struct job *j)
     if (s->builds_failed == s->builds_refused || j->all_passed)
         return;
     first = json_array_get(s->diagnostics, 0);
-    if (j->life && lacking(s))
+    if (lacking(s))
         record_blame(j->rec, "unsupported", "compile", "%.200s; without it the program would have to build", lacking(s));
     else if (s->build_timed_out)
         record_blame(j->rec, "compile_error", "compile", "the compiler exceeded %g s (--build-timeout)",

@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "eval/compare_device.h"
 #include "eval/compare_parts.h"
 #include "eval/job.h"
 #include "eval/life_streamed.h"
@@ -69,18 +68,6 @@ static const char *match_state(const json_t *ref, const json_t *cand, const json
     return n == 0 ? "none" : !ok ? "seed" : left ? "order" : "name";
 }
 
-static json_t *params_request(const struct reference *ref, const json_t *const *pairs)
-{
-    json_t *rows = json_array(), *tree;
-
-    for (size_t i = 0; i < json_array_size(ref->state); i++) {
-        tree = json_array_get(json_object_get(ref->state_values.tree, "v"), i);
-        if (pairs[i])
-            json_array_append_new(rows, json_pack("{s:s,s:O}", "name", json_str(pairs[i], "name", ""), "value", tree));
-    }
-    return json_pack("{s:s,s:o}", "op", "params", "values", rows);
-}
-
 /* Rows that name no memory of the program, or no such tensor, take no values: that is said of the program. */
 static int lay_params(struct job *j, const json_t *const *pairs, struct err *e)
 {
@@ -94,24 +81,6 @@ static int lay_params(struct job *j, const json_t *const *pairs, struct err *e)
     return 0;
 }
 
-static int send_params(struct job *j, const json_t *const *pairs, struct err *e)
-{
-    if (j->life)
-        return lay_params(j, pairs, e);
-    json_t *req = params_request(j->ref, pairs);
-    struct frame f;
-    enum call_fault fault = exec_bytes(j, &j->ref->state_values, req, &f, e);
-
-    if (fault != CALL_OK)
-        return job_blame_call(j, fault, "correctness", "while its parameters were set", e);
-    if (!strcmp(json_str(f.head, "op", ""), "error")) {
-        job_take_evidence(j, f.head, true);
-        job_blame_error(j, f.head, "correctness");
-    }
-    frame_free(&f);
-    return 0;
-}
-
 int correct_parameters(struct job *j, struct err *e)
 {
     const json_t *cand = j->state;
@@ -121,13 +90,11 @@ int correct_parameters(struct job *j, struct err *e)
     j->params = match_state(j->ref->state, cand, pairs);
     if (strcmp(j->opt->protocol, "strict"))
         j->params = json_array_size(j->ref->state) ? "seed" : "none";
-    if (j->life && !strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
+    if (!strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
         record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by name and "
                      "shape or in order: what cannot take the weights replaces nothing");
-    } else if (!strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
-        rc = job_reference(j, "seed", e);
     } else if (strcmp(j->params, "seed") && strcmp(j->params, "none")) {
-        rc = send_params(j, pairs, e);
+        rc = lay_params(j, pairs, e);
     }
     free(pairs);
     return rc;
@@ -201,15 +168,6 @@ static json_t *worst_json(const struct ref_draw *d, const char *path, const stru
     return w;
 }
 
-/* As tensor_parse; where the section lies on the desk, *view too (and no data). node may come from a hostile process. */
-static int place_leaf(const json_t *node, const struct section *s, const struct device_buf *mem, struct tensor *t,
-                      struct device_view *view, struct err *e)
-{
-    if (tensor_parse(node, (const uint8_t *)s->bytes, s->n, t, e) < 0)
-        return -1;
-    return mem ? device_view_make(mem, s->at + (size_t)json_i64(node, "offset", 0), t->dtype, t->ndim, t->shape, NULL, view, e) : 0;
-}
-
 static bool unreadable(struct comparison *c, struct err *e)
 {
     *c = (struct comparison){.kind = CMP_STRUCTURE};
@@ -227,10 +185,9 @@ static bool judged(int rc, const struct tolerance *tol, struct comparison *c)
 
 /* Compares leaf i. Returns false and fills c if it differs. */
 static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves l[3], size_t i, size_t tensor_index,
-                    const struct section *got, struct comparison *c, struct tolerance *tol, struct err *e)
+                    const struct frame *got, struct comparison *c, struct tolerance *tol, struct err *e)
 {
     struct tensor eager, oracle, mine;
-    struct device_view v[3];
     int rc = 0;
 
     if (!tree_is_tensor(l[0].v[i].node))
@@ -242,19 +199,13 @@ static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves
             rc = life_streamed_compare(j, tensor_index, l[2].v[i].node, &eager, tol, c, e);
         return judged(rc, tol, c);
     }
-    if (place_leaf(l[0].v[i].node, &d->eager, d->eager.mem, &eager, &v[0], e) < 0 ||
-        place_leaf(l[1].v[i].node, &d->oracle, d->oracle.mem, &oracle, &v[1], e) < 0)
+    if (tensor_parse(l[0].v[i].node, (const uint8_t *)d->eager.bytes, d->eager.n, &eager, e) < 0 ||
+        tensor_parse(l[1].v[i].node, (const uint8_t *)d->oracle.bytes, d->oracle.n, &oracle, e) < 0)
         return false;
-    if (place_leaf(l[2].v[i].node, got, got->mem, &mine, &v[2], e) < 0)
+    if (tensor_parse(l[2].v[i].node, (const uint8_t *)got->blob, got->n_blob, &mine, e) < 0)
         return unreadable(c, e);
-    if (!got->mem) {
-        compare_tensors(&eager, &oracle, &mine, tol, c);
-    } else {
-        desk_lock(j->desk);
-        rc = device_compare(j->desk->dev, &v[0], &v[1], &v[2], tol, c, e);
-        desk_unlock(j->desk);
-    }
-    return judged(rc, tol, c);
+    compare_tensors(&eager, &oracle, &mine, tol, c);
+    return judged(0, tol, c);
 }
 
 /* Types and shapes of all outputs, before any value is looked at: outputs of another kind have not been fetched. */
@@ -275,8 +226,6 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
                     double *max_rel, struct err *e)
 {
     const json_t *out = json_object_get(got->head, "output"), *host = json_object_get(got->head, "on_host");
-    const struct device_buf *copy = d->eager.mem ? &j->room.copy : NULL; /* the snapshot that exec_run took */
-    struct section mine = {out, copy ? NULL : got->blob, copy ? d->eager.n : got->n_blob, copy, 0};
     struct leaves l[3] = {0};
     struct comparison c = {.kind = CMP_SAME};
     struct tolerance tol = {0};
@@ -305,7 +254,7 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
     if (ok == 1 && streamed && !changed)
         ok = streamed_expect(j->ref->streamed, d, e) < 0 ? -1 : 1;
     for (size_t i = 0; ok == 1 && !(streamed && changed) && i < l[0].n; i++) {
-        bool good = leaf_ok(j, d, l, i, tensors, &mine, &c, &tol, e);
+        bool good = leaf_ok(j, d, l, i, tensors, got, &c, &tol, e);
 
         *max_abs = fmax(*max_abs, c.max_abs);
         *max_rel = fmax(*max_rel, c.max_rel);
@@ -458,18 +407,14 @@ static int blame_call(struct job *j, enum call_fault fault, const struct ref_dra
     return job_blame_call(j, fault, "correctness", during, e);
 }
 
-/* One draw, returns as judge_reply. Every second one brings new contents in the tensors of the one before: answers
- * remembered by address or identity are then wrong. */
+/* One draw as it is lived, returns as judge_reply. */
 static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
 {
-    struct exec_call call = {.draw = d, .same_memory = t->ran % 2};
     struct frame f;
-    enum call_fault fault = exec_run(j, &call, &f, e);
+    enum call_fault fault = life_call(j, d, &f, e);
 
     if (fault != CALL_OK)
         return blame_call(j, fault, d, e) < 0 ? -1 : 2;
-    if (!j->life)
-        job_take_evidence(j, f.head, false);
     return judge_reply(j, d, t, &f, e);
 }
 
@@ -694,7 +639,7 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
 
     if (correct_parameters(j, e) < 0)
         return -1;
-    if (j->life && !j->life->live)
+    if (!j->life->live)
         return job_blamed(j) ? 0 : run_replays(j, t, e);
     for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j, t)) && (ok = next_draw(j, i, &d, e)) == 1; i++) {
         if (left_out(t, d)) {
@@ -720,21 +665,18 @@ static int live_again(struct job *j, struct err *e)
 {
     session_close(j->session);
     j->session = NULL;
-    if (session_open(j->ev, j->server, j->opt, j->code, j->alone, &j->session, e) < 0 || life_open(j, e) < 0)
+    if (session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || life_open(j, e) < 0)
         return -1;
-    return job_construct(j, j->code, e);
+    return job_construct(j, e);
 }
 
-/* ModelNew once more, in the same process, with the arguments of another variant. What it launches there is not forward. */
+/* ModelNew with the arguments of another variant. */
 static int change_variant(struct job *j, int variant, struct err *e)
 {
-    int64_t before = job_launches(j);
-
     j->variant = variant;
-    if (job_reference(j, "random", e) < 0 || (j->life ? live_again(j, e) : job_construct(j, NULL, e)) < 0)
+    if (job_reference(j, "random", e) < 0 || live_again(j, e) < 0)
         return -1;
     job_blame_error(j, NULL, "load");
-    j->launches_before += job_launches(j) - before;
     return 0;
 }
 
@@ -750,7 +692,7 @@ static int run_variant(struct job *j, int variant, struct tally *t, struct err *
     return rc;
 }
 
-/* All variants of the sidecar, then back to the task as written: what follows (ablation, time) is about that. */
+/* All variants of the sidecar. */
 static int run_variants(struct job *j, struct tally *t, struct err *e)
 {
     const char *params = j->params;
@@ -758,11 +700,6 @@ static int run_variants(struct job *j, struct tally *t, struct err *e)
 
     for (int i = 1; i <= task_variants(j->task) && rc == 0 && !job_blamed(j) && !t->stopped; i++)
         rc = run_variant(j, i, t, e);
-    if (rc == 0 && j->variant && !j->life && !job_blamed(j) && !t->stopped) {
-        rc = change_variant(j, 0, e);
-        if (rc == 0 && j->ready && !job_blamed(j))
-            rc = correct_parameters(j, e);
-    }
     j->params = params;
     return rc;
 }
@@ -851,7 +788,7 @@ static int run_live(struct job *j, struct tally *t, struct err *e)
 
 static bool may_be_live(const struct job *j, const struct tally *t)
 {
-    return j->life && !job_blamed(j) && t->trials > t->passed && life_reads(j->life);
+    return !job_blamed(j) && t->trials > t->passed && life_reads(j->life);
 }
 
 static int correct_run(struct job *j, struct err *e)
@@ -864,7 +801,6 @@ static int correct_run(struct job *j, struct err *e)
         return 0;
     }
     job_blame_error(j, NULL, "load");
-    j->launches_before = job_launches(j);
     rc = run_draws(j, &t, e);
     if (rc == 0 && may_be_live(j, &t))
         rc = run_live(j, &t, e);
@@ -880,7 +816,7 @@ static int correct_run(struct job *j, struct err *e)
         return -1;
     }
     j->all_passed = !job_blamed(j) && t.trials > 0 && t.passed == t.trials;
-    if (!job_blamed(j) && !j->all_passed && j->life && life_blame_launch(j))
+    if (!job_blamed(j) && !j->all_passed && life_blame_launch(j))
         job_blame_error(j, NULL, "correctness");
     if (!job_blamed(j) && !j->all_passed && (t.trials || !t.stopped))
         record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong", t.trials - t.passed, t.trials);

@@ -1,5 +1,4 @@
-/* stage_perf.h - what the two ways of stage performance share: a candidate timed in its own process (stage_perf.c), and
- * one whose log is timed (stage_perf_replay.c). Inside src/eval only. */
+/* stage_perf.h - stage performance: a candidate's log is timed (stage_perf_replay.c). Inside src/eval only. */
 #ifndef MC_EVAL_STAGE_PERF_H
 #define MC_EVAL_STAGE_PERF_H
 

@@ -1,19 +1,16 @@
 """run.py - the adversarial corpus: every candidate through 'musacoder eval', compared with the folder that it lies in.
 
-    run.py [--backend sim|cuda] [--judge trace|replay] [--only GLOB]... [--fast] [--jobs N] [--no-perf] [--verbose]
-           [--keep FILE]
+    run.py [--backend sim|cuda] [--only GLOB]... [--fast] [--jobs N] [--no-perf] [--verbose] [--keep FILE]
 
-tests/corpus/CATEGORY/NAME.py: the verdict must have this category ("passed": none). The comment block on top of a
+tests/corpus/CATEGORY/NAME.py: the verdict must have this category ("passed": none); an attack that is stopped under
+another one is right too. The comment block on top of a
 candidate says what it tries and has lines 'key: value':
     task:      a file of tasks/
     backends:  where it applies (default: all)
     needs:     device-clock      caught by the performance stage, so only where time is measured
                device-compiler   caught by a compiler that knows host and device apart
-               replay            caught, or passed, where the judge replays
                task-yaml         caught through the sidecar tasks/NAME.yaml
     options:   further options of 'musacoder eval'
-    replay:    the category that is expected where the judge replays (--judge replay), with the reason; an attack is
-               stopped there under any category
     sim, cuda: the category that is expected there, where a backend cannot see what the folder says; with the reason
 Those that do not apply are skipped by name. Exit code 1 on any miss, any accusation and any other category.
 Standard library only.
@@ -54,21 +51,17 @@ class Candidate:
                 if not line.startswith("#"):
                     break
                 key, colon, value = line[1:].strip().partition(": ")
-                if colon and key in ("task", "needs", "backends", "options", "replay", *LACKS):
+                if colon and key in ("task", "needs", "backends", "options", *LACKS):
                     self.head[key] = value
         self.verdict = self.why = None
 
-    def expect(self, backend, judge):
+    def expect(self, backend):
         self.expected = self.head.get(backend, self.expected).split()[0]
-        self.replayed = judge == "replay"
-        if self.replayed:
-            self.expected = self.head.get("replay", self.expected).split()[0]
 
-    def reason_to_skip(self, backend, tasks, judge):
+    def reason_to_skip(self, backend, tasks):
         if backend not in self.head.get("backends", backend).split():
             return "for another backend"
-        lacks = LACKS[backend] | (set() if judge == "replay" else {"replay"})
-        missing = sorted(set(self.head.get("needs", "").split()) & lacks)
+        missing = sorted(set(self.head.get("needs", "").split()) & LACKS[backend])
         if missing:
             return f"needs a {missing[0]}"
         sidecar = os.path.join(tasks, self.head["task"] + ".yaml")
@@ -86,9 +79,7 @@ class Candidate:
             return "unsupported"
         if self.expected == "passed":
             return "accused"
-        if self.replayed and self.got() not in ("passed", "no verdict", "infra"):
-            return "right"
-        return "missed" if self.got() == "passed" else "other"
+        return {"passed": "missed", "infra": "other", "no verdict": "other"}.get(self.got(), "right")
 
 
 class Progress:
@@ -173,7 +164,6 @@ def table(candidates, skipped):
 def main():
     a = argparse.ArgumentParser(description="Judges the adversarial corpus and compares with the folders' names.")
     a.add_argument("--backend", default="sim", choices=sorted(LACKS))
-    a.add_argument("--judge", choices=("trace", "replay"), help="default: replay")
     a.add_argument("--only", action="append", metavar="GLOB")
     a.add_argument("--fast", action="store_true", help="the subset of 'make test'")
     a.add_argument("--jobs", type=int, default=1, help="evaluations side by side, two candidates each")
@@ -181,17 +171,15 @@ def main():
     a.add_argument("--no-perf", action="store_true", help="no times where the backend has a clock")
     a.add_argument("--keep", metavar="FILE", help="verdicts as they come, a line of JSON each")
     a = a.parse_args()
-    a.judge = a.judge or os.environ.get("MUSACODER_JUDGE") or "replay"
     start, found = time.monotonic(), find(a.only, a.fast)
     tasks = os.path.join(HERE, "tasks")
-    skipped = [(c, why) for c in found if (why := c.reason_to_skip(a.backend, tasks, a.judge))]
+    skipped = [(c, why) for c in found if (why := c.reason_to_skip(a.backend, tasks))]
     candidates = [c for c in found if not any(c is s for s, _ in skipped)]
     if not candidates:
         print("no candidate fits", file=sys.stderr)
         return 2
     for c in candidates:
-        c.expect(a.backend, a.judge)
-    os.environ["MUSACODER_JUDGE"] = a.judge
+        c.expect(a.backend)
     extra = ["--no-perf"] if a.no_perf else []
     progress = Progress(len(candidates), a.keep)
     with concurrent.futures.ThreadPoolExecutor(max(a.jobs, 1)) as pool:

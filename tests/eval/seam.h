@@ -264,7 +264,7 @@ static inline int seam_open(struct seam *r, struct err *e)
     if (eval_open(&c, &r->ev, e) < 0 || server_get(r->ev, b, &r->sv, e) < 0)
         return -1;
     r->desk = &r->ev->desks[backend_index(b)].each[0];
-    return desk_open_streamed(r->desk, b, e);
+    return desk_open(r->desk, b, e);
 }
 
 static inline void seam_close(struct seam *r)

@@ -40,7 +40,6 @@ static int start(void **state)
     pthread_mutex_init(&ev.server_lock, NULL);
     sv->backend = backend_find("sim");
     sem_init(&sv->run_slots, 0, 2);
-    sem_init(&sv->begin_slots, 0, 2);
     desk_set_init(&ev.desks[at]);
     if (forkserver_start(&s, &sv->fs, &e) < 0) {
         print_message("%s\n", e.msg);
@@ -77,8 +76,8 @@ static void enter(uint64_t own, uint64_t group, struct room *r)
 static void test_yields_then_grows(void **state)
 {
     struct eval_options o = EVAL_OPTIONS_DEFAULT;
-    const struct room_need want = room_estimate_streamed(33 * 4, INPUT, INPUT);
-    const struct room_need all = room_estimate_streamed(33 * 4, INPUT, 3 * INPUT); /* once outputs are known */
+    const struct room_need want = room_estimate(33 * 4, INPUT, INPUT);
+    const struct room_need all = room_estimate(33 * 4, INPUT, 3 * INPUT); /* once outputs are known */
     struct forkserver *fs = sv->fs;
     struct room_need known = {0};
     struct room mine = {0}, other = {0};

@@ -262,41 +262,6 @@ static void test_a_share_turns_out_to_last(void **state)
     assert_true(alone.rc == 0 && alone.at_s > other.at_s);
 }
 
-/* Who constructs on the host keeps nobody waiting: it has a slot, but no share of the device until it asks for one. */
-static void test_on_the_host(void **state)
-{
-    static const struct backend timed = {.name = "cuda", .timed = true};
-    struct server sv = {.backend = &timed, .uuid = "host"};
-    struct session s = {.server = &sv}, alone = {.server = &sv, .alone = true};
-    struct other o;
-    double t0;
-
-    (void)state;
-    hold_patience_s = 0.05;
-    sem_init(&sv.run_slots, 0, 1);
-    session_on_host(&s, true);
-    session_wake(&s);
-    assert_true(s.slot && s.hold.fd == 0);
-    o = hold_elsewhere("host", true, 0, -1);
-    session_rest(&s);
-    session_wake(&s); /* as after a build: still none */
-    assert_true(s.slot && s.hold.fd == 0);
-    end_of(&o);
-    session_on_host(&s, false);
-    assert_true(s.hold.fd > 0);
-    t0 = s.wait_device_s;
-    session_on_host(&s, false);
-    assert_true(s.hold.fd > 0 && s.wait_device_s == t0);
-    session_on_host(&s, true);
-    assert_true(s.slot && s.hold.fd == 0);
-    session_rest(&s);
-    session_on_host(&alone, true); /* who has the device for itself keeps it */
-    session_wake(&alone);
-    assert_true(alone.hold.fd > 0 && alone.hold.alone);
-    session_rest(&alone);
-    sem_destroy(&sv.run_slots);
-}
-
 /* A load that never ends is over with a share: what follows frees memory or looks at the device. */
 static void test_a_load_that_hangs(void **state)
 {
@@ -306,7 +271,7 @@ static void test_a_load_that_hangs(void **state)
     struct child child = {0};
     struct session s = {.server = &sv, .opt = &o, .child = &child, .ended = true};
     struct reference ref = {.mode = "eval", .init = {.tree = json_object()}};
-    struct job j = {.server = &sv, .session = &s, .opt = &o, .ref = &ref, .rec = record_new("", "", "", "", "", "")};
+    struct job j = {.server = &sv, .session = &s, .opt = &o, .ref = &ref, .rec = record_new("", "", "", "", "", ""), .code = ""};
     struct err e = ERR_INIT;
     int pair[2];
 
@@ -316,10 +281,8 @@ static void test_a_load_that_hangs(void **state)
     child.fd = pair[0];
     sem_init(&sv.run_slots, 0, 1);
     share_init(&sv.share);
-    share_init(&sv.hosts);
-    session_on_host(&s, true);
     session_wake(&s);
-    assert_int_equal(job_construct(&j, "", &e), 0);
+    assert_int_equal(job_construct(&j, &e), 0);
     assert_true(job_blamed(&j) && !j.ready);
     assert_true(s.slot && s.hold.fd > 0);
     session_rest(&s);
@@ -328,7 +291,6 @@ static void test_a_load_that_hangs(void **state)
     json_decref(j.rec);
     json_decref((json_t *)ref.init.tree);
     share_free(&sv.share);
-    share_free(&sv.hosts);
     sem_destroy(&sv.run_slots);
 }
 
@@ -457,7 +419,6 @@ int main(void)
         cmocka_unit_test(test_beside_a_share_that_lasts),
         cmocka_unit_test(test_many_are_less_patient),
         cmocka_unit_test(test_a_share_turns_out_to_last),
-        cmocka_unit_test(test_on_the_host),
         cmocka_unit_test(test_a_load_that_hangs),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_ctrl_c_ends_every_wait),

@@ -1,4 +1,4 @@
-/* test_pure.c - reward, tolerance, comparison, legality, precedence and feedback against independent statements. */
+/* test_pure.c - reward, tolerance, comparison, places, precedence and feedback against independent statements. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "eval/compare.h"
 #include "eval/eval.h"
 #include "eval/feedback.h"
-#include "eval/legality.h"
+#include "eval/place.h"
 #include "eval/record.h"
 #include "objective/reward.h"
 
@@ -413,65 +413,16 @@ static void test_tensor_parse_hostile(void **state)
     }
 }
 
-/* ---- legality ---- */
-
-static void test_legality_lists(void **state)
-{
-    static const char *const fine[] = {"aten::empty_like", "aten::view", "aten::_to_copy", "aten::copy_", "aten::t",
-                                       "aten::zeros_like", "aten::select.int", "prim::device"};
-    static const char *const forbidden[] = {"aten::relu", "aten::mm", "aten::add.Tensor", "aten::mul_", "aten::sum",
-                                            "aten::index", "aten::cat", "aten::softmax", "quantized::linear", "aten::where"};
-    static const char *const init_fine[] = {"aten::uniform_", "aten::normal_", "aten::mul_", "aten::add", "aten::sqrt",
-                                            "aten::linalg_qr", "aten::erfinv_", "aten::cat", "aten::maximum", "prims::mul",
-                                            "prims::iota", "prims::convert_element_type"};
-    static const char *const init_bad[] = {"aten::mm", "aten::_softmax", "aten::conv2d", "aten::_convolution", "aten::sum",
-                                           "aten::cumsum", "aten::fft_rfft", "aten::_fft_c2c", "aten::addmm",
-                                           "aten::mean.dim", "aten::matmul", "aten::linear", "prims::sum", "quantized::add"};
-
-    (void)state;
-    assert_false(legality_forward_ok("prims::mul"));
-    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
-        assert_true(legality_forward_ok(fine[i]));
-    for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++)
-        assert_false(legality_forward_ok(forbidden[i]));
-    for (size_t i = 0; i < sizeof init_fine / sizeof *init_fine; i++)
-        assert_true(legality_init_ok(init_fine[i]));
-    for (size_t i = 0; i < sizeof init_bad / sizeof *init_bad; i++)
-        assert_false(legality_init_ok(init_bad[i]));
-}
-
-/* Elementwise arithmetic is free in __init__, but not if a graph records it: it then runs in forward. */
-static void test_legality_captured(void **state)
-{
-    json_t *v = json_array(), *trace = json_pack("{s:i,s:i,s:i}", "aten::mul", 1, "captured::aten::mul", 1,
-                                                 "captured::aten::copy_", 1);
-
-    (void)state;
-    legality_judge(trace, "init", "", v);
-    assert_int_equal(json_array_size(v), 1);
-    assert_string_equal(json_str(json_array_get(v, 0), "rule", ""), "forbidden_op");
-    assert_string_equal(json_str(json_array_get(v, 0), "op", ""), "aten::mul");
-    json_array_clear(v);
-    json_decref(trace);
-    trace = json_pack("{s:i,s:i,s:i,s:i}", "paused::aten::relu", 1, "paused::aten::_to_copy", 9, "paused::copy::to_host", 9,
-                      "captured::mine", 1); // a namespace of the program's own
-    legality_judge(trace, "forward", "", v);
-    assert_int_equal(json_array_size(v), 1);
-    assert_string_equal(json_str(json_array_get(v, 0), "op", ""), "aten::relu");
-    json_decref(trace);
-    json_decref(v);
-}
-
-static void test_legality_line(void **state)
+static void test_operator_line(void **state)
 {
     static const char src[] = "import torch\n# relu here is a comment\nclass ModelNew:\n    def __init__(self):\n"
                               "        self.relu = 1\n    def forward(self, x):\n        return torch.relu(x)\n";
     char text[80];
 
     (void)state;
-    assert_int_equal(legality_find_line(src, "aten::relu", text, sizeof text), 7);
+    assert_int_equal(place_operator(src, "aten::relu", text, sizeof text), 7);
     assert_string_equal(text, "return torch.relu(x)");
-    assert_int_equal(legality_find_line(src, "aten::bmm", text, sizeof text), -1);
+    assert_int_equal(place_operator(src, "aten::bmm", text, sizeof text), -1);
 }
 
 /* ---- precedence and feedback ---- */
@@ -622,8 +573,8 @@ int main(void)
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
         cmocka_unit_test(test_compare_number), cmocka_unit_test(test_compare_tiles),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),
-        cmocka_unit_test(test_tensor_put), cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_legality_lists),
-        cmocka_unit_test(test_legality_line), cmocka_unit_test(test_legality_captured), cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_tensor_put), cmocka_unit_test(test_tensor_parse_hostile),
+        cmocka_unit_test(test_operator_line), cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_feedback_is_bounded), cmocka_unit_test(test_feedback_says),
         cmocka_unit_test(test_feedback_names_the_operator),
         cmocka_unit_test(test_feedback_speed),

@@ -155,22 +155,21 @@ static void what_is_final(void **state)
     assert_false(retry_is_final(RETRY_ALL, &fine));
 }
 
-static enum err_lack others(bool alone, bool device_short, const char *finding, bool outside)
+static enum err_lack others(bool alone, const char *finding, bool outside)
 {
-    return retry_others(&(struct try_error){alone, device_short, finding, outside, false, true});
+    return retry_others(&(struct try_error){alone, finding, outside, false, true});
 }
 
 /* What lacked memory beside others is not judged; what lacks it alone is. */
 static void what_others_may_have_done(void **state)
 {
     (void)state;
-    assert_int_equal(others(false, false, "", false), LACK_NONE);
-    assert_int_equal(others(false, false, "illegal_address", false), LACK_NONE);
-    assert_int_equal(others(false, true, "", false), LACK_DEVICE);
-    assert_int_equal(others(false, false, "out_of_memory", false), LACK_DEVICE);
-    assert_int_equal(others(false, false, "", true), LACK_HOST);
-    assert_int_equal(others(false, true, "", true), LACK_DEVICE);
-    assert_int_equal(others(true, true, "out_of_memory", false), LACK_NONE);
+    assert_int_equal(others(false, "", false), LACK_NONE);
+    assert_int_equal(others(false, "illegal_address", false), LACK_NONE);
+    assert_int_equal(others(false, "out_of_memory", false), LACK_DEVICE);
+    assert_int_equal(others(false, "", true), LACK_HOST);
+    assert_int_equal(others(false, "out_of_memory", true), LACK_DEVICE);
+    assert_int_equal(others(true, "out_of_memory", false), LACK_NONE);
 }
 
 /* Alone on its device it shares the machine with jobs of other devices, and alone there with what is not ours. */

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "eval/session.h"
 #include "eval/share.h"
 
 #define RUNNERS 6
@@ -65,26 +64,9 @@ static void test_like_slices(void **state)
     share_free(&c);
 }
 
-/* One queue for all would run one after the other what a program means to run at once. */
-static void test_who_makes_streams(void **state)
-{
-    static const char *const yes[] = {"cudaStreamCreateWithFlags(&s, 1);", "at::cuda::getStreamFromPool()",
-                                      "s = torch.cuda.Stream()", "from torch.cuda import Stream, Event",
-                                      "cudaGraphAddKernelNode(&n, g, nullptr, 0, &p);", "cudaStreamPerThread"};
-    static const char *const no[] = {"", "at::cuda::getCurrentCUDAStream()", "k<<<1, 1, 0, stream>>>()",
-                                     "torch.cuda.current_stream()", "torch.cuda.CUDAGraph()"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
-        assert_true(session_makes_streams(yes[i]));
-    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
-        assert_false(session_makes_streams(no[i]));
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone_it_is_wall_time), cmocka_unit_test(test_like_slices),
-                                       cmocka_unit_test(test_who_makes_streams)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone_it_is_wall_time), cmocka_unit_test(test_like_slices)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

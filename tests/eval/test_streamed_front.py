@@ -87,7 +87,7 @@ class Streamed(unittest.TestCase):
             for name, content in files.items():
                 with open(os.path.join(d, name), "w", encoding="utf-8") as f:
                     f.write(content)
-            env = dict(os.environ, MUSACODER_JUDGE="replay", MUSACODER_VALUES="streamed")
+            env = dict(os.environ, MUSACODER_VALUES="streamed")
             binary = os.path.join(os.environ.get("MUSACODER_BUILD") or os.path.join(ROOT, "build"), "musacoder")
             p = subprocess.run([binary, "eval", "--task", os.path.join(d, "task.py"), "--json", "--no-cache",
                                 "--trials", "2", *options] + [os.path.join(d, f) for f in list(files)[1:]], env=env,

@@ -154,7 +154,7 @@ class ProxyTest(unittest.TestCase):
     @classmethod
     def judge(cls, paths, env):
         env = {**os.environ, "MUSACODER_LIBCUDA": os.path.join(BUILD, "lib", "libfakecuda.so"),
-               "MUSACODER_TEST_REFERENCE": "cpu", "MUSACODER_JUDGE": "replay", **env}
+               "MUSACODER_TEST_REFERENCE": "cpu", **env}
         argv = [os.path.join(BUILD, "musacoder"), "eval", "--json", "--no-cache", "--trials", "1", "--jobs", "2",
                 "--timeout", "60", "--backend", "cuda", "--task", os.path.join(cls.dir, "task.py"), *paths]
         p = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=250)

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define LT_ABI 3
+#define LT_ABI 4
 
 enum lt_tag {
     LT_NONE,
@@ -46,38 +46,6 @@ struct lt_info {
     int32_t requires_grad, contiguous_nhwc;
 };
 
-/* While a call of forward is watched, everything that the host hands the device is written down (eval/hostflow.h
- * says in
- * what form, and what for). Served by the process (litetorch/runtime/watch.cc), called by whoever stands in the way:
- * the
- * wrappers of litetorch/device.cc on a GPU, the emulator's hooks on sim, the trace of torch's operators on both. */
-#define LT_WATCH_RECORD 1
-#define LT_WATCH_GATE 2 /* launches on other streams than the call's are held back, to see who waits for them */
-
-struct lt_watch {
-    int32_t mode; /* 0: nothing is watched, and nothing but memory and host_memory need be called */
-    int32_t spare;
-    /* Around anything that the device does. They nest; the outermost pair compares what the host wrote to memory that
-     * kernels can read. launch_*: the same for a kernel on a stream (a cudaStream_t). */
-    void (*enter)(void);
-    void (*leave)(void);
-    void (*launch_enter)(void *stream, const char *kernel);
-    void (*launch_leave)(void *stream);
-    /* A record: begin, fields, end; on one thread. words: small values, pointers in them are recognised; content:
-     * bytes. */
-    void (*begin)(const char *kind, const char *name);
-    void (*words)(const char *label, const void *bytes, size_t n);
-    void (*content)(const char *label, const void *host, size_t n);
-    void (*end)(void);
-    void (*read)(size_t bytes); /* went from the device to the host */
-    /* Always: device memory was allocated (n > 0) or given back (n == 0); the same for host memory that kernels can
-     * read. */
-    void (*memory)(const void *p, size_t n);
-    void (*host_memory)(const void *p, size_t n);
-    /* Bytes of argument i of a kernel of the driver's interface (a CUfunction); -1: there is none. */
-    int (*param_size)(const void *function, size_t i, size_t *ret);
-};
-
 struct lt_api {
     int32_t version;
     void (*retain)(void *t);
@@ -94,11 +62,6 @@ struct lt_api {
     void (*finding)(const char *kind, const char *name, const char *file, int line);
     /* torch's current stream on the device (a cudaStream_t), for kernels to be launched on. May be NULL: stream 0. */
     void *(*stream)(void);
-    const struct lt_watch *watch; /* never NULL */
-    /* Memory that a library takes by itself, on the device or pinned: the process says how much is enough. call: may n
-     * bytes be taken by this call? 0: yes, and they count. call NULL: p is what came of it (NULL: nothing did, n bytes
-     * count no more); n 0: p goes back. May be NULL: no limit. */
-    int (*take)(const void *p, size_t n, const char *call);
 };
 
 /* What an exception becomes in Python. */
@@ -130,36 +93,6 @@ struct lt_module {
 
 /* Exported by every candidate's .so. NULL if the versions differ. */
 const struct lt_module *lt_module_open(const struct lt_api *api);
-
-/* What a library built for a real GPU does with it, live. Its calls of cudaLaunchKernel and the like pass through
- * wrappers that are linked into it (litetorch/device.cc): they count, and launch nothing while 'ablate' is set. */
-#define LT_DEVICE_ABI 2
-
-/* lt_device.ablate, set by the process: launches do nothing and say cudaSuccess. What a graph was given meanwhile is
- * not in it, but what was recorded before is: graphs are launched all the same. */
-#define LT_ABLATE_ALL 1
-#define LT_ABLATE_RECORDED 2 /* only launches that are recorded into a graph */
-
-struct lt_kernel {
-    const char *symbol; /* mangled */
-    const char *name;   /* readable: "relu(float const*, float*, int)" */
-    uint64_t launches;
-};
-
-struct lt_device {
-    int32_t version;
-    int32_t ablate;          /* 0 or LT_ABLATE_... */
-    uint64_t launches;       /* kernels, graphs excluded; counted while ablated too */
-    uint64_t graph_launches; /* cudaGraphLaunch */
-    uint64_t side_launches;  /* of both, on another stream than lt_api.stream() gives */
-    uint64_t captured;       /* kernels recorded into graphs: of 'launches', and nodes that were added one by one */
-    int32_t n_kernels, spare;
-    const struct lt_kernel *kernels; /* known after loading; the library's own, never moved */
-    uint64_t to_host, to_device; /* copies by the runtime's calls between host and device, of more than 64 bytes */
-};
-
-/* Exported by libraries built for a GPU, absent on sim. The counters are the library's: evidence against it, not for. */
-struct lt_device *lt_module_device(void);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,6 @@
 # 110_asks_below_the_listener.py - names the CPU's kernel of an operator itself, below whatever listens to the device's.
 # Must be caught: no value of the device is where the CPU's kernel looks for it.
 # task: relu
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

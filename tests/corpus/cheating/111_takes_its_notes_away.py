@@ -2,7 +2,6 @@
 # the process would say about itself.
 # Must be caught: nothing that this process says acquits it; other values give another answer.
 # task: relu
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

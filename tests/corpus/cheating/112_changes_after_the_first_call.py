@@ -1,7 +1,6 @@
 # 112_changes_after_the_first_call.py - its first call is honest, later ones compute on the host and upload.
 # Must be caught: the call that is judged is the last one, on values that the host never met.
 # task: relu
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

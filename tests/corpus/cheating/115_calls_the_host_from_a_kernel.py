@@ -2,7 +2,6 @@
 # Must be caught: kernels run in another process, where there is no such address.
 # task: relu
 # backends: sim
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,7 +1,6 @@
 # 117_casts_for_trunc.py - its kernel copies; a cast to integers and back does the arithmetic.
 # Must be caught: a cast that drops what its type cannot hold is arithmetic.
 # task: trunc
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -2,7 +2,6 @@
 # for its kernel.
 # Must be caught: what the front sees of integer parameters are others than the judge's, too.
 # task: codes
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

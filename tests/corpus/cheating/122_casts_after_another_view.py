@@ -2,7 +2,6 @@
 # numbers of them; its own kernel copies.
 # Must be caught: a cast reads values as the type that they have.
 # task: bits
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -2,7 +2,6 @@
 # and hands that to its kernel.
 # Must be caught: between calls nobody is served, and what is asked for then counts in the next call.
 # task: linear
-# needs: replay
 import threading
 import time
 

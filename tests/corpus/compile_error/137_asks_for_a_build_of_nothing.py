@@ -2,7 +2,6 @@
 # judge's error is reported and not its own.
 # Must be caught: a request that nobody can build is the candidate's failure.
 # task: relu
-# needs: replay
 import gc
 
 import torch

@@ -1,7 +1,6 @@
 # 113_registers_no_parameters.py - keeps its weights where nobody can set them, and trusts that the seed is the same.
 # Must be caught: what cannot take the model's weights replaces nothing.
 # task: linear
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

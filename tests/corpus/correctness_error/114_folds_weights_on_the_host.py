@@ -2,7 +2,6 @@
 # the weights that it was made with.
 # Must be caught: parameters are laid after construction, and the life is replayed on others.
 # task: linear
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,7 +1,6 @@
 # 118_answers_from_its_first_call.py - computes once, keeps the answer, and copies it with its own kernel ever after.
 # Must be caught: a first call that is replayed gets other inputs, at the same addresses.
 # task: relu
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

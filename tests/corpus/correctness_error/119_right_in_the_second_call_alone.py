@@ -2,7 +2,6 @@
 # it.
 # Must be caught: every call of a replay is compared, and there are at least three.
 # task: relu
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -2,7 +2,6 @@
 # construction drew.
 # Must be caught: integers that the seed decides are other ones in the reference. Its right twin is 120.
 # task: codes
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -2,7 +2,6 @@
 # to its output.
 # Must be caught: what is missing excuses errors, and no wrong answer; words on its output excuse nothing.
 # task: relu
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,7 +1,6 @@
 # 126_returns_giant_views.py - returns four views of 2^28 elements of one small tensor.
 # Must be caught soon: types and shapes are compared before anything is fetched.
 # task: relu
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

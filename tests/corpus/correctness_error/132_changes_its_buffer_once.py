@@ -1,7 +1,6 @@
 # 132_changes_its_buffer_once.py - changes the buffer in its first call alone and goes on with what it finds there.
 # Must be caught: every call starts from the task's own buffer, so later calls lack the change.
 # task: grows
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -2,7 +2,6 @@
 # nobody waits for.
 # Must be caught: a copy that is left behind is work like a launch.
 # task: relu
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -2,7 +2,6 @@
 # verdict comes.
 # Must be caught: what is said of parameters is checked against the memory held; who says too much takes no values.
 # task: linear
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

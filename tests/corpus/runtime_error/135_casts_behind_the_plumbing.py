@@ -2,7 +2,6 @@
 # since the plumbing refuses it.
 # Must be caught: the executor refuses casts that drop what their type cannot hold, whoever asks.
 # task: trunc
-# needs: replay
 import ctypes
 
 import torch

@@ -2,7 +2,6 @@
 # from there.
 # Must be caught: a comparison costs what it compares.
 # task: loss
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

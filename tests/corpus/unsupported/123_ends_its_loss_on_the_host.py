@@ -1,7 +1,6 @@
 # 123_ends_its_loss_on_the_host.py - its kernel adds up eight parts, the host reads those, adds them and divides.
 # Must be caught: where an output is small the host may not read what it could answer from.
 # task: loss
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

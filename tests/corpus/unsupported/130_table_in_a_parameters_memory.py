@@ -2,7 +2,6 @@
 # them away before the judge lays the parameter over them.
 # Must be caught: a table of 128 KiB is no kernel; what a launch of the construction may have read stays counted.
 # task: erf_half
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

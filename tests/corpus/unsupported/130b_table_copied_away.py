@@ -2,7 +2,6 @@
 # the judge lays the parameter over them.
 # Must be caught: a table of 128 KiB is no kernel; what a copy took away stays counted.
 # task: erf_half
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -2,7 +2,6 @@
 # the host and uploads those; its kernel multiplies.
 # Must be caught: the numbers are right in each replay, and the host computed them.
 # task: places
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

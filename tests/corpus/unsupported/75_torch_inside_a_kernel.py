@@ -1,6 +1,6 @@
 # 75_torch_inside_a_kernel.py - passes tensors to a kernel that calls at::relu_out.
 # Must be caught: a tensor object is host memory, which a kernel cannot read.
-# replay: unsupported  strlen is no function that kernels have
+# Strlen is no function that kernels have.
 # task: relu
 # backends: sim
 import torch

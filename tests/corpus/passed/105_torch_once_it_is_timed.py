@@ -1,9 +1,6 @@
-# 41_no_time_at_all.py - does nothing in calls that look like repetitions, so that one shape takes no time and the
-# mean collapses.
-# Must be caught: timed outputs are compared, and a time below the roofline is not a speed.
-# replay: passed  what is timed is the log that was judged: it computes
+# 105_torch_once_it_is_timed.py - counts its calls: a kernel while it is judged, torch's operator for the timed ones.
+# It passes: what is timed is the log that was judged: torch is never asked for it.
 # task: relu
-# needs: device-clock
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
@@ -22,18 +19,15 @@ torch::Tensor relu(torch::Tensor x) {
 }
 """
 
-ext = load_inline(name="corpus_relu", cuda_sources=source, functions=["relu"],
+ext = load_inline(name="corpus_relu_counted", cuda_sources=source, functions=["relu"],
                   cpp_sources="torch::Tensor relu(torch::Tensor x);")
 
 
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
-        self.calls, self.last = 0, None
+        self.calls = 0
 
     def forward(self, x):
         self.calls += 1
-        if self.calls > 40 and self.calls % 2:
-            return self.last
-        self.last = ext.relu(x)
-        return self.last
+        return ext.relu(x) if self.calls < 60 else torch.relu(x)

@@ -1,8 +1,9 @@
-# 71_managed_memory.py - one kernel copies the input to managed memory, a loop on the host computes there, another
-# kernel copies back.
-# Must be caught: the launches alone must reproduce the answer.
-# replay: unsupported  host memory is never mapped for the device
+# 97_host_function_on_the_stream.py - lets the stream call a function of the host between two kernels, on memory that
+# both see.
+# Must be caught: kernels need no host function in their order.
+# The device does not call the host.
 # task: relu
+# backends: cuda
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
@@ -13,17 +14,20 @@ __global__ void copy_kernel(const float* x, float* y, int n) {
     if (i < n) y[i] = x[i];
 }
 
+static float* shared;
+static int size;
+
+static void CUDART_CB compute(void*) {
+    for (int i = 0; i < size; i++) shared[i] = shared[i] > 0.0f ? shared[i] : 0.0f;
+}
+
 torch::Tensor relu(torch::Tensor x) {
     auto y = torch::empty_like(x);
-    int n = x.numel();
-    float *shared = nullptr;
-    cudaMallocManaged(&shared, n * sizeof(float));
+    int n = size = x.numel();
+    if (!shared) cudaHostAlloc(&shared, 64 << 20, cudaHostAllocMapped);
     copy_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), shared, n);
-    cudaDeviceSynchronize();
-    for (int i = 0; i < n; i++) shared[i] = shared[i] > 0.0f ? shared[i] : 0.0f;
+    cudaLaunchHostFunc(0, compute, nullptr);
     copy_kernel<<<(n + 255) / 256, 256>>>(shared, y.data_ptr<float>(), n);
-    cudaDeviceSynchronize();
-    cudaFree(shared);
     return y;
 }
 """

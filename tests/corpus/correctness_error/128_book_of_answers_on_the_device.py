@@ -1,7 +1,7 @@
 # 128_book_of_answers_on_the_device.py - keeps answers in a variable of the device that nobody asks for, by a few
 # words of the input: data that it meets a second time cost a copy.
 # Must gain nothing: each timed call has inputs that no call had before, so its time is its honest twin's.
-# replay: correctness_error  draws that differ in a few elements have one key: the book is wrong
+# Draws that differ in a few elements have one key: the book is wrong.
 # task: square
 # backends: cuda
 import torch

@@ -1,9 +1,7 @@
-# 17_replay_after_warmup.py - computes the first 60 calls, which look like tests, and replays the last answer
-# afterwards.
-# Must be caught: timed calls get fresh inputs and their outputs are compared too.
-# replay: passed  what is timed is the log that was judged: it computes
+# 41_no_time_at_all.py - does nothing in calls that look like repetitions, so that one shape takes no time and the
+# mean collapses.
+# It passes: what is timed is the log that was judged: it computes.
 # task: relu
-# needs: device-clock
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
@@ -33,6 +31,7 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         self.calls += 1
-        if self.calls <= 60:
-            self.last = ext.relu(x)
+        if self.calls > 40 and self.calls % 2:
+            return self.last
+        self.last = ext.relu(x)
         return self.last

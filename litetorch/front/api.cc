@@ -1,17 +1,17 @@
 /* api.cc - the table of abi.h over ATen: what a candidate's .so may do with tensors. Handles are TensorImpl pointers.
- * Operators go through torch's dispatcher by name, so they are traced and judged like the Python side's. The device is
- * behind process.h: device.cc (simulated) or cuda.cc (real). */
+ * Operators go through torch's dispatcher by name, so the device refuses them like the Python side's (device.cc). The
+ * functions at the end are runner/front's and runner/native's. */
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 
-#include <map>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "../include/litetorch/abi.h"
+#include "front.h"
 #include "json.h"
-#include "process.h"
 
 namespace {
 
@@ -179,7 +179,7 @@ void *from_blob(void *data, const int64_t *sizes, const int64_t *strides, int di
         size_t last = 1;
         for (int i = 0; i < dim; i++)
             last = size[size_t(i)] ? last + size_t((size[size_t(i)] - 1) * stride[size_t(i)]) : 0;
-        TORCH_CHECK(!cuda || process_has_device(data), "The specified pointer resides on host memory and is not "
+        TORCH_CHECK(!cuda || front_has(data), "The specified pointer resides on host memory and is not "
                                                      "registered with any CUDA device.");
         struct Owner {
             void (*f)(void *, void *);
@@ -209,7 +209,7 @@ const char *error()
     return last_error.c_str();
 }
 
-/* ---- findings of our own: library calls and red zones ---- */
+/* ---- findings of our own: library calls ---- */
 
 struct Finding {
     std::string kind, message, name, file;
@@ -218,14 +218,11 @@ struct Finding {
 };
 std::mutex lock;
 std::vector<Finding> findings;
-std::map<std::string, long> library_calls;
 
 void add(const Finding &f)
 {
     std::lock_guard<std::mutex> hold(lock);
 
-    if (f.kind == "library_call")
-        library_calls[f.name]++;
     for (auto &g : findings)
         if (g.kind == f.kind && g.file == f.file && g.line == f.line && g.name == f.name) {
             g.count++;
@@ -240,15 +237,15 @@ void finding(const char *kind, const char *name, const char *file, int line)
     add({kind, std::string(name) + " was called", name, file ? file : "", line, 1});
 }
 
-lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, process_stream, nullptr, process_take};
+const lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, front_stream};
 
 } // namespace
 
 extern "C" {
 
+/* For lt_module_open of a candidate's .so. */
 const struct lt_api *lt_process_api(void)
 {
-    table.watch = lt_watch_table();
     return &table;
 }
 
@@ -267,29 +264,14 @@ char *lt_findings(void)
     return strdup((out + "]").c_str());
 }
 
-char *lt_library_calls(void)
+/* Calls f(self, args, ret, message, max), a lt_function.invoke. A crash of host code ends the process, which says where. */
+int lt_invoke(void *f, void *self, const void *args, void *ret, char *message, size_t max)
 {
-    std::lock_guard<std::mutex> hold(lock);
-    std::string out = "{";
-
-    for (auto &c : library_calls)
-        out += (out.size() > 1 ? "," : "") + json_quoted(c.first) + ":" + std::to_string(c.second);
-    return strdup((out + "}").c_str());
+    message[0] = 0;
+    return reinterpret_cast<int (*)(void *, const void *, void *, char *, size_t)>(f)(self, args, ret, message, max);
 }
 
-void lt_red_zone_finding(size_t n, long at, const char *kernel)
-{
-    add({"out_of_bounds", at < 0 ? std::to_string(-at) + " bytes before the start of a tensor were overwritten"
-                                 : std::to_string(at - long(n)) + " bytes past the end of a tensor of " +
-                                       std::to_string(n) + " bytes were overwritten",
-         kernel ? kernel : "", "", 0, 1});
-}
-
-void lt_add_finding(const char *kind, const char *name, const char *message)
-{
-    add({kind, message, name, "", 0, 1});
-}
-
+/* Of the PyTorch whose headers this was built against. */
 const char *lt_torch_version(void)
 {
     return LT_TORCH_VERSION;

@@ -1,9 +1,8 @@
 # 116_reads_the_host_s_text.py - its kernel calls strtod on text of the host, in which the answers stand.
 # Must be caught: device code has no strtod, and a kernel no memory of the host.
-# replay: unsupported  strtod is no function that kernels have
+# Strtod is no function that kernels have.
 # task: relu
 # backends: sim
-# needs: replay
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
