@@ -13,6 +13,7 @@ import asyncio
 import concurrent.futures
 import http.client
 import json
+import logging
 import os
 import random
 import ssl
@@ -22,6 +23,8 @@ import urllib.parse
 CANDIDATES_MAX = 256  # of one request
 AGAIN = (429, 502, 503, 504)  # statuses that mean: later
 WAIT_FIRST_S, WAIT_MAX_S = 0.25, 10.0
+QUIET_S, SAY_S = 5.0, 60.0  # a judge that does not answer is spoken of after the first, then once in the second
+log = logging.getLogger("musacoder")
 
 
 class JudgeError(Exception):
@@ -128,7 +131,7 @@ class Client:
         """One request, sent again until it is answered; raises JudgeError, or TimeoutError when patience is over."""
         body = None if value is None else json.dumps(value)
         until = until or time.monotonic() + self.patience_s
-        wait_s = WAIT_FIRST_S
+        wait_s, say_at = WAIT_FIRST_S, time.monotonic() + QUIET_S
         while True:
             left = until - time.monotonic()
             if left <= 0:
@@ -139,6 +142,10 @@ class Client:
                 pause = max(e.wait_s or 0, wait_s) * random.uniform(0.5, 1.0)
                 if time.monotonic() + pause > until:
                     raise TimeoutError(f"no answer in time; the last try: {e}") from e
+                if time.monotonic() > say_at:
+                    say_at = time.monotonic() + SAY_S
+                    log.warning("no answer from the judge at %s (%s); it is asked again for %.0f s",
+                                self.url.geturl(), e, until - time.monotonic())
                 time.sleep(pause)
                 wait_s = min(2 * wait_s, WAIT_MAX_S)
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh - installs the trainers into build/adapters, an environment each, and runs each adapter in its trainer.
 # Words name the adapters to run (default: all): run.sh trl verifiers
+# SLIME_DIR, PRIME_RL_DIR, KERNELGYM_DIR and KERNELGYM_FORK_DIR name checkouts of what PyPI lacks.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 B=${B:-build}
@@ -12,11 +13,12 @@ failed=0
 # environment NAME PACKAGES...: over the Python that has PyTorch, so that it is not downloaded again
 environment() {
     env=$B/adapters/$1; shift
-    [ -f "$env/done" ] && return 0
+    [ "$(cat "$env/done" 2>/dev/null)" = "$*" ] && return 0
+    rm -rf "$env"
     mkdir -p "$B/adapters" && "$base" -m venv "$env" &&
         "$base" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' >"$env/base.pth" &&
         mv "$env/base.pth" "$(echo "$env"/lib/python3*/site-packages)/" &&
-        "$env/bin/pip" install -q --no-compile "$@" && touch "$env/done"
+        "$env/bin/pip" install -q --no-compile "$@" && echo "$*" >"$env/done"
 }
 
 # check NAME ENVIRONMENT PACKAGES...
@@ -38,13 +40,23 @@ check() {
     esac
 }
 
+# of NAME CHECKOUT ENVIRONMENT PACKAGES...: one that needs a checkout; nothing is installed without it
+of() {
+    if [ -n "$2" ]; then
+        where=$1; shift 2; check "$where" "$@"
+    else
+        case " $words " in *" $1 "*) echo "skipped $1: no variable names its checkout" ;; esac
+    fi
+}
+
 words=${*:-openai trl sft verifiers verl slime prime_rl kernelgym}
 check openai venv trl==1.16.0 verifiers==0.4.0 uv
 check trl venv trl==1.16.0 verifiers==0.4.0 uv
 check sft venv trl==1.16.0 verifiers==0.4.0 uv
 check verifiers venv trl==1.16.0 verifiers==0.4.0 uv
 check verl venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11' cachetools uvicorn fastapi
-check slime venv-slime pytest aiohttp httpx pybase64 transformers==5.17.0 pillow pylatexenc sympy pyyaml requests
-check prime_rl venv trl==1.16.0 verifiers==0.4.0 uv
-check kernelgym venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11' cachetools uvicorn fastapi
+of slime "${SLIME_DIR:-}" venv-slime pytest aiohttp httpx pybase64 transformers==5.17.0 pillow pylatexenc sympy pyyaml requests
+of prime_rl "${PRIME_RL_DIR:-}" venv-prime verifiers==0.4.0 uv transformers==5.17.0 datasets msgspec wandb tenacity orjson uvloop \
+    setproctitle aiolimiter pyzmq loguru
+of kernelgym "${KERNELGYM_DIR:-}${KERNELGYM_FORK_DIR:-}" venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11' cachetools uvicorn fastapi
 exit $failed

@@ -77,16 +77,16 @@ def check_contract():
 
 
 def main():
-    args = types.SimpleNamespace(n_samples_per_prompt=3)
+    args = types.SimpleNamespace(n_samples_per_prompt=4)
     with judge.running():
-        kinds = ("passed", "correctness_error", "infra")
+        kinds = ("passed", "correctness_error", "infra", "unsupported")
         samples = [Sample(prompt="p", response=r, label=judge.TASK) for r in kinds]
         for s in samples:
             s.reward = asyncio.run(ours.rm(args, s))
-    assert [s.reward for s in samples[:2]] == [1.0, -0.25] and [s.remove_sample for s in samples] == [False, False,
-                                                                                                      True]
+    assert [s.reward for s in samples[:2]] == [1.0, -0.25] and [s.remove_sample for s in samples] == [
+        False, False, True, True]
     raw, advantages = ours.reward_post_process(args, samples)
-    assert advantages[2] == 0 and advantages[0] > 0 > advantages[1], advantages
+    assert advantages[2] == advantages[3] == 0 and advantages[0] > 0 > advantages[1], advantages
     one = torch.full((2,), -1.0)
     loss, masks, metrics = ours.mirrorpop_tis(args, pg_loss=torch.zeros(4), train_log_probs=[one, one],
                                               rollout_log_probs=[one, one + torch.tensor([0.2, -0.2])],

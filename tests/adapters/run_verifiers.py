@@ -24,8 +24,7 @@ class Chat(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        said = body["messages"][-1]["content"]
-        said = said if isinstance(said, str) else said[0]["text"]
+        said = self.says(body["messages"][-1]["content"])
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         head = {"id": "x", "created": 1, "model": "m"}
         if body.get("stream"):
@@ -46,6 +45,9 @@ class Chat(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text.encode())
 
+    def says(self, content):
+        return content if isinstance(content, str) else content[0]["text"]
+
     def log_message(self, *a):
         pass
 
@@ -56,7 +58,7 @@ def main():
     with judge.running(), tempfile.TemporaryDirectory() as folder:
         tasks = os.path.join(folder, "tasks.jsonl")
         with open(tasks, "w") as f:
-            for kind in ("passed", "correctness_error", "infra"):
+            for kind in ("passed", "correctness_error", "infra", "unsupported"):
                 f.write(json.dumps({"prompt": f"say {kind}", "task_code": judge.TASK}) + "\n")
         env = dict(os.environ, OPENAI_API_KEY="none", PYTHONPATH=os.path.join(judge.ROOT, "python"),
                    PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
@@ -68,7 +70,7 @@ def main():
         print(got.stdout[-3000:], got.stderr[-3000:], file=sys.stderr)
         traces = [json.loads(line) for path in glob.glob(folder + "/**/traces.jsonl", recursive=True)
                   for line in open(path)]
-        assert len(traces) == 3, len(traces)
+        assert len(traces) == 4, len(traces)
         rewards = {}
         for episode in traces:
             kind, t = episode["task"]["data"]["prompt"].split()[1], episode["traces"][0]
@@ -76,8 +78,9 @@ def main():
             scores = [r["score"] if isinstance(r, dict) else r for r in given]
             rewards[kind] = (sum(scores) if scores else None, bool(episode["errors"] or t.get("errors")))
         print(rewards, file=sys.stderr)
-        assert rewards == {"passed": (1.0, False), "correctness_error": (-0.25, False), "infra": (None, True)}, rewards
-        print(f"ok verifiers {verifiers.__version__}: 3 rollouts, 2 rewards, 1 error for what is not scored")
+        assert rewards == {"passed": (1.0, False), "correctness_error": (-0.25, False), "infra": (None, True),
+                           "unsupported": (None, True)}, rewards
+        print(f"ok verifiers {verifiers.__version__}: 4 rollouts, 2 rewards, 2 errors for what is not scored")
 
 
 if __name__ == "__main__":

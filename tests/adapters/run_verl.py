@@ -67,11 +67,12 @@ def check_reward_loop(folder):
     assert scores == [1.0, -0.25, -1.0, -1.0], scores
     assert got.batch["rm_scores"][0].nonzero().tolist() == [[len("passed") - 1]]
     assert got.non_tensor_batch["cheating"].tolist() == [0, 0, 0, 1] and set(ours.KEYS) <= set(got.non_tensor_batch)
-    try:
-        manager.compute_rm_score(batch_of(tok, ["passed", "infra"]))
-        raise AssertionError("an infra verdict was scored")
-    except ray.exceptions.RayTaskError as e:
-        assert "NotScored" in str(e), e
+    for kind in ("infra", "unsupported"):
+        try:
+            manager.compute_rm_score(batch_of(tok, ["passed", kind]))
+            raise AssertionError(f"{kind} was scored")
+        except ray.exceptions.RayTaskError as e:
+            assert "NotScored" in str(e), e
     return len(scores)
 
 

@@ -1,6 +1,7 @@
 """test_package.py - the Python package: its client against a server that misbehaves, its functions against known
 values, its wheel in a folder of its own."""
 
+import asyncio
 import http.server
 import json
 import math
@@ -9,7 +10,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import unittest
+import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("B", os.path.join(ROOT, "build"))
@@ -93,6 +96,12 @@ class Client(unittest.TestCase):
         got = self.client.judge(self.items("a"))[0]
         self.assertEqual((got["status"], musacoder.reward(got)), ("infra", None))
 
+    def test_a_judge_that_does_not_answer_is_spoken_of(self):
+        gone = musacoder.Client("http://127.0.0.1:1", patience_s=1)
+        with unittest.mock.patch("musacoder.client.QUIET_S", 0), self.assertLogs("musacoder") as said:
+            self.assertEqual(gone.judge([{"task": TASK, "code": "a"}])[0]["status"], "infra")
+        self.assertIn("no answer from the judge at http://127.0.0.1:1 (ConnectionRefusedError", said.output[0])
+
     def test_what_the_caller_did_wrong_is_said(self):
         self.server.script = [(401, {}, {"error": {"message": "a known token is needed"}})]
         with self.assertRaisesRegex(musacoder.JudgeError, "known token"):
@@ -111,6 +120,66 @@ class Client(unittest.TestCase):
         self.client.judge(self.items("a", options={"trials": 2}) + self.items("b") + self.items("c", priority=3))
         self.assertEqual(sorted(str(a.get("options")) for a in self.server.asked), ["None", "None", "{'trials': 2}"])
         self.assertEqual(sorted(a.get("priority", 0) for a in self.server.asked), [0, 0, 3])
+
+
+class Adapters(unittest.TestCase):
+    """What is not scored is never a number, in each trainer's own way; scored ones beside it are."""
+
+    KINDS = ("passed", "infra", "unsupported")
+
+    class Judge:
+        async def ajudge(self, items):
+            return [{"status": i["response"], "category": None if i["response"] == "passed" else i["response"]}
+                    for i in items]
+
+        def judge(self, items):
+            return asyncio.run(self.ajudge(items))
+
+    def test_trl(self):
+        with unittest.mock.patch.dict(sys.modules, {"torch": unittest.mock.MagicMock()}):
+            from musacoder.adapters import trl
+        got = asyncio.run(trl.make_reward(self.Judge())(prompts=[""] * 3, completions=list(self.KINDS), task_code=[""] * 3))
+        self.assertEqual(got, [1.0, None, None])
+
+    def test_verl(self):
+        from musacoder.adapters import verl
+        with unittest.mock.patch.object(verl.common, "client_of", lambda c: self.Judge()):
+            self.assertEqual(asyncio.run(verl.compute_score("", "passed", "x"))["score"], 1.0)
+            for kind in self.KINDS[1:]:
+                with self.assertRaises(verl.NotScored):
+                    asyncio.run(verl.compute_score("", kind, "x"))
+
+    def test_slime(self):
+        from musacoder.adapters import slime
+        samples = [types.SimpleNamespace(label="x", metadata={}, response=k, remove_sample=False) for k in self.KINDS]
+        with unittest.mock.patch.object(slime.common, "client_of", lambda c: self.Judge()):
+            for s in samples:
+                s.reward = asyncio.run(slime.rm(None, s))
+        self.assertEqual([s.remove_sample for s in samples], [False, True, True])
+        raw, advantages = slime.reward_post_process(types.SimpleNamespace(n_samples_per_prompt=3), samples)
+        self.assertEqual(advantages, [0, 0, 0])  # one is left, and a group of one has no advantage
+
+    def test_a_trajectory_with_a_gap_has_no_reward(self):
+        from musacoder.adapters import common
+        failed = {"status": "failed", "category": "compile_error"}
+        for kind in self.KINDS[1:]:
+            self.assertIsNone(common.trajectory_reward([failed, {"status": kind, "category": kind}]))
+        self.assertIsNone(common.trajectory_reward([]))
+
+    def test_an_adapter_asks_the_server_that_is_named_now(self):
+        """A client that was kept would ask a server that is gone, for an hour."""
+        from musacoder.adapters import slime, verl
+        for _ in range(2):
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Judge)
+            server.asked, server.script = [], []
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            with unittest.mock.patch.dict(os.environ, {"MUSACODER_URL": f"http://127.0.0.1:{server.server_port}"}):
+                self.assertEqual(asyncio.run(verl.compute_score("", "a", TASK["code"]))["score"], 1.0)
+                sample = types.SimpleNamespace(label=TASK["code"], metadata={}, response="a")
+                self.assertEqual(asyncio.run(slime.rm(None, sample)), 1.0)
+            self.assertEqual(len(server.asked), 2)
+            server.shutdown()
+            server.server_close()
 
 
 class Objective(unittest.TestCase):

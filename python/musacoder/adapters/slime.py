@@ -3,15 +3,6 @@
 from .. import objective
 from . import common
 
-_client = None
-
-
-def _judge():
-    global _client
-    _client = _client or common.client_of(None)
-    return _client
-
-
 def _item(sample, response):
     meta = sample.metadata or {}
     return common.item(sample.label or meta["task_code"], response, meta.get("task_name"), meta.get("options"),
@@ -20,7 +11,7 @@ def _item(sample, response):
 
 async def rm(args, sample, **kw):
     """--custom-rm-path musacoder.adapters.slime.rm. A sample that is not scored is marked: see reward_post_process."""
-    record = (await _judge().ajudge([_item(sample, sample.response)]))[0]
+    record = (await common.client_of(None).ajudge([_item(sample, sample.response)]))[0]
     score = objective.reward(record)
     sample.metadata = dict(sample.metadata or {}, verdict=record.get("category") or record.get("status"))
     sample.remove_sample = score is None
@@ -38,7 +29,7 @@ async def generate(args, sample, sampling_params):
     while len(records) < turns:
         if now.status == type(now).Status.ABORTED:
             break
-        records += await _judge().ajudge([_item(sample, now.response)])
+        records += await common.client_of(None).ajudge([_item(sample, now.response)])
         if records[-1].get("status") == "passed" or objective.reward(records[-1]) is None or len(records) == turns:
             break
         now = type(sample)(index=sample.index, prompt=_dialogue(prompt, now.response, records[-1]))

@@ -8,21 +8,13 @@ import contextvars
 import uuid
 
 from .. import objective
-from ..client import Client
 from . import common
 
-_client = None
 KEYS = ("score", "passed", "compiled", "cheating")
 
 
 class NotScored(RuntimeError):
     """The judge could not say anything about this program; it is no failure of the program."""
-
-
-def _judge():
-    global _client
-    _client = _client or Client()
-    return _client
 
 
 def answer_of(record, **reward):
@@ -40,7 +32,7 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info=None
     """reward.custom_reward_function: ground_truth is the task's code; extra_info may have task_name, options, sidecar."""
     info = extra_info or {}
     it = common.item(ground_truth, solution_str, info.get("task_name"), info.get("options"), info.get("sidecar"))
-    return answer_of((await _judge().ajudge([it]))[0])
+    return answer_of((await common.client_of(None).ajudge([it]))[0])
 
 
 # ---- several turns ----
@@ -63,7 +55,7 @@ def agent_loop(turns=3, **primeecho):
                 text = self.tokenizer.decode(got.token_ids, skip_special_tokens=True)
                 it = common.item(row["reward_model"]["ground_truth"], text, info.get("task_name"), info.get("options"),
                                  info.get("sidecar"))
-                records += await _judge().ajudge([it])
+                records += await common.client_of(None).ajudge([it])
                 first = first or (ids, got)
                 if objective.reward(records[-1]) is None:
                     raise NotScored(f"{records[-1].get('status')}: {records[-1].get('feedback', '')}"[:500])
