@@ -25,7 +25,8 @@ static const struct opt rows[] = {
      "the queue: a file, or postgres://USER@HOST/DATABASE; default: a file in the data folder"},
     {"serve", "address", OPT_STR, "127.0.0.1", "where it listens; other machines need --tokens"},
     {"serve", "port", OPT_INT, "8642", "0 = any free one"},
-    {"serve", "tokens", OPT_STR, NULL, "a file of lines 'TOKEN OWNER'; owners share the judge fairly"},
+    {"serve", "tokens", OPT_STR, NULL, "a file of lines 'TOKEN OWNER [operator]'; owners share the judge fairly and see their own jobs; operators see all, "
+     "and drain workers"},
     {"serve", "backend", OPT_STR, "sim", "of requests that name none, and of the workers"},
     {"serve", "workers", OPT_INT, "1",
      "workers on this machine; 0 = none: others run 'musacoder worker --queue URL'"},
@@ -146,6 +147,14 @@ static int check(const struct opts *o, struct err *e)
     return 0;
 }
 
+/* A misspelt option is the caller's mistake, and no worker has to find it. */
+static int check_options(const json_t *options, struct err *e)
+{
+    struct eval_options ignored;
+
+    return eval_options_parse(options, &ignored, e);
+}
+
 static void stop_model(void *endpoint)
 {
     endpoint_stop(endpoint);
@@ -185,6 +194,7 @@ static int serve_run(const struct opts *o, struct err *e)
                              .queue_max = (int)opts_int(o, "queue-max"),
                              .owner_max = (int)opts_int(o, "owner-max"),
                              .backend = opts_str(o, "backend"),
+                             .check_options = check_options,
                              .kernelgym = !strcmp(opts_str(o, "compat"), "kernelgym")};
     struct serve *s = NULL;
     struct endpoint *model = NULL;

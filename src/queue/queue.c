@@ -268,6 +268,23 @@ int queue_result(struct queue *q, int64_t id, char **ret_result, struct err *e)
     return state;
 }
 
+char *queue_owner(struct queue *q, int64_t id, struct err *e)
+{
+    struct sql_rows r;
+    int64_t n = sql_run(q->db, &r, e, "SELECT owner FROM job WHERE id = $1", "i", id);
+    char *owner;
+
+    if (n < 0)
+        return NULL;
+    if (n == 0) {
+        err_set(e, ERR_INPUT, "job queue: job %lld is not there", (long long)id);
+        return NULL;
+    }
+    owner = xstrdup(sql_cell(&r, 0, 0));
+    sql_rows_free(&r);
+    return owner;
+}
+
 int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err *e)
 {
     static const char text[] = "SELECT id, ended FROM job WHERE state > 1 AND ended >= CAST($1 AS DOUBLE "

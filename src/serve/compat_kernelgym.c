@@ -189,7 +189,7 @@ static double perf_number(const json_t *v, const char *name, double fallback)
     return json_flag(perf, "trusted", false) && isfinite(x) ? x : fallback;
 }
 
-static json_t *message_of(const struct row *r, const json_t *v, const char *failure)
+static json_t *message_of(int state, const struct row *r, const json_t *v, const char *failure)
 {
     const char *why = failure ? failure : json_str(v, "feedback", json_str(v, "status", ""));
     char *text;
@@ -197,6 +197,8 @@ static json_t *message_of(const struct row *r, const json_t *v, const char *fail
 
     if (!r->says)
         return json_null();
+    if (state == QUEUE_CANCELLED)
+        return json_string("Task cancelled");
     text = xasprintf("%s%s", r->says, why);
     ret = json_utf8(text, strlen(text));
     free(text);
@@ -239,7 +241,7 @@ json_t *kg_result(const char *task_id, int state, const json_t *v, const char *f
     json_object_set_new(m, "kernel_runtime", json_real(perf_number(v, "candidate_ms", -1)));
     json_object_set_new(m, "speedup", json_real(perf_number(v, "speedup_eager", 0)));
     json_object_set_new(m, "metadata", ended ? metadata_of(r, v) : json_object());
-    json_object_set_new(m, "error_message", ended ? message_of(r, v, failure) : json_null());
+    json_object_set_new(m, "error_message", ended ? message_of(state, r, v, failure) : json_null());
     json_object_set_new(m, "error_code", ended && r->code ? json_string(r->code) : json_null());
     return m;
 }
@@ -251,5 +253,5 @@ json_t *kg_status(const char *task_id, int state, const json_t *v, const char *f
     return json_pack("{s:s,s:s,s:f,s:n,s:n,s:n,s:o}", "task_id", task_id, "status", status_of(state, r), "progress",
                      state >= QUEUE_DONE ? 1.0 : state == QUEUE_LEASED ? 0.5 : 0.0, "estimated_completion",
                      "queue_position", "assigned_device", "error_message",
-                     state >= QUEUE_DONE ? message_of(r, v, failure) : json_null());
+                     state >= QUEUE_DONE ? message_of(state, r, v, failure) : json_null());
 }

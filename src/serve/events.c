@@ -14,6 +14,7 @@
 struct listener {
     struct events *v;
     struct http_call *call;
+    const char *owner; /* whose messages it hears; NULL: all */
     uint64_t next; /* number of the next message */
     size_t at;     /* bytes of it that were sent */
     struct listener *before, *after;
@@ -21,7 +22,9 @@ struct listener {
 
 struct events {
     pthread_mutex_t lock;
-    char *ring[RING];
+    struct message {
+        char *owner, *line; /* owner NULL: everybody's */
+    } ring[RING];
     uint64_t said;
     struct listener *first;
 };
@@ -38,21 +41,34 @@ void events_free(struct events *v)
 {
     if (!v)
         return;
-    for (int i = 0; i < RING; i++)
-        free(v->ring[i]);
+    for (int i = 0; i < RING; i++) {
+        free(v->ring[i].line);
+        free(v->ring[i].owner);
+    }
     pthread_mutex_destroy(&v->lock);
     free(v);
 }
 
-void events_say(struct events *v, const char *kind, const json_t *data)
+static bool hears(const struct listener *l, const struct message *m)
 {
-    char *text = json_text(data), *line = xasprintf("event: %s\ndata: %s\n\n", kind, text);
+    return !l->owner || !m->owner || !strcmp(l->owner, m->owner);
+}
+
+void events_say(struct events *v, const char *owner, const char *kind, const json_t *data)
+{
+    char *text = json_text(data);
+    struct message m = {owner ? xstrdup(owner) : NULL, xasprintf("event: %s\ndata: %s\n\n", kind, text)}, *at;
 
     pthread_mutex_lock(&v->lock);
-    free(v->ring[v->said % RING]);
-    v->ring[v->said++ % RING] = line;
+    at = &v->ring[v->said++ % RING];
+    free(at->line);
+    free(at->owner);
+    *at = m;
     for (struct listener *l = v->first; l; l = l->after)
-        http_wake(l->call);
+        if (hears(l, &m))
+            http_wake(l->call);
+        else if (l->next == v->said - 1 && l->at == 0)
+            l->next++; /* nothing was missed */
     pthread_mutex_unlock(&v->lock);
     free(text);
 }
@@ -63,14 +79,17 @@ static long take(struct listener *l, char *buf, size_t max)
     const char *line;
     size_t n;
 
-    if (l->next == v->said)
-        return 0;
     if (v->said - l->next > RING) {
+        bool amid = l->at > 0;
         l->next = v->said - RING;
         l->at = 0;
-        return snprintf(buf, max, "event: lost\ndata: {}\n\n");
+        return snprintf(buf, max, "%sevent: lost\ndata: {}\n\n", amid ? "\n\n" : "");
     }
-    line = v->ring[l->next % RING] + l->at;
+    while (l->next < v->said && !hears(l, &v->ring[l->next % RING]))
+        l->next++;
+    if (l->next == v->said)
+        return 0;
+    line = v->ring[l->next % RING].line + l->at;
     n = strlen(line) < max ? strlen(line) : max;
     memcpy(buf, line, n);
     l->at += n;
@@ -105,12 +124,12 @@ static void gone(void *slot)
     free(l);
 }
 
-void events_stream(struct events *v, struct http_call *c)
+void events_stream(struct events *v, const char *owner, struct http_call *c)
 {
     struct listener *l = xcalloc(1, sizeof *l);
 
     pthread_mutex_lock(&v->lock);
-    *l = (struct listener){.v = v, .call = c, .next = v->said, .after = v->first};
+    *l = (struct listener){.v = v, .call = c, .owner = owner, .next = v->said, .after = v->first};
     if (v->first)
         v->first->before = l;
     v->first = l;

@@ -11,8 +11,10 @@ struct events;
 struct events *events_new(void);
 void events_free(struct events *v);
 
-void events_say(struct events *v, const char *kind, const json_t *data); /* to all who listen */
-/* Answers the call with the stream: what is said from now on; 'data' objects of the given kind, a line each. */
-void events_stream(struct events *v, struct http_call *c);
+/* To all who listen; owner: to listeners of this name and to those of none. NULL: to everybody. */
+void events_say(struct events *v, const char *owner, const char *kind, const json_t *data);
+/* Answers the call with the stream: what is said from now on; 'data' objects of the given kind, a line each. owner: whose
+ * messages it hears, borrowed; NULL: all. */
+void events_stream(struct events *v, const char *owner, struct http_call *c);
 
 #endif

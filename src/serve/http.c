@@ -1,15 +1,23 @@
 /* http.c - see http.h.
  *
  * A call is parked by suspending its connection. A wake may come before that: it leaves 'woken', which whoever is about
- * to suspend sees under the same lock. */
+ * to suspend sees under the same lock.
+ *
+ * libmicrohttpd looks at no suspended connection, and its idle clock starts again with each byte. So one thread looks each
+ * second: at connections whose headers do not come, and at parked calls whose client has hung up. It closes by shutdown(),
+ * under the lock that a connection's end takes too: the descriptor is still that connection's. */
 #include "serve/http.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +30,7 @@
 
 #define STOP_WAIT_S 5.0
 #define BODY_S 120.0 /* all of a body has come by then, or the connection is closed */
+#define FILES_OF_OURS 256 /* descriptors that are not connections */
 #define STREAM_BLOCK 16384
 #define URL_MAX 2048
 #define HEADERS_MAX 8
@@ -44,7 +53,8 @@ struct http_call {
     const char *owner;
     struct buf body;
     char url[URL_MAX], *part;
-    bool first_seen, too_large;
+    bool first_seen, too_large, too_many;
+    int fd;
     double began;
     /* the answer */
     struct MHD_Response *response;
@@ -56,19 +66,29 @@ struct http_call {
     int n_headers;
     /* parking */
     pthread_mutex_t lock;
-    bool park, suspended, woken;
+    bool park, suspended, woken, hung_up;
     void *slot;
     void (*gone)(void *slot);
     long (*next)(void *slot, char *buf, size_t n);
     struct http_call *before, *after; /* all calls of the server */
 };
 
+struct peer { /* a connection */
+    int fd;
+    bool in_call;
+    double since; /* since when headers are awaited */
+    struct peer *before, *after;
+};
+
 struct http {
     struct http_config c;
     struct MHD_Daemon *daemon;
-    pthread_mutex_t lock;
+    pthread_t watch;
+    pthread_mutex_t lock; /* of the lists */
     struct http_call *calls;
+    struct peer *peers;
     int n_calls;
+    atomic_size_t bodies; /* bytes */
     bool stopping;
 };
 
@@ -192,13 +212,23 @@ static bool fell_asleep(struct http_call *c)
     return asleep;
 }
 
+static bool hung_up(struct http_call *c)
+{
+    bool ret;
+
+    pthread_mutex_lock(&c->lock);
+    ret = c->hung_up;
+    pthread_mutex_unlock(&c->lock);
+    return ret;
+}
+
 static ssize_t stream_more(void *ctx, uint64_t pos, char *buf, size_t max)
 {
     struct http_call *c = ctx;
 
     (void)pos;
     for (;;) {
-        long n = http_stopping(c) ? -1 : c->next(c->slot, buf, max);
+        long n = http_stopping(c) || hung_up(c) ? -1 : c->next(c->slot, buf, max);
         if (n != 0)
             return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : n;
         if (fell_asleep(c))
@@ -217,6 +247,92 @@ void http_stream(struct http_call *c, const char *type, long (*next)(void *, cha
                  mhd.MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_more, c, NULL));
 }
 
+/* ---- connections, and who has left ---- */
+
+static int fd_of(struct MHD_Connection *conn)
+{
+    const union MHD_ConnectionInfo *i = mhd.MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    return i ? i->connect_fd : -1;
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *conn, void **at, enum MHD_ConnectionNotificationCode what)
+{
+    struct http *h = ctx;
+    struct peer *p = *at;
+
+    pthread_mutex_lock(&h->lock);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *at = p = xcalloc(1, sizeof *p);
+        *p = (struct peer){.fd = fd_of(conn), .since = now_s(), .after = h->peers};
+        if (h->peers)
+            h->peers->before = p;
+        h->peers = p;
+    } else if (p) {
+        *(p->before ? &p->before->after : &h->peers) = p->after;
+        if (p->after)
+            p->after->before = p->before;
+        free(p);
+        *at = NULL;
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
+static struct peer *peer_of(struct MHD_Connection *conn)
+{
+    const union MHD_ConnectionInfo *i = mhd.MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return i ? i->socket_context : NULL;
+}
+
+/* A connection awaits headers from now on, or no more. Under the lock. */
+static void set_in_call(struct MHD_Connection *conn, bool in_call)
+{
+    struct peer *p = peer_of(conn);
+
+    if (p)
+        p->in_call = in_call;
+    if (p && !in_call)
+        p->since = now_s();
+}
+
+static bool has_left(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+    return fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+/* Wakes a parked call whose client has left; it ends without an answer. */
+static void look_at_call(struct http_call *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->suspended && !c->hung_up && has_left(c->fd)) {
+        c->hung_up = true;
+        c->suspended = false;
+        mhd.MHD_resume_connection(c->conn);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void *watch(void *arg)
+{
+    struct http *h = arg;
+
+    while (!__atomic_load_n(&h->stopping, __ATOMIC_ACQUIRE)) {
+        pthread_mutex_lock(&h->lock);
+        for (struct http_call *c = h->calls; c; c = c->after)
+            look_at_call(c);
+        for (struct peer *p = h->peers; p; p = p->after)
+            if (!p->in_call && now_s() > p->since + h->c.head_s)
+                shutdown(p->fd, SHUT_RDWR);
+        pthread_mutex_unlock(&h->lock);
+        for (int i = 0; i < 10 && !__atomic_load_n(&h->stopping, __ATOMIC_ACQUIRE); i++)
+            nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    return NULL;
+}
+
 /* ---- a call's way ---- */
 
 static struct http_call *call_new(struct http *h, struct MHD_Connection *conn, const char *url)
@@ -226,6 +342,7 @@ static struct http_call *call_new(struct http *h, struct MHD_Connection *conn, c
     c->h = h;
     c->began = now_s();
     c->conn = conn;
+    c->fd = fd_of(conn);
     snprintf(c->url, sizeof c->url, "%s", url);
     buf_init(&c->body, h->c.body_max);
     pthread_mutex_init(&c->lock, NULL);
@@ -235,6 +352,7 @@ static struct http_call *call_new(struct http *h, struct MHD_Connection *conn, c
         h->calls->before = c;
     h->calls = c;
     h->n_calls++;
+    set_in_call(conn, true);
     pthread_mutex_unlock(&h->lock);
     return c;
 }
@@ -251,6 +369,8 @@ static void call_ended(void *ctx, struct MHD_Connection *conn, void **at, enum M
     if (c->after)
         c->after->before = c->before;
     h->n_calls--;
+    set_in_call(conn, false);
+    atomic_fetch_sub(&h->bodies, c->body.n);
     pthread_mutex_unlock(&h->lock);
     if (c->gone && c->slot)
         c->gone(c->slot);
@@ -325,19 +445,72 @@ static const char *bearer(const struct http_call *c)
     return h && !strncasecmp(h, "Bearer ", 7) ? h + 7 : NULL;
 }
 
+struct framing { /* what a message says of its length */
+    int lengths, encodings;
+    bool odd;
+};
+
+static enum MHD_Result see_header(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    struct framing *f = ctx;
+
+    if (!strcasecmp(key, "Content-Length")) {
+        f->lengths++;
+        f->odd |= !value || !*value || value[strspn(value, "0123456789")];
+    } else if (!strcasecmp(key, "Transfer-Encoding")) {
+        f->encodings++;
+        f->odd |= !value || strcasecmp(value, "chunked");
+    }
+    f->odd |= !*key || key[strcspn(key, " \t\v\f")]; /* "Content-Length : 5" is another header to the next server */
+    return MHD_YES;
+}
+
+/* Could a proxy and this server see different messages in the same bytes? */
+static bool ambiguous(struct http_call *c)
+{
+    struct framing f = {0};
+
+    mhd.MHD_get_connection_values(c->conn, MHD_HEADER_KIND, see_header, &f);
+    return f.odd || f.lengths + f.encodings > 1;
+}
+
+/* The call is its owner's from now on. false: that one has as many open calls as it may: others need some too. */
+static bool own(struct http_call *c, const char *owner)
+{
+    struct http *h = c->h;
+    int n = 0;
+
+    pthread_mutex_lock(&h->lock);
+    c->owner = owner;
+    if (owner && h->c.owner_calls && h->n_calls > h->c.owner_calls)
+        for (struct http_call *o = h->calls; o; o = o->after)
+            n += o->owner && !strcmp(o->owner, owner);
+    pthread_mutex_unlock(&h->lock);
+    return n <= h->c.owner_calls || !h->c.owner_calls;
+}
+
 /* Before the body is read: who, where, how large. Sets an answer to refuse. */
 static void admit(struct http_call *c, const char *method)
 {
     const char *length = http_header(c, "Content-Length");
+    bool may;
 
+    if (ambiguous(c)) {
+        http_header_add(c, "Connection", "close");
+        http_refuse(c, 400, "bad_request", "the headers do not say the body's length in one way");
+        return;
+    }
     if (!(c->route = find_route(c, method)))
         return;
-    c->owner = c->h->c.who(bearer(c), c->h->c.ctx);
+    may = own(c, c->h->c.who(bearer(c), c->h->c.ctx));
     if (!c->owner && !c->route->open) {
         http_header_add(c, "WWW-Authenticate", "Bearer");
         http_refuse(c, 401, "unauthorized", "a known token is needed: 'Authorization: Bearer TOKEN'");
     } else if (length && strtoull(length, NULL, 10) > c->h->c.body_max) {
         http_refuse(c, 413, "too_large", "the body may have %zu bytes", c->h->c.body_max);
+    } else if (!may) {
+        http_header_add(c, "Retry-After", "5");
+        http_refuse(c, 429, "busy", "you have as many open calls as you may; try again when some have ended");
     }
 }
 
@@ -352,9 +525,15 @@ static enum MHD_Result send_answer(struct http_call *c)
 
 static enum MHD_Result take_body(struct http_call *c, const char *data, size_t *n)
 {
+    size_t before = c->body.n;
+
     if (now_s() > c->began + BODY_S) /* a byte now and then keeps the idle clock from ending it */
         return MHD_NO;
-    buf_add(&c->body, data, *n);
+    if (atomic_load(&c->h->bodies) + *n > c->h->c.bodies_max)
+        c->too_many = true;
+    if (!c->too_many && !c->too_large)
+        buf_add(&c->body, data, *n);
+    atomic_fetch_add(&c->h->bodies, c->body.n - before);
     c->too_large |= c->body.cut;
     *n = 0;
     return MHD_YES;
@@ -365,10 +544,16 @@ static enum MHD_Result serve_call(struct http_call *c)
 {
     for (;;) {
         c->park = false;
-        if (c->too_large)
+        if (hung_up(c))
+            return MHD_NO;
+        if (c->too_large) {
             http_refuse(c, 413, "too_large", "the body may have %zu bytes", c->h->c.body_max);
-        else
+        } else if (c->too_many) {
+            http_header_add(c, "Retry-After", "5");
+            http_refuse(c, 503, "busy", "too much is being sent to this server; try again in a few seconds");
+        } else {
             c->route->handle(c, c->ctx);
+        }
         if (!c->park)
             break;
         if (fell_asleep(c))
@@ -409,6 +594,27 @@ static int address_of(const struct http_config *c, struct sockaddr_storage *ret,
     return 0;
 }
 
+/* As many connections as the process may have files for, of those that were asked for. */
+static int room_for(int connections)
+{
+    struct rlimit files;
+    rlim_t most;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return connections;
+    if (files.rlim_cur < files.rlim_max && files.rlim_cur < (rlim_t)connections + FILES_OF_OURS) {
+        most = (rlim_t)connections + FILES_OF_OURS;
+        files.rlim_cur = most < files.rlim_max ? most : files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    most = files.rlim_cur > 2 * FILES_OF_OURS ? files.rlim_cur - FILES_OF_OURS : files.rlim_cur / 2;
+    if (most >= (rlim_t)connections)
+        return connections;
+    log_warn("%d connections at once: the limit of open files is %llu (ulimit -n)", (int)most,
+             (unsigned long long)files.rlim_cur);
+    return (int)most;
+}
+
 static void no_log(void *ctx, const char *fmt, va_list ap) {}
 
 int http_start(const struct http_config *c, struct http **ret, struct err *e)
@@ -423,16 +629,23 @@ int http_start(const struct http_config *c, struct http **ret, struct err *e)
         flags |= MHD_USE_DUAL_STACK;
     h = xcalloc(1, sizeof *h);
     h->c = *c;
+    h->c.connections = room_for(c->connections);
     pthread_mutex_init(&h->lock, NULL);
     h->daemon = mhd.MHD_start_daemon(
         flags, (uint16_t)c->port, NULL, NULL, on_call, h, MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL,
         MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)c->threads,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)c->connections, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)c->idle_s, MHD_OPTION_NOTIFY_COMPLETED, call_ended, h, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->c.connections, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)c->idle_s, MHD_OPTION_NOTIFY_COMPLETED, call_ended, h, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, h, MHD_OPTION_END);
     if (!h->daemon) {
         free(h);
         return err_set(e, ERR_ENV, "cannot listen on %s port %d: in use, or not allowed; name another --port",
                        c->address, c->port);
+    }
+    if (pthread_create(&h->watch, NULL, watch, h) != 0) {
+        mhd.MHD_stop_daemon(h->daemon);
+        free(h);
+        return err_set(e, ERR_ENV, "cannot start a thread");
     }
     *ret = h;
     return 0;
@@ -465,6 +678,7 @@ void http_stop(struct http *h)
     if (!h)
         return;
     __atomic_store_n(&h->stopping, true, __ATOMIC_RELEASE);
+    pthread_join(h->watch, NULL);
     fd = mhd.MHD_quiesce_daemon(h->daemon);
     while (wake_all(h) > 0 && now_s() < until)
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);

@@ -2,7 +2,10 @@
  * parked until somebody else has their answer, and event streams. TLS is a proxy's work (deploy/nginx.conf).
  *
  * A handler runs on a thread of the pool. It answers with http_reply, or parks the call; a parked call is
- * woken by http_wake from any thread, and then its handler runs again with http_woken() true. */
+ * woken by http_wake from any thread, and then its handler runs again with http_woken() true.
+ *
+ * What a client may take is limited by http_config. A call whose client has hung up, or closed its sending side, ends
+ * within two seconds. */
 #ifndef MC_SERVE_HTTP_H
 #define MC_SERVE_HTTP_H
 
@@ -27,8 +30,11 @@ struct http_config {
     int port;            /* 0: any free one */
     int threads;
     size_t body_max;     /* bytes; more is 413 */
+    size_t bodies_max;   /* bytes of all calls together; beyond it 503 */
     int idle_s;          /* seconds a client may be silent while it sends: slow-loris */
-    int connections;     /* at once, of all clients */
+    double head_s;       /* from a connection's beginning, or its last answer, to the end of the next headers */
+    int owner_calls;     /* open calls of one owner; beyond it 429. 0: no limit */
+    int connections;     /* at once, of all clients; fewer if the process may not open so many files */
     const struct http_route *routes; /* ends with a NULL method */
     const struct http_route *more;   /* the same, of another part, with a ctx of its own; NULL: none */
     void *more_ctx;

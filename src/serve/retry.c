@@ -14,7 +14,14 @@
 #include "objective/reward.h"
 
 #define SETTING "retry-buffer"
-#define GROUPS_MAX 4096 /* not complete; the oldest is forgotten */
+#define GROUPS_MAX 4096                /* not complete; the oldest is forgotten */
+#define BYTES_MAX ((size_t)256 << 20) /* of their programs */
+
+struct shelf { /* an owner's buffer */
+    char *owner; /* NULL: everybody's */
+    struct bdr b;
+    struct shelf *after;
+};
 
 struct member {
     int64_t id;
@@ -23,6 +30,7 @@ struct member {
 };
 
 struct group {
+    struct shelf *shelf;
     char *name, *prompt_id;
     struct member *v;
     int n, size, failed, out; /* out: ended without a score, or passed */
@@ -31,12 +39,13 @@ struct group {
 };
 
 struct retry {
-    pthread_mutex_t lock;
-    struct bdr b;
+    pthread_mutex_t lock; /* of all, the connection too */
+    struct shelf *shelves;
     struct rng rng;
     struct group *first;
     int n_groups;
-    struct queue *q; /* the waiters' thread saves through it */
+    size_t bytes; /* of all members' programs */
+    struct queue *q;
 };
 
 struct retry *retry_new(void)
@@ -46,7 +55,6 @@ struct retry *retry_new(void)
 
     clock_gettime(CLOCK_REALTIME, &t);
     pthread_mutex_init(&r->lock, NULL);
-    bdr_init(&r->b, BDR_CAP);
     rng_seed(&r->rng, (uint64_t)t.tv_nsec ^ (uint64_t)t.tv_sec << 20, 0);
     return r;
 }
@@ -71,36 +79,73 @@ void retry_free(struct retry *r)
         after = g->after;
         group_free(g);
     }
-    bdr_free(&r->b);
+    for (struct shelf *s = r->shelves, *after; s; s = after) {
+        after = s->after;
+        bdr_free(&s->b);
+        free(s->owner);
+        free(s);
+    }
     queue_close(r->q);
     pthread_mutex_destroy(&r->lock);
     free(r);
 }
 
-int retry_load(struct retry *r, const char *queue_url, struct err *e)
+int retry_open(struct retry *r, const char *queue_url, struct err *e)
 {
-    json_t *state = NULL;
-    char *text;
-    int rc = 0;
+    return queue_open(queue_url, &r->q, e);
+}
 
-    if (queue_open(queue_url, &r->q, e) < 0 || !(text = queue_setting(r->q, SETTING, "", e)))
-        return -1;
-    if (*text && (!(state = json_parse(text, strlen(text), "retry buffer", e)) || bdr_load(&r->b, state, e) < 0))
+static char *setting_of(const char *owner)
+{
+    return owner ? xasprintf(SETTING ":%s", owner) : xstrdup(SETTING);
+}
+
+static int load(struct retry *r, struct shelf *s, struct err *e)
+{
+    char *name = setting_of(s->owner), *text = queue_setting(r->q, name, "", e);
+    json_t *state = NULL;
+    int rc = text ? 0 : -1;
+
+    if (text && *text && (!(state = json_parse(text, strlen(text), "retry buffer", e)) || bdr_load(&s->b, state, e) < 0))
         rc = -1;
     json_decref(state);
     free(text);
+    free(name);
     return rc;
 }
 
-static int save(struct retry *r, struct queue *q, struct err *e)
+static int save(struct retry *r, struct shelf *s, struct err *e)
 {
-    json_t *state = bdr_save(&r->b);
-    char *text = json_text(state);
-    int rc = queue_setting_set(q, SETTING, text, e);
+    json_t *state = bdr_save(&s->b);
+    char *text = json_text(state), *name = setting_of(s->owner);
+    int rc = queue_setting_set(r->q, name, text, e);
 
+    free(name);
     free(text);
     json_decref(state);
     return rc;
+}
+
+/* An owner's buffer, from the queue at its first use. NULL: *e. */
+static struct shelf *shelf_of(struct retry *r, const char *owner, struct err *e)
+{
+    struct shelf *s = r->shelves;
+
+    while (s && (owner ? !s->owner || strcmp(s->owner, owner) : s->owner != NULL))
+        s = s->after;
+    if (s)
+        return s;
+    s = xcalloc(1, sizeof *s);
+    s->owner = owner ? xstrdup(owner) : NULL;
+    bdr_init(&s->b, BDR_CAP);
+    if (load(r, s, e) < 0) {
+        bdr_free(&s->b);
+        free(s->owner);
+        free(s);
+        return NULL;
+    }
+    s->after = r->shelves;
+    return r->shelves = s;
 }
 
 /* Takes the group out of the list. */
@@ -112,38 +157,58 @@ static void drop(struct retry *r, struct group *g)
         at = &(*at)->after;
     *at = g->after;
     r->n_groups--;
+    for (int i = 0; i < g->n; i++)
+        r->bytes -= strlen(g->v[i].response);
     group_free(g);
 }
 
-static struct group *group_of(struct retry *r, const char *name, int size, const char *prompt_id)
+static struct group *group_of(struct retry *r, struct shelf *s, const char *name, int size, const char *prompt_id)
 {
-    struct group *g, *last = NULL;
+    struct group *g;
 
-    for (g = r->first; g; last = g, g = g->after)
-        if (!strcmp(g->name, name))
+    for (g = r->first; g; g = g->after)
+        if (g->shelf == s && !strcmp(g->name, name))
             return g;
-    if (r->n_groups == GROUPS_MAX)
-        drop(r, last);
     g = xcalloc(1, sizeof *g);
-    *g = (struct group){.name = xstrdup(name), .prompt_id = xstrdup(prompt_id), .size = size, .after = r->first};
+    *g = (struct group){.shelf = s, .name = xstrdup(name), .prompt_id = xstrdup(prompt_id), .size = size, .after = r->first};
     r->first = g;
     r->n_groups++;
     return g;
 }
 
-void retry_join(struct retry *r, const char *group, int size, const char *prompt_id, int64_t id, const char *response)
+static void add_member(struct retry *r, struct group *g, int64_t id, const char *response)
 {
-    struct group *g;
-
-    pthread_mutex_lock(&r->lock);
-    g = group_of(r, group, size, prompt_id);
     for (int i = 0; i < g->n; i++)
-        if (g->v[i].id == id) { /* a request that was sent again, or two equal programs */
-            pthread_mutex_unlock(&r->lock);
+        if (g->v[i].id == id) /* a request that was sent again, or two equal programs */
             return;
-        }
     g->v = xrealloc(g->v, (size_t)(g->n + 1) * sizeof *g->v);
     g->v[g->n++] = (struct member){.id = id, .response = xstrdup(response)};
+    r->bytes += strlen(response);
+}
+
+static void forget_oldest(struct retry *r)
+{
+    while (r->first && (r->n_groups > GROUPS_MAX || r->bytes > BYTES_MAX)) {
+        struct group *last = r->first;
+        while (last->after)
+            last = last->after;
+        drop(r, last);
+    }
+}
+
+void retry_join(struct retry *r, const char *owner, const char *group, int size, const char *prompt_id, int64_t id,
+                const char *response)
+{
+    struct err e = ERR_INIT;
+    struct shelf *s;
+
+    pthread_mutex_lock(&r->lock);
+    if ((s = shelf_of(r, owner, &e))) {
+        add_member(r, group_of(r, s, group, size, prompt_id), id, response);
+        forget_oldest(r);
+    } else {
+        log_warn("%s", e.msg);
+    }
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -165,8 +230,8 @@ static void member_ended(struct retry *r, struct group *g, struct member *m, con
         return;
     if (g->out == 0) {
         struct err e = ERR_INIT;
-        bdr_push(&r->b, g->prompt_id, g->response, g->feedback);
-        if (save(r, r->q, &e) < 0)
+        bdr_push(&g->shelf->b, g->prompt_id, g->response, g->feedback);
+        if (save(r, g->shelf, &e) < 0)
             log_warn("%s", e.msg);
     }
     drop(r, g);
@@ -186,16 +251,19 @@ void retry_ended(struct retry *r, int64_t id, const json_t *v)
     pthread_mutex_unlock(&r->lock);
 }
 
-json_t *retry_draw(struct retry *r, struct queue *q, double probability, struct err *e)
+json_t *retry_draw(struct retry *r, const char *owner, double probability, struct err *e)
 {
     struct bdr_item it;
     json_t *ret = NULL;
+    struct shelf *s;
 
     pthread_mutex_lock(&r->lock);
-    if (!bdr_draw(&r->b, probability, &r->rng, &it)) {
+    if (!(s = shelf_of(r, owner, e))) {
+        ret = NULL;
+    } else if (!bdr_draw(&s->b, probability, &r->rng, &it)) {
         ret = json_null();
-    } else if (save(r, q, e) < 0) {
-        bdr_push(&r->b, it.prompt_id, it.response, it.feedback);
+    } else if (save(r, s, e) < 0) {
+        bdr_push(&s->b, it.prompt_id, it.response, it.feedback);
         bdr_item_free(&it);
     } else {
         ret = json_pack("{s:s,s:s,s:s}", "prompt_id", it.prompt_id, "response", it.response, "feedback", it.feedback);

@@ -12,6 +12,8 @@
 
 #define CANDIDATES_MAX 256
 #define PRIORITY_MAX 100
+#define GROUP_MAX 4096
+#define PAYLOADS_MAX ((size_t)64 << 20) /* bytes that a request may put into the queue: every candidate has the task with it */
 
 struct asked {
     int64_t id[CANDIDATES_MAX];
@@ -91,10 +93,11 @@ static const char *candidate_text(const json_t *one, bool *ret_is_response)
     return code ? code : json_is_string(one) ? json_string_value(one) : json_str(one, "response", NULL);
 }
 
-/* Options with a backend of their own, new; NULL with an answer set. */
+/* Options with a backend of their own, checked as a worker will read them: new; NULL with an answer set. */
 static json_t *options_of(struct serve *s, struct http_call *c, const json_t *body)
 {
     json_t *given = json_object_get(body, "options"), *o;
+    struct err e = ERR_INIT;
 
     if (given && !json_is_object(given)) {
         serve_refuse(s, c, 400, "bad_request", "'options' is an object of eval's flags");
@@ -108,38 +111,68 @@ static json_t *options_of(struct serve *s, struct http_call *c, const json_t *bo
         json_decref(o);
         return NULL;
     }
+    if (s->c.check_options && s->c.check_options(o, &e) < 0) {
+        serve_refuse(s, c, 400, "bad_request", "'options': %s", e.msg);
+        json_decref(o);
+        return NULL;
+    }
     return o;
 }
 
-static int put_one(struct queue *q, const json_t *body, const json_t *task, const json_t *one, const json_t *options,
-                   const struct queue_item *how, int64_t *ret_id, struct err *e)
+static int put_one(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const json_t *one,
+                   const json_t *options, const struct queue_item *how, int64_t *ret_id, struct err *e)
 {
+    const json_t *task = json_object_get(body, "task");
     bool is_response;
     const char *text = candidate_text(one, &is_response);
     json_t *p = ask_payload(json_str(task, "code", ""), json_str(task, "name", "task"), text, is_response, options,
                             json_object_get(body, "sidecar"));
-    int rc = ask_put(q, p, how, ret_id, e);
+    int rc;
 
+    serve_sign(s, c, p);
+    rc = ask_put(q, p, how, ret_id, e);
     json_decref(p);
     return rc;
 }
 
-/* A key that this server does not know, or NULL: a misspelt one must not be lost. */
-static const char *unknown_key(const json_t *body)
+/* A key of v that is not among the known, or NULL: a misspelt one must not be lost. */
+static const char *unknown_key(const json_t *v, const char *const *known)
 {
-    static const char *const known[] = {"task",     "candidates", "options",    "sidecar",
-                                        "priority", "group",      "group_size", "prompt_id"};
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)body, key, value) {
+    json_object_foreach((json_t *)v, key, value) {
         size_t i = 0;
-        while (i < sizeof known / sizeof *known && strcmp(key, known[i]))
+        while (known[i] && strcmp(key, known[i]))
             i++;
-        if (i == sizeof known / sizeof *known)
+        if (!known[i])
             return key;
     }
     return NULL;
+}
+
+static bool known_keys(struct serve *s, struct http_call *c, const json_t *body)
+{
+    static const char *const of_body[] = {"task",     "candidates", "options",    "sidecar", "priority",
+                                          "group",    "group_size", "prompt_id",  NULL};
+    static const char *const of_task[] = {"name", "code", NULL}, *const of_candidate[] = {"code", "response", NULL};
+    const char *key = unknown_key(body, of_body);
+    json_t *one;
+    size_t i;
+
+    if (!key)
+        key = unknown_key(json_object_get(body, "task"), of_task);
+    if (key) {
+        serve_refuse(s, c, 400, "bad_request", "'%.80s' is no part of a request; docs/openapi.json lists them", key);
+        return false;
+    }
+    json_array_foreach(json_object_get(body, "candidates"), i, one)
+        if ((key = unknown_key(one, of_candidate))) {
+            serve_refuse(s, c, 400, "bad_request", "candidate %zu has '%.80s'; it is {\"code\": ...} or {\"response\": ...}", i,
+                         key);
+            return false;
+        }
+    return true;
 }
 
 /* Is it a task, as far as its text says? No worker has to see what is none. */
@@ -157,6 +190,29 @@ static bool good_task(struct serve *s, struct http_call *c, const json_t *task, 
     if (rc < 0)
         serve_refuse(s, c, 400, "bad_task", "%s", e.msg);
     return rc == 0;
+}
+
+/* Bytes of what is put into the queue. */
+static bool small_enough(struct serve *s, struct http_call *c, const json_t *body)
+{
+    const json_t *candidates = json_object_get(body, "candidates");
+    char *sidecar = json_text(json_object_get(body, "sidecar")), *options = json_text(json_object_get(body, "options"));
+    size_t n = strlen(sidecar) + strlen(options), total = 0;
+
+    n += json_string_length(json_object_get(json_object_get(body, "task"), "code"));
+    n += json_string_length(json_object_get(json_object_get(body, "task"), "name"));
+    for (size_t i = 0; i < json_array_size(candidates); i++) {
+        bool is_response;
+        const char *text = candidate_text(json_array_get(candidates, i), &is_response);
+        total += n + (text ? strlen(text) : 0);
+    }
+    free(sidecar);
+    free(options);
+    if (total <= PAYLOADS_MAX)
+        return true;
+    serve_refuse(s, c, 413, "too_large", "the task, once with each candidate, may have %zu bytes in all; send fewer at once",
+                 PAYLOADS_MAX);
+    return false;
 }
 
 /* Checks the shape of a request; false with an answer set. */
@@ -181,6 +237,17 @@ static bool well_formed(struct serve *s, struct http_call *c, const json_t *task
             return false;
         }
     return good_task(s, c, task, sidecar);
+}
+
+static bool good_group(struct serve *s, struct http_call *c, const json_t *body)
+{
+    const json_t *size = json_object_get(body, "group_size");
+    json_int_t n = json_integer_value(size);
+
+    if (!size || (json_is_integer(size) && n >= 1 && n <= GROUP_MAX))
+        return true;
+    serve_refuse(s, c, 400, "bad_request", "'group_size' is 1 to %d", GROUP_MAX);
+    return false;
 }
 
 bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n)
@@ -219,7 +286,7 @@ static int doubles(const struct asked *a)
 }
 
 /* A request that names a group: its candidates may feed the retry buffer. What had ended before it joined is told. */
-static void join_group(struct serve *s, struct queue *q, const json_t *body, const struct asked *a)
+static void join_group(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const struct asked *a)
 {
     const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
     const char *group = json_str(body, "group", NULL);
@@ -227,7 +294,7 @@ static void join_group(struct serve *s, struct queue *q, const json_t *body, con
     bool is_response;
 
     for (int i = 0; group && i < a->n; i++)
-        retry_join(s->retry, group, size, json_str(body, "prompt_id", json_str(task, "name", "task")), a->id[i],
+        retry_join(s->retry, s->tokens ? http_owner(c) : NULL, group, size, json_str(body, "prompt_id", json_str(task, "name", "task")), a->id[i],
                    candidate_text(json_array_get(candidates, (size_t)i), &is_response));
     for (int i = 0; group && i < a->n; i++) {
         char *text = NULL;
@@ -243,14 +310,14 @@ static void join_group(struct serve *s, struct queue *q, const json_t *body, con
 static bool put_all(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const json_t *options,
                     struct asked *ret)
 {
-    const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
+    const json_t *candidates = json_object_get(body, "candidates");
     char *lane = xasprintf("run:%s", json_str(options, "backend", ""));
     struct queue_item how = {.lane = lane, .owner = http_owner(c), .priority = priority_of(body)};
     struct err e = ERR_INIT;
     int rc = 0;
 
     for (ret->n = 0; rc >= 0 && ret->n < (int)json_array_size(candidates); ret->n++) {
-        rc = put_one(q, body, task, json_array_get(candidates, (size_t)ret->n), options, &how, &ret->id[ret->n], &e);
+        rc = put_one(s, c, q, body, json_array_get(candidates, (size_t)ret->n), options, &how, &ret->id[ret->n], &e);
         if (rc == 0)
             atomic_fetch_sub(&s->load, 1); /* it was there */
     }
@@ -270,12 +337,9 @@ static void take(struct serve *s, struct http_call *c, const json_t *body)
     json_t *options, *jobs;
     bool all;
 
-    if (unknown_key(body)) {
-        serve_refuse(s, c, 400, "bad_request", "'%.80s' is no part of a request; docs/openapi.json lists them",
-                     unknown_key(body));
-        return;
-    }
-    if (!well_formed(s, c, task, candidates, json_object_get(body, "sidecar")) || !(options = options_of(s, c, body)))
+    if (!known_keys(s, c, body) || !small_enough(s, c, body) ||
+        !well_formed(s, c, task, candidates, json_object_get(body, "sidecar")) ||
+        !good_group(s, c, body) || !(options = options_of(s, c, body)))
         return;
     if (!(q = serve_queue(s, &e))) {
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
@@ -286,7 +350,7 @@ static void take(struct serve *s, struct http_call *c, const json_t *body)
     json_decref(options);
     if (!all)
         return;
-    join_group(s, q, body, &a);
+    join_group(s, c, q, body, &a);
     if (!wait || strcmp(wait, "0")) {
         park(s, c, q, &a);
         return;
@@ -365,7 +429,7 @@ void route_job(struct http_call *c, void *ctx)
     int64_t id;
 
     metrics_request(s->metrics, "/v1/jobs");
-    if ((id = id_of(s, c)) >= 0 && (q = serve_queue_or_refuse(s, c)))
+    if ((id = id_of(s, c)) >= 0 && (q = serve_queue_or_refuse(s, c)) && serve_owns(s, c, q, id))
         answer_job(s, c, q, id);
 }
 
@@ -376,7 +440,7 @@ void route_job_cancel(struct http_call *c, void *ctx)
     int64_t id;
 
     metrics_request(s->metrics, "/v1/jobs");
-    if ((id = id_of(s, c)) < 0 || !(q = serve_queue_or_refuse(s, c)))
+    if ((id = id_of(s, c)) < 0 || !(q = serve_queue_or_refuse(s, c)) || !serve_owns(s, c, q, id))
         return;
     queue_cancel(q, id, NULL);
     answer_job(s, c, q, id);
@@ -395,12 +459,12 @@ void route_verdict(struct http_call *c, void *ctx)
     if (!(q = serve_queue_or_refuse(s, c)))
         return;
     found = queue_find(q, http_part(c), &id, &e);
-    if (found == 1)
-        answer_job(s, c, q, id);
-    else if (found == 0)
+    if (found == 0)
         serve_refuse(s, c, 404, "not_found", "nothing was asked under this hash, or it was long ago");
-    else
+    else if (found < 0)
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
+    else if (serve_owns(s, c, q, id))
+        answer_job(s, c, q, id);
 }
 
 /* ---- many jobs, and the retry buffer ---- */
@@ -430,7 +494,7 @@ void route_jobs(struct http_call *c, void *ctx)
     }
     if (!(q = serve_queue_or_refuse(s, c)))
         return;
-    if (!(jobs = queue_list(q, s->tokens ? http_owner(c) : NULL, state ? k : -1, (int)n, &e))) {
+    if (!(jobs = queue_list(q, serve_operates(s, c) ? NULL : http_owner(c), state ? k : -1, (int)n, &e))) {
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
         return;
     }
@@ -448,14 +512,13 @@ void route_retry_draw(struct http_call *c, void *ctx)
     const char *text = http_body(c, &n);
     json_t *body = json_parse(n ? text : "{}", n ? n : 2, "the request", &e), *got;
     double p = json_f64(body, "probability", 0.1);
-    struct queue *q;
 
     metrics_request(s->metrics, "/v1/retry/draw");
     if (!json_is_object(body) || !(p >= 0 && p <= 1))
         serve_refuse(s, c, 400, "bad_request", "%s", *e.msg ? e.msg : "'probability' is 0 to 1");
-    else if ((q = serve_queue_or_refuse(s, c)) && !(got = retry_draw(s->retry, q, p, &e)))
+    else if (!(got = retry_draw(s->retry, s->tokens ? http_owner(c) : NULL, p, &e)))
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
-    else if (q)
+    else
         http_reply_json(c, 200, json_pack("{s:o}", "retry", got));
     json_decref(body);
 }

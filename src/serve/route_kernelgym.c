@@ -98,6 +98,7 @@ static int put(struct serve *s, struct http_call *c, struct queue *q, const stru
     struct queue_item how = {.lane = lane, .owner = http_owner(c), .priority = r->priority};
     int rc;
 
+    serve_sign(s, c, payload);
     if (r->force_refresh)
         forget_old(q, alias, payload);
     rc = ask_put(q, payload, &how, ret_id, e);
@@ -174,22 +175,46 @@ void kernelgym_evaluate(struct http_call *c, void *ctx)
 
 /* ---- one task ---- */
 
+static int find_task(const struct http_call *c, struct queue *q, const char *task_id, int64_t *ret_id, struct err *e)
+{
+    char *alias = alias_of(c, task_id);
+    int found = queue_alias_find(q, alias, ret_id, e);
+
+    free(alias);
+    return found;
+}
+
+/* Theirs is split into the tasks ID_kernel and ID_ref, which their clients ask after while ID runs; ours is one job.
+ * Owned; NULL: this is no part of a task. */
+static char *whole_of(const char *task_id)
+{
+    static const char *const parts[] = {"_kernel", "_ref"};
+    size_t n = strlen(task_id);
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (n > strlen(parts[i]) && !strcmp(task_id + n - strlen(parts[i]), parts[i]))
+            return xstrndup(task_id, n - strlen(parts[i]));
+    return NULL;
+}
+
 /* The job of the path's task id; -1 with an answer set. */
 static int64_t job_of(struct serve *s, struct http_call *c, struct queue **ret_q)
 {
-    char *alias = alias_of(c, http_part(c));
+    char *whole = whole_of(http_part(c));
     struct err e = ERR_INIT;
     int64_t id = -1;
     int found = 0;
 
     metrics_request(s->metrics, "/status");
     if ((*ret_q = serve_queue_or_refuse(s, c))) {
-        if ((found = queue_alias_find(*ret_q, alias, &id, &e)) < 0)
+        if ((found = find_task(c, *ret_q, http_part(c), &id, &e)) == 0 && whole)
+            found = find_task(c, *ret_q, whole, &id, &e);
+        if (found < 0)
             refuse(s, c, 503, "SYSTEM_ERROR", http_part(c), e.msg);
         else if (found == 0)
             unknown(s, c, http_part(c));
     }
-    free(alias);
+    free(whole);
     return found == 1 ? id : -1;
 }
 

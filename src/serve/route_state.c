@@ -10,7 +10,7 @@ void route_events(struct http_call *c, void *ctx)
     struct serve *s = ctx;
 
     metrics_request(s->metrics, "/v1/events");
-    events_stream(s->events, c);
+    events_stream(s->events, serve_operates(s, c) ? NULL : http_owner(c), c);
 }
 
 /* The process is alive. */
@@ -65,10 +65,16 @@ void route_drain(struct http_call *c, void *ctx)
 {
     struct serve *s = ctx;
     struct err e = ERR_INIT;
-    struct queue *q = serve_queue(s, &e);
-    int rc = q ? queue_worker_drain(q, http_part(c), &e) : -1;
+    struct queue *q;
+    int rc;
 
     metrics_request(s->metrics, "/v1/workers");
+    if (!serve_operates(s, c)) {
+        serve_refuse(s, c, 403, "forbidden", "only an operator drains workers: a third word in the file of tokens");
+        return;
+    }
+    q = serve_queue(s, &e);
+    rc = q ? queue_worker_drain(q, http_part(c), &e) : -1;
     if (rc == 1)
         http_reply_json(c, 202, json_pack("{s:s}", "status", "draining"));
     else if (rc == 0)

@@ -13,7 +13,9 @@
 #include "serve/serve_private.h"
 
 #define BODY_MAX ((size_t)16 << 20)
+#define BODIES_MAX ((size_t)512 << 20)
 #define IDLE_S 30
+#define HEAD_S 45
 #define CONNECTIONS 4096
 #define SWEEP_S 60.0
 #define LOOK_S 1.0
@@ -84,6 +86,32 @@ void serve_refuse(struct serve *s, struct http_call *c, int status, const char *
     http_refuse(c, status, code, "%s", msg);
 }
 
+bool serve_operates(const struct serve *s, const struct http_call *c)
+{
+    return !s->tokens || (http_owner(c) && tokens_operates(s->tokens, http_owner(c)));
+}
+
+bool serve_owns(struct serve *s, struct http_call *c, struct queue *q, int64_t id)
+{
+    struct err e = ERR_INIT;
+    char *owner = serve_operates(s, c) ? NULL : queue_owner(q, id, &e);
+    bool ours = serve_operates(s, c) || (owner && !strcmp(owner, http_owner(c)));
+
+    free(owner);
+    if (!ours && !owner && e.kind != ERR_INPUT)
+        serve_refuse(s, c, 503, "queue", "%s", e.msg);
+    else if (!ours)
+        serve_refuse(s, c, 404, "not_found", "there is no job %lld: results are kept for %.0f hours", (long long)id,
+                     s->c.keep_s / 3600);
+    return ours;
+}
+
+void serve_sign(const struct serve *s, const struct http_call *c, json_t *payload)
+{
+    if (s->tokens)
+        json_object_set_new(payload, "owner", json_string(http_owner(c)));
+}
+
 static const char *who(const char *token, void *ctx)
 {
     const struct serve *s = ctx;
@@ -105,12 +133,17 @@ static void on_ended(int64_t id, int state, const char *text, void *ctx)
 {
     struct serve *s = ctx;
     json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL, *said;
+    struct err e = ERR_INIT;
+    struct queue *q;
+    char *owner;
 
     metrics_verdict(s->metrics, state, v);
     retry_ended(s->retry, id, v);
+    owner = s->tokens && (q = serve_queue(s, &e)) ? queue_owner(q, id, &e) : NULL;
     if ((said = summary(id, state, v)))
-        events_say(s->events, "verdict", said);
+        events_say(s->events, s->tokens ? owner ? owner : "" : NULL, "verdict", said);
     json_decref(said);
+    free(owner);
     json_decref(v);
 }
 
@@ -126,7 +159,7 @@ static void look(struct serve *s, struct queue *q)
         metrics_queue(s->metrics, &st, (int)json_array_size(workers));
         said = metrics_json(s->metrics);
         json_object_set(said, "worker", workers);
-        events_say(s->events, "stats", said);
+        events_say(s->events, NULL, "stats", said);
         json_decref(said);
     } else if (atomic_load(&s->queue_up)) {
         log_warn("%s", e.msg);
@@ -163,7 +196,10 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
                             .port = c->port,
                             .threads = c->threads,
                             .body_max = BODY_MAX,
+                            .bodies_max = BODIES_MAX,
                             .idle_s = IDLE_S,
+                            .head_s = HEAD_S,
+                            .owner_calls = c->tokens ? CONNECTIONS / 2 : 0,
                             .connections = CONNECTIONS,
                             .routes = routes + (c->kernelgym ? 0 : OURS),
                             .more = c->more,
@@ -184,7 +220,7 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
                 c->address);
         goto fail;
     }
-    if (retry_load(s->retry, c->queue, e) < 0 || (c->tokens && tokens_read(c->tokens, &s->tokens, e) < 0) ||
+    if (retry_open(s->retry, c->queue, e) < 0 || (c->tokens && tokens_read(c->tokens, &s->tokens, e) < 0) ||
         waiters_start(c->queue, on_ended, on_tick, s, &s->waiters, e) < 0 || http_start(&h, &s->http, e) < 0)
         goto fail;
     *ret = s;

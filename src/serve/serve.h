@@ -23,6 +23,7 @@ struct serve_config {
     int owner_max;       /* of one owner; 0: no limit of its own */
     const char *backend; /* of requests that name none */
     bool kernelgym;      /* answers KernelGYM's endpoints too */
+    int (*check_options)(const json_t *options, struct err *e); /* of a request, as workers read them; NULL: not here */
     /* Another part's routes on the same server, its lines of /metrics, and its end, before calls that wait are sent
      * away. NULL: none. */
     const struct http_route *more;

@@ -58,6 +58,13 @@ const char *serve_state_name(int state); /* "waiting", ... of enum queue_state *
 /* Is there room for n more jobs? false with 429 set. */
 bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n);
 
+/* Sees the caller all owners' jobs, and may it drain workers? Without tokens everybody does. */
+bool serve_operates(const struct serve *s, const struct http_call *c);
+/* Is the job the caller's to see? false with 404 set: to others it is not there. */
+bool serve_owns(struct serve *s, struct http_call *c, struct queue *q, int64_t id);
+/* What is asked belongs to its owner: another owner's equal request is another job, which it may neither see nor cancel. */
+void serve_sign(const struct serve *s, const struct http_call *c, json_t *payload);
+
 /* http_refuse, counted. */
 void serve_refuse(struct serve *s, struct http_call *c, int status, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));

@@ -11,6 +11,7 @@
 
 struct token {
     char sha[65], *owner;
+    bool operates;
 };
 
 struct tokens {
@@ -20,7 +21,8 @@ struct tokens {
 
 #define TOKEN_MIN 16 /* characters: shorter ones can be guessed */
 
-static int add(struct tokens *t, const char *path, int line, const char *token, const char *owner, struct err *e)
+static int add(struct tokens *t, const char *path, int line, const char *token, const char *owner, const char *role,
+               struct err *e)
 {
     if (!owner || !*owner)
         return err_set(e, ERR_INPUT, "'%s' line %d: a token and its owner's name are needed", path, line);
@@ -28,8 +30,11 @@ static int add(struct tokens *t, const char *path, int line, const char *token, 
         return err_set(e, ERR_INPUT,
                        "'%s' line %d: the token is shorter than %d characters; try 'openssl rand -hex 16'", path,
                        line, TOKEN_MIN);
+    if (role && strcmp(role, "operator"))
+        return err_set(e, ERR_INPUT, "'%s' line %d: '%s' is no role; 'operator' is the only one", path, line, role);
     t->v = xrealloc(t->v, (size_t)(t->n + 1) * sizeof *t->v);
     sha256_hex(token, strlen(token), t->v[t->n].sha);
+    t->v[t->n].operates = role;
     t->v[t->n++].owner = xstrdup(owner);
     return 0;
 }
@@ -38,7 +43,7 @@ int tokens_read(const char *path, struct tokens **ret, struct err *e)
 {
     struct tokens *t;
     struct buf b;
-    char *line, *save, *word;
+    char *line, *save, *word, *owner;
     int n = 0, rc;
 
     buf_init(&b, 1 << 20);
@@ -50,8 +55,10 @@ int tokens_read(const char *path, struct tokens **ret, struct err *e)
     for (char *at = b.p; rc == 0 && (line = strsep(&at, "\n"));) {
         n++;
         line[strcspn(line, "#\r")] = 0;
-        if ((word = strtok_r(line, " \t", &save)))
-            rc = add(t, path, n, word, strtok_r(NULL, " \t", &save), e);
+        if (!(word = strtok_r(line, " \t", &save)))
+            continue;
+        owner = strtok_r(NULL, " \t", &save);
+        rc = add(t, path, n, word, owner, owner ? strtok_r(NULL, " \t", &save) : NULL, e);
     }
     buf_free(&b);
     if (rc == 0 && t->n == 0)
@@ -88,4 +95,12 @@ const char *tokens_owner(const struct tokens *t, const char *token)
             owner = t->v[i].owner;
     }
     return owner;
+}
+
+bool tokens_operates(const struct tokens *t, const char *owner)
+{
+    for (int i = 0; i < t->n; i++)
+        if (t->v[i].operates && !strcmp(t->v[i].owner, owner))
+            return true;
+    return false;
 }

@@ -62,6 +62,15 @@ async def play(source, address, chat):
     return group
 
 
+async def while_it_lives(server, work):
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        if server.poll() is not None:
+            raise RuntimeError(f"the environment server ended with {server.returncode}")
+        await asyncio.wait([task], timeout=0.5)
+    return task.result()
+
+
 def advantages_of(trace):
     return [a for node in trace.nodes if node.sampled for a in (node.advantages or [])]
 
@@ -82,8 +91,8 @@ def main():
                                    "--serve.address", address, "--serve.pool.type", "static", "--serve.pool.num-workers", "1"],
                                   cwd=folder, env=env, stdout=sys.stderr)
         try:
-            group = asyncio.run(asyncio.wait_for(play(source_of(tasks), address, f"http://127.0.0.1:{chat.server_port}/v1"),
-                                                 300))
+            work = play(source_of(tasks), address, f"http://127.0.0.1:{chat.server_port}/v1")
+            group = asyncio.run(while_it_lives(server, asyncio.wait_for(work, 300)))
         finally:
             server.terminate()
             server.wait(30)

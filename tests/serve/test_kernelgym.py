@@ -1,6 +1,8 @@
 """test_kernelgym.py - 'serve --compat kernelgym' as KernelGYM's clients use it: post, poll, results, every category."""
 
 import json
+import os
+import re
 import sqlite3
 import threading
 import time
@@ -84,6 +86,12 @@ class Compat(test_serve.Serve):
         self.assertTrue(self.ask("GET", "/status/id-compile_error")[1]["error_message"]
                         .startswith("Kernel compilation failed: "))
 
+    def test_the_table_is_as_long_as_the_record_s(self):
+        """A category that a record may have and that this file does not know would be told as SYSTEM_ERROR."""
+        with open(os.path.join(test_serve.ROOT, "src/eval/record.c")) as f:
+            order = re.search(r"precedence\[\] = \{([^}]*)\}", f.read())[1]
+        self.assertEqual(set(re.findall(r"\w+", order)), set(TABLE) - {"passed"} | {"infra", "unsupported"})
+
     def test_times_that_are_trusted(self):
         v = self.post("f", "passed fast")[1]
         self.assertEqual((v["speedup"], v["kernel_runtime"], v["reference_runtime"]), (1.5, 2.0, 3.0))
@@ -112,9 +120,15 @@ class Compat(test_serve.Serve):
         t.start()
         time.sleep(1)
         self.assertEqual(self.ask("GET", "/status/n")[1]["status"], "pending")
+        for part in ("n_kernel", "n_ref"):  # the fork's clients ask after the halves of a task
+            self.assertEqual(self.ask("GET", "/status/" + part)[1]["status"], "pending")
+        self.assertEqual(self.ask("GET", "/status/n_other")[0], 404)
         t.join()
         self.assertEqual((got[0][0], got[0][1]["status"]), (200, "processing"))
         self.assertEqual(self.ask("DELETE", "/tasks/n")[1]["status"], "cancelled")
+        for path in ("/status/n", "/results/n"):
+            v = self.ask("GET", path)[1]
+            self.assertEqual((v["status"], v["error_message"]), ("cancelled", "Task cancelled"))
 
     def test_the_same_id_with_other_content_is_judged_anew(self):
         self.assertEqual(self.post("s", "passed")[1]["status"], "completed")
