@@ -25,8 +25,9 @@ static const struct opt rows[] = {
      "the queue: a file, or postgres://USER@HOST/DATABASE; default: a file in the data folder"},
     {"serve", "address", OPT_STR, "127.0.0.1", "where it listens; other machines need --tokens"},
     {"serve", "port", OPT_INT, "8642", "0 = any free one"},
-    {"serve", "tokens", OPT_STR, NULL, "a file of lines 'TOKEN OWNER [operator]'; owners share the judge fairly and see their own jobs; operators see all, "
-     "and drain workers"},
+    {"serve", "tokens", OPT_STR, NULL, 
+     "a file of lines 'TOKEN OWNER [operator]'; owners share the judge fairly and see their own jobs; operators see "
+     "all, and drain workers"},
     {"serve", "backend", OPT_STR, "sim", "of requests that name none, and of the workers"},
     {"serve", "workers", OPT_INT, "1",
      "workers on this machine; 0 = none: others run 'musacoder worker --queue URL'"},

@@ -13,8 +13,8 @@ void events_free(struct events *v);
 
 /* To all who listen; owner: to listeners of this name and to those of none. NULL: to everybody. */
 void events_say(struct events *v, const char *owner, const char *kind, const json_t *data);
-/* Answers the call with the stream: what is said from now on; 'data' objects of the given kind, a line each. owner: whose
- * messages it hears, borrowed; NULL: all. */
+/* Answers the call with the stream: what is said from now on; 'data' objects of the given kind, a line each.
+ * owner: whose messages it hears, borrowed; NULL: all. */
 void events_stream(struct events *v, const char *owner, struct http_call *c);
 
 #endif

@@ -3,9 +3,9 @@
  * A call is parked by suspending its connection. A wake may come before that: it leaves 'woken', which whoever is about
  * to suspend sees under the same lock.
  *
- * libmicrohttpd looks at no suspended connection, and its idle clock starts again with each byte. So one thread looks each
- * second: at connections whose headers do not come, and at parked calls whose client has hung up. It closes by shutdown(),
- * under the lock that a connection's end takes too: the descriptor is still that connection's. */
+ * libmicrohttpd looks at no suspended connection, and its idle clock starts again with each byte. So one thread looks
+ * each second: at connections whose headers do not come, and at parked calls whose client has hung up. It closes by
+ * shutdown(), under the lock that a connection's end takes too: the descriptor is still that connection's. */
 #include "serve/http.h"
 
 #include <arpa/inet.h>

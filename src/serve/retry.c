@@ -106,8 +106,8 @@ static int load(struct retry *r, struct shelf *s, struct err *e)
     json_t *state = NULL;
     int rc = text ? 0 : -1;
 
-    if (text && *text && (!(state = json_parse(text, strlen(text), "retry buffer", e)) || bdr_load(&s->b, state, e) < 0))
-        rc = -1;
+    if (text && *text)
+        rc = (state = json_parse(text, strlen(text), "retry buffer", e)) ? bdr_load(&s->b, state, e) : -1;
     json_decref(state);
     free(text);
     free(name);
@@ -170,7 +170,8 @@ static struct group *group_of(struct retry *r, struct shelf *s, const char *name
         if (g->shelf == s && !strcmp(g->name, name))
             return g;
     g = xcalloc(1, sizeof *g);
-    *g = (struct group){.shelf = s, .name = xstrdup(name), .prompt_id = xstrdup(prompt_id), .size = size, .after = r->first};
+    *g = (struct group){
+        .shelf = s, .name = xstrdup(name), .prompt_id = xstrdup(prompt_id), .size = size, .after = r->first};
     r->first = g;
     r->n_groups++;
     return g;

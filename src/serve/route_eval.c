@@ -13,7 +13,7 @@
 #define CANDIDATES_MAX 256
 #define PRIORITY_MAX 100
 #define GROUP_MAX 4096
-#define PAYLOADS_MAX ((size_t)64 << 20) /* bytes that a request may put into the queue: every candidate has the task with it */
+#define PAYLOADS_MAX ((size_t)64 << 20) /* bytes of a request in the queue: every candidate has its task there */
 
 struct asked {
     int64_t id[CANDIDATES_MAX];
@@ -168,8 +168,8 @@ static bool known_keys(struct serve *s, struct http_call *c, const json_t *body)
     }
     json_array_foreach(json_object_get(body, "candidates"), i, one)
         if ((key = unknown_key(one, of_candidate))) {
-            serve_refuse(s, c, 400, "bad_request", "candidate %zu has '%.80s'; it is {\"code\": ...} or {\"response\": ...}", i,
-                         key);
+            serve_refuse(s, c, 400, "bad_request",
+                         "candidate %zu has '%.80s'; it is {\"code\": ...} or {\"response\": ...}", i, key);
             return false;
         }
     return true;
@@ -210,8 +210,8 @@ static bool small_enough(struct serve *s, struct http_call *c, const json_t *bod
     free(options);
     if (total <= PAYLOADS_MAX)
         return true;
-    serve_refuse(s, c, 413, "too_large", "the task, once with each candidate, may have %zu bytes in all; send fewer at once",
-                 PAYLOADS_MAX);
+    serve_refuse(s, c, 413, "too_large",
+                 "the task, once with each candidate, may have %zu bytes in all; send fewer at once", PAYLOADS_MAX);
     return false;
 }
 
@@ -290,11 +290,12 @@ static void join_group(struct serve *s, struct http_call *c, struct queue *q, co
 {
     const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
     const char *group = json_str(body, "group", NULL);
+    const char *prompt_id = json_str(body, "prompt_id", json_str(task, "name", "task"));
     int size = (int)json_i64(body, "group_size", a->n) - (group ? doubles(a) : 0);
     bool is_response;
 
     for (int i = 0; group && i < a->n; i++)
-        retry_join(s->retry, s->tokens ? http_owner(c) : NULL, group, size, json_str(body, "prompt_id", json_str(task, "name", "task")), a->id[i],
+        retry_join(s->retry, s->tokens ? http_owner(c) : NULL, group, size, prompt_id, a->id[i],
                    candidate_text(json_array_get(candidates, (size_t)i), &is_response));
     for (int i = 0; group && i < a->n; i++) {
         char *text = NULL;

@@ -62,7 +62,8 @@ bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n);
 bool serve_operates(const struct serve *s, const struct http_call *c);
 /* Is the job the caller's to see? false with 404 set: to others it is not there. */
 bool serve_owns(struct serve *s, struct http_call *c, struct queue *q, int64_t id);
-/* What is asked belongs to its owner: another owner's equal request is another job, which it may neither see nor cancel. */
+/* What is asked belongs to its owner: another owner's equal request is another job, which the first may neither see nor
+ * cancel. */
 void serve_sign(const struct serve *s, const struct http_call *c, json_t *payload);
 
 /* http_refuse, counted. */

@@ -1,5 +1,5 @@
-/* tokens.h - who may call: a file of lines "TOKEN OWNER" or "TOKEN OWNER operator", '#' begins a comment. An owner sees its
- * own jobs; an operator sees all, and may drain workers. */
+/* tokens.h - who may call: a file of lines "TOKEN OWNER" or "TOKEN OWNER operator", '#' begins a comment. An owner sees
+ * its own jobs; an operator sees all, and may drain workers. */
 #ifndef MC_SERVE_TOKENS_H
 #define MC_SERVE_TOKENS_H
 

@@ -55,8 +55,10 @@ check trl venv trl==1.16.0 verifiers==0.4.0 uv
 check sft venv trl==1.16.0 verifiers==0.4.0 uv
 check verifiers venv trl==1.16.0 verifiers==0.4.0 uv
 check verl venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11' cachetools uvicorn fastapi
-of slime "${SLIME_DIR:-}" venv-slime pytest aiohttp httpx pybase64 transformers==5.17.0 pillow pylatexenc sympy pyyaml requests
-of prime_rl "${PRIME_RL_DIR:-}" venv-prime verifiers==0.4.0 uv transformers==5.17.0 datasets msgspec wandb tenacity orjson uvloop \
-    setproctitle aiolimiter pyzmq loguru psutil
-of kernelgym "${KERNELGYM_DIR:-}${KERNELGYM_FORK_DIR:-}" venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11' cachetools uvicorn fastapi
+of slime "${SLIME_DIR:-}" venv-slime pytest aiohttp httpx pybase64 transformers==5.17.0 pillow pylatexenc sympy \
+    pyyaml requests
+of prime_rl "${PRIME_RL_DIR:-}" venv-prime verifiers==0.4.0 uv transformers==5.17.0 datasets msgspec wandb tenacity \
+    orjson uvloop setproctitle aiolimiter pyzmq loguru psutil
+of kernelgym "${KERNELGYM_DIR:-}${KERNELGYM_FORK_DIR:-}" venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11' \
+    cachetools uvicorn fastapi
 exit $failed

@@ -1,5 +1,6 @@
-"""run_prime_rl.py - prime-rl's own environment server, TrainEnv and GRPO over our taskset, from the checkout that PRIME_RL_DIR
-names: a group of three of which one verdict is 'infra'. Its inference and its trainer need a GPU and are left out."""
+"""run_prime_rl.py - prime-rl's own environment server, TrainEnv and GRPO over our taskset, from the checkout that
+PRIME_RL_DIR names: a group of three of which one verdict is 'infra'. Its inference and its trainer need a GPU: left
+out."""
 
 import asyncio
 import http.server
@@ -88,7 +89,8 @@ def main():
         server = subprocess.Popen([sys.executable, "-m", "prime_rl.entrypoints.env_server",
                                    "--env.taskset.id", "musacoder_verifiers", "--env.taskset.path", tasks,
                                    "--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess",
-                                   "--serve.address", address, "--serve.pool.type", "static", "--serve.pool.num-workers", "1"],
+                                   "--serve.address", address, "--serve.pool.type", "static",
+                                   "--serve.pool.num-workers", "1"],
                                   cwd=folder, env=env, stdout=sys.stderr)
         try:
             work = play(source_of(tasks), address, f"http://127.0.0.1:{chat.server_port}/v1")
@@ -100,7 +102,7 @@ def main():
     print(got, file=sys.stderr)
     assert [g[:2] for g in got[:2]] == [(1.0, False), (-0.25, False)] and got[2][1], got
     assert abs(got[0][2][0] - 0.625) < 1e-6 and abs(got[1][2][0] + 0.625) < 1e-6 and not got[2][2], got
-    print("ok prime-rl: its environment server, 3 rollouts of a group, GRPO over 2: what is not scored has no advantage")
+    print("ok prime-rl: its environment server, 3 rollouts of a group, GRPO over the 2 that are scored")
 
 
 if __name__ == "__main__":

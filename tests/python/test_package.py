@@ -138,7 +138,8 @@ class Adapters(unittest.TestCase):
     def test_trl(self):
         with unittest.mock.patch.dict(sys.modules, {"torch": unittest.mock.MagicMock()}):
             from musacoder.adapters import trl
-        got = asyncio.run(trl.make_reward(self.Judge())(prompts=[""] * 3, completions=list(self.KINDS), task_code=[""] * 3))
+        reward = trl.make_reward(self.Judge())
+        got = asyncio.run(reward(prompts=[""] * 3, completions=list(self.KINDS), task_code=[""] * 3))
         self.assertEqual(got, [1.0, None, None])
 
     def test_verl(self):

@@ -1,5 +1,5 @@
-"""test_attack.py - the server as a stranger, and as one tenant against another: what is not theirs is not there, and what is odd
-is refused with one line while the server goes on. Limits of time, bytes and calls: test_http.c."""
+"""test_attack.py - the server as a stranger, and as one tenant against another: what is not theirs is not there, and
+what is odd is refused with one line while the server goes on. Limits of time, bytes and calls: test_http.c."""
 
 import json
 import os
@@ -27,7 +27,8 @@ class Guarded(test_serve.Serve):
         return ["--tokens", path, "--compat", "kernelgym"]
 
     def put(self, who, *programs, **more):
-        return [j["id"] for j in self.ask("POST", "/v1/eval?wait=0", self.request(*programs, **more), KEYS[who])[1]["jobs"]]
+        v = self.ask("POST", "/v1/eval?wait=0", self.request(*programs, **more), KEYS[who])[1]
+        return [j["id"] for j in v["jobs"]]
 
     def raw(self, data, wait_s=10):
         """What the server answers to these bytes, until it closes or is silent."""
@@ -52,7 +53,8 @@ class Strangers(Guarded):
         routes = [(m.upper(), p) for p, ms in API["paths"].items() for m in ms if "/models" not in p and
                   "completions" not in p and p not in opened]
         routes += [("POST", "/evaluate"), ("POST", "/workflow/submit"), ("GET", "/status/x"), ("GET", "/results/x"),
-                   ("GET", "/workflow/results/x"), ("DELETE", "/tasks/x"), ("GET", "/queue/status"), ("GET", "/workers/status")]
+                   ("GET", "/workflow/results/x"), ("DELETE", "/tasks/x"), ("GET", "/queue/status"),
+                   ("GET", "/workers/status")]
         self.assertGreater(len(routes), 15)
         token = "alice" * 4
         for headers in ({}, {"Authorization": "Bearer "}, {"Authorization": token}, {"Authorization": "Basic " + token},
@@ -67,9 +69,11 @@ class Strangers(Guarded):
         db.close()
 
     def test_paths_lead_nowhere(self):
-        for path in ("/v1/jobs/../../etc/passwd", "//v1/eval", "/v1/eval/", "/v1/jobs/%00", "/v1/jobs/%2e%2e", "/%2e%2e/etc/passwd",
-                     "/v1/jobs/1%2f2", "/v1/jobs/1;x", "/v1/jobs/99999999999999999999", "/v1/jobs/-1", "/v1/jobs/0x1",
-                     "/v1/jobs/ 1".replace(" ", "%20"), "/v1/verdicts/%27%20OR%201=1--", "/status/%27%3B%20DROP%20TABLE%20job",
+        for path in ("/v1/jobs/../../etc/passwd", "//v1/eval", "/v1/eval/", "/v1/jobs/%00", "/v1/jobs/%2e%2e",
+                     "/%2e%2e/etc/passwd", "/v1/jobs/1%2f2", "/v1/jobs/1;x", "/v1/jobs/99999999999999999999", "/v1/jobs/-1",
+                     "/v1/jobs/0x1",
+                     "/v1/jobs/ 1".replace(" ", "%20"), "/v1/verdicts/%27%20OR%201=1--",
+                     "/status/%27%3B%20DROP%20TABLE%20job",
                      "/v1/workers/%2e%2e%2f%2e%2e/drain", "/" + "a" * 3000, "/v1/verdicts/" + "%F0%9F%92%A9" * 50):
             status, v = self.ask("GET" if "drain" not in path else "POST", path, None, KEYS["carol"])
             self.assertEqual(status, 404, path)
@@ -88,7 +92,8 @@ class Strangers(Guarded):
 
     def test_json_that_is_meant_to_hurt(self):
         whole = json.dumps(self.request("a"))
-        for body in (b"[" * 100000, b'{"a":' * 50000, b'{"task":' + b"[" * 3000 + b"]" * 3000 + b"}", b"\xff\xfe" + whole.encode(),
+        for body in (b"[" * 100000, b'{"a":' * 50000, b'{"task":' + b"[" * 3000 + b"]" * 3000 + b"}",
+                     b"\xff\xfe" + whole.encode(),
                      whole.replace('"t"', '"\\u0000"').encode(), whole.replace('"t"', '"\\ud800"').encode(),
                      whole.replace('"t"', "1e999").encode(), whole.replace('"t"', "NaN").encode(), b"\x00" * 1000,
                      whole.replace("{", '{"task": 1, ', 1).encode(), whole.encode() + b"x", whole.encode("utf-16")):
@@ -109,7 +114,8 @@ class Strangers(Guarded):
                          dict(one, sidecar={"file": url}), dict(one, callback=url)):
                 self.assertEqual(self.ask("POST", "/v1/eval?wait=0", body, KEYS["alice"])[0], 400, body)
             for code in (url, "file:///etc/passwd"):  # as a program it is text, and a worker's jail has no network
-                self.assertEqual(self.ask("POST", "/v1/eval", dict(one, candidates=[{"response": code}]), KEYS["alice"])[0], 200)
+                text = dict(one, candidates=[{"response": code}])
+                self.assertEqual(self.ask("POST", "/v1/eval", text, KEYS["alice"])[0], 200)
             bait.settimeout(0.5)
             self.assertRaises(TimeoutError, bait.accept)
 
@@ -134,7 +140,8 @@ class Strangers(Guarded):
             streams.append(s)
         began = time.monotonic()
         for i in range(30):
-            self.assertEqual(self.ask("POST", "/v1/eval", self.request(*[f"p{i} {k}" for k in range(20)]), KEYS["alice"])[0], 200)
+            many = self.request(*[f"p{i} {k}" for k in range(20)])
+            self.assertEqual(self.ask("POST", "/v1/eval", many, KEYS["alice"])[0], 200)
         self.assertLess(time.monotonic() - began, 30)
         with open(f"/proc/{self.server.pid}/status") as f:
             self.assertLess(int(re.search(r"VmRSS:\s*(\d+)", f.read())[1]), 400 << 10)
@@ -143,11 +150,12 @@ class Strangers(Guarded):
         self.alive()
 
     def test_bytes_at_random(self):
-        """Requests with pieces cut out, doubled and changed: each is answered as HTTP or closed, and the server goes on."""
+        """Requests with pieces cut out, doubled, changed: each is answered or closed, and the server goes on."""
         rng = random.Random(7)
         body = json.dumps(self.request("never")).encode()
-        good = (b"POST /v1/eval?wait=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + b"alice" * 4 + b"\r\nContent-Type: "
-                b"application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        good = (b"POST /v1/eval?wait=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + b"alice" * 4 +
+                b"\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) +
+                body)
         seen = set()
 
         def some(n, seed):
@@ -165,7 +173,8 @@ class Strangers(Guarded):
                     elif kind == 2:
                         t[a] = rng.randrange(256)
                     elif kind == 3:
-                        t[a:a] = rng.choice([b"\r\n", b"\0", b"\r\n\r\n", b": ", b"%00", b"Transfer-Encoding: chunked\r\n", b"{", b'"'])
+                        t[a:a] = rng.choice([b"\r\n", b"\0", b"\r\n\r\n", b": ", b"%00", b"{", b'"',
+                                             b"Transfer-Encoding: chunked\r\n"])
                     else:
                         t[a:b] = t[a:b][::-1]
                 got = self.raw(bytes(t), 0.3)
@@ -187,7 +196,7 @@ class Tenants(Guarded):
             status, v = self.ask(method, f"/v1/jobs/{job}", None, KEYS["bobby"])
             there = self.ask(method, f"/v1/jobs/{job + 999}", None, KEYS["bobby"])
             self.assertEqual((status, v["error"]["code"]), (404, "not_found"))
-            self.assertEqual(str(there).replace(str(job + 999), str(job)), str((status, v)))  # it says no more than of none
+            self.assertEqual(str(there).replace(str(job + 999), str(job)), str((status, v)))  # no more than of none
         self.assertEqual(self.ask("GET", f"/v1/jobs/{job}", None, KEYS["alice"])[1]["state"], "waiting")
         self.assertEqual(self.ask("GET", "/v1/jobs", None, KEYS["bobby"])[1], {"jobs": []})
         self.assertEqual(self.ask("GET", f"/v1/jobs/{job}", None, KEYS["carol"])[1]["state"], "waiting")
@@ -234,7 +243,8 @@ class Tenants(Guarded):
             self.assertEqual(self.ask("POST", "/v1/workers/none/drain", None, KEYS[who])[0], status)
 
     def test_task_ids_of_kernelgym_are_each_owners(self):
-        asked = {"task_id": "one", "reference_code": test_kernelgym.REFERENCE, "kernel_code": "class ModelNew: pass # {}"}
+        asked = {"task_id": "one", "reference_code": test_kernelgym.REFERENCE,
+                 "kernel_code": "class ModelNew: pass # {}"}
         for who, program in (("alice", "a"), ("bobby", "b")):
             mine = dict(asked, kernel_code=asked["kernel_code"].format(program))
             self.assertEqual(self.ask("POST", "/evaluate", mine, KEYS[who])[1]["status"], "completed")
@@ -264,8 +274,8 @@ class Words(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".tokens") as f:
             f.write("0123456789abcdef alice admin\n")
             f.flush()
-            r = subprocess.run([test_serve.EXE, "serve", "--port", "0", "--tokens", f.name], capture_output=True, text=True,
-                               timeout=20)
+            r = subprocess.run([test_serve.EXE, "serve", "--port", "0", "--tokens", f.name], capture_output=True,
+                               text=True, timeout=20)
         self.assertEqual(r.returncode, 2)
         self.assertIn("line 1: 'admin' is no role", r.stderr)
 

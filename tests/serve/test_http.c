@@ -1,5 +1,5 @@
-/* test_http.c - what one client may take of the server: time for its headers, open calls, bytes; and that a call ends when
- * its client leaves. Limits are small here; serve.c has the real ones. */
+/* test_http.c - what one client may take of the server: time for its headers, open calls, bytes; and that a call ends
+ * when its client leaves. Limits are small here; serve.c has the real ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
