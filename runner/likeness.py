@@ -1,4 +1,4 @@
-"""likeness.py - how like two task files are, from their text alone: nothing is run. For mine.py and lab/decontaminate.py.
+"""likeness.py - how like two task files are, from their text alone. For mine.py and lab/decontaminate.py.
 
 Layers, each of a task's text:
   L0  equal source, white space and comments aside

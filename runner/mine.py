@@ -5,7 +5,7 @@ One conversation of src/synth/mine.c; requests are {"op":..}:
   scan     {"source"}: every nn.Module class, with all it needs from that file.     -> {"op":"found","classes":[..]}
   try      {"code","hints"}: constructor arguments and input shapes that run.       -> {"op":"task"}
   compare  {"name","code"}: against what is known.                                  -> {"op":"likeness","found","near"}
-A refusal is {"op":"refused","reason","detail"}; REASONS in src/synth/mine.h. 'try' runs foreign code: each in a child of its own.
+A refusal is {"op":"refused","reason","detail"}; src/synth/mine.c lists reasons. 'try' runs foreign code, in its own child.
 """
 import ast
 import inspect
@@ -87,7 +87,7 @@ class File:
         return False
 
     def closure(self, node):
-        """Statements that the class needs, in order of the text. Names that nothing binds here are builtins or local."""
+        """Statements that the class needs, in order. Names that nothing binds here are builtins or local."""
         need, todo = {id(node): node}, [node]
         while todo:
             for name in sorted(used_names(todo.pop())):

@@ -1,0 +1,94 @@
+/* cmd_synth_teach.c - 'musacoder synth teach': a teacher's answers, judged, as records. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/secret.h"
+#include "eval/eval.h"
+#include "remote/openai.h"
+#include "synth/teach.h"
+
+static const struct opt rows[] = {
+    {"teach", "tasks", OPT_STR, NULL, "task file, or folder of them ('synth mine', 'synth --tasks'); needed"},
+    {"teach", "out", OPT_STR, NULL, "folder to write; needed. It keeps all answers: a stopped run continues"},
+    {"teach", "teacher", OPT_STR, NULL,
+        "http://HOST:PORT/v1 (key: OPENAI_API_KEY). Without it the answers of --out are judged again, nobody is asked"},
+    {"teach", "model-name", OPT_STR, NULL, "which model of the server (default: its first)"},
+    {"teach", "samples", OPT_INT, "4", "answers for each task"},
+    {"teach", "budget", OPT_INT, "0",
+        "tokens, asked and answered, of all runs into --out; what might not fit is not asked. 0: no limit"},
+    {"teach", "max-new", OPT_INT, "8192", "longest answer, in tokens"},
+    {"teach", "temperature", OPT_REAL, "0.8", "sampling temperature"},
+    {"teach", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
+    {"teach", "parallel", OPT_INT, "16", "requests at once"},
+    {"teach", "retry", OPT_REAL, "600", "seconds that a busy or absent server is asked again"},
+    {"teach", "limit", OPT_INT, "0", "first so many tasks only; 0: all"},
+    {"teach", "style", OPT_CHOICE, "full", "plain|full: wording of the request, and of the records"},
+    {"teach", "dialect", OPT_CHOICE, "cuda", "cuda|musa: the language that is asked for"},
+    {"teach", "backend", OPT_CHOICE, "sim", "sim|cuda: where programs are judged"},
+    {"teach", "trials", OPT_INT, "2", "draws per input regime of a verdict"},
+    {"teach", "jobs", OPT_INT, "0", "programs judged at once; 0: 1.5 for each CPU"},
+    SECRET_ROW("teach"),
+    {0},
+};
+
+static int check(const struct opts *o, struct err *e)
+{
+    static const struct {
+        const char *name;
+        int64_t lo, hi;
+    } ranges[] = {{"samples", 1, 1000}, {"budget", 0, INT64_MAX}, {"max-new", 1, 1 << 20}, {"parallel", 1, 1024},
+                  {"limit", 0, 1 << 30}, {"trials", 1, 1000}, {"jobs", 0, 1024}};
+
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        int64_t v = opts_int(o, ranges[i].name);
+        if (v < ranges[i].lo || v > ranges[i].hi)
+            return err_set(e, ERR_INPUT, "--%s is %lld; use %lld to %lld", ranges[i].name, (long long)v,
+                           (long long)ranges[i].lo, (long long)ranges[i].hi);
+    }
+    if (o->n_args)
+        return err_set(e, ERR_INPUT, "unexpected '%s'; tasks are given by --tasks", o->args[0]);
+    if (!opts_has(o, "tasks") || !opts_has(o, "out"))
+        return err_set(e, ERR_INPUT, "say --tasks FOLDER and --out OUT");
+    if (opts_has(o, "teacher") && !openai_is_url(opts_str(o, "teacher")))
+        return err_set(e, ERR_INPUT, "--teacher '%s' is no http:// or https:// address", opts_str(o, "teacher"));
+    return eval_backend_check(opts_str(o, "backend"), e);
+}
+
+static int run(const struct opts *o, struct err *e)
+{
+    struct teach_options t = {.out = opts_str(o, "out"), .tasks = opts_str(o, "tasks"), .url = opts_str(o, "teacher"),
+                              .model = opts_str(o, "model-name"), .samples = (int)opts_int(o, "samples"),
+                              .parallel = (int)opts_int(o, "parallel"), .max_new = (int)opts_int(o, "max-new"),
+                              .limit = (int)opts_int(o, "limit"), .temperature = opts_real(o, "temperature"),
+                              .top_p = opts_real(o, "top-p"), .retry_s = opts_real(o, "retry"),
+                              .budget = opts_int(o, "budget"),
+                              .voice = {.musa = !strcmp(opts_str(o, "dialect"), "musa")},
+                              .verify = {.jobs = (int)opts_int(o, "jobs"), .trials = (int)opts_int(o, "trials"),
+                                         .backend = opts_str(o, "backend")},
+                              .judge = verify_all};
+    struct teach_stats s;
+
+    if (check(o, e) < 0 || prompt_style_parse(opts_str(o, "style"), &t.voice.style, e) < 0 || secret_use(o, e) < 0 ||
+        teach(&t, &s, e) < 0)
+        return -1;
+    printf("%s: %d tasks, %d answers (%d were known), %lld tokens; %d programs pass, %d fail, %d not judged; "
+           "%d answers cut, %d without a program, %d repeated\n", t.out, s.tasks, s.asked + s.cached, s.cached,
+           (long long)s.tokens, s.passed, s.failed, s.unjudged, s.cut, s.without_program, s.repeated);
+    if (s.unasked)
+        printf("%d answers were not asked for%s\n", s.unasked,
+               t.url ? ": the budget is spent; a larger --budget goes on" : ": no --teacher was given");
+    return EXIT_OK;
+}
+
+const struct command cmd_synth_teach = {
+    "synth teach", "records from a teacher's answers, judged",
+    "--teacher URL --tasks FOLDER --out OUT [--samples N] [--budget TOKENS]",
+    "Asks a model behind an OpenAI-compatible server (vLLM, SGLang, 'musacoder serve --model') for native programs,\n"
+    "and has MooreEval judge them. A program that passes becomes a 'generate' record; one that fails becomes a\n"
+    "'review' record with the judge's words. Reasoning that stands before an answer is kept in the provenance.\n"
+    "A busy or absent server is asked again for --retry seconds. --budget bounds the tokens of all runs into OUT: the\n"
+    "first answer of every task is asked before the second of any. OUT/answers.jsonl keeps what was answered; without\n"
+    "--teacher the same command judges it again and asks nobody.\n"
+    "Exit code: 0 done, 2 usage, 3 the server or the judge cannot be used.\n\n",
+    rows, run};
