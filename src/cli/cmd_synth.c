@@ -172,16 +172,6 @@ static int run_probe(const struct opts *o, struct err *e)
     return n.wrong ? EXIT_FAILED : EXIT_OK;
 }
 
-/* What shapes a corpus alone would be ignored silently. */
-static int refuse_ignored(const struct opts *o, struct err *e)
-{
-    const char *name = strcmp(opts_str(o, "ops"), "all") ? "ops" :
-                       strcmp(opts_str(o, "dialect"), "cuda") ? "dialect" :
-                       opts_int(o, "max-program") > 0 ? "max-program" : NULL;
-
-    return name ? err_set(e, ERR_INPUT, "--%s has no effect with --records; leave it out, or use --tasks", name) : 0;
-}
-
 static int run_stream(const struct opts *o, struct err *e)
 {
     struct stream_options s = {.out = opts_str(o, "out"), .records = (long)opts_int(o, "records"),
@@ -191,16 +181,22 @@ static int run_stream(const struct opts *o, struct err *e)
                                .mutants = opts_real(o, "mutant-share"), .jobs = (int)opts_int(o, "jobs"),
                                .trials = (int)opts_int(o, "trials"), .backend = opts_str(o, "backend")};
     struct stream_stats n;
+    int rc = 0;
 
-    if (refuse_ignored(o, e) < 0)
-        return -1;
+    s.musa = !strcmp(opts_str(o, "dialect"), "musa"), s.max_program = (int)opts_int(o, "max-program");
+    s.ops_text = opts_str(o, "ops");
     if (sscanf(opts_str(o, "part"), "%d/%d", &s.process, &s.processes) != 2 || s.processes < 1 || s.process < 0 ||
         s.process >= s.processes)
         return err_set(e, ERR_INPUT, "--part is '%s'; use K/N with K from 0 to N - 1, such as 0/4", opts_str(o,
             "part"));
-    if (prompt_style_parse(opts_str(o, "style"), &s.style, e) < 0 || parse_dtypes(opts_str(o, "dtypes"), &s.dtypes,
-        e) < 0 ||
-        (s.verify > 0 && (eval_backend_check(s.backend, e) < 0 || secret_use(o, e) < 0)) || stream_make(&s, &n, e) < 0)
+    if (prompt_style_parse(opts_str(o, "style"), &s.style, e) < 0 ||
+        parse_dtypes(opts_str(o, "dtypes"), &s.dtypes, e) < 0 || !(s.ops = op_select(s.ops_text, e)))
+        return -1;
+    if (s.verify > 0 && (eval_backend_check(s.backend, e) < 0 || secret_use(o, e) < 0))
+        rc = -1;
+    rc = rc ? rc : stream_make(&s, &n, e);
+    free((void *)(uintptr_t)s.ops);
+    if (rc)
         return -1;
     printf("%s: %ld records in %ld shards (%ld were there), %ld draws refused, %ld programs verified, %ld failed\n",
         s.out,

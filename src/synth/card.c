@@ -13,7 +13,8 @@
 
 /* What of a shard's statistics is summed: counters by name, and plain numbers. */
 static const char *const tables[] = {"kinds", "difficulty", "operators", "schedules", "refused"};
-static const char *const numbers[] = {"records", "verified", "failed", "mutants", "undetected"};
+static const char *const numbers[] = {"records", "verified", "failed", "mutants", "undetected", "ir_mutants", "ir_killed",
+                                      "rewrites_refuted"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static void add(json_t *sum, const char *key, json_int_t n)
@@ -161,7 +162,10 @@ static const char features[] =
     "  - name: provenance\n    struct:\n    - name: generator\n      dtype: string\n    - name: seed\n"
     "      dtype: int64\n    - name: index\n      dtype: int64\n    - name: parent\n      dtype: string\n"
     "    - name: mutation\n      dtype: string\n"
-    "  - name: difficulty\n    dtype: int64\n  - name: split\n    dtype: string\n";
+    "  - name: difficulty\n    dtype: int64\n  - name: speed\n    struct:\n    - name: source\n      dtype: string\n"
+    "    - name: slow_us\n      dtype: float64\n    - name: fast_us\n      dtype: float64\n"
+    "  - name: kill\n    struct:\n    - name: mutants\n      dtype: int64\n    - name: killed\n      dtype: int64\n"
+    "  - name: split\n    dtype: string\n";
 
 static void add_head(struct buf *b, const json_t *options, json_int_t records)
 {
@@ -186,6 +190,10 @@ static void add_verification(struct buf *b, const json_t *sum)
 
     buf_addf(b, "\n## Verification\n%lld programs were compiled and run by the judge; %lld did not pass and are left "
              "out. ", (long long)json_i64(sum, "verified", 0), (long long)json_i64(sum, "failed", 0));
+    if (json_i64(sum, "ir_mutants", 0))
+        buf_addf(b, "At the loop IR %lld bugs were put into the tasks' operators; their inputs tell %.1f %% of them "
+                 "(mutation-kill score, column kill). ", (long long)json_i64(sum, "ir_mutants", 0),
+                 100.0 * (double)json_i64(sum, "ir_killed", 0) / (double)json_i64(sum, "ir_mutants", 1));
     if (mutants)
         buf_addf(b, "%lld of them got a bug; the judge convicted %.1f %%.\n", (long long)mutants,
                  100.0 * (double)(mutants - alive) / (double)mutants);

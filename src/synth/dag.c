@@ -123,6 +123,11 @@ double *dag_eval(const struct dag *g, const double *const in[])
 
 double *dag_eval_without(const struct dag *g, const double *const in[], int node)
 {
+    return dag_eval_with(g, in, node, NULL);
+}
+
+double *dag_eval_with(const struct dag *g, const double *const in[], int node, const struct nest *nest)
+{
     double *v[DAG_VALUES] = {0}, *ret;
     int leaves = 0;
 
@@ -136,7 +141,9 @@ double *dag_eval_without(const struct dag *g, const double *const in[], int node
         }
         for (int k = 0; k < g->node[p->node].c.n_in; k++)
             operand[k] = v[g->node[p->node].in[k]];
-        if (p->node == node)
+        if (p->node == node && nest)
+            nest_eval(nest, operand, v[i]);
+        else if (p->node == node)
             memcpy(v[i], operand[0], sizeof(double) * (size_t)tdesc_numel(&p->t));
         else
             g->node[p->node].c.op->ref(&g->node[p->node].c, operand, v[i]);

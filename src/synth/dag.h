@@ -46,6 +46,9 @@ void dag_prune(struct dag *g); /* drops nodes and values that the result does no
 double *dag_eval(const struct dag *g, const double *const in[]);
 /* The same with one node that hands on its first operand, which must have as many elements; -1: none. */
 double *dag_eval_without(const struct dag *g, const double *const in[], int node);
+/* The same with one node computed by a loop nest over its operands, as op_lower makes it. */
+struct nest;
+double *dag_eval_with(const struct dag *g, const double *const in[], int node, const struct nest *nest);
 uint64_t dag_hash(const struct dag *g,
     bool with_shapes); /* Weisfeiler-Lehman; equal for graphs that differ in names only */
 void dag_text(const struct dag *g, struct buf *out); /* one line a node */

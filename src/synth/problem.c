@@ -11,7 +11,6 @@
 #include "synth/ir/ast_mutate.h"
 #include "synth/program.h"
 #include "synth/worth.h"
-#include "translate/musa.h"
 
 #define MAX_DRAWS 20000 /* for one problem */
 
@@ -163,21 +162,6 @@ static bool draw_graph(struct problem_source *s, enum side side, enum heldout sp
 
 /* ---- programs ---- */
 
-static char *in_dialect(const struct voice *v, char *program)
-{
-    struct musa_options to_musa = {.to = TO_MUSA, .lang = MUSA_PYTHON};
-    struct musa_result r;
-    char *s = NULL;
-
-    if (!v->musa)
-        return program;
-    if (musa_translate(program, strlen(program), &to_musa, &r, NULL) == 0 && !r.refused)
-        s = xstrdup(r.out.p);
-    musa_result_free(&r);
-    free(program);
-    return s;
-}
-
 static char *file_text(const struct problem_source *s, const struct dag *g, const struct kernels *k,
                        const struct afun *f, const struct program_style *style)
 {
@@ -185,7 +169,7 @@ static char *file_text(const struct problem_source *s, const struct dag *g, cons
 
     buf_init(&b, BUF_MAX_TEXT);
     program_file(g, k, f, style, &b);
-    return in_dialect(&s->o->voice, buf_detach(&b));
+    return record_in_dialect(&s->o->voice, buf_detach(&b));
 }
 
 static bool is_new(const struct problem *p, const char *strategy, const char *code)

@@ -2,9 +2,11 @@
 #include "synth/record.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "task/mend.h"
+#include "translate/musa.h"
 
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", "int64"};
 
@@ -114,5 +116,32 @@ json_t *record_review(const char *task, const char *program, const char *answer)
 
     prompt_say(m, "assistant", answer);
     free(question);
+    return m;
+}
+
+char *record_in_dialect(const struct voice *v, char *program)
+{
+    struct musa_options to_musa = {.to = TO_MUSA, .lang = MUSA_PYTHON};
+    struct musa_result r;
+    char *s = NULL;
+
+    if (!v->musa)
+        return program;
+    if (musa_translate(program, strlen(program), &to_musa, &r, NULL) == 0 && !r.refused)
+        s = xstrdup(r.out.p);
+    musa_result_free(&r);
+    free(program);
+    return s;
+}
+
+json_t *record_rewrite(const char *task, const char *slow, const char *speed, const char *answer, const char *fast)
+{
+    char *question = xasprintf("This program is right for the task, but slow: %s. Make it faster.\n\n"
+                               "```python\n%s```\n\n```python\n%s```", speed, task, slow);
+    char *said = xasprintf("%s\n\n```python\n%s```", answer, fast);
+    json_t *m = prompt_start(question);
+
+    prompt_say(m, "assistant", said);
+    free(question), free(said);
     return m;
 }

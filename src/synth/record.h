@@ -1,7 +1,8 @@
 /* record.h - the training record: one JSON object a line, the same bytes for the same seed and verdicts.
  *
  *   {"id":"generate-17-3f2a90c1d2e4b567",          unique in its corpus
- *    "kind":"generate",                             "reason", "shape", "knowledge", "repair", "review"
+ *    "kind":"generate",                             "reason", "shape", "knowledge", "repair", "review",
+ *                                                   "rewrite"
  *    "messages":[{"role":"user","content":..},..],  ends with the assistant's answer; repair has four messages:
  *                                                   task, broken program, feedback; faulty line, why, program
  *    "task":{"name":"task_0017","code":..,          code: KernelBench format
@@ -11,6 +12,9 @@
  *    "verdict":{"status","category","backend"},     null where it was not verified; a corpus' repair also has
  *                                                   "broken_verdict", of the program with the bug
  *    "provenance":{..},"difficulty":5,"split":"train"}
+ *
+ * Of "synth --records" also "speed": null, or of kind "rewrite" {"source":"static" (cost.h) or "measured","slow_us",
+ * "fast_us"}, and "kill":{"mutants","killed"}: the mutation-kill score of the task's inputs (worth.h).
  *
  * prompts.jsonl holds RL prompts with verl's and TRL's columns, of graphs that train.jsonl does not answer:
  *   {"data_source":"musacoder-synth/2","prompt":[{"role":"user","content":..}],"ability":"cuda-kernel",
@@ -46,6 +50,10 @@ json_t *record_generate(const struct voice *v, const json_t *inputs, const char 
 /* why: a clause, or NULL (task/mend.h). */
 json_t *record_repair(const struct voice *v, const char *task, const char *broken, const char *feedback,
                       const char *why, const char *program);
+/* A slow program, how slow it is, what makes it so, a faster one. */
+json_t *record_rewrite(const char *task, const char *slow, const char *speed, const char *answer, const char *fast);
+/* The program in the voice's language; takes it over. NULL: it cannot be said there. */
+char *record_in_dialect(const struct voice *v, char *program);
 /* "Is this program right for the task?" */
 json_t *record_review(const char *task, const char *program, const char *answer);
 

@@ -16,8 +16,12 @@
 #include "synth/program.h"
 #include "synth/reason.h"
 #include "synth/record.h"
+#include "synth/rewrite.h"
 #include "synth/verify.h"
 #include "synth/worth.h"
+
+#define MAX_DRAWS 20000
+#define REWRITE_MEASURED 1.1 /* a measured pair is at least so far apart */
 
 /* One record before its verdict is known. */
 struct item {
@@ -25,6 +29,9 @@ struct item {
     char *name, *task, *program; /* program NULL: nothing to verify */
     long index;
     bool held, verify;
+    char *slow, *why; /* of a rewrite: the slow program, and what makes it so */
+    const json_t *slow_verdict;
+    bool refuted;    /* measured, the rewrite is not faster */
     char *mutant;    /* NULL, or the program with a bug */
     int bug;         /* its kind */
     json_t *repair, *review; /* NULL, or what the mutant's verdict made of it */
@@ -39,7 +46,7 @@ struct shard {
     int n;
     json_t *refused, *strategies, *ops; /* counters */
     json_t *bugs; /* {"missing_sync":{"compile_error":1,"undetected":2}} */
-    long verified, failed, unsaid, mutants, undetected;
+    long verified, failed, unsaid, mutants, undetected, ir_mutants, ir_killed, refuted;
 };
 
 static void count(json_t *o, const char *key)
@@ -70,20 +77,25 @@ static json_t *shape_messages(const struct dag *g, const char *task)
 }
 
 /* A graph that is worth asking for; every refusal is counted. */
-static void draw_worthwhile(struct shard *s, struct rng *r, struct dag *g)
+static int draw_worthwhile(struct shard *s, struct rng *r, struct dag *g, struct err *e)
 {
     struct dag_limits l = {.l = {.max_numel = s->o->max_numel, .max_work = (int64_t)s->o->max_numel * 64,
                                  .dtypes = s->o->dtypes, .nice = s->o->style == PROMPT_PLAIN},
                            .min_ops = 1, .max_ops = s->o->max_ops, .anchors = 2};
-    const char *why;
+    const char *why = "";
 
-    do {
+    for (int i = 0; i < MAX_DRAWS && why; i++) {
         dag_draw(s->t, r, &l, g);
         why = worth_reason(g, r);
         if (why)
             count(s->refused, why);
-    } while (why);
+    }
+    return why ? err_set(e, ERR_INPUT, "none of %d drawn tasks is worth asking for; the last: %s. Allow more operators "
+                         "with --ops, or raise --max-elements", MAX_DRAWS, why) : 0;
 }
+
+static char *file_of(struct shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
+                     const struct program_style *style);
 
 /* The program with one edit of its tree; a train-side, verified program now and then. */
 static void draw_mutant(struct shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
@@ -91,17 +103,13 @@ static void draw_mutant(struct shard *s, const struct dag *g, const struct kerne
 {
     struct arena a = {0};
     struct afun *copy;
-    struct buf b;
 
-    if (!x->verify || x->held || (double)draw_below(r, 1000000) >= s->o->mutants * 1e6)
+    if (!x->verify || x->held || x->slow || (double)draw_below(r, 1000000) >= s->o->mutants * 1e6)
         return;
     copy = ast_clone(&a, f);
     x->bug = ast_mutate_any(&a, r, copy);
-    if (x->bug >= 0) {
-        buf_init(&b, BUF_MAX_TEXT);
-        program_file(g, k, copy, style, &b);
-        x->mutant = buf_detach(&b);
-    }
+    if (x->bug >= 0)
+        x->mutant = file_of(s, g, k, copy, style);
     arena_free(&a);
 }
 
@@ -112,72 +120,163 @@ static json_t *provenance(uint64_t seed, long index, const char *parent, const c
                      (json_int_t)index, "parent", parent, "mutation", mutation);
 }
 
-static int draw_item(struct shard *s, long index, struct item *ret, struct err *e)
+/* The program's Python file in the corpus' language; NULL: it cannot be said there, or is too long. */
+static char *file_of(struct shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
+                     const struct program_style *style)
 {
-    static const char *const kinds[] = {"generate", "generate", "generate", "generate", "reason", "reason", "shape"};
-    struct arena a = {0};
-    struct kernels *k = arena_alloc(&a, sizeof *k);
-    struct dag *g = arena_alloc(&a, sizeof *g);
+    struct buf b;
+    char *program;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    program_file(g, k, f, style, &b);
+    program = record_in_dialect(&s->voice, buf_detach(&b));
+    if (program && s->o->max_program && (int)strlen(program) > s->o->max_program)
+        free(program), program = NULL;
+    if (!program)
+        count(s->refused, "program too long, or not to be said in the dialect");
+    return program;
+}
+
+/* What one item is made of, while it is drawn. */
+struct drawn {
+    struct dag g;
+    struct kernels k, slow;
+    enum fusion level;
     struct program_style style;
     struct afun *f;
-    struct buf task, program, reason;
+    char *program, *slow_program;
+    struct arena a;
+};
+
+static void draw_style(const struct shard *s, struct rng *r, struct program_style *ret)
+{
+    *ret = (struct program_style){.sizes = (enum size_style)rng_below(r, 3)};
+    if (s->o->style != PROMPT_FULL)
+        return;
+    ast_style_draw(r, &ret->c);
+    ret->docstring = draw_below(r, 3) == 0;
+    ret->reuse = draw_below(r, 2);
+}
+
+/* Graph, kernels and program; with a slower program beside it where pair says so and one is found. */
+static int draw_program(struct shard *s, struct rng *r, bool pair, struct drawn *d, struct err *e)
+{
+    for (int tries = 0; !d->program; tries++) {
+        if (tries == MAX_DRAWS / 20)
+            return err_set(e, ERR_INPUT, "no program of --max-program %d bytes after %d tries; raise it", s->o->max_program,
+                           tries);
+        do {
+            if (draw_worthwhile(s, r, &d->g, e) < 0)
+                return -1;
+            d->level = (enum fusion)rng_below(r, N_FUSIONS);
+            fuse(&d->g, d->level, &d->a, &d->k);
+        } while (fuse_schedule(&d->k, r) < 0);
+        draw_style(s, r, &d->style);
+        if (pair && rewrite_find(&d->g, r, &d->a, &d->k, &d->level, &d->slow)) {
+            struct afun *f = program_cuda(&d->g, &d->slow, &d->style, &d->a, e);
+            d->slow_program = f ? file_of(s, &d->g, &d->slow, f, &d->style) : NULL;
+        }
+        d->f = program_cuda(&d->g, &d->k, &d->style, &d->a, e);
+        if (!d->f)
+            return -1;
+        d->program = file_of(s, &d->g, &d->k, d->f, &d->style);
+        if (!d->program)
+            free(d->slow_program), d->slow_program = NULL;
+    }
+    return 0;
+}
+
+static json_t *speed_json(const char *source, double slow_us, double fast_us)
+{
+    return json_pack("{s:s, s:f, s:f}", "source", source, "slow_us", slow_us, "fast_us", fast_us);
+}
+
+static json_t *rewrite_messages(const struct item *x, const char *source, double slow_us, double fast_us)
+{
+    bool measured = !strcmp(source, "measured");
+    char *speed = xasprintf("it takes %.3g us (%s), and %.3g us are possible", slow_us,
+                            measured ? "measured" : "a static estimate", fast_us);
+    json_t *m = record_rewrite(x->task, x->slow, speed, x->why, x->program);
+
+    free(speed);
+    return m;
+}
+
+static json_t *kill_of(struct shard *s, const struct dag *g, struct rng *r)
+{
+    struct worth_kill k = worth_kill_score(g, r);
+
+    s->ir_mutants += k.mutants, s->ir_killed += k.killed;
+    return json_pack("{s:i, s:i}", "mutants", k.mutants, "killed", k.killed);
+}
+
+static json_t *messages_of(struct shard *s, const struct drawn *d, struct item *x, const char *kind, const char *reason)
+{
+    json_t *inputs, *m;
+
+    if (!strcmp(kind, "shape"))
+        return shape_messages(&d->g, x->task);
+    if (!strcmp(kind, "rewrite"))
+        return rewrite_messages(x, "static", cost_of(&d->slow).us, cost_of(&d->k).us);
+    inputs = record_inputs(&d->g);
+    m = record_generate(&s->voice, inputs, x->task, reason, x->program);
+    json_decref(inputs);
+    return m;
+}
+
+static void make_record(struct shard *s, const struct drawn *d, struct item *x, const char *kind, const char *reason,
+                        const char *hash, struct rng *r)
+{
+    bool program = strcmp(kind, "shape") != 0;
+    json_t *speed = strcmp(kind, "rewrite") ? json_null()
+                                            : speed_json("static", cost_of(&d->slow).us, cost_of(&d->k).us);
+
+    x->record = json_pack("{s:s, s:s, s:o, s:o, s:o, s:n, s:o, s:i, s:o, s:o, s:s}", "id", x->name, "kind", kind,
+                          "messages", messages_of(s, d, x, kind, reason), "task", record_task(&d->g, NULL, x->task, hash),
+                          "kernel", program ? record_kernel(&d->k, d->level, x->program, &s->voice) : json_null(),
+                          "verdict", "provenance", provenance(s->o->seed, x->index, NULL, NULL), "difficulty",
+                          d->g.n_nodes + 2 * d->k.n, "speed", speed, "kill", kill_of(s, &d->g, r), "split",
+                          x->held ? "heldout" : "train");
+    if (!program)
+        free(x->program), x->program = NULL;
+}
+
+static int draw_item(struct shard *s, long index, struct item *ret, struct err *e)
+{
+    static const char *const kinds[] = {"generate", "generate", "generate", "generate", "reason", "reason", "shape",
+                                        "rewrite"};
+    struct drawn *d = xcalloc(1, sizeof *d);
+    struct buf task, reason;
     struct rng r;
-    uint64_t hash;
-    char text[17], id[64];
+    char hash[17];
     const char *kind;
-    json_t *messages;
-    enum fusion level;
 
     rng_seed(&r, s->o->seed, (uint64_t)index);
-    do {
-        draw_worthwhile(s, &r, g);
-        level = (enum fusion)rng_below(&r, N_FUSIONS);
-        fuse(g, level, &a, k);
-    } while (fuse_schedule(k, &r) < 0);
-    style = (struct program_style){.sizes = (enum size_style)rng_below(&r, 3)};
-    if (s->o->style == PROMPT_FULL) {
-        ast_style_draw(&r, &style.c);
-        style.docstring = draw_below(&r, 3) == 0;
-        style.reuse = draw_below(&r, 2);
-    }
     kind = kinds[rng_below(&r, sizeof kinds / sizeof *kinds)];
-    f = program_cuda(g, k, &style, &a, e);
-    if (!f) {
-        arena_free(&a);
+    if (draw_program(s, &r, !strcmp(kind, "rewrite"), d, e) < 0) {
+        arena_free(&d->a), free(d);
         return -1;
     }
-    buf_init(&task, BUF_MAX_TEXT), buf_init(&program, BUF_MAX_TEXT), buf_init(&reason, BUF_MAX_TEXT);
-    program_task(g, &style, &task);
-    program_file(g, k, f, &style, &program);
-    if (!strcmp(kind, "reason") && !reason_write(g, k, f, &reason))
+    buf_init(&task, BUF_MAX_TEXT), buf_init(&reason, BUF_MAX_TEXT);
+    program_task(&d->g, &d->style, &task);
+    if (!strcmp(kind, "reason") && !reason_write(&d->g, &d->k, d->f, &reason))
         kind = "generate", s->unsaid++;
-    hash = dag_hash(g, false);
-    snprintf(text, sizeof text, "%016" PRIx64, hash);
-    snprintf(id, sizeof id, "%s-%ld-%s", kind, index, text);
-    for (int i = 0; i < k->n; i++)
-        count(s->strategies, k->k[i].s->name);
-    for (int n = 0; n < g->n_nodes; n++)
-        count(s->ops, g->node[n].c.op->name);
-    if (strcmp(kind, "shape")) {
-        json_t *inputs = record_inputs(g);
-        messages = record_generate(&s->voice, inputs, task.p, reason.n ? reason.p : NULL, program.p);
-        json_decref(inputs);
-    } else {
-        messages = shape_messages(g, task.p);
-    }
-    *ret = (struct item){.index = index, .name = xstrdup(id), .task = xstrdup(task.p),
-                         .program = strcmp(kind, "shape") ? xstrdup(program.p) : NULL, .held = heldout_graph(hash)};
-    ret->verify = ret->program && (double)rng_below(&r, 1000000) < s->o->verify * 1e6;
-    draw_mutant(s, g, k, f, &style, &r, ret);
-    ret->record = json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:n, s:o, s:i, s:s}", "id", id, "kind", kind, "messages",
-        messages, "task",
-        record_task(g, NULL, task.p, text), "kernel",
-        strcmp(kind, "shape") ? record_kernel(k, level, program.p, &s->voice) : json_null(),
-        "verdict", "provenance", provenance(s->o->seed, index, NULL, NULL), "difficulty",
-        g->n_nodes + 2 * k->n, "split", ret->held ? "heldout" : "train");
-    buf_free(&task), buf_free(&program), buf_free(&reason);
-    arena_free(&a);
+    if (!strcmp(kind, "rewrite") && !d->slow_program)
+        kind = "generate";
+    snprintf(hash, sizeof hash, "%016" PRIx64, dag_hash(&d->g, false));
+    for (int i = 0; i < d->k.n; i++)
+        count(s->strategies, d->k.k[i].s->name);
+    for (int n = 0; n < d->g.n_nodes; n++)
+        count(s->ops, d->g.node[n].c.op->name);
+    *ret = (struct item){.index = index, .name = xasprintf("%s-%ld-%s", kind, index, hash), .task = buf_detach(&task),
+                         .program = d->program, .held = heldout_graph(dag_hash(&d->g, false)), .slow = d->slow_program,
+                         .why = d->slow_program ? rewrite_answer(&d->slow, &d->k) : NULL};
+    ret->verify = strcmp(kind, "shape") && (double)rng_below(&r, 1000000) < s->o->verify * 1e6;
+    draw_mutant(s, &d->g, &d->k, d->f, &d->style, &r, ret);
+    make_record(s, d, ret, kind, reason.n ? reason.p : NULL, hash, &r);
+    buf_free(&reason);
+    arena_free(&d->a);
+    free(d);
     return 0;
 }
 
@@ -194,11 +293,12 @@ static json_t *derived(const struct shard *s, const struct item *x, const char *
                        const json_t *verdict)
 {
     char *id = xasprintf("%s-%s-%s", kind, x->name, x->bug < 0 ? "none" : ast_mutation_name(x->bug));
-    json_t *v = json_pack("{s:s, s:s, s:o, s:O, s:O, s:o, s:o, s:O, s:s}", "id", id, "kind", kind, "messages", messages,
+    json_t *v = json_pack("{s:s, s:s, s:o, s:O, s:O, s:o, s:o, s:O, s:n, s:O, s:s}", "id", id, "kind", kind, "messages", messages,
                           "task", json_object_get(x->record, "task"), "kernel", json_object_get(x->record, "kernel"),
                           "verdict", record_brief(verdict), "provenance",
                           provenance(s->o->seed, x->index, x->name, x->bug < 0 ? "none" : ast_mutation_name(x->bug)),
-                          "difficulty", json_object_get(x->record, "difficulty"), "split", "train");
+                          "difficulty", json_object_get(x->record, "difficulty"), "speed", "kill",
+                          json_object_get(x->record, "kill"), "split", "train");
 
     free(id);
     return v;
@@ -238,38 +338,74 @@ static void judge_mutant(struct shard *s, struct item *x, const json_t *verdict)
         derive_records(s, x, verdict);
 }
 
+/* A device's times take the place of the estimate; a rewrite that is not faster there is no record. */
+static void judge_rewrite(struct shard *s, struct item *x, const json_t *verdict)
+{
+    const json_t *slow = json_object_get(x->slow_verdict, "performance"), *fast = json_object_get(verdict, "performance");
+    double slow_us = json_f64(slow, "candidate_ms", 0) * 1e3, fast_us = json_f64(fast, "candidate_ms", 0) * 1e3;
+
+    if (strcmp(json_str(x->slow_verdict, "status", ""), "passed"))
+        json_object_set_new(x->record, "verdict", record_brief(x->slow_verdict));
+    if (!(slow_us > 0) || !(fast_us > 0))
+        return;
+    x->refuted = slow_us < REWRITE_MEASURED * fast_us;
+    s->refuted += x->refuted;
+    json_object_set_new(x->record, "messages", rewrite_messages(x, "measured", slow_us, fast_us));
+    json_object_set_new(x->record, "speed", speed_json("measured", slow_us, fast_us));
+}
+
+enum part { PROGRAM, SLOW, MUTANT, N_PARTS };
+
+static const char *part_of(const struct item *x, int part)
+{
+    return part == MUTANT ? x->mutant : !x->verify ? NULL : part == SLOW ? x->slow : x->program;
+}
+
+static void take_verdict(struct shard *s, struct item *x, int part, const json_t *verdict)
+{
+    bool good = !strcmp(json_str(verdict, "status", ""), "passed");
+
+    if (part == SLOW) {
+        x->slow_verdict = verdict;
+        s->verified++, s->failed += !good;
+    } else if (part == MUTANT) {
+        if (strcmp(json_str(verdict, "status", ""), "infra"))
+            judge_mutant(s, x, verdict);
+    } else {
+        json_object_set_new(x->record, "verdict", record_brief(verdict));
+        s->verified++, s->failed += !good;
+        if (good && x->slow)
+            judge_rewrite(s, x, verdict);
+        else if (good && !x->held && !x->mutant)
+            derive_praise(s, x, verdict);
+    }
+}
+
 static int verify_shard(struct shard *s, struct err *e)
 {
-    struct verify_item *v = xcalloc((size_t)s->n * 2 + 1, sizeof *v);
+    static const int order[N_PARTS] = {SLOW, PROGRAM, MUTANT}; // a rewrite knows its slow program's verdict first
+    struct verify_item *v = xcalloc((size_t)s->n * N_PARTS + 1, sizeof *v);
     char *journal = xasprintf("%s/verdicts-%05d.log.jsonl", s->o->out, s->index);
     struct verify_options o = {.jobs = s->o->jobs, .trials = s->o->trials, .backend = s->o->backend, .journal =
         journal};
-    int *of = xcalloc((size_t)s->n * 2 + 1, sizeof *of), n = 0, programs, rc = 0;
     json_t *verdicts = NULL;
+    int n = 0, rc = 0;
 
-    for (int i = 0; i < s->n; i++)
-        if (s->item[i].verify)
-            of[n] = i, v[n++] = (struct verify_item){s->item[i].name, s->item[i].task, s->item[i].program};
-    programs = n;
-    for (int i = 0; i < s->n; i++)
-        if (s->item[i].mutant)
-            of[n] = i, v[n++] = (struct verify_item){s->item[i].name, s->item[i].task, s->item[i].mutant};
+    for (int p = 0; p < N_PARTS; p++)
+        for (int i = 0; i < s->n; i++)
+            if (part_of(&s->item[i], order[p]))
+                v[n++] = (struct verify_item){s->item[i].name, s->item[i].task, part_of(&s->item[i], order[p])};
     if (n)
         rc = verify_all(&o, v, n, &verdicts, e);
-    for (int i = programs; i < n && !rc; i++)
-        if (!strcmp(json_str(json_array_get(verdicts, (size_t)i), "status", ""), "infra"))
-            continue;
-        else
-            judge_mutant(s, &s->item[of[i]], json_array_get(verdicts, (size_t)i));
-    for (int i = 0; i < programs && !rc; i++) {
-        const json_t *verdict = json_array_get(verdicts, (size_t)i);
-        json_object_set_new(s->item[of[i]].record, "verdict", record_brief(verdict));
-        if (!s->item[of[i]].held && !s->item[of[i]].mutant && !strcmp(json_str(verdict, "status", ""), "passed"))
-            derive_praise(s, &s->item[of[i]], verdict);
-        s->verified++, s->failed += strcmp(json_str(verdict, "status", ""), "passed") != 0;
-    }
+    n = 0;
+    for (int p = 0; p < N_PARTS && !rc; p++)
+        for (int i = 0; i < s->n; i++)
+            if (part_of(&s->item[i], order[p]))
+                take_verdict(s, &s->item[i], order[p], json_array_get(verdicts, (size_t)n++));
+    for (int i = 0; i < s->n; i++)
+        s->item[i].slow_verdict = NULL;
     json_decref(verdicts);
-    free(v), free(of), free(journal);
+    free(v), free(journal);
     return rc;
 }
 
@@ -299,7 +435,7 @@ static int write_split(const struct shard *s, const char *name, int which, struc
 
     buf_init(&b, (size_t)1 << 30);
     for (int i = 0; i < s->n; i++)
-        if ((failed(&s->item[i]) ? 2 : s->item[i].held ? 1 : 0) == which) {
+        if ((s->item[i].refuted ? 3 : failed(&s->item[i]) ? 2 : s->item[i].held ? 1 : 0) == which) {
             add_line(&b, s->item[i].record);
             if (which == 0)
                 add_line(&b, s->item[i].repair), add_line(&b, s->item[i].review);
@@ -327,16 +463,18 @@ static int write_shard(const struct shard *s, struct err *e)
     json_t *kinds = json_object(), *difficulty = json_object();
 
     char *path = xasprintf("%s/stats/%05d.json", s->o->out, s->index);
-    json_t *v = json_pack("{s:i, s:I, s:I, s:I, s:O, s:O, s:O, s:I, s:I, s:O}", "records", s->n, "verified",
+    json_t *v = json_pack("{s:i, s:I, s:I, s:I, s:O, s:O, s:O, s:I, s:I, s:O, s:I, s:I, s:I}", "records", s->n, "verified",
         (json_int_t)s->verified,
         "failed",
                           (json_int_t)s->failed, "reasons_without_source", (json_int_t)s->unsaid, "refused", s->refused,
                           "schedules", s->strategies, "operators", s->ops, "mutants", (json_int_t)s->mutants,
-                          "undetected", (json_int_t)s->undetected, "mutations", s->bugs);
+                          "undetected", (json_int_t)s->undetected, "mutations", s->bugs, "ir_mutants",
+                          (json_int_t)s->ir_mutants, "ir_killed", (json_int_t)s->ir_killed, "rewrites_refuted",
+                          (json_int_t)s->refuted);
     int rc;
 
     for (int i = 0; i < s->n; i++)
-        if (!failed(&s->item[i])) {
+        if (!failed(&s->item[i]) && !s->item[i].refuted) {
             count_record(s->item[i].record, kinds, difficulty);
             count_record(s->item[i].repair, kinds, difficulty), count_record(s->item[i].review, kinds, difficulty);
         }
@@ -358,6 +496,7 @@ static void free_shard(struct shard *s)
         json_decref(s->item[i].record);
         json_decref(s->item[i].repair), json_decref(s->item[i].review);
         free(s->item[i].name), free(s->item[i].task), free(s->item[i].program), free(s->item[i].mutant);
+        free(s->item[i].slow), free(s->item[i].why);
     }
     free(s->item);
     json_decref(s->refused), json_decref(s->strategies), json_decref(s->ops), json_decref(s->bugs);
@@ -379,7 +518,7 @@ static int make_shard(const struct stream_options *o, const struct dag_table *t,
 {
     long first = (long)index * o->shard_size, last = first + o->shard_size < o->records ? first + o->shard_size :
         o->records;
-    struct shard s = {.o = o, .t = t, .voice = {.style = o->style}, .index = index, .refused = json_object(),
+    struct shard s = {.o = o, .t = t, .voice = {o->style, o->musa}, .index = index, .refused = json_object(),
                       .strategies = json_object(), .ops = json_object(), .bugs = json_object()};
     int rc = 0;
 
@@ -420,11 +559,13 @@ static int make_folders(const struct stream_options *o, struct err *e)
 /* What shapes the records; which process makes them, and how many at once, does not. */
 static json_t *claim_of(const struct stream_options *o)
 {
-    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s}", "generator", SYNTH_GENERATOR,
+    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i}", "generator", SYNTH_GENERATOR,
                      "records", (json_int_t)o->records, "shard-size", o->shard_size, "seed", (json_int_t)o->seed,
                      "max-elements", o->max_numel, "max-ops", o->max_ops, "dtypes", (int)o->dtypes, "verify-share",
                      o->verify, "mutant-share", o->mutants, "trials", o->trials, "backend",
-                     o->backend ? o->backend : "sim", "style", prompt_style_name(o->style));
+                     o->backend ? o->backend : "sim", "style", prompt_style_name(o->style), "ops",
+                     o->ops_text ? o->ops_text : "all", "dialect", o->musa ? "musa" : "cuda", "max-program",
+                     o->max_program);
 }
 
 /* The folder holds shards of these options or none: others would be kept silently. */
@@ -454,7 +595,7 @@ static int claim(const struct stream_options *o, struct err *e)
 
 int stream_make(const struct stream_options *o, struct stream_stats *ret, struct err *e)
 {
-    struct dag_table *t = dag_table_new(NULL);
+    struct dag_table *t = dag_table_new(o->ops);
     long shards = (o->records + o->shard_size - 1) / o->shard_size;
     struct stream_stats n = {0};
     struct progress p;

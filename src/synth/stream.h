@@ -17,6 +17,7 @@
 #ifndef MC_SYNTH_STREAM_H
 #define MC_SYNTH_STREAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -35,6 +36,10 @@ struct stream_options {
     int jobs, trials;
     const char *backend;
     enum prompt_style style;
+    bool musa;              /* programs in MUSA */
+    int max_program;        /* bytes of a program at most; 0: no limit */
+    const uint8_t *ops;     /* one byte for each row of op_rows(): what may occur; NULL: all */
+    const char *ops_text;   /* the same as it was asked for */
 };
 
 struct stream_stats {

@@ -146,3 +146,200 @@ const char *worth_reason(const struct dag *g, struct rng *r)
            : any      ? "an operator may be dropped"
                       : NULL;
 }
+
+/* ---- mutants ---- */
+
+/* Makes one edit at the first place that fits; returns the tree, changed (copied along the path) or as it was. */
+static struct ax *edit_first(struct arena *a, struct ax *x, struct ax *(*edit)(struct arena *, const struct ax *),
+                             bool *done)
+{
+    struct ax *y = x ? edit(a, x) : NULL;
+
+    if (y)
+        return *done = true, y;
+    for (int i = 0; x && i < x->n && !*done; i++) {
+        struct ax *kid = edit_first(a, x->kid[i], edit, done);
+        if (*done) {
+            y = arena_alloc(a, sizeof *y);
+            *y = *x;
+            y->kid = arena_alloc(a, sizeof *y->kid * (size_t)x->n);
+            memcpy(y->kid, x->kid, sizeof *y->kid * (size_t)x->n);
+            y->kid[i] = kid;
+            return y;
+        }
+    }
+    return x;
+}
+
+static struct ax *edit_sign(struct arena *a, const struct ax *x)
+{
+    if (x->kind != AX_BINARY || (strcmp(x->s, "+") && strcmp(x->s, "-")))
+        return NULL;
+    return ax_bin(a, x->s[0] == '+' ? "-" : "+", x->kid[0], x->kid[1]);
+}
+
+static struct ax *edit_constant(struct arena *a, const struct ax *x)
+{
+    struct ax *y;
+
+    if (x->kind != AX_FLOAT || x->f == 0)
+        return NULL;
+    y = arena_alloc(a, sizeof *y);
+    *y = *x;
+    y->f *= 1.5;
+    return y;
+}
+
+/* The neighbour in the last dimension, where there is one. */
+static struct ax *edit_index(struct arena *a, const struct ax *x)
+{
+    struct ax *y, *more, *test, *choice;
+    int last = x->n - 1;
+
+    if (x->kind != AX_LOAD || last < 0 || x->ext[last].n < 2)
+        return NULL;
+    more = ax_bin(a, "+", x->kid[last], ax_int(a, 1));
+    test = ax_bin(a, "<", more, ax_int(a, x->ext[last].n));
+    choice = ax_new(a, AX_COND, NULL, 3);
+    choice->kid[0] = test, choice->kid[1] = more, choice->kid[2] = x->kid[last];
+    y = arena_alloc(a, sizeof *y);
+    *y = *x;
+    y->kid = arena_alloc(a, sizeof *y->kid * (size_t)x->n);
+    memcpy(y->kid, x->kid, sizeof *y->kid * (size_t)x->n);
+    y->kid[last] = choice;
+    return y;
+}
+
+static struct ax *clipped(struct arena *a, struct ax *x)
+{
+    struct ax *zero = ax_new(a, AX_FLOAT, NULL, 0), *choice = ax_new(a, AX_COND, NULL, 3);
+
+    choice->kid[0] = ax_bin(a, ">", x, zero), choice->kid[1] = x, choice->kid[2] = zero;
+    return choice;
+}
+
+enum bug { BUG_SHORT, BUG_IDENTITY, BUG_COMBINE, BUG_FIN, BUG_SIGN, BUG_CONSTANT, BUG_INDEX, BUG_TAIL, N_BUGS };
+
+static bool edit_anywhere(struct nest *k, struct ax *(*edit)(struct arena *, const struct ax *))
+{
+    bool done = false;
+
+    for (int i = 0; i < k->n_stats && !done && k->class != NEST_CONTRACT && k->class != NEST_ATTEND; i++)
+        k->stat[i].elem = edit_first(k->arena, k->stat[i].elem, edit, &done);
+    if (!done)
+        k->out = edit_first(k->arena, k->out, edit, &done);
+    return done;
+}
+
+static bool one_short(struct nest *k)
+{
+    int group = k->class == NEST_CONTRACT ? 3 : 1;
+
+    if (k->class != NEST_REDUCE && k->class != NEST_WINDOW && k->class != NEST_CONTRACT)
+        return false;
+    for (int d = k->n_dims - 1; d >= 0; d--)
+        if (k->dim[d].group == group && k->dim[d].n > 1)
+            return k->dim[d].n--, true;
+    return false;
+}
+
+/* False where the nest has no place for the bug. BUG_TAIL is a matter of the result. */
+static bool put_bug(struct nest *k, enum bug bug)
+{
+    struct stat *s = &k->stat[0];
+    bool sums = k->n_stats && k->class != NEST_ATTEND;
+
+    switch (bug) {
+    case BUG_SHORT: return one_short(k);
+    case BUG_IDENTITY:
+        if (!sums || (s->c != C_MAX && s->c != C_ARGMAX))
+            return false;
+        s->elem = clipped(k->arena, s->elem);
+        return true;
+    case BUG_COMBINE:
+        if (!sums || (s->c != C_SUM && s->c != C_MAX))
+            return false;
+        s->c = s->c == C_SUM ? C_MAX : C_MIN;
+        return true;
+    case BUG_FIN:
+        if (!sums || !s->fin)
+            return false;
+        s->fin = NULL;
+        return true;
+    case BUG_SIGN: return edit_anywhere(k, edit_sign);
+    case BUG_CONSTANT: return edit_anywhere(k, edit_constant);
+    case BUG_INDEX: return edit_anywhere(k, edit_index);
+    case BUG_TAIL: return true;
+    case N_BUGS: break;
+    }
+    return false;
+}
+
+/* y: the right result; z: the mutant's. */
+static bool tells(const struct dag *g, const double *y, const double *z, int64_t n)
+{
+    struct spread s = spread_of(y, n);
+
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs(z[i] - y[i]) <= tolerance(g) / 10 * s.largest))
+            return true;
+    return false;
+}
+
+struct leaves {
+    double *leaf[REGIMES][DAG_VALUES], *y[REGIMES];
+    int n;
+};
+
+static bool is_killed(const struct dag *g, const struct leaves *l, int node, const struct nest *k, enum bug bug)
+{
+    int64_t n = tdesc_numel(&g->value[dag_result(g)].t);
+    bool dead = false;
+
+    for (int r = 0; r < REGIMES && !dead; r++) {
+        double *z = bug == BUG_TAIL ? dag_eval(g, (const double *const *)l->leaf[r])
+                                    : dag_eval_with(g, (const double *const *)l->leaf[r], node, k);
+        if (bug == BUG_TAIL)
+            z[n - 1] = 0;
+        dead = tells(g, l->y[r], z, n);
+        free(z);
+    }
+    return dead;
+}
+
+/* One bug in one node, if the node has a place for it. */
+static void try_bug(const struct dag *g, const struct leaves *l, int node, enum bug bug, struct worth_kill *ret)
+{
+    struct arena a = {0};
+    struct nest k;
+
+    op_lower(&g->node[node].c, &a, &k);
+    if (put_bug(&k, bug)) {
+        ret->mutants++;
+        ret->killed += is_killed(g, l, node, &k, bug);
+    }
+    arena_free(&a);
+}
+
+struct worth_kill worth_kill_score(const struct dag *g, struct rng *r)
+{
+    struct worth_kill k = {0};
+    struct leaves l;
+    int first = (int)rng_below(r, (uint64_t)g->n_nodes * N_BUGS);
+
+    for (int i = 0; i < REGIMES; i++) {
+        l.n = draw_leaves(g, r, i, l.leaf[i]);
+        l.y[i] = dag_eval(g, (const double *const *)l.leaf[i]);
+    }
+    for (int i = 0; i < g->n_nodes * N_BUGS && k.mutants < WORTH_MUTANTS; i++) {
+        int at = (first + i) % (g->n_nodes * N_BUGS);
+        if (at % N_BUGS != BUG_TAIL || at / N_BUGS == g->n_nodes - 1)
+            try_bug(g, &l, at / N_BUGS, (enum bug)(at % N_BUGS), &k);
+    }
+    for (int i = 0; i < REGIMES; i++) {
+        for (int j = 0; j < l.n; j++)
+            free(l.leaf[i][j]);
+        free(l.y[i]);
+    }
+    return k;
+}

@@ -10,4 +10,13 @@
  * passes" (views and copies alone). */
 const char *worth_reason(const struct dag *g, struct rng *r);
 
+/* Mutation-kill score of the graph's inputs, at the loop IR: up to WORTH_MUTANTS bugs (a reduction that is one short, a
+ * wrong combination, an identity of 0, an index off by one, a sign, a constant, a final step left out, a last element
+ * that is never written), each in one node. Killed: some regime's result differs by more than a judge lets pass. */
+#define WORTH_MUTANTS 4
+struct worth_kill {
+    int mutants, killed;
+};
+struct worth_kill worth_kill_score(const struct dag *g, struct rng *r);
+
 #endif

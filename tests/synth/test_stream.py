@@ -93,7 +93,27 @@ def check_records(out):
             check("class ModelNew" in answer and "__global__" in answer, f"{r['id']} has no program")
         if r["kind"] == "reason":
             check(all(f"\n{n}. " in "\n" + answer for n in range(1, 7)), f"{r['id']} lacks a step")
-    check(set(kinds) == {"generate", "reason", "shape"}, f"kinds {kinds}")
+        if r["kind"] == "rewrite":
+            speed, asked = r["speed"], r["messages"][0]["content"]
+            check(speed["source"] == "static" and speed["slow_us"] >= 1.5 * speed["fast_us"], f"{r['id']}: {speed}")
+            check("a static estimate" in asked and asked.count("class ModelNew") == 1, f"{r['id']} has no slow program")
+            check(r["kernel"]["code"] not in asked, f"{r['id']} asks for what it shows")
+        check((r["kind"] == "rewrite") == (r["speed"] is not None), f"{r['id']} has the speed {r['speed']}")
+        check(0 <= r["kill"]["killed"] <= r["kill"]["mutants"] <= 4, f"{r['id']}: {r['kill']}")
+    check(set(kinds) == {"generate", "reason", "shape", "rewrite"}, f"kinds {kinds}")
+
+
+def check_choices(out):
+    """What occurs, in which language, how long: as asked for, or refused in one line."""
+    make(out, "0/1", "60", "--ops", "softmax,relu,linear", "--dialect", "musa", "--max-program", "2500")
+    for r in records(out):
+        check(set(r["task"]["ops"]) <= {"softmax", "relu", "linear"}, f"{r['id']} has {r['task']['ops']}")
+        if r["kernel"]:
+            check(r["kernel"]["lang"] == "musa" and "cuda_runtime" not in r["kernel"]["code"], r["kernel"]["code"])
+            check(len(r["kernel"]["code"].encode()) <= 2500, f"{r['id']} is too long")
+    for more, word in ((("--max-program", "90"), "--max-program 90"), (("--ops", "permute"), "--ops")):
+        done = subprocess.run(command(out + "/none", "0/1", "10", *more), capture_output=True, text=True, check=False)
+        check(done.returncode == 2 and word in done.stderr, f"{more} is taken: {done.stderr}")
 
 
 def check_graphs(folder):
@@ -112,6 +132,7 @@ def main():
         check_processes(one, three)
         check_records(one)
         check_graphs(three)
+        check_choices(one + "/choices")
     print(f"{passed} passed, {failed} failed")
     return failed > 0
 
