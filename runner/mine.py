@@ -5,7 +5,7 @@ One conversation of src/synth/mine.c; requests are {"op":..}:
   scan     {"source"}: every nn.Module class, with all it needs from that file.     -> {"op":"found","classes":[..]}
   try      {"code","hints"}: constructor arguments and input shapes that run.       -> {"op":"task"}
   compare  {"name","code"}: against what is known.                                  -> {"op":"likeness","found","near"}
-A refusal is {"op":"refused","reason","detail"}; src/synth/mine.c lists reasons. 'try' runs foreign code, in its own child.
+A refusal is {"op":"refused","reason","detail"}; src/synth/mine.c lists reasons. 'try' runs foreign code.
 """
 import ast
 import inspect

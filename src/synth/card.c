@@ -13,8 +13,8 @@
 
 /* What of a shard's statistics is summed: counters by name, and plain numbers. */
 static const char *const tables[] = {"kinds", "difficulty", "operators", "schedules", "refused"};
-static const char *const numbers[] = {"records", "verified", "failed", "mutants", "undetected", "ir_mutants", "ir_killed",
-                                      "rewrites_refuted"};
+static const char *const numbers[] = {"records", "verified", "failed", "mutants", "undetected", "ir_mutants",
+                                      "ir_killed", "rewrites_refuted"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static void add(json_t *sum, const char *key, json_int_t n)

@@ -52,7 +52,8 @@ char *rewrite_answer(const struct kernels *slow, const struct kernels *fast)
         buf_addf(&b, "It launches %d kernels where %d suffice, and what one stores the next one loads again.\n",
                  s.kernels, f.kernels);
     if (s.bytes > f.bytes)
-        buf_addf(&b, "Its kernels ask memory for %lld bytes; %lld are enough.\n", (long long)s.bytes, (long long)f.bytes);
+        buf_addf(&b, "Its kernels ask memory for %lld bytes; %lld are enough.\n", (long long)s.bytes,
+                 (long long)f.bytes);
     if (s.steps > f.steps)
         buf_addf(&b, "Its busiest thread takes %lld steps one after the other; %lld are enough.\n", (long long)s.steps,
                  (long long)f.steps);

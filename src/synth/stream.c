@@ -163,8 +163,8 @@ static int draw_program(struct shard *s, struct rng *r, bool pair, struct drawn 
 {
     for (int tries = 0; !d->program; tries++) {
         if (tries == MAX_DRAWS / 20)
-            return err_set(e, ERR_INPUT, "no program of --max-program %d bytes after %d tries; raise it", s->o->max_program,
-                           tries);
+            return err_set(e, ERR_INPUT, "no program of --max-program %d bytes after %d tries; raise it",
+                           s->o->max_program, tries);
         do {
             if (draw_worthwhile(s, r, &d->g, e) < 0)
                 return -1;
@@ -232,8 +232,9 @@ static void make_record(struct shard *s, const struct drawn *d, struct item *x, 
                                             : speed_json("static", cost_of(&d->slow).us, cost_of(&d->k).us);
 
     x->record = json_pack("{s:s, s:s, s:o, s:o, s:o, s:n, s:o, s:i, s:o, s:o, s:s}", "id", x->name, "kind", kind,
-                          "messages", messages_of(s, d, x, kind, reason), "task", record_task(&d->g, NULL, x->task, hash),
-                          "kernel", program ? record_kernel(&d->k, d->level, x->program, &s->voice) : json_null(),
+                          "messages", messages_of(s, d, x, kind, reason), "task",
+                          record_task(&d->g, NULL, x->task, hash), "kernel",
+                          program ? record_kernel(&d->k, d->level, x->program, &s->voice) : json_null(),
                           "verdict", "provenance", provenance(s->o->seed, x->index, NULL, NULL), "difficulty",
                           d->g.n_nodes + 2 * d->k.n, "speed", speed, "kill", kill_of(s, &d->g, r), "split",
                           x->held ? "heldout" : "train");
@@ -293,9 +294,9 @@ static json_t *derived(const struct shard *s, const struct item *x, const char *
                        const json_t *verdict)
 {
     char *id = xasprintf("%s-%s-%s", kind, x->name, x->bug < 0 ? "none" : ast_mutation_name(x->bug));
-    json_t *v = json_pack("{s:s, s:s, s:o, s:O, s:O, s:o, s:o, s:O, s:n, s:O, s:s}", "id", id, "kind", kind, "messages", messages,
-                          "task", json_object_get(x->record, "task"), "kernel", json_object_get(x->record, "kernel"),
-                          "verdict", record_brief(verdict), "provenance",
+    json_t *v = json_pack("{s:s, s:s, s:o, s:O, s:O, s:o, s:o, s:O, s:n, s:O, s:s}", "id", id, "kind", kind, "messages",
+                          messages, "task", json_object_get(x->record, "task"), "kernel",
+                          json_object_get(x->record, "kernel"), "verdict", record_brief(verdict), "provenance",
                           provenance(s->o->seed, x->index, x->name, x->bug < 0 ? "none" : ast_mutation_name(x->bug)),
                           "difficulty", json_object_get(x->record, "difficulty"), "speed", "kill",
                           json_object_get(x->record, "kill"), "split", "train");
@@ -341,7 +342,8 @@ static void judge_mutant(struct shard *s, struct item *x, const json_t *verdict)
 /* A device's times take the place of the estimate; a rewrite that is not faster there is no record. */
 static void judge_rewrite(struct shard *s, struct item *x, const json_t *verdict)
 {
-    const json_t *slow = json_object_get(x->slow_verdict, "performance"), *fast = json_object_get(verdict, "performance");
+    const json_t *slow = json_object_get(x->slow_verdict, "performance");
+    const json_t *fast = json_object_get(verdict, "performance");
     double slow_us = json_f64(slow, "candidate_ms", 0) * 1e3, fast_us = json_f64(fast, "candidate_ms", 0) * 1e3;
 
     if (strcmp(json_str(x->slow_verdict, "status", ""), "passed"))
@@ -463,7 +465,8 @@ static int write_shard(const struct shard *s, struct err *e)
     json_t *kinds = json_object(), *difficulty = json_object();
 
     char *path = xasprintf("%s/stats/%05d.json", s->o->out, s->index);
-    json_t *v = json_pack("{s:i, s:I, s:I, s:I, s:O, s:O, s:O, s:I, s:I, s:O, s:I, s:I, s:I}", "records", s->n, "verified",
+    json_t *v = json_pack("{s:i, s:I, s:I, s:I, s:O, s:O, s:O, s:I, s:I, s:O, s:I, s:I, s:I}", "records", s->n,
+                          "verified",
         (json_int_t)s->verified,
         "failed",
                           (json_int_t)s->failed, "reasons_without_source", (json_int_t)s->unsaid, "refused", s->refused,
@@ -530,7 +533,8 @@ static int make_shard(const struct stream_options *o, const struct dag_table *t,
     if (!rc)
         rc = verify_shard(&s, e);
     if (rc && stop_requested())
-        rc = err_set(e, ERR_STOP, "stopped; the same command continues after %ld whole shards", n->shards + n->kept_before);
+        rc = err_set(e, ERR_STOP, "stopped; the same command continues after %ld whole shards",
+                     n->shards + n->kept_before);
     if (!rc)
         rc = write_shard(&s, e);
     n->records += s.n, n->shards++, n->refused += total(s.refused), n->verified += s.verified, n->failed += s.failed;
@@ -559,7 +563,8 @@ static int make_folders(const struct stream_options *o, struct err *e)
 /* What shapes the records; which process makes them, and how many at once, does not. */
 static json_t *claim_of(const struct stream_options *o)
 {
-    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i}", "generator", SYNTH_GENERATOR,
+    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i}", "generator",
+                     SYNTH_GENERATOR,
                      "records", (json_int_t)o->records, "shard-size", o->shard_size, "seed", (json_int_t)o->seed,
                      "max-elements", o->max_numel, "max-ops", o->max_ops, "dtypes", (int)o->dtypes, "verify-share",
                      o->verify, "mutant-share", o->mutants, "trials", o->trials, "backend",

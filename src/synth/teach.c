@@ -298,7 +298,8 @@ static json_t *record(const struct teacher *t, const struct question *q, const c
     const struct task *task = &t->task[q->task];
     char *id = xasprintf("%s-%s-%.12s", kind, task->name, q->key);
     json_t *v = json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}, s:{s:s, s:s}, s:o, s:o, s:n, s:s}", "id", id, "kind",
-                          kind, "messages", messages, "task", "name", task->name, "code", task->code, "sha256", task->sha256,
+                          kind, "messages", messages, "task", "name", task->name, "code", task->code, "sha256",
+                          task->sha256,
                           "kernel", "lang", t->o->voice.musa ? "musa" : "cuda", "code", q->program, "verdict",
                           record_brief(q->verdict), "provenance", provenance(t, q, thought), "difficulty", "split",
                           "train");
@@ -367,7 +368,8 @@ static int write_report(const struct teacher *t, struct err *e)
     const struct teach_stats *s = &t->s;
     char *path = path_join(t->o->out, "report.json");
     json_t *v = json_pack("{s:s, s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:i}", "model", t->model, "tasks",
-                          s->tasks, "answers", s->asked + s->cached, "unasked", s->unasked, "tokens", (json_int_t)s->tokens,
+                          s->tasks, "answers", s->asked + s->cached, "unasked", s->unasked, "tokens",
+                          (json_int_t)s->tokens,
                           "passed", s->passed, "failed", s->failed, "unjudged", s->unjudged, "cut", s->cut,
                           "without_program", s->without_program, "repeated", s->repeated);
     int rc = json_write(path, v, e);

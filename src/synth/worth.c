@@ -149,7 +149,8 @@ const char *worth_reason(const struct dag *g, struct rng *r)
 
 /* ---- mutants ---- */
 
-/* Makes one edit at the first place that fits; returns the tree, changed (copied along the path) or as it was. */
+/* Makes one edit at the first place that fits; returns the tree, changed (copied along the path) or as it was. Indices
+ * of loads and the conditions that guard them stay: nothing may be read out of bounds. */
 static struct ax *edit_first(struct arena *a, struct ax *x, struct ax *(*edit)(struct arena *, const struct ax *),
                              bool *done)
 {
@@ -157,7 +158,7 @@ static struct ax *edit_first(struct arena *a, struct ax *x, struct ax *(*edit)(s
 
     if (y)
         return *done = true, y;
-    for (int i = 0; x && i < x->n && !*done; i++) {
+    for (int i = x && x->kind == AX_COND; x && x->kind != AX_LOAD && i < x->n && !*done; i++) {
         struct ax *kid = edit_first(a, x->kid[i], edit, done);
         if (*done) {
             y = arena_alloc(a, sizeof *y);

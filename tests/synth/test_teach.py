@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """'musacoder synth teach' against a server of the test's own with recorded answers: verdicts decide what
-becomes a record, failures become reviews, the budget holds, a stopped run goes on, and a whole one is replayed without the server.
+becomes a record, failures become reviews, the budget holds, a stopped run goes on, a whole one is replayed.
 
 Ends with 'N passed, M failed'."""
 import json
