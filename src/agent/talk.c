@@ -22,7 +22,7 @@ static int open_folder(struct talker *t, struct err *e)
 {
     if (!(t->tok = tokenizer_load(t->c.model, e)) || !(t->model = model_load(t->c.model, e)))
         return -1;
-    return tokenizer_check_rows(t->tok, t->model->config.vocab_size, e);
+    return model_use_tokenizer(t->model, t->tok, e);
 }
 
 int talker_open(const struct talk_config *c, struct talker **ret, struct err *e)
@@ -78,13 +78,14 @@ static int make_chat(struct talker *t, const json_t *messages, struct chat *c, s
 {
     const json_t *m;
     size_t i;
-    int rc = chat_begin(c, t->tok, CHAT_THINK_FREE, e);
+    int rc = chat_begin(c, t->tok, CHAT_THINK_DEFAULT, e);
 
     json_array_foreach((json_t *)messages, i, m)
     {
         const char *text = json_str(m, "content", "");
+        const char *role = json_str(m, "role", "user");
         if (rc == 0)
-            rc = chat_message(c, json_str(m, "role", "user"), text, strlen(text), e);
+            rc = !strcmp(role, "assistant") ? chat_past(c, text, strlen(text), e) : chat_message(c, role, text, strlen(text), e);
     }
     return rc == 0 ? chat_prompt(c, e) : -1;
 }

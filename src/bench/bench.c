@@ -174,7 +174,7 @@ static int make_chat(struct play *p, int task, int sample, struct chat *c, struc
 {
     const struct bench_options *o = &p->b->o;
     char *say = prompt_task(o->style, p->b->suite.tasks[task].code, o->musa ? "musa" : NULL, NULL);
-    int rc = chat_begin(c, p->tok, CHAT_THINK_FREE, e);
+    int rc = chat_begin(c, p->tok, CHAT_THINK_DEFAULT, e);
 
     if (rc == 0)
         rc = chat_message(c, "user", say, strlen(say), e);
@@ -460,7 +460,7 @@ static int load_model(struct play *p, struct err *e)
         return openai_open(&(struct openai_config){.url = o->model, .model = o->model_name}, &p->server, e);
     if (!(p->tok = tokenizer_load(o->model, e)) || !(p->model = model_load(o->model, e)))
         return -1;
-    if (tokenizer_check_rows(p->tok, p->model->config.vocab_size, e) < 0)
+    if (model_use_tokenizer(p->model, p->tok, e) < 0)
         return -1;
     return model_to_device(p->model, o->device ? o->device : "cpu", o->dtype, e);
 }

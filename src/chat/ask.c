@@ -188,7 +188,7 @@ static int add_message(struct reader *r, struct chat *c, const json_t *m)
     buf_init(&text, BUF_MAX_TEXT);
     rc = content_of(r, json_object_get(m, "content"), &text);
     if (rc == 0)
-        rc = chat_message(c, role, text.p, text.n, r->e);
+        rc = !strcmp(role, "assistant") ? chat_past(c, text.p, text.n, r->e) : chat_message(c, role, text.p, text.n, r->e);
     buf_free(&text);
     return rc;
 }
@@ -203,7 +203,7 @@ static struct ivec *add_prompt(struct ask *a)
 static int read_messages(struct reader *r)
 {
     const json_t *messages = json_object_get(r->body, "messages"), *m;
-    bool thinks = json_flag(json_object_get(r->body, "chat_template_kwargs"), "enable_thinking", true);
+    const json_t *kwargs = json_object_get(r->body, "chat_template_kwargs"), *asked = json_object_get(kwargs, "enable_thinking");
     struct chat c = {0};
     struct ivec *ids;
     size_t i;
@@ -211,7 +211,8 @@ static int read_messages(struct reader *r)
 
     if (json_array_size(messages) == 0)
         return BAD(r, "messages", "'messages' must be a list with at least one message");
-    rc = chat_begin(&c, r->tok, thinks ? CHAT_THINK_FREE : CHAT_THINK_EMPTY, r->e);
+    rc = chat_begin(&c, r->tok, !json_is_boolean(asked) ? CHAT_THINK_DEFAULT : json_is_true(asked) ? CHAT_THINK_ON
+                                                                                       : CHAT_THINK_EMPTY, r->e);
     json_array_foreach((json_t *)messages, i, m)
         rc = rc == 0 ? add_message(r, &c, m) : rc;
     if (rc == 0 && (rc = chat_prompt(&c, r->e)) == 0) {

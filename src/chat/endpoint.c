@@ -260,7 +260,7 @@ static int load(struct endpoint *p, const struct endpoint_config *c, struct err 
     int most;
 
     if (!(p->tok = tokenizer_load(c->dir, e)) || !(p->model = model_load(c->dir, e)) ||
-        tokenizer_check_rows(p->tok, p->model->config.vocab_size, e) < 0)
+        model_use_tokenizer(p->model, p->tok, e) < 0)
         return -1;
     most = p->model->config.max_positions;
     if (c->max_len > most)

@@ -90,7 +90,7 @@ static int encode_prompt(const struct opts *o, struct tokenizer *tok, struct ive
     rc = read_prompt(o, &text, e);
     if (rc == 0 && opts_bool(o, "raw"))
         rc = tokenizer_encode(tok, text.p, text.n, TOK_SPECIAL, ids, e);
-    else if (rc == 0 && (rc = chat_begin(&c, tok, CHAT_THINK_FREE, e)) == 0) {
+    else if (rc == 0 && (rc = chat_begin(&c, tok, CHAT_THINK_DEFAULT, e)) == 0) {
         rc = chat_message(&c, "user", text.p, text.n, e);
         rc = rc < 0 ? rc : chat_prompt(&c, e);
         ivec_append(ids, c.ids.v, c.ids.n);
@@ -161,7 +161,7 @@ static int generate_run(const struct opts *o, struct err *e)
     if (!(tok = tokenizer_load(dir, e)))
         return -1;
     if (encode_prompt(o, tok, &ids, e) == 0 && (m = model_load(dir, e))) {
-        if (tokenizer_check_rows(tok, m->config.vocab_size, e) == 0 &&
+        if (model_use_tokenizer(m, tok, e) == 0 &&
             model_to_device(m, opts_str(o, "device"), opts_str(o, "dtype"), e) == 0)
             rc = generate(o, m, tok, &ids, e);
         model_free(m);

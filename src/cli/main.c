@@ -17,6 +17,7 @@ static const struct command *const commands[] = {
     &cmd_bench,
     &cmd_doctor,
     &cmd_eval,
+    &cmd_export,
     &cmd_generate,
     &cmd_help,
     &cmd_init,

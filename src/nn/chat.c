@@ -6,13 +6,111 @@
 
 #include "base/mem.h"
 
-static const char *const think_text[] = {"", "<think>\n", "<think>\n\n</think>\n\n"};
+#define OPEN_THINK "<think>\n"
+#define EMPTY_THINK "<think>\n\n</think>\n\n"
+
+static const char *const think_text[] = {[CHAT_THINK_FREE] = "", [CHAT_THINK_OPEN] = OPEN_THINK,
+                                         [CHAT_THINK_EMPTY] = EMPTY_THINK};
+
+/* What the template's source holds, not what it means: there are few, and all are Qwen's. Its strings spell a line's end as
+ * a backslash and an n. */
+static void read_template(struct chat *c, const char *text)
+{
+    const char *tail = text ? strstr(text, "add_generation_prompt") : NULL;
+    bool opens = tail && strstr(tail, "<think>\\n'"), off = tail && strstr(tail, "enable_thinking is true");
+
+    c->known = tail && strstr(text, "</think>");
+    c->trims = c->known && strstr(text, ")|trim");
+    if (c->think == CHAT_THINK_DEFAULT)
+        c->think = !opens ? CHAT_THINK_FREE : off ? CHAT_THINK_EMPTY : CHAT_THINK_OPEN;
+    else if (c->think == CHAT_THINK_ON)
+        c->think = opens ? CHAT_THINK_OPEN : CHAT_THINK_FREE;
+}
+
+struct text {
+    const char *p;
+    size_t n;
+};
+
+/* One white-space character at the beginning or end of t: its bytes, 0: none. As Python's str.strip sees it. */
+static size_t space_at(struct text t, bool end)
+{
+    static const char *const wide[] = {"\xc2\x85", "\xc2\xa0", "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81",
+                                       "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85",
+                                       "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89",
+                                       "\xe2\x80\x8a", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf",
+                                       "\xe2\x81\x9f", "\xe3\x80\x80"};
+    unsigned char c = t.n ? (unsigned char)t.p[end ? t.n - 1 : 0] : 'x';
+
+    if (c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f))
+        return 1;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        size_t k = strlen(wide[i]);
+        if (t.n >= k && !memcmp(end ? t.p + t.n - k : t.p, wide[i], k))
+            return k;
+    }
+    return 0;
+}
+
+static struct text trimmed(struct text t)
+{
+    size_t k;
+
+    while ((k = space_at(t, false)))
+        t.p += k, t.n -= k;
+    while ((k = space_at(t, true)))
+        t.n -= k;
+    return t;
+}
+
+static struct text without_newlines(struct text t, bool begin, bool end)
+{
+    while (begin && t.n && *t.p == '\n')
+        t.p++, t.n--;
+    while (end && t.n && t.p[t.n - 1] == '\n')
+        t.n--;
+    return t;
+}
+
+static const char *find(struct text t, const char *word, bool last)
+{
+    const char *found = NULL;
+    size_t k = strlen(word);
+
+    for (size_t i = 0; i + k <= t.n && (last || !found); i++)
+        if (!memcmp(t.p + i, word, k))
+            found = t.p + i;
+    return found;
+}
+
+/* As the templates part an assistant's content: what stands before the first </think>, behind its last <think>; and what
+ * stands behind the last </think>. */
+static void part_thinking(const struct chat *c, struct text content, struct text *thinking, struct text *answer)
+{
+    const char *close = find(content, "</think>", false), *last = find(content, "</think>", true), *open;
+
+    *thinking = (struct text){content.p, 0};
+    *answer = content;
+    if (!close)
+        return;
+    *thinking = without_newlines((struct text){content.p, (size_t)(close - content.p)}, false, true);
+    if ((open = find(*thinking, "<think>", true))) {
+        size_t skip = (size_t)(open - thinking->p) + strlen("<think>");
+        *thinking = (struct text){thinking->p + skip, thinking->n - skip};
+    }
+    *thinking = without_newlines(*thinking, true, false);
+    if (c->trims)
+        *thinking = trimmed(*thinking);
+    last += strlen("</think>");
+    *answer = without_newlines((struct text){last, (size_t)(content.p + content.n - last)}, true, false);
+}
 
 int chat_begin(struct chat *c, struct tokenizer *tok, enum chat_think think, struct err *e)
 {
     memset(c, 0, sizeof *c);
     c->tok = tok;
     c->think = think;
+    read_template(c, tokenizer_chat_template(tok));
     c->im_start = tokenizer_id(tok, "<|im_start|>");
     c->im_end = tokenizer_id(tok, "<|im_end|>");
     if (c->im_start < 0 || c->im_end < 0)
@@ -44,7 +142,8 @@ static int add_text(struct chat *c, const char *text, size_t n, enum tokenizer_m
 }
 
 /* Header and content are one text: "user\n" + "\n..." has a piece that crosses the border. */
-static int add_message(struct chat *c, const char *role, const char *content, size_t n, struct err *e)
+static int add_message(struct chat *c, const char *role, const char *content, size_t n, enum tokenizer_mode mode,
+                       struct err *e)
 {
     size_t k = strlen(role);
     char *text = xmalloc(k + 1 + n);
@@ -55,7 +154,7 @@ static int add_message(struct chat *c, const char *role, const char *content, si
     if (n)
         memcpy(text + k + 1, content, n);
     ivec_push(&c->ids, c->im_start);
-    rc = add_text(c, text, k + 1 + n, TOK_PLAIN, e);
+    rc = add_text(c, text, k + 1 + n, mode, e);
     ivec_push(&c->ids, c->im_end);
     free(text);
     return rc < 0 ? -1 : add_text(c, "\n", 1, TOK_PLAIN, e);
@@ -67,7 +166,7 @@ static void add_span(struct chat *c, size_t from, size_t to)
     c->responses[c->n_responses++] = (struct chat_span){from, to};
 }
 
-int chat_prompt(struct chat *c, struct err *e)
+static int open_prompt(struct chat *c, enum chat_think think, struct err *e)
 {
     char text[64];
 
@@ -75,11 +174,16 @@ int chat_prompt(struct chat *c, struct err *e)
         return err_set(e, ERR_BUG, "a generation prompt is already open");
     ivec_push(&c->ids, c->im_start);
     strcpy(text, "assistant\n");
-    strcat(text, think_text[c->think]);
+    strcat(text, think_text[think]);
     if (add_text(c, text, strlen(text), TOK_MARKUP, e) < 0)
         return -1;
     c->open = true;
     return 0;
+}
+
+int chat_prompt(struct chat *c, struct err *e)
+{
+    return open_prompt(c, c->think, e);
 }
 
 int chat_response(struct chat *c, const int32_t *ids, size_t n, struct err *e)
@@ -96,13 +200,14 @@ int chat_response(struct chat *c, const int32_t *ids, size_t n, struct err *e)
     return add_text(c, "\n", 1, TOK_PLAIN, e);
 }
 
-static int add_assistant(struct chat *c, const char *content, size_t n, struct err *e)
+/* The generation prompt, then text as what the model says: markup in it counts. */
+static int add_response(struct chat *c, enum chat_think think, struct text say, struct err *e)
 {
     struct ivec ids = {0};
-    int rc = chat_prompt(c, e);
+    int rc = open_prompt(c, think, e);
 
     if (rc == 0)
-        rc = tokenizer_encode(c->tok, content, n, TOK_MARKUP, &ids, e);
+        rc = tokenizer_encode(c->tok, say.p, say.n, TOK_MARKUP, &ids, e);
     if (rc == 0) {
         ivec_push(&ids, c->im_end);
         rc = chat_response(c, ids.v, ids.n, e);
@@ -111,13 +216,55 @@ static int add_assistant(struct chat *c, const char *content, size_t n, struct e
     return rc;
 }
 
+/* Thinking in its block. What the generation prompt says of the block already is not said again. */
+static int add_assistant(struct chat *c, struct text content, struct err *e)
+{
+    struct text thinking, answer;
+    enum chat_think think = c->think;
+    struct buf text;
+    int rc;
+
+    if (!c->known)
+        return add_response(c, think, content, e);
+    part_thinking(c, content, &thinking, &answer);
+    answer = without_newlines(answer, true, false);
+    if (think == CHAT_THINK_EMPTY && thinking.n)
+        think = CHAT_THINK_OPEN;
+    buf_init(&text, BUF_MAX_TEXT);
+    if (think == CHAT_THINK_FREE)
+        buf_adds(&text, OPEN_THINK);
+    if (think != CHAT_THINK_EMPTY) {
+        buf_add(&text, thinking.p, thinking.n);
+        buf_adds(&text, "\n</think>\n\n");
+    }
+    buf_add(&text, answer.p, answer.n);
+    rc = add_response(c, think, (struct text){text.p, text.n}, e);
+    buf_free(&text);
+    return rc;
+}
+
+int chat_past(struct chat *c, const char *content, size_t n, struct err *e)
+{
+    struct text t = {content, n}, thinking, answer = t;
+
+    if (c->known)
+        part_thinking(c, c->trims ? trimmed(t) : t, &thinking, &answer);
+    return add_message(c, "assistant", answer.p, answer.n, TOK_MARKUP, e);
+}
+
 int chat_message(struct chat *c, const char *role, const char *content, size_t n, struct err *e)
 {
+    struct text t = {content, n};
+
+    if (c->trims)
+        t = trimmed(t);
     if (!strcmp(role, "assistant"))
-        return add_assistant(c, content, n, e);
+        return add_assistant(c, t, e);
     if (strcmp(role, "system") && strcmp(role, "user"))
         return err_set(e, ERR_INPUT, "no role '%.60s'; a message is by 'system', 'user' or 'assistant'", role);
     if (c->open)
         return err_set(e, ERR_BUG, "a generation prompt is open; the response comes first");
-    return add_message(c, role, content, n, e);
+    if (c->trims && c->ids.n && !strcmp(role, "system"))
+        return err_set(e, ERR_INPUT, "this model's chat template takes a system message at the beginning only");
+    return add_message(c, role, t.p, t.n, TOK_PLAIN, e);
 }

@@ -3,8 +3,12 @@
  *
  * A message is "<|im_start|>role\ncontent<|im_end|>\n". Control tokens enter by id only: content is encoded as text, so a
  * "<|im_end|>" inside a kernel or a compiler message cannot end a turn. (<think> markup is recognised in assistant
- * content only.) Every prompt has the ids that Hugging Face gets from the Jinja template's text, as long as that text holds
- * no control tokens of its own. */
+ * content only.) Prompts, and the last message of a dialogue, have the ids that Hugging Face gets from the Jinja template's
+ * text, as long as that text holds no control tokens of its own. One case differs: where the generation prompt opens the
+ * block and the thinking is empty, the "\n" that the model has seen and the one it must produce are two ids, as in sampling.
+ *
+ * Which of Qwen's templates a folder has is read off its text: whether content is trimmed (3.5, 3.6), and what the
+ * generation prompt says of thinking. A folder without a template (our small models) has none of their rules. */
 #ifndef MC_NN_CHAT_H
 #define MC_NN_CHAT_H
 
@@ -18,7 +22,9 @@
 enum chat_think {
     CHAT_THINK_FREE,  /* generation prompt "<|im_start|>assistant\n": Qwen3 with thinking, and our small models */
     CHAT_THINK_OPEN,  /* ... + "<think>\n": Qwen3.5 from 4B on, Qwen3.6 */
-    CHAT_THINK_EMPTY  /* ... + "<think>\n\n</think>\n\n": thinking switched off */
+    CHAT_THINK_EMPTY, /* ... + "<think>\n\n</think>\n\n": thinking switched off */
+    CHAT_THINK_DEFAULT, /* as the folder's template has it when nobody asks: one of the three */
+    CHAT_THINK_ON     /* the template's with enable_thinking: FREE or OPEN */
 };
 
 struct chat_span {
@@ -27,7 +33,8 @@ struct chat_span {
 
 struct chat {
     struct tokenizer *tok; /* borrowed */
-    enum chat_think think;
+    enum chat_think think; /* FREE, OPEN or EMPTY */
+    bool known, trims;     /* there is a template of Qwen's; it trims content */
     int32_t im_start, im_end;
     struct ivec ids;
     struct chat_span *responses; /* what the model must produce, one span per assistant message: from the first token
@@ -41,8 +48,13 @@ int chat_begin(struct chat *c, struct tokenizer *tok, enum chat_think think, str
 void chat_free(struct chat *c);
 int chat_copy(struct chat *to, const struct chat *from); /* an independent copy: one prompt, a group of rollouts; 0 */
 
-/* role: "system", "user" or "assistant". An assistant message is generation prompt + content + <|im_end|>. */
+/* role: "system", "user" or "assistant". An assistant message is generation prompt + content + <|im_end|>; with a
+ * template its thinking stands in a <think> block, an empty one where it has none. */
 int chat_message(struct chat *c, const char *role, const char *content, size_t n, struct err *e);
+
+/* An assistant message of an earlier turn as the templates render it again: without its thinking, and with no span. For
+ * dialogues that come as text from elsewhere. */
+int chat_past(struct chat *c, const char *content, size_t n, struct err *e);
 
 int chat_prompt(struct chat *c, struct err *e); /* appends the generation prompt: c->ids is now the model's input */
 /* Appends sampled ids as they are. A response cut off before <|im_end|> gets one, outside its span: the model did not

@@ -88,21 +88,31 @@ static int32_t draw_top(int V, const float *p, float sum, const struct choice_ru
     return c[kept - 1].id;
 }
 
+static float sum_of(int n, const float *p)
+{
+    double s = 0;
+
+    for (int i = 0; i < n; i++)
+        s += p[i];
+    return (float)s;
+}
+
 int32_t choose_token(const struct ops *op, int V, const float *z, const struct choice_rule *rule, struct rng *r, float *scratch,
                      struct choice_candidate *cand, float *ret_logp)
 {
     bool greedy = rule->temperature <= 0, cut = rule->top_p < 1 || (rule->top_k > 0 && rule->top_k < V);
     float inv = greedy ? 1.0f : 1.0f / rule->temperature, max, sum;
+    int ids = rule->ids ? rule->ids : V;
     int32_t id;
 
     memcpy(scratch, z, (size_t)V * sizeof *z);
     sum = op->softmax_row(V, inv, scratch, &max);
     if (greedy)
-        id = argmax(V, z);
+        id = argmax(ids, z);
     else if (cut)
-        id = draw_top(V, scratch, sum, rule, rng_f64(r), cand);
+        id = draw_top(ids, scratch, ids < V ? sum_of(ids, scratch) : sum, rule, rng_f64(r), cand);
     else
-        id = draw_all(V, scratch, rng_f64(r));
+        id = draw_all(ids, scratch, rng_f64(r));
     *ret_logp = z[id] * inv - max - logf(sum);
     return id;
 }

@@ -9,6 +9,7 @@ struct choice_rule {
     float temperature; /* 0: the largest logit, the lowest id among equals */
     float top_p;       /* 1: all */
     int top_k;         /* 0: all */
+    int ids;           /* only ids below it are drawn; 0: all. The rest keep their share of the softmax */
 };
 
 struct choice_candidate {

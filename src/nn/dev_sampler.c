@@ -431,7 +431,7 @@ static void layered_step(struct gen *s, int B)
 static void queue_step(struct gen *s, int B, int k)
 {
     struct dev_model *g = s->g;
-    struct nn_sample c = {.B = B, .V = g->dims.V, .ld = s->ld_logits, .logits = s->logits,
+    struct nn_sample c = {.B = B, .V = g->dims.V, .ids = s->m->n_ids, .ld = s->ld_logits, .logits = s->logits,
                           .temperature = s->choice.temperature, .top_p = s->choice.top_p, .seed = s->seed,
                           .pos = s->pos, .token = s->token, .out_token = s->out_token + (size_t)k * (size_t)s->slots,
                           .out_logp = s->out_logp + (size_t)k * (size_t)s->slots};

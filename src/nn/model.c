@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "nn/dev_model.h"
 #include "nn/model_private.h"
+#include "nn/tokenizer.h"
 
 size_t memory_available(void)
 {
@@ -250,6 +251,7 @@ static struct model *model_new(const struct model_config *c, struct err *e)
     m->embed = m->weights;
     m->final_norm = m->weights + m->tensors[m->n_final_norm].offset;
     m->lm_head = c->tied ? m->embed : m->weights + m->tensors[m->n_tensors - 1].offset;
+    m->n_ids = c->vocab_size;
     m->version = 1;
     return m;
 }
@@ -301,7 +303,16 @@ struct model *model_clone(const struct model *m)
     for (int i = 0; i < m->n_tensors; i++)
         memcpy(c->tensors[i].dtype, m->tensors[i].dtype, sizeof m->tensors[i].dtype);
     c->dir = m->dir ? xstrdup(m->dir) : NULL;
+    c->n_ids = m->n_ids;
     return c;
+}
+
+int model_use_tokenizer(struct model *m, const struct tokenizer *t, struct err *e)
+{
+    if (tokenizer_check_rows(t, m->config.vocab_size, e) < 0)
+        return -1;
+    m->n_ids = tokenizer_size(t);
+    return 0;
 }
 
 void model_free(struct model *m)

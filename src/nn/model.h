@@ -23,6 +23,8 @@
 
 #include "base/err.h"
 
+struct tokenizer;
+
 #define MODEL_MAX_LAYERS 1024
 
 struct model_config {
@@ -62,7 +64,7 @@ struct model_tensor {
     bool is_conv;       /* (rows, 1, cols) in files */
     bool continues;     /* one matrix with the tensor before it */
     size_t offset;      /* into weights and grads, in floats */
-    char dtype[8];      /* of the file it came from ("F32" for new models); model_save writes F32 unless asked */
+    char dtype[8];      /* of the file it came from ("F32" for new models) */
 };
 
 struct model {
@@ -72,6 +74,8 @@ struct model {
     float *weights;     /* n_params */
     float *grads;       /* n_params, NULL before model_train_begin; zeroed by model_zero_grads */
     size_t n_params;
+    int n_ids;          /* ids that its tokenizer has; the sampler draws no others. The vocabulary's rows until
+                         * model_use_tokenizer */
     uint64_t version;   /* grows whenever weights change through our functions; callers who write weights add 1 */
     struct model_layer *layers;
     int n_final_norm;   /* its place among the tensors */
@@ -91,6 +95,14 @@ void model_free(struct model *m);
  * of m->dir that we do not use and tokenizer files (tokenizer*.json, vocab.json, merges.txt, chat_template*) are
  * carried over when dir is another folder. The result loads in Transformers. */
 int model_save(const struct model *m, const char *dir, struct err *e);
+struct model_save_options {
+    const char *dtype;  /* "fp32" (NULL too), "bf16", or "same": each tensor's as it was loaded; carried ones stay */
+    size_t shard_bytes; /* of tensors in a file, more only where one tensor is larger; 0: 50 GB */
+};
+int model_save_as(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e);
+/* They belong together: ERR_INPUT where the tokenizer has more ids than the model has rows. Rows that it has beyond them
+ * are padding (Qwen3.5: 248,077 of 248,320): they keep their share of every softmax, and no sample holds one. */
+int model_use_tokenizer(struct model *m, const struct tokenizer *t, struct err *e);
 struct model_tensor *model_find(const struct model *m, const char *name); /* NULL if there is none */
 
 /* ---- On a device ------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* model_io.c - Hugging Face model folders, in and out. */
+/* model_io.c - Hugging Face model folders, in. Out: model_save.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +7,12 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "nn/model.h"
+#include "nn/model_private.h"
 #include "nn/safetensors.h"
 
 struct model *model_new_empty(const struct model_config *c, struct err *e);
 
-/* As it is in files. Returns the number of dimensions. */
-static int model_tensor_shape(const struct model_tensor *t, int64_t *shape)
+int model_tensor_shape(const struct model_tensor *t, int64_t *shape)
 {
     shape[0] = t->is_vector ? t->cols : t->rows;
     shape[1] = t->is_conv ? 1 : t->cols;
@@ -120,131 +120,4 @@ struct model *model_load(const char *dir, struct err *e)
     }
     m->dir = xstrdup(dir);
     return m;
-}
-
-/* ---- saving ---- */
-
-static bool is_ours(const struct model *m, const char *name)
-{
-    return model_find(m, name) || (m->config.tied && !strcmp(name, "lm_head.weight"));
-}
-
-static int declare_all(const struct model *m, const struct safetensors *old, struct st_writer *w, struct err *e)
-{
-    for (int i = 0; i < m->n_tensors; i++) {
-        const struct model_tensor *t = &m->tensors[i];
-        int64_t shape[3];
-        if (st_declare(w, t->name, ST_F32, model_tensor_shape(t, shape), shape, e) < 0)
-            return -1;
-    }
-    for (size_t i = 0; old && i < st_count(old); i++) {
-        const struct st_tensor *t = st_at(old, i);
-        if (!is_ours(m, t->name) && st_declare(w, t->name, t->dtype, t->n_dims, t->shape, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int write_all(const struct model *m, const struct safetensors *old, struct st_writer *w, struct err *e)
-{
-    if (st_write(w, m->weights, m->n_params * sizeof *m->weights, e) < 0) // the slab is in order of declaration
-        return -1;
-    for (size_t i = 0; old && i < st_count(old); i++) {
-        const struct st_tensor *t = st_at(old, i);
-        if (!is_ours(m, t->name) && st_write(w, t->data, t->nbytes, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* A folder that held shards keeps no stale index beside the one new file. */
-static int save_weights(const struct model *m, const char *dir, struct err *e)
-{
-    struct safetensors *old = m->dir ? st_open(m->dir, NULL) : NULL;
-    char *path = path_join(dir, "model.safetensors"), *index = path_join(dir, "model.safetensors.index.json");
-    struct st_writer *w = st_create(path, e);
-    int rc = -1;
-
-    if (w) {
-        st_set_metadata(w, "format", "pt");
-        if (declare_all(m, old, w, e) < 0 || write_all(m, old, w, e) < 0)
-            st_abort(w);
-        else
-            rc = st_commit(w, e);
-    }
-    if (rc == 0)
-        remove(index);
-    st_close(old);
-    free(path);
-    free(index);
-    return rc;
-}
-
-static void say_float32(json_t *o)
-{
-    json_object_del(o, "torch_dtype"); // of NULL: nothing happens
-    json_object_set_new(o, "dtype", json_string("float32"));
-}
-
-static int save_config(const struct model *m, const char *dir, struct err *e)
-{
-    json_t *o = json_deep_copy(m->config.source);
-    char *path = path_join(dir, "config.json");
-    int rc;
-
-    // what we write is fp32, under either spelling of the key, at either level
-    say_float32(o);
-    say_float32(json_object_get(o, "text_config"));
-    if (!json_object_get(o, "architectures"))
-        json_object_set_new(o, "architectures", json_pack("[s]", model_architecture(o)));
-    rc = json_write(path, o, e);
-    json_decref(o);
-    free(path);
-    return rc;
-}
-
-static int save_generation_config(const struct model *m, const char *dir, struct err *e)
-{
-    char *from = m->dir ? path_join(m->dir, "generation_config.json") : NULL;
-    char *path = path_join(dir, "generation_config.json");
-    json_t *o = from && file_exists(from) ? json_read(from, NULL) : NULL, *ids = json_array();
-    int rc;
-
-    if (!o)
-        o = json_object();
-    for (int i = 0; i < m->config.n_eos; i++)
-        json_array_append_new(ids, json_integer(m->config.eos[i]));
-    if (m->config.n_eos)
-        json_object_set(o, "eos_token_id", ids);
-    rc = json_write(path, o, e);
-    json_decref(ids);
-    json_decref(o);
-    free(from);
-    free(path);
-    return rc;
-}
-
-static int carry_tokenizer(const struct model *m, const char *dir, struct err *e)
-{
-    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
-                                        "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
-                                        "chat_template.json"};
-    int rc = 0;
-
-    for (size_t i = 0; m->dir && i < sizeof names / sizeof names[0] && rc == 0; i++) {
-        char *from = path_join(m->dir, names[i]), *to = path_join(dir, names[i]);
-        if (file_exists(from) && !file_exists(to))
-            rc = file_copy(from, to, e);
-        free(from);
-        free(to);
-    }
-    return rc;
-}
-
-int model_save(const struct model *m, const char *dir, struct err *e)
-{
-    if (model_fetch(m, e) < 0 || dir_make(dir, e) < 0 || save_weights(m, dir, e) < 0 || save_config(m, dir, e) < 0 ||
-        save_generation_config(m, dir, e) < 0 || carry_tokenizer(m, dir, e) < 0)
-        return err_prefix(e, "saving model to '%s'", dir);
-    return 0;
 }

@@ -625,7 +625,7 @@ static int32_t choose_for(struct worker *w, int i, const float *z, struct row *r
 {
     size_t V = (size_t)w->m->config.vocab_size, at = (size_t)i * V;
     const struct sample_choice *c = &r->asked->choice;
-    struct choice_rule rule = {c->temperature, c->top_p, c->top_k};
+    struct choice_rule rule = {c->temperature, c->top_p, c->top_k, w->m->n_ids};
 
     return choose_token(w->m->ops, (int)V, z, &rule, &r->rng, w->scratch + at, w->cand + at, logp);
 }

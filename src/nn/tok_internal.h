@@ -102,6 +102,7 @@ struct tokenizer {
     struct splitter *split;
     struct bpe bpe;
     struct buf utf8, norm, spelled; /* scratch */
+    char *chat_template;            /* of its folder; NULL */
 };
 
 int32_t token_find(const struct tokenizer *t, const char *text, size_t n);

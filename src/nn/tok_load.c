@@ -422,12 +422,47 @@ struct tokenizer *tokenizer_parse(const char *json, size_t n, const char *what, 
     return from_json(json_parse(json, n, what, e), what, e);
 }
 
+static int template_in_json(struct tokenizer *t, const char *file, struct err *e)
+{
+    json_t *o = json_read(file, e);
+    const char *text = json_str(o, "chat_template", NULL);
+
+    if (text)
+        t->chat_template = xstrdup(text);
+    json_decref(o);
+    return o ? 0 : -1;
+}
+
+/* Where Transformers looks, in its order. */
+static int load_template(struct tokenizer *t, const char *dir, struct err *e)
+{
+    static const char *const names[] = {"chat_template.jinja", "chat_template.json", "tokenizer_config.json"};
+    struct buf text;
+    int rc = 0;
+
+    buf_init(&text, BUF_MAX_TEXT);
+    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0 && !t->chat_template; i++) {
+        char *file = path_join(dir, names[i]);
+        if (file_exists(file) && i > 0)
+            rc = template_in_json(t, file, e);
+        else if (file_exists(file) && (rc = file_read(file, &text, e)) == 0)
+            t->chat_template = xstrdup(text.p);
+        free(file);
+    }
+    buf_free(&text);
+    return rc;
+}
+
 struct tokenizer *tokenizer_load(const char *path, struct err *e)
 {
     char *file = file_is_dir(path) ? path_join(path, "tokenizer.json") : xstrdup(path);
     struct tokenizer *t = from_json(json_read(file, e), file, e);
 
     free(file);
+    if (t && file_is_dir(path) && load_template(t, path, e) < 0) {
+        tokenizer_free(t);
+        t = NULL;
+    }
     return t;
 }
 
@@ -444,6 +479,7 @@ void tokenizer_free(struct tokenizer *t)
     buf_free(&t->utf8);
     buf_free(&t->norm);
     buf_free(&t->spelled);
+    free(t->chat_template);
     arena_free(&t->arena);
     free(t);
 }

@@ -194,6 +194,8 @@ const char *tokenizer_bytes(const struct tokenizer *t, int32_t id, size_t *ret_n
     return k ? k->bytes : NULL;
 }
 
+const char *tokenizer_chat_template(const struct tokenizer *t) { return t->chat_template; }
+
 int tokenizer_check_rows(const struct tokenizer *t, int64_t n_rows, struct err *e)
 {
     if (t->n_tokens <= n_rows)

@@ -44,6 +44,9 @@ bool tokenizer_is_special(const struct tokenizer *t, int32_t id);
 /* The bytes that an id stands for; NULL and 0 when absent. Borrowed. */
 const char *tokenizer_bytes(const struct tokenizer *t, int32_t id, size_t *ret_n);
 
+/* The folder's chat_template.jinja, or what tokenizer_config.json or chat_template.json says; NULL. Borrowed. */
+const char *tokenizer_chat_template(const struct tokenizer *t);
+
 /* 0, or an error when ids could fall outside a model with n_rows embedding rows. */
 int tokenizer_check_rows(const struct tokenizer *t, int64_t n_rows, struct err *e);
 

@@ -94,7 +94,7 @@ static int add_record(json_t *rec, size_t line, void *ctx, struct err *e)
     struct chat c;
     int rc;
 
-    if (chat_begin(&c, a->tok, CHAT_THINK_FREE, e) < 0)
+    if (chat_begin(&c, a->tok, CHAT_THINK_DEFAULT, e) < 0)
         return -1;
     rc = to_example(a, rec, &c, &ex, e);
     chat_free(&c);

@@ -296,7 +296,7 @@ static int open_all(struct harvest *h, struct err *e)
     h->loaded = h->n;
     if (o->tasks > 0 && o->tasks < h->n)
         h->n = o->tasks;
-    if (!(h->m = model_load(o->model, e)) || tokenizer_check_rows(h->tok, h->m->config.vocab_size, e) < 0 ||
+    if (!(h->m = model_load(o->model, e)) || model_use_tokenizer(h->m, h->tok, e) < 0 ||
         model_to_device(h->m, o->device ? o->device : "cpu", o->dtype, e) < 0)
         goto out;
     rc = judge_open(&jc, &h->judge, e);

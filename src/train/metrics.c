@@ -1,6 +1,7 @@
 /* metrics.c - see metrics.h. */
 #include "train/metrics.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,17 @@ static int keep_line(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
+/* A process that was killed in the middle of a line left it without an end; the next one must not be glued to it. */
+static bool is_torn(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    bool torn = f && fseek(f, -1, SEEK_END) == 0 && fgetc(f) != '\n';
+
+    if (f)
+        fclose(f);
+    return torn;
+}
+
 int metrics_open(struct metrics *m, const char *run, const char *stage, int64_t from, double spent, struct err *e)
 {
     struct keep_ctx k = {.stage = stage, .from = from};
@@ -44,7 +56,7 @@ int metrics_open(struct metrics *m, const char *run, const char *stage, int64_t 
     rc = dir_make(run, e);
     if (rc == 0 && file_exists(path))
         rc = jsonl_each(path, keep_line, &k, e);
-    if (rc == 0 && k.dropped)
+    if (rc == 0 && (k.dropped || is_torn(path)))
         rc = file_write(path, k.out.p, k.out.n, e);
     buf_free(&k.out);
     if (rc < 0) {

@@ -278,7 +278,7 @@ static int run(struct rft *s, struct err *e)
 
     if (!(s->tok = tokenizer_load(o->model, e)) ||
         prompt_set_load(&s->prompts, o->data, e) < 0 || !(s->m = model_load(o->model, e)) ||
-        tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 ||
+        model_use_tokenizer(s->m, s->tok, e) < 0 ||
         model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 ||
         (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) || dir_make(s->chunks, e) < 0 ||
         judge_open(&jc, &s->judge, e) < 0)

@@ -599,7 +599,7 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
     struct train_limits lim = {.max_tokens = o->micro_tokens};
 
     if (!(s->m = checkpoint_model(folder, o->model, e)) ||
-        tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 ||
+        model_use_tokenizer(s->m, s->tok, e) < 0 ||
         model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
         return -1;
     if (o->policy.kl != KL_NONE && o->policy.kl_coef != 0)

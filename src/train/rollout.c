@@ -14,7 +14,7 @@ int rollout_group_init(struct rollout_group *g, struct tokenizer *tok, const jso
     const json_t *m;
     size_t i;
 
-    if (chat_begin(&g->prompt, tok, CHAT_THINK_FREE, e) < 0)
+    if (chat_begin(&g->prompt, tok, CHAT_THINK_DEFAULT, e) < 0)
         return -1;
     json_array_foreach(messages, i, m) {
         const char *content = json_str(m, "content", "");

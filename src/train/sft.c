@@ -308,7 +308,7 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
 
     if (!(s->m = checkpoint_model(folder, o->model, e)))
         return -1;
-    if (tokenizer_check_rows(s->tok, s->m->config.vocab_size, e) < 0 ||
+    if (model_use_tokenizer(s->m, s->tok, e) < 0 ||
         ranks_place(&s->ranks, s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 ||
         model_train_begin(s->m, &lim, e) < 0)
         return -1;

@@ -4,16 +4,22 @@ Writes OUT/CASE/{config.json, model.safetensors} and OUT/CASE/golden.safetensors
   tokens (T) i32, cu (n+1) i32, targets (T) i32 (-1: none), weight (T) f32, coef (T) f32, temperature (1) f32,
   logits (T, V), logp (T), entropy (T), loss (1), grad.NAME for every parameter,
   losses (10) of ten AdamW steps on that loss / T (lr 2e-3, betas 0.9 0.98, weight decay 0.1 on matrices, gradients clipped
-  to norm 0.5), norms (10) before clipping, and after.NAME: two tensors after the last step.
-  own (1), for Qwen3.5: the worst relative distance of these logits and gradients from the same code in double.
-Each sequence runs alone and unpadded through Transformers, fp32, eager attention, its own PyTorch code for the delta
-rule; the loss is
+  to norm 0.5), norms (10) before clipping, and after.NAME: some tensors after the last step.
+These are Transformers' own PyTorch code run in double, rounded to fp32. Beside them stands how far that code is from it:
+  fp32.KEY: in fp32, the worst of four runs; the largest difference over the largest value, for losses and norms (10) each
+  step's (losses over the first one);
+  bf16.KEY: in bf16; root of the summed squares of the difference over those of the truth; of the ten steps, with weights
+  kept in fp32, as above; bf16.worst (1): the largest difference of a log-prob.
+Tests derive their limits from these. Each sequence runs alone and unpadded, eager attention; the loss is
   sum_t -weight_t * log_softmax(z_t / T)[target_t] + coef_t * entropy_t.
+Weights are numbers of bf16 and depend on the seed alone. What a folder holds is the same bytes in each run on one machine;
+on another, fp32.* and bf16.* may differ: they are roundings of its matrix library. --check FOLDER compares the rest.
 'vision' is a checkpoint with a vision tower and tensors of multi-token prediction, in two shards.
-Usage: make_model_golden.py OUT [--seed N] [--big] [--only CASE ...] | FOLDER --same FOLDER
+Usage: make_model_golden.py OUT [--seed N] [--big] [--only CASE ...] | FOLDER --same FOLDER | FOLDER --check FOLDER
 Needs torch, transformers >= 4.51 (for Qwen3.5: 5.17) and safetensors.
 """
 import argparse
+import copy
 import json
 import os
 import sys
@@ -53,7 +59,6 @@ def make_qwen35(case, seed):
 
     Decays are gentle and the convolution's output small: where a head reads almost nothing, its norm magnifies rounding,
     and then Transformers itself is 5e-4 away from its own arithmetic in double."""
-    torch.manual_seed(seed)
     c = dict(QWEN35[case])
     part = c.pop("rotary")
     tied = c.pop("tie_word_embeddings", False)
@@ -71,39 +76,52 @@ def make_qwen35(case, seed):
         config = transformers.Qwen3_5TextConfig(**c, **common, tie_word_embeddings=tied, attn_implementation="eager")
         model = transformers.Qwen3_5ForCausalLM(config)
     model = model.float().eval()
+    draw(model, seed, 0.08)
     with torch.no_grad():
         for name, p in model.named_parameters():
             if name.endswith("A_log"):
                 p.copy_(torch.linspace(-3, -1, p.numel()))
             elif name.endswith("dt_bias"):
-                p.copy_(0.5 * torch.randn_like(p))
+                p.mul_(0.5 / 0.08)
             elif name.endswith("linear_attn.norm.weight"):
-                p.copy_(1 + 0.2 * torch.randn_like(p))
+                p.mul_(0.2 / 0.08).add_(1)
             elif p.dim() == 1:
-                p.copy_(0.2 * torch.randn_like(p))
+                p.mul_(0.2 / 0.08)
             elif name.endswith(("in_proj_a.weight", "in_proj_b.weight")):
                 p.mul_(4)  # away from one half
             elif "in_proj" in name:
                 p.mul_(2)
-            if case != "qwen35":
-                p.copy_(p.bfloat16())  # so that a run in bf16 has these very weights
     return model
 
 
+def draw(model, seed, std):
+    """All weights in the order of their names: Transformers' order of drawing them is not the same in all versions."""
+    g = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for _, p in sorted(model.named_parameters()):
+            p.copy_(std * torch.randn(p.shape, generator=g))
+
+
 def make_model(case, seed):
-    if case in QWEN35:
-        return make_qwen35(case, seed)
-    torch.manual_seed(seed)
+    model = make_qwen35(case, seed) if case in QWEN35 else make_qwen3(case, seed)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(p.bfloat16())  # so that a run in bf16 has these very weights
+    return model
+
+
+def make_qwen3(case, seed):
     c = dict(CASES[case])
     theta = c.pop("theta")
     config = Qwen3Config(**c, max_position_embeddings=1024, rms_norm_eps=1e-6, initializer_range=0.08,
                          rope_parameters={"rope_type": "default", "rope_theta": theta}, eos_token_id=3,
                          attn_implementation="eager")
     model = Qwen3ForCausalLM(config).float().eval()
+    draw(model, seed, 0.08)
     with torch.no_grad():
         for name, p in model.named_parameters():
             if p.dim() == 1:
-                p.copy_(1 + 0.2 * torch.randn_like(p))  # all ones would hide a missing weight
+                p.mul_(0.2 / 0.08).add_(1)  # all ones would hide a missing weight
     return model
 
 
@@ -111,101 +129,163 @@ def lengths_of(case):
     return LENGTHS35 if case in QWEN35 else LENGTHS
 
 
-def loss_of(model, t, s):
-    """The loss of sequence s of the pack in t."""
+def batch_of(model, case, seed):
+    """What is fed: tokens, targets, the loss's coefficients."""
+    g = torch.Generator().manual_seed(seed + 1)
+    vocab = model.config.get_text_config().vocab_size
+    general = case != "tied"  # one case is plain SFT, the others use temperature and entropy
+    out = {k: [] for k in ("tokens", "targets", "weight", "coef")}
+    cu = [0]
+    for n in lengths_of(case):
+        ids = torch.randint(0, vocab, (n,), generator=g)
+        target = torch.cat([ids[1:], torch.tensor([-1])])
+        target[torch.rand(n, generator=g) < 0.25] = -1
+        out["weight"].append(torch.rand(n, generator=g) - (0.4 if general else 0.0))
+        out["coef"].append((torch.rand(n, generator=g) - 0.5) * (0.3 if general else 0.0))
+        out["tokens"].append(ids.to(torch.int32))
+        out["targets"].append(target.to(torch.int32))
+        cu.append(cu[-1] + n)
+    t = {k: torch.cat(v).contiguous() for k, v in out.items()}
+    t["cu"] = torch.tensor(cu, dtype=torch.int32)
+    t["temperature"] = torch.tensor([0.9 if general else 1.0])
+    return t
+
+
+def forward(model, t, s):
+    """Logits, log-probs, entropies and the loss of sequence s of the pack in t."""
     a, b = int(t["cu"][s]), int(t["cu"][s + 1])
     z = model(t["tokens"][None, a:b].long()).logits[0]
-    lp = torch.log_softmax(z / t["temperature"], -1)
+    z = z.float() if z.dtype == torch.bfloat16 else z
+    lp = torch.log_softmax(z / t["temperature"].to(z.dtype), -1)
     on = t["targets"][a:b] >= 0
     picked = lp.gather(1, t["targets"][a:b].long().clamp(min=0)[:, None])[:, 0] * on
-    return -(t["weight"][a:b] * picked).sum() + (t["coef"][a:b] * -(lp.exp() * lp).sum(-1) * on).sum()
+    entropy = -(lp.exp() * lp).sum(-1) * on
+    return z, picked, entropy, -(t["weight"][a:b] * picked).sum() + (t["coef"][a:b] * entropy).sum()
+
+
+def measure(model, t):
+    """The values of one forward and backward pass over all sequences."""
+    model.zero_grad()
+    parts = [forward(model, t, s) for s in range(len(t["cu"]) - 1)]
+    loss = sum(p[3] for p in parts)
+    loss.backward()
+    out = {k: torch.cat([p[i].detach() for p in parts]) for i, k in enumerate(("logits", "logp", "entropy"))}
+    out["loss"] = loss.detach().reshape(1)
+    out.update({"grad." + n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None})
+    return out
 
 
 AFTER = ["layers.1.mlp.down_proj.weight", "layers.0.input_layernorm.weight", "layers.0.linear_attn.A_log",
          "layers.0.linear_attn.conv1d.weight"]
 
 
-def train(model, t):
-    used = [p for p in model.parameters() if p.grad is not None]
-    groups = [{"params": [p for p in used if p.dim() > 1], "weight_decay": 0.1},
-              {"params": [p for p in used if p.dim() == 1], "weight_decay": 0.0}]
+def train(model, t, dtype=None):
+    """Ten steps of AdamW on the model's weights, which measure() has given gradients; with a dtype, forward and backward
+    run on a copy of them in it."""
+    worker = cast(copy.deepcopy(model), dtype) if dtype else model
+    used = [(p, w) for p, w in zip(model.parameters(), worker.parameters()) if p.grad is not None]
+    groups = [{"params": [p for p, _ in used if p.dim() > 1], "weight_decay": 0.1},
+              {"params": [p for p, _ in used if p.dim() == 1], "weight_decay": 0.0}]
     opt = torch.optim.AdamW(groups, lr=2e-3, betas=(0.9, 0.98), eps=1e-8)
     losses, norms = [], []
     for _ in range(10):
-        opt.zero_grad()
-        loss = sum(loss_of(model, t, s) for s in range(len(t["cu"]) - 1)) / len(t["tokens"])
+        worker.zero_grad()
+        loss = sum(forward(worker, t, s)[3] for s in range(len(t["cu"]) - 1)) / len(t["tokens"])
         loss.backward()
+        for p, w in used:
+            p.grad = w.grad.to(p.dtype)
         losses.append(loss.detach())
-        norms.append(torch.nn.utils.clip_grad_norm_(used, 0.5))
+        norms.append(torch.nn.utils.clip_grad_norm_([p for p, _ in used], 0.5))
         opt.step()
-    t["losses"], t["norms"] = torch.stack(losses), torch.stack(norms)
-    for name, p in model.named_parameters():
-        if name.endswith(tuple(AFTER)) and p.grad is not None:
-            t["after." + name] = p.detach().clone()
-
-
-def golden(model, case, seed):
-    g = torch.Generator().manual_seed(seed + 1)
-    V = model.config.get_text_config().vocab_size
-    general = case != "tied"  # one case is plain SFT, the others use temperature and entropy
-    temperature = 0.9 if general else 1.0
-    out = {k: [] for k in ("tokens", "targets", "weight", "coef", "logits", "logp", "entropy")}
-    cu, loss = [0], 0.0
-    for n in lengths_of(case):
-        ids = torch.randint(0, V, (n,), generator=g)
-        target = torch.cat([ids[1:], torch.tensor([-1])])
-        target[torch.rand(n, generator=g) < 0.25] = -1
-        w = torch.rand(n, generator=g) - (0.4 if general else 0.0)
-        c = (torch.rand(n, generator=g) - 0.5) * (0.3 if general else 0.0)
-        z = model(ids[None]).logits[0]
-        lp = torch.log_softmax(z / temperature, -1)
-        ent = -(lp.exp() * lp).sum(-1)
-        on = target >= 0
-        picked = lp.gather(1, target.clamp(min=0)[:, None])[:, 0] * on
-        loss = loss - (w * picked).sum() + (c * ent * on).sum()
-        cu.append(cu[-1] + n)
-        for k, v in dict(tokens=ids, targets=target, weight=w, coef=c, logits=z, logp=picked, entropy=ent * on).items():
-            out[k].append(v.detach())
-    loss.backward()
-    t = {k: torch.cat(v).contiguous() for k, v in out.items()}
-    for k in ("tokens", "targets"):
-        t[k] = t[k].to(torch.int32)
-    t["cu"] = torch.tensor(cu, dtype=torch.int32)
-    t["temperature"] = torch.tensor([temperature])
-    t["loss"] = loss.detach().reshape(1)
-    for name, p in model.named_parameters():
-        if p.grad is not None:
-            t["grad." + name] = p.grad.clone().contiguous()
-    if case in QWEN35:
-        t["own"] = own_error(in_double(model), t)
-        print(case, "fp32 against double:", t["own"].item())
-    train(model, t)
-    return t
+        for p, w in used:
+            w.data.copy_(p.data)
+    out = {"losses": torch.stack(losses), "norms": torch.stack(norms)}
+    out.update({"after." + n: p.detach().clone() for n, p in model.named_parameters()
+                if n.endswith(tuple(AFTER)) and p.grad is not None})
+    return out
 
 
 def in_double(model):
-    """The same model in double: Transformers' own source with its casts to fp32 taken out, as its model file says them."""
+    """The same model in double: Transformers' own source with its casts to fp32 taken out, as its model file says them.
+    The angles of RoPE stay: that they are products in fp32 is part of what the model is."""
+    import importlib
     import importlib.util
-    import transformers.models.qwen3_5.modeling_qwen3_5 as fp32
-    text = open(fp32.__file__).read().replace("torch.float32", "torch.float64").replace(".float()", ".double()")
+    kind = type(model).__module__.split(".")[-2]
+    fp32 = importlib.import_module(type(model).__module__)
+    angles = "position_ids[..., None].float() * "
+    text = open(fp32.__file__).read().replace("torch.float32", "torch.float64")
+    text = text.replace(angles, "ANGLES").replace(".float()", ".double()").replace("ANGLES", angles)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "in_double.py")
         open(path, "w").write(text)
-        spec = importlib.util.spec_from_file_location("transformers.models.qwen3_5.in_double", path)
+        spec = importlib.util.spec_from_file_location(f"transformers.models.{kind}.in_double", path)
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module  # its classes are looked up by module name
         spec.loader.exec_module(module)
-        twin = getattr(module, type(model).__name__)(model.config).double().eval()
+        twin = getattr(module, type(model).__name__)(model.config)
     twin.load_state_dict(model.state_dict())
+    return cast(twin, torch.float64).eval()
+
+
+def cast(model, dtype):
+    """Weights only: the frequencies of RoPE stay the numbers of fp32 that they are."""
+    for p in model.parameters():
+        p.data = p.data.to(dtype)
+    return model
+
+
+def greatest(x, truth):
+    """max |x - truth| / max |truth|, as test_model.c measures"""
+    return ((x.double() - truth).abs().max() / truth.abs().max()).reshape(1).float()
+
+
+def of_squares(x, truth):
+    return ((x.double() - truth).norm() / truth.norm()).reshape(1).float()
+
+
+def by_step(key, x, truth):
+    return (x.double() - truth[key]).abs() / truth[key][:1 if key == "losses" else None].abs()
+
+
+def jittered(model, seed):
+    """The same weights, each moved by at most one rounding: another draw of what fp32 makes of this model."""
+    g = torch.Generator().manual_seed(seed)
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        for p in twin.parameters():
+            p.mul_(1 + (2 * torch.rand(p.shape, generator=g) - 1) * 2**-24 * 2)
     return twin
 
 
-def own_error(twin, t):
-    """How far fp32 is from double in Transformers itself, given what fp32 gave."""
-    logits = torch.cat([twin(t["tokens"][None, a:b].long()).logits[0].detach() for a, b in zip(t["cu"], t["cu"][1:])])
-    sum(loss_of(twin, t, s) for s in range(len(t["cu"]) - 1)).backward()
-    pairs = [(t["logits"], logits)] + [(t["grad." + n], p.grad) for n, p in twin.named_parameters() if p.grad is not None]
-    return torch.tensor([max(((a - b).abs().max() / b.abs().max()).item() for a, b in pairs)])
+RUNS = 4  # of Transformers in fp32: the weights as they are, and moved by a rounding
+
+
+def golden(model, case, seed):
+    t = batch_of(model, case, seed)
+    twin = in_double(model)
+    truth = measure(twin, t)
+    truth.update(train(twin, t))
+    own = {}
+    for run in range(RUNS):
+        other = jittered(model, run) if run else copy.deepcopy(model)
+        got = measure(other, t)
+        got.update(train(other, t))
+        for k, v in got.items():
+            d = by_step(k, v, truth) if k in ("losses", "norms") else greatest(v, truth[k])
+            own[k] = torch.maximum(own.get(k, d), d).float()
+    t.update({"fp32." + k: v for k, v in own.items()})
+    half = measure(cast(copy.deepcopy(model), torch.bfloat16), t)
+    t["bf16.worst"] = (half["logp"] - truth["logp"]).abs().max().reshape(1).float()
+    t.update({"bf16." + k: of_squares(v, truth[k]) for k, v in half.items() if k != "loss"})
+    measure(model, t)
+    half = train(model, t, torch.bfloat16)
+    t.update({"bf16." + k: by_step(k, half[k], truth).float() for k in ("losses", "norms")})
+    t.update({k: v.float().contiguous() for k, v in truth.items()})
+    for k in ("logits", "losses", "norms"):
+        print(f"{case}: fp32 from double, {k}: {own[k].max().item():.1e}")
+    print(f"{case}: worst gradient {max(own[k].item() for k in own if k.startswith('grad.')):.1e},",
+          f"bf16 logits {t['bf16.logits'].item():.1e} losses {t['bf16.losses'].max().item():.1e}")
+    return t
 
 
 def save(model, case, folder):
@@ -243,16 +323,33 @@ def compare(first, second):
     print("the same:", len(a), "tensors")
 
 
+def check(first, second):
+    """Two folders of goldens: equal but for what the machine's matrix library rounds."""
+    for case in sorted(os.listdir(second)):
+        a, b = ({**tensors(f), **load_file(os.path.join(f, "golden.safetensors"))}
+                for f in (os.path.join(first, case), os.path.join(second, case)))
+        assert a.keys() == b.keys(), sorted(a.keys() ^ b.keys())
+        rounded = [k for k in a if k.startswith(("fp32.", "bf16."))]
+        last = [k for k in a if k not in rounded and not torch.equal(a[k], b[k])]
+        more = [k for k in last if not greatest(b[k], a[k].double()) <= 2e-7]
+        assert not more, (case, more)
+        print(f"{case}: {len(a) - len(last) - len(rounded)} tensors equal, {len(last)} but for a last bit;",
+              f"of {len(rounded)} errors {sum(not torch.equal(a[k], b[k]) for k in rounded)} differ")
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("out")
     a.add_argument("--same", metavar="FOLDER", help="instead: do Transformers' logits of OUT and FOLDER agree?")
+    a.add_argument("--check", metavar="FOLDER", help="instead: are the goldens of OUT and FOLDER the same numbers?")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--big", action="store_true", help="also a model of the size of the demo's")
     a.add_argument("--only", nargs="+", help="these cases")
     args = a.parse_args()
     if args.same:
         return compare(args.out, args.same)
+    if args.check:
+        return check(args.out, args.check)
     torch.set_num_threads(1)  # tiny products: threads only wait for each other
     has35 = hasattr(transformers, "Qwen3_5ForCausalLM")
     for case in args.only or [*CASES, *(QWEN35 if has35 else ())]:

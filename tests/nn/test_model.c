@@ -30,7 +30,6 @@ struct golden {
     const int32_t *tokens, *cu, *targets;
     const float *weight, *coef;
     float temperature;
-    double tolerance; // 1e-5, or twice Transformers' own distance from double where that is more
     int T, n_seq;
 };
 
@@ -69,12 +68,6 @@ static void golden_open(struct golden *g, const char *root, const char *name, co
     float *t = floats_of(g, "temperature");
     g->temperature = t[0];
     free(t);
-    g->tolerance = TOLERANCE;
-    if (st_find(g->st, "own")) {
-        float *own = floats_of(g, "own");
-        g->tolerance = fmax(TOLERANCE, 2 * own[0]);
-        free(own);
-    }
     g->T = (int)st_find(g->st, "tokens")->n;
     g->n_seq = (int)st_find(g->st, "cu")->n - 1;
     if (model_train_begin(g->m, &(struct train_limits){.max_tokens = g->T}, &e) < 0)
@@ -106,14 +99,31 @@ static double distance(const float *a, const float *b, size_t n)
     return top > 0 ? diff / top : diff;
 }
 
+/* 1e-5; or, where Transformers in fp32 is further than that from the same in double, 1.2 times its distance. step: of
+ * losses and norms, whose distance up to there counts. */
+static double limit_of(struct golden *g, const char *name, int step)
+{
+    char *key = xasprintf("fp32.%s", name);
+    float *own = floats_of(g, key);
+    double most = TOLERANCE;
+
+    for (int i = 0; i <= step; i++)
+        most = fmax(most, 1.2 * own[i]);
+    free(own);
+    free(key);
+    return most;
+}
+
 static void expect_close(const char *what, const float *ours, struct golden *g, const char *name, size_t n)
 {
     float *ref = floats_of(g, name);
-    double d = distance(ours, ref, n);
+    double d = distance(ours, ref, n), limit = limit_of(g, name, 0);
 
     assert_int_equal(st_find(g->st, name)->n, n);
-    if (!(d <= g->tolerance))
-        fail_msg("%s: %s differs by %.2e of its maximum", g->dir, what, d);
+    if (getenv("NN_TEST_TELL"))
+        print_message("%s %s %s: %.2e of %.2e\n", g->dir, what, name, d, limit);
+    if (!(d <= limit))
+        fail_msg("%s: %s differs by %.2e of its maximum, limit %.2e", g->dir, what, d, limit);
     free(ref);
 }
 
@@ -153,6 +163,16 @@ static void check_gradients(struct golden *g)
     }
 }
 
+static void expect_step(struct golden *g, const char *name, int i, double ours, double ref, double scale)
+{
+    double d = fabs(ours - ref) / fabs(scale), limit = limit_of(g, name, i);
+
+    if (getenv("NN_TEST_TELL"))
+        print_message("%s %s %d: %.2e of %.2e\n", g->dir, name, i, d, limit);
+    if (!(d <= limit))
+        fail_msg("%s: %s of step %d differ by %.2e, limit %.2e", g->dir, name, i, d, limit);
+}
+
 /* Ten steps of AdamW with clipping, as torch.optim takes them. */
 static void check_training(struct golden *g, float *logp, float *entropy)
 {
@@ -165,21 +185,16 @@ static void check_training(struct golden *g, float *logp, float *entropy)
         model_zero_grads(g->m);
         double loss = step(g, 0, g->n_seq, logp, entropy) / g->T;
         grad_scale(g->m, 1.0 / g->T);
-        double norm = grad_clip(g->m, 0.5);
-        // Adam divides by the size of the gradient: rounding grows from step to step, faster where gates and norms
-        // divide
-        if (fabs(norm - norms[i]) > (st_find(g->st, "own") ? 50 : 10) * g->tolerance * norms[i])
-            fail_msg("%s: step %d's gradient norm is %.2e away", g->dir, i, fabs(norm / norms[i] - 1));
+        expect_step(g, "losses", i, loss, losses[i], losses[0]);
+        expect_step(g, "norms", i, grad_clip(g->m, 0.5), norms[i], norms[i]);
         assert_int_equal(optim_step(opt, g->m, 2e-3, &e), 0);
     }
     for (int i = 0; i < g->m->n_tensors; i++) {
         const struct model_tensor *t = &g->m->tensors[i];
         char *name = xasprintf("after.%s", t->name);
-        float *ref = st_find(g->st, name) ? floats_of(g, name) : NULL;
-        // Adam divides by the size of the gradient, so rounding in tiny gradients moves weights by parts of lr
-        if (ref && distance(g->m->weights + t->offset, ref, (size_t)t->rows * (size_t)t->cols) > 200 * g->tolerance)
-            fail_msg("%s: %s after ten steps differs", g->dir, t->name);
-        free(ref);
+        if (st_find(g->st, name))
+            expect_close("weights after ten steps", g->m->weights + t->offset, g, name,
+                         (size_t)t->rows * (size_t)t->cols);
         free(name);
     }
     free(losses);
@@ -244,7 +259,11 @@ static void check_saved(const char *python, const char *root, const char *name)
     char *cmd = xasprintf("'%s' tests/nn/make_model_golden.py '%s' --same '%s' >/dev/null", python, from, to);
     struct model *m = model_load(from, &e);
 
+    struct model_save_options shards = {.shard_bytes = 100000};
     if (!m || model_save(m, to, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(system(cmd), 0);
+    if (model_save_as(m, to, &shards, &e) < 0)
         fail_msg("%s", e.msg);
     assert_int_equal(system(cmd), 0);
     model_free(m);
@@ -285,23 +304,42 @@ static void test_golden_live(void **state)
 
 /* ---- invariants ---- */
 
-static struct model *small_model(bool tied, uint64_t seed)
+static const char *const kinds[] = {"qwen3", "qwen3_5_text"}; // the second: two layers of Gated DeltaNet, one of attention
+#define EACH_KIND(k) for (size_t k = 0; k < 2; k++)
+
+static json_t *small_config(size_t kind, bool tied)
 {
-    struct err e = ERR_INIT;
-    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:f,s:f}", "model_type", "qwen3", "vocab_size", 101,
+    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:f,s:f}", "model_type", kinds[kind], "vocab_size", 101,
                           "hidden_size", 36, "intermediate_size", 50, "num_hidden_layers", 3, "num_attention_heads", 4,
                           "num_key_value_heads", 2, "head_dim", 20, "tie_word_embeddings", tied, "initializer_range",
-                              0.2,
-                          "rope_theta", 10000.0);
+                          0.2, "rope_theta", 10000.0);
+    json_t *linear = json_pack("{s:[s,s,s],s:i,s:i,s:i,s:i,s:i,s:f}", "layer_types", "linear_attention",
+                               "full_attention", "linear_attention", "linear_num_key_heads", 2,
+                               "linear_num_value_heads", 4, "linear_key_head_dim", 12, "linear_value_head_dim", 8,
+                               "linear_conv_kernel_dim", 4, "partial_rotary_factor", 0.5);
+
+    if (kind)
+        json_object_update(o, linear);
+    json_decref(linear);
+    return o;
+}
+
+static struct model *kind_model(size_t kind, bool tied, uint64_t seed)
+{
+    struct err e = ERR_INIT;
+    json_t *o = small_config(kind, tied);
     struct model_config c;
 
-    assert_int_equal(model_config_parse(o, &c, &e), 0);
+    if (model_config_parse(o, &c, &e) < 0)
+        fail_msg("%s", e.msg);
     struct model *m = model_init(&c, seed, &e);
     assert_non_null(m);
     model_config_free(&c);
     json_decref(o);
     return m;
 }
+
+static struct model *small_model(bool tied, uint64_t seed) { return kind_model(0, tied, seed); }
 
 static void random_tokens(int32_t *t, int n, uint64_t seed)
 {
@@ -312,9 +350,9 @@ static void random_tokens(int32_t *t, int n, uint64_t seed)
         t[i] = (int32_t)rng_below(&r, 101);
 }
 
-static void test_causal_bits(void **state)
+static void check_causal(size_t kind)
 {
-    struct model *m = small_model(true, 3);
+    struct model *m = kind_model(kind, true, 3);
     struct err e = ERR_INIT;
     enum { T = 70, V = 101 };
     int32_t tok[T];
@@ -331,9 +369,15 @@ static void test_causal_bits(void **state)
     model_free(m);
 }
 
-static void test_packed_is_solo_bits(void **state)
+static void test_causal_bits(void **state)
 {
-    struct model *m = small_model(false, 4);
+    EACH_KIND(k)
+        check_causal(k);
+}
+
+static void check_packed_is_solo(size_t kind)
+{
+    struct model *m = kind_model(kind, false, 4);
     struct err e = ERR_INIT;
     enum { T = 150 };
     int32_t tok[T], target[T], cu[] = {0, 1, 34, 35, 99, 150};
@@ -353,11 +397,67 @@ static void test_packed_is_solo_bits(void **state)
     model_free(m);
 }
 
+static void test_packed_is_solo_bits(void **state)
+{
+    EACH_KIND(k)
+        check_packed_is_solo(k);
+}
+
+/* The sequences of a batch in another order: each has the bits it had; gradients, which are sums over them, agree to
+ * rounding. */
+static void check_order(size_t kind)
+{
+    struct model *m = kind_model(kind, false, 17);
+    struct err e = ERR_INIT;
+    enum { N = 5, T = 210 };
+    int len[N] = {1, 64, 65, 3, 77}, order[N] = {3, 0, 4, 2, 1}, cu[N + 1] = {0}, cu2[N + 1] = {0};
+    int32_t tok[T], target[T], tok2[T], target2[T];
+    float a[T], b[T], ent[T], ent2[T], d[T];
+    float *ref = xcalloc(m->n_params, sizeof *ref);
+
+    random_tokens(tok, T, 18);
+    random_tokens(target, T, 19);
+    for (int t = 0; t < T; t++)
+        d[t] = 0.02f;
+    for (int s = 0; s < N; s++)
+        cu[s + 1] = cu[s] + len[s];
+    for (int s = 0; s < N; s++) {
+        int from = cu[order[s]], n = len[order[s]];
+        cu2[s + 1] = cu2[s] + n;
+        memcpy(tok2 + cu2[s], tok + from, (size_t)n * sizeof *tok);
+        memcpy(target2 + cu2[s], target + from, (size_t)n * sizeof *tok);
+    }
+    assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = T}, &e), 0);
+    assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, N, target, 0.7f}, a, ent, &e), 0);
+    assert_int_equal(model_backward(m, d, NULL, &e), 0);
+    memcpy(ref, m->grads, m->n_params * sizeof *ref);
+    model_zero_grads(m);
+    assert_int_equal(model_forward(m, &(struct train_batch){tok2, cu2, N, target2, 0.7f}, b, ent2, &e), 0);
+    assert_int_equal(model_backward(m, d, NULL, &e), 0);
+    for (int s = 0; s < N; s++) {
+        size_t n = (size_t)len[order[s]] * sizeof *a;
+        assert_memory_equal(b + cu2[s], a + cu[order[s]], n);
+        assert_memory_equal(ent2 + cu2[s], ent + cu[order[s]], n);
+    }
+    for (int i = 0; i < m->n_tensors; i++) {
+        const struct model_tensor *t = &m->tensors[i];
+        assert_true(distance(m->grads + t->offset, ref + t->offset, (size_t)t->rows * (size_t)t->cols) < TOLERANCE);
+    }
+    free(ref);
+    model_free(m);
+}
+
+static void test_order_does_not_matter(void **state)
+{
+    EACH_KIND(k)
+        check_order(k);
+}
+
 /* Two groups that share a prompt, and a stranger between: the same as one at a time, log-probs bit by bit, gradients up
  * to rounding. */
-static void test_shared_prompts(void **state)
+static void check_shared_prompts(size_t kind)
 {
-    struct model *m = small_model(false, 14);
+    struct model *m = kind_model(kind, false, 14);
     struct err e = ERR_INIT;
     enum { N = 7, T = 7 * 90 };
     int prompt[N] = {40, 40, 40, 0, 61, 61, 61}, len[N] = {70, 55, 41, 30, 80, 90, 75}, cu[N + 1] = {0};
@@ -398,9 +498,15 @@ static void test_shared_prompts(void **state)
     model_free(m);
 }
 
-static void test_threads_do_not_matter(void **state)
+static void test_shared_prompts(void **state)
 {
-    struct model *m = small_model(true, 5);
+    EACH_KIND(k)
+        check_shared_prompts(k);
+}
+
+static void check_threads(size_t kind)
+{
+    struct model *m = kind_model(kind, true, 5);
     struct err e = ERR_INIT;
     enum { T = 90 };
     int32_t tok[T], target[T], cu[] = {0, 50, 90};
@@ -427,6 +533,12 @@ static void test_threads_do_not_matter(void **state)
     model_free(m);
 }
 
+static void test_threads_do_not_matter(void **state)
+{
+    EACH_KIND(k)
+        check_threads(k);
+}
+
 static void test_save_load(void **state)
 {
     struct model *m = small_model(false, 6);
@@ -450,6 +562,79 @@ static void test_save_load(void **state)
     dir_remove(dir, &e);
     free(dir);
     model_free(m);
+}
+
+static int files_of_weights(const char *dir)
+{
+    struct err e = ERR_INIT;
+    char **names;
+    size_t n;
+    int found = 0;
+
+    assert_int_equal(dir_list(dir, &names, &n, &e), 0);
+    for (size_t i = 0; i < n; i++)
+        found += strstr(names[i], ".safetensors") && !strstr(names[i], ".json");
+    names_free(names, n);
+    return found;
+}
+
+static void check_reload(const struct model *m, const char *dir, float rounding)
+{
+    struct err e = ERR_INIT;
+    struct model *n = model_load(dir, &e);
+
+    if (!n)
+        fail_msg("%s", e.msg);
+    for (size_t i = 0; i < m->n_params; i++)
+        if (!(fabsf(n->weights[i] - m->weights[i]) <= rounding * fabsf(m->weights[i])))
+            fail_msg("weight %zu is %g, was %g", i, (double)n->weights[i], (double)m->weights[i]);
+    assert_string_equal(n->config.prefix, m->config.prefix);
+    model_free(n);
+}
+
+/* Shards of 20 kB, then one file in the same folder, then bf16: the same weights, and nothing of the former files. */
+static void check_shards(size_t kind)
+{
+    struct model *m = kind_model(kind, true, 21);
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("model", &e), *again = dir_temp("model", &e);
+    struct model_save_options small = {.shard_bytes = 20000}, half = {.dtype = "bf16", .shard_bytes = 30000},
+                              same = {.dtype = "same"}, odd = {.dtype = "int3"};
+
+    strcpy(m->config.prefix, kind ? "model.language_model." : "model.");
+    for (int i = 0; kind && i < m->n_tensors; i++) { // as a checkpoint with vision names them
+        char *name = m->tensors[i].name;
+        m->tensors[i].name = xasprintf("model.language_model.%s", name + strlen("model."));
+        free(name);
+    }
+    assert_int_equal(model_save_as(m, dir, &small, &e), 0);
+    assert_true(files_of_weights(dir) > 3);
+    check_reload(m, dir, 0);
+    assert_int_equal(model_save_as(m, dir, &half, &e), 0);
+    check_reload(m, dir, 1.0f / 256);
+    struct model *b = model_load(dir, &e);
+    assert_non_null(b);
+    assert_string_equal(b->tensors[0].dtype, "BF16");
+    assert_int_equal(model_save_as(b, again, &same, &e), 0);
+    check_reload(b, again, 0);
+    struct safetensors *s = st_open(again, &e);
+    assert_int_equal(st_at(s, 0)->dtype, ST_BF16);
+    st_close(s);
+    model_free(b);
+    assert_int_equal(model_save(m, dir, &e), 0);
+    assert_int_equal(files_of_weights(dir), 1);
+    check_reload(m, dir, 0);
+    assert_int_equal(model_save_as(m, dir, &odd, &e), -1);
+    assert_non_null(strstr(e.msg, "int3"));
+    dir_remove(dir, &e), dir_remove(again, &e);
+    free(dir), free(again);
+    model_free(m);
+}
+
+static void test_shards(void **state)
+{
+    EACH_KIND(k)
+        check_shards(k);
 }
 
 /* Tensors that the engine does not use survive a load and a save in another folder, byte for byte. */
@@ -513,12 +698,12 @@ static void train_steps(struct model *m, struct optim *o, int from, int to)
     }
 }
 
-static void test_resume_bits(void **state)
+static void check_resume(size_t kind)
 {
     struct adamw_options opts = {.weight_decay = 0.1};
     struct err e = ERR_INIT;
     char *dir = dir_temp("model", &e), *file = path_join(dir, "optim.safetensors");
-    struct model *a = small_model(true, 7), *b = small_model(true, 7), *c;
+    struct model *a = kind_model(kind, true, 7), *b = kind_model(kind, true, 7), *c;
     struct optim *oa = optim_new(a, &opts), *ob = optim_new(b, &opts), *oc;
 
     train_steps(a, oa, 0, 6);
@@ -537,6 +722,12 @@ static void test_resume_bits(void **state)
     dir_remove(dir, &e);
     free(dir);
     free(file);
+}
+
+static void test_resume_bits(void **state)
+{
+    EACH_KIND(k)
+        check_resume(k);
 }
 
 /* ---- bad input ---- */
@@ -606,8 +797,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),        cmocka_unit_test(test_golden_live),
         cmocka_unit_test(test_causal_bits),   cmocka_unit_test(test_packed_is_solo_bits),
-        cmocka_unit_test(test_shared_prompts),
+        cmocka_unit_test(test_order_does_not_matter), cmocka_unit_test(test_shared_prompts),
         cmocka_unit_test(test_threads_do_not_matter), cmocka_unit_test(test_save_load),
+        cmocka_unit_test(test_shards),
         cmocka_unit_test(test_carries_unknown_tensors), cmocka_unit_test(test_resume_bits),
         cmocka_unit_test(test_bad_config),    cmocka_unit_test(test_bad_batches),
     };

@@ -167,7 +167,8 @@ static void test_batch_does_not_matter(void **state)
 static void test_distribution(void **state)
 {
     enum { N = 200000 };
-    const struct choice_rule rules[] = {{1, 1, 0}, {0.7f, 1, 0}, {1.3f, 0.8f, 0}, {1, 1, 5}, {0.9f, 0.95f, 12}};
+    const struct choice_rule rules[] = {{1, 1, 0, 0},    {0.7f, 1, 0, 0},       {1.3f, 0.8f, 0, 0}, {1, 1, 5, 0},
+                                       {1, 1, 0, 64}, {0.9f, 0.95f, 12, 0}, {1.1f, 0.9f, 0, 50}};
     float z[V], scratch[V], logp;
     struct choice_candidate cand[V];
     struct rng r;
@@ -176,25 +177,30 @@ static void test_distribution(void **state)
     for (int i = 0; i < V; i++)
         z[i] = (float)(2 * rng_normal(&r));
     for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++) {
-        double p[V], sum = 0, mass = 0;
+        double p[V], sum = 0, can = 0, mass = 0;
         int count[V] = {0}, order[V];
         for (int i = 0; i < V; i++)
             sum += p[i] = exp((double)z[i] / rules[k].temperature);
-        for (int i = 0; i < V; i++) { // insertion sort by probability
+        int ids = rules[k].ids ? rules[k].ids : V; // what lies beyond has a probability and is never drawn
+        for (int i = 0; i < ids; i++)
+            can += p[i];
+        for (int i = 0; i < ids; i++) { // insertion sort by probability
             int j = i;
             for (; j > 0 && p[order[j - 1]] < p[i]; j--)
                 order[j] = order[j - 1];
             order[j] = i;
         }
         int kept = 0;
-        while (kept < (rules[k].top_k ? rules[k].top_k : V) && mass < (double)rules[k].top_p * sum * (1 - 1e-12))
+        while (kept < (rules[k].top_k ? rules[k].top_k : ids) && mass < (double)rules[k].top_p * can * (1 - 1e-12))
             mass += p[order[kept++]];
         for (int i = 0; i < N; i++) {
             int32_t id = choose_token(cpu_ops(), V, z, &rules[k], &r, scratch, cand, &logp);
             count[id]++;
             assert_true(fabs(logp - log(p[id] / sum)) < 1e-5);
         }
-        for (int i = 0; i < V; i++) {
+        for (int i = ids; i < V; i++)
+            assert_int_equal(count[i], 0);
+        for (int i = 0; i < ids; i++) {
             double want = i < kept ? p[order[i]] / mass : 0, sd = sqrt(want * (1 - want) / N);
             assert_true(fabs(count[order[i]] / (double)N - want) <= 5 * sd);
         }

@@ -753,7 +753,7 @@ static void test_decode(void)
 }
 
 /* Frequencies of draws, and that nothing outside the kept set is drawn. */
-static void check_sample(float temperature, float top_p)
+static void check_sample(float temperature, float top_p, int ids)
 {
     enum { V = 100, LD = 104, B = 64 };
     int rounds = strcmp(op->kind, "sim") ? 40 : 2;
@@ -761,7 +761,7 @@ static void check_sample(float temperature, float top_p)
     int32_t pos[B] = {0}, token[B];
     uint64_t seed[B];
     float logp[B];
-    double p[V], sum = 0, kept = 0, worst = 0, off = 0;
+    double p[V], sum = 0, can = 0, kept = 0, worst = 0, off = 0;
     int count[V] = {0}, order[V], n_kept = 0;
     char what[64];
 
@@ -776,22 +776,24 @@ static void check_sample(float temperature, float top_p)
         p[i] /= sum;
         order[i] = i;
     }
-    for (int i = 0; i < V; i++)
-        for (int j = i + 1; j < V; j++)
+    for (int i = 0; i < ids; i++)
+        for (int j = i + 1; j < ids; j++)
             if (p[order[j]] > p[order[i]]) {
                 int x = order[i];
                 order[i] = order[j], order[j] = x;
             }
-    while (n_kept < V && kept < top_p)
+    for (int i = 0; i < ids; i++)
+        can += p[i];
+    while (n_kept < ids && kept < top_p * can)
         kept += p[order[n_kept++]];
-    while (n_kept < V && p[order[n_kept]] == p[order[n_kept - 1]]) // equals stay together
+    while (n_kept < ids && p[order[n_kept]] == p[order[n_kept - 1]]) // equals stay together
         kept += p[order[n_kept++]];
     if (temperature <= 0)
         n_kept = 1, kept = p[order[0]];
     void *dpos = ints(pos, B), *dtok = op->alloc(dev->q, B * 4), *dout = op->alloc(dev->q, B * 4),
          *dlp = op->alloc(dev->q, B * 4), *dseed = op->alloc(dev->q, B * 8);
     op->upload(dev->q, dseed, seed, sizeof seed);
-    struct nn_sample s = {B, V, LD, all.dev, temperature, top_p, dseed, dpos, dtok, dout, dlp};
+    struct nn_sample s = {B, V, LD, ids, all.dev, temperature, top_p, dseed, dpos, dtok, dout, dlp};
     bool outside = false;
     for (int r = 0; r < rounds; r++) {
         op->sample(dev->q, dt, &s);
@@ -801,7 +803,7 @@ static void check_sample(float temperature, float top_p)
             bool in = false;
             for (int i = 0; i < n_kept; i++)
                 in |= order[i] == token[b];
-            outside |= !in || token[b] < 0 || token[b] >= V;
+            outside |= !in || token[b] < 0 || token[b] >= ids;
             if (in) {
                 count[token[b]]++;
                 double d = fabs(logp[b] - log(p[token[b]]));
@@ -814,7 +816,7 @@ static void check_sample(float temperature, float top_p)
         double d = fabs(count[order[i]] / (double)(B * rounds) - want) / sigma;
         worst = temperature > 0 && d > worst ? d : worst;
     }
-    snprintf(what, sizeof what, "sample T %.1f top-p %.2f: %d of %d kept", temperature, top_p, n_kept, V);
+    snprintf(what, sizeof what, "sample T %.1f top-p %.2f: %d of %d kept", temperature, top_p, n_kept, ids);
     bool ok = !outside && worst < 4.5 && off < 1e-4;
     printf("%-4s %-44s %s %.1f sigma, log-prob off by %.1e%s\n", ok ? "ok" : "BAD", what,
            dt == NN_F32 ? "fp32" : "bf16", worst,
@@ -827,10 +829,13 @@ static void check_sample(float temperature, float top_p)
 
 static void test_sample(void)
 {
-    check_sample(1, 1);
-    check_sample(0.7f, 0.9f);
-    check_sample(1, 0.3f);
-    check_sample(0, 1);
+    check_sample(1, 1, 100);
+    check_sample(0.7f, 0.9f, 100);
+    check_sample(1, 0.3f, 100);
+    check_sample(0, 1, 100);
+    check_sample(1, 1, 37); // rows of a padded vocabulary are never drawn
+    check_sample(1.2f, 0.9f, 53);
+    check_sample(0, 1, 20);
 }
 
 /* test_dev_ops [N]: from the Nth group of operators on. */

@@ -100,6 +100,7 @@ struct nn_adamw {
 
 struct nn_sample {
     int B, V, ld;            /* ld: row stride of the logits */
+    int ids;                 /* <= V: only ids below it are drawn */
     const void *logits;      /* (B, V) type dt */
     float temperature, top_p; /* temperature 0: greedy. top_p 1: all */
     const uint64_t *seed;    /* (B) of the sample */

@@ -310,27 +310,30 @@ __device__ int walk(const T *z, int V, int from_id, int segment, float top, floa
 template <class T> __global__ void __launch_bounds__(THREADS) sample_kernel(struct nn_sample a)
 {
     __shared__ float sums[SEGMENTS], part[32];
-    int row = blockIdx.x, V = a.V, segment = ((V + SEGMENTS - 1) / SEGMENTS + 7) / 8 * 8, id;
+    int row = blockIdx.x, V = a.V, ids = a.ids, segment = ((V + SEGMENTS - 1) / SEGMENTS + 7) / 8 * 8, id;
     const T *z = (const T *)a.logits + (size_t)row * a.ld;
-    float top = -INFINITY, inv = a.temperature > 0 ? 1 / a.temperature : 1, total, v[8];
+    float top = -INFINITY, best = -INFINITY, inv = a.temperature > 0 ? 1 / a.temperature : 1, total, v[8];
 
     for (int i = threadIdx.x * 8; i < V; i += THREADS * 8) {
         load8(z + i, v);
-        for (int j = 0; j < 8; j++)
+        for (int j = 0; j < 8; j++) {
             top = i + j < V ? fmaxf(top, v[j]) : top;
+            best = i + j < ids ? fmaxf(best, v[j]) : best;
+        }
     }
     top = block_max(top, part);
+    best = block_max(best, part);
     total = mass(z, V, segment, top, inv, 0, sums);
     uint32_t from = 0;
-    float kept = total;
+    float kept = ids < V ? mass(z, ids, segment, top, inv, 0, sums) : total;
     if (a.temperature > 0 && a.top_p < 1) {
-        from = threshold(z, V, segment, top, inv, a.top_p * total, sums);
-        kept = mass(z, V, segment, top, inv, from, sums);
+        from = threshold(z, ids, segment, top, inv, a.top_p * kept, sums);
+        kept = mass(z, ids, segment, top, inv, from, sums);
     }
     if (threadIdx.x >= 32)
         return;
     if (a.temperature <= 0) {
-        id = first_largest(z, V, top);
+        id = first_largest(z, ids, best);
     } else {
         float u = uniform(a.seed[row], a.pos[row]) * kept;
         int k = 0, had = 0;
@@ -338,7 +341,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample_kernel(stru
             had = sums[i] > 0 ? i : had;
         while (k < had && sums[k] <= u)
             u -= sums[k++];
-        id = walk(z, V, k * segment, segment, top, inv, from, u);
+        id = walk(z, ids, k * segment, segment, top, inv, from, u);
     }
     if (threadIdx.x == 0) {
         a.token[row] = id;

@@ -1,0 +1,285 @@
+/* model_save.c - Hugging Face model folders, out: one file or shards with an index, as Transformers writes them. */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/half.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "nn/model.h"
+#include "nn/model_private.h"
+#include "nn/safetensors.h"
+
+#define SHARD_BYTES 50000000000u /* Transformers 5's */
+#define CHUNK (1 << 18)          /* weights converted at a time */
+
+/* One tensor of the file: ours, or one that is carried from the folder the model came from. */
+struct part {
+    const char *name;
+    enum st_dtype dtype;
+    int n_dims, shard;
+    int64_t shape[ST_MAX_DIMS];
+    const float *weights; // ours: converted while writing
+    const void *bytes;    // carried
+    size_t n, nbytes;
+};
+
+struct parts {
+    struct part *v;
+    size_t n, bytes;
+    int shards;
+};
+
+static bool is_ours(const struct model *m, const char *name)
+{
+    return model_find(m, name) || (m->config.tied && !strcmp(name, "lm_head.weight"));
+}
+
+static enum st_dtype dtype_of(const struct model_tensor *t, const struct model_save_options *o)
+{
+    static const enum st_dtype kinds[] = {ST_F32, ST_BF16, ST_F16};
+
+    if (!o->dtype || !strcmp(o->dtype, "fp32"))
+        return ST_F32;
+    if (!strcmp(o->dtype, "bf16"))
+        return ST_BF16;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(t->dtype, st_dtype_name(kinds[i])))
+            return kinds[i];
+    return ST_F32;
+}
+
+static void add_part(struct parts *p, struct part x, size_t limit, size_t *in_shard)
+{
+    if (p->n == 0 || (*in_shard && *in_shard + x.nbytes > limit)) {
+        p->shards++;
+        *in_shard = 0;
+    }
+    x.shard = p->shards - 1;
+    *in_shard += x.nbytes;
+    p->bytes += x.nbytes;
+    p->v[p->n++] = x;
+}
+
+/* Ours in the order of the slab, then what is carried; a shard ends where the next tensor would exceed its size. */
+static struct parts parts_of(const struct model *m, const struct safetensors *old, const struct model_save_options *o)
+{
+    size_t n_old = old ? st_count(old) : 0, in_shard = 0, limit = o->shard_bytes ? o->shard_bytes : SHARD_BYTES;
+    struct parts p = {.v = xcalloc((size_t)m->n_tensors + n_old, sizeof *p.v)};
+
+    for (int i = 0; i < m->n_tensors; i++) {
+        const struct model_tensor *t = &m->tensors[i];
+        struct part x = {.name = t->name, .dtype = dtype_of(t, o), .weights = m->weights + t->offset,
+                         .n = (size_t)t->rows * (size_t)t->cols};
+        x.n_dims = model_tensor_shape(t, x.shape);
+        x.nbytes = x.n * st_dtype_size(x.dtype);
+        add_part(&p, x, limit, &in_shard);
+    }
+    for (size_t i = 0; i < n_old; i++) {
+        const struct st_tensor *t = st_at(old, i);
+        struct part x = {.name = t->name, .dtype = t->dtype, .n_dims = t->n_dims, .bytes = t->data, .n = t->n,
+                         .nbytes = t->nbytes};
+        memcpy(x.shape, t->shape, sizeof x.shape);
+        if (!is_ours(m, t->name))
+            add_part(&p, x, limit, &in_shard);
+    }
+    return p;
+}
+
+static int write_half(struct st_writer *w, const struct part *x, struct err *e)
+{
+    uint16_t *to = xmalloc(CHUNK * sizeof *to);
+    int rc = 0;
+
+    for (size_t at = 0; at < x->n && rc == 0; at += CHUNK) {
+        size_t n = x->n - at < CHUNK ? x->n - at : CHUNK;
+        for (size_t i = 0; i < n; i++)
+            to[i] = x->dtype == ST_BF16 ? bf16_from_f32(x->weights[at + i]) : f16_from_f32(x->weights[at + i]);
+        rc = st_write(w, to, n * sizeof *to, e);
+    }
+    free(to);
+    return rc;
+}
+
+static int write_part(struct st_writer *w, const struct part *x, struct err *e)
+{
+    if (!x->weights)
+        return st_write(w, x->bytes, x->nbytes, e);
+    return x->dtype == ST_F32 ? st_write(w, x->weights, x->nbytes, e) : write_half(w, x, e);
+}
+
+static char *shard_name(const struct parts *p, int shard)
+{
+    return p->shards == 1 ? xstrdup("model.safetensors")
+                          : xasprintf("model-%05d-of-%05d.safetensors", shard + 1, p->shards);
+}
+
+static int write_shard(const struct parts *p, int shard, const char *dir, struct err *e)
+{
+    char *name = shard_name(p, shard), *path = path_join(dir, name);
+    struct st_writer *w = st_create(path, e);
+    int rc = w ? 0 : -1;
+
+    if (w)
+        st_set_metadata(w, "format", "pt");
+    for (size_t i = 0; i < p->n && rc == 0; i++)
+        if (p->v[i].shard == shard)
+            rc = st_declare(w, p->v[i].name, p->v[i].dtype, p->v[i].n_dims, p->v[i].shape, e);
+    for (size_t i = 0; i < p->n && rc == 0; i++)
+        if (p->v[i].shard == shard)
+            rc = write_part(w, &p->v[i], e);
+    if (w && rc < 0)
+        st_abort(w);
+    else if (w)
+        rc = st_commit(w, e);
+    free(name);
+    free(path);
+    return rc;
+}
+
+static int write_index(const struct parts *p, const char *path, struct err *e)
+{
+    json_t *map = json_object(), *o = json_pack("{s:{s:I},s:O}", "metadata", "total_size", (json_int_t)p->bytes,
+                                                "weight_map", map);
+    int rc;
+
+    for (size_t i = 0; i < p->n; i++) {
+        char *name = shard_name(p, p->v[i].shard);
+        json_object_set_new(map, p->v[i].name, json_string(name));
+        free(name);
+    }
+    rc = json_write(path, o, e);
+    json_decref(map);
+    json_decref(o);
+    return rc;
+}
+
+/* Files of weights that the folder held before, in another number of shards. */
+static void remove_stale(const struct parts *p, const char *dir)
+{
+    char **names;
+    size_t n;
+
+    if (dir_list(dir, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        bool keep = fnmatch("model*.safetensors", names[i], 0) != 0;
+        for (int k = 0; k < p->shards && !keep; k++) {
+            char *ours = shard_name(p, k);
+            keep = !strcmp(ours, names[i]);
+            free(ours);
+        }
+        char *path = path_join(dir, names[i]);
+        if (!keep)
+            remove(path);
+        free(path);
+    }
+    names_free(names, n);
+}
+
+/* The index names its shards, so it is written when all are there. What the folder held before goes last. */
+static int save_weights(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e)
+{
+    struct safetensors *old = m->dir ? st_open(m->dir, NULL) : NULL;
+    char *index = path_join(dir, "model.safetensors.index.json");
+    struct parts p = parts_of(m, old, o);
+    int rc = 0;
+
+    for (int k = 0; k < p.shards && rc == 0; k++)
+        rc = write_shard(&p, k, dir, e);
+    if (rc == 0 && p.shards > 1)
+        rc = write_index(&p, index, e);
+    else if (rc == 0)
+        remove(index);
+    if (rc == 0)
+        remove_stale(&p, dir);
+    st_close(old);
+    free(p.v);
+    free(index);
+    return rc;
+}
+
+/* Under either spelling of the key, at either level. */
+static void say_dtype(json_t *o, const char *name)
+{
+    json_object_del(o, "torch_dtype"); // of NULL: nothing happens
+    json_object_set_new(o, "dtype", json_string(name));
+}
+
+static int save_config(const struct model *m, const char *dir, enum st_dtype dtype, struct err *e)
+{
+    const char *name = dtype == ST_BF16 ? "bfloat16" : dtype == ST_F16 ? "float16" : "float32";
+    json_t *o = json_deep_copy(m->config.source);
+    char *path = path_join(dir, "config.json");
+    int rc;
+
+    say_dtype(o, name);
+    say_dtype(json_object_get(o, "text_config"), name);
+    if (!json_object_get(o, "architectures"))
+        json_object_set_new(o, "architectures", json_pack("[s]", model_architecture(o)));
+    rc = json_write(path, o, e);
+    json_decref(o);
+    free(path);
+    return rc;
+}
+
+static int save_generation_config(const struct model *m, const char *dir, struct err *e)
+{
+    char *from = m->dir ? path_join(m->dir, "generation_config.json") : NULL;
+    char *path = path_join(dir, "generation_config.json");
+    json_t *o = from && file_exists(from) ? json_read(from, NULL) : NULL, *ids = json_array();
+    int rc;
+
+    if (!o)
+        o = json_object();
+    for (int i = 0; i < m->config.n_eos; i++)
+        json_array_append_new(ids, json_integer(m->config.eos[i]));
+    if (m->config.n_eos)
+        json_object_set(o, "eos_token_id", ids);
+    rc = json_write(path, o, e);
+    json_decref(ids);
+    json_decref(o);
+    free(from);
+    free(path);
+    return rc;
+}
+
+static int carry_tokenizer(const struct model *m, const char *dir, struct err *e)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
+                                        "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
+                                        "chat_template.json"};
+    int rc = 0;
+
+    for (size_t i = 0; m->dir && i < sizeof names / sizeof names[0] && rc == 0; i++) {
+        char *from = path_join(m->dir, names[i]), *to = path_join(dir, names[i]);
+        if (file_exists(from) && !file_exists(to))
+            rc = file_copy(from, to, e);
+        free(from);
+        free(to);
+    }
+    return rc;
+}
+
+static int check_dtype(const struct model_save_options *o, struct err *e)
+{
+    if (!o->dtype || !strcmp(o->dtype, "fp32") || !strcmp(o->dtype, "bf16") || !strcmp(o->dtype, "same"))
+        return 0;
+    return err_set(e, ERR_INPUT, "no type '%s' of weights; it is 'fp32', 'bf16' or 'same' (as they were loaded)", o->dtype);
+}
+
+int model_save_as(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e)
+{
+    if (check_dtype(o, e) < 0 || model_fetch(m, e) < 0 || dir_make(dir, e) < 0 || save_weights(m, dir, o, e) < 0 ||
+        save_config(m, dir, dtype_of(&m->tensors[0], o), e) < 0 || save_generation_config(m, dir, e) < 0 ||
+        carry_tokenizer(m, dir, e) < 0)
+        return err_prefix(e, "saving model to '%s'", dir);
+    return 0;
+}
+
+int model_save(const struct model *m, const char *dir, struct err *e)
+{
+    return model_save_as(m, dir, &(struct model_save_options){0}, e);
+}
