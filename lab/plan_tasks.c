@@ -37,7 +37,7 @@ static void print_row(const json_t *row, const struct plan_sizes *s, const struc
 
 int main(int argc, char **argv)
 {
-    struct plan_device d = {(uint64_t)((argc > 1 ? atof(argv[1]) : 79.6) * GIB), 3};
+    uint64_t device = (uint64_t)((argc > 1 ? atof(argv[1]) : 79.6) * GIB);
     char line[1 << 16];
     int n = 0, fit = 0;
 
@@ -58,12 +58,12 @@ int main(int argc, char **argv)
                                 .state = (uint64_t)json_i64(row, "state", 0),
                                 .outputs = total(json_object_get(row, "outputs")),
                                 .eager_peak = (uint64_t)json_i64(row, "eager_peak", 0)};
-        memory_plan_make(&s, &d, &p);
+        memory_plan_make(&s, device, &p);
         print_row(row, &s, &p);
         n++;
         fit += p.fits;
         json_decref(row);
     }
-    fprintf(stderr, "%d of %d tasks fit into %.1f GiB\n", fit, n, (double)d.memory / GIB);
+    fprintf(stderr, "%d of %d tasks fit into %.1f GiB\n", fit, n, (double)device / GIB);
     return 0;
 }

@@ -11,7 +11,10 @@ Requests and replies, in frames; every reply has "op", "error" when something ra
   area     {"area":spec} and a descriptor -> ok                           shared memory, area.py: trees with "area" lie in it
   put      {"inputs":tree,"area":bool,"noise":rows} -> ok {"fresh":[leaf index],"facts":{...}}  noise: what
            reference.noise_of says of these inputs, or absent
+  inputs   {"area":spec,"inputs":tree,"kinds","regime"} and a descriptor -> as put: of a streamed task (streamed.py), whose
+           inputs are never copied. A draw of that regime lies in the area; calls draw others in its place
   arm      {"slots":n}                    -> ok
+  rest     {}                             -> ok: the device has back what torch keeps for later
   time     {"n","which":"eager"|"compile"|"library","pad_us"} -> the block (timing.py), then timed {"host_us",
            "kernels": timing.py works with its own kernels, not with torch's operators}
   compile  {"mode":"default"|"max-autotune"} -> ok {"seconds","waited_s","asked"} | error. Before that any number of
@@ -35,6 +38,7 @@ import area
 import compiling
 import frame
 import reference
+import streamed
 import timing
 import values
 
@@ -154,10 +158,10 @@ def clone(t):
     return torch.as_strided(t, (extent,), (1,)).clone().as_strided(t.shape, t.stride())
 
 
-def run(model, inputs):
+def run(model, inputs, own=clone):
     m = copy.deepcopy(model)
     with torch.no_grad():
-        return m(*values.map_tensors(inputs, clone))
+        return m(*values.map_tensors(inputs, own))
 
 
 def noise_here(rows, eager):
@@ -177,11 +181,33 @@ def shaken(t, u, gen):
     return t * (1 + u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64, device=t.device) - 1))
 
 
+class InPlace(timing.Timer):
+    """The calls of a streamed task: their data are drawn where the inputs lie, and no output is kept."""
+
+    def take(self, views, kinds, regime, tree):
+        self.views, at = views, iter(views)
+        self.given = values.map_tensors(tree, lambda t: next(at))
+        self.drawn = streamed.Fresh(views, kinds, regime)
+
+    def draw(self, seed):
+        self.drawn.draw(seed)
+
+    def arm(self, slots, protected):
+        super().arm(0, protected)
+
+    def commit(self, out, slot):
+        self.spent = values.leaves(out)
+        return 0
+
+    def commit_to_nothing(self):
+        pass
+
+
 class Baseline:
     def __init__(self, sock):
         self.sock, self.compiled, self.library_call, self.ops = sock, None, None, {}
         self.room, self.items = None, []  # shared memory; what 'fill' writes to it
-        self.noise = None
+        self.noise, self.own = None, clone  # own: what forward gets of an input that it may write to
 
     def area(self, req, fds):
         if self.room:
@@ -232,11 +258,28 @@ class Baseline:
         self.noise = req.get("noise")
         return {"fresh": fresh, "facts": self.facts()}, []
 
+    def inputs(self, req, fds):
+        """As put, of a streamed task."""
+        self.room = area.open_area(fds[0], req["area"], importlib.import_module(os.environ.get("MUSACODER_DEVICE") or "front"))
+        reference.PLACE = torch.device(self.device)
+        self.timer = InPlace(self.device, None, None)
+        self.own = lambda t: t  # the reference does not write to its inputs
+        self.pristine = self.model  # no answer is compared with another one's
+        self.timer.take(streamed.views_of(self.room, req["inputs"]), req["kinds"], req["regime"], streamed.hollow(req["inputs"]))
+        return {"fresh": self.timer.drawn.leaves(), "facts": self.facts()}, []
+
+    def rest(self, req, blob):
+        self.arm({"slots": 0}, blob)
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        return {}, []
+
     def facts(self):
         from torch.utils.flop_counter import FlopCounterMode
 
-        inputs, state = values.map_tensors(self.timer.given, clone), list(self.model.parameters()) + list(self.model.buffers())
-        m, flops = copy.deepcopy(self.pristine), FlopCounterMode(display=False)
+        inputs, state = values.map_tensors(self.timer.given, self.own), list(self.model.parameters()) + list(self.model.buffers())
+        m, flops = self.pristine, FlopCounterMode(display=False)
+        m = m if m is self.model else copy.deepcopy(m)
         with torch.no_grad(), flops, Trace() as trace:
             out = m(*inputs)
         outs, self.ops = values.leaves(out), trace.ops
@@ -310,14 +353,14 @@ class Baseline:
         with torch.no_grad():
             for seed in (1, 2):
                 self.timer.draw(seed)
-                want = run(self.pristine, self.timer.given)
+                want = run(self.pristine, self.timer.given, self.own)
                 try:
-                    got = f(*values.map_tensors(self.timer.given, clone))
+                    got = f(*values.map_tensors(self.timer.given, self.own))
                 except (RuntimeError, TypeError, IndexError, ValueError):
                     return False
                 if not isinstance(want, torch.Tensor) or got.shape != want.shape or got.dtype != want.dtype:
                     return False
-                if not bool(((got - want).abs() <= 1e-3 * want.abs().max()).all()):
+                if not streamed.near(got, want, 1e-3):
                     return False
         return True
 
@@ -391,14 +434,15 @@ def serve(sock, args):
     torch.set_num_threads(1)
     b = Baseline(sock)
     steps = {"load": b.load, "params": b.params, "put": b.put, "arm": b.arm, "time": b.time, "compile": b.compile, "library": b.library,
-             "reveal": b.reveal, "expect": b.expect, "fill": b.fill}
+             "reveal": b.reveal, "expect": b.expect, "fill": b.fill, "rest": b.rest}
+    with_fd = {"area": b.area, "inputs": b.inputs}
     while True:
         try:
             req, blob, fds = frame.recv_fds(sock)
         except frame.Closed:
             return
         try:
-            head, parts = b.area(req, fds) if req["op"] == "area" else steps[req["op"]](req, blob)
+            head, parts = with_fd[req["op"]](req, fds) if req["op"] in with_fd else steps[req["op"]](req, blob)
             if req["op"] in ("params", "put") and req.get("area"):
                 b.room.settle()
             head = dict({"op": "ok"}, **head)

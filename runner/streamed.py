@@ -5,16 +5,18 @@ distributions, drawn in place.
 
 Requests, beside reference.py's task (with "small", where tests want small tasks to be large) and facts; replies are
 {"ok":true,..} or reference.py's errors:
-    inputs                   -> {"inputs":{"tree","nbytes","output_bytes"}}: how one draw's inputs lie in their area, and
-                                bytes of the answer (null: not known)
+    inputs                   -> {"inputs":{"tree","nbytes","kinds","output_bytes"}}: how one draw's inputs lie in their
+                                area, of which kind each is (Task.kind_of), and bytes of the answer (null: not known)
     areas {"inputs","tile"}  -> {} maps both (specs of area.py; two descriptors)
     next                     -> {"draw":{"regime","trial","inputs","eager","oracle","noise","mutates","aliases"}}, trees
                                 without values, or {"end":true,"skipped"}. The area's content is lost
     lay {"regime","trial","other"} -> {} the draw's inputs lie in the area; other: some of the same kind, for calls that
                                 are not judged
-    expect {"regime","trial"} -> {"truth":"double"|"rows"|"own"}: the draw's inputs lie in the area, and expected values
-                                are there until drop. double: in double, whole. rows: in double, made a tile at a time.
-                                own: the reference's own answer
+    fresh {"seed"}           -> {} inputs of the same kind that no call met before, the same ones for the same seed: after
+                                lay, in place of what can be drawn in place (Fresh)
+    expect {"regime","trial","own"} -> {"truth":"double"|"rows"|"own"}: the draw's inputs lie in the area, and expected
+                                values are there until drop. double: in double, whole. rows: in double, made a tile at a
+                                time. own: the reference's own answer, also where that is asked for
     tile {"leaf","from","n","own"} -> {"dtype"} elements [from, from + n) of an output, in C order, at the tile area's
                                 start; own: of the reference's own answer
     drop                     -> {} the device's memory is given back
@@ -104,6 +106,88 @@ def make_other(flat):
         high.copy_(kept.flip(0))
     if flat.dtype in (torch.float32, torch.float64):
         flat.mul_(0.5)
+
+
+def views_of(place, tree):
+    """The tensors of a tree that lie in an area, in the tree's order."""
+    blob = place.blob if isinstance(place.blob, torch.Tensor) else torch.frombuffer(place.blob, dtype=torch.uint8)
+    found = []
+
+    def look(node):
+        if isinstance(node, dict) and node.get("t") == "tensor":
+            flat = blob[node["offset"]:node["offset"] + node["nbytes"]].view(getattr(torch, node["dtype"]))
+            found.append(flat.as_strided(node["shape"], node["strides"]))
+        elif isinstance(node, dict):
+            look(node.get("v"))
+        elif isinstance(node, list):
+            for x in node:
+                look(x)
+
+    look(tree)
+    return found
+
+
+def hollow(tree):
+    """The value of a tree, with empty tensors."""
+    def look(node):
+        if isinstance(node, dict) and node.get("t") == "tensor":
+            return dict(node, shape=[0], strides=[1], offset=0, nbytes=0)
+        if isinstance(node, dict) and "v" in node:
+            return dict(node, v=look(node["v"]))
+        return [look(x) for x in node] if isinstance(node, list) else node
+
+    return values.decode(look(tree), b"")
+
+
+def near(a, b, share):
+    """Is each element of a within that share of b's largest? A part at a time."""
+    top = max(abs(float(x)) for x in torch.aminmax(b))
+    return all(bool(((x - y).abs() <= share * top).all())
+               for x, y in zip(a.reshape(-1).split(SMALL), b.reshape(-1).split(SMALL)))
+
+
+class Fresh:
+    """Inputs like those that lie in the area, others for each seed, and the same in each process that maps it. Timed
+    calls have them. What has no structure is drawn in place: in a regime as the regime's draws are, else between the
+    least and the largest value there is, or normal where some are negative. What is small and has a structure is made
+    smaller as a whole. Masks and labels stay as they are."""
+
+    def __init__(self, views, kinds, regime):
+        self.plain, self.shaped, self.regime = [], [], regime
+        for i, (view, kind) in enumerate(zip(views, kinds)):
+            if not view.numel() or not view.is_floating_point():
+                continue
+            flat = storage_of(view)
+            if kind == "plain":
+                self.plain.append((i, flat, None if regime in REGIMES else self.law(flat)))
+            elif kind == "shaped" and span_of(view) <= KEPT_INPUTS and not (
+                    structure.is_probability(view) or structure.is_unit(view)):
+                self.shaped.append((i, flat, flat.clone()))
+
+    @staticmethod
+    def law(flat):
+        low, high = (float(x) for x in torch.aminmax(flat))
+        if low >= 0:
+            return "uniform", low, high
+        parts = [(p.double().sum().item(), p.double().square().sum().item()) for p in flat.split(SMALL)]
+        mean, square = (sum(p[k] for p in parts) / flat.numel() for k in (0, 1))
+        return "normal", mean, math.sqrt(max(square - mean * mean, 0.0))
+
+    def leaves(self):
+        return [i for i, _, _ in self.plain + self.shaped]
+
+    def draw(self, seed):
+        seed &= (1 << 62) - 1
+        gen = torch.Generator(reference.PLACE).manual_seed(seed)
+        for _, flat, law in self.plain:
+            if law is None:
+                draw_in_place(flat, self.regime, gen, seed % 8)
+            elif law[0] == "uniform":
+                flat.uniform_(law[1], max(law[2], law[1] + 1e-6), generator=gen)
+            else:
+                flat.normal_(law[1], law[2], generator=gen)
+        for _, flat, base in self.shaped:
+            torch.mul(base, 0.75 + 0.25 * (seed % 65521) / 65521, out=flat)
 
 
 def sums_of(leaves):
@@ -277,10 +361,11 @@ def scaled(rows, factor_of):
 class Task(reference.Task):
     def __init__(self, req):
         super().__init__(req, there=False)
-        self.kinds, self.kept, self.views, self.tile = None, {}, None, None
+        self.kinds, self.kept, self.views, self.tile, self.fresh = None, {}, None, None, None
         self.rows, self.looked, self.private, self.mutates = None, False, False, None
         self.double_s = 0.0  # of forward in double, on all of a large draw; 0: not known yet
         self.spiked, self.expected_values, self.published_draws = {}, None, {}
+        self.laid = None     # the regime of what lies in the area
 
     # Inputs
 
@@ -330,7 +415,7 @@ class Task(reference.Task):
         p = Layout()
         self.tree = self.packed(p, raw, 0)["tree"]
         self.shape_of = values.map_tensors(raw, lambda t: t.new_empty(0))
-        return {"tree": self.tree, "nbytes": p.size, "output_bytes": self.output_bytes(raw)}
+        return {"tree": self.tree, "nbytes": p.size, "kinds": self.kinds, "output_bytes": self.output_bytes(raw)}
 
     def output_bytes(self, raw):
         """As forward gives them once; None where it does not stand these inputs."""
@@ -342,21 +427,7 @@ class Task(reference.Task):
 
     def take(self, place):
         """The inputs' area: views of it, in the tree's order."""
-        blob = place.blob if isinstance(place.blob, torch.Tensor) else torch.frombuffer(place.blob, dtype=torch.uint8)
-        found = []
-
-        def look(node):
-            if isinstance(node, dict) and node.get("t") == "tensor":
-                flat = blob[node["offset"]:node["offset"] + node["nbytes"]].view(getattr(torch, node["dtype"]))
-                found.append(flat.as_strided(node["shape"], node["strides"]))
-            elif isinstance(node, dict):
-                look(node.get("v"))
-            elif isinstance(node, list):
-                for x in node:
-                    look(x)
-
-        look(self.tree)
-        self.views = found
+        self.views = views_of(place, self.tree)
 
     def inputs(self):
         at = iter(self.views)
@@ -393,6 +464,11 @@ class Task(reference.Task):
                 self.copy_in(view, reference.refill(raws[i], regime, gen, trial))
             else:
                 self.copy_in(view, self.kept[i] if raws is None else raws[i])
+
+    def draw_fresh(self, seed):
+        if self.fresh is None or self.fresh.regime != self.laid:
+            self.fresh = Fresh(self.views, self.kinds, self.laid)
+        self.fresh.draw(seed)
 
     def copy_in(self, view, t):
         if t.stride() == view.stride():
@@ -576,11 +652,11 @@ class Task(reference.Task):
         if reference.PLACE.type == "cuda":
             torch.cuda.empty_cache()
 
-    def expect(self, regime, trial):
+    def expect(self, own=False):
         self.forget()
         eager = self.eager()
         inputs = self.inputs()
-        x = Expected(self.model, inputs, eager, self.rows, self.truth_of(inputs, eager))
+        x = Expected(self.model, inputs, eager, self.rows, "own" if own else self.truth_of(inputs, eager))
         if x.truth == "double":
             try:
                 x.whole = forward(copy.deepcopy(self.model).double(), values.map_tensors(inputs, reference.to_double))
@@ -646,12 +722,18 @@ class Server(reference.Server):
 
     def op_lay(self, req, fds):
         self.task.lay(req["regime"], req["trial"], other=req.get("other", False))
+        self.task.laid = req["regime"]
         self.task.forget()
         self.task.tile.settle()
         return {"ok": True}, []
 
+    def op_fresh(self, req, fds):
+        self.task.draw_fresh(int(req["seed"]))
+        self.task.tile.settle()
+        return {"ok": True}, []
+
     def op_expect(self, req, fds):
-        return {"ok": True, "truth": self.task.expect(req["regime"], req["trial"])}, []
+        return {"ok": True, "truth": self.task.expect(req.get("own", False))}, []
 
     def op_tile(self, req, fds):
         dtype = self.task.put_tile(req["leaf"], req["from"], req["n"], req["own"])

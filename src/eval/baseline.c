@@ -16,6 +16,7 @@
 #include "base/trace.h"
 #include "eval/hold.h"
 #include "eval/job.h"
+#include "eval/streamed.h"
 
 #define START_S 120.0
 #define BLOCK_S 60.0
@@ -159,21 +160,65 @@ void baseline_let_go_base(struct baseline *b, struct reference *r)
         reference_let_go(r, baseline_base(r));
 }
 
-static int put(struct baseline *b, struct reference *r, struct err *e)
+/* An answer with "ok" to a request that carries a descriptor (closed). */
+static int ask_with(struct baseline *b, json_t *req, int fd, struct frame *ret, struct err *e)
 {
-    const struct ref_draw *base = baseline_base(r);
-    struct frame f;
+    int rc = frame_send_fds(b->child->fd, req, &fd, 1, now_s() + START_S, e);
+
+    json_decref(req);
+    close(fd);
+    if (rc < 0 || frame_recv(b->child->fd, 0, 0, now_s() + START_S, ret, NULL, e) < 0)
+        return -1;
+    if (!strcmp(json_str(ret->head, "op", ""), "ok"))
+        return 0;
+    err_set(e, ERR_ENV, "%.80s: %.300s", json_str(ret->head, "type", "?"), json_str(ret->head, "message", ""));
+    err_lack(e, json_flag(ret->head, "memory", false) ? LACK_DEVICE : LACK_NONE);
+    frame_free(ret);
+    return -1;
+}
+
+/* A streamed task's inputs: the area itself, in which a draw lies. */
+static int show_area(struct baseline *b, struct reference *r, const struct ref_draw *base, struct frame *ret,
+                     struct err *e)
+{
+    struct streamed *s = r->streamed;
+    int fd = -1, rc;
+
+    if (streamed_lay(s, base, false, e) < 0)
+        return -1;
+    desk_lock(s->desk);
+    rc = device_export(&s->area, &fd, e);
+    desk_unlock(s->desk);
+    if (rc < 0)
+        return -1;
+    b->area_of = s->number;
+    return ask_with(b, json_pack("{s:s,s:o,s:O,s:O,s:s}", "op", "inputs", "area", desk_spec(&s->area), "inputs",
+                                 json_object_get(s->inputs, "tree"), "kinds", json_object_get(s->inputs, "kinds"),
+                                 "regime", base->regime), fd, ret, e);
+}
+
+static int put_draw(struct baseline *b, struct reference *r, const struct ref_draw *base, struct frame *ret,
+                    struct err *e)
+{
     json_t *req;
     int rc;
 
     if (reference_hold(r, base, e) < 0)
         return -1;
     req = json_pack("{s:s,s:O,s:O*}", "op", "put", "inputs", base->inputs.tree, "noise", base->noise);
-    rc = ask_about(b, req, &base->inputs, &f, e);
+    rc = ask_about(b, req, &base->inputs, ret, e);
     if (rc == 0)
         keep_inputs(b, base);
     reference_let_go(r, base);
-    if (rc < 0)
+    return rc;
+}
+
+static int put(struct baseline *b, struct reference *r, struct err *e)
+{
+    const struct ref_draw *base = baseline_base(r);
+    struct frame f;
+
+    if (r->streamed ? show_area(b, r, base, &f, e) < 0 : put_draw(b, r, base, &f, e) < 0)
         return -1;
     b->fresh = json_incref(json_object_get(f.head, "fresh"));
     b->facts = json_incref(json_object_get(f.head, "facts"));
@@ -192,7 +237,17 @@ static bool needs_compiler(struct baseline *b, const struct job *j)
 {
     if (j->opt->compile_baseline && !b->compile_known)
         b->compile_known = cache_load(b, j->opt->compile_mode, &b->compile_of_eager, &b->compile_error);
-    return !b->compile_known;
+    return j->opt->compile_baseline && !b->compile_known;
+}
+
+void baseline_check(struct baseline *b, const struct job *j)
+{
+    uint64_t area = j->ref->streamed ? j->ref->streamed->number : 0;
+
+    baseline_lock(b);
+    if (b->child && !b->compiling && (b->area_of != area || (!b->compiles && needs_compiler(b, j))))
+        baseline_give_up(b);
+    baseline_unlock(b);
 }
 
 int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
@@ -207,7 +262,9 @@ int baseline_start(struct baseline *b, struct job *j, const struct baseline_plac
         b->child = NULL;
         return -1;
     }
-    if (load(b, j, p, &why) == 0 && params(b, j, &why) == 0 && put(b, j->ref, &why) == 0)
+    b->compiles = spec.compiles;
+    /* Where no answer of it is compared its parameters are its own: they may be of gigabytes. */
+    if (load(b, j, p, &why) == 0 && (j->ref->streamed || params(b, j, &why) == 0) && put(b, j->ref, &why) == 0)
         return 0;
     baseline_give_up(b);
     err_set(e, why.kind, "no baseline of task '%.100s': %.600s", j->task->name, why.msg);
@@ -238,6 +295,7 @@ void baseline_give_up(struct baseline *b)
     json_decref(b->facts);
     b->fresh = b->facts = NULL;
     b->compile_made = b->library_made = false;
+    b->area_of = 0;
 }
 
 /* ---- the list ---- */
@@ -428,7 +486,7 @@ void baseline_rest(struct baseline *b)
 {
     struct err e = ERR_INIT;
 
-    if (b->child && ask(b, json_pack("{s:s,s:i}", "op", "arm", "slots", 0), NULL, BLOCK_S, NULL, NULL, &e) < 0)
+    if (b->child && ask(b, json_pack("{s:s}", "op", "rest"), NULL, BLOCK_S, NULL, NULL, &e) < 0)
         log_debug("baseline: %s", e.msg);
 }
 

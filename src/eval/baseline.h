@@ -46,6 +46,8 @@ struct baseline {
     bool compile_known;        /* the next two are settled */
     struct perf_estimate compile_of_eager; /* value NaN: none */
     char *compile_error;       /* "Name: message", or NULL */
+    bool compiles;             /* the process may start compilers */
+    uint64_t area_of;          /* streamed.h's number of the area that the process has mapped; 0: none */
     bool library_known;        /* the next two are settled */
     struct perf_estimate library_of_eager; /* value NaN: no single call of a vendor's library does the task */
     char *library_call;        /* "mm", "softmax", ...; NULL: none */
@@ -77,11 +79,14 @@ int baseline_wait(struct baseline *b, struct err *e);
 /* When the lock was last given back, did its process run with all that is prepared once, torch.compile's part too where
  * with_compile? As baseline_wait. */
 bool baseline_ready(struct baseline *b, bool with_compile);
+/* Gives up its process if it has mapped another area than j's task has now, or may not compile what j wants compiled.
+ * Without the lock. */
+void baseline_check(struct baseline *b, const struct job *j);
 /* Starts the process of a locked baseline if there is none, sharing the device. ERR_ENV: it cannot be had. */
 int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e);
 /* NULL is fine. The caller shares the device. */
 void baseline_release(struct eval *ev, struct baseline *b);
-/* Gives back the memory of outputs that were kept for being looked at. */
+/* Gives back the memory of outputs that were kept for being looked at, and what torch keeps for later. */
 void baseline_rest(struct baseline *b);
 void baseline_give_up(struct baseline *b); /* its process is not to be used again: the next holder starts another */
 

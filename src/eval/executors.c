@@ -20,25 +20,34 @@ static struct executor *pop(struct executors *all)
     return x;
 }
 
-int executors_take(struct executors *all, const struct executor_options *o, struct executor **ret, int fds[2],
-                   struct err *e)
+static int begin(const struct executors *all, struct executor *x, uint64_t memory, int fds[2], struct err *e)
+{
+    uint64_t part = all->used_again ? executor_info(x)->memory / EXECUTORS_PART : 0;
+
+    executor_limit(x, memory ? memory : part);
+    return executor_life(x, fds, e);
+}
+
+int executors_take(struct executors *all, const struct executor_options *o, uint64_t memory, struct executor **ret,
+                   int fds[2], struct err *e)
 {
     struct err ignored = ERR_INIT;
-    struct executor *x;
+    struct executor *x = NULL;
 
-    if (o->memory) /* a plan of the device's memory, in which nobody waits */
-        executors_end(all);
-    while ((x = pop(all))) {
+    while (!*ret && (x = pop(all))) {
         executor_wait(x, o->timeout_s);
-        if (executor_life(x, fds, &ignored) == 0) {
+        if (begin(all, x, memory, fds, &ignored) == 0)
             *ret = x;
-            return 0;
-        }
-        executor_stop(x);
+        else
+            executor_stop(x);
     }
+    if (memory)
+        executors_end(all);
+    if (*ret)
+        return 0;
     if (executor_start(o, ret, e) < 0)
         return -1;
-    return executor_life(*ret, fds, e);
+    return begin(all, *ret, memory, fds, e);
 }
 
 void executors_give(struct executors *all, struct executor *x, bool sound)

@@ -106,15 +106,13 @@ int life_open(struct job *j, struct err *e)
     struct life *l = xcalloc(1, sizeof *l);
     int fds[2], rc;
 
-    o.memory = life_streamed_memory(j);
     life_close(j->life);
     j->life = l;
     l->notes = json_array();
     l->n_calls = number_of_calls(j);
     record_set(j->rec, "schema", json_string(RECORD_SCHEMA_REPLAY));
     l->home = &j->server->executors;
-    l->harmed = o.memory > 0;
-    if (executors_take(l->home, &o, &l->x, fds, e) < 0)
+    if (executors_take(l->home, &o, life_streamed_memory(j), &l->x, fds, e) < 0)
         return -1;
     if (j->opt->capsule)
         capsule_init(l->capsule = xcalloc(1, sizeof *l->capsule), o.backend, j->task->name, executor_info(l->x)->name,
@@ -746,17 +744,12 @@ static void raised(struct frame *ret, const char *type, const char *message)
     ret->n_blob = 0;
 }
 
-/* Parameters whose memory is gone, and inputs that find no room beside what the program took, are its own errors:
- * CALL_OK with *ret, as if forward had raised them. Room may be short for others' sake: who was alone is blamed. */
+/* Parameters whose memory is gone are the program's error: CALL_OK with *ret, as if forward had raised it. */
 static enum call_fault unprepared(struct job *j, struct frame *ret, struct err *e)
 {
-    bool astray = e->kind == ERR_INPUT, full = e->lack == LACK_DEVICE && j->alone && !j->ref->streamed;
-
-    if (!astray && !full)
+    if (e->kind != ERR_INPUT)
         return late_or_lost(j, e);
-    raised(ret, astray ? "RuntimeError" : "OutOfMemoryError",
-           astray ? "a parameter does not lie in memory that the program holds"
-                  : "the program leaves no device memory for its inputs");
+    raised(ret, "RuntimeError", "a parameter does not lie in memory that the program holds");
     *e = (struct err)ERR_INIT;
     return CALL_OK;
 }
@@ -1151,14 +1144,32 @@ struct life_timed {
     const struct life_timing *t;
     const struct ref_draw *now;
     struct turn turn;
+    bool laid; /* streamed: this call's inputs */
 };
 
-static void next_draw(void *ctx)
+/* Calls before the last one have other values than a draw's. */
+static void next_draw(void *ctx, uint32_t call, bool last)
 {
     struct life_timed *c = ctx;
 
-    c->now = c->t->draw(c->t->ctx, &c->turn.by, &c->turn.scale);
-    c->r.turn = c->turn.by ? &c->turn : NULL;
+    (void)call;
+    c->laid = false;
+    c->r.ended = last ? c->r.j->life->n_calls - 1 : 0;
+    c->now = c->t->base;
+    if (last && !c->t->fresh)
+        c->now = c->t->draw(c->t->ctx, &c->turn.by, &c->turn.scale);
+    c->r.turn = last && c->turn.by ? &c->turn : NULL;
+}
+
+static int laid_timed(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e)
+{
+    struct life_timed *c = ctx;
+
+    (void)tag, (void)addr, (void)n;
+    if (c->laid || c->t->empty)
+        return 0;
+    c->laid = true;
+    return c->t->fresh(c->t->ctx, e);
 }
 
 static int lay_timed(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
@@ -1176,6 +1187,8 @@ static int call_timed(void *ctx, uint32_t round, struct err *e)
     (void)round;
     if (c->t->empty || c->r.turn)
         return 0;
+    if (c->t->ended)
+        return c->t->ended(c->t->ctx, *output_at(j->life, j->life->n_calls), e);
     if (fetch(j, c->now, *output_at(j->life, j->life->n_calls), &got, e) < 0)
         return -1;
     rc = c->t->look(c->t->ctx, c->now, &got, e);
@@ -1185,13 +1198,15 @@ static int call_timed(void *ctx, uint32_t round, struct err *e)
 
 int life_time(struct job *j, struct life_timing *t, struct err *e)
 {
-    struct life_timed c = {.r = {.j = j, .draws = &c.now, .n = 1, .ended = j->life->n_calls - 1}, .t = t};
-    struct executor_timing x = {.n = t->n, .plumbing_only = t->empty, .ret_ms = t->ret_ms,
-                                .ret_span_ms = t->ret_span_ms, .before = next_draw, .lay = lay_timed,
-                                .call_end = call_timed, .ctx = &c};
+    struct life_timed c = {.r = {.j = j, .draws = &c.now, .n = 1}, .t = t, .now = t->base};
+    struct executor_timing x = {.n = t->n, .plumbing_only = t->empty, .long_calls = t->long_calls, .whole = t->whole,
+                                .ret_ms = t->ret_ms, .ret_span_ms = t->ret_span_ms, .before = next_draw,
+                                .lay = lay_timed, .laid = laid_timed, .call_end = call_timed, .ctx = &c};
 
     if (executor_time(j->life->x, &x, e) < 0)
         return -1;
+    t->whole = x.whole;
+    j->life->harmed |= x.ret_error != 0;
     return x.ret_error ? err_set(e, ERR_ENV, "a timed call fails: %.200s", x.ret_why) : 0;
 }
 

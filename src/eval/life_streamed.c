@@ -9,21 +9,18 @@
 #include "base/mem.h"
 #include "eval/job.h"
 #include "eval/life_place.h"
-#include "exec/plan.h"
 
 /* ---- memory ---- */
 
-/* The reference's share is what it was seen to need; contexts and fragments go as memory_plan_make counts them. */
 uint64_t life_streamed_memory(const struct job *j)
 {
     const struct streamed *s = j->ref->streamed;
-    uint64_t all, taken;
+    struct plan p;
 
     if (!s || !j->server->backend->timed)
         return 0;
-    all = device_info(s->desk->dev)->memory;
-    taken = all / PLAN_SLACK + 3 * PLAN_CONTEXT + s->own_peak - s->area.capacity + ((uint64_t)2 << 30);
-    return all > taken + s->area.capacity ? all - taken : s->area.capacity + PLAN_TILE;
+    streamed_plan(s, device_info(s->desk->dev)->memory, &p);
+    return p.life ? p.life : 1;
 }
 
 static int share(struct job *j, struct device_buf *b, uint64_t inputs, uint64_t *ret, struct err *e)
@@ -121,10 +118,11 @@ static int copy_block(struct life *l, const struct place *p, int k, int64_t coun
 }
 
 /* Elements [from, from + n) in C order, in as few blocks as they are made of. */
-static int copy_part(struct life *l, const struct place *p, int64_t from, int64_t n, struct err *e)
+int life_streamed_part(struct job *j, const struct place *p, int64_t from, int64_t n, uint64_t tile_at, struct err *e)
 {
     int64_t behind[TENSOR_MAX_DIMS + 1]; /* elements of one step of each dimension */
-    uint64_t to = l->tile;
+    struct life *l = j->life;
+    uint64_t to = l->tile + tile_at;
 
     behind[p->t.ndim] = 1;
     for (int d = p->t.ndim - 1; d >= 0; d--)
@@ -230,7 +228,7 @@ int life_streamed_fetch(struct job *j, const json_t *output, struct frame *ret, 
 }
 
 struct part {
-    struct life *l;
+    struct job *j;
     const struct place *p;
 };
 
@@ -238,14 +236,14 @@ static int put_part(void *ctx, int64_t from, int64_t n, struct err *e)
 {
     const struct part *p = ctx;
 
-    return copy_part(p->l, p->p, from, n, e);
+    return life_streamed_part(p->j, p->p, from, n, 0, e);
 }
 
 int life_streamed_compare(struct job *j, size_t leaf, const json_t *node, const struct tensor *expected,
                           const struct tolerance *tol, struct comparison *ret, struct err *e)
 {
     struct place p;
-    struct part part = {j->life, &p};
+    struct part part = {j, &p};
 
     if (place_tensor(node, &p, e) < 0)
         return -1;

@@ -4,9 +4,12 @@
 #define MC_EVAL_LIFE_STREAMED_H
 
 #include "eval/life.h"
+#include "eval/life_place.h"
 #include "eval/streamed.h"
 
-/* Bytes that a life of this task may hold beside what its reference needs; 0: as the executor says. */
+/* Bytes that the front of a streamed task may hold: a program that wants more is out of memory by its own fault, as the
+ * judge's inputs, the reference and the baseline have their room besides (exec/plan.h). 0: the task is not streamed, or the
+ * device is not shared. */
 uint64_t life_streamed_memory(const struct job *j);
 /* The area of inputs and a tile become memory of the life. -1: infra. */
 int life_streamed_open(struct job *j, struct err *e);
@@ -17,5 +20,8 @@ int life_streamed_fetch(struct job *j, const json_t *output, struct frame *ret, 
 /* Output 'leaf' (of the tensors, from 0), as node says where it lies, against what is expected: streamed_compare. */
 int life_streamed_compare(struct job *j, size_t leaf, const json_t *node, const struct tensor *expected,
                           const struct tolerance *tol, struct comparison *ret, struct err *e);
+
+/* Elements [from, from + n) of a tensor of the life, in C order, come to byte 'at' of the judge's tile. */
+int life_streamed_part(struct job *j, const struct place *p, int64_t from, int64_t n, uint64_t at, struct err *e);
 
 #endif

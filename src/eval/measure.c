@@ -56,6 +56,8 @@ static int block(struct measure_side *s, struct timing_block b, struct timed_cal
     struct frame reply;
 
     b.which = s->which;
+    if (s->before && s->before(s->ctx, e) < 0)
+        return failed(fault, s, FRAME_BROKEN, NULL, e);
     if (s->replay)
         return s->replay(s->ctx, &b, calls, e) < 0 ? failed(fault, s, FRAME_BROKEN, NULL, e) : 0;
     if (timing_block(s->fd, &b, now_s() + s->timeout_s, calls, &reply, &frame, e) < 0)
@@ -98,18 +100,24 @@ int measure_forget(struct measure_side *s, struct measure_fault *fault, struct e
 }
 
 /* cold calls that nobody counts, then a warm one, unless the side is known to crawl, and does. The span of the last, or of the
- * last cold one if that is less, in seconds. */
+ * last cold one if that is less, in seconds; more where what lies around the calls takes more than MEASURE_WALL times as
+ * long. */
 static int lap(struct measure_side *s, int cold, double *ret_s, struct measure_fault *fault, struct err *e)
 {
     struct timed_calls calls = {0};
     struct timing_block b = {.mode = TIMING_COLD, .n = cold, .slot = -1, .pad_us = MEASURE_PAD_MIN_US};
+    double wall, t0 = now_s();
     int rc = block(s, b, &calls, fault, e);
 
+    wall = (now_s() - t0) / cold;
     b.mode = TIMING_WARM, b.n = 1;
-    if (rc == 0 && fmin(s->known_s, calls.v[cold - 1].span_ms / 1e3) <= MEASURE_CRAWL_S)
+    if (rc == 0 && fmin(s->known_s, calls.v[cold - 1].span_ms / 1e3) <= MEASURE_CRAWL_S) {
+        t0 = now_s();
         rc = block(s, b, &calls, fault, e);
+        wall = fmin(wall, now_s() - t0);
+    }
     if (rc == 0)
-        *ret_s = fmin(calls.v[cold - 1].span_ms, calls.v[calls.n - 1].span_ms) / 1e3;
+        *ret_s = fmax(fmin(calls.v[cold - 1].span_ms, calls.v[calls.n - 1].span_ms) / 1e3, wall / MEASURE_WALL);
     timed_calls_free(&calls);
     return rc;
 }

@@ -11,6 +11,7 @@ struct measure_side {
     /* Makes a block's calls in place of a child (timing_block): by replays, of which nothing is kept. NULL: fd's
      * does. */
     int (*replay)(void *ctx, const struct timing_block *b, struct timed_calls *calls, struct err *e);
+    int (*before)(void *ctx, struct err *e); /* each block; NULL */
     void *ctx;
     const char *which; /* timing_block's */
     double timeout_s;  /* of one block */
@@ -50,6 +51,7 @@ struct measure_fault {
 #define MEASURE_CRAWL_S 1.0 /* and where it takes longer than this every call is one too many: */
 #define MEASURE_CRAWL_ROUNDS 2
 #define MEASURE_MAX_S 2.0
+#define MEASURE_WALL 4 /* and all that calls need around them (data, memory that is filled) takes so many times that */
 #define MEASURE_MOST 60 /* cold calls of each side */
 #define MEASURE_LEAST 30 /* fewer only where a call takes so long, or its outputs so much memory */
 #define MEASURE_PUBLISHED 100 /* num_perf_trials of KernelBench's scripts */

@@ -466,6 +466,7 @@ static int get_streamed(struct job *j, const struct reference_want *w, bool alwa
     }
     if (!(r = streamed_known(ev, key))) {
         reference_list_keep(ev, 0); /* those that nobody uses give their memory back */
+        baseline_list_keep(ev, 0);
         r = xcalloc(1, sizeof *r);
         r->users = 1;
         memcpy(r->key, key, sizeof key);

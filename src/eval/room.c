@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
+#include "exec/plan.h"
 #include "store/store.h"
 
 #define SLOTS 512
@@ -169,8 +170,12 @@ struct room_need room_expect(const struct room_need *seen, const struct room_bud
 
 struct room_need room_estimate(size_t state, size_t in, size_t out)
 {
-    return (struct room_need){.own = ROOM_CONTEXT_BYTES + 3 * state + 2 * out,
-                              .shared = 3 * state + in + 2 * out + ((size_t)2 << 30)};
+    const struct plan_sizes s = {.inputs = in, .state = state, .outputs = out};
+    struct plan p;
+
+    memory_plan_make(&s, SIZE_MAX, &p);
+    return (struct room_need){.own = ROOM_CONTEXT_BYTES + 2 * p.least,
+                              .shared = p.judge + (p.reference > p.timing ? p.reference : p.timing)};
 }
 
 uint64_t room_host_budget(uint64_t left)

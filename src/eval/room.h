@@ -64,10 +64,9 @@ struct room_budget room_sum(const struct room_claim *c, int n, int who, uint64_t
  * machine as ROOM_PROCESS_BYTES, but no more than their processes may have ('most'; 0: no such
  * limit). Where only the reference was seen there, a candidate is taken to be as large: it makes the same model. Pure. */
 struct room_need room_expect(const struct room_need *seen, const struct room_budget *b, const struct room_need *most);
-/* What a streamed task (streamed.h) needs of the device, of which only this is known: bytes of its model's parameters and
- * buffers, of one draw's inputs and of its outputs. The reference: 3 states, one set of inputs, its outputs and the same in
- * double a part at a time (2 outputs), 2 GiB of tiles. A candidate: 3 states, outputs of two calls. Of the machine nothing
- * is said. Pure. */
+/* What a streamed task (streamed.h) needs of the device, as exec/plan.h has it, of which only this is known: bytes of its
+ * model's parameters and buffers, of one draw's inputs and of its outputs. A candidate: a context and twice what its life
+ * needs at least. Of the machine nothing is said. Pure. */
 struct room_need room_estimate(size_t state, size_t in, size_t out);
 /* The budget of a machine of which so much is left: three quarters; files that are read, and judges, have the rest. Pure. */
 uint64_t room_host_budget(uint64_t left);

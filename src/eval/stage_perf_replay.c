@@ -1,7 +1,8 @@
 /* stage_perf_replay.c - performance of a candidate that has no device: its log's last call, the one that was judged, is
  * played again and again by the executor, behind a pad, on a cold L2 and on fresh data; eager is timed in turn in the
- * reference's process, behind a pad as well (docs/internals/timing.md). Outputs of calls that nobody could foresee are
- * compared with what is expected. Reading order: perf_by_replay at the end, then time_alone, then block. */
+ * baseline's process, behind a pad as well (docs/internals/timing.md). Outputs of calls that nobody could foresee are
+ * compared with what is expected; of a streamed task (streamed.h), whose inputs lie in one area for both sides, random
+ * places of each output (spots.h). Reading order: perf_by_replay at the end, then time_alone, then block. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,9 @@
 #include "eval/hold.h"
 #include "eval/measure.h"
 #include "eval/record.h"
+#include "eval/spots.h"
 #include "eval/stage_perf.h"
+#include "eval/streamed.h"
 
 #define MOST_DRAWS 8  /* whose inputs the timed calls are made of */
 #define EMPTY_CALLS 5 /* of a round, at most */
@@ -70,14 +73,18 @@ struct perf {
     struct measure_side eager, mine;
     struct measure_fault fault;
     struct device_health before, after;
-    const struct ref_draw *draws[MOST_DRAWS];
+    const struct ref_draw *draws[MOST_DRAWS]; /* the first: whose inputs all data are like */
     size_t n_draws;
     struct rng rng;
+    struct spots spots; /* streamed */
+    uint64_t seed;      /* streamed: of what lies in the area */
     size_t next;     /* of draws: whose own inputs the next call that is looked at takes, each draw once */
+    double call_ms;  /* the latest; 0: none yet */
     double expected; /* measured calls that are to come */
     int checked, wrong, usual;
     bool compiles, counts; /* counts: the running block's calls are measured, and may be looked at */
     bool first;            /* of a block: that call finds the pad, and counts nowhere */
+    bool whole;            /* lives were played for each call: the state before the last one was too large to be kept */
     json_t *worst;
     double since, preparing_s, calls_s, others_s;
 };
@@ -123,6 +130,30 @@ static int look(void *ctx, const struct ref_draw *d, const struct frame *got, st
     return ok < 0 ? -1 : 0;
 }
 
+/* ---- the same where inputs lie in one area ---- */
+
+static int lay_base(void *ctx, struct err *e)
+{
+    struct perf *p = ctx;
+
+    return streamed_lay(p->j->ref->streamed, p->draws[0], false, e);
+}
+
+static int fresh(void *ctx, struct err *e)
+{
+    struct perf *p = ctx;
+
+    p->seed = rng_u64(&p->rng);
+    return streamed_fresh(p->j->ref->streamed, p->seed, e);
+}
+
+static int keep_spots(void *ctx, const json_t *output, struct err *e)
+{
+    struct perf *p = ctx;
+
+    return spots_take(&p->spots, p->j, p->seed, output, e);
+}
+
 static void append(struct timed_calls *to, const struct timing_block *b, const double *ms, const double *span)
 {
     to->v = xrealloc(to->v, (size_t)(to->n + b->n) * sizeof *to->v);
@@ -139,8 +170,12 @@ static int block(void *ctx, const struct timing_block *b, struct timed_calls *ca
     struct timing_block mine = *b;
     double *ms = xcalloc((size_t)b->n * 2, sizeof *ms);
     struct life_timing t = {.ret_ms = ms, .ret_span_ms = ms + b->n, .empty = b->mode == TIMING_NULL, .draw = draw,
-                            .look = look, .ctx = p};
+                            .look = look, .base = p->draws[0], .long_calls = p->call_ms > MEASURE_SLOW_S * 1e3,
+                            .whole = p->whole, .ctx = p};
     int rc;
+
+    if (p->j->ref->streamed)
+        t.fresh = fresh, t.ended = keep_spots;
 
     if (t.empty && mine.n > EMPTY_CALLS)
         mine.n = EMPTY_CALLS;
@@ -148,8 +183,11 @@ static int block(void *ctx, const struct timing_block *b, struct timed_calls *ca
     p->counts = b->mode == TIMING_COLD && b->slot >= 0;
     p->first = true;
     rc = life_time(p->j, &t, e);
+    p->whole |= t.whole;
     if (rc == 0)
         append(calls, &mine, ms, ms + b->n);
+    if (rc == 0 && !t.empty)
+        p->call_ms = ms[mine.n - 1];
     if (rc == 0 && !p->counts && !t.empty) /* a lap before the measurement: how many calls it will be */
         p->expected = fmax(fmin(p->usual, MEASURE_MAX_S * 1e3 / fmax(ms[0], 1e-6)), 2);
     free(ms);
@@ -162,6 +200,10 @@ static int hold_draws(struct perf *p, struct err *e)
     const struct reference *r = p->j->ref;
     const struct ref_draw *base = baseline_base(r);
 
+    if (r->streamed) {
+        p->draws[p->n_draws++] = base;
+        return 0;
+    }
     for (size_t i = 0; i < r->n_draws && p->n_draws < MOST_DRAWS; i++) {
         if (strcmp(r->draws[i].regime, base->regime))
             continue;
@@ -181,6 +223,19 @@ static void let_go_draws(struct perf *p)
 
 /* ---- what is done alone ---- */
 
+/* The reference's answers need room that the baseline's may have. */
+static int look_at_spots(struct perf *p, struct err *e)
+{
+    int rc;
+
+    baseline_rest(p->base);
+    rc = spots_check(&p->spots, p->j, p->draws[0], e);
+    p->checked = p->spots.checked;
+    p->wrong = p->spots.wrong;
+    p->worst = json_incref(p->spots.worst);
+    return rc < 0 || lay_base(p, e) < 0 ? -1 : 0;
+}
+
 static int time_alone(struct perf *p, struct err *e)
 {
     const struct eval_options *o = p->j->opt;
@@ -192,15 +247,19 @@ static int time_alone(struct perf *p, struct err *e)
     plan.cold_alone = true;
     p->usual = measure_usual(&plan);
     plan.output_bytes = p->base->output_bytes;
-    plan.input_bytes = baseline_base(p->j->ref)->inputs.n;
-    plan.keep_bytes = device_info(p->j->ev->timer)->memory / 64;
+    plan.input_bytes = p->j->ref->streamed ? p->j->ref->streamed->area.size : p->draws[0]->inputs.n;
+    plan.keep_bytes = p->j->ref->streamed ? SIZE_MAX : device_info(p->j->ev->timer)->memory / 64;
     device_health(p->j->ev->timer, &p->before, NULL);
     p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
     p->mine = (struct measure_side){.fd = -1, .which = "candidate", .replay = block, .ctx = p,
                                     .timeout_s = p->j->opt->timeout_s, .known_s = p->j->call_s};
+    if (p->j->ref->streamed)
+        p->eager.before = p->mine.before = lay_base, p->eager.ctx = p;
     rc = measure_pair(&p->eager, &p->mine, &plan, &p->fault, e);
     p->calls_s += lap(p);
     device_health(p->j->ev->timer, &p->after, NULL);
+    if (rc == 0 && p->j->ref->streamed)
+        rc = look_at_spots(p, e);
     if (rc == 0)
         baseline_time_library(p->base, &plan);
     if (rc == 0 && o->compile_baseline && p->base->child)
@@ -233,6 +292,7 @@ static struct perf_facts facts_of(struct perf *p, struct measure_calls c[KINDS])
     f.empty_ms = perf_median(f.empty.event_ms, f.empty.n);
     f.overhead = perf_calibrate(&f.empty); /* both clocks are the judge's own: so they differ where no kernel runs */
     f.alone = true;
+    f.inputs_repeat = p->j->ref->streamed && json_array_size(p->base->fresh) == 0;
     f.device = perf_limits(device_info(p->j->ev->timer), json_str(p->base->facts, "dtype", "float32"), p->place.tf32);
     f.throttled = (p->before.reasons | p->after.reasons) & PERF_TROUBLE;
     f.device_busy = p->after.processes > p->before.processes;
@@ -261,6 +321,8 @@ static json_t *section(struct perf *p)
     if (f.cold.n && f.cold.n < p->usual)
         json_object_set_new(json_object_get(s, "calls"), "fewer_than", json_integer(p->usual));
     json_object_set_new(s, "by", json_string("replay"));
+    if (p->whole)
+        json_object_set_new(json_object_get(s, "calls"), "whole_lives", json_true());
     json_object_set_new(s, "log_sha256", json_string(p->j->life->log_sha256));
     json_object_set_new(s, "tf32", json_boolean(p->place.tf32));
     json_object_set_new(s, "took_ms", json_pack("{s:o,s:o,s:o}", "preparing", json_num(round(p->preparing_s * 1e3)),
@@ -320,6 +382,7 @@ static int prepare_base(struct perf *p, struct err *e)
 {
     if (baseline_wait(p->base, e) < 0)
         return -1;
+    baseline_check(p->base, p->j);
     if (baseline_ready(p->base, p->j->opt->compile_baseline))
         return 0;
     if (with_base(p, false, prepare, e) < 0)
@@ -345,12 +408,11 @@ static int measure_job(struct perf *p, struct err *e)
 {
     struct job *j = p->j;
     const struct device_info *d;
+    const char *test = getenv("MUSACODER_TEST_TIMED");
     uint64_t seed = 0;
     char machine[256];
     int rc;
 
-    if (j->ref->streamed)
-        return err_set(e, ERR_ENV, "a task whose values are not kept is not timed yet");
     if (j->life->live)
         return err_set(e, ERR_ENV, "its host reads the device's values: such a program is not timed yet");
     if (perf_open_device(j->ev, j->server->backend, e) < 0)
@@ -358,6 +420,8 @@ static int measure_job(struct perf *p, struct err *e)
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         return err_set(e, ERR_ENV, "no random numbers from the system");
     rng_seed(&p->rng, seed, 0);
+    rng_seed(&p->spots.rng, seed, 1);
+    p->whole = test && !strcmp(test, "whole");
     d = device_info(j->ev->timer);
     snprintf(machine, sizeof machine, "%s %s torch %s", d->name, d->driver_version,
              json_str(j->server->info, "torch", "?"));
@@ -400,6 +464,7 @@ int perf_by_replay(struct job *j, struct err *e)
     if (p.wrong)
         blame_output(&p);
     let_go_draws(&p);
+    spots_free(&p.spots);
     baseline_release(j->ev, p.base);
     measure_side_free(&p.eager);
     measure_side_free(&p.mine);
@@ -407,7 +472,7 @@ int perf_by_replay(struct job *j, struct err *e)
     json_decref(p.worst);
     if (why.kind == ERR_STOP)
         return err_set(e, ERR_STOP, "interrupted");
-    if (rc < 0 && !j->alone && why.lack != LACK_NONE) { /* others hold what timing needs */
+    if (rc < 0 && !j->alone && !j->ref->streamed && why.lack != LACK_NONE) { /* others hold what timing needs */
         *e = why;
         return -1;
     }

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/compare_device.h"
-#include "exec/plan.h"
 
 /* ---- its process ---- */
 
@@ -107,9 +106,11 @@ static int copy_want(struct streamed *s, const struct reference_want *w, struct 
 int streamed_start(const struct reference_want *w, struct desk *k, struct streamed **ret, const json_t **told,
                    struct err *e)
 {
+    static _Atomic uint64_t numbers;
     struct streamed *s = xcalloc(1, sizeof *s);
 
     pthread_mutex_init(&s->lock, NULL);
+    s->number = ++numbers;
     s->desk = k;
     if (copy_want(s, w, e) < 0 || start(s, e) < 0) {
         streamed_close(s);
@@ -166,10 +167,24 @@ void streamed_close(struct streamed *s)
 
 static void note_peak(struct streamed *s, const json_t *head)
 {
-    size_t n = (size_t)json_i64(json_object_get(head, "memory"), "peak", 0) + s->area.capacity + s->truth.capacity +
-               s->mine.capacity;
+    const json_t *memory = json_object_get(head, "memory");
+    size_t torch = (size_t)json_i64(memory, "peak", 0), eager = (size_t)json_i64(memory, "eager", 0);
+    size_t n = torch + s->area.capacity + s->truth.capacity + s->mine.capacity;
 
     s->own_peak = n > s->own_peak ? n : s->own_peak;
+    s->torch_peak = torch > s->torch_peak ? torch : s->torch_peak;
+    s->eager_peak = eager > s->eager_peak ? eager : s->eager_peak;
+}
+
+void streamed_plan(const struct streamed *s, uint64_t device_memory, struct plan *ret)
+{
+    int64_t out = json_i64(s->inputs, "output_bytes", -1);
+    const struct plan_sizes sizes = {.inputs = s->area.capacity, .eager_peak = s->eager_peak,
+                                     .state = (uint64_t)json_i64(s->told.head, "state_bytes", 0),
+                                     .outputs = out < 0 ? s->area.capacity : (uint64_t)out,
+                                     .reference_peak = s->torch_peak};
+
+    memory_plan_make(&sizes, device_memory, ret);
 }
 
 int streamed_next(struct streamed *s, struct ref_draw *ret, json_t **ret_head, struct err *e)
@@ -291,14 +306,19 @@ int streamed_changed(struct streamed *s, bool ret[STREAMED_INPUTS], struct err *
     return 0;
 }
 
+int streamed_fresh(struct streamed *s, uint64_t seed, struct err *e)
+{
+    return tell(s, json_pack("{s:s,s:I}", "op", "fresh", "seed", (json_int_t)(seed >> 2)), e);
+}
+
 /* ---- expected values ---- */
 
-int streamed_expect(struct streamed *s, const struct ref_draw *d, struct err *e)
+int streamed_expect(struct streamed *s, bool own, struct err *e)
 {
     static const char *const names[] = {"double", "rows", "own"};
     struct frame f;
 
-    if (ask(s, about("expect", d), NULL, 0, &f, e) < 0)
+    if (ask(s, json_pack("{s:s,s:b}", "op", "expect", "own", own), NULL, 0, &f, e) < 0)
         return -1;
     s->truth_is = "?";
     for (int i = 0; i < 3; i++)

@@ -11,12 +11,14 @@
 #include "eval/desk.h"
 #include "eval/reference.h"
 #include "eval/reference_child.h"
+#include "exec/plan.h"
 
 #define STREAMED_LEAST ((int64_t)24 << 20) /* bytes of inputs and outputs; below it all draws fit into a cached frame */
 #define STREAMED_INPUTS 64 /* tensors of a draw, at most */
 
 struct streamed {
     struct reference_want w;  /* its task, options and title are copies; the server outlives it */
+    uint64_t number;          /* its own, in this process; from 1 */
     struct child *child;
     struct desk *desk;
     pthread_mutex_t lock;     /* of the one candidate that has areas and process, from reference_get to _release */
@@ -33,6 +35,7 @@ struct streamed {
     double spent_s;           /* on values: in the reference's process, and comparing them */
     size_t peak;              /* bytes in use on the whole device, most that was seen */
     size_t own_peak;          /* bytes of the reference's process and the areas, at most */
+    size_t torch_peak, eager_peak; /* of the process alone, and of its forward; 0: not known */
 };
 
 /* Its process has the task; nothing is on the device yet. told: what it says of the task's size ("state_bytes",
@@ -43,6 +46,8 @@ int streamed_start(const struct reference_want *w, struct desk *k, struct stream
 int streamed_learn(struct streamed *s, struct err *e);
 /* Is a task of that size worth it? */
 bool streamed_worth(const struct streamed *s);
+/* What it and its candidates may have of a device. */
+void streamed_plan(const struct streamed *s, uint64_t device_memory, struct plan *ret);
 /* The areas are there; no draw yet. */
 int streamed_areas(struct streamed *s, struct err *e);
 /* All of these. */
@@ -57,8 +62,11 @@ int streamed_facts(struct streamed *s, struct frame *ret, struct err *e);
 int streamed_lay(struct streamed *s, const struct ref_draw *d, bool other, struct err *e);
 /* Which inputs are not what streamed_lay left: as many as s->n_inputs says. */
 int streamed_changed(struct streamed *s, bool ret[STREAMED_INPUTS], struct err *e);
-/* Expected values of the inputs that lie in the area. */
-int streamed_expect(struct streamed *s, const struct ref_draw *d, struct err *e);
+/* After a lay, inputs of the same kind in its place: the same for the same seed, and none that a call met before. Nothing
+ * is said of them by streamed_changed. */
+int streamed_fresh(struct streamed *s, uint64_t seed, struct err *e);
+/* Expected values of the inputs that lie in the area. own: the reference's own answer. */
+int streamed_expect(struct streamed *s, bool own, struct err *e);
 /* Puts elements [from, from + n) of an output, in C order, to the start of s->mine. */
 typedef int streamed_part(void *ctx, int64_t from, int64_t n, struct err *e);
 /* Output 'leaf' (of d's tensors, from 0) against what is expected. As compare_tensors; dtype and shape are the

@@ -188,11 +188,11 @@ static size_t values_before(const struct exec_log *l, uint32_t last)
     return before;
 }
 
-static void rewind_values(void *ctx)
+static void rewind_values(void *ctx, uint32_t call, bool last)
 {
     struct running *r = ctx;
 
-    r->value = r->first;
+    r->value = last ? r->first : call ? r->value : 0;
 }
 
 int capsule_time(const struct capsule *c, struct executor *x, uint32_t n, double *ret_ms, struct executor_timing *ret,

@@ -13,7 +13,7 @@
 
 enum ctl_op {
     CTL_HELLO,      /* bulk: struct wire_info */
-    CTL_LIFE,       /* descriptors: area, bell */
+    CTL_LIFE,       /* a: bytes that the front may hold, at most; 0: all. Descriptors: area, bell */
     CTL_IMAGE,      /* a: bytes; descriptor: the image. The answer's hash says what it is known as */
     CTL_ALLOC,      /* a: bytes. v[0]: address */
     CTL_DROP,       /* a: address */
@@ -34,7 +34,8 @@ enum ctl_op {
     CTL_FINDINGS,   /* v[0]: bytes of text in bulk */
     CTL_LACKS,      /* v[0]: bits, enum wire_lack */
     CTL_REPLAY,     /* a: poison, b: leave launches out, c: from the saved state, d: for timing */
-    CTL_NEXT,       /* stop: LOG_LAY (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call), 0 */
+    CTL_NEXT,       /* stop: LOG_LAY (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call, v[1]: the
+                       log's last), 0 */
     CTL_TIME,       /* a: ns of pad. After a replay stopped at the last CALL_BEGIN: that call, timed. v[0]: host's ns;
                        or stop: LOG_LAY as for CTL_NEXT, and again */
     CTL_OPS

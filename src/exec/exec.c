@@ -25,6 +25,7 @@ struct executor {
     int sock;
     uint8_t *bulk;
     double timeout_s;
+    uint64_t limit; /* of lives to come */
     bool timed_out;
     struct wire_info info;
     int fds[FDPASS_MAX]; /* of the last answer */
@@ -226,6 +227,11 @@ const struct wire_info *executor_info(const struct executor *x)
     return &x->info;
 }
 
+void executor_limit(struct executor *x, uint64_t bytes)
+{
+    x->limit = bytes;
+}
+
 void executor_wait(struct executor *x, double timeout_s)
 {
     x->timeout_s = timeout_s;
@@ -242,7 +248,7 @@ int executor_life(struct executor *x, int ret_fds[2], struct err *e)
 {
     struct ctl_reply r;
 
-    if (say(x, CTL_LIFE, 0, 0, &r, e) < 0)
+    if (say(x, CTL_LIFE, x->limit, 0, &r, e) < 0)
         return -1;
     ret_fds[0] = keep_fd(x, 0);
     ret_fds[1] = keep_fd(x, 1);

@@ -18,7 +18,7 @@ struct executor;
 struct executor_options {
     const char *backend; /* "sim" or "cuda" */
     int device;          /* ordinal; cuda */
-    uint64_t memory;     /* bytes a life may hold; 0: 8 GiB on sim, 9/10 of what is free on cuda */
+    uint64_t memory;     /* bytes a front may hold; 0: 8 GiB on sim, 9/10 of what is free on cuda */
     double timeout_s;    /* the longest wait for one reply of the executor; 0: 60 */
     bool no_check;       /* sim: kernels run without the emulator's checks */
     const char *const *under; /* a program and its options that mcexec runs under (ncu, compute-sanitizer); NULL */
@@ -31,6 +31,9 @@ int executor_start(const struct executor_options *o, struct executor **ret, stru
 void executor_stop(struct executor *x); /* NULL is fine */
 /* The same, but it may finish by itself: what it runs under writes its files. Its exit code, -1 for a signal. */
 int executor_end(struct executor *x);
+/* Bytes that a front may hold in later lives, the judge's own memory apart: beyond, it is told that it is out of memory. 0,
+ * or more than executor_options.memory: as that says. */
+void executor_limit(struct executor *x, uint64_t bytes);
 void executor_wait(struct executor *x, double timeout_s); /* how long it may take to answer, from now on */
 const struct wire_info *executor_info(const struct executor *x);
 bool executor_timed_out(const struct executor *x); /* the last error was a wait of timeout_s: work that does not end */
@@ -109,8 +112,9 @@ struct executor_replay {
 /* ERR_INPUT for last_call where no such state is kept (one call only, more than 4 GiB, a fault): replay the whole. */
 int executor_replay(struct executor *x, struct executor_replay *r, struct err *e);
 
-/* Times the last call n times (cuda), each from the state before it, on values that 'lay' gives: cold L2, behind a pad
- * that covers the host's work, by events. After a replay of the whole life. */
+/* Times the last call n times, each from the state before it, on values that 'lay' gives: cold L2, behind a pad that
+ * covers the host's work, by events. After a replay of the whole life. Where the state before the last call is not kept
+ * (executor_replay's last_call) each time is that of a whole life's last call. */
 struct executor_timing {
     uint32_t n;
     bool plumbing_only;   /* leave launches out: what the clocks differ by where no kernel runs */
@@ -118,7 +122,11 @@ struct executor_timing {
     double *ret_span_ms;  /* n, or NULL: by the judge's own clock, pads taken off */
     double ret_sum_ms;    /* their sum */
     double ret_clock_ms;  /* the judge's own clock around each call, pads taken off, summed: never less than the sum */
-    void (*before)(void *ctx); /* each call, before its values are asked for; NULL */
+    bool long_calls;      /* so long that no pad matters: the first call, which finds the pad, counts too */
+    bool whole;           /* whole lives are played; out: they were, as the state before the last call is not kept */
+    /* Before values are asked for: of what comes before the first call (call 0), and of each call. last: it is timed.
+     * NULL is fine. */
+    void (*before)(void *ctx, uint32_t call, bool last);
     int (*lay)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
     int (*laid)(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
     int (*call_end)(void *ctx, uint32_t round, struct err *e); /* outputs may be looked at; NULL */

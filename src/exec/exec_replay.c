@@ -68,24 +68,43 @@ int executor_replay(struct executor *x, struct executor_replay *p, struct err *e
 
 /* ---- timing ---- */
 
-static int to_the_call(struct executor *x, struct executor_timing *t, struct err *e)
+static int begin(struct executor *x, struct executor_timing *t, struct err *e)
 {
-    const struct ctl_request q = {.op = CTL_REPLAY, .a = 0xff, .b = t->plumbing_only, .c = 1, .d = 1};
+    struct ctl_request q = {.op = CTL_REPLAY, .a = 0xff, .b = t->plumbing_only, .c = !t->whole, .d = 1};
     struct ctl_reply r;
     int rc = exec_ask(x, &q, -1, &r, e);
 
+    if (rc == 0 || t->whole || e->kind != ERR_INPUT)
+        return rc;
+    *e = (struct err)ERR_INIT;
+    t->whole = true;
+    q.c = 0;
+    return exec_ask(x, &q, -1, &r, e);
+}
+
+static int to_the_call(struct executor *x, struct executor_timing *t, struct err *e)
+{
+    struct ctl_reply r;
+    int rc = begin(x, t, e);
+    bool last = false;
+
     if (t->before)
-        t->before(t->ctx);
-    for (;;) {
-        if (rc < 0 || (rc = next(x, &r, e)) < 0)
-            return -1;
+        t->before(t->ctx, 0, false);
+    while (rc == 0 && (rc = next(x, &r, e)) == 0) {
         note(&r, &t->ret_error, t->ret_why);
-        if (r.error || r.stop == LOG_CALL_BEGIN)
+        if (r.error)
             return 0;
-        if (r.stop != LOG_LAY)
+        if (!r.stop)
             return err_set(e, ERR_INPUT, "the log has no last call");
-        rc = lay_again(x, t->lay, t->laid, t->ctx, &r, e);
+        last = r.stop == LOG_CALL_BEGIN && r.v[0] == r.v[1];
+        if (r.stop == LOG_CALL_BEGIN && t->before)
+            t->before(t->ctx, (uint32_t)r.v[0], last);
+        if (last)
+            return 0;
+        if (r.stop == LOG_LAY)
+            rc = lay_again(x, t->lay, t->laid, t->ctx, &r, e);
     }
+    return -1;
 }
 
 /* The pad of a round covers what the host needed in the round before, and a quarter more. */
@@ -115,7 +134,7 @@ int executor_time(struct executor *x, struct executor_timing *t, struct err *e)
     double warm, clock;
 
     t->ret_sum_ms = t->ret_clock_ms = 0;
-    if (one_round(x, t, &pad_ns, &warm, &clock, e) < 0) // not counted: it finds the pad
+    if (!t->long_calls && one_round(x, t, &pad_ns, &warm, &clock, e) < 0) // not counted: it finds the pad
         return -1;
     for (uint32_t i = 0; i < t->n && !t->ret_error; i++) {
         if (one_round(x, t, &pad_ns, &t->ret_ms[i], &clock, e) < 0)

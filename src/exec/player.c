@@ -80,8 +80,10 @@ int player_sync(struct player *p)
 static int play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t stream)
 {
     struct wire_memset m = {.addr = addr, .count = bytes, .width = 1, .stream = stream};
-    int code = addr < p->shared_from ? p->ops->map(p->b, addr + bytes + POOL_ZONE - WIRE_BASE) : WIRE_OK;
+    uint64_t end = addr < p->shared_from ? addr + bytes + POOL_ZONE - WIRE_BASE : 0;
+    int code = end ? p->ops->map(p->b, end) : WIRE_OK;
 
+    p->high = end > p->high ? end : p->high;
     if (code)
         return code;
     p->ops->block(p->b, addr, bytes, true);

@@ -29,6 +29,7 @@ struct player {
     backend_handle modules[LIFE_MODULES], functions[LIFE_FUNCTIONS], streams[LIFE_STREAMS];
     backend_handle *events; /* LIFE_EVENTS */
     uint32_t n_streams;     /* created so far */
+    uint64_t high;          /* bytes behind WIRE_BASE that plays of this life have needed at most */
     uint64_t shared_from;   /* addresses from here on are the judge's: mapped already, never poisoned */
     uint8_t poison;         /* fills memory before it is used */
     bool poisons;           /* false while timing */

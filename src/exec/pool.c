@@ -65,19 +65,21 @@ static void insert(struct pool *p, size_t i, struct pool_block b)
     memmove(p->blocks + i + 1, p->blocks + i, (p->n - i) * sizeof *p->blocks);
     p->blocks[i] = b;
     p->n++;
-    p->used += b.bytes;
+    p->used += b.owner == POOL_FRONT ? b.bytes : 0;
     if (b.addr + span(b.bytes) - p->base > p->high)
         p->high = b.addr + span(b.bytes) - p->base;
 }
 
-static bool fits(const struct pool *p, uint64_t bytes)
+static bool fits(const struct pool *p, uint64_t bytes, enum pool_owner owner)
 {
-    return bytes && bytes <= p->limit && p->used <= p->limit - bytes && bytes < p->room && p->n < POOL_BLOCKS;
+    bool limited = owner == POOL_FRONT && (bytes > p->limit || p->used > p->limit - bytes);
+
+    return bytes && !limited && bytes < p->room && p->n < POOL_BLOCKS;
 }
 
 uint64_t pool_take(struct pool *p, uint64_t bytes, enum pool_owner owner, uint32_t kind)
 {
-    if (!fits(p, bytes))
+    if (!fits(p, bytes, owner))
         return 0;
     for (size_t i = 0; i <= p->n; i++)
         if (start_of(p, i) - end_of(p, i) >= span(bytes)) {
@@ -93,7 +95,7 @@ bool pool_take_at(struct pool *p, uint64_t addr, uint64_t bytes, enum pool_owner
 {
     size_t i = upper(p, addr);
 
-    if (!fits(p, bytes) || addr % POOL_ALIGN || addr < end_of(p, i) || addr > start_of(p, i) ||
+    if (!fits(p, bytes, owner) || addr % POOL_ALIGN || addr < end_of(p, i) || addr > start_of(p, i) ||
         start_of(p, i) - addr < span(bytes))
         return false;
     insert(p, i, (struct pool_block){addr, bytes, owner, kind});
@@ -106,7 +108,7 @@ bool pool_give(struct pool *p, uint64_t addr, enum pool_owner owner)
 
     if (!i || p->blocks[i - 1].addr != addr || p->blocks[i - 1].owner != owner)
         return false;
-    p->used -= p->blocks[i - 1].bytes;
+    p->used -= owner == POOL_FRONT ? p->blocks[i - 1].bytes : 0;
     memmove(p->blocks + i - 1, p->blocks + i, (p->n - i) * sizeof *p->blocks);
     p->n--;
     return true;

@@ -53,9 +53,11 @@ static int do_life(struct ctl *c, struct err *e)
     play_queue_drain(&s->queue);
     ring_close(&s->ring);
     life_clear(&s->life);
+    s->life.pool.limit = c->q.a && c->q.a < s->info.memory ? c->q.a : s->info.memory;
     images_clear(&s->images);
     play_queue_reset(&s->queue);
     s->replay.on = s->paused = false;
+    s->player.high = 0;
     s->changed = 0;
     saved_drop(s);
     s->player.poison = 0xff;

@@ -28,7 +28,8 @@ static int begin_again(struct server *s, struct err *e)
     if (r->pool.room)
         pool_clear(&r->pool);
     else
-        pool_init(&r->pool, WIRE_BASE, s->info.reserved, s->life.pool.limit);
+        pool_init(&r->pool, WIRE_BASE, s->info.reserved, 0);
+    r->pool.limit = s->life.pool.limit;
     saved_drop(s);
     r->at = 0;
     return 0;
@@ -42,11 +43,12 @@ int replay_begin(struct server *s, const struct ctl_request *q, struct err *e)
         return err_set(e, ERR_INPUT, "the log is not whole: %s", s->life.why);
     s->player.poison = (uint8_t)q->a;
     s->player.no_launches = q->b != 0;
-    s->player.poisons = !q->d;
-    s->player.drains = q->d != 0;
+    s->player.poisons = !(q->d && q->c);
+    s->player.drains = q->d && q->c;
     if ((q->c ? saved_restore(s, e) : begin_again(s, e)) < 0)
         return -1;
     r->on = true;
+    r->times = q->d != 0;
     r->call = 0;
     r->last = last_call(&s->life.log);
     return 0;
@@ -91,6 +93,19 @@ static bool stops(struct replaying *r, const struct log_entry *en, struct ctl_re
     return true;
 }
 
+/* The last call of a whole life, which is to be timed: from here on as where the state before it is kept. Memory that it
+ * allocates is there already. */
+static void time_from_here(struct server *s)
+{
+    if (!s->player.error)
+        s->player.error = s->ops->map(s->b, s->player.high);
+    s->player.poisons = false;
+    s->player.drains = true;
+    s->replay.saved.at = s->replay.at;
+    if (!s->player.no_launches)
+        saved_clean(s);
+}
+
 void replay_next(struct server *s, struct ctl_reply *out)
 {
     struct replaying *r = &s->replay;
@@ -105,11 +120,15 @@ void replay_next(struct server *s, struct ctl_reply *out)
         }
         player_play(&s->player, &en);
     }
-    if (out->stop != LOG_LAY)
+    if (out->stop != LOG_LAY) {
+        out->v[1] = r->last;
         player_sync(&s->player);
+    }
+    if (out->stop == LOG_CALL_BEGIN && r->times && !s->player.drains && out->v[0] == r->last)
+        time_from_here(s);
     if (s->ops->profile && out->stop != LOG_LAY && out->v[0] == r->last)
         s->ops->profile(s->b, out->stop == LOG_CALL_BEGIN);
-    if (out->stop == LOG_CALL_END && out->v[0] + 1 == r->last && !s->player.drains)
+    if (out->stop == LOG_CALL_END && out->v[0] + 1 == r->last && !r->times)
         saved_take(s);
 }
 

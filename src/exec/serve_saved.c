@@ -20,12 +20,38 @@ void saved_drop(struct server *s)
     *v = (struct saved){0};
 }
 
+/* Can nothing that the call does before it gives the block back read it? Such a one (the output of the call before) is
+ * filled like memory that no block holds. */
+static bool given_back_first(const struct server *s, uint64_t addr)
+{
+    size_t at = s->replay.saved.at;
+    struct log_entry en;
+
+    while (exec_log_next(&s->life.log, &at, &en) > 0)
+        switch (en.head.op) {
+        case WIRE_FREE:
+            if (((const struct wire_free *)en.body)->addr == addr)
+                return true;
+            break;
+        case WIRE_ALLOC:
+        case LOG_CALL_BEGIN:
+        case LOG_LAY: break;
+        default: return false;
+        }
+    return false;
+}
+
+static bool is_kept(const struct server *s, const struct pool_block *b)
+{
+    return b->owner == POOL_FRONT && !given_back_first(s, b->addr);
+}
+
 static uint64_t bytes_of(const struct server *s, const struct pool *p)
 {
     uint64_t n = 0;
 
     for (size_t i = 0; i < p->n; i++)
-        n += p->blocks[i].owner == POOL_FRONT ? p->blocks[i].bytes : 0;
+        n += is_kept(s, &p->blocks[i]) ? p->blocks[i].bytes : 0;
     for (size_t i = 0; i < s->replay.saved.n_variables; i++)
         n += s->replay.saved.variables[i].bytes;
     return n;
@@ -36,7 +62,7 @@ static void each(struct server *s, const struct pool *p, uint8_t *bytes,
                  void (*f)(struct server *s, uint64_t addr, uint8_t *bytes, uint64_t n))
 {
     for (size_t i = 0; i < p->n; i++)
-        if (p->blocks[i].owner == POOL_FRONT) {
+        if (is_kept(s, &p->blocks[i])) {
             f(s, p->blocks[i].addr, bytes, p->blocks[i].bytes);
             bytes += p->blocks[i].bytes;
         }
@@ -118,11 +144,11 @@ void saved_take(struct server *s)
 
     saved_drop(s);
     find_variables(s);
+    v->at = r->at;
     v->n = bytes_of(s, &r->pool);
     if (s->player.error || v->n > SAVED_MOST || !(v->bytes = malloc(v->n ? v->n : 1)))
         return;
     pool_copy(&v->pool, &r->pool);
-    v->at = r->at;
     v->events = xcalloc(LIFE_EVENTS, 1);
     for (uint32_t i = 0; i < LIFE_STREAMS; i++)
         v->streams[i] = s->player.streams[i] != NULL;
@@ -149,9 +175,17 @@ static void revive(struct server *s)
  * follows. */
 static void fill_allocations(struct server *s)
 {
+    const struct pool *p = &s->replay.pool;
     size_t at = s->replay.saved.at;
     struct log_entry en;
 
+    for (size_t i = 0; i < p->n && !s->player.error; i++) {
+        const struct wire_memset m = {.addr = p->blocks[i].addr, .count = p->blocks[i].bytes, .value = {0xff},
+                                      .width = 1};
+
+        if (p->blocks[i].owner == POOL_FRONT && !is_kept(s, &p->blocks[i]))
+            s->player.error = s->ops->set(s->b, &m, BACKEND_STREAM_LEGACY);
+    }
     while (!s->player.error && exec_log_next(&s->life.log, &at, &en) > 0) {
         const struct wire_alloc *a = en.body;
         const struct wire_memset m = {.addr = en.head.result, .count = en.head.op == WIRE_ALLOC ? a->bytes : 0,
@@ -174,13 +208,15 @@ static void fill(struct server *s, uint64_t from, uint64_t to)
         s->player.error = s->ops->set(s->b, &m, BACKEND_STREAM_LEGACY);
 }
 
-/* What kernels can reach and no block holds: nothing of the call before is left there. The blocks are sorted. */
-static void clean(struct server *s)
+/* Nothing of the call before is left there. The blocks are sorted. */
+void saved_clean(struct server *s)
 {
     const struct pool *p = &s->replay.pool;
     uint64_t at = WIRE_BASE;
 
     for (size_t i = 0; i < p->n; i++) {
+        if (p->blocks[i].owner == POOL_FRONT && !is_kept(s, &p->blocks[i]))
+            continue;
         fill(s, at, p->blocks[i].addr);
         at = p->blocks[i].addr + p->blocks[i].bytes;
     }
@@ -204,7 +240,7 @@ int saved_restore(struct server *s, struct err *e)
     if (!s->ops->mapped || !s->player.drains)
         fill_allocations(s);
     else if (!s->player.no_launches)
-        clean(s);
+        saved_clean(s);
     each(s, &r->pool, r->saved.bytes, put_back);
     r->at = r->saved.at;
     return 0;

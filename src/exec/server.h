@@ -22,6 +22,7 @@ struct saved {
 
 struct replaying {
     bool on;
+    bool times;       /* the last call's launches are to be timed: nothing is kept of the calls before */
     size_t at;        /* in the log */
     uint32_t call;    /* running; 0: construction or between calls */
     uint32_t last;    /* the log's last call */
@@ -81,6 +82,7 @@ int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *r, struct e
 void saved_take(struct server *s);
 int saved_restore(struct server *s, struct err *e);
 void saved_drop(struct server *s);
+void saved_clean(struct server *s); /* fills what kernels can reach and no block holds */
 bool replay_holds(const struct server *s, uint64_t addr, uint64_t n);
 int life_adopt(struct server *s, int fd, uint64_t n, struct err *e);
 

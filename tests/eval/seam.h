@@ -133,7 +133,7 @@ static inline int seam_fill_output(struct seam *r, size_t i, struct err *e)
 
 static inline int seam_answer(struct seam *r, const struct ref_draw *d, struct err *e)
 {
-    if (streamed_lay(r->s, d, false, e) < 0 || streamed_expect(r->s, d, e) < 0)
+    if (streamed_lay(r->s, d, false, e) < 0 || streamed_expect(r->s, false, e) < 0)
         return -1;
     if (!r->n_outs && tree_each(d->eager.tree, seam_add_output, r, e) < 0)
         return -1;
@@ -195,7 +195,7 @@ static inline int seam_judge(struct seam *r, const struct ref_draw *d, struct er
     for (size_t i = 0; i < r->s->n_inputs; i++)
         if (changed[i] || before[i] != r->s->sums[i])
             return err_set(e, ERR_BUG, "inputs that are drawn a second time are others");
-    if (streamed_expect(r->s, d, e) < 0)
+    if (streamed_expect(r->s, false, e) < 0)
         return -1;
     r->truth = r->s->truth_is;
     for (size_t i = 0; i < r->n_outs; i++)

@@ -350,7 +350,7 @@ static void test_estimated(void **state)
     struct room_need n = room_estimate(gib, 2 * gib, 4 * gib);
 
     (void)state;
-    assert_true(n.own == ROOM_CONTEXT_BYTES + 11 * gib && n.shared == 15 * gib);
+    assert_true(n.own == ROOM_CONTEXT_BYTES + 10 * gib && n.shared == 31 * gib / 2);
     assert_true(room_covers(&n, &n));
     assert_false(room_covers(&(struct room_need){5, 5, 5, 5, false}, &(struct room_need){.host_shared = 6}));
 }

@@ -996,6 +996,108 @@ static void test_the_last_call_finds_what_it_found_at_first(void **state)
     }
 }
 
+/* ---- timed calls ---- */
+
+/* The output of the call before is given back first, as a front does that holds it until the next call. */
+static void step_give_back(struct client *c, int step, struct front_notes *n)
+{
+    if (step > 1)
+        client_free(c, n->out, WIRE_ALLOC_POOL, 0);
+    step_keep(c, step, n);
+}
+
+static int rounds;
+
+static int look_timed(void *ctx, uint32_t round, struct err *e)
+{
+    float out[3];
+
+    (void)ctx, (void)round;
+    if (executor_peek(x, f.notes->out, out, sizeof out, e) < 0)
+        return -1;
+    assert_float_equal(out[0], 1, 0);
+    assert_true(out[1] != out[1]);
+    assert_float_equal(out[2], 5, 0);
+    rounds++;
+    return 0;
+}
+
+static int calls_before, last_calls;
+
+static void count_calls(void *ctx, uint32_t call, bool last)
+{
+    (void)ctx;
+    calls_before += call > 0 && !last;
+    last_calls += last;
+}
+
+static void test_a_timed_call_finds_what_it_found_at_first(void **state)
+{
+    void (*const steps[])(struct client *, int, struct front_notes *) = {step_keep, step_give_back};
+    struct executor_replay r = {.poison = 0xff};
+    struct executor_call call;
+    struct err e = ERR_INIT;
+    double ms[3], span[3];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct executor_timing t = {.n = 3, .ret_ms = ms, .ret_span_ms = span, .before = count_calls,
+                                    .call_end = look_timed, .whole = i / 2, .long_calls = true};
+
+        begin(steps[i % 2]);
+        for (uint32_t k = 0; k <= 2; k++) {
+            if (k)
+                must(executor_call_begin(x, k, &e), &e);
+            assert_int_equal(front_step(&f), 0);
+            if (k)
+                must(executor_call_end(x, &call, &e), &e);
+        }
+        front_end(&f);
+        must(executor_replay(x, &r, &e), &e);
+        rounds = calls_before = last_calls = 0;
+        must(executor_time(x, &t, &e), &e);
+        assert_int_equal(t.ret_error, 0);
+        assert_int_equal(rounds, 3);
+        assert_int_equal(last_calls, 3);
+        assert_int_equal(calls_before, i / 2 ? 3 : 0); /* the first call of two, in a whole life */
+        assert_true(ms[0] > 0 && span[2] >= ms[2] && t.whole == i / 2);
+    }
+}
+
+/* ---- memory ---- */
+
+static void step_take_all(struct client *c, int step, struct front_notes *n)
+{
+    uint64_t at;
+
+    (void)step;
+    for (uint64_t bytes = 1 << 20; bytes >= 512; bytes /= 2)
+        while ((n->code = client_alloc(c, bytes, WIRE_ALLOC_POOL, 0, &at)) == WIRE_OK)
+            n->f += (float)bytes;
+}
+
+/* What a front may hold is its own: the judge's inputs have their room besides. */
+static void test_a_front_that_takes_all(void **state)
+{
+    static const uint8_t byte = 7;
+    struct err e = ERR_INIT;
+    uint64_t at;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        executor_limit(x, i ? 2 << 20 : 5 << 20);
+        begin(step_take_all);
+        f.notes->f = 0;
+        assert_int_equal(front_step(&f), 0);
+        front_end(&f);
+        assert_int_equal(f.notes->code, WIRE_OUT_OF_MEMORY);
+        assert_float_equal(f.notes->f, i ? 2 << 20 : 5 << 20, 0);
+        must(executor_alloc(x, 64 << 20, &at, &e), &e);
+        must(executor_lay(x, at + (64 << 20) - 1, &byte, 1, 1, &e), &e);
+    }
+    executor_limit(x, 0);
+}
+
 static int start(void **state)
 {
     const struct executor_options o = {.backend = "sim"};
@@ -1039,6 +1141,8 @@ int main(void)
         cmocka_unit_test(test_a_log_that_does_not_follow_is_refused),
         cmocka_unit_test(test_last_call_again_and_again),
         cmocka_unit_test(test_the_last_call_finds_what_it_found_at_first),
+        cmocka_unit_test(test_a_timed_call_finds_what_it_found_at_first),
+        cmocka_unit_test(test_a_front_that_takes_all),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

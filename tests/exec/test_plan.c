@@ -12,15 +12,15 @@
 
 #define GIB(x) ((uint64_t)((x) * 1073741824.0))
 
-static const struct plan_device h100 = {.memory = (uint64_t)81559 << 20, .contexts = 3};
+static const uint64_t h100 = (uint64_t)81559 << 20;
 
 /* Shapes of level 1 as they are today, in GiB. */
 static void test_large_tasks_fit(void **state)
 {
     static const struct {
         double inputs, outputs, peak, free; /* free: at least so much for the candidate */
-    } rows[] = {{6, 6, 6, 60}, {6, 6, 12, 60}, {8, 8, 8, 58}, {16, 0.13, 0.13, 58}, {5, 4, 8, 64}, {8, 0, 8, 66},
-                {0.02, 0.02, 16.06, 72}};
+    } rows[] = {{6, 6, 6, 60}, {6, 6, 12, 54}, {8, 8, 8, 56}, {16, 0.13, 0.13, 56}, {5, 4, 8, 59}, {8, 0, 8, 56},
+                {0.02, 0.02, 16.06, 56}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -28,11 +28,8 @@ static void test_large_tasks_fit(void **state)
                                .eager_peak = GIB(rows[i].peak), .state = 1000};
         struct plan p;
 
-        memory_plan_make(&s, &h100, &p);
-        assert_true(p.fits && p.timed_together);
-        assert_int_equal(p.oracle, ORACLE_WHOLE);
-        assert_true(p.candidate >= GIB(rows[i].free));
-        assert_true(p.need[p.worst] + 0 <= p.usable && p.usable < h100.memory);
+        memory_plan_make(&s, h100, &p);
+        assert_true(p.fits && p.life >= GIB(rows[i].free) && p.usable < h100);
     }
 }
 
@@ -43,25 +40,29 @@ static void test_what_does_not_fit(void **state)
     struct plan p;
 
     (void)state;
-    memory_plan_make(&s, &h100, &p);
+    memory_plan_make(&s, h100, &p);
     assert_false(p.fits);
     buf_init(&b, 1000);
     plan_text(&p, &b);
-    assert_non_null(strstr(b.p, "does not fit"));
-    s = (struct plan_sizes){.inputs = GIB(20), .outputs = GIB(20), .eager_peak = GIB(20)};
-    memory_plan_make(&s, &h100, &p);
-    assert_true(p.fits && p.oracle == ORACLE_SMALL); /* no rows are known: 160 GiB for the oracle */
-    s.rows = 4096;
-    memory_plan_make(&s, &h100, &p);
-    assert_true(p.oracle == ORACLE_TILES && p.oracle_tiles == 3);
-    assert_true(p.need[PLAN_ORACLE] <= p.usable);
-    buf_clear(&b);
-    plan_text(&p, &b);
-    assert_non_null(strstr(b.p, "oracle in 3 tiles"));
+    assert_string_equal(b.p, "a candidate may hold 13.9 of 76.4 GiB, and needs 30.0");
     buf_free(&b);
 }
 
-/* Nothing that fits is over the memory; more memory never takes anything away. */
+/* A reference that took all there is, because nothing else was there, leaves a life twice what it needs. */
+static void test_a_greedy_reference(void **state)
+{
+    struct plan_sizes s = {.inputs = GIB(8), .outputs = GIB(8), .eager_peak = GIB(8), .reference_peak = GIB(70)};
+    struct plan p;
+
+    (void)state;
+    memory_plan_make(&s, h100, &p);
+    assert_true(p.fits && p.life == 2 * p.least);
+    s.reference_peak = GIB(20);
+    memory_plan_make(&s, h100, &p);
+    assert_true(p.reference == GIB(20) && p.life == p.usable - p.judge - GIB(20));
+}
+
+/* All that is there at once fits; more memory never takes anything away. */
 static void test_properties(void **state)
 {
     struct rng rng;
@@ -71,20 +72,15 @@ static void test_properties(void **state)
     for (int i = 0; i < 20000; i++) {
         struct plan_sizes s = {rng_u64(&rng) >> (24 + rng_below(&rng, 20)), rng_u64(&rng) >> (26 + rng_below(&rng, 20)),
                                rng_u64(&rng) >> (24 + rng_below(&rng, 20)), rng_u64(&rng) >> (24 + rng_below(&rng, 20)),
-                               (int64_t)rng_below(&rng, 3) * 128, rng_below(&rng, 8) == 0};
-        struct plan_device d = {(uint64_t)1 << (30 + rng_below(&rng, 8)), 3}, more = {d.memory * 2, 3};
+                               rng_below(&rng, 2) * (rng_u64(&rng) >> (24 + rng_below(&rng, 20)))};
+        uint64_t device = (uint64_t)1 << (30 + rng_below(&rng, 8));
         struct plan p, q;
 
-        memory_plan_make(&s, &d, &p);
-        memory_plan_make(&s, &more, &q);
-        for (enum plan_phase k = PLAN_CALL; k <= PLAN_COMPARE; k++)
-            assert_true(!p.fits || p.need[k] <= p.usable);
-        assert_true(p.need[PLAN_ORACLE] <= p.usable);
-        assert_true(!p.fits || p.need[PLAN_CALL] + p.candidate == p.usable);
-        assert_true(!p.timed_together || p.need[PLAN_TIME] + p.together == p.usable);
-        assert_true(p.together <= p.candidate || !p.fits);
-        assert_true(q.fits >= p.fits && q.candidate >= p.candidate && q.timed_together >= p.timed_together);
-        assert_true(q.oracle_tiles <= p.oracle_tiles || p.oracle == ORACLE_SMALL);
+        memory_plan_make(&s, device, &p);
+        memory_plan_make(&s, 2 * device, &q);
+        assert_true(!p.life || p.judge + p.reference + p.life <= p.usable);
+        assert_true(!p.life || p.judge + p.timing + p.life <= p.usable);
+        assert_true(q.fits >= p.fits && q.life >= p.life);
     }
 }
 
@@ -113,7 +109,8 @@ static void test_tiles_cover_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_large_tasks_fit), cmocka_unit_test(test_what_does_not_fit),
-                                       cmocka_unit_test(test_properties), cmocka_unit_test(test_tiles_cover_once)};
+                                       cmocka_unit_test(test_a_greedy_reference), cmocka_unit_test(test_properties),
+                                       cmocka_unit_test(test_tiles_cover_once)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,7 @@ static void test_limits(void **state)
     assert_int_equal(pool_take(&p, UINT64_MAX - 511, POOL_FRONT, 0), 0);
     assert_int_not_equal(pool_take(&p, 4096, POOL_FRONT, 0), 0);
     assert_int_equal(pool_take(&p, 1, POOL_FRONT, 0), 0);
+    assert_int_not_equal(pool_take(&p, 1 << 18, POOL_JUDGE, 0), 0); /* has no part in it */
     assert_true(pool_give(&p, BASE, POOL_FRONT));
     assert_int_not_equal(pool_take(&p, 1, POOL_FRONT, 0), 0);
     pool_free(&p);
