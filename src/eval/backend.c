@@ -26,7 +26,6 @@ static const struct backend backend_sim_timed = {
     .clock = "host",
     .place = "cpu",
     .target = "sim",
-    .front = true,
     .timed = true,
     .checks_itself = true,
     .reference_memory_bytes = (size_t)8 << 30,
