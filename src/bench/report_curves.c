@@ -29,6 +29,8 @@ static const struct chart {
     {"Groups", "prompts of a step", {"groups_mixed", "groups_failed"}, {"mixed: give a gradient", "all failed"}, RL, false, true},
     {"Gradient norm", "before clipping, supervised", {"grad_norm"}, {"norm"}, SUPERVISED, false, true},
     {"Gradient norm", "before clipping, RL", {"grad_norm"}, {"norm"}, RL, false, true},
+    {"Time of a step", "seconds", {"sampling_s", "judging_s", "learning_s"}, {"sampling", "judging alone", "learning"}, RL, false,
+     true},
     {"KL", "to the starting model", {"kl"}, {"kl"}, RL, false, true},
 };
 

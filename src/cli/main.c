@@ -38,6 +38,7 @@ static const struct command *const commands[] = {
     &cmd_tokenize,
     &cmd_translate,
     &cmd_version,
+    &cmd_watch,
     &cmd_worker,
 };
 

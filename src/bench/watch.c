@@ -1,0 +1,207 @@
+/* watch.c - see watch.h. */
+#include "bench/watch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "bench/report_parts.h"
+#include "bench/svg.h"
+
+#define RECENT 10
+
+static int add_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    return json_array_append(ctx, v);
+}
+
+int watch_read(const char *run, json_t **ret_lines, double *ret_idle, struct err *e)
+{
+    char *path = path_join(run, "metrics.jsonl");
+    json_t *lines = json_array();
+    struct stat st;
+    int rc = 0;
+
+    if (stat(path, &st) < 0)
+        rc = err_set(e, ERR_INPUT, "'%s' has no metrics.jsonl; give the folder of a run that sft, rft, rl or run writes", run);
+    if (rc == 0)
+        rc = jsonl_each(path, add_line, lines, e);
+    free(path);
+    if (rc < 0) {
+        json_decref(lines);
+        return -1;
+    }
+    *ret_lines = lines;
+    *ret_idle = difftime(time(NULL), st.st_mtime);
+    return 0;
+}
+
+/* ---- one quantity of the newest stage ---- */
+
+static const struct row {
+    const char *key, *label;
+    bool percent;
+} rows[] = {
+    {"loss", "loss", false},          {"val_loss", "validation loss", false}, {"reward", "reward", false},
+    {"pass_rate", "pass rate", true}, {"best_pass_rate", "pass rate, any turn", true}, {"entropy", "entropy", false},
+    {"grad_norm", "gradient norm", false}, {"kl", "kl", false}, {"masked_share", "masked by MirrorPop", true},
+    {"off_policy_mirror", "off-policy measure", false}, {"response_length", "response length", false},
+    {"logprob_mismatch_tokens", "log-probs that differ", false}, {"sampling_s", "sampling, s", false},
+    {"judging_s", "judging, s", false}, {"learning_s", "learning, s", false}, {"tokens_s", "tokens a second", false},
+    {"lr", "learning rate", false},
+};
+
+static const json_t *last_line(const json_t *lines)
+{
+    return json_array_get(lines, json_array_size(lines) - 1);
+}
+
+/* The key's finite values in the last line's stage; caller frees. */
+static double *course(const json_t *lines, const char *key, size_t *ret_n)
+{
+    const char *stage = json_str(last_line(lines), "stage", "");
+    double *v = xmalloc((json_array_size(lines) + 1) * sizeof *v);
+    const json_t *line;
+    size_t i, n = 0;
+
+    json_array_foreach((json_t *)lines, i, line) {
+        const json_t *x = json_object_get(line, key);
+        if (x && !strcmp(json_str(line, "stage", ""), stage) && isfinite(json_num_value(x)))
+            v[n++] = json_num_value(x);
+    }
+    *ret_n = n;
+    return v;
+}
+
+static double mean(const double *v, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += v[i];
+    return n ? sum / (double)n : 0;
+}
+
+/* Each character is the mean of its share of the steps. */
+static void spark(struct buf *out, const double *v, size_t n, size_t width)
+{
+    static const char *const block[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    double lo = INFINITY, hi = -INFINITY;
+    size_t cells = n < width ? n : width;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < cells; i++) {
+            size_t from = i * n / cells, to = (i + 1) * n / cells;
+            double x = mean(v + from, to - from);
+            lo = fmin(lo, x), hi = fmax(hi, x);
+            if (pass)
+                buf_adds(out, block[hi > lo ? (int)((x - lo) / (hi - lo) * 7.999) : 0]);
+        }
+}
+
+static void duration(struct buf *out, double s)
+{
+    if (s < 120)
+        buf_addf(out, "%.0f s", s);
+    else if (s < 7200)
+        buf_addf(out, "%.0f min", s / 60);
+    else
+        buf_addf(out, "%.1f h", s / 3600);
+}
+
+/* "rl, step 12, 34 min, last step 5 s ago" */
+static void heading(struct buf *out, const json_t *lines, double idle)
+{
+    const json_t *last = last_line(lines);
+
+    if (!last) {
+        buf_adds(out, "no step is finished yet");
+        return;
+    }
+    buf_addf(out, "%s, step %lld, ", json_str(last, "stage", "?"), (long long)json_i64(last, "step", 0));
+    duration(out, json_f64(last, "time_s", 0));
+    buf_adds(out, ", last step ");
+    duration(out, idle);
+    buf_adds(out, " ago");
+}
+
+static void value(struct buf *out, const struct row *r, double x)
+{
+    char text[40];
+
+    if (r->percent)
+        snprintf(text, sizeof text, "%.1f %%", 100 * x);
+    else
+        snprintf(text, sizeof text, fabs(x) >= 1e5 || (x != 0 && fabs(x) < 1e-3) ? "%.2e" : "%.4g", x);
+    buf_addf(out, " %10s", text);
+}
+
+void watch_text(struct buf *out, const char *run, const json_t *lines, double idle, int width)
+{
+    int room = width > 60 ? width - 50 : 10;
+
+    buf_addf(out, "%s: ", run);
+    heading(out, lines, idle);
+    buf_addf(out, "\n%-24s %10s %10s\n", "", "last", "recently");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t n;
+        double *v = course(lines, rows[i].key, &n);
+        size_t recent = n < RECENT ? n : RECENT;
+        if (n) {
+            buf_addf(out, "%-24s", rows[i].label);
+            value(out, &rows[i], v[n - 1]);
+            value(out, &rows[i], mean(v + n - recent, recent));
+            buf_adds(out, "  ");
+            spark(out, v, n, (size_t)room);
+            buf_addc(out, '\n');
+        }
+        free(v);
+    }
+}
+
+/* ---- the page ---- */
+
+static void tiles(struct buf *out, const json_t *lines)
+{
+    int shown = 0;
+
+    buf_adds(out, "<div class=\"tiles many\">");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && shown < 6; i++) {
+        size_t n;
+        double *v = course(lines, rows[i].key, &n);
+        size_t recent = n < RECENT ? n : RECENT;
+        if (n) {
+            buf_adds(out, "<div class=tile><div class=label>");
+            html_text(out, rows[i].label);
+            buf_adds(out, "</div><div class=big>");
+            value(out, &rows[i], v[n - 1]);
+            buf_addf(out, "</div><small>mean of %zu: ", recent);
+            value(out, &rows[i], mean(v + n - recent, recent));
+            buf_adds(out, "</small></div>");
+            shown++;
+        }
+        free(v);
+    }
+    buf_adds(out, "</div>\n");
+}
+
+void watch_page(struct buf *out, const char *run, const json_t *lines, double idle, int every)
+{
+    struct report r = {.metrics = (json_t *)lines};
+    const char *name = strrchr(run, '/') && strrchr(run, '/')[1] ? strrchr(run, '/') + 1 : run;
+    struct buf sub;
+
+    buf_init(&sub, 4096);
+    heading(&sub, lines, idle);
+    report_open(out, name, sub.p ? sub.p : "");
+    tiles(out, lines);
+    report_curves(out, &r);
+    buf_addf(out, "<script>setTimeout(()=>location.reload(),%d)</script>\n", every * 1000);
+    report_close(out, "metrics.jsonl, by <code>musacoder watch</code>, which writes it anew while it runs");
+    buf_free(&sub);
+}
