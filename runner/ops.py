@@ -82,7 +82,7 @@ class Tf32(TorchDispatchMode):
         which = ROUNDED.get(name, ()) if self.matmul or name in CONVOLUTIONS else ()
         args = list(args)
         for i in which:
-            if args[i].dtype == torch.float32:
+            if args[i].dtype == torch.float32 and args[i].layout == torch.strided:
                 args[i] = tf32_round(args[i])
                 self.hits[name] = self.hits.get(name, 0) + 1
         return func(*args, **(kwargs or {}))

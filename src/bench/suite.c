@@ -245,10 +245,18 @@ int suite_load_spec(const char *spec, const char *only, int limit, struct suite 
     const char *dir;
     int rc;
 
+    if (!strcmp(spec, "open") || !strcmp(spec, "musa-open")) {
+        char *folder = path_share("suites/open");
+        rc = only ? err_set(e, ERR_INPUT, "suite 'open' has no levels; leave --levels out")
+                  : suite_load(folder, limit, ret, e);
+        free(folder);
+        return rc;
+    }
     if (!strncmp(spec, musa, sizeof musa - 1)) // the same tasks: a dialect is what is asked for, not what is computed
         spec += sizeof musa - 1;
     if (strncmp(spec, prefix, sizeof prefix - 1))
-        return err_set(e, ERR_INPUT, "no suite '%s'; say kernelbench:DIR with a checkout of KernelBench", spec);
+        return err_set(e, ERR_INPUT, "no suite '%s'; say open, or kernelbench:DIR with a checkout of KernelBench",
+                       spec);
     dir = spec + sizeof prefix - 1;
     if (!file_is_dir(dir))
         return err_set(e, ERR_INPUT, "'%s' is not a folder; the suite needs a checkout of KernelBench", dir);

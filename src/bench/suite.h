@@ -23,7 +23,7 @@ struct suite {
 /* path: a folder of *.py files, or one task file. limit > 0 keeps the first so many. ERR_INPUT when there is none. */
 int suite_load(const char *path, int limit, struct suite *ret, struct err *e);
 
-/* spec: "kernelbench:DIR" or "musa-kernelbench:DIR" with DIR/KernelBench/level1..9 or DIR/level1..9 of ID_NAME.py
+/* spec: "open", the suite that comes with the project (suites/README.md), a plain folder; or "kernelbench:DIR" or "musa-kernelbench:DIR" with DIR/KernelBench/level1..9 or DIR/level1..9 of ID_NAME.py
  * files. Tasks are named
  * "level1/19_ReLU" and their families are levels. only: "1,3" keeps these levels; NULL: all that are there. limit > 0 keeps
  * the first so many of each level. A file that is no task is kept with its reason in skips. */

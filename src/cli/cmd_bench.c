@@ -22,7 +22,7 @@ static const struct opt rows[] = {
     {"bench", "samples-dir", OPT_STR, NULL, "judge these instead: TASK/FILE or TASK_N.py (.txt, .md: responses), "
                                             "level_L_problem_P_sample_S_kernel.py, or a samples.jsonl"},
     {"bench", "tasks", OPT_STR, NULL, "folder of KernelBench-format task files"},
-    {"bench", "suite", OPT_STR, NULL, "kernelbench:DIR: the tasks of a KernelBench checkout, with results by level; "
+    {"bench", "suite", OPT_STR, NULL, "open: dynamic shapes, sparse tensors, chains (suites/); kernelbench:DIR: a KernelBench checkout, by level; "
                                      "musa-kernelbench:DIR: the same, answered in MUSA"},
     {"bench", "levels", OPT_STR, NULL, "of the suite: 1,3 (default: all)"},
     {"bench", "out", OPT_STR, NULL, "run folder; a stopped benchmark continues from it"},
@@ -106,7 +106,7 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
     if (o->n_args)
         return err_set(e, ERR_INPUT, "unexpected argument '%s'; 'bench compare A B' compares two run folders", o->args[0]);
     if (!b->tasks && !b->suite)
-        return err_set(e, ERR_INPUT, "no tasks; say --tasks FOLDER or --suite kernelbench:DIR");
+        return err_set(e, ERR_INPUT, "no tasks; say --tasks FOLDER, --suite open or --suite kernelbench:DIR");
     if (!b->out)
         return err_set(e, ERR_INPUT, "no run folder; say --out RUN");
     if (b->turns < 1 || b->max_new < 1)
@@ -151,7 +151,7 @@ static void print_result(const struct bench_options *b, json_t *result, bool jso
         print_json(result);
         return;
     }
-    if (b->suite)
+    if (json_object_get(result, "levels"))
         bench_level_table(stdout, result);
     else
         bench_table(stdout, list, 1);
@@ -236,7 +236,7 @@ const struct command cmd_bench = {
     "--turns 2 or more, a failed program is sent back with the judge's feedback, and 'best' columns count any turn. A task's\n"
     "family is its name without _NUMBER. RUN gets samples.jsonl, verdicts.jsonl, bench.json and report.html.\n\n"
     "--suite kernelbench:DIR takes the tasks of DIR/KernelBench/level1..4 and reports by level, fast_p too, also as levels.csv\n"
-    "and samples.csv. It needs no model: --samples FOLDER judges files named as KernelBench names them, such as\n"
+    "and samples.csv. --suite open has tasks of dynamic shapes, sparse tensors and chains of kernels. It needs no model: --samples FOLDER judges files named as KernelBench names them, such as\n"
     "runs/NAME/level_1_problem_19_sample_0_kernel.py. A task whose reference cannot run here (level 4 without its models) is\n"
     "skipped by name, apart from the failures. On the emulator give --shrink-to 65536 or so: the suite's sizes are a GPU's.\n\n"
     "Exit code: 0 the table is complete, 2 usage, 3 the backend cannot be used, some verdict is infra,\n"

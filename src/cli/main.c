@@ -34,6 +34,7 @@ static const struct command *const commands[] = {
     &cmd_shrink,
     &cmd_synth,
     &cmd_synth_mine,
+    &cmd_synth_profile,
     &cmd_synth_teach,
     &cmd_tokenize,
     &cmd_translate,

@@ -15,7 +15,10 @@ static const struct way {
     {1u << NEST_CONTRACT, "coarse", '1', 'C', 'C', '1'},  {1u << NEST_CONTRACT, "tile", '1', '1', 'B', 'B'},
     {1u << NEST_CONTRACT, "double", '1', '1', 'B', 'B'},  {1u << NEST_CONTRACT, "register", '1', 'Q', 'P', 'P'},
     {1u << NEST_CONTRACT, "warp", 'W', '1', '1', '1'},    {1u << NEST_CONTRACT, "shuffle", '1', '1', 'W', '1'},
-    {1u << NEST_CONTRACT, "block", 'B', '1', '1', '1'},   {~0u, "coarse", '1', 'C', '1', '1'},
+    {1u << NEST_CONTRACT, "columns", '1', '4', '4', '1'},
+    {1u << NEST_CONTRACT, "vector", '1', '1', '1', '1'}, {1u << NEST_MAP, "vector", '1', '4', '1', '1'},
+    {~0u, "vector", 'W', '1', '1', '1'},                  {1u << NEST_CONTRACT, "block", 'B', '1', '1', '1'},
+    {~0u, "coarse", '1', 'C', '1', '1'},
     {~0u, "warp", 'W', '1', '1', '1'},                    {~0u, "rows", 'W', '1', '1', '1'},
     {~0u, "online", 'W', '1', '1', '1'},                  {~0u, "subwarp", 'C', '1', '1', '1'},
     {~0u, "block", 'B', '1', '1', '1'},                   {~0u, "block_shuffle", 'B', '1', '1', '1'},
@@ -35,9 +38,15 @@ static const struct way *way_of(const struct kernel *k)
 static int64_t number(const struct kernel *k, char code)
 {
     int64_t b = k->tuned[0], c = k->tuned[1];
-    int64_t v = code == 'B' ? b : code == 'C' ? c : code == 'P' ? b * c : code == 'Q' ? c * c : code == 'W' ? 32 : 1;
+    const struct {
+        char code;
+        int64_t v;
+    } all[] = {{'B', b}, {'C', c}, {'P', b * c}, {'Q', c * c}, {'W', 32}, {'4', 4}};
 
-    return v > 0 ? v : 1;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].code == code && all[i].v > 0)
+            return all[i].v;
+    return 1;
 }
 
 static int64_t load_bytes(const struct nest *k, const struct ax *x)

@@ -28,6 +28,7 @@ struct emitter {
     struct buf helpers;
     bool helper_a, helper_b;
     const char *flat_store;      /* the store's offset, where a variable holds it */
+    char lane;                   /* of a float4: loads along the fast dimension are members of it; 0: plain loads */
 };
 
 static char *text_of(struct emitter *e, const struct ax *x)
@@ -272,8 +273,26 @@ static struct ax *offset(struct emitter *e, const struct ax *load, struct buf *o
     return o ? ax_simplify(a, o, NULL) : ax_int(a, 0);
 }
 
+/* The dimension that a float4 lies along: of a map the output's, else the reduced one. */
+static int fast_dim(const struct nest *k)
+{
+    int d[NEST_DIMS], n = nest_group(k, k->class == NEST_MAP ? 0 : 1, d);
+
+    return n == 1 ? d[0] : -1;
+}
+
+bool nest_load_is_wide(const struct nest *k, const struct ax *load)
+{
+    int d = fast_dim(k);
+
+    return d >= 0 && load->n && ax_is_id(load->kid[load->n - 1], k->dim[d].name) &&
+           load->ext[load->n - 1].n == k->dim[d].n && k->in[load->i].t.dtype == DT_F32;
+}
+
 static struct ax *load_value(struct emitter *e, const struct ax *x, struct buf *out)
 {
+    if (e->lane && nest_load_is_wide(e->k, x))
+        return ax_id(&e->arena, format(e, "%s_4.%c", e->p->name[x->i], e->lane));
     struct ax *y = ax_new(&e->arena, AX_INDEX, NULL, 2), *c;
     int dtype = e->k->in[x->i].t.dtype;
 
@@ -397,6 +416,29 @@ static const char *offset_text(struct emitter *e, const struct ax *load, struct 
     return text_of(e, offset(e, load, out));
 }
 
+/* ---- four at once ---- */
+
+/* "float4 x_4 = *(const float4*)&x[..];" for each load along the fast dimension, once for each operand. */
+static void add_wide_loads(struct emitter *e, const struct ax *x, unsigned *done, struct buf *out)
+{
+    if (x->kind == AX_LOAD && nest_load_is_wide(e->k, x) && !(*done >> x->i & 1)) {
+        const char *at = offset_text(e, x, out);
+        buf_addf(out, "float4 %s_4 = *(const float4*)&%s[%s];\n", e->p->name[x->i], e->p->name[x->i], at);
+        *done |= 1u << x->i;
+    }
+    for (int i = 0; i < x->n; i++)
+        add_wide_loads(e, x->kid[i], done, out);
+}
+
+/* What a float4 wants of addresses. */
+static void hole_aligned(struct emitter *e, const char *arg, struct buf *out)
+{
+    buf_adds(out, "(");
+    for (int i = 0; i < e->k->n_in; i++)
+        buf_addf(out, "%s(size_t)%s", i ? " | " : "", e->p->name[i]);
+    buf_addf(out, "%s) %% 16 == 0", !strcmp(arg, "out") ? " | (size_t)out" : "");
+}
+
 /* ---- combining ---- */
 
 static const char *merged(struct emitter *e, enum combine c, const char *a, const char *b)
@@ -485,6 +527,39 @@ static void hole_step(struct emitter *e, const char *arg, struct buf *out)
     }
     take_in(e, v, e->s->flat[1] ? e->s->flat[1] : "j", true, out);
     e->n_memo = 0;
+}
+
+/* Four elements of the row at j: one load, four steps. */
+static void hole_step4(struct emitter *e, const char *arg, struct buf *out)
+{
+    unsigned done = 0;
+
+    e->n_memo = 0;
+    add_wide_loads(e, current(e)->elem, &done, out);
+    for (const char *c = "xyzw"; *c; c++) {
+        e->lane = *c;
+        hole_step(e, arg, out);
+    }
+    e->lane = 0;
+}
+
+/* Four elements of a map at i: one load of each operand, four values, one store. */
+static void hole_map4(struct emitter *e, const char *arg, struct buf *out)
+{
+    unsigned done = 0;
+
+    (void)arg;
+    e->n_memo = 0;
+    add_wide_loads(e, e->k->out, &done, out);
+    buf_adds(out, "float4 r;\n");
+    for (const char *c = "xyzw"; *c; c++) {
+        e->lane = *c;
+        e->n_memo = 0;
+        buf_addf(out, "r.%c = %s;\n", *c, whole_value(e, e->k->out, out));
+    }
+    e->lane = 0;
+    e->n_memo = 0;
+    buf_addf(out, "@store *(float4*)&out[%s] = r;\n", offset_text(e, e->k->store, out));
 }
 
 static void hole_end(struct emitter *e, const char *arg, struct buf *out)
@@ -1151,6 +1226,7 @@ static const struct {
         hole_after},
     {"J", hole_J}, {"mergev", hole_mergev}, {"exclusive", hole_exclusive}, {"exclusivesm", hole_exclusivesm},
     {"running", hole_running}, {"score", hole_score}, {"value", hole_value},
+    {"aligned", hole_aligned}, {"step4", hole_step4}, {"map4", hole_map4},
     {"decodeout", hole_decodeout}, {"total", hole_total}, {"decode#", hole_decode}, {"loops#", hole_loops},
         {"endloops#", hole_endloops}, {"begin", hole_begin}, {"step", hole_step},
     {"end", hole_end}, {"shflx", hole_shflx}, {"shfl", hole_shfl}, {"smem", hole_smem}, {"put", hole_put}, {"get",

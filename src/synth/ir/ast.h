@@ -99,6 +99,7 @@ struct ax *ax_clone(struct arena *a, const struct ax *x);
 
 bool ax_is_id(const struct ax *x, const char *s);
 bool ax_uses(const struct ax *x, const char *id);
+bool ax_uses_outside(const struct ax *x, const char *id); /* outside of loads: a value that depends on the place */
 
 /* How a tree is printed; all zero is the plain style. */
 struct ast_style {

@@ -699,6 +699,16 @@ bool ax_is_id(const struct ax *x, const char *s)
     return x->kind == AX_ID && !strcmp(x->s, s);
 }
 
+bool ax_uses_outside(const struct ax *x, const char *id)
+{
+    if (ax_is_id(x, id))
+        return true;
+    for (int i = 0; x->kind != AX_LOAD && i < x->n; i++)
+        if (ax_uses_outside(x->kid[i], id))
+            return true;
+    return false;
+}
+
 bool ax_uses(const struct ax *x, const char *id)
 {
     if (ax_is_id(x, id))

@@ -20,6 +20,31 @@ static bool wide(const struct nest *k)
     return nest_extent(k, 2) >= 4;
 }
 
+/* The factor is a plain load whose fast dimension is the only one of its group. */
+static bool along(const struct nest *k, const struct ax *x, int group)
+{
+    int d[NEST_DIMS];
+
+    for (int g = 1; g < 4; g++)
+        if (nest_group(k, g, d) > 1)
+            return false;
+    return nest_group(k, group, d) == 1 && x->kind == AX_LOAD && !x->let && x->n &&
+           ax_is_id(x->kid[x->n - 1], k->dim[d[0]].name) && x->ext[x->n - 1].n == k->dim[d[0]].n &&
+           k->in[x->i].t.dtype == DT_F32;
+}
+
+/* Both factors lie along the sum: a linear layer. */
+static bool dots(const struct nest *k)
+{
+    return nest_extent(k, 3) >= 4 && along(k, k->a, 3) && along(k, k->b, 3);
+}
+
+/* The right factor lies along the columns: a plain matrix product. */
+static bool columns(const struct nest *k)
+{
+    return nest_extent(k, 2) >= 4 && along(k, k->b, 2) && k->a->kind == AX_LOAD && !k->a->let;
+}
+
 const struct sched sched_contract_rows[] = {
     {.name = "direct", .classes = CONTRACT, .flat = {NULL}, .tune = {{{256, 128, 64}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
@@ -105,6 +130,32 @@ const struct sched sched_contract_rows[] = {
          "$h0);\n"
                "$k<<<grid, block>>>($args);",
      .about = "shared tiles, and a small square of outputs in each thread's registers"},
+    {.name = "vector", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 256}}}, .fits = dots,
+     .kernel = "__global__ void $k($params) {\n$sizes"
+               "int o = blockIdx.x * blockDim.x + threadIdx.x;\n@guard if (o >= $n1 * $n2) return;\n"
+               "$batch(blockIdx.y) int m = o / $n2;\nint n = o % $n2;\n@identity float a0 = 0.0f;\n"
+               "@guard int wide = $n3 % 4 == 0 && $aligned() ? $n3 : 0;\n"
+               "for (int k = 0; k < wide; k += 4) {\nfloat4 p = *(const float4*)&$A(m, k);\n"
+               "float4 q = *(const float4*)&$Bm(k, n);\n"
+               "a0 += p.x * q.x + p.y * q.y + p.z * q.z + p.w * q.w;\n}\n"
+               "@tail for (int k = wide; k < $n3; ++k) a0 += $A(m, k) * $Bm(k, n);\n"
+               "$decode1 $decode2 float s0 = a0;\n$store }\n",
+     .launch = "dim3 grid(($h1 * $h2 + $B1) / $B, $h0);\n$k<<<grid, $B>>>($args);",
+     .about = "one thread for each output element loads four elements of both factors at once, as float4"},
+    {.name = "columns", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 64}}}, .fits = columns,
+     .kernel = "__global__ void $k($params) {\n$sizes"
+               "int o = blockIdx.x * blockDim.x + threadIdx.x;\nint width = ($n2 + 3) / 4;\n"
+               "@guard if (o >= $n1 * width) return;\n$batch(blockIdx.y) int m = o / width;\nint n0 = o % width * 4;\n"
+               "float acc[4];\nfor (int u = 0; u < 4; ++u) acc[u] = 0.0f;\n"
+               "@guard if ($n2 % 4 == 0 && $aligned()) {\nfor (int k = 0; k < $n3; ++k) {\nfloat left = $A(m, k);\n"
+               "float4 q = *(const float4*)&$Bm(k, n0);\nacc[0] += left * q.x;\nacc[1] += left * q.y;\n"
+               "acc[2] += left * q.z;\nacc[3] += left * q.w;\n}\n} else {\n"
+               "for (int k = 0; k < $n3; ++k) {\nfor (int u = 0; u < 4; ++u) {\n"
+               "@guard if (n0 + u < $n2) acc[u] += $A(m, k) * $Bm(k, n0 + u);\n}\n}\n}\n$decode1 "
+               "for (int u = 0; u < 4; ++u) {\nint n = n0 + u;\n@guard if (n < $n2) {\n$decode2 float s0 = acc[u];\n"
+               "$store }\n}\n}\n",
+     .launch = "dim3 grid(($h1 * (($h2 + 3) / 4) + $B1) / $B, $h0);\n$k<<<grid, $B>>>($args);",
+     .about = "each thread keeps four neighbouring columns and loads the right factor for them at once, as float4"},
     {.name = "warp", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 256}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int o = (blockIdx.x * blockDim.x + threadIdx.x) / 32;\nint lane = threadIdx.x % 32;\n"

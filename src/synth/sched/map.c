@@ -3,6 +3,13 @@
 
 #define MAP (1u << NEST_MAP)
 
+/* One dimension, walked by every load and by the store. */
+static bool four_at_once(const struct nest *k)
+{
+    return k->n_dims == 1 && k->out_t.dtype == DT_F32 && nest_is_pure_map(k) &&
+           !ax_uses_outside(k->out, k->dim[0].name) && sched_is_wide(k, k->out);
+}
+
 const struct sched sched_map_rows[] = {
     {.name = "thread", .classes = MAP, .flat = {"i"}, .tune = {{{256, 128, 512, 64, 1024}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
@@ -19,4 +26,11 @@ const struct sched sched_map_rows[] = {
                "int i = first + u * $B;\n@guard if (i < $n0) {\n$decode0 $store }\n}\n}\n",
      .launch = "$k<<<($h0 + $B * $C - 1) / ($B * $C), $B>>>($args);",
      .about = "each thread handles several elements, a block apart, so that loads stay coalesced"},
+    {.name = "vector", .classes = MAP, .flat = {"i"}, .tune = {{{256, 128}}}, .fits = four_at_once,
+     .kernel = "__global__ void $k($params) {\n$sizes"
+               "int first = (blockIdx.x * blockDim.x + threadIdx.x) * 4;\n"
+               "@guard if (first + 3 < $n0 && $aligned(out)) {\nint i = first;\n$map4 } else {\n"
+               "@tail for (int i = first; i < $n0 && i < first + 4; ++i) {\n$store }\n}\n}\n",
+     .launch = "$k<<<(($h0 + 3) / 4 + $B1) / $B, $B>>>($args);",
+     .about = "each thread loads, computes and stores four neighbouring elements at once, as float4"},
     {0}};

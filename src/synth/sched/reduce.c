@@ -14,6 +14,20 @@ static bool plain_float(const struct nest *k)
            (!k->n_in || dtype_is_float(k->in[0].t.dtype)) && nest_extent(k, 1) >= 32;
 }
 
+/* Rows that lie together in memory, of which four elements are one load. */
+static bool four_at_once(const struct nest *k)
+{
+    int d[NEST_DIMS];
+
+    if (nest_group(k, 1, d) != 1 || nest_extent(k, 1) < 16)
+        return false;
+    for (int i = 0; i < k->n_stats; i++)
+        if (k->stat[i].c == C_ARGMAX || k->stat[i].c == C_ARGMIN || k->stat[i].c == C_LOGADDEXP ||
+            ax_uses_outside(k->stat[i].elem, k->dim[d[0]].name) || !sched_is_wide(k, k->stat[i].elem))
+            return false;
+    return k->n_stats > 0;
+}
+
 /* Softmax and its like: a maximum, then a sum of exp(x - maximum). */
 static bool online(const struct nest *k)
 {
@@ -109,6 +123,17 @@ const struct sched sched_reduce_rows[] = {
                "float s0 = a0;\nfloat s1 = a1;\n$write }\n",
      .launch = "$k<<<($h0 * 32 + $B1) / $B, $B>>>($args);",
      .about = "a warp for each row finds maximum and sum in one pass, rescaling the sum when the maximum grows"},
+    {.name = "vector", .classes = ROWS, .flat = FLAT, .lane = "lane", .stride = "32", .fits = four_at_once,
+     .tune = {{{128, 256}}},
+     .kernel = "__global__ void $k($params) {\n$sizes"
+               "int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;\nint lane = threadIdx.x % 32;\n"
+               "@guard if (row >= $n0) return;\n$decode0"
+               "@guard int wide = $n1 % 4 == 0 && $aligned() ? $n1 : 0;\n"
+               "%{ $begin for (int j = lane * 4; j < wide; j += 128) { $step4 } "
+               "@tail for (int j = wide + lane; j < $n1; j += 32) { $decode1 $step } "
+               "@warp for (int s = 16; s > 0; s >>= 1) { $shflx(s) } $end %} $write }\n",
+     .launch = "$k<<<($h0 * 32 + $B1) / $B, $B>>>($args);",
+     .about = "one warp for each row loads four elements at once, as float4, and joins by shuffles"},
     {.name = "two_stage", .classes = REDUCE, .flat = FLAT, .lane = "0", .stride = "1", .fits = plain_float,
      .tune = {{{128, 64}}, {{4, 8}}},
      .kernel = "__global__ void $k_part($parampart) {\n$sizes"

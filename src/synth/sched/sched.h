@@ -14,6 +14,8 @@
  *   $put(i) $get(i) $merge(i) move to, from and with shared memory; $smem declares it, once
  *   $write               stores the row's result: by the lane that 'lane' names (reductions), or all elements (row
  * class)
+ * Four at once: $aligned(x), may inputs (and out, if x is "out") be read as float4; $map4, $step4: four elements of a
+ * map at i, of a row at j.
  * Contractions: $A(m, k) $Bm(k, n) elements (guards included), $acc what is added to; $result, the value that $store
  * reads.
  * Names: inputs as the program calls them, out; the variables of 'flat'; tid lane warp; a0 accumulators; v0..
@@ -46,6 +48,10 @@ struct sched {
     unsigned flags;
     const char *about;              /* one sentence, for reasoning and comments; may use $B */
 };
+
+/* Can the load be part of a float4 along the fast dimension (emit.c)? And all loads of an expression that walk it? */
+bool nest_load_is_wide(const struct nest *k, const struct ax *load);
+bool sched_is_wide(const struct nest *k, const struct ax *x);
 
 const struct sched *const *sched_rows(int *n);
 const struct sched *sched_find(enum nest_class c, const char *name);
