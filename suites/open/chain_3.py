@@ -1,4 +1,4 @@
-"""Three steps of power iteration with a pull: products, a norm of the whole, a division, a sum, over the same buffers."""
+"""Three steps of power iteration with a pull: a product, a norm of the whole, a division and a sum over shared buffers."""
 import torch
 import torch.nn as nn
 
