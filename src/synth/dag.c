@@ -62,6 +62,21 @@ int dag_bound(const struct dag *g, int value)
     return below;
 }
 
+/* The part that holds most of what people would feed: six wide at most. */
+struct interval dag_domain(const struct dag *g, int value)
+{
+    for (int n = 0; n < g->n_nodes && g->value[value].kind == VALUE_INPUT; n++) {
+        struct interval d = g->node[n].c.op->domain;
+        if (!g->node[n].c.n_in || g->node[n].in[0] != value || d.lo >= d.hi ||
+            (d.lo <= -VALUE_RANGE && d.hi >= VALUE_RANGE))
+            continue;
+        d.lo = d.lo < -3 ? -3 : d.lo;
+        d.hi = d.hi < d.lo + 6 ? d.hi : d.lo + 6;
+        return d;
+    }
+    return (struct interval){0, 0};
+}
+
 void dag_pop(struct dag *g)
 {
     const struct dag_node *p = &g->node[--g->n_nodes];

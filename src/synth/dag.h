@@ -39,6 +39,8 @@ int dag_add_input(struct dag *g, const struct tdesc *t);
 int dag_add(struct dag *g, const struct call *c, const int in[], uint8_t spelling);
 int dag_result(const struct dag *g); /* value */
 int dag_bound(const struct dag *g, int value); /* how many values an index may take; 0: it is no index */
+/* Where an input must lie because the operator that reads it first is defined nowhere else; {0, 0}: anywhere. */
+struct interval dag_domain(const struct dag *g, int value);
 void dag_pop(struct dag *g);   /* takes back the last dag_add */
 void dag_prune(struct dag *g); /* drops nodes and values that the result does not need */
 /* The result in fp64, by the rows' references. in: arrays for inputs and parameters, in order of values. Caller

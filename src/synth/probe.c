@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "synth/dag_draw.h"
 #include "synth/program.h"
+#include "synth/worth.h"
 
 struct probe {
     const struct probe_options *o;
@@ -178,17 +179,25 @@ static int write_programs(struct probe *p, const struct dag *g, const char *stem
     return rc;
 }
 
+static void one_node(const struct call *c, struct rng *r, struct dag *g)
+{
+    int in[OP_INPUTS] = {-1, -1, -1, -1, -1}, n = 0;
+
+    while (n < OP_SPELLINGS && c->op->spell[n].call)
+        n++;
+    *g = (struct dag){0};
+    dag_add(g, c, in, (uint8_t)rng_below(r, (uint64_t)n));
+}
+
 static int probe_call(struct probe *p, const struct call *c, const char *stem, struct rng *r, struct err *e)
 {
-    struct dag g = {0};
-    int in[OP_INPUTS] = {-1, -1, -1, -1, -1}, n = 0, rc = 0;
+    struct dag g;
+    int rc = 0;
     struct program_style s = {0};
     struct numbers v;
     struct buf b;
 
-    while (n < OP_SPELLINGS && c->op->spell[n].call)
-        n++;
-    dag_add(&g, c, in, (uint8_t)rng_below(r, (uint64_t)n));
+    one_node(c, r, &g);
     buf_init(&b, BUF_MAX_TEXT);
     program_task(&g, &s, &b);
     draw_numbers(r, c, &v);
@@ -311,6 +320,30 @@ static int probe_graphs(struct probe *p, struct err *e)
     return rc;
 }
 
+#define WORTH_TRIES 60
+
+/* Of a task that is written, one that an answer without work would not pass, where the operator has such uses. */
+static bool draw_use(struct probe *p, const struct opdef *op, const struct limits *l, struct rng *r, struct call *ret)
+{
+    const char *why = NULL;
+
+    for (int i = 0; i < (p->o->out ? WORTH_TRIES : 1); i++) {
+        struct dag g;
+        struct rng again;
+        if (!op_draw(op, r, l, ret))
+            return false;
+        if (!p->o->out)
+            return true;
+        again = *r;
+        one_node(ret, &again, &g);
+        why = worth_reason(&g, &again);
+        if (!why)
+            return true;
+    }
+    log_warn("of '%s' no use was drawn that is worth asking for: %s", op->name, why);
+    return true;
+}
+
 static int probe_op(struct probe *p, const struct opdef *op, int index, struct err *e)
 {
     struct limits l = {.max_numel = p->o->max_numel, .max_work = (int64_t)p->o->max_numel * 64, .dtypes = p->o->dtypes};
@@ -323,7 +356,7 @@ static int probe_op(struct probe *p, const struct opdef *op, int index, struct e
         rng_seed(&r, p->o->seed + (unsigned long long)i,
             (uint64_t)op->name[0] << 40 | (uint64_t)strlen(op->name) << 32 | (uint64_t)i);
         snprintf(stem, sizeof stem, "%.60s_%04d", op->name, i);
-        if (!op_draw(op, &r, &l, &c))
+        if (!draw_use(p, op, &l, &r, &c))
             return err_set(e, ERR_BUG, "operator '%s' draws nothing within %d elements", op->name, l.max_numel);
         if (probe_call(p, &c, stem, &r, e) < 0)
             return -1;

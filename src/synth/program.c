@@ -113,12 +113,19 @@ static void add_forward_line(const struct dag *g, const struct names *m, int n, 
     buf_addc(out, '\n');
 }
 
-static void add_input(const struct tdesc *t, int below, struct buf *out)
+static void add_input(const struct tdesc *t, int below, struct interval domain, struct buf *out)
 {
     if (t->dtype == DT_I64) {
         buf_addf(out, below ? "torch.randint(0, %d, (" : "torch.randint(-50, 50, (", below);
         python_shape(t, out);
         buf_adds(out, t->rank == 1 ? ",))" : "))");
+        return;
+    }
+    if (domain.lo < domain.hi) {
+        buf_addf(out, "%storch.rand(", *casts[t->dtype] ? "(" : "");
+        python_shape(t, out);
+        buf_addf(out, ") * %.6g + %.6g%s%s", domain.hi - domain.lo, domain.lo, *casts[t->dtype] ? ")" : "",
+                 casts[t->dtype]);
         return;
     }
     buf_adds(out, "torch.randn(");
@@ -168,7 +175,7 @@ void program_task(const struct dag *g, const struct program_style *s, struct buf
     for (int i = 0; i < g->n_values; i++)
         if (g->value[i].kind == VALUE_INPUT) {
             buf_adds(out, first ? "" : ", ");
-            add_input(&g->value[i].t, dag_bound(g, i), out);
+            add_input(&g->value[i].t, dag_bound(g, i), dag_domain(g, i), out);
             first = false;
         }
     buf_adds(out, "]\n\n\ndef get_init_inputs():\n    return []\n");

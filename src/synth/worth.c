@@ -22,12 +22,14 @@ static int draw_leaves(const struct dag *g, struct rng *r, int regime, double *l
         const struct dag_value *v = &g->value[i];
         int64_t m = tdesc_numel(&v->t);
         int below = dag_bound(g, i);
+        struct interval d = dag_domain(g, i);
         if (v->kind == VALUE_NODE)
             continue;
         leaf[n] = xcalloc((size_t)m + 1, sizeof(double));
         for (int64_t k = 0; k < m; k++)
             leaf[n][k] = v->t.dtype == DT_I64     ? (double)rng_below(r, below ? (uint64_t)below : 20)
                          : v->kind == VALUE_PARAM ? rng_normal(r) * 0.2
+                         : d.lo < d.hi            ? d.lo + (d.hi - d.lo) * rng_f64(r)
                                                   : draw(r, regime);
         n++;
     }
