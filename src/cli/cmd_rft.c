@@ -39,6 +39,8 @@ static const struct opt rows[] = {
     {"rft", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"rft", "workers", OPT_INT, "1", "verifier processes"},
     {"rft", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
+    {"rft", "order", OPT_CHOICE, "shuffled",
+        "shuffled|easy-first: the first pass over each kind goes by the records' difficulty"},
     {"rft", "mix", OPT_STR, NULL, "weight of each kind of record, e.g. rft=2,generate=1 (default: all 1)"},
     {"rft", "steps", OPT_INT, "200", "optimiser steps on the mixture; 0: only collect"},
     {"rft", "batch-tokens", OPT_INT, "4096", "tokens a step, at least"},

@@ -20,6 +20,8 @@ static const struct opt sft_rows[] = {
     {"sft", "out", OPT_STR, NULL, "run folder; a stopped run continues from it"},
     {"sft", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)"},
     {"sft", "stage", OPT_STR, "sft", "name of this stage in metrics.jsonl"},
+    {"sft", "order", OPT_CHOICE, "shuffled",
+        "shuffled|easy-first: the first pass over each kind goes by the records' difficulty"},
     {"sft", "mix", OPT_STR, NULL, "weight of each kind of record, e.g. generate=1,repair=0.5 (default: all 1)"},
     {"sft", "steps", OPT_INT, "1000", "optimiser steps"},
     {"sft", "batch-tokens", OPT_INT, "4096", "tokens a step, at least"},
@@ -65,6 +67,7 @@ int sft_options_of(const struct opts *o, struct sft_options *ret, struct err *e)
     *ret = (struct sft_options){
         .model = opts_str(o, "model"), .data = opts_str(o, "data"), .out = opts_str(o, "out"),
         .metrics = opts_str(o, "metrics"), .stage = opts_str(o, "stage"), .mix = opts_str(o, "mix"),
+        .easy_first = !strcmp(opts_str(o, "order"), "easy-first"),
         .steps = opts_int(o, "steps"), .batch_tokens = opts_int(o, "batch-tokens"),
         .micro_tokens = (int)opts_int(o, "micro-tokens"), .max_length = (int)opts_int(o, "max-length"),
         .weight_decay = opts_real(o, "weight-decay"), .grad_clip = opts_real(o, "grad-clip"),

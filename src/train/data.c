@@ -77,6 +77,7 @@ static int to_example(struct add_ctx *a, const json_t *rec, struct chat *c, stru
     if (ret->kind < 0)
         return -1;
     ret->group = group_of(rec);
+    ret->difficulty = (int)json_i64(rec, "difficulty", 0);
     ret->from = (int)s.from;
     ret->to = (int)s.to;
     ret->n = (int)s.to;

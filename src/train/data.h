@@ -20,6 +20,7 @@ struct example {
     int from, to;  /* the response: ids[from, to) */
     uint8_t *changed; /* (to - from) 1: not in the response before (changed.h); NULL when there is none. Owned */
     int kind;      /* index into dataset.kinds */
+    int difficulty; /* the record's; 0: it says none */
     uint64_t group; /* hash of the operator graph (or of the id): what the validation split goes by */
 };
 

@@ -60,12 +60,13 @@ int mixture_weights(const struct dataset *d, const char *text, double *weight, s
 struct pass {
     uint32_t *ids;
     size_t n, at;
+    bool begun;
 };
 
 static void split_kinds(struct pass *p, const struct dataset *d, const uint32_t *pick, size_t n_pick)
 {
     for (int k = 0; k < DATA_MAX_KINDS; k++)
-        p[k] = (struct pass){xcalloc(n_pick, sizeof(uint32_t)), 0, 0};
+        p[k] = (struct pass){xcalloc(n_pick, sizeof(uint32_t)), 0, 0, false};
     for (size_t i = 0; i < n_pick; i++) {
         struct pass *q = &p[d->ex[pick[i]].kind];
 
@@ -73,10 +74,34 @@ static void split_kinds(struct pass *p, const struct dataset *d, const uint32_t 
     }
 }
 
-static uint32_t next_of(struct pass *p, struct rng *r)
+/* Stable: counts, places, copies. Difficulties beyond DIFFICULTIES count as that. */
+#define DIFFICULTIES 256
+static void sort_by_difficulty(struct pass *p, const struct dataset *d)
+{
+    size_t at[DIFFICULTIES + 1] = {0};
+    uint32_t *sorted = xcalloc(p->n + 1, sizeof *sorted);
+
+    for (int second = 0; second < 2; second++)
+        for (size_t i = 0; i < p->n; i++) {
+            int v = d->ex[p->ids[i]].difficulty;
+            v = v < 0 ? 0 : v >= DIFFICULTIES ? DIFFICULTIES - 1 : v;
+            if (second)
+                sorted[at[v]++] = p->ids[i];
+            else
+                for (int k = v + 1; k <= DIFFICULTIES; k++)
+                    at[k]++;
+        }
+    memcpy(p->ids, sorted, p->n * sizeof *sorted);
+    free(sorted);
+}
+
+static uint32_t next_of(struct pass *p, const struct dataset *d, bool easy_first, struct rng *r)
 {
     if (p->at == 0)
         rng_shuffle(r, p->ids, p->n, sizeof *p->ids);
+    if (easy_first && !p->begun)
+        sort_by_difficulty(p, d);
+    p->begun = true;
     uint32_t id = p->ids[p->at++];
 
     if (p->at == p->n)
@@ -103,7 +128,7 @@ static int draw_kind(const struct pass *p, const double *weight, double total, s
 }
 
 int mixture_plan(struct mixture *m, const struct dataset *d, const uint32_t *pick, size_t n_pick, const double *weight,
-                 int64_t steps, int64_t batch_tokens, uint64_t seed, struct err *e)
+                 int64_t steps, int64_t batch_tokens, uint64_t seed, bool easy_first, struct err *e)
 {
     struct pass p[DATA_MAX_KINDS];
     struct rng r;
@@ -120,7 +145,7 @@ int mixture_plan(struct mixture *m, const struct dataset *d, const uint32_t *pic
         for (int64_t tokens = 0; tokens == 0 || tokens < batch_tokens;) {
             if (n == cap)
                 m->order = xrealloc(m->order, (cap = cap ? 2 * cap : 4096) * sizeof *m->order);
-            m->order[n] = next_of(&p[draw_kind(p, weight, total, &r)], &r);
+            m->order[n] = next_of(&p[draw_kind(p, weight, total, &r)], d, easy_first, &r);
             tokens += d->ex[m->order[n++]].n;
         }
         m->start[s + 1] = n;

@@ -329,7 +329,8 @@ static int run(struct sft *s, struct err *e)
         goto out;
     split(s);
     if (mixture_weights(&s->data, o->mix, weight, e) < 0 ||
-        mixture_plan(&s->mix, &s->data, s->train, s->n_train, weight, o->steps, o->batch_tokens, o->seed, e) < 0 ||
+        mixture_plan(&s->mix, &s->data, s->train, s->n_train, weight, o->steps, o->batch_tokens, o->seed,
+                     o->easy_first, e) < 0 ||
         open_model(s, folder, e) < 0 ||
         (o->claim && !s->ranks.rank && run_claim(o->out, o->claim, may_change, e) < 0))
         goto out;

@@ -18,6 +18,7 @@ struct sft_options {
     const char *metrics; /* folder of metrics.jsonl; NULL: out */
     const char *stage;   /* name in metrics.jsonl */
     const char *mix;     /* mixture_weights; may be NULL */
+    bool easy_first;     /* mixture_plan */
     const json_t *claim; /* all options as the user sees them, for run_claim; may be NULL */
     int64_t steps, batch_tokens;
     int micro_tokens, max_length;

@@ -186,6 +186,8 @@ m("the operator is not named", "eval/feedback.c", "forward runs %s through PyTor
 m("nan is not explained", "eval/feedback.c", "if (json_i64(w, \"nan\", 0) > 0 && !strstr(pattern, \"never written\"))",
   "if (0)", "eval/test_pure")
 
+m("order of difficulty ignored", "train/mixture.c", "if (easy_first && !p->begun)", "if (0)", "train/test_mixture")
+
 # ---- synthesis ----
 
 m("failing programs are kept", "synth/corpus.c", "        if (!passed(p->s[k].verdict)) {", "        if (0) {",
