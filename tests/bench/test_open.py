@@ -1,5 +1,5 @@
-"""test_open.py - 'bench --suite open' lists and judges its tasks: right programs of each family pass, others fail, also
-at the sizes of a sidecar's variants. long_open.py does all tasks, and the lint."""
+"""test_open.py - 'bench --suite open' lists and judges its tasks: right programs pass, others fail, also at the
+sizes of a sidecar's variants. long_open.py does all tasks, and the lint."""
 
 import glob
 import json
@@ -36,9 +36,7 @@ class Open(unittest.TestCase):
     def test_right_passes_and_wrong_fails(self):
         with tempfile.TemporaryDirectory() as folder:
             samples, out = os.path.join(folder, "samples"), os.path.join(folder, "run")
-            for task, right, wrong in (("dynamic_1", "j < n", "j < 257"), ("csr_1", "crow[row + 1]", "crow[row] + 3"),
-                                       ("coo_1", "atomicAdd(&out[row[k]],", "out[row[k]] = ("),
-                                       ("chain_3", "k < 3", "k < 2")):
+            for task, right, wrong in (("dynamic_1", "j < n", "j < 257"), ("csr_1", "crow[row + 1]", "crow[row] + 3")):
                 shutil.copytree(os.path.join(RIGHT, task), os.path.join(samples, task))
                 with open(os.path.join(RIGHT, task, "right.py"), encoding="utf-8") as f:
                     text = f.read()
@@ -48,7 +46,7 @@ class Open(unittest.TestCase):
             done = bench(samples, out)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual({t: sorted(v) for t, v in verdicts(out).items()},
-                             {t: ["failed", "passed"] for t in ("dynamic_1", "csr_1", "coo_1", "chain_3")})
+                             {t: ["failed", "passed"] for t in ("dynamic_1", "csr_1")})
 
     def test_it_has_no_levels(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -211,6 +211,26 @@ m("the faulty line is not named", "task/mend.c", "    name_place(&out, &a, &b);\
 m("trivial tasks are kept", "synth/worth.c", ": input    ? \"an input passes\"", ": 0    ? \"\"", "synth/test_synth")
 m("operators without effect are kept", "synth/worth.c", "        any |= idle[i];", "        any |= 0;",
   "synth/test_synth")
+m("a launch costs nothing", "synth/cost.c", "c.us = c.kernels * COST_LAUNCH_US +", "c.us =", "synth/test_parts")
+m("tiles are not reused", "synth/cost.c", "{1u << NEST_CONTRACT, \"tile\", '1', '1', 'B', 'B'}",
+  "{1u << NEST_CONTRACT, \"tile\", '1', '1', '1', '1'}", "synth/test_parts")
+m("lanes share nothing", "synth/cost.c", "(depth_of(n) + lanes - 1) / lanes", "depth_of(n)", "synth/test_parts")
+m("the slow one is the answer", "synth/rewrite.c", "if (found && theirs > mine)", "if (found && theirs < mine)",
+  "synth/test_parts")
+m("every bug is told", "synth/worth.c", "        dead = tells(g, l->y[r], z, n);", "        dead = true;", "synth/test_parts")
+m("no bug is told", "synth/worth.c", "        dead = tells(g, l->y[r], z, n);", "        dead = false;", "synth/test_parts")
+m("inputs outside of the domain", "synth/worth.c", "d.lo < d.hi            ?", "0 ?", "synth/test_parts")
+m("float4 of halves", "synth/emit.c", "k->in[load->i].t.dtype == DT_F32;", "true;", "synth/test_parts")
+m("columns without columns", "synth/sched/contract.c", "along(k, k->b, 2) &&", "true &&", "synth/test_parts")
+m("memory is compute", "synth/ncu.c", "return memory >= compute ?", "return memory < compute ?", "synth/test_parts")
+m("a bound at any load", "synth/ncu.c", "if (memory < NCU_BUSY && compute < NCU_BUSY)", "if (0)", "synth/test_parts")
+m("units are not looked at", "synth/ncu.c", "(!unit || !strcmp(json_str(m, \"unit\", \"\"), unit))", "true",
+  "synth/test_parts")
+m("cut answers are judged", "synth/teach.c", "if (json_flag(q->answer, \"cut\", false)) {", "if (0) {",
+  "synth/test_parts")
+m("a timeout is a review", "synth/teach.c", "if (!strcmp(category, faults[i]))", "if (*category)", "synth/test_parts")
+m("answers of other questions", "synth/teach.c", "sha256_adds(&h, text), sha256_adds(&h, prompt);",
+  "sha256_adds(&h, text);", "synth/test_parts")
 m("always the emulator", "synth/verify.c", "o->backend ? o->backend : \"sim\"", "\"sim\"", "synth/test_verify")
 m("infra stays infra", "synth/verify.c", "infra_only ? is_infra(v->verdict[i]) : ", "infra_only ? false : ",
   "synth/test_verify")
