@@ -18,6 +18,8 @@
 #include "synth/teach.h"
 #include "synth/worth.h"
 
+static uint64_t seed = 3;
+
 static int add(struct dag *g, const char *op, int in)
 {
     const struct opdef *row = op_find_row(op);
@@ -25,7 +27,7 @@ static int add(struct dag *g, const char *op, int in)
     int ins[OP_INPUTS] = {in, -1, -1, -1, -1}, n;
     struct rng r;
 
-    rng_seed(&r, 3, 0);
+    rng_seed(&r, seed, 0);
     assert_true(op_draw_on(row, &r, &(struct limits){.max_numel = 8192, .max_work = 1 << 20, .dtypes = 1},
                            &g->value[in].t, &c));
     n = dag_add(g, &c, ins, 0);
@@ -177,6 +179,33 @@ static void four_at_once(void **state)
     arena_free(&a);
 }
 
+/* Sums of a square along either axis: only one of them lies together. */
+static void four_along_rows(void **state)
+{
+    static struct kernels k;
+    static struct dag g;
+    struct arena a = {0};
+    int n[2] = {0};
+    (void)state;
+
+    for (seed = 0; seed < 60; seed++) {
+        const struct nest *x = &k.k[0].nest;
+        const struct ax *load;
+        int d[NEST_DIMS], along;
+        chain(&g, 32, 32, "sum", NULL);
+        fuse(&g, FUSE_NONE, &a, &k);
+        load = x->stat[0].elem;
+        if (nest_group(x, 1, d) != 1 || x->dim[d[0]].n != 32 || load->kind != AX_LOAD || load->n != 2)
+            continue;
+        along = ax_is_id(load->kid[1], x->dim[d[0]].name);
+        assert_int_equal(has(x, "vector"), along);
+        n[along]++;
+    }
+    assert_true(n[0] && n[1]);
+    seed = 3;
+    arena_free(&a);
+}
+
 /* ---- ncu ---- */
 
 #define HEAD "\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
@@ -303,7 +332,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(costs),        cmocka_unit_test(rewrites),
                                        cmocka_unit_test(kill_scores),  cmocka_unit_test(domains),
-                                       cmocka_unit_test(four_at_once), cmocka_unit_test(bounds),
+                                       cmocka_unit_test(four_at_once), cmocka_unit_test(four_along_rows),
+                                       cmocka_unit_test(bounds),
                                        cmocka_unit_test(answers_become_records)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
