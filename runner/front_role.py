@@ -137,7 +137,7 @@ class Session:
             cls.eval(self.model)
         keep = set(_Module.state_dict(self.model).keys())
         rows = [(n, "param", p) for n, p in _Module.named_parameters(self.model)]
-        rows += [(n, "buffer", b) for n, b in _Module.named_buffers(self.model) if n in keep]
+        rows += [(n, "buffer" if n in keep else "constant", b) for n, b in _Module.named_buffers(self.model)]
         describe = Descriptions(self.device).tensor
         return self.reply(op="ready", state=[dict(describe(t), name=n, kind=k) for n, k, t in rows])
 

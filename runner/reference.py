@@ -174,6 +174,12 @@ def named_state(model):
             [(n, "buffer", b) for n, b in model.named_buffers() if n in keep])
 
 
+def state_rows(model):
+    """named_state, and what state_dict leaves out as "constant": the candidate may hold the same, by its own construction."""
+    keep = set(model.state_dict().keys())
+    return named_state(model) + [(n, "constant", b) for n, b in model.named_buffers() if n not in keep]
+
+
 # Inputs ---------------------------------------------------------------------------------------------------------------
 
 
@@ -814,7 +820,7 @@ class Task:
         return construct(self.task, self.init, seed).to(PLACE)
 
     def state_section(self, in_bytes):
-        rows = named_state(self.model)
+        rows = state_rows(self.model)
         kinds = [{"name": n, "kind": k, "dtype": str(t.dtype)[6:], "shape": list(t.shape)} for n, k, t in rows]
         tree = [t for _, _, t in rows]
         self.items, self.room = [], 0

@@ -629,7 +629,7 @@ class Task(reference.Task):
         """Never with the bytes, which may be of gigabytes: state_part has them."""
         self.items, self.room = [], 0
         p = values.Collector()
-        rows = reference.named_state(self.model)
+        rows = reference.state_rows(self.model)
         kinds = [{"name": n, "kind": k, "dtype": str(t.dtype)[6:], "shape": list(t.shape)} for n, k, t in rows]
         section = self.packed(p, [t for _, _, t in rows], 0)
         self.state_items = p.items

@@ -282,12 +282,28 @@ static uint8_t *laid_out(const struct place *p, uint8_t *packed)
     return out;
 }
 
+/* A buffer that state_dict leaves out belongs to the construction: it may hold something else than the task's. Where it
+ * holds the very same values they are laid as well, so that they count as no constant of the program's own. */
+static bool holds_already(struct life *l, const struct place *p, const uint8_t *packed)
+{
+    uint8_t *now;
+    bool same;
+
+    if (!place_is_packed(p) || p->span > MAX_OUTPUT)
+        return false;
+    now = xmalloc(p->span + 1);
+    same = executor_peek(l->x, p->address, now, p->span, NULL) == 0 && !memcmp(now, packed, p->span);
+    free(now);
+    return same;
+}
+
 /* ERR_INPUT: what the front said of this row is no tensor, or none in one allocation that it holds. Nothing is made of
  * its size before that is known. */
 static int add_lay(struct job *j, const json_t *row, const json_t *node, struct rng *r, struct err *e)
 {
     struct life *l = j->life;
     const struct section *s = &j->ref->state_values;
+    bool constant = !strcmp(json_str(row, "kind", ""), "constant");
     struct place p;
     struct tensor from;
     uint8_t *packed, *other;
@@ -301,8 +317,15 @@ static int add_lay(struct job *j, const json_t *row, const json_t *node, struct 
     if (executor_typed(l->x, p.address, p.span, p.t.dtype, e) < 0)
         return -1;
     packed = converted(&from, p.t.dtype, p.item);
+    if (constant && !holds_already(l, &p, packed)) {
+        free(packed);
+        return 0;
+    }
     other = xmalloc((size_t)p.t.n * p.item + 1);
-    make_up(&p, packed, other, r);
+    if (constant)
+        memcpy(other, packed, (size_t)p.t.n * p.item);
+    else
+        make_up(&p, packed, other, r);
     l->lays = xrealloc(l->lays, (l->n_lays + 1) * sizeof *l->lays);
     l->lays[l->n_lays++] = (struct life_lay){p.address, p.span, p.t.dtype, laid_out(&p, packed), laid_out(&p, other),
                                              !strcmp(json_str(row, "kind", ""), "buffer"), false};

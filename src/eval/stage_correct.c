@@ -20,15 +20,36 @@ static bool is_float_row(const json_t *row)
     return !strncmp(d, "float", 5) || !strncmp(d, "bfloat", 6) || !strncmp(d, "complex", 7);
 }
 
-static const json_t *row_by_name(const json_t *rows, const char *name)
+/* A buffer that state_dict leaves out: both sides have it by their construction, or they do not. */
+static bool is_constant(const json_t *row)
+{
+    return !strcmp(json_str(row, "kind", ""), "constant");
+}
+
+static bool is_to_match(const json_t *row)
+{
+    return is_float_row(row) && !is_constant(row);
+}
+
+static const json_t *row_by_name(const json_t *rows, const json_t *like)
 {
     const json_t *r;
     size_t i;
 
     json_array_foreach(rows, i, r)
-        if (!strcmp(json_str(r, "name", ""), name))
+        if (!strcmp(json_str(r, "name", ""), json_str(like, "name", "")) && is_constant(r) == is_constant(like))
             return r;
     return NULL;
+}
+
+static size_t parameters_of(const json_t *rows)
+{
+    const json_t *r;
+    size_t i, n = 0;
+
+    json_array_foreach(rows, i, r)
+        n += !is_constant(r);
+    return n;
 }
 
 static bool same_shape(const json_t *a, const json_t *b)
@@ -47,25 +68,25 @@ static const char *match_state(const json_t *ref, const json_t *cand, const json
     for (size_t i = 0; i < n; i++) {
         const json_t *r = json_array_get(ref, i);
 
-        c = row_by_name(cand, json_str(r, "name", ""));
+        c = row_by_name(cand, r);
         pairs[i] = c && same_shape(r, c) ? c : NULL;
-        left += !pairs[i] && is_float_row(r);
+        left += !pairs[i] && is_to_match(r);
         for (size_t q = 0; q < m; q++)
             used[q] = used[q] || json_array_get(cand, q) == pairs[i];
     }
     for (size_t i = 0; ok && left && i < n; i++) {
-        if (pairs[i] || !is_float_row(json_array_get(ref, i)))
+        if (pairs[i] || !is_to_match(json_array_get(ref, i)))
             continue;
-        while (k < m && (used[k] || !is_float_row(json_array_get(cand, k))))
+        while (k < m && (used[k] || !is_to_match(json_array_get(cand, k))))
             k++;
         ok = k < m && same_shape(json_array_get(ref, i), json_array_get(cand, k));
         if (ok)
             pairs[i] = json_array_get(cand, k), used[k] = true;
     }
     for (size_t q = 0; ok && left && q < m; q++) /* one left over: which one it was would be a guess */
-        ok = used[q] || !is_float_row(json_array_get(cand, q));
+        ok = used[q] || !is_to_match(json_array_get(cand, q));
     free(used);
-    return n == 0 ? "none" : !ok ? "seed" : left ? "order" : "name";
+    return parameters_of(ref) == 0 ? "none" : !ok ? "seed" : left ? "order" : "name";
 }
 
 /* Rows that name no memory of the program, or no such tensor, take no values: that is said of the program. */
@@ -89,11 +110,11 @@ int correct_parameters(struct job *j, struct err *e)
 
     j->params = match_state(j->ref->state, cand, pairs);
     if (strcmp(j->opt->protocol, "strict"))
-        j->params = json_array_size(j->ref->state) ? "seed" : "none";
+        j->params = parameters_of(j->ref->state) ? "seed" : "none";
     if (!strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
         record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by name and "
                      "shape or in order: what cannot take the weights replaces nothing");
-    } else if (strcmp(j->params, "seed") && strcmp(j->params, "none")) {
+    } else if (strcmp(j->params, "seed")) {
         rc = lay_params(j, pairs, e);
     }
     free(pairs);
