@@ -141,10 +141,11 @@ def one_library_call(ops):
 
 
 def storage_bytes(tensors):
-    """Bytes that the tensors' layouts span, each storage once: what must be read at least, or written."""
+    """Bytes that the tensors' layouts span, each storage once: what must be read at least, or written. Inputs that lie in
+    one area are storages of their own."""
     seen = {}
     for t in tensors:
-        key = t.untyped_storage()._cdata
+        key = t.untyped_storage()._cdata if not hasattr(t, "laid_apart") else t.data_ptr()
         span = (1 + sum((s - 1) * st for s, st in zip(t.shape, t.stride()))) * t.element_size() if t.numel() else 0
         seen[key] = max(seen.get(key, 0), min(span, t.numel() * t.element_size()))
     return sum(seen.values())
@@ -187,6 +188,8 @@ class InPlace(timing.Timer):
     def take(self, views, kinds, regime, tree):
         self.views, at = views, iter(views)
         self.given = values.map_tensors(tree, lambda t: next(at))
+        for t in views:
+            t.laid_apart = True
         self.drawn = streamed.Fresh(views, kinds, regime)
 
     def draw(self, seed):

@@ -150,19 +150,22 @@ class Fresh:
     """Inputs like those that lie in the area, others for each seed, and the same in each process that maps it. Timed
     calls have them. What has no structure is drawn in place: in a regime as the regime's draws are, else between the
     least and the largest value there is, or normal where some are negative. What is small and has a structure is made
-    smaller as a whole. Masks and labels stay as they are."""
+    smaller as a whole. Masks and labels stay as they are: small ones are put back each time."""
 
     def __init__(self, views, kinds, regime):
-        self.plain, self.shaped, self.regime = [], [], regime
+        self.plain, self.shaped, self.kept, self.regime = [], [], [], regime
+        room = KEPT_INPUTS
         for i, (view, kind) in enumerate(zip(views, kinds)):
-            if not view.numel() or not view.is_floating_point():
+            if not view.numel():
                 continue
             flat = storage_of(view)
-            if kind == "plain":
+            if kind == "plain" and view.is_floating_point():
                 self.plain.append((i, flat, None if regime in REGIMES else self.law(flat)))
-            elif kind == "shaped" and span_of(view) <= KEPT_INPUTS and not (
-                    structure.is_probability(view) or structure.is_unit(view)):
-                self.shaped.append((i, flat, flat.clone()))
+            elif span_of(view) <= room:
+                room -= span_of(view)
+                varies = kind == "shaped" and view.is_floating_point() and not (
+                    structure.is_probability(view) or structure.is_unit(view))
+                (self.shaped if varies else self.kept).append((i, flat, flat.clone()))
 
     @staticmethod
     def law(flat):
@@ -186,6 +189,8 @@ class Fresh:
                 flat.uniform_(law[1], max(law[2], law[1] + 1e-6), generator=gen)
             else:
                 flat.normal_(law[1], law[2], generator=gen)
+        for _, flat, base in self.kept:
+            flat.copy_(base)
         for _, flat, base in self.shaped:
             torch.mul(base, 0.75 + 0.25 * (seed % 65521) / 65521, out=flat)
 

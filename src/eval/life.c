@@ -112,6 +112,7 @@ int life_open(struct job *j, struct err *e)
     l->n_calls = number_of_calls(j);
     record_set(j->rec, "schema", json_string(RECORD_SCHEMA_REPLAY));
     l->home = &j->server->executors;
+    l->harmed = j->ref->streamed != NULL; /* what its front held would stay mapped, and the area too */
     if (executors_take(l->home, &o, life_streamed_memory(j), &l->x, fds, e) < 0)
         return -1;
     if (j->opt->capsule)

@@ -56,8 +56,6 @@ static int block(struct measure_side *s, struct timing_block b, struct timed_cal
     struct frame reply;
 
     b.which = s->which;
-    if (s->before && s->before(s->ctx, e) < 0)
-        return failed(fault, s, FRAME_BROKEN, NULL, e);
     if (s->replay)
         return s->replay(s->ctx, &b, calls, e) < 0 ? failed(fault, s, FRAME_BROKEN, NULL, e) : 0;
     if (timing_block(s->fd, &b, now_s() + s->timeout_s, calls, &reply, &frame, e) < 0)

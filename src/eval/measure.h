@@ -11,7 +11,6 @@ struct measure_side {
     /* Makes a block's calls in place of a child (timing_block): by replays, of which nothing is kept. NULL: fd's
      * does. */
     int (*replay)(void *ctx, const struct timing_block *b, struct timed_calls *calls, struct err *e);
-    int (*before)(void *ctx, struct err *e); /* each block; NULL */
     void *ctx;
     const char *which; /* timing_block's */
     double timeout_s;  /* of one block */
