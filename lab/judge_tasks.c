@@ -9,8 +9,8 @@
  * One line a task: {"task","ok","seconds","peak_gib","own_gib","draws","deciding","wrong","missed","truth","why"}.
  * peak_gib: in use on the whole device; own_gib: by this task alone; wrong: unchanged outputs that failed; missed:
  * changed ones that passed. Tasks that RESULTS holds already are left out (--again: those that are not ok are not),
- * so a run that --seconds cut short goes on where it stopped. On sim set MUSACODER_VALUES=host. Exit code 0: all are
- * ok, 1: some are not, 3: time is up. */
+ * so the same command goes on where --seconds or Ctrl-C cut it short. On sim set MUSACODER_VALUES=host. Exit code 0: all
+ * are ok, 1: some are not, 3: some are left. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +92,14 @@ static int judge_path(struct seam *r, const char *path, const struct known *k, c
     char *text;
     int rc;
 
-    if (task_read(path, &t, e) < 0)
-        return -1;
+    if (task_read(path, &t, e) < 0) {
+        row = json_pack("{s:s,s:b,s:s}", "task", path, "ok", 0, "why", e->msg);
+        *e = (struct err)ERR_INIT;
+        rc = jsonl_append(out, row, e);
+        *ret_ok = false;
+        json_decref(row);
+        return rc;
+    }
     if (json_object_get(k->done, t.name)) {
         task_free(&t);
         return 0;
@@ -116,7 +122,8 @@ static int run(struct opts *o, struct err *e)
     struct names all = {0};
     const char *out = opts_str(o, "out");
     double t0;
-    bool ok = true;
+    size_t i;
+    bool ok = true, left;
 
     for (int i = 0; i < o->n_args; i++)
         if (collect(o->args[i], &all, e) < 0)
@@ -129,17 +136,20 @@ static int run(struct opts *o, struct err *e)
     if (seam_open(&r, e) < 0)
         return -1;
     t0 = now_s();
-    for (size_t i = 0; i < all.n && !stop_requested() && now_s() - t0 < opts_real(o, "seconds"); i++)
+    for (i = 0; i < all.n && !stop_requested() && now_s() - t0 < opts_real(o, "seconds"); i++) {
         if (judge_path(&r, all.v[i], &k, out, &ok, e) < 0)
             return -1;
-    fprintf(stderr, "judge_tasks: %.1f s\n", now_s() - t0);
-    ok = now_s() - t0 < opts_real(o, "seconds") ? ok : false;
-    for (size_t i = 0; i < all.n; i++)
+        fprintf(stderr, "\r%zu of %zu tasks, %.0f s, about %.0f s left ", i + 1, all.n, now_s() - t0,
+                (now_s() - t0) / (double)(i + 1) * (double)(all.n - i - 1));
+    }
+    left = i < all.n;
+    fprintf(stderr, "\njudge_tasks: %.1f s%s\n", now_s() - t0, left ? "; the same command does the rest" : "");
+    for (i = 0; i < all.n; i++)
         free(all.v[i]);
     free(all.v);
     json_decref(k.done);
     seam_close(&r);
-    return ok ? 0 : 1;
+    return left ? 3 : ok ? 0 : 1;
 }
 
 int main(int argc, char **argv)
