@@ -104,6 +104,7 @@ int life_open(struct job *j, struct err *e)
 {
     struct executor_options o = {.backend = j->server->backend->name, .timeout_s = j->opt->timeout_s};
     struct life *l = xcalloc(1, sizeof *l);
+    uint64_t memory;
     int fds[2], rc;
 
     life_close(j->life);
@@ -113,7 +114,7 @@ int life_open(struct job *j, struct err *e)
     record_set(j->rec, "schema", json_string(RECORD_SCHEMA_REPLAY));
     l->home = &j->server->executors;
     l->harmed = j->ref->streamed != NULL; /* what its front held would stay mapped, and the area too */
-    if (executors_take(l->home, &o, life_streamed_memory(j), &l->x, fds, e) < 0)
+    if (life_streamed_memory(j, &memory, e) < 0 || executors_take(l->home, &o, memory, &l->x, fds, e) < 0)
         return -1;
     if (j->opt->capsule)
         capsule_init(l->capsule = xcalloc(1, sizeof *l->capsule), o.backend, j->task->name, executor_info(l->x)->name,
@@ -638,7 +639,8 @@ static void device_fault(struct job *j, int code, const char *why)
         int code;
         const char *kind;
     } kinds[] = {{WIRE_ILLEGAL_ADDRESS, "illegal_access"}, {WIRE_LAUNCH_FAILED, "crash"},
-                 {WIRE_BAD_CONFIG, "launch_error"}};
+                 {WIRE_BAD_CONFIG, "launch_error"},
+                 {WIRE_OUT_OF_MEMORY, "out_of_memory"}}; /* within the front's limit: retry.h asks whose fault it is */
     const char *kind = "device_error";
     char text[400];
 

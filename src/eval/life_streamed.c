@@ -12,15 +12,25 @@
 
 /* ---- memory ---- */
 
-uint64_t life_streamed_memory(const struct job *j)
+int life_streamed_memory(const struct job *j, uint64_t *ret, struct err *e)
 {
     const struct streamed *s = j->ref->streamed;
     struct plan p;
+    struct buf text;
 
+    *ret = 0;
     if (!s || !j->server->backend->timed)
         return 0;
     streamed_plan(s, device_info(s->desk->dev)->memory, &p);
-    return p.life ? p.life : 1;
+    *ret = p.life;
+    if (p.fits)
+        return 0;
+    buf_init(&text, 1000);
+    plan_text(&p, &text);
+    err_set(e, ERR_INPUT, "task '%.60s' is too large for this device: %.*s; see 'musacoder shrink'", j->task->name,
+            (int)text.n, text.p);
+    buf_free(&text);
+    return -1;
 }
 
 static int share(struct job *j, struct device_buf *b, uint64_t inputs, uint64_t *ret, struct err *e)

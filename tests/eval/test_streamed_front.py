@@ -128,8 +128,13 @@ class Streamed(unittest.TestCase):
         self.assertEqual((v["category"], v["correctness"]["worst"]["kind"]), ("correctness_error", "shape"), v)
 
     def test_the_published_protocol(self):
-        v = self.judge("--protocol", "kernelbench")
-        self.assertEqual(v["status"], "passed", v)
+        """Parameters are those of the construction, from one seed: who draws something else first has others. strict lays
+        its own."""
+        other = {"self.w = nn.Parameter": "torch.rand(1); self.w = nn.Parameter"}
+        same, others = self.judge_all([{}, other], "--protocol", "kernelbench")
+        self.assertEqual((same["status"], same["correctness"]["params"]), ("passed", "seed"), same)
+        self.assertEqual(others["category"], "correctness_error", others)
+        self.assertEqual(self.judge(**other)["status"], "passed")
 
 
 if __name__ == "__main__":

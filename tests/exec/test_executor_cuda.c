@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/dtype.h"
 #include "base/file.h"
 #include "front.h"
 
@@ -159,6 +160,93 @@ static void test_live_replay_and_time(void **state)
     expect(secret);
 }
 
+/* ---- the judge's memory in a life, as streamed tasks have it ---- */
+
+static struct {
+    float *inputs, *tile;
+    uint64_t at_inputs, at_tile;
+    int laid, looked;
+} shared;
+
+static float *share(uint64_t inputs, uint64_t *ret_addr)
+{
+    struct err e = ERR_INIT;
+    int fd = memfd_create("shared", 0);
+    float *p;
+
+    assert_int_equal(ftruncate(fd, 2 << 20), 0);
+    p = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(p != MAP_FAILED);
+    must(executor_share(x, fd, 2 << 20, inputs, ret_addr, &e), &e);
+    close(fd);
+    return p;
+}
+
+static int lay_shared(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e)
+{
+    (void)ctx, (void)e;
+    assert_true(tag == 1 && addr == shared.at_inputs && n == N * 4);
+    shared.laid++;
+    for (int i = 0; i < N; i++)
+        shared.inputs[i] = (float)(100 * shared.laid + i);
+    return 0;
+}
+
+/* Of a timed call: the last hundred elements, from which nobody could know. */
+static int look_at_tile(void *ctx, uint32_t round, struct err *e)
+{
+    const struct wire_strided m = {.to = shared.at_tile + 64, .from = f.notes->out + (N - 100) * 4, .to_dtype = DT_F32,
+                                   .from_dtype = DT_F32, .dims = 1, .size = {100}, .to_stride = {1}, .from_stride = {1}};
+
+    (void)ctx, (void)round;
+    memset(shared.tile, 0, 4096);
+    if (executor_tile(x, &m, 400, e) < 0)
+        return -1;
+    for (int i = 0; i < 100; i++)
+        assert_float_equal(shared.tile[16 + i], 2 * shared.inputs[N - 100 + i], 0);
+    shared.looked++;
+    return 0;
+}
+
+static void test_shared_inputs_are_timed(void **state)
+{
+    struct executor_replay r = {.poison = 0x3c, .laid = lay_shared};
+    struct executor_call c;
+    struct err e = ERR_INIT;
+    double ms[4];
+
+    (void)state;
+    if (getenv("MUSACODER_TEST_CUBIN")) /* a GPU takes no memfd */
+        skip();
+    for (int whole = 0; whole < 2; whole++) {
+        struct executor_timing t = {.n = 4, .ret_ms = ms, .laid = lay_shared, .call_end = look_at_tile, .whole = whole};
+
+        begin(step_scale);
+        front_step(&f);
+        shared.inputs = share(N * 4, &f.notes->in);
+        shared.at_inputs = f.notes->in;
+        shared.tile = share(0, &shared.at_tile);
+        for (uint32_t k = 1; k <= 3; k++) {
+            must(executor_call_begin(x, k, &e), &e);
+            must(executor_laid(x, shared.at_inputs, N * 4, 1, &e), &e);
+            assert_int_equal(front_step(&f), 0);
+            must(executor_call_end(x, &c, &e), &e);
+            assert_string_equal(c.why, "");
+        }
+        front_end(&f);
+        shared.laid = shared.looked = 0;
+        must(executor_replay(x, &r, &e), &e);
+        assert_int_equal(shared.laid, 3);
+        shared.laid = 0;
+        must(executor_time(x, &t, &e), &e);
+        assert_string_equal(t.ret_why, "");
+        assert_int_equal(shared.looked, 4);
+        assert_int_equal(shared.laid, whole ? 15 : 5); /* the first call finds the pad */
+        munmap(shared.inputs, 2 << 20);
+        munmap(shared.tile, 2 << 20);
+    }
+}
+
 static void step_plumbing(struct client *c, int step, struct front_notes *n)
 {
     const int64_t size[2] = {4, 5}, row[2] = {5, 1}, turned[2] = {1, 4};
@@ -259,6 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_live_replay_and_time),
+        cmocka_unit_test(test_shared_inputs_are_timed),
         cmocka_unit_test(test_plumbing),
         cmocka_unit_test(test_an_image_that_no_worker_wrote),
         cmocka_unit_test(test_a_fault_ends_the_executor),
