@@ -200,6 +200,7 @@ class InPlace(timing.Timer):
 
     def commit(self, out, slot):
         self.spent = values.leaves(out)
+        self.device.sync()  # a WARM call has not waited yet
         return 0
 
     def commit_to_nothing(self):
