@@ -274,9 +274,10 @@ static int work_on(const char *url, const char *name)
     struct queue_job j;
     struct err e = ERR_INIT;
 
-    if (queue_open(url, &q, &e) < 0) {
-        fprintf(stderr, "bench_serve: %s\n", e.msg);
-        return 1;
+    while (queue_open(url, &q, &e) < 0) { /* as the judge's workers, which outlive their database */
+        if (e.kind != ERR_ENV || stop_requested())
+            return fprintf(stderr, "bench_serve: %s\n", e.msg), 1;
+        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
     }
     while (!stop_requested()) {
         int got = queue_claim(q, "run:sim", name, 3, 0.2, &j, &e);

@@ -59,7 +59,7 @@ static int submit(struct play *p, int task, int sample, struct err *e)
     const struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
     const struct task *t = &p->b->suite.tasks[task];
     struct verdict_request r = {t->code, task_base(t->name), a->text, a->is_response, p->b->o.verdict, t->sidecar};
-    struct verdict_config c = {.workers = p->b->o.workers, .jobs = p->b->o.jobs,
+    struct verdict_config c = {.workers = p->b->o.workers, .jobs = p->b->o.jobs, .queue = p->b->o.queue,
                                .worker_argv = p->b->o.worker_argv};
     struct job j = {.task = task, .sample = sample, .turn = p->turn, .same_as = same_job(p, task, a->text)};
 

@@ -55,6 +55,7 @@ struct bench_options {
     void *shrink_ctx;
     const json_t *verdict;   /* eval's flags (queue/verdict.h); NULL: defaults */
     int workers, jobs;       /* verdict_config */
+    const char *queue;       /* verdict_config: others judge; NULL: workers of our own */
     const char *device, *dtype; /* of model_to_device; NULL: the host */
     char *const *worker_argv; /* for tests: verdict_config's; NULL */
 };

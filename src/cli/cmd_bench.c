@@ -49,6 +49,7 @@ static const struct opt rows[] = {
     PROFILE_ROW("bench"),
     SECRET_ROW("bench"),
     {"bench", "workers", OPT_INT, "1", "verifier processes"},
+    {"bench", "queue", OPT_STR, NULL, "have the workers of this queue judge: FILE or postgres://USER@HOST/DATABASE"},
     {"bench", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
     {"bench", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
     {"bench", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
@@ -101,7 +102,7 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
         .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"), .max_new = (int)opts_int(o, "max-new"),
         .max_context = (int)opts_int(o, "max-context"), .max_batch = (int)opts_int(o, "max-batch"),
         .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"), .seed = (uint64_t)opts_int(o, "seed"),
-        .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"),
+        .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .queue = opts_str(o, "queue"),
         .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
     if (o->n_args)
         return err_set(e, ERR_INPUT, "unexpected argument '%s'; 'bench compare A B' compares two run folders", o->args[0]);
@@ -109,6 +110,8 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
         return err_set(e, ERR_INPUT, "no tasks; say --tasks FOLDER, --suite open or --suite kernelbench:DIR");
     if (!b->out)
         return err_set(e, ERR_INPUT, "no run folder; say --out RUN");
+    if (b->queue && (opts_has(o, "secret") || opts_has(o, "profile")))
+        return err_set(e, ERR_INPUT, "--secret and --profile are matters of the workers of --queue; give them there");
     if (b->turns < 1 || b->max_new < 1)
         return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
     if (!(b->faster_than > 0))
@@ -198,7 +201,7 @@ static int run(const struct opts *o, struct err *e)
     if (o->n_args && !strcmp(o->args[0], "compare"))
         return compare(o, e);
     rc = options_of(o, &b, e);
-    if (rc == 0)
+    if (rc == 0 && !b.queue)
         rc = eval_backend_check(opts_has(o, "backend") ? opts_str(o, "backend") : EVAL_OPTIONS_DEFAULT.backend, e);
     if (rc == 0)
         rc = profile_use(o, opts_str(o, "backend"), e);

@@ -323,6 +323,18 @@ static void toolchain_free(struct toolchain *t)
     memset(t, 0, sizeof *t);
 }
 
+static const struct build_place *elsewhere;
+
+void build_elsewhere(const struct build_place *p)
+{
+    elsewhere = p;
+}
+
+bool build_is_elsewhere(void)
+{
+    return elsewhere != NULL;
+}
+
 static pthread_mutex_t toolchain_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Read once per process, target, compiler and architecture; headers do not change under a running process. */
@@ -358,8 +370,11 @@ static const struct toolchain *toolchain_get(const struct build_opts *o, struct 
 char *build_toolchain_id(const struct build_opts *o, struct err *e)
 {
     struct build_opts none = {0};
-    const struct toolchain *t = toolchain_get(o ? o : &none, e);
+    const struct toolchain *t;
 
+    if (elsewhere)
+        return elsewhere->toolchain_id(elsewhere->ctx, o ? o : &none, e);
+    t = toolchain_get(o ? o : &none, e);
     return t ? xstrdup(t->id) : NULL;
 }
 
@@ -456,8 +471,11 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
 int build_prepare(const struct build_opts *o, struct err *e)
 {
     struct build_opts none = {0};
-    const struct toolchain *t = toolchain_get(o ? o : &none, e);
+    const struct toolchain *t;
 
+    if (elsewhere)
+        return 0;
+    t = toolchain_get(o ? o : &none, e);
     return t ? t->target->prepare(t, o ? o : &none, e) : -1;
 }
 
@@ -685,7 +703,7 @@ static void take_image(struct build_result *ret, const char *dir)
     free(path);
 }
 
-static void result_read(struct build_result *ret, const json_t *j, const char *dir)
+void build_result_read(struct build_result *ret, const json_t *j, const char *dir)
 {
     ret->ok = json_flag(j, "ok", false);
     ret->ms = json_f64(j, "ms", 0);
@@ -696,12 +714,14 @@ static void result_read(struct build_result *ret, const json_t *j, const char *d
     if (!ret->diagnostics)
         ret->diagnostics = json_array();
     ret->split = json_flag(j, "split", false);
+    ret->timed_out = json_flag(j, "timed_out", false);
+    ret->dropped = json_deep_copy(json_object_get(j, "dropped"));
     json_array_extend(ret->findings, json_object_get(j, "findings"));
     ret->so = ret->ok ? path_join(dir, "module.so") : NULL;
     take_image(ret, dir);
 }
 
-static bool cache_get(const char *dir, struct build_result *ret)
+bool build_cache_get(const char *dir, struct build_result *ret)
 {
     char *path = path_join(dir, "result.json"), *so = path_join(dir, "module.so");
     json_t *j = file_exists(path) ? json_read(path, NULL) : NULL;
@@ -709,7 +729,7 @@ static bool cache_get(const char *dir, struct build_result *ret)
 
     if (hit) {
         cache_touch(dir);
-        result_read(ret, j, dir);
+        build_result_read(ret, j, dir);
     }
     json_decref(j);
     free(path);
@@ -717,13 +737,17 @@ static bool cache_get(const char *dir, struct build_result *ret)
     return hit;
 }
 
+json_t *build_result_json(const struct build_result *r)
+{
+    return json_pack("{s:b,s:f,s:b,s:o,s:o,s:O,s:O,s:O?,s:b,s:b}", "ok", r->ok, "ms", r->ms, "split", r->split,
+                     "log", json_utf8(r->log, strlen(r->log)), "error", r->error ? json_utf8(r->error, strlen(r->error)) : json_null(), "diagnostics", r->diagnostics,
+                     "findings", r->findings, "dropped", r->dropped, "timed_out", r->timed_out, "cached", r->cached);
+}
+
 static int cache_put(const char *dir, const struct build_result *r, struct err *e)
 {
     char *path = path_join(dir, "result.json");
-    json_t *j = json_pack("{s:b,s:f,s:b,s:o,s:o,s:O,s:O}", "ok", r->ok, "ms", r->ms, "split",
-                          r->split, "log", json_utf8(r->log, strlen(r->log)),
-                          "error", r->error ? json_utf8(r->error, strlen(r->error)) : json_null(), "diagnostics",
-                          r->diagnostics, "findings", r->findings);
+    json_t *j = build_result_json(r);
     int rc = json_write(path, j, e);
 
     json_decref(j);
@@ -801,7 +825,7 @@ static int build_locked(const struct build_request *r, const struct build_opts *
     struct buf work;
     int rc;
 
-    if (!o->no_cache && cache_get(dir, ret))
+    if (!o->no_cache && build_cache_get(dir, ret))
         return 0;
     buf_init(&work, 8192);
     /* ours while we hold the lock: what is there was left by a builder that was killed */
@@ -836,6 +860,8 @@ int build_run(const json_t *request, const struct build_opts *o, struct build_re
     int fd = -1, rc = -1;
 
     o = o ? o : &none;
+    if (elsewhere)
+        return elsewhere->run(elsewhere->ctx, request, o, ret, e);
     if (getenv("MUSACODER_CUDA_WHOLE")) {
         none = *o;
         none.whole = true;
@@ -857,6 +883,7 @@ int build_run(const json_t *request, const struct build_opts *o, struct build_re
     }
     if (fd >= 0)
         close(fd);
+    json_decref(out.dropped);
     out.dropped = json_incref(r.dropped);
     request_free(&r);
     free(root);

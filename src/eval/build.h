@@ -74,4 +74,15 @@ char *build_nvcc(struct err *e);
 /* A line that names compiler, header sets and flags: part of the verdict cache's key. Caller frees; NULL on error. */
 char *build_toolchain_id(const struct build_opts *o, struct err *e);
 
+/* Who builds for this process, if it does not itself (build_remote.h). */
+struct build_place {
+    void *ctx;
+    int (*run)(void *ctx, const json_t *request, const struct build_opts *o, struct build_result *ret, struct err *e);
+    char *(*toolchain_id)(void *ctx, const struct build_opts *o, struct err *e);
+};
+/* build_run and build_toolchain_id ask p from now on, and build_prepare does nothing. NULL: here again. Called while
+ * nothing is built; p outlives its use. */
+void build_elsewhere(const struct build_place *p);
+bool build_is_elsewhere(void);
+
 #endif

@@ -91,4 +91,11 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
 int build_write(const char *dir, const char *name, const struct buf *text, struct err *e);
 void build_plan_ro(struct build_plan *p, const char *path); /* copies; NULL and paths under /usr are left out */
 
+/* What is kept of a build, and travels: all but its files. */
+json_t *build_result_json(const struct build_result *r);
+/* The other way round; its files are in dir. ret->findings is there already. */
+void build_result_read(struct build_result *ret, const json_t *j, const char *dir);
+/* Fills ret from a folder of the cache, if that is one. */
+bool build_cache_get(const char *dir, struct build_result *ret);
+
 #endif

@@ -92,13 +92,19 @@ void eval_idle(struct eval *ev);
 struct eval_worker_config {
     const char *queue; /* url */
     const char *name;  /* of the worker, unique in its queue */
-    const char *lane;  /* whose jobs it takes; NULL: "" */
+    const char *lane;  /* whose jobs it judges; NULL: "" */
+    const char *build_lane; /* whose builds it makes for workers that only run */
+    int builds;             /* so many of them at once; 0: none */
+    const char *artefacts;  /* of those builds: build_remote.h */
+    bool no_jail;           /* of those builds */
+    uint64_t cache_limit;   /* without ev: bytes that builds may take; 0: no limit */
     bool child;        /* it ends when its parent does, and announces itself to nobody (queue/verdict.h) */
     const char *info;  /* JSON text: what it says of itself to the queue, unless it is a child */
 };
 
-/* Takes jobs of a verdict queue until the process is stopped, its parent goes away, or the queue asks it to drain. What it has
- * then is given back (stop) or finished (drain). */
+/* ev: NULL for a worker that builds alone.
+ * Takes jobs of a verdict queue until the process is stopped, its parent goes away, or the queue asks it to drain. What
+ * it has then is given back (stop) or finished (drain). */
 int eval_worker(struct eval *ev, const struct eval_worker_config *c, struct err *e);
 
 #endif

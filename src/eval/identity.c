@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "eval/build.h"
 
 /* ---- states ---- */
 
@@ -212,6 +213,8 @@ void identity_look(const struct backend *b, struct identity *id)
         return;
     id->looked = true;
     facts_of(b, id->facts);
+    if (build_is_elsewhere()) /* its compiler is another machine's */
+        return;
     path = file_of(b, id->facts);
     v = file_exists(path) ? json_read(path, NULL) : NULL;
     if (v && !strcmp(json_str(v, "facts", ""), id->facts) && unchanged(json_object_get(v, "watch")) &&
@@ -244,12 +247,15 @@ static json_t *watch(const json_t *paths)
 void identity_learn(const struct backend *b, struct identity *id, const char *toolchain, const json_t *paths)
 {
     char *folder = path_cache("server"), *path = file_of(b, id->facts);
+    bool news = !id->toolchain || strcmp(id->toolchain, toolchain);
     struct err e = ERR_INIT;
     json_t *v;
 
-    if (!id->toolchain || strcmp(id->toolchain, toolchain)) {
+    if (news) {
         free(id->toolchain);
         id->toolchain = xstrdup(toolchain);
+    }
+    if (news && !build_is_elsewhere()) {
         v = json_pack("{s:s,s:s,s:o}", "facts", id->facts, "toolchain", toolchain, "watch", watch(paths));
         if (dir_make(folder, &e) < 0 || json_write(path, v, &e) < 0)
             log_debug("%s", e.msg);

@@ -1,5 +1,6 @@
-/* worker.c - 'worker' and 'eval --worker': claims verdict jobs from a queue (queue/verdict.h), several in flight, until
- * the queue's owner goes away. Every thread holds its own connection and renews its own leases. */
+/* worker.c - 'worker' and 'eval --worker': claims jobs from a queue, several in flight, until the queue's owner goes
+ * away: verdicts (queue/verdict.h), and builds for workers that only run (build_remote.h). Every thread holds its own
+ * connection and renews its own leases. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,23 +10,33 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "eval/build_remote.h"
 #include "eval/eval.h"
 #include "eval/record.h"
 #include "eval/job.h"
 #include "queue/queue.h"
 #include "queue/verdict.h"
+#include "store/limit.h"
 
 #define ANNOUNCE_S 5.0
 #define ANNOUNCE_LEASE_S 20.0
 
 struct worker {
-    struct eval *ev;
+    struct eval *ev; /* NULL: it builds alone */
     const struct eval_worker_config *c;
     pid_t parent;
     atomic_bool drain, ended;
+};
+
+/* What a thread does with the jobs of its lane. */
+struct trade {
+    struct worker *w;
+    const char *lane;
+    char *(*answer)(struct worker *w, const struct queue_job *job, struct err *e);
 };
 
 #define RENEW_S 1.0 /* how soon a cancelled or lost job is left alone */
@@ -106,7 +117,7 @@ static int judge(struct worker *w, const json_t *p, json_t **ret, struct err *e)
 }
 
 /* The verdict of a job as JSON text; NULL if we were interrupted. */
-static char *answer(struct worker *w, const struct queue_job *job)
+static char *answer_run(struct worker *w, const struct queue_job *job, struct err *e)
 {
     struct err why = ERR_INIT;
     json_t *p = json_parse(job->payload, strlen(job->payload), "verdict request", &why), *rec = NULL;
@@ -114,6 +125,8 @@ static char *answer(struct worker *w, const struct queue_job *job)
 
     if (!p || judge(w, p, &rec, &why) < 0)
         rec = why.kind == ERR_STOP ? NULL : refusal(p, &why);
+    if (!rec)
+        *e = why;
     if (rec)
         text = json_text(rec);
     json_decref(rec);
@@ -121,19 +134,47 @@ static char *answer(struct worker *w, const struct queue_job *job)
     return text;
 }
 
+/* A worker that judges tends all of the cache. */
+static void tend_builds(const struct eval_worker_config *c)
+{
+    static const char *const folders[] = {"build", NULL};
+    const struct cache_limit l = {c->cache_limit, CACHE_GRACE_S, CACHE_EVERY_S};
+    struct cache_trimmed done;
+    struct err e = ERR_INIT;
+    char *root = path_cache("");
+
+    if (l.bytes && cache_trim(root, folders, &l, 0, &done, &e) < 0)
+        log_warn("the cache's limit: %s", e.msg);
+    free(root);
+}
+
+static char *answer_build(struct worker *w, const struct queue_job *job, struct err *e)
+{
+    if (!w->ev)
+        tend_builds(w->c);
+    return build_remote_answer(job->payload, w->c->artefacts, w->c->no_jail, e);
+}
+
+/* What was not done: by us it was given back, by the machine it failed. */
+static int leave_job(struct queue *q, const struct queue_job *job, const struct err *why, struct err *e)
+{
+    return why->kind == ERR_STOP || stop_requested() ? queue_give_back(q, job, e) : queue_fail(q, job, why->msg, e);
+}
+
 /* The renewing thread uses our connection only while we do not: from here to its join. A job whose lease was
  * lost is left as it is: the queue would not take its result. */
-static int serve_job(struct worker *w, struct queue *q, const struct queue_job *job, struct err *e)
+static int serve_job(const struct trade *t, struct queue *q, const struct queue_job *job, struct err *e)
 {
     struct renewal r = {
         .q = q, .job = job, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
     pthread_t thread;
     bool renewing = pthread_create(&thread, NULL, renew_thread, &r) == 0;
+    struct err why = ERR_INIT;
     char *text;
     int rc;
 
     stop_also(&r.lost);
-    text = answer(w, job);
+    text = t->answer(t->w, job, &why);
     stop_also(NULL);
     if (renewing) {
         pthread_mutex_lock(&r.lock);
@@ -142,10 +183,7 @@ static int serve_job(struct worker *w, struct queue *q, const struct queue_job *
         pthread_mutex_unlock(&r.lock);
         pthread_join(thread, NULL);
     }
-    if (text)
-        rc = queue_finish(q, job, text, e);
-    else
-        rc = queue_give_back(q, job, e);
+    rc = text ? queue_finish(q, job, text, e) : leave_job(q, job, &why, e);
     free(text);
     return rc < 0 ? -1 : 0;
 }
@@ -167,24 +205,37 @@ static bool sit_out(struct worker *w, const struct err *e)
     return !w->c->child;
 }
 
+/* 0, or -1: the worker ends first. */
+static int open_queue(struct worker *w, struct queue **ret)
+{
+    struct err e = ERR_INIT;
+
+    while (goes_on(w)) {
+        if (queue_open(w->c->queue, ret, &e) == 0)
+            return 0;
+        if (!sit_out(w, &e))
+            break;
+    }
+    return -1;
+}
+
 static void *worker_thread(void *arg)
 {
-    struct worker *w = arg;
+    const struct trade *t = arg;
+    struct worker *w = t->w;
     struct err e = ERR_INIT;
     struct queue_job job;
     struct queue *q = NULL;
     int got = 0;
 
-    if (queue_open(w->c->queue, &q, &e) < 0) {
-        log_error("%s", e.msg);
+    if (open_queue(w, &q) < 0)
         return NULL;
-    }
     while (goes_on(w)) {
-        got = queue_claim(q, w->c->lane, w->c->name, VERDICT_LEASE_S, 1.0, &job, &e);
-        if (got == 0)
+        got = queue_claim(q, t->lane, w->c->name, VERDICT_LEASE_S, 1.0, &job, &e);
+        if (got == 0 && w->ev)
             eval_idle(w->ev);
         if (got == 1) {
-            got = serve_job(w, q, &job, &e);
+            got = serve_job(t, q, &job, &e);
             queue_job_free(&job);
         }
         if (got < 0 && !sit_out(w, &e))
@@ -202,7 +253,7 @@ static void *announce_thread(void *arg)
     struct err e = ERR_INIT;
     double said = -ANNOUNCE_S;
 
-    if (queue_open(w->c->queue, &q, &e) < 0)
+    if (open_queue(w, &q) < 0)
         return NULL;
     while (!atomic_load(&w->ended)) {
         if (now_s() > said + ANNOUNCE_S) {
@@ -220,7 +271,8 @@ static void *announce_thread(void *arg)
 int eval_worker(struct eval *ev, const struct eval_worker_config *c, struct err *e)
 {
     struct worker w = {.ev = ev, .c = c, .parent = getppid()};
-    int n = eval_jobs(ev) * 2, started = 0;
+    struct trade run = {&w, c->lane, answer_run}, build = {&w, c->build_lane, answer_build};
+    int n_run = ev ? eval_jobs(ev) * 2 : 0, n = n_run + c->builds, started = 0;
     pthread_t *threads = xcalloc((size_t)n, sizeof *threads), announcer;
     bool announced = false;
 
@@ -228,7 +280,7 @@ int eval_worker(struct eval *ev, const struct eval_worker_config *c, struct err 
         prctl(PR_SET_PDEATHSIG, SIGTERM);
     else
         announced = pthread_create(&announcer, NULL, announce_thread, &w) == 0;
-    while (started < n && pthread_create(&threads[started], NULL, worker_thread, &w) == 0)
+    while (started < n && pthread_create(&threads[started], NULL, worker_thread, started < n_run ? &run : &build) == 0)
         started++;
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);

@@ -288,7 +288,7 @@ char *queue_owner(struct queue *q, int64_t id, struct err *e)
 int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err *e)
 {
     static const char text[] = "SELECT id, ended FROM job WHERE state > 1 AND ended >= CAST($1 AS DOUBLE "
-                               "PRECISION) ORDER BY ended, id LIMIT $2";
+                               "PRECISION) AND lane NOT LIKE 'build:%' ORDER BY ended, id LIMIT $2";
     struct sql_rows r;
     int64_t got = sql_run(q->db, &r, e, text, "di", *cursor, (int64_t)n);
 

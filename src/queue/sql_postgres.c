@@ -20,7 +20,7 @@
 
 /* X(name): what of libpq is used. */
 #define PQ_CALLS(X)                                                                                          \
-    X(PQconnectdb)                                                                                           \
+    X(PQconnectdbParams)                                                                                     \
     X(PQfinish) X(PQreset) X(PQstatus) X(PQerrorMessage) X(PQexec) X(PQprepare) X(PQexecPrepared)            \
         X(PQresultStatus) X(PQresultErrorField) X(PQclear) X(PQntuples) X(PQnfields) X(PQgetvalue)           \
             X(PQgetlength) X(PQcmdTuples) X(PQsocket) X(PQconsumeInput) X(PQnotifies) X(PQfreemem)           \
@@ -109,6 +109,16 @@ static int make_schema(struct pg *p, const char *schema, int version, struct err
     return rc;
 }
 
+/* Where the URL says nothing else: a server that a broken network hides is noticed within half a minute. */
+static PGconn *connect_to(const char *url)
+{
+    static const char *const names[] = {"connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
+                                        "tcp_user_timeout", "fallback_application_name", "dbname", NULL};
+    const char *const values[] = {"10", "10", "5", "3", "20000", "musacoder", url, NULL};
+
+    return pq.PQconnectdbParams(names, values, 1);
+}
+
 static int pg_open(const char *url, const char *schema, int version, void **ret, struct err *e)
 {
     struct pg *p;
@@ -116,7 +126,7 @@ static int pg_open(const char *url, const char *schema, int version, void **ret,
     if (dl_load("libpq.so.5", "libpq5", pq_names, e) < 0)
         return -1;
     p = xcalloc(1, sizeof *p);
-    p->c = pq.PQconnectdb(url);
+    p->c = connect_to(url);
     pq.PQsetNoticeProcessor(p->c, no_notice, NULL);
     if (pq.PQstatus(p->c) != CONNECTION_OK ? broken(p, e) < 0 : make_schema(p, schema, version, e) < 0) {
         pq.PQfinish(p->c);

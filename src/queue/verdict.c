@@ -30,7 +30,7 @@ struct worker {
 
 struct verdict_service {
     struct queue *q;
-    char *folder, *file;
+    char *folder, *file; /* of the queue that is ours; folder NULL: it is another's */
     bool own_folder;
     struct worker *workers;
     int n_workers, jobs, max_attempts;
@@ -161,28 +161,34 @@ static int look_after(struct verdict_service *s, struct err *e)
     return 0;
 }
 
-int verdict_service_start(const struct verdict_config *c, struct verdict_service **ret, struct err *e)
+/* A queue of our own, and who works on it. */
+static int begin_own(struct verdict_service *s, const struct verdict_config *c, struct err *e)
 {
-    struct verdict_service *s = xcalloc(1, sizeof *s);
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
     s->own_folder = !c->folder;
     s->folder = c->folder ? xstrdup(c->folder) : dir_temp("musacoder-verdicts", e);
     s->n_workers = c->workers > 0 ? c->workers : 1;
     s->jobs = c->jobs > 0 ? c->jobs : (int)(cpus > 0 ? cpus + (cpus + 1) / 2 : 2);
-    s->max_attempts = c->max_attempts > 0 ? c->max_attempts : 3;
     s->argv = c->worker_argv;
     s->workers = xcalloc((size_t)s->n_workers, sizeof *s->workers);
     if (!s->folder || dir_make(s->folder, e) < 0)
-        goto fail;
+        return -1;
     s->file = path_join(s->folder, "queue.db");
-    if (queue_open(s->file, &s->q, e) < 0 || look_after(s, e) < 0)
-        goto fail;
+    return queue_open(s->file, &s->q, e) < 0 ? -1 : look_after(s, e);
+}
+
+int verdict_service_start(const struct verdict_config *c, struct verdict_service **ret, struct err *e)
+{
+    struct verdict_service *s = xcalloc(1, sizeof *s);
+
+    s->max_attempts = c->max_attempts > 0 ? c->max_attempts : 3;
+    if ((c->queue ? queue_open(c->queue, &s->q, e) : begin_own(s, c, e)) < 0) {
+        verdict_service_stop(s);
+        return -1;
+    }
     *ret = s;
     return 0;
-fail:
-    verdict_service_stop(s);
-    return -1;
 }
 
 static void stop_workers(struct verdict_service *s)
@@ -256,7 +262,7 @@ static struct asked asked_of(const struct verdict_request *r)
 int verdict_batch_submit(struct verdict_service *s, const struct verdict_request *items, int n,
                          struct verdict_batch **ret, struct err *e)
 {
-    const struct queue_item how = {.attempts = s->max_attempts};
+    struct queue_item how = {.attempts = s->max_attempts};
     struct verdict_batch *b = xcalloc(1, sizeof *b);
     int rc = look_after(s, e);
 
@@ -266,8 +272,11 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
     for (b->n = 0; rc == 0 && b->n < n; b->n++) {
         const struct verdict_request *r = &items[b->n];
         json_t *payload = ask_payload(r->task_code, r->task_name, r->candidate, r->is_response, r->options, r->sidecar);
+        char *lane = s->folder ? NULL : xasprintf("run:%s", json_str(r->options, "backend", "sim"));
         b->asked[b->n] = asked_of(r);
+        how.lane = lane;
         rc = ask_put(s->q, payload, &how, &b->ids[b->n], e) < 0 ? -1 : 0;
+        free(lane);
         json_decref(payload);
     }
     if (rc < 0)
@@ -296,12 +305,12 @@ static int collect(struct verdict_service *s, struct verdict_batch *b, struct er
         struct err ignored = ERR_INIT;
         char *text = NULL;
         bool failed;
-        int state = b->records[i] ? QUEUE_WAITING : queue_result(s->q, b->ids[i], &text, e);
-        if (state < 0)
-            return -1;
-        if (state < QUEUE_DONE)
+        int state = b->records[i] ? QUEUE_WAITING : queue_result(s->q, b->ids[i], &text, &ignored);
+        if (state < 0 && ignored.kind != ERR_INPUT) /* ERR_INPUT: others who use this queue forgot the job */
+            return err_set(e, ignored.kind, "%s", ignored.msg);
+        if (state >= 0 && state < QUEUE_DONE)
             continue;
-        failed = state > QUEUE_DONE;
+        failed = state != QUEUE_DONE;
         if (!failed && !(b->records[i] = json_parse(text, strlen(text), "verdict", &ignored)))
             failed = true;
         if (failed)

@@ -1,7 +1,8 @@
 /* verdict.h - how training, synthesis and benchmarks reach MooreEval, without linking it.
  *
  * A service owns a queue file and N worker processes ('musacoder eval --worker --queue FILE'), which die with us and
- * are restarted when they crash. Work comes in batches; the verdicts of a batch come back in the order of its items.
+ * are restarted when they crash; or it uses a queue that has workers of its own. Work comes in batches; the verdicts
+ * of a batch come back in the order of its items.
  * Equal items (same task, candidate, options) are evaluated once. */
 #ifndef MC_VERDICT_H
 #define MC_VERDICT_H
@@ -21,6 +22,7 @@ struct verdict_config {
     const char *folder;        /* where the queue file goes; NULL: a private temporary folder, removed at the end */
     char *const *worker_argv;  /* for tests: run this instead, with "--queue FILE --name NAME" appended; NULL: ours */
     int max_attempts;          /* leases per job before it is reported as infra; 0 = 3 */
+    const char *queue;         /* of 'musacoder worker's that are there already: none is started; NULL: a private one */
 };
 
 struct verdict_request {

@@ -1,0 +1,62 @@
+/* blob.c - see blob.h. A row for each kind of place; the bytes are checked here, whatever the place said. */
+#include "store/blob.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "store/blob_s3.h"
+#include "store/store.h"
+
+static bool is_s3(const char *place)
+{
+    return !strncmp(place, "s3://", 5);
+}
+
+int blob_check(const char *place, struct err *e)
+{
+    if (is_s3(place))
+        return blob_s3_check(place, e);
+    if (strstr(place, "://"))
+        return err_set(e, ERR_INPUT, "'%s' is no place for artefacts; give a folder, or s3://BUCKET/PREFIX", place);
+    return dir_make(place, e);
+}
+
+static int file_put(const char *folder, const void *data, size_t n, const char *sha256, struct err *e)
+{
+    char *path = artefact_path(folder, sha256, "");
+    int rc = file_exists(path) ? 0 : file_write(path, data, n, e);
+
+    free(path);
+    return rc;
+}
+
+static int file_get(const char *folder, const char *sha256, struct buf *out, struct err *e)
+{
+    char *path = artefact_path(folder, sha256, "");
+    int rc = file_read(path, out, e);
+
+    free(path);
+    return rc;
+}
+
+int blob_put(const char *place, const void *data, size_t n, const char sha256[65], struct err *e)
+{
+    return is_s3(place) ? blob_s3_put(place, data, n, sha256, e) : file_put(place, data, n, sha256, e);
+}
+
+int blob_get(const char *place, const char sha256[65], struct buf *out, struct err *e)
+{
+    size_t had = out->n;
+    char sha[65];
+
+    if ((is_s3(place) ? blob_s3_get(place, sha256, out, e) : file_get(place, sha256, out, e)) < 0)
+        return -1;
+    sha256_hex(out->p + had, out->n - had, sha);
+    if (strcmp(sha, sha256))
+        return err_set(e, ERR_ENV, "artefact %.16s in '%s' is damaged: its bytes are those of %.16s", sha256, place,
+                       sha);
+    return 0;
+}
