@@ -739,8 +739,9 @@ bool build_cache_get(const char *dir, struct build_result *ret)
 
 json_t *build_result_json(const struct build_result *r)
 {
-    return json_pack("{s:b,s:f,s:b,s:o,s:o,s:O,s:O,s:O?,s:b,s:b}", "ok", r->ok, "ms", r->ms, "split", r->split,
-                     "log", json_utf8(r->log, strlen(r->log)), "error", r->error ? json_utf8(r->error, strlen(r->error)) : json_null(), "diagnostics", r->diagnostics,
+    return json_pack("{s:b,s:f,s:b,s:o,s:o,s:O,s:O,s:O?,s:b,s:b}", "ok", r->ok, "ms", r->ms, "split", r->split, "log",
+                     json_utf8(r->log, strlen(r->log)), "error",
+                     r->error ? json_utf8(r->error, strlen(r->error)) : json_null(), "diagnostics", r->diagnostics,
                      "findings", r->findings, "dropped", r->dropped, "timed_out", r->timed_out, "cached", r->cached);
 }
 

@@ -21,7 +21,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "tests/serve"), os.path.join(ROOT, "tests/faults")]
 import faults  # noqa: E402
 import honest  # noqa: E402
-from test_kinds import NO_COMPILER, NO_TORCH, large  # noqa: E402
+from fleet import NO_COMPILER, NO_TORCH  # noqa: E402
+from test_kinds import large  # noqa: E402
 
 NET = "198.51.100"  # RFC 5737: for documentation, so nobody's
 

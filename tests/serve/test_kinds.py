@@ -10,27 +10,12 @@ import os
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-EXE = os.path.abspath(os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "musacoder"))
-SLOW = float(os.environ.get("TEST_SLOWDOWN", "1"))
-sys.path[:0] = [os.path.join(ROOT, "tests/faults"), os.path.join(ROOT, "python")]
-import honest  # noqa: E402
-import musacoder  # noqa: E402
-
-NO_COMPILER = {"MUSACODER_CXX": "/no/such/compiler", "MUSACODER_NVCC": "/no/such/compiler"}
-NO_TORCH = {"MUSACODER_PYTHON": "/no/such/python"}
-QUIET = {"trials": 1, "perf": False}
-
-
-def item(code):
-    return {"task": {"name": "relu", "code": honest.RELU_TASK}, "code": code, "options": QUIET}
+from fleet import NO_COMPILER, NO_TORCH, SLOW, Fleet, honest
 
 
 def large(block):
@@ -95,53 +80,13 @@ class Kinds(unittest.TestCase):
         cls.built.cleanup()
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.queue, self.made = self.path("q.db"), []
-        server = self.start("serve", {}, "serve", "--port", "0", "--workers", "0")
-        line = server.stderr.readline()
-        self.assertIn("serve: http://", line)
-        port = line.split(",")[0].rsplit(":", 1)[1]
-        self.client = musacoder.Client("http://127.0.0.1:" + port, patience_s=200 * SLOW)
-        threading.Thread(target=server.stderr.read, daemon=True).start()
-
-    def tearDown(self):
-        for p in reversed(self.made):
-            if p.poll() is None:
-                p.send_signal(signal.SIGTERM)
-            p.wait(60)
-            p.stderr.close()
-        self.folder.cleanup()
-
-    def path(self, name):
-        if name == "cache-build":
-            return self.built.name
-        return os.path.join(self.folder.name, name)
-
-    def start(self, name, env, *argv):
-        p = subprocess.Popen([EXE, *argv, "--queue", self.queue], stderr=subprocess.PIPE, text=True,
-                             env=dict(os.environ, MUSACODER_CACHE_DIR=self.path("cache-" + name), **env))
-        self.made.append(p)
-        return p
-
-    def worker(self, kind, env, *argv):
-        p = self.start(kind, env, "worker", "--kind", kind, "--name", kind, *argv)
-        self.said = []
-        threading.Thread(target=lambda: self.said.extend(p.stderr), daemon=True).start()
-        return p
-
-    def rows(self, query):
-        db = sqlite3.connect(self.queue, timeout=60)
-        try:
-            return db.execute(query).fetchall()
-        finally:
-            db.close()
-
-    def judge(self, *codes):
-        return self.client.judge([item(c) for c in codes])
+        self.fleet = Fleet({"build": self.built.name})
+        self.addCleanup(self.fleet.close)
+        self.worker, self.rows, self.judge = self.fleet.worker, self.fleet.rows, self.fleet.judge
 
     def files_of(self, name):
         found = []
-        for folder, _, names in os.walk(self.path("cache-" + name)):
+        for folder, _, names in os.walk(self.fleet.cache(name)):
             found += [os.path.join(folder, n) for n in names if n in ("module.so", "device.so")]
         return found
 
@@ -183,7 +128,7 @@ class Kinds(unittest.TestCase):
         answered = []
 
         def lie():
-            db = sqlite3.connect(self.queue, timeout=30, isolation_level=None)
+            db = sqlite3.connect(self.fleet.queue, timeout=30, isolation_level=None)
             while not self.enough:
                 for at, payload in db.execute("SELECT id, payload FROM job WHERE lane = 'build:sim' AND state = 0"):
                     v = {"toolchain": "one of a test"}
@@ -201,7 +146,7 @@ class Kinds(unittest.TestCase):
         liar.start()
         try:
             self.worker("run", NO_COMPILER, "--jobs", "1")
-            self.client.patience_s = 60 * SLOW
+            self.fleet.client.patience_s = 60 * SLOW
             record = self.judge(honest.relu(128))[0]
         finally:
             self.enough = True
@@ -230,7 +175,7 @@ class Kinds(unittest.TestCase):
         for argv, env, word in ((("--kind", "build"), NO_COMPILER, "compiler"), (("--kind", "run"), NO_TORCH, "ython"),
                                 (("--artefacts", "ftp://x"), {}, "s3://"), (("--artefacts", "s3://x"), {}, "AWS_"),
                                 (("--kind", "both"), NO_COMPILER, "compiler")):
-            p = self.start("refused", env, "worker", *argv)
+            p = self.fleet.start("refused", env, "worker", *argv)
             said = p.communicate(timeout=60)[1]
             self.assertNotEqual(p.returncode, 0, argv)
             self.assertIn(word, said)
