@@ -297,13 +297,17 @@ run-mutants: $(ARCHIVES)
 	  python3 tests/mutants/run.py $(B) --jobs $(NPROC) $(ARGS)
 
 ## make wheel        the Python package, with libmusacoder.so inside: $(B)/wheel/*.whl
+## make test-deploy  the files of deploy/, with validators from PyPI in $(B)/deploy
 ## make test-adapters the package in TRL, verifiers, verl, slime, prime-rl (installs from PyPI into $(B)/adapters; ARGS=trl)
-.PHONY: wheel test-adapters
+.PHONY: wheel test-adapters test-deploy
 wheel: $(B)/lib/libmusacoder.so
 	@python3 python/wheel.py $< $(B)/wheel
 test-adapters: setup
 	@$(RECURSE) -s -j$(NPROC) all
 	@B=$(B) tests/adapters/run.sh $(ARGS)
+test-deploy: setup
+	@$(RECURSE) -s -j$(NPROC) all
+	@B=$(B) tests/deploy/run.sh
 
 BACKEND ?= sim
 .PHONY: test-corpus

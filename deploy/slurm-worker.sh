@@ -9,7 +9,8 @@
 #SBATCH --requeue
 set -u
 : "${QUEUE:?name the queue, a server of PostgreSQL: QUEUE=postgres://USER@HOST/DATABASE}"
-srun --gpu-bind=single:1 "${MUSACODER:-musacoder}" worker --queue "$QUEUE" --backend "${BACKEND:-cuda}" &
+srun --gpu-bind=single:1 "${MUSACODER:-musacoder}" worker --queue "$QUEUE" --backend "${BACKEND:-cuda}" \
+    --kind "${KIND:-both}" &
 step=$!
 trap 'kill -TERM "$step" 2>/dev/null' TERM INT
 wait "$step"
