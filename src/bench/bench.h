@@ -74,5 +74,7 @@ int bench_run(const struct bench_options *o, json_t **ret, struct err *e);
 /* The result as text tables; several results (stages) side by side in one. */
 void bench_table(FILE *out, const json_t *const *results, int n);
 void bench_level_table(FILE *out, const json_t *result); /* of a suite */
+/* What the paper reports on this suite, marked as published, with this result as the last row; nothing for others. */
+void bench_published(FILE *out, const json_t *result);
 
 #endif

@@ -26,6 +26,7 @@ static const struct opt rows[] = {
     {"agent", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
     {"agent", "max-new", OPT_INT, "32000", "longest answer (tokens)"},
     {"agent", "seed", OPT_INT, "1", "answer i is drawn from seed + i"},
+    {"agent", "retry", OPT_REAL, "600", "seconds a server may be away or busy before it is given up"},
     {"agent", "out", OPT_STR, NULL, "the best program goes to this file (default: standard output)"},
     {"agent", "log", OPT_STR, NULL, "all turns, with answers and verdicts, go to this file as JSON"},
     {"agent", "show", OPT_BOOL, "false", "show the answers as they come, on standard error"},
@@ -38,9 +39,20 @@ static void show_text(const char *text, size_t n, void *ctx)
     fwrite(text, 1, n, stderr);
 }
 
-static void show_verdict(int turn, const struct talk_answer *a, const json_t *verdict, void *ctx)
+/* How fast a verdict's program is, in words. */
+static void print_speed(const json_t *verdict)
 {
     const json_t *p = json_object_get(verdict, "performance");
+
+    if (json_is_object(p) && json_is_number(json_object_get(p, "speedup_eager")))
+        fprintf(stderr, ", %.3g ms, %.2f times eager%s", json_f64(p, "candidate_ms", 0),
+                json_f64(p, "speedup_eager", 0), json_flag(p, "trusted", false) ? "" : " (not trusted)");
+    else if (!strcmp(json_str(verdict, "status", ""), "passed"))
+        fprintf(stderr, ", no speed: '%s' measures none", json_str(verdict, "backend", ""));
+}
+
+static void show_verdict(int turn, const struct talk_answer *a, const json_t *verdict, void *ctx)
+{
     struct buf line;
 
     buf_init(&line, 4096);
@@ -48,8 +60,7 @@ static void show_verdict(int turn, const struct talk_answer *a, const json_t *ve
     fprintf(stderr, "turn %d: %s%s%s - %s", turn, json_str(verdict, "status", ""),
             json_is_string(json_object_get(verdict, "category")) ? ", " : "", json_str(verdict, "category", ""),
             line.p);
-    if (json_is_object(p))
-        fprintf(stderr, ", %.2f times eager", json_f64(p, "speedup_eager", 0));
+    print_speed(verdict);
     if (a->tokens)
         fprintf(stderr, " (%d tokens%s)", a->tokens, a->cut ? ", cut" : "");
     fputc('\n', stderr);
@@ -71,9 +82,11 @@ static int keep(const struct opts *o, const struct agent_result *r, struct err *
 
 static int exit_of(const struct agent_result *r)
 {
-    const char *status = json_str(r->best, "status", "infra");
+    const char *status = json_str(r->best, "status", "infra"), *category = json_str(r->best, "category", status);
 
-    fprintf(stderr, "best: turn %d of %d, %s\n", r->turn, r->turns, status);
+    fprintf(stderr, "best: turn %d of %d, %s", r->turn, r->turns, category);
+    print_speed(r->best);
+    fputc('\n', stderr);
     return !strcmp(status, "passed") ? EXIT_OK : !strcmp(status, "infra") ? EXIT_UNFIT : EXIT_FAILED;
 }
 
@@ -84,7 +97,8 @@ static int options_of(const struct opts *o, struct agent_options *a, struct talk
                               .temperature = opts_real(o, "temperature"),
                               .top_p = opts_real(o, "top-p"),
                               .max_new = (int)opts_int(o, "max-new"),
-                              .seed = opts_int(o, "seed")};
+                              .seed = opts_int(o, "seed"),
+                              .retry_s = opts_real(o, "retry")};
     *a = (struct agent_options){.turns = (int)opts_int(o, "turns"),
                                 .target = opts_str(o, "target"),
                                 .stop_at_pass = !opts_bool(o, "faster"),
@@ -95,6 +109,8 @@ static int options_of(const struct opts *o, struct agent_options *a, struct talk
         return err_set(e, ERR_INPUT, "say --task FILE and --model http://HOST:PORT/v1 or --model FOLDER");
     if (o->n_args > 0)
         return err_set(e, ERR_INPUT, "unexpected '%s'", o->args[0]);
+    if (!(t->retry_s > 0))
+        return err_set(e, ERR_INPUT, "--retry is a number of seconds above 0");
     if (a->turns < 1 || t->max_new < 1)
         return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
     if ((opts_has(o, "out") && file_write_try(opts_str(o, "out"), e) < 0) ||

@@ -154,10 +154,12 @@ static void print_result(const struct bench_options *b, json_t *result, bool jso
         print_json(result);
         return;
     }
-    if (json_object_get(result, "levels"))
+    if (json_object_get(result, "levels")) {
         bench_level_table(stdout, result);
-    else
+        bench_published(stdout, result);
+    } else {
         bench_table(stdout, list, 1);
+    }
     printf("\nreport: %s/report.html\n", b->out);
 }
 

@@ -243,8 +243,7 @@ int queue_release_worker(struct queue *q, const char *worker, const char *reason
 int queue_cancel(struct queue *q, int64_t id, struct err *e)
 {
     static const char text[] =
-        "UPDATE job SET cancel = 1, state = CASE WHEN state = 0 THEN 4 ELSE state END,"
-        " ended = CASE WHEN state = 0 THEN {now} ELSE ended END WHERE id = $1 AND state < 2";
+        "UPDATE job SET cancel = 1, state = 4, ended = {now} WHERE id = $1 AND state < 2";
 
     if (sql_run(q->db, NULL, e, text, "i", id) < 0 || sql_notify(q->db, e) < 0)
         return -1;

@@ -1,5 +1,5 @@
-"""run_kernelgym.py - KernelGYM's own reward client, unmodified from the checkout that KERNELGYM_DIR names, and the test
-script of its fork (KERNELGYM_FORK_DIR), against 'serve --compat kernelgym'."""
+"""run_kernelgym.py - KernelGYM's own reward client, unmodified from the checkout that KERNELGYM_DIR names, and the
+scripts test_reward.py and test_cancel.py of its fork (KERNELGYM_FORK_DIR), against 'serve --compat kernelgym'."""
 
 import asyncio
 import importlib.util
@@ -84,21 +84,22 @@ def check_client():
         assert said[0] == want[0] and (want[1] is None or said[1:] == want[1:]), (kind, r)
 
 
-def check_script():
-    """On the emulator, judged in earnest."""
+def check_script(name, *more):
+    """A script of the fork's, unmodified; on the emulator, judged in earnest."""
     with tempfile.TemporaryDirectory() as folder:
         server = subprocess.Popen([os.path.join(judge.BUILD, "musacoder"), "serve", "--queue", folder + "/q.db",
                                    "--port",
                                    "0", "--compat", "kernelgym"], stderr=subprocess.PIPE, text=True)
         port = server.stderr.readline().split(",")[0].rsplit(":", 1)[1]
         try:
-            out = subprocess.run([sys.executable, os.path.join(FORK, "scripts/test_reward.py"), "--port", port,
-                                  "--timeout", "300"], capture_output=True, text=True, timeout=400)
+            out = subprocess.run([sys.executable, os.path.join(FORK, "scripts", name), "--port", port, "--timeout", "300",
+                                  *more], capture_output=True, text=True, timeout=400)
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(30)
     print(out.stdout, out.stderr, file=sys.stderr)
-    assert out.returncode == 0 and "correctness: True" in out.stdout, out.stdout
+    assert out.returncode == 0, out.stdout
+    return out.stdout
 
 
 def main():
@@ -107,8 +108,10 @@ def main():
         sys.exit(judge.SKIP)
     done = []
     if FORK:
-        check_script()
-        done.append("the fork's test_reward.py")
+        assert "correctness: True" in check_script("test_reward.py")
+        said = check_script("test_cancel.py", "--mode", "both")
+        assert "inflight: PASS" in said and "pending: PASS" in said, said
+        done.append("the fork's test_reward.py and test_cancel.py")
     if HUB:
         check_client()
         done.append(f"KernelGYM's reward client, {len(WANT)} categories")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -137,6 +138,20 @@ class Agent(unittest.TestCase):
         self.assertEqual(best, RIGHT)
         self.assertIn("faster", asked[1]["messages"][2]["content"])
         self.assertEqual([t["verdict"]["status"] for t in turns], ["passed", "failed"])
+
+    def test_it_ends_with_verdict_and_speed(self):
+        r, _, _, _ = self.run_agent([(fenced(WRONG), True), (fenced(RIGHT), True)], "--no-faster")
+        lines = r.stderr.strip().split("\n")
+        self.assertRegex(lines[-3], r"^turn 1: failed, correctness_error - ")
+        self.assertRegex(lines[-2], r"^turn 2: passed")
+        self.assertEqual(lines[-1], "best: turn 2 of 2, passed, no speed: 'sim' measures none")
+
+    def test_retry_bounds_the_wait_for_a_server_that_is_busy(self):
+        began = time.monotonic()
+        r, asked, _, _ = self.run_agent([503] * 50, "--retry", "2")
+        self.assertEqual(r.returncode, 3, r.stderr)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertLess(len(asked), 10)
 
     def test_a_refusal_is_one_line(self):
         r, _, _, _ = self.run_agent([400])

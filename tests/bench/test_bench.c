@@ -416,9 +416,44 @@ static void test_heading(void **state)
     json_decref(v);
 }
 
+static char *published(const char *suite, int tasks)
+{
+    json_t *v = json_pack("{s:s,s:s,s:s,s:i,s:i,s:f,s:f,s:n}", "name", "mine", "suite", suite, "backend", "cuda", "tasks",
+                          tasks, "k", 8, "pass_at_8", 0.5, "avg_at_8", 0.25, "faster_eager");
+    char *text = NULL;
+    size_t n;
+    FILE *out = open_memstream(&text, &n);
+
+    bench_published(out, v);
+    fclose(out);
+    json_decref(v);
+    return text;
+}
+
+/* Figures of others are marked as such, and a run of other tasks says that it does not compare. */
+static void test_published(void **state)
+{
+    char *whole = published("kernelbench:x", 250), *part = published("kernelbench:x", 12), *musa, *none;
+
+    assert_non_null(strstr(whole, "published by the MusaCoder paper, not measured here"));
+    assert_non_null(strstr(whole, "MusaCoder-27B-RL                93.2%    88.6%    15.0%     9.2%\n"));
+    assert_non_null(strstr(whole, "mine                            50.0%    25.0%        -        -\n"));
+    assert_null(strstr(whole, "does not compare"));
+    assert_non_null(strstr(part, "of other tasks than levels 1 to 3, so it does not compare"));
+    musa = published("musa-kernelbench:x", 250);
+    assert_non_null(strstr(musa, "92.4%    81.7%    12.5%        -"));
+    none = published("some/folder", 250);
+    assert_string_equal(none, "");
+    free(whole);
+    free(part);
+    free(musa);
+    free(none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published),
         cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
         cmocka_unit_test(test_feedback),
         cmocka_unit_test(test_feedback_controls),

@@ -212,8 +212,9 @@ static void cancelled_jobs_end(void **state)
     assert_int_equal(claim(q, "w", 10, 0, &j), 1);
     waiting = put(q, "waiting", "work");
     assert_int_equal(queue_cancel(q, waiting, &e), QUEUE_CANCELLED);
-    assert_int_equal(queue_cancel(q, running, &e), QUEUE_LEASED);
+    assert_int_equal(queue_cancel(q, running, &e), QUEUE_CANCELLED);
     assert_int_equal(queue_heartbeat(q, &j, 10, &e), 0);
+    assert_int_equal(queue_finish(q, &j, "too late", &e), 0);
     assert_int_equal(queue_give_back(q, &j, &e), 0);
     assert_result(q, running, QUEUE_CANCELLED, NULL);
     queue_job_free(&j);
