@@ -107,7 +107,10 @@ class Client:
             headers["Authorization"] = "Bearer " + self.token
         c = self._connect(timeout_s)
         try:
-            c.request(method, self.url.path.rstrip("/") + path, body, headers)
+            try:
+                c.request(method, self.url.path.rstrip("/") + path, body, headers)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # a server that wants no more of a body has said why
             r = c.getresponse()
             text, again = r.read(), r.getheader("Retry-After")
         except (OSError, http.client.HTTPException) as e:

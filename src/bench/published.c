@@ -1,5 +1,5 @@
-/* published.c - what the MusaCoder paper (arXiv 2606.04847, section 5) reports on the same suites: figures of others, on
- * their machines, by their judge. They are printed beside ours and marked; nothing here measured them. */
+/* published.c - what the MusaCoder paper (arXiv 2606.04847, section 5) reports on the same suites: figures of others,
+ * on their machines, by their judge. They are printed beside ours and marked; nothing here measured them. */
 #include <math.h>
 #include <string.h>
 

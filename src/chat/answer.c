@@ -29,8 +29,10 @@ static json_t *ids_json(const int32_t *v, size_t n)
     return a;
 }
 
+/* Rounding at a low temperature leaves a certain token's a hair above 0. */
 static json_t *logp_json(float x)
 {
+    x = x > 0 && isfinite(x) ? 0 : x;
     return isfinite(x) ? json_real((double)x) : json_real(-9999.0);
 }
 

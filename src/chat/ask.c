@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "nn/chat.h"
 
+#define TEMPERATURE_MIN 0.01 /* below, logits over it have no digits left for a log-probability */
+
 struct reader {
     const json_t *body;
     struct tokenizer *tok;
@@ -74,14 +76,47 @@ static int read_number(struct reader *r, const char *name, double low, double hi
     return 0;
 }
 
+/* Members of one type each: a misread "stream": "no" would be another answer than was asked for. */
+static int read_types(struct reader *r)
+{
+    static const char *const flags[] = {"stream", "return_token_ids", "skip_special_tokens"};
+    static const char *const objects[] = {"stream_options", "chat_template_kwargs", "response_format"};
+    const json_t *lp = json_object_get(r->body, "logprobs"), *model = json_object_get(r->body, "model");
+
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        const json_t *v = json_object_get(r->body, flags[i]);
+        if (v && !json_is_null(v) && !json_is_boolean(v))
+            return BAD(r, flags[i], "'%s' must be true or false", flags[i]);
+    }
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+        const json_t *v = json_object_get(r->body, objects[i]);
+        if (v && !json_is_null(v) && !json_is_object(v))
+            return BAD(r, objects[i], "'%s' must be an object", objects[i]);
+    }
+    if (model && !json_is_null(model) && !json_is_string(model))
+        return BAD(r, "model", "'model' must be a name");
+    if (lp && !json_is_null(lp) && !json_is_boolean(lp) && !json_is_integer(lp))
+        return BAD(r, "logprobs", "'logprobs' must be true, false, 0 or 1");
+    return 0;
+}
+
 static int read_choice(struct reader *r)
 {
-    double temperature = 1, top_p = 1, top_k = 0, n = 1;
+    double temperature = 1, top_p = 1, top_k = 0, n = 1, best_of;
 
     if (read_number(r, "temperature", 0, 100, false, &temperature) < 0 ||
         read_number(r, "top_p", 0, 1, false, &top_p) < 0 || read_number(r, "top_k", -1, 1e6, true, &top_k) < 0 ||
         read_number(r, "n", 1, ASK_SAMPLES, true, &n) < 0)
         return -1;
+    if (temperature != 0 && temperature < TEMPERATURE_MIN)
+        return BAD(r, "temperature", "'temperature' must be 0, which is greedy, or a number from %g to 100",
+                   TEMPERATURE_MIN);
+    best_of = n;
+    if (read_number(r, "best_of", 1, ASK_SAMPLES, true, &best_of) < 0)
+        return -1;
+    if (best_of != n)
+        return BAD(r, "best_of", "'best_of' is not offered by this engine but as 'n'; leave it out");
+    temperature = temperature != 0 ? temperature : 0; /* -0.0 too */
     r->a->choice = (struct sample_choice){(float)temperature, (float)top_p, top_k > 0 ? (int)top_k : 0};
     r->a->n = (int)n;
     return 0;
@@ -111,9 +146,26 @@ static int add_stop(struct reader *r, const json_t *v)
     return 0;
 }
 
+static int read_stop_ids(struct reader *r, const json_t *ids)
+{
+    const json_t *v;
+    size_t i;
+
+    if ((ids && !json_is_null(ids) && !json_is_array(ids)) || json_array_size(ids) > ASK_STOPS)
+        return BAD(r, "stop_token_ids", "'stop_token_ids' is a list of at most %d ids", ASK_STOPS);
+    json_array_foreach((json_t *)ids, i, v)
+    {
+        json_int_t id = json_integer_value(v);
+        if (!json_is_integer(v) || id < 0 || id >= r->l->vocab)
+            return BAD(r, "stop_token_ids", "'stop_token_ids' are whole numbers below %d", r->l->vocab);
+        r->a->stop_ids[r->a->n_stop_ids++] = (int32_t)id;
+    }
+    return 0;
+}
+
 static int read_stops(struct reader *r)
 {
-    const json_t *stop = json_object_get(r->body, "stop"), *ids = json_object_get(r->body, "stop_token_ids"), *v;
+    const json_t *stop = json_object_get(r->body, "stop"), *v;
     size_t i;
 
     if (json_is_array(stop)) {
@@ -123,11 +175,7 @@ static int read_stops(struct reader *r)
     } else if (stop && !json_is_null(stop) && add_stop(r, stop) < 0) {
         return -1;
     }
-    if (json_array_size(ids) > ASK_STOPS)
-        return BAD(r, "stop_token_ids", "'stop_token_ids' may have %d ids", ASK_STOPS);
-    json_array_foreach((json_t *)ids, i, v)
-        r->a->stop_ids[r->a->n_stop_ids++] = (int32_t)json_integer_value(v);
-    return 0;
+    return read_stop_ids(r, json_object_get(r->body, "stop_token_ids"));
 }
 
 static int read_shape(struct reader *r)
@@ -301,8 +349,8 @@ int ask_read(const json_t *body, bool chat, struct tokenizer *tok, const struct 
     int rc = json_is_object(body) ? 0 : BAD(&r, NULL, "the body must be a JSON object");
 
     if (rc == 0)
-        rc = read_model(&r) < 0 || read_not_offered(&r) < 0 || read_choice(&r) < 0 || read_seed(&r) < 0 ||
-                     read_stops(&r) < 0 || read_shape(&r) < 0 || (chat ? read_messages(&r) : read_prompts(&r)) < 0 ||
+        rc = read_types(&r) < 0 || read_model(&r) < 0 || read_not_offered(&r) < 0 || read_choice(&r) < 0 ||
+                     read_seed(&r) < 0 || read_stops(&r) < 0 || read_shape(&r) < 0 || (chat ? read_messages(&r) : read_prompts(&r)) < 0 ||
                      check_prompts(&r) < 0
                  ? -1
                  : 0;

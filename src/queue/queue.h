@@ -67,8 +67,8 @@ int queue_give_back(struct queue *q, const struct queue_job *j, struct err *e);
 /* Ends the leases of a dead worker at once, as if they had expired: this attempt counts, with the reason. How
  * many, or -1. */
 int queue_release_worker(struct queue *q, const char *worker, const char *reason, struct err *e);
-/* A job that has not ended ends as cancelled, at once. A worker that runs it hears so at its next heartbeat, and what it
- * finishes is not kept. Returns the job's state. */
+/* A job that has not ended ends as cancelled, at once. A worker that runs it hears so at its next heartbeat, and what
+ * it finishes is not kept. Returns the job's state. */
 int queue_cancel(struct queue *q, int64_t id, struct err *e);
 
 /* A job's state (enum queue_state), with its result if it has ended (owned; the reason if it failed), or -1.

@@ -92,8 +92,9 @@ def check_script(name, *more):
                                    "0", "--compat", "kernelgym"], stderr=subprocess.PIPE, text=True)
         port = server.stderr.readline().split(",")[0].rsplit(":", 1)[1]
         try:
-            out = subprocess.run([sys.executable, os.path.join(FORK, "scripts", name), "--port", port, "--timeout", "300",
-                                  *more], capture_output=True, text=True, timeout=400)
+            script = os.path.join(FORK, "scripts", name)
+            out = subprocess.run([sys.executable, script, "--port", port, "--timeout", "300", *more],
+                                 capture_output=True, text=True, timeout=400)
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(30)

@@ -418,8 +418,8 @@ static void test_heading(void **state)
 
 static char *published(const char *suite, int tasks)
 {
-    json_t *v = json_pack("{s:s,s:s,s:s,s:i,s:i,s:f,s:f,s:n}", "name", "mine", "suite", suite, "backend", "cuda", "tasks",
-                          tasks, "k", 8, "pass_at_8", 0.5, "avg_at_8", 0.25, "faster_eager");
+    json_t *v = json_pack("{s:s,s:s,s:s,s:i,s:i,s:f,s:f,s:n}", "name", "mine", "suite", suite, "backend", "cuda",
+                          "tasks", tasks, "k", 8, "pass_at_8", 0.5, "avg_at_8", 0.25, "faster_eager");
     char *text = NULL;
     size_t n;
     FILE *out = open_memstream(&text, &n);

@@ -191,7 +191,15 @@ class Chat(unittest.TestCase):
                             ({"messages": [{"role": "user", "content": "x " * 2100}]}, "messages"),
                             ({"max_tokens": 0}, "max_tokens"), ({"stream_options": {}}, "stream_options"),
                             ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages"),
-                            ({"response_format": {"type": "json_object"}}, "response_format"), ({"seed": "x"}, "seed")):
+                            ({"response_format": {"type": "json_object"}}, "response_format"), ({"seed": "x"}, "seed"),
+                            ({"n": 1000}, "n"), ({"n": True}, "n"), ({"max_tokens": 10**18}, "max_tokens"),
+                            ({"temperature": 1e-7}, "temperature"), ({"best_of": 4}, "best_of"),
+                            ({"n": 2, "best_of": 3}, "best_of"), ({"stop": ["a"] * 17}, "stop"),
+                            ({"stop": [["a"]]}, "stop"), ({"stop_token_ids": ["a"]}, "stop_token_ids"),
+                            ({"stop_token_ids": [2**40]}, "stop_token_ids"), ({"stop_token_ids": 3}, "stop_token_ids"),
+                            ({"stream": "no"}, "stream"), ({"logprobs": "x"}, "logprobs"), ({"model": {}}, "model"),
+                            ({"return_token_ids": 1}, "return_token_ids"),
+                            ({"chat_template_kwargs": [1]}, "chat_template_kwargs")):
             status, v = self.ask("/v1/chat/completions", dict({"messages": HI, "max_tokens": 4}, **more))
             got = (status, v["error"]["type"], v["error"]["param"])
             self.assertEqual(got, (400, "invalid_request_error", param), more)
@@ -202,16 +210,42 @@ class Chat(unittest.TestCase):
         self.assertEqual(self.ask("/v1/chat/completions", [1])[0], 400)
         self.assertEqual(self.ask("/v1/chat/completions", None, "POST")[0], 400)
 
+    def test_bodies_that_are_no_text(self):
+        for body in (b'{"messages":[{"role":"user","content":"\xff\xfe"}]}', b"[" * 100000,
+                     b'{"messages":[{"role":"user","content":"\\ud800"}]}',
+                     b'{"messages":[{"role":"user","content":"\\u0000"}]}',
+                     b'{"messages":[{"role":"user","content":"x"}],"temperature":NaN}', b'{"n":1,"n":2}', b"",
+                     b'{"messages":' + b"[" * 2000 + b"]" * 2000 + b"}"):
+            c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+            c.request("POST", "/v1/chat/completions", body)
+            r = c.getresponse()
+            v = json.loads(r.read())
+            c.close()
+            self.assertEqual((r.status, v["error"]["type"]), (400, "invalid_request_error"), body[:80])
+            self.assertNotIn("\n", v["error"]["message"])
+
+    def test_log_probabilities_are_none_above_zero(self):
+        for temperature in (0, 0.01, 1, 100):
+            v = self.chat(temperature=temperature, logprobs=True, max_tokens=20, seed=4)
+            self.assertTrue(all(t["logprob"] <= 0 for t in v["choices"][0]["logprobs"]["content"]), temperature)
+
     def test_a_client_that_leaves_ends_its_samples(self):
-        s = socket.create_connection(("127.0.0.1", self.port))
-        body = json.dumps({"messages": HI, "stream": True, "max_tokens": 400, "n": 4, "temperature": 2}).encode()
-        s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        s.recv(100)
-        s.close()
-        until = time.time() + 20
-        while 'state="running"} 0' not in self.ask("/metrics")[1]:
-            self.assertLess(time.time(), until)
-            time.sleep(0.05)
+        """Also one that waits for the whole: without this its samples would be drawn to their end."""
+        for stream in (True, False):
+            s = socket.create_connection(("127.0.0.1", self.port))
+            body = json.dumps({"messages": HI, "stream": stream, "max_tokens": 2000, "n": 64,
+                               "temperature": 2}).encode()
+            s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            if stream:
+                s.recv(100)
+            time.sleep(0.3)
+            drawn = self.ask("/metrics")[1]
+            self.assertNotIn('state="running"} 0', drawn)
+            s.close()
+            until = time.time() + 8
+            while 'state="running"} 0' not in self.ask("/metrics")[1]:
+                self.assertLess(time.time(), until)
+                time.sleep(0.05)
 
     def test_our_own_agent_talks_to_it(self):
         """Random weights write no kernel: the agent hears that, twice, and says so."""

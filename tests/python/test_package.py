@@ -6,10 +6,12 @@ import http.server
 import json
 import math
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import unittest
 import unittest.mock
@@ -101,6 +103,22 @@ class Client(unittest.TestCase):
         with unittest.mock.patch("musacoder.client.QUIET_S", 0), self.assertLogs("musacoder") as said:
             self.assertEqual(gone.judge([{"task": TASK, "code": "a"}])[0]["status"], "infra")
         self.assertIn("no answer from the judge at http://127.0.0.1:1 (ConnectionRefusedError", said.output[0])
+
+    def test_a_body_that_is_too_large_is_said_at_once(self):
+        """A server that closes before it has all of it has still answered: that is no reason to ask again."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            def refuse():
+                c, _ = server.accept()
+                c.recv(1000)
+                c.sendall(b"HTTP/1.1 413 X\r\nContent-Length: 45\r\n\r\n"
+                          b'{"error":{"code":"too_large","message":"no"}}')
+                time.sleep(0.2)
+                c.close()  # with most of the body unread: the client hears a reset
+            threading.Thread(target=refuse, daemon=True).start()
+            client = musacoder.Client(f"http://127.0.0.1:{server.getsockname()[1]}", patience_s=10)
+            with self.assertRaises(musacoder.JudgeError) as got:
+                client.judge([{"task": TASK, "code": "x" * (30 << 20)}])
+        self.assertEqual(got.exception.status, 413)
 
     def test_what_the_caller_did_wrong_is_said(self):
         self.server.script = [(401, {}, {"error": {"message": "a known token is needed"}})]
