@@ -16,7 +16,7 @@
 
 static const struct opt sft_rows[] = {
     {"sft", "model", OPT_STR, NULL, "model folder to start from (with tokenizer.json)"},
-    {"sft", "data", OPT_STR, NULL, "JSON Lines files of records, separated by commas"},
+    {"sft", "data", OPT_STR, NULL, "JSON Lines files of records, or folders of them, separated by commas"},
     {"sft", "out", OPT_STR, NULL, "run folder; a stopped run continues from it"},
     {"sft", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)"},
     {"sft", "stage", OPT_STR, "sft", "name of this stage in metrics.jsonl"},

@@ -1,6 +1,7 @@
 /* data.c - see data.h. */
 #include "train/data.h"
 
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,13 +10,23 @@
 #include "base/mem.h"
 #include "nn/chat.h"
 #include "train/changed.h"
+#include "train/shards.h"
 
 struct add_ctx {
     struct dataset *d;
-    struct tokenizer *tok;
+    struct tokenizer *const *tok; // (n_tok) one a thread
+    int n_tok;
     const char *path;
     int max_len;
     size_t cap;
+};
+
+/* A line as it came: an example (ids NULL: too long), or why not. */
+struct entry {
+    struct example ex;
+    char *kind;
+    struct err err;
+    int rc;
 };
 
 static int kind_index(struct dataset *d, const char *name, struct err *e)
@@ -66,58 +77,96 @@ static uint8_t *mark_changes(const struct chat *c)
 }
 
 /* Only the ids that matter are kept: the "\n" behind the last <|im_end|> is never predicted. */
-static int to_example(struct add_ctx *a, const json_t *rec, struct chat *c, struct example *ret, struct err *e)
+static int to_example(const json_t *rec, struct chat *c, int max_len, struct entry *ret, struct err *e)
 {
+    struct example *ex = &ret->ex;
+
     if (add_messages(c, json_object_get(rec, "messages"), e) < 0)
         return -1;
     if (c->n_responses == 0)
         return err_set(e, ERR_INPUT, "no assistant message to learn from");
     struct chat_span s = c->responses[c->n_responses - 1];
-    ret->kind = kind_index(a->d, json_str(rec, "kind", "generate"), e);
-    if (ret->kind < 0)
-        return -1;
-    ret->group = group_of(rec);
-    ret->difficulty = (int)json_i64(rec, "difficulty", 0);
-    ret->from = (int)s.from;
-    ret->to = (int)s.to;
-    ret->n = (int)s.to;
-    ret->ids = xmalloc(s.to * sizeof *ret->ids);
-    memcpy(ret->ids, c->ids.v, s.to * sizeof *ret->ids);
-    ret->changed = mark_changes(c);
+    ret->kind = xstrdup(json_str(rec, "kind", "generate"));
+    if (s.to > (size_t)max_len)
+        return 0;
+    ex->group = group_of(rec);
+    ex->difficulty = (int)json_i64(rec, "difficulty", 0);
+    ex->from = (int)s.from;
+    ex->to = (int)s.to;
+    ex->n = (int)s.to;
+    ex->ids = xmalloc(s.to * sizeof *ex->ids);
+    memcpy(ex->ids, c->ids.v, s.to * sizeof *ex->ids);
+    ex->changed = mark_changes(c);
     return 0;
 }
 
-static int add_record(json_t *rec, size_t line, void *ctx, struct err *e)
+static int read_entry(struct tokenizer *tok, const struct shard_line *line, int max_len, struct entry *ret, struct err *e)
 {
-    struct add_ctx *a = ctx;
-    struct dataset *d = a->d;
-    struct example ex = {0};
+    json_t *rec = json_parse(line->p, line->n, "record", e);
     struct chat c;
-    int rc;
+    int rc = -1;
 
-    if (chat_begin(&c, a->tok, CHAT_THINK_DEFAULT, e) < 0)
-        return -1;
-    rc = to_example(a, rec, &c, &ex, e);
-    chat_free(&c);
-    if (rc < 0)
+    if (rec && chat_begin(&c, tok, CHAT_THINK_DEFAULT, e) == 0) {
+        rc = to_example(rec, &c, max_len, ret, e);
+        chat_free(&c);
+    }
+    json_decref(rec);
+    return rc;
+}
+
+/* Takes over what the entry holds. */
+static int add_entry(struct add_ctx *a, struct entry *x, size_t line, struct err *e)
+{
+    struct dataset *d = a->d;
+    int kind = -1;
+
+    if (x->rc == 0)
+        kind = kind_index(d, x->kind, &x->err);
+    free(x->kind);
+    if (kind < 0) {
+        *e = x->err;
+        free(x->ex.ids);
+        free(x->ex.changed);
         return err_prefix(e, "%s: line %zu", a->path, line);
-    if (ex.n > a->max_len) {
+    }
+    x->ex.kind = kind;
+    if (!x->ex.ids) {
         d->too_long++;
-        free(ex.ids);
-        free(ex.changed);
         return 0;
     }
     if (d->n == a->cap)
         d->ex = xrealloc(d->ex, (a->cap = a->cap ? 2 * a->cap : 1024) * sizeof *d->ex);
-    d->ex[d->n++] = ex;
+    d->ex[d->n++] = x->ex;
     return 0;
 }
 
-int dataset_add(struct dataset *d, const char *path, struct tokenizer *tok, int max_len, struct err *e)
+/* Lines become examples on all threads; they are added in their order, so that threads do not matter. */
+static int add_lines(void *ctx, const struct shard_line *lines, size_t n, struct err *e)
 {
-    struct add_ctx a = {.d = d, .tok = tok, .path = path, .max_len = max_len, .cap = d->n};
+    struct add_ctx *a = ctx;
+    struct entry *x = xcalloc(n, sizeof *x);
+    int rc = 0;
 
-    return jsonl_each(path, add_record, &a, e);
+#pragma omp parallel for schedule(dynamic, 32) num_threads(a->n_tok) if (a->n_tok > 1)
+    for (size_t i = 0; i < n; i++)
+        x[i].rc = read_entry(a->tok[omp_get_thread_num()], &lines[i], a->max_len, &x[i], &x[i].err);
+    for (size_t i = 0; i < n; i++)
+        if (rc == 0) {
+            rc = add_entry(a, &x[i], lines[i].number, e);
+        } else {
+            free(x[i].kind);
+            free(x[i].ex.ids);
+            free(x[i].ex.changed);
+        }
+    free(x);
+    return rc;
+}
+
+int dataset_add(struct dataset *d, const char *path, struct tokenizer *const *tok, int n_tok, int max_len, struct err *e)
+{
+    struct add_ctx a = {.d = d, .tok = tok, .n_tok = n_tok, .path = path, .max_len = max_len, .cap = d->n};
+
+    return shards_each(path, add_lines, &a, e);
 }
 
 void dataset_free(struct dataset *d)

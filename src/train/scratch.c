@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "nn/bpe_train.h"
 #include "nn/model.h"
+#include "train/shards.h"
 
 struct texts {
     char **v;
@@ -34,12 +35,15 @@ static int add_texts(json_t *rec, size_t line, void *ctx, struct err *e)
 static int train_tokenizer(const struct scratch_options *o, struct bpe_result *res, struct err *e)
 {
     struct bpe_options bo = {.vocab_size = o->vocab};
-    char *list = xstrdup(o->data), *save = NULL;
     struct texts t = {0};
+    char **files;
+    size_t n;
     int rc = 0;
 
-    for (char *p = strtok_r(list, ",", &save); p && rc == 0; p = strtok_r(NULL, ",", &save))
-        rc = jsonl_each(p, add_texts, &t, e);
+    if (shards_list(o->data, &files, &n, NULL, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = jsonl_each(files[i], add_texts, &t, e);
     if (rc == 0 && t.n == 0)
         rc = err_set(e, ERR_INPUT, "'%s' holds no messages to train a tokenizer on", o->data);
     if (rc == 0)
@@ -47,7 +51,7 @@ static int train_tokenizer(const struct scratch_options *o, struct bpe_result *r
     for (size_t i = 0; i < t.n; i++)
         free(t.v[i]);
     free(t.v);
-    free(list);
+    names_free(files, n);
     return rc;
 }
 

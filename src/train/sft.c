@@ -2,6 +2,7 @@
 #include "train/sft.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 #include "train/mixture.h"
 #include "train/pack.h"
 #include "train/ranks.h"
+#include "train/shards.h"
 
 /* metrics.jsonl's "plateau" is 1 where three validations together gained less than 1 % of the way; see schedule.h. */
 #define PLATEAU_PATIENCE 3
@@ -42,14 +44,44 @@ struct sft {
 
 /* ---- data ---- */
 
-static int load_files(struct sft *s, struct err *e)
+#define READERS 8                       /* threads that read records, at most */
+#define WORTH_THREADS ((uint64_t)4 << 20) /* bytes: below, starting them takes longer than reading */
+
+static int read_files(struct sft *s, char **files, size_t n, struct tokenizer *const *tok, int n_tok, struct err *e)
 {
-    char *list = xstrdup(s->o->data), *save = NULL;
+    struct progress bar;
     int rc = 0;
 
-    for (char *p = strtok_r(list, ",", &save); p && rc == 0; p = strtok_r(NULL, ",", &save))
-        rc = dataset_add(&s->data, p, s->tok, s->o->max_length, e);
-    free(list);
+    progress_start(&bar, "reading records", 0, n);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        rc = stop_requested() ? err_set(e, ERR_STOP, "stopped while reading '%s'", files[i])
+                              : dataset_add(&s->data, files[i], tok, n_tok, s->o->max_length, e);
+        if (n_tok > 1) {
+            progress_note(&bar, "%zu records", s->data.n);
+            progress_at(&bar, i + 1);
+        }
+    }
+    if (n_tok > 1)
+        progress_end(&bar);
+    return rc;
+}
+
+static int load_files(struct sft *s, struct err *e)
+{
+    struct tokenizer *tok[READERS] = {s->tok};
+    int n_tok = 1, threads = omp_get_max_threads(), rc;
+    uint64_t bytes;
+    char **files;
+    size_t n;
+
+    if (shards_list(s->o->data, &files, &n, &bytes, e) < 0)
+        return -1;
+    while (bytes > WORTH_THREADS && n_tok < threads && n_tok < READERS && (tok[n_tok] = tokenizer_load(s->o->model, e)))
+        n_tok++;
+    rc = read_files(s, files, n, tok, n_tok, e);
+    while (n_tok > 1)
+        tokenizer_free(tok[--n_tok]);
+    names_free(files, n);
     if (rc == 0 && s->data.n == 0)
         rc = err_set(e, ERR_INPUT, "'%s' holds no record of at most %d tokens", s->o->data, s->o->max_length);
     if (rc == 0 && s->data.too_long)
