@@ -347,7 +347,7 @@ static void copy_states(struct gen *s, int from)
     }
 }
 
-static void prefill(struct gen *s, int from)
+static int prefill(struct gen *s, int from, struct err *e)
 {
     struct dev_model *g = s->g;
     const struct nn_dev_ops *op = g->d->ops;
@@ -360,13 +360,15 @@ static void prefill(struct gen *s, int from)
 
     clear_states(s, from);
     if (p.T == 0)
-        return;
+        return 0;
+    int32_t *dslot = nn_device_alloc(g->d, (copies * T + (size_t)p.n_seq) * sizeof *dslot, "slots of prompts", e);
+    if (!dslot)
+        return -1;
     slots = xmalloc((copies * T + (size_t)p.n_seq) * sizeof *slots);
     slots_of_sequences(s, from, p.n_seq, slots + copies * T);
     for (int c = 0; c < p.copies; c++)
         slots_of_copy(s, from, c, p.T, slots + (size_t)c * (size_t)p.T);
     op->upload(g->d->q, s->ints, s->host_ints, tables * sizeof *s->ints);
-    int32_t *dslot = op->alloc(g->d->q, (copies * T + (size_t)p.n_seq) * sizeof *slots);
     op->upload(g->d->q, dslot, slots, (copies * T + (size_t)p.n_seq) * sizeof *slots);
     int32_t *host[6] = {p.tokens, p.pos, p.seq, p.cu, p.tiles, p.slot};
     for (int i = 0; i < 6; i++)
@@ -389,8 +391,9 @@ static void prefill(struct gen *s, int from)
                          step.cache_k, step.cache_v);
     }
     copy_states(s, from);
-    op->release(g->d->q, dslot);
+    nn_device_free(g->d, dslot);
     free(slots);
+    return 0;
 }
 
 /* ---- decoding ---- */
@@ -470,8 +473,11 @@ static void run_steps(struct gen *s, int B)
             queue_step(s, B, k);
         if (!recording)
             return;
+        void *graph = op->graph_end(q);
+        if (!graph) // why is in the queue, and told when the host waits for it
+            return;
         s->graph[i].rows = B;
-        s->graph[i].graph = op->graph_end(q);
+        s->graph[i].graph = graph;
         s->n_graphs++;
     }
     op->graph_launch(q, s->graph[i].graph);
@@ -592,11 +598,9 @@ static void add_row(struct gen *s)
         s->waits = NULL;
 }
 
-/* Waiting samples into free slots, a prefill's worth of prompts at a time. Returns whether there were any. */
-static bool admit(struct gen *s)
+/* Waiting samples into free slots, a prefill's worth of prompts at a time. *any is set where there were some. */
+static int admit(struct gen *s, bool *any, struct err *e)
 {
-    bool any = false;
-
     while (s->n_free && next_request(s, false)) {
         int from = s->n_rows, T = 0;
         const struct asked *last = NULL;
@@ -608,10 +612,11 @@ static bool admit(struct gen *s)
             last = s->waits;
             add_row(s);
         }
-        prefill(s, from);
-        any = true;
+        *any = true;
+        if (prefill(s, from, e) < 0)
+            return -1;
     }
-    return any;
+    return 0;
 }
 
 static void tell(struct gen *s, bool last)
@@ -635,8 +640,8 @@ static int loop(struct gen *s, struct err *e)
 
         if (stop_requested())
             return err_set(e, ERR_STOP, "stopped before all samples were drawn");
-        if (s->n_rows == 0 || s->n_free > s->slots / 8)
-            changed |= admit(s);
+        if ((s->n_rows == 0 || s->n_free > s->slots / 8) && admit(s, &changed, e) < 0)
+            return -1;
         B = round_rows(s, s->n_rows);
         if (changed)
             upload_rows(s, B);

@@ -313,9 +313,13 @@ static void *dev_graph_end(struct nn_queue *q)
 
 static void dev_graph_launch(struct nn_queue *q, void *graph)
 {
-    queue_check(q, "graph", cudaGraphLaunch((cudaGraphExec_t)graph, q->stream));
+    queue_check(q, "graph", graph ? cudaGraphLaunch((cudaGraphExec_t)graph, q->stream) : cudaErrorInvalidValue);
 }
-static void dev_graph_free(struct nn_queue *q, void *graph) { cudaGraphExecDestroy((cudaGraphExec_t)graph); }
+static void dev_graph_free(struct nn_queue *q, void *graph)
+{
+    if (graph)
+        cudaGraphExecDestroy((cudaGraphExec_t)graph);
+}
 #endif
 
 #ifdef NN_EMULATED

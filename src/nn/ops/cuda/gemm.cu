@@ -198,8 +198,10 @@ static bool describe_product(struct nn_queue *q, struct plan *p)
     cudaDataType in = s->dt == NN_BF16 ? CUDA_R_16BF : CUDA_R_32F, out = s->d_f32 ? CUDA_R_32F : in;
     cublasOperation_t left = s->form == NN_GEMM_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t right = s->form == NN_GEMM_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
-    bool bad = g->cublasLtMatmulDescCreate_(&p->op, CUBLAS_COMPUTE_32F, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS;
+    bool bad = false;
 
+    if (g->cublasLtMatmulDescCreate_(&p->op, CUBLAS_COMPUTE_32F, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS)
+        return false; // the calls below take it as it is
     bad |= g->cublasLtMatmulDescSetAttribute_(p->op, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left) != 0;
     bad |= g->cublasLtMatmulDescSetAttribute_(p->op, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right) != 0;
     uint64_t bm = (uint64_t)s->m, bn = (uint64_t)s->n, bk = (uint64_t)s->k;
