@@ -270,27 +270,29 @@ static void draw(struct golden *g, struct model *m, float temperature, float top
         die(&e);
 }
 
-/* Behaviour log-probs against those that the training pass gives for the same tokens. */
+/* Behaviour log-probs against those that the training pass gives for the same tokens, all samples in one pack. */
 static double replay(struct golden *g, const struct sample *s, size_t n, float temperature)
 {
     static const int lengths[REQUESTS] = {1, 5, 40, 17, 2};
+    int32_t tokens[512], targets[512], cu[REQUESTS * 4] = {0};
+    float logp[512];
     double worst = 0;
     struct err e = ERR_INIT;
 
     for (size_t i = 0; i < n; i++) {
-        int len = lengths[s[i].request], T = len + s[i].n;
-        int32_t tokens[64], targets[64], cu[2] = {0, T};
-        float logp[64];
-        memcpy(tokens, g->tokens + g->cu[5] + 3 * s[i].request, (size_t)len * sizeof *tokens);
-        memcpy(tokens + len, s[i].tokens, (size_t)s[i].n * sizeof *tokens);
+        int len = lengths[s[i].request], from = cu[i], T = len + s[i].n;
+        cu[i + 1] = from + T;
+        memcpy(tokens + from, g->tokens + g->cu[5] + 3 * s[i].request, (size_t)len * sizeof *tokens);
+        memcpy(tokens + from + len, s[i].tokens, (size_t)s[i].n * sizeof *tokens);
         for (int t = 0; t < T; t++)
-            targets[t] = t + 1 < T && t + 1 >= len ? tokens[t + 1] : -1;
-        struct train_batch b = {tokens, cu, 1, targets, temperature};
-        if (model_forward(g->m, &b, logp, NULL, &e) < 0)
-            die(&e);
-        for (int t = 0; t < s[i].n; t++)
-            worst = fmax(worst, fabs(logp[len - 1 + t] - s[i].logp[t]));
+            targets[from + t] = t + 1 < T && t + 1 >= len ? tokens[from + t + 1] : -1;
     }
+    struct train_batch b = {tokens, cu, (int)n, targets, temperature};
+    if (model_forward(g->m, &b, logp, NULL, &e) < 0)
+        die(&e);
+    for (size_t i = 0; i < n; i++)
+        for (int t = 0; t < s[i].n; t++)
+            worst = fmax(worst, fabs(logp[cu[i] + lengths[s[i].request] - 1 + t] - s[i].logp[t]));
     return worst;
 }
 
