@@ -8,6 +8,7 @@
 
 extern "C" {
 
+#ifndef LT_MUSA_HOST /* there it is musa.cc's */
 void simt_run(const struct simt_launch *l)
 {
     struct front_launch f = {l->kernel, l->file, l->line, l->fn, (const void *)l->body,
@@ -19,6 +20,7 @@ void simt_run(const struct simt_launch *l)
     else
         front_launch(&f);
 }
+#endif
 
 cudaError_t cudaGetLastError(void) { return OK(front_last_error(0)); }
 cudaError_t cudaPeekAtLastError(void) { return OK(front_last_error(1)); }

@@ -7,8 +7,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__CUDACC__) || defined(__MUSACC__)
 #ifdef __CUDACC__
 #include <cuda_fp16.h>
+#endif
 #define HALF_FN static __host__ __device__ __forceinline__
 #else
 #define HALF_FN static inline

@@ -41,7 +41,7 @@ static const struct opt rows[] = {
     {"bench", "missing", OPT_CHOICE, "skip", "skip|fail: samples that a suite's folder lacks are left out, or count as failures"},
     {"bench", "shrink-to", OPT_INT, "0", "make the suite's tasks small first: no tensor has more elements ('musacoder shrink'); 0: as they are"},
     {"bench", "faster-than", OPT_REAL, "1.1", "Faster Rate counts speedups above this"},
-    {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda: where candidates run (default: the judge's)"},
+    {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
     {"bench", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"bench", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "device/device.h"
 #include "device/musa.h"
+#include "eval/eval.h"
 #include "eval/build.h"
 #include "proc/jail.h"
 #include "proc/proc.h"
@@ -261,6 +262,11 @@ static void check_musa(struct report *r)
     free(cards);
     if ((mcc = musa_compiler(NULL)) || n > 0)
         add(r, "mcc", mcc ? GOOD : NOTE, mcc ? mcc : "not found", "install the MUSA SDK, or set MUSACODER_MCC");
+    if (mcc || n > 0) {
+        int rc = eval_backend_check("musa", &e);
+        add(r, "musa", rc == 0 ? GOOD : NOTE, rc == 0 ? "the backend has all that it looks for" : e.msg,
+            "'sim' and 'cuda' judge MUSA programs without a card");
+    }
     free(mcc);
 }
 

@@ -20,7 +20,7 @@
 
 static const struct opt rows[] = {
     {"worker", "queue", OPT_STR, NULL, "the queue: a file, or postgres://USER@HOST/DATABASE"},
-    {"worker", "backend", OPT_STR, "sim", "whose jobs it takes: sim, cuda"},
+    {"worker", "backend", OPT_STR, "sim", "whose jobs it takes: sim, cuda, musa"},
     {"worker", "kind", OPT_CHOICE, "both", "both|build|run: all of it, compile for others, or leave compiling to them"},
     {"worker", "jobs", OPT_INT, "0", "candidates at once; 0 = 1.5 for each CPU, on a GPU 3"},
     {"worker", "builds", OPT_INT, "0", "kind build: compilers at once; 0 = one for each CPU"},

@@ -4,6 +4,7 @@
 #ifndef MC_DEVICE_CUDA_DRIVER_H
 #define MC_DEVICE_CUDA_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -118,6 +119,16 @@ struct drv {
 /* Loads the driver library once ($MUSACODER_LIBCUDA in place of libcuda.so.1: tests) and initialises it. NULL with one
  * message that says what is missing and what to do. Threads: safe. */
 const struct drv *drv_load(struct err *e);
+
+/* The same of Moore Threads' driver ($MUSACODER_LIBMUSA in place of libmusa.so), whose interface is CUDA's with "mu" for
+ * "cu": same numbers, same structs. What only drv_is_optional names may be missing there, and is NULL. */
+const struct drv *drv_load_musa(struct err *e);
+
+enum drv_vendor { DRV_NVIDIA, DRV_MOORE_THREADS };
+
+/* The function that libcuda calls so, in that vendor's driver: with the vendor's prefix, then without a version. */
+void *drv_symbol(enum drv_vendor v, const char *name);
+bool drv_is_optional(const char *name);
 
 /* -1 with "what: text (NAME)" for code, which is not 0. */
 int drv_fail(const struct drv *c, int code, struct err *e, const char *fmt, ...) __attribute__((format(printf, 4, 5)));

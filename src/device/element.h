@@ -11,7 +11,7 @@
 
 #include "base/half.h"
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(__MUSACC__)
 #define EL_FN static __host__ __device__ __forceinline__
 #else
 #define EL_FN static inline

@@ -32,7 +32,8 @@ static const struct backend backend_sim_timed = {
     .max_elements = 1 << 22,
 };
 
-static const struct backend *const rows[BACKENDS] = {&backend_sim, &backend_cuda, &backend_cuda_test, &backend_sim_timed};
+static const struct backend *const rows[BACKENDS] = {&backend_sim, &backend_cuda, &backend_musa, &backend_cuda_test,
+                                                     &backend_sim_timed};
 
 const struct backend *backend_at(int i)
 {

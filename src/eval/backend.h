@@ -23,6 +23,8 @@ struct backend {
     size_t memory_bytes;      /* host memory of a candidate, resident; 0: JAIL_MEMORY */
     size_t reference_memory_bytes;
     int64_t max_elements;     /* of a task's largest tensor, where the caller sets none; 0: no limit but memory */
+    /* What a card of the backend is, owned text each, for the verdict and the compiler (NULL: device.h's list says so). */
+    int (*describe)(char **ret_device, char **ret_uuid, char **ret_arch, struct err *e);
     /* Is everything there? ERR_ENV with one sentence that names what is missing and the remedy. NULL: always. */
     int (*usable)(struct err *e);
     /* "KEY=VALUE" for the fork server; NULL-terminated and owned by the caller (names_free). NULL: none. */
@@ -32,9 +34,9 @@ struct backend {
     char **(*folders)(size_t *ret_n);
 };
 
-extern const struct backend backend_sim, backend_cuda, backend_cuda_test;
+extern const struct backend backend_sim, backend_cuda, backend_musa, backend_cuda_test;
 
-#define BACKENDS 4
+#define BACKENDS 5
 const struct backend *backend_at(int i);             /* i in [0, BACKENDS) */
 /* NULL if there is none. For tests without a GPU: with $MUSACODER_TEST_REFERENCE=cpu backend_cuda_test for "cuda", with
  * $MUSACODER_TEST_TIMED a row of "sim" that is timed by the machine's clock. */

@@ -31,7 +31,7 @@
 #define LOCK_WAIT_S 900.0 /* for another process that compiles the same */
 #define MAX_PREPARE 300.0
 
-static const struct build_target *const build_targets[] = {&build_target_sim, &build_target_cuda};
+static const struct build_target *const build_targets[] = {&build_target_sim, &build_target_cuda, &build_target_musa};
 
 const char build_torch_macros[] =
     "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ "
@@ -100,6 +100,9 @@ static int add_sources(struct buf *out, const json_t *req, const char *kind, con
         label(name, sizeof name, req, kind, list, i);
         if (!strcmp(json_str(req, "dialect", "cuda"), "musa"))
             dialect_preface(s, strlen(s), name, out);
+        else if (kernels && kernels->native)
+            buf_addf(out, "#line 1 \"%s\"\n#error this device speaks MUSA: write for torch_musa, or translate the program "
+                          "with 'musacoder translate'\n", name);
         if (!kernels)
             buf_addf(out, "#line 1 \"%s\"\n%s", name, s);
         else if (kernels->add_kernels(s, strlen(s), name, out, e) < 0)
@@ -188,7 +191,7 @@ static int request_read(const json_t *req, const struct build_target *target, st
         return -1;
     r->name = json_str(req, "name", "candidate");
     r->bare = json_flag(req, "no_implicit_headers", false);
-    own_flags = dialect_flags(req, cuda_flags);
+    own_flags = target->native ? NULL : dialect_flags(req, cuda_flags);
     target->keep_flags(r, cflags, own_flags ? own_flags : cuda_flags, ldflags);
     json_decref(own_flags);
     // not as flags: a macro on the command line makes the precompiled prefix useless
@@ -277,7 +280,7 @@ static const struct build_target *target_of(const struct build_opts *o, struct e
     for (size_t i = 0; i < sizeof build_targets / sizeof *build_targets; i++)
         if (!strcmp(build_targets[i]->name, name))
             return build_targets[i];
-    err_set(e, ERR_INPUT, "unknown target '%s'; the compile stage knows sim and cuda", name);
+    err_set(e, ERR_INPUT, "unknown target '%s'; the compile stage knows sim, cuda and musa", name);
     return NULL;
 }
 
@@ -683,15 +686,18 @@ static int compile_twice(const struct build_job *j, struct build_result *ret, bo
 
 /* ---- the cache ---- */
 
+/* What the targets call device code. */
+static const char *const images[] = {"device.so", "device.cubin", "device.mubin"};
+
 /* The device code beside the library, by its content. */
 static void take_image(struct build_result *ret, const char *dir)
 {
-    char *path = path_join(dir, "device.so");
+    char *path = NULL;
     struct buf b;
 
-    if (!file_exists(path)) {
+    for (size_t i = 0; i < sizeof images / sizeof *images && (!path || !file_exists(path)); i++) {
         free(path);
-        path = path_join(dir, "device.cubin");
+        path = path_join(dir, images[i]);
     }
     buf_init(&b, BUILD_MAX_IMAGE);
     if (ret->ok && file_exists(path) && file_read(path, &b, NULL) == 0) {
@@ -770,7 +776,7 @@ static void tidy(const char *dir)
         if (file_is_dir(path))
             dir_remove(path, NULL);
         else if (!dot || (strcmp(dot, ".so") && strcmp(dot, ".cpp") && strcmp(dot, ".cu") &&
-                          strcmp(names[i], "device.cubin")))
+                          strcmp(dot, ".mu") && strcmp(dot, ".cubin") && strcmp(dot, ".mubin")))
             unlink(path);
         free(path);
     }

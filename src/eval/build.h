@@ -8,6 +8,7 @@
  *   cuda  g++ compiles the host's half of the kernels' text and the bindings, nvcc the device's
  *         half; what cannot be parted (translate/cuda_split.h), or does not build so, nvcc compiles
  *         whole. Against litetorch/ and the toolkit's headers
+ *   musa  mcc compiles the device's half, g++ the rest; a source that cannot be parted is unsupported
  * Compilers run in a jail; results are kept in a content-addressed folder: path_cache("build")/KEY/{module.so,
  * result.json}. KEY covers the sources, the table of functions, flags, header sets and the compiler. Two callers that
  * want the same key at once compile it once (file lock). A failed compile is cached too; one that ran out of time,
@@ -23,8 +24,8 @@
 #include "base/err.h"
 
 struct build_opts {
-    const char *target;    /* "sim" (NULL means it) or "cuda" */
-    const char *arch;      /* cuda: what the device is, "sm_90"; NULL: $MUSACODER_CUDA_ARCH, else "sm_90" */
+    const char *target;    /* "sim" (NULL means it), "cuda" or "musa" */
+    const char *arch;      /* what the device is, "sm_90", "mp_22"; NULL: $MUSACODER_CUDA_ARCH, else "sm_90" */
     const char *compiler;  /* the host's; NULL: $MUSACODER_CXX, else "g++". nvcc: $MUSACODER_NVCC, $CUDA_HOME, ... */
     const char *cache_dir; /* NULL: path_cache("build"); precompiled headers are always kept there */
     double timeout_s;      /* 0: 60 s of wall time for all compiler processes of the request together */

@@ -24,7 +24,7 @@ struct toolchain {
     char *lite, *extra;     /* litetorch/include, and the target's own folder of headers beside it (simt, ...) */
     char *libdir;           /* sim: where libsimt.so is; NULL on cuda */
     char *system;           /* -isystem flags; may be "" */
-    char *nvcc, *home;      /* cuda: the driver and the toolkit's folder; NULL on sim */
+    char *nvcc, *home;      /* cuda: the driver and the toolkit's folder; musa: mcc and the SDK's; NULL on sim */
     char tool[80];          /* begins id: "nvcc 13.0.88 sm_90 "; "" on sim */
     char id[256];           /* readable */
     char hash[65];
@@ -62,6 +62,7 @@ struct build_plan {
 
 struct build_target {
     const char *name;
+    bool native; /* compiles MUSA itself: flags pass in its own spelling, sources of CUDA's are refused */
     /* Fills t (target and compiler are set) and adds all that changes results to h. */
     int (*find)(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e);
     /* Which of the candidate's flags pass, and in which form: fills r->flags, r->kernel_flags, r->arch_letter and
@@ -76,7 +77,7 @@ struct build_target {
     void (*inspect)(const struct build_job *j, const char *log, struct build_result *ret);
 };
 
-extern const struct build_target build_target_sim, build_target_cuda;
+extern const struct build_target build_target_sim, build_target_cuda, build_target_musa;
 
 /* Helpers of build.c for targets. */
 void build_quote(struct buf *out, const char *s); /* one shell word and a space */

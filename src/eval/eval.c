@@ -34,8 +34,7 @@
 
 static int no_backend(const char *name, struct err *e)
 {
-    return err_set(e, ERR_INPUT, "no backend '%s'; use sim or cuda%s", name, strcmp(name, "musa") ? "" :
-                   ", where MUSA programs run unchanged (docs/musa.md)");
+    return err_set(e, ERR_INPUT, "no backend '%s'; use sim, cuda or musa", name);
 }
 
 int eval_options_check(const struct eval_options *o, struct err *e)
@@ -124,12 +123,20 @@ int eval_backend_check(const char *backend, struct err *e)
 {
     const struct backend *b = backend_find(backend);
     struct build_opts o = {.target = b ? b->target : NULL};
-    char *text;
+    char *text, *device, *uuid, *arch;
 
     if (!b)
         return no_backend(backend, e);
     if (b->usable)
         return b->usable(e);
+    if (b->describe) {
+        if (b->describe(&device, &uuid, &arch, e) < 0)
+            return -1;
+        free(device);
+        free(uuid);
+        free(arch);
+        return 0;
+    }
     if (!(text = path_python(e)))
         return err_prefix(e, "backend '%s' cannot be used", b->name);
     free(text);

@@ -109,7 +109,8 @@ static void add_environment(struct sha256 *h)
     static const char *const names[] = {
         "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "CPATH", "CPLUS_INCLUDE_PATH", "CUDA_HOME",
         "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "MUSACODER_CXX", "MUSACODER_NVCC",
-        "MUSACODER_CUDA_ARCH", "SIMT_PROFILE", "MUSACODER_PYTHON", "MUSACODER_SHARE", "MUSACODER_LIB_DIR"};
+        "MUSACODER_CUDA_ARCH", "MUSACODER_MCC", "MUSACODER_LIBMUSA", "MUSACODER_EXEC_MUBIN", "MUSA_HOME",
+        "MUSA_VISIBLE_DEVICES", "SIMT_PROFILE", "MUSACODER_PYTHON", "MUSACODER_SHARE", "MUSACODER_LIB_DIR"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         sha256_adds(h, getenv(names[i]) ? getenv(names[i]) : "");
@@ -133,8 +134,13 @@ static void add_compilers(struct sha256 *h, const struct backend *b)
 static void add_device(struct sha256 *h, const struct backend *b)
 {
     size_t n = 0;
-    char **nodes = b->devices ? b->devices(&n) : NULL;
+    char **nodes = b->devices ? b->devices(&n) : NULL, *said[3] = {NULL, NULL, NULL};
 
+    if (b->describe && b->describe(&said[0], &said[1], &said[2], NULL) == 0)
+        for (int i = 0; i < 3; i++) {
+            sha256_adds(h, said[i]);
+            free(said[i]);
+        }
     if (!nodes)
         return;
     for (size_t i = 0; i < n; i++)

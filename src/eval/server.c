@@ -152,6 +152,8 @@ static int look_at_device(struct server *sv, struct err *e)
     struct device_info *info = NULL;
     int n = 0;
 
+    if (sv->backend->describe)
+        return sv->backend->describe(&sv->device, &sv->uuid, &sv->arch, e);
     if (!sv->backend->usable) {
         sv->device = xstrdup("");
         sv->uuid = sv->backend->timed ? xasprintf("%s-test", sv->backend->name) : NULL;

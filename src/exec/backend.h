@@ -88,7 +88,7 @@ struct backend_ops {
     bool inline_play; /* calls return before the device is done: no thread of its own is needed */
 };
 
-extern const struct backend_ops exec_on_sim, exec_on_cuda;
+extern const struct backend_ops exec_on_sim, exec_on_cuda, exec_on_musa;
 const struct backend_ops *exec_backend_find(const char *name); /* NULL: none of that name */
 
 /* The legacy and the per-thread default stream, as handles. */

@@ -1,5 +1,6 @@
 /* backend_cuda.c - an NVIDIA GPU as the executor's device: memory at fixed addresses, streams, events, plumbing.
- * Modules and launches are cuda_code.c's. */
+ * Modules and launches are cuda_code.c's. The row 'musa' is the same code over Moore Threads' driver, whose interface is
+ * CUDA's under other names (device/cuda_driver.h); nobody of the project had a card: docs/musa.md. */
 #include "exec/cuda_device.h"
 
 #include <stdio.h>
@@ -46,6 +47,8 @@ static void describe(struct backend *b, const struct backend_options *o, struct 
     size_t left = 0, total = 0;
 
     *i = (struct wire_info){.reserved = b->reserved, .constant = 65536, .pitch = 0x7fffffff, .backend = 1};
+    if (b->vendor == DRV_MOORE_THREADS)
+        i->backend = 2, i->constant = (uint64_t)attr(b, 9);
     b->c->DeviceGetName(i->name, sizeof i->name, b->device);
     b->c->MemGetInfo(&left, &total);
     i->memory = o->memory ? o->memory : left / 10 * 9;
@@ -79,15 +82,24 @@ static int reserve(struct backend *b, struct err *e)
                 : err_set(e, ERR_ENV, "the driver does not give the addresses that it is asked for");
 }
 
+static char *plumbing_path(const struct backend *b)
+{
+    const char *own = b->vendor == DRV_MOORE_THREADS ? getenv("MUSACODER_EXEC_MUBIN") : NULL;
+
+    return own && *own ? xstrdup(own) : path_lib(b->vendor == DRV_MOORE_THREADS ? "exec.mubin" : "exec.fatbin");
+}
+
 static int load_plumbing(struct backend *b, struct err *e)
 {
-    char *path = path_lib("exec.fatbin");
+    bool musa = b->vendor == DRV_MOORE_THREADS;
+    char *path = plumbing_path(b);
     struct buf image;
     int code = 0, rc = -1;
 
     buf_init(&image, 64u << 20);
     if (!path)
-        err_set(e, ERR_ENV, "'exec.fatbin' is missing; run 'make' where there is an nvcc");
+        err_set(e, ERR_ENV, "'exec.%s' is missing; run 'make' where there is an %s", musa ? "mubin" : "fatbin",
+                musa ? "mcc" : "nvcc");
     else
         rc = file_read(path, &image, e);
     if (rc == 0 && (code = b->c->ModuleLoad(&b->plumbing, image.p)))
@@ -104,7 +116,8 @@ static int take_device(struct backend *b, const struct backend_options *o, struc
 {
     int code;
 
-    if (!(b->c = drv_load(e)) || drv_more_load(&b->m, e) < 0)
+    if (!(b->c = b->vendor == DRV_MOORE_THREADS ? drv_load_musa(e) : drv_load(e)) ||
+        drv_more_load(b->vendor, &b->m, e) < 0)
         return -1;
     if ((code = b->c->DeviceGet(&b->device, o->device)) || (code = b->c->PrimaryCtxRetain(&b->ctx, b->device)) ||
         (code = b->c->CtxSetCurrent(b->ctx)))
@@ -117,10 +130,12 @@ static int take_device(struct backend *b, const struct backend_options *o, struc
     return 0;
 }
 
-static int cuda_open(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e)
+static int open_of(enum drv_vendor vendor, const struct backend_options *o, struct backend **ret,
+                   struct wire_info *info, struct err *e)
 {
     struct backend *b = xcalloc(1, sizeof *b);
 
+    b->vendor = vendor;
     if (take_device(b, o, e) < 0) {
         free(b);
         return -1;
@@ -128,6 +143,16 @@ static int cuda_open(const struct backend_options *o, struct backend **ret, stru
     describe(b, o, info);
     *ret = b;
     return 0;
+}
+
+static int cuda_open(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e)
+{
+    return open_of(DRV_NVIDIA, o, ret, info, e);
+}
+
+static int musa_open(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e)
+{
+    return open_of(DRV_MOORE_THREADS, o, ret, info, e);
 }
 
 static void cuda_close(struct backend *b)
@@ -440,7 +465,8 @@ static int cuda_cold(struct backend *b)
 
     if (!b->flush && b->c->MemAlloc(&b->flush, n))
         return cuda_fault(b, WIRE_OUT_OF_MEMORY, "no memory for a buffer that flushes L2");
-    b->c->CtxResetPersistingL2();
+    if (b->c->CtxResetPersistingL2)
+        b->c->CtxResetPersistingL2();
     return cuda_fault(b, b->error ? 0 : b->c->Set8(b->flush, 0, n, LEGACY), "flushing L2");
 }
 
@@ -455,22 +481,25 @@ static int cuda_pad(struct backend *b, uint64_t ns)
 
 static void cuda_profile(struct backend *b, bool on)
 {
-    if (on)
-        b->m.ProfilerStart();
-    else
-        b->m.ProfilerStop();
+    int (*f)(void) = on ? b->m.ProfilerStart : b->m.ProfilerStop;
+
+    if (f)
+        f();
 }
 
-const struct backend_ops exec_on_cuda = {
-    .name = "cuda", .open = cuda_open, .close = cuda_close, .fresh = cuda_fresh, .map = cuda_map, .mapped = cuda_mapped,
-    .block = cuda_block,
-    .share = cuda_share, .unshare = cuda_unshare,
-    .set = cuda_set, .write = cuda_write, .read = cuda_read, .copy = cuda_copy, .fill = cuda_fill,
-    .strided = cuda_strided, .arange = cuda_arange, .random = cuda_random, .equal = cuda_equal,
-    .changed = cuda_changed, .module = cuda_module, .function = cuda_function, .symbol = cuda_symbol,
-    .func_attr = cuda_func_attr, .occupancy = cuda_occupancy, .tensor_map = cuda_tensor_map, .launch = cuda_launch,
-    .stream = cuda_stream, .stream_end = cuda_stream_end, .event = cuda_event, .event_end = cuda_event_end,
-    .record = cuda_record, .wait = cuda_wait, .query_stream = cuda_query_stream, .query_event = cuda_query_event,
-    .elapsed = cuda_elapsed, .sync_stream = cuda_sync_stream, .sync_event = cuda_sync_event, .sync = cuda_sync,
-    .why = cuda_why, .cold = cuda_cold, .pad = cuda_pad, .profile = cuda_profile, .inline_play = true,
-};
+/* All that the two vendors' drivers have in common: everything but where they are. */
+#define DRIVER_OPS                                                                                                     \
+    .close = cuda_close, .fresh = cuda_fresh, .map = cuda_map, .mapped = cuda_mapped,                                  \
+    .block = cuda_block,                                                                                               \
+    .share = cuda_share, .unshare = cuda_unshare,                                                                      \
+    .set = cuda_set, .write = cuda_write, .read = cuda_read, .copy = cuda_copy, .fill = cuda_fill,                     \
+    .strided = cuda_strided, .arange = cuda_arange, .random = cuda_random, .equal = cuda_equal,                        \
+    .changed = cuda_changed, .module = cuda_module, .function = cuda_function, .symbol = cuda_symbol,                  \
+    .func_attr = cuda_func_attr, .occupancy = cuda_occupancy, .tensor_map = cuda_tensor_map, .launch = cuda_launch,    \
+    .stream = cuda_stream, .stream_end = cuda_stream_end, .event = cuda_event, .event_end = cuda_event_end,            \
+    .record = cuda_record, .wait = cuda_wait, .query_stream = cuda_query_stream, .query_event = cuda_query_event,      \
+    .elapsed = cuda_elapsed, .sync_stream = cuda_sync_stream, .sync_event = cuda_sync_event, .sync = cuda_sync,        \
+    .why = cuda_why, .cold = cuda_cold, .pad = cuda_pad, .profile = cuda_profile, .inline_play = true
+
+const struct backend_ops exec_on_cuda = {.name = "cuda", .open = cuda_open, DRIVER_OPS};
+const struct backend_ops exec_on_musa = {.name = "musa", .open = musa_open, DRIVER_OPS};

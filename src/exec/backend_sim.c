@@ -621,7 +621,7 @@ const struct backend_ops exec_on_sim = {
 
 const struct backend_ops *exec_backend_find(const char *name)
 {
-    const struct backend_ops *const all[] = {&exec_on_sim, &exec_on_cuda};
+    const struct backend_ops *const all[] = {&exec_on_sim, &exec_on_cuda, &exec_on_musa};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (!strcmp(all[i]->name, name))

@@ -1,19 +1,18 @@
 /* cuda_code.c - modules, functions and launches on an NVIDIA GPU. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exec/cuda_device.h"
 
-int drv_more_load(struct drv_more *ret, struct err *e)
+int drv_more_load(enum drv_vendor vendor, struct drv_more *ret, struct err *e)
 {
-    const char *name = getenv("MUSACODER_LIBCUDA");
-    void *lib = dlopen(name && *name ? name : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    bool musa = vendor == DRV_MOORE_THREADS;
 
 #define FIND(member, symbol, args)                                                                                     \
-    if (!lib || !(*(void **)&ret->member = dlsym(lib, symbol)))                                                        \
-        return err_set(e, ERR_ENV, "the NVIDIA driver has no %s; install one for CUDA 12.4 or later", symbol);
+    if (!(*(void **)&ret->member = drv_symbol(vendor, symbol)) && !(musa && drv_is_optional(symbol)))                  \
+        return err_set(e, ERR_ENV, "the %s driver has no %s%s; install one for %s or later", musa ? "MUSA" : "NVIDIA", \
+                       musa ? "mu" : "cu", &symbol[2], musa ? "MUSA 4" : "CUDA 12.4");
     DRV_MORE(FIND)
 #undef FIND
     return 0;
@@ -55,7 +54,7 @@ static void parameters(struct backend *b, drv_function f, struct wire_function_i
 {
     size_t offset, bytes;
 
-    while (info->params < WIRE_PARAMS && b->m.FuncParam(f, info->params, &offset, &bytes) == 0) {
+    while (b->m.FuncParam && info->params < WIRE_PARAMS && b->m.FuncParam(f, info->params, &offset, &bytes) == 0) {
         info->param[info->params++] = (struct wire_param){(uint32_t)offset, (uint32_t)bytes};
         info->args_bytes = (uint32_t)(offset + bytes);
     }
@@ -104,8 +103,8 @@ int cuda_occupancy(struct backend *b, backend_handle f, uint32_t threads, uint64
 
 int cuda_tensor_map(struct backend *b, const struct wire_tensor_map *m, uint8_t ret[128])
 {
-    _Alignas(64) uint8_t map[128];
-    int code = b->m.TensorMap(map, (int)m->type, m->rank, (void *)(uintptr_t)m->addr, m->size, m->stride, m->box,
+    _Alignas(64) uint8_t map[128] = {0};
+    int code = !b->m.TensorMap ? WIRE_UNSUPPORTED : b->m.TensorMap(map, (int)m->type, m->rank, (void *)(uintptr_t)m->addr, m->size, m->stride, m->box,
                               m->element_stride, (int)m->interleave, (int)m->swizzle, (int)m->l2, (int)m->fill);
 
     memcpy(ret, map, sizeof map);
@@ -143,6 +142,8 @@ int cuda_launch(struct backend *b, const struct backend_launch *l)
 
     if (b->error)
         return b->error;
+    if (w->attrs && !b->m.LaunchEx)
+        return cuda_fault(b, WIRE_UNSUPPORTED, "a launch with attributes");
     if (w->attrs)
         return cuda_fault(b, launch_with_attrs(b, l, extra), "launch");
     return cuda_fault(b, b->c->Launch(l->function, w->grid[0], w->grid[1], w->grid[2], w->block[0], w->block[1],

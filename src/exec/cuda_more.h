@@ -52,7 +52,8 @@ struct drv_more {
 #undef DRV_MEMBER_MORE
 };
 
-/* After drv_load. -1 with the name of what this driver lacks. */
-int drv_more_load(struct drv_more *ret, struct err *e);
+/* After drv_load of that vendor. -1 with the name of what this driver lacks; what drv_is_optional names may be NULL on
+ * Moore Threads'. */
+int drv_more_load(enum drv_vendor vendor, struct drv_more *ret, struct err *e);
 
 #endif

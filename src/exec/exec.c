@@ -108,14 +108,17 @@ static int namespaces(const struct executor_options *o)
     return held & JAIL_USERNS && !strcmp(o->backend, "sim") ? all | CLONE_NEWUSER : 0;
 }
 
+/* Of our environment: other drivers, the executor's own kernels for MUSA, the emulated card. */
+static const char *const pass[] = {"MUSACODER_LIBCUDA", "MUSACODER_LIBMUSA", "MUSACODER_EXEC_MUBIN", "SIMT_PROFILE",
+                                   "MUSA_VISIBLE_DEVICES"};
+enum { N_PASSED = sizeof pass / sizeof *pass };
+
 static int launch_program(struct executor *x, const struct executor_options *o, int theirs, int bulk, struct err *e)
 {
     char *path = path_lib("mcexec"), device[16], memory[32];
     char *argv[24] = {NULL};
-    const char *extra[] = {"CUDA_DEVICE_MAX_CONNECTIONS=1", NULL, NULL, NULL, NULL};
-    const char *fake = getenv("MUSACODER_LIBCUDA"), *card = getenv("SIMT_PROFILE"); // of the emulator, another device
-    char *fake_set = fake ? xasprintf("MUSACODER_LIBCUDA=%s", fake) : NULL, **env;
-    char *card_set = card ? xasprintf("SIMT_PROFILE=%s", card) : NULL;
+    const char *extra[8] = {"CUDA_DEVICE_MAX_CONNECTIONS=1"};
+    char *passed[N_PASSED], **env;
     int n_extra = 1;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), rc;
     size_t n_env;
@@ -125,10 +128,9 @@ static int launch_program(struct executor *x, const struct executor_options *o, 
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)o->memory);
     if (!o->under) // a tool's own kernels may be PTX
         extra[n_extra++] = "CUDA_DISABLE_PTX_JIT=1";
-    if (fake_set)
-        extra[n_extra++] = fake_set;
-    if (card_set)
-        extra[n_extra++] = card_set;
+    for (int i = 0; i < N_PASSED; i++)
+        if ((passed[i] = getenv(pass[i]) ? xasprintf("%s=%s", pass[i], getenv(pass[i])) : NULL))
+            extra[n_extra++] = passed[i];
     env = proc_env(extra, &n_env);
     program_of(o, path, device, memory, ns != 0, argv);
     rc = path ? spawn(&(struct spawn){.path = argv[0], .argv = argv, .env = env, .n_fds = 5, .group = true,
@@ -137,8 +139,8 @@ static int launch_program(struct executor *x, const struct executor_options *o, 
               : err_set(e, ERR_ENV, "'mcexec' is missing; run 'make'");
     close(null);
     names_free(env, n_env);
-    free(fake_set);
-    free(card_set);
+    for (int i = 0; i < N_PASSED; i++)
+        free(passed[i]);
     free(path);
     return rc;
 }

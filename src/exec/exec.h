@@ -16,7 +16,7 @@
 struct executor;
 
 struct executor_options {
-    const char *backend; /* "sim" or "cuda" */
+    const char *backend; /* "sim", "cuda" or "musa" */
     int device;          /* ordinal; cuda */
     uint64_t memory;     /* bytes a front may hold; 0: 8 GiB on sim, 9/10 of what is free on cuda */
     double timeout_s;    /* the longest wait for one reply of the executor; 0: 60 */

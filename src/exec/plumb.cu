@@ -12,6 +12,22 @@ static __device__ void *at(uint64_t addr, uint32_t dtype, uint64_t i, uint32_t d
     return (uint8_t *)addr + px_offset(i, dims, size, stride) * px_bytes(dtype);
 }
 
+#ifdef __MUSA_ARCH__ /* MUSA knows compare-and-swap alone on 64 bits */
+static __device__ void add(uint64_t *to, uint64_t n)
+{
+    unsigned long long *p = (unsigned long long *)to, was, seen = *p;
+
+    do
+        was = seen, seen = atomicCAS(p, was, was + n);
+    while (seen != was);
+}
+#else
+static __device__ void add(uint64_t *to, uint64_t n)
+{
+    atomicAdd((unsigned long long *)to, (unsigned long long)n);
+}
+#endif
+
 KERNEL plumb_set(const struct wire_memset m)
 {
     EACH(i, m.count)
@@ -33,7 +49,7 @@ KERNEL plumb_strided(const struct plumb_strided_args a)
         changed += px_cast(at(m.to, m.to_dtype, i, m.dims, m.size, m.to_stride), m.to_dtype,
                            at(m.from, m.from_dtype, i, m.dims, m.size, m.from_stride), m.from_dtype);
     if (changed)
-        atomicAdd((unsigned long long *)a.changed, changed);
+        add(a.changed, changed);
 }
 
 KERNEL plumb_arange(const struct wire_arange m)
@@ -55,16 +71,24 @@ KERNEL plumb_equal(const struct plumb_equal_args a)
     EACH(i, px_count(m.dims, m.size))
         if (!px_near(at(m.a, m.a_dtype, i, m.dims, m.size, m.a_stride), m.a_dtype,
                      at(m.b, m.b_dtype, i, m.dims, m.size, m.b_stride), m.b_dtype, &m))
-            atomicAdd((unsigned long long *)a.differ, 1ull);
+            add(a.differ, 1);
 }
 
-/* Keeps the device busy while the host enqueues what is to be timed. */
+/* Keeps the device busy while the host enqueues what is to be timed. No card of MUSA's has a clock above 2 GHz, and its
+ * compiler reads no PTX. */
 KERNEL plumb_spin(const struct plumb_spin_args a)
 {
+#ifdef __MUSACC__
+    long long start = clock64();
+
+    while ((uint64_t)(clock64() - start) < 2 * a.ns)
+        ;
+#else
     uint64_t start, now;
 
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
     do
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     while (now - start < a.ns);
+#endif
 }

@@ -460,7 +460,7 @@ static bool add_param_names(const struct splitter *s, size_t from, size_t to, co
     return angles == 0;
 }
 
-/* What nvcc's stub does: the address by which the runtime knows the kernel, and those of the arguments. */
+/* What nvcc's stub does: the address by which the runtime knows the kernel, and the arguments. */
 static void stub(struct splitter *s, const struct decl *d, size_t name)
 {
     const struct toks *t = &s->t;
@@ -477,10 +477,12 @@ static void stub(struct splitter *s, const struct decl *d, size_t name)
         b.p[b.n] = 0;
         buf_addc(&b, '>');
     }
-    buf_adds(&b, "), {");
-    if (!add_param_names(s, d->params + 1, s->mate[d->params], "&", &b))
+    buf_adds(&b, "), (");
+    if (!add_param_names(s, d->params + 1, s->mate[d->params], "", &b))
         decline(s, "a kernel's parameter without a name");
-    buf_adds(&b, "nullptr}); }");
+    b.n -= b.n > 1 && b.p[b.n - 2] == ',' ? 2 : 0;
+    b.p[b.n] = 0;
+    buf_adds(&b, ")); }");
     if (b.cut)
         decline(s, "a kernel with endless parameters");
     insert(s, d->body, b.p);

@@ -1,5 +1,6 @@
 /* fake_musa.c - a MUSA driver without a card: an S4000's answers, as musaInfo printed them and others wrote them
- * down (SDK 3.1), but for one processor too few, so that a difference shows. */
+ * down (SDK 3.1), but for one processor too few, so that a difference shows. All else of the driver is fake_cuda.c under
+ * MUSA's names, without what nobody has seen in the real one (Makefile). */
 #include <stddef.h>
 #include <stdio.h>
 
@@ -35,7 +36,8 @@ int muDeviceGetName(char *name, int n, int device)
 
 int muDeviceGetAttribute(int *value, int attribute, int device)
 {
-    static const int answers[][2] = {{1, 1024}, {6, 2147483647}, {8, 73728}, {9, 8192}, {10, 128}, {16, 55},
+    static const int answers[][2] = {{1, 1024}, {2, 1024}, {3, 1024}, {4, 1024}, {5, 2147483647}, {6, 2147483647},
+                                     {7, 2147483647}, {8, 73728}, {9, 8192}, {10, 128}, {16, 55},
                                      {38, 24 << 20}, {39, 6144},
                                      {75, 2}, {76, 2}, {82, 262144}, {97, 73728}};
 

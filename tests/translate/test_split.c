@@ -68,7 +68,7 @@ static void each_half_keeps_its_functions_and_its_lines(void **s)
                       "float pick(float a) { return a; }\n";
 
     assert_null(split(src));
-    host_has("LT_LAUNCH(((const void *)&k), {&x, &y, &n, nullptr})");
+    host_has("LT_LAUNCH(((const void *)&k), (x, y, n))");
     host_has("(::lt::push(1, N) ? (void)0 : k(p(x), p(x), 3));");
     host_has("float g(float a) ;");
     host_has("#include <torch/extension.h>");
@@ -91,8 +91,8 @@ static void templates_are_named(void **s)
 {
     assert_null(split("template <typename T, int N = 2, class... A>\nstatic __global__ void __launch_bounds__(256, (1))\n"
                       "t(std::array<T, 4> a, const T *x = nullptr, A... rest) { }\nnamespace m { template <class T> __global__ void u(T x) {} }\n"));
-    host_has("LT_LAUNCH(((const void *)&t<T, N, A...>), {&a, &x, &rest..., nullptr})");
-    host_has("LT_LAUNCH(((const void *)&u<T>), {&x, nullptr})");
+    host_has("LT_LAUNCH(((const void *)&t<T, N, A...>), (a, x, rest...))");
+    host_has("LT_LAUNCH(((const void *)&u<T>), (x))");
     assert_string_equal(halves.templates.p, "t|u");
     lacks(&halves.host, "static");
     lacks(&halves.device, "static");

@@ -45,12 +45,22 @@ inline void launch(const handle &h, const void *const *args)
     if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) == cudaSuccess)
         (void)__cudaLaunchKernel(h.kernel, grid, block, const_cast<void **>(args), shared, stream);
 }
+
+/* Called with the stub's own parameters: their addresses are what the runtime wants. */
+struct launcher {
+    const handle &h;
+    template <class... A> void operator()(const A &...a) const
+    {
+        const void *const args[] = {(const void *)__builtin_addressof(a)..., nullptr};
+
+        launch(h, args);
+    }
+};
 } // namespace lt
 
-#define LT_LAUNCH(STUB, ...)                                                                                   \
-    const void *lt_args[] = __VA_ARGS__;                                                                       \
+#define LT_LAUNCH(STUB, ARGS)                                                                                  \
     static const ::lt::handle lt_handle(STUB);                                                                 \
-    ::lt::launch(lt_handle, lt_args)
+    ::lt::launcher{lt_handle} ARGS
 
 /* Attributes of kernels, which the device's half heeds. */
 #undef __launch_bounds__
