@@ -101,8 +101,8 @@ static int add_sources(struct buf *out, const json_t *req, const char *kind, con
         if (!strcmp(json_str(req, "dialect", "cuda"), "musa"))
             dialect_preface(s, strlen(s), name, out);
         else if (kernels && kernels->native)
-            buf_addf(out, "#line 1 \"%s\"\n#error this device speaks MUSA: write for torch_musa, or translate the program "
-                          "with 'musacoder translate'\n", name);
+            buf_addf(out, "#line 1 \"%s\"\n#error this device speaks MUSA: write for torch_musa, or translate the "
+                          "program with 'musacoder translate'\n", name);
         if (!kernels)
             buf_addf(out, "#line 1 \"%s\"\n%s", name, s);
         else if (kernels->add_kernels(s, strlen(s), name, out, e) < 0)
