@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "front/front.h"
+#include "front/graph.h"
 
 #define OK(X) static_cast<cudaError_t>(X)
 
@@ -89,9 +90,10 @@ cudaError_t simt_memcpy_async(void *to, const void *from, size_t n, enum cudaMem
     return kind < 0 || kind > 4 ? OK(front_fail(cudaErrorInvalidMemcpyDirection)) : OK(front_copy(to, from, n, s));
 }
 
-cudaError_t simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, enum cudaMemcpyKind)
+cudaError_t simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, enum cudaMemcpyKind,
+                          cudaStream_t s)
 {
-    return OK(front_copy_2d(to, tp, from, fp, w, h, nullptr));
+    return OK(front_copy_2d(to, tp, from, fp, w, h, s));
 }
 
 cudaError_t cudaMemset(void *p, int value, size_t n) { return simt_memset_async(p, value, n, nullptr); }
@@ -139,6 +141,31 @@ cudaError_t simt_occupancy(int *blocks, const void *fn, int threads, size_t shar
 {
     return OK(front_occupancy(fn, threads, shared, blocks));
 }
+
+/* ---- graphs: a cudaGraph_t and a cudaGraphExec_t are both a list of messages ---- */
+
+cudaError_t simt_capture_begin(cudaStream_t s) { return OK(front_capture_begin(s)); }
+cudaError_t simt_capture_end(cudaGraph_t *ret)
+{
+    front_graph *made = nullptr;
+    cudaError_t e = OK(front_capture_end(&made));
+
+    *ret = reinterpret_cast<cudaGraph_t>(made);
+    return e;
+}
+int simt_captures(cudaStream_t s) { return front_captures(s); }
+cudaError_t simt_graph_copy(cudaGraphExec_t *ret, cudaGraph_t g)
+{
+    if (!g)
+        return OK(front_fail(cudaErrorInvalidValue));
+    *ret = reinterpret_cast<cudaGraphExec_t>(front_graph_copy(reinterpret_cast<front_graph *>(g)));
+    return cudaSuccess;
+}
+cudaError_t simt_graph_launch(cudaGraphExec_t g, cudaStream_t s)
+{
+    return g ? OK(front_graph_launch(reinterpret_cast<front_graph *>(g), s)) : OK(front_fail(cudaErrorInvalidValue));
+}
+void simt_graph_free(void *g) { front_graph_free(static_cast<front_graph *>(g)); }
 
 cudaError_t simt_launch_unsupported(const char *what)
 {

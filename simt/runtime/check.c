@@ -404,6 +404,53 @@ static void stop_here(int code)
     abort_kernel();
 }
 
+static uint8_t *written; /* simt_set_written */
+static uintptr_t written_base;
+static size_t written_bytes;
+
+void simt_set_written(uint8_t *bits, const void *base, size_t bytes)
+{
+    written = bits;
+    written_base = (uintptr_t)base;
+    written_bytes = bytes;
+}
+
+/* Marks the bytes of an access, which is at most 16 wide but for copies. False: it reads one that nothing wrote. */
+static bool mark_written(const struct access *a)
+{
+    bool all = true;
+
+    for (size_t i = a->addr - written_base, end = i + a->bytes; i < end; i++) {
+        uint8_t bit = (uint8_t)(1u << (i & 7));
+
+        all = all && (written[i / 8] & bit);
+        written[i / 8] |= bit; /* each byte is reported once */
+    }
+    return all || !a->read || a->margin;
+}
+
+/* Whole bytes of the map where they suffice: most accesses are aligned words. */
+static bool known_written(const struct access *a)
+{
+    size_t i = a->addr - written_base;
+    unsigned mask = (1u << (a->bytes & 7)) - 1;
+
+    if (a->bytes >= 8)
+        return a->bytes == 8 ? !(i & 7) && written[i / 8] == 0xff
+                             : a->bytes == 16 && !(i & 7) && written[i / 8] == 0xff && written[i / 8 + 1] == 0xff;
+    return (i & 7) + a->bytes <= 8 && (written[i / 8] >> (i & 7) & mask) == mask;
+}
+
+static void look_written(const struct access *a)
+{
+    char where[160];
+
+    if (!written || a->addr - written_base >= written_bytes || known_written(a) || mark_written(a))
+        return;
+    memory_describe(a->addr, a->bytes, where, sizeof where);
+    finding("uninitialised_global", a->pc, true, "read of %zu bytes %s, which nothing has written", a->bytes, where);
+}
+
 static void access_range(struct range *r, const struct access *a)
 {
     char where[160];
@@ -413,6 +460,7 @@ static void access_range(struct range *r, const struct access *a)
         finding("out_of_bounds", a->pc, true, "%s of %zu bytes %s", a->write ? "write" : "read", a->bytes, where);
         stop_here(CUDA_ILLEGAL_ADDRESS);
     }
+    look_written(a);
     for (uintptr_t w = a->addr & ~(uintptr_t)3; w < a->addr + a->bytes; w += 4) {
         struct cell *c = range_cell(r, w);
 

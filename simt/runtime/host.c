@@ -452,6 +452,53 @@ int simt_launch_unsupported(const char *what)
     return device_error(CUDA_NOT_SUPPORTED), CUDA_NOT_SUPPORTED;
 }
 
+/* Who runs kernels itself records nothing: graphs are the front's (litetorch/proxy/sim.cc). */
+int simt_capture_begin(void *stream), simt_capture_end(void **ret), simt_captures(void *stream);
+int simt_graph_copy(void **ret, void *graph), simt_graph_launch(void *graph, void *stream);
+void simt_graph_free(void *graph);
+
+static int no_graphs(const void *pc)
+{
+    finding("unsupported", pc, true, "a CUDA graph is not emulated");
+    return device_error(CUDA_NOT_SUPPORTED), CUDA_NOT_SUPPORTED;
+}
+
+int simt_capture_begin(void *stream)
+{
+    (void)stream;
+    return no_graphs(__builtin_return_address(0));
+}
+
+int simt_capture_end(void **ret)
+{
+    *ret = NULL;
+    return no_graphs(__builtin_return_address(0));
+}
+
+int simt_captures(void *stream)
+{
+    (void)stream;
+    return 0;
+}
+
+int simt_graph_copy(void **ret, void *graph)
+{
+    (void)graph;
+    *ret = NULL;
+    return no_graphs(__builtin_return_address(0));
+}
+
+int simt_graph_launch(void *graph, void *stream)
+{
+    (void)graph, (void)stream;
+    return no_graphs(__builtin_return_address(0));
+}
+
+void simt_graph_free(void *graph)
+{
+    (void)graph;
+}
+
 void host_reset(void)
 {
     last_error = sticky_error = 0;

@@ -443,7 +443,7 @@ static int copy(void *to, const void *from, size_t n, const void *pc)
 
 int cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
 int simt_memcpy_async(void *to, const void *from, size_t bytes, int kind, void *stream);
-int simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, int kind);
+int simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, int kind, void *stream);
 int cudaMemset(void *p, int value, size_t bytes), simt_memset_async(void *p, int value, size_t bytes, void *stream);
 int simt_copy_symbol(void *to, const void *from, size_t bytes), simt_symbol_address(void **p, const void *twin);
 
@@ -467,9 +467,9 @@ int simt_memcpy_async(void *to, const void *from, size_t bytes, int kind, void *
     return copy(to, from, bytes, __builtin_return_address(0));
 }
 
-int simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, int kind)
+int simt_memcpy2d(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, int kind, void *stream)
 {
-    (void)kind;
+    (void)kind, (void)stream;
     if (w > tp || w > fp)
         return device_error(12), 12; /* cudaErrorInvalidPitchValue */
     for (size_t i = 0; i < h; i++) {

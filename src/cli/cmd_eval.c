@@ -19,7 +19,8 @@
 
 static const struct opt rows[] = {
     {"eval", "task", OPT_STR, NULL, "the task: a KernelBench-format Python file"},
-    {"eval", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where candidates run: the CPU emulator, an NVIDIA GPU, a Moore Threads card"},
+    {"eval", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where candidates run: the CPU emulator, an NVIDIA GPU, a Moore Threads "
+     "card"},
     {"eval", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: tolerance per task from an fp64 oracle on five input "
                                                "regimes, or the published algorithm"},
     {"eval", "trials", OPT_INT, "5", "draws per input regime (strict), trials (kernelbench)"},

@@ -120,8 +120,8 @@ struct drv {
  * message that says what is missing and what to do. Threads: safe. */
 const struct drv *drv_load(struct err *e);
 
-/* The same of Moore Threads' driver ($MUSACODER_LIBMUSA in place of libmusa.so), whose interface is CUDA's with "mu" for
- * "cu": same numbers, same structs. What only drv_is_optional names may be missing there, and is NULL. */
+/* The same of Moore Threads' driver ($MUSACODER_LIBMUSA in place of libmusa.so), whose interface is CUDA's with "mu"
+ * for "cu": same numbers, same structs. What only drv_is_optional names may be missing there, and is NULL. */
 const struct drv *drv_load_musa(struct err *e);
 
 enum drv_vendor { DRV_NVIDIA, DRV_MOORE_THREADS };

@@ -23,7 +23,7 @@ struct backend {
     size_t memory_bytes;      /* host memory of a candidate, resident; 0: JAIL_MEMORY */
     size_t reference_memory_bytes;
     int64_t max_elements;     /* of a task's largest tensor, where the caller sets none; 0: no limit but memory */
-    /* What a card of the backend is, owned text each, for the verdict and the compiler (NULL: device.h's list says so). */
+    /* What a card is, owned text each, for the verdict and the compiler. NULL: device.h's list says so. */
     int (*describe)(char **ret_device, char **ret_uuid, char **ret_arch, struct err *e);
     /* Is everything there? ERR_ENV with one sentence that names what is missing and the remedy. NULL: always. */
     int (*usable)(struct err *e);

@@ -1,6 +1,6 @@
 /* backend_musa.c - the backend 'musa': Moore Threads' cards. The reference runs on the CPU, since the card's own
- * operators are not known to be right; nothing is timed ('musacoder replay' of a capsule times its kernels). Nobody of the
- * project had a card: tests run this row over a recorded driver and compiler (docs/musa.md). */
+ * operators are not known to be right; nothing is timed ('musacoder replay' of a capsule times its kernels). Nobody of
+ * the project had a card: tests run this row over a recorded driver and compiler (docs/musa.md). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,8 +17,8 @@ static int check_plumbing(struct err *e)
     const char *own = getenv("MUSACODER_EXEC_MUBIN");
     char *path = own && *own ? xstrdup(own) : path_lib("exec.mubin");
     int rc = path && file_exists(path) ? 0
-             : err_set(e, ERR_ENV, "the executor's own kernels are missing ('exec.mubin'); run 'make' where mcc is, or make "
-                                   "MCC=PATH");
+             : err_set(e, ERR_ENV, "the executor's own kernels are missing ('exec.mubin'); run 'make' where mcc is, "
+                                   "or 'make MCC=PATH'");
 
     free(path);
     return rc;
@@ -54,7 +54,6 @@ const struct backend backend_musa = {
     .candidate = "front",
     .reference = "reference",
     .target = "musa",
-    .front = true,
     .slots = 4,
     .reference_memory_bytes = (size_t)8 << 30,
     .describe = describe,

@@ -1,4 +1,4 @@
-/* build_musa.c - the compile stage's target 'musa': Moore Threads' mcc for a MUSA source's device half, g++ for the rest.
+/* build_musa.c - the compile stage's target 'musa': mcc for a MUSA source's device half, g++ for the rest.
  *
  * The candidate's process has no driver, so its host half needs no SDK: it is compiled against the emulator's runtime
  * headers under MUSA's names (litetorch/split_musa.h) and linked with a proxy of the runtime. mcc sees kernels alone
@@ -154,8 +154,8 @@ static void precompile(struct buf *s, const struct toolchain *t, const char *dir
     buf_addf(s, "-c %s/litetorch/module.cc -o module.o\n", t->lite);
     for (size_t i = 0; i < N_OF(proxies); i++) {
         host_command(s, t);
-        buf_addf(s, "-I%s/.. -I%s/../../src -c %s/../proxy/%s.cc -o proxy%zu.o\n", t->lite, t->lite, t->lite, proxies[i],
-                 i);
+        buf_addf(s, "-I%s/.. -I%s/../../src -c %s/../proxy/%s.cc -o proxy%zu.o\n", t->lite, t->lite, t->lite,
+                 proxies[i], i);
     }
     buf_adds(s, "wait $p\nmv prefix.tmp prefix.h.gch");
 }
@@ -185,7 +185,8 @@ static void device_half(struct buf *s, const struct build_job *j, const char *te
     const char *text = j->r->cuda_cu.p;
 
     if (*templates)
-        buf_addf(s, "nm -C part1.o | sed -nE 's/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ \\1;/p' "
+        buf_addf(s, "nm -C part1.o | sed -nE "
+                    "'s/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ \\1;/p' "
                     "| cat half.mu - >device.mu && ", templates);
     build_quote(s, j->t->nvcc);
     buf_addf(s, "-x musa -mtgpu --offload-arch=%s -O2 -std=c++17 --cuda-device-only -I%s/../musa %s%s", j->t->arch,
@@ -203,8 +204,8 @@ static void main_part(struct buf *s, const struct build_job *j, const char *pre)
 static void add_link(struct buf *s, const struct build_job *j, const char *pre, const char *lib)
 {
     build_quote(s, j->t->compiler);
-    buf_addf(s, "-shared -o module.so part*.o %s/module.o %s/proxy0.o %s/proxy1.o -L%s -lfront -lsimt -Wl,-z,defs "
-                "-Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n", pre, pre, pre, lib);
+    buf_addf(s, "-shared -o module.so part*.o %s/module.o %s/proxy0.o %s/proxy1.o -L%s -lfront -lsimt "
+                "-Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n", pre, pre, pre, lib);
 }
 
 /* host.cpp and the device's half. 1, or 0 with *ret_why where the source cannot be parted, or -1. */

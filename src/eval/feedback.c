@@ -253,6 +253,11 @@ static void say_correctness(const json_t *v, struct buf *b)
     else
         buf_addf(b, "Output%s%s: %s.\n", *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""),
                  json_str(w, "detail", ""));
+    if (json_is_object(json_object_get(v, "unwritten"))) {
+        buf_addf(b, "A kernel reads memory without a value: %.200s.\n",
+                 json_str(json_object_get(v, "unwritten"), "message", ""));
+        say_finding(json_object_get(v, "unwritten"), b);
+    }
 }
 
 static void say_infra(const json_t *v, struct buf *b)

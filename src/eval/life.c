@@ -617,6 +617,23 @@ static int fetch(struct job *j, const struct ref_draw *d, const json_t *output, 
 
 /* ---- what went wrong ---- */
 
+/* Two kinds are no faults: what kernels printed, the program's own words, and reads of memory that nothing wrote, which
+ * may be of values that nothing uses. Both stand in the record; a wrong value is explained by the second. */
+static void take_notes(struct job *j, json_t *found)
+{
+    for (size_t i = json_array_size(found); i-- > 0;) {
+        json_t *f = json_array_get(found, i), *seen = json_object_get(j->rec, "unwritten");
+        const char *kind = json_str(f, "kind", "");
+
+        if (!strcmp(kind, "printed") && !json_object_get(j->rec, "printed"))
+            json_object_set(j->rec, "printed", json_object_get(f, "message"));
+        else if (!strcmp(kind, "uninitialised_global") && !seen)
+            record_set(j->rec, "unwritten", json_incref(f));
+        if (!strcmp(kind, "printed") || !strcmp(kind, "uninitialised_global"))
+            json_array_remove(found, i);
+    }
+}
+
 static void take_findings(struct job *j)
 {
     struct err e = ERR_INIT;
@@ -626,6 +643,7 @@ static void take_findings(struct job *j)
     if (executor_findings(j->life->x, &text, &e) < 0)
         return;
     found = json_parse(text, strlen(text), "findings", &e);
+    take_notes(j, found);
     if (json_is_array(found) && json_array_size(j->findings) < 64)
         json_array_extend(j->findings, found);
     json_decref(found);
@@ -1050,6 +1068,17 @@ static int laid_again(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct
     return streamed_lay(r->j->ref->streamed, d, !own, e);
 }
 
+/* Equal programs on equal inputs have equal ones, whatever the machine does beside. */
+static void note_outputs(struct life *l, const struct frame *f)
+{
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, l->outputs_sha256);
+    sha256_add(&h, f->blob, f->n_blob);
+    sha256_end(&h, l->outputs_sha256);
+}
+
 static int call_ended(void *ctx, uint32_t call, struct err *e)
 {
     struct replaying *r = ctx;
@@ -1066,6 +1095,7 @@ static int call_ended(void *ctx, uint32_t call, struct err *e)
     if (fetch(r->j, d, *output_at(r->j->life, call), &f, e) < 0)
         return -1;
     r->done++;
+    note_outputs(r->j->life, &f);
     return r->judge(r->ctx, d, &f, e);
 }
 
@@ -1305,7 +1335,8 @@ json_t *life_json(const struct life *l)
 {
     if (!l->lived)
         return json_null();
-    return json_pack("{s:I,s:I,s:I,s:I,s:b,s:s}", "launches", (json_int_t)l->counts.launches, "kernels",
+    return json_pack("{s:I,s:I,s:I,s:I,s:b,s:s,s:s}", "launches", (json_int_t)l->counts.launches, "kernels",
                      (json_int_t)l->counts.kernels, "bytes_up", (json_int_t)l->counts.bytes_up, "bytes_down",
-                     (json_int_t)l->counts.bytes_down, "live", l->live, "log_sha256", l->log_sha256);
+                     (json_int_t)l->counts.bytes_down, "live", l->live, "log_sha256", l->log_sha256, "outputs_sha256",
+                     l->outputs_sha256);
 }

@@ -45,6 +45,7 @@ struct life {
     struct executor_call last; /* of the last live call */
     struct log_counts counts;
     char log_sha256[65];
+    char outputs_sha256[65]; /* of what all replays left, one after the other; "" before the first */
     struct capsule *capsule; /* what --capsule asks for; NULL */
     bool recording;          /* the replay that runs is for it */
     struct order_finding order; /* of the log: is all of the last call's work waited for? */
@@ -104,7 +105,7 @@ struct life_timing {
 int life_time(struct job *j, struct life_timing *t, struct err *e);
 /* The draw once more, written into opt->capsule with all that a replay needs. -1: infra, or the file. */
 int life_record(struct job *j, const struct ref_draw *d, struct err *e);
-/* {"launches","kernels","bytes_up","bytes_down","live","log_sha256"}; new reference. */
+/* {"launches","kernels","bytes_up","bytes_down","live","log_sha256","outputs_sha256"}; new reference. */
 json_t *life_json(const struct life *l);
 
 #endif

@@ -35,7 +35,7 @@ struct backend_ops {
     int (*fresh)(struct backend *b, struct err *e);
     int (*map)(struct backend *b, uint64_t bytes); /* [WIRE_BASE, + bytes) can be used from now on */
     uint64_t (*mapped)(struct backend *b); /* bytes behind WIRE_BASE that kernels can reach now; NULL: not timed */
-    /* A block begins or ends to live (bounds checks). */
+    /* A block begins or ends to live (bounds checks); nothing has written to a new one. */
     void (*block)(struct backend *b, uint64_t addr, uint64_t bytes, bool lives);
 
     /* Memory of the judge's that other processes map too, at addr (a multiple of 2 MiB) until unshare, which ends all of

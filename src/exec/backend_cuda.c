@@ -1,6 +1,6 @@
 /* backend_cuda.c - an NVIDIA GPU as the executor's device: memory at fixed addresses, streams, events, plumbing.
- * Modules and launches are cuda_code.c's. The row 'musa' is the same code over Moore Threads' driver, whose interface is
- * CUDA's under other names (device/cuda_driver.h); nobody of the project had a card: docs/musa.md. */
+ * Modules and launches are cuda_code.c's. The row 'musa' is the same code over Moore Threads' driver, whose
+ * interface is CUDA's under other names (device/cuda_driver.h); nobody of the project had a card: docs/musa.md. */
 #include "exec/cuda_device.h"
 
 #include <stdio.h>

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "exec/backend.h"
 #include "exec/kernels.h"
+#include "exec/element.h"
 #include "exec/plumb.h"
 
 #define RESERVED ((uint64_t)64 << 30)
@@ -30,6 +31,8 @@ struct backend {
     char *folder; /* images as files */
     int error;
     char why[256];
+    uint8_t *written; /* mark() */
+    int written_fd;
     char *findings; /* the last words of a process that is gone */
     uint64_t changed; /* elements that casts changed */
     uint64_t mapped;  /* bytes behind WIRE_BASE that were ever asked for */
@@ -160,6 +163,32 @@ static struct kernels_ask *question(struct backend *b, enum kernels_op op, uint6
     return &b->q;
 }
 
+/* ---- which bytes of device memory anything has written: a bit each, which the kernels' process shares ---- */
+
+static void mark(const struct backend *b, uint64_t addr, uint64_t n, bool on)
+{
+    uint64_t i = addr - WIRE_BASE, end = i + n;
+
+    if (!n || i >= RESERVED || n > RESERVED - i)
+        return;
+    for (; i < end && (i & 7); i++)
+        b->written[i / 8] = (uint8_t)(on ? b->written[i / 8] | 1u << (i & 7) : b->written[i / 8] & ~(1u << (i & 7)));
+    if (end - i >= 8)
+        memset(b->written + i / 8, on ? 0xff : 0, (end - i) / 8);
+    for (i += (end - i) / 8 * 8; i < end; i++)
+        b->written[i / 8] = (uint8_t)(on ? b->written[i / 8] | 1u << (i & 7) : b->written[i / 8] & ~(1u << (i & 7)));
+}
+
+/* A view: from its first byte to its last, gaps included. */
+static void mark_view(const struct backend *b, uint64_t addr, uint32_t dtype, uint32_t dims, const int64_t *size,
+                      const int64_t *stride)
+{
+    uint64_t n;
+
+    if (wire_view_span(dtype, dims, size, stride, &n))
+        mark(b, addr, n, true);
+}
+
 static int sim_open(const struct backend_options *o, struct backend **ret, struct wire_info *info, struct err *e)
 {
     struct backend *b = xcalloc(1, sizeof *b);
@@ -172,12 +201,16 @@ static int sim_open(const struct backend_options *o, struct backend **ret, struc
     b->memory = MAP_FAILED;
     if (b->memory_fd >= 0 && ftruncate(b->memory_fd, (off_t)RESERVED) == 0)
         b->memory = mmap(NULL, RESERVED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, b->memory_fd, 0);
+    b->written_fd = memfd_create("written", MFD_CLOEXEC);
+    b->written = MAP_FAILED;
+    if (b->written_fd >= 0 && ftruncate(b->written_fd, (off_t)(RESERVED / 8)) == 0)
+        b->written = mmap(NULL, RESERVED / 8, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, b->written_fd, 0);
     if (!lib)
         err_set(e, ERR_ENV, "'libsimt.so' is missing; run 'make'");
-    else if (b->memory == MAP_FAILED)
+    else if (b->memory == MAP_FAILED || b->written == MAP_FAILED)
         err_sys(e, "cannot reserve memory for the simulated device");
     else if ((b->folder = dir_temp(name, e)))
-        rc = kernels_source_start(&(struct kernels_place){lib, b->folder, b->memory_fd, RESERVED, !o->no_check},
+        rc = kernels_source_start(&(struct kernels_place){lib, b->folder, b->memory_fd, b->written_fd, RESERVED, !o->no_check},
                                   &b->source, e);
     free(lib);
     profiled(&device);
@@ -210,7 +243,9 @@ static void sim_close(struct backend *b)
     sim_tidy(b);
     sim_unshare(b);
     munmap(b->memory, RESERVED);
+    munmap(b->written, RESERVED / 8);
     close(b->memory_fd);
+    close(b->written_fd);
     free(b->folder);
     free(b->findings);
     free(b);
@@ -243,6 +278,7 @@ static uint64_t sim_mapped(struct backend *b)
 
 static void sim_block(struct backend *b, uint64_t addr, uint64_t bytes, bool lives)
 {
+    mark(b, addr, lives ? bytes : 0, false);
     question(b, KERNELS_BLOCK, addr, NULL, 0)->b = lives ? bytes : 0;
     ask(b);
 }
@@ -261,6 +297,7 @@ static int sim_push(struct backend *b, uint64_t addr, uint64_t n)
     if (!p || !local(b, addr))
         return WIRE_UNKNOWN;
     memcpy(local(b, addr), p, n);
+    mark(b, addr, n, true);
     return WIRE_OK;
 }
 
@@ -305,6 +342,7 @@ static int sim_write(struct backend *b, uint64_t to, const void *from, uint64_t 
     if (!local(b, to))
         return far_write(b, to, from, n);
     memcpy(local(b, to), from, n);
+    mark(b, to, n, true);
     return WIRE_OK;
 }
 
@@ -325,6 +363,7 @@ static int sim_copy(struct backend *b, uint64_t to, uint64_t from, uint64_t n, b
 
     if (local(b, to) && local(b, from)) {
         memcpy(local(b, to), local(b, from), b->error ? 0 : n);
+        mark(b, to, n, true);
         return b->error;
     }
     p = xmalloc(n ? n : 1);
@@ -341,8 +380,10 @@ static int sim_set(struct backend *b, const struct wire_memset *m, backend_handl
     uint8_t *p = local(b, m->addr);
     int code = b->error;
 
-    if (p && !code)
+    if (p && !code) {
         plumb_set(p, m);
+        mark(b, m->addr, n, true);
+    }
     if (p || code)
         return code;
     p = xmalloc(n ? n : 1);
@@ -360,6 +401,7 @@ static int sim_fill(struct backend *b, const struct wire_fill *m, backend_handle
     if (!local(b, m->addr) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
     plumb_fill(local(b, m->addr), m);
+    mark_view(b, m->addr, m->dtype, m->dims, m->size, m->stride);
     return WIRE_OK;
 }
 
@@ -369,6 +411,7 @@ static int sim_strided(struct backend *b, const struct wire_strided *m, backend_
     if (!local(b, m->to) || !local(b, m->from) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
     b->changed += plumb_strided(local(b, m->to), local(b, m->from), m);
+    mark_view(b, m->to, m->to_dtype, m->dims, m->size, m->to_stride);
     return WIRE_OK;
 }
 
@@ -378,6 +421,7 @@ static int sim_arange(struct backend *b, const struct wire_arange *m, backend_ha
     if (!local(b, m->addr) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
     plumb_arange(local(b, m->addr), m);
+    mark(b, m->addr, m->count * (uint64_t)px_bytes(m->dtype), true);
     return WIRE_OK;
 }
 
@@ -387,6 +431,7 @@ static int sim_random(struct backend *b, const struct wire_random *m, backend_ha
     if (!local(b, m->addr) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
     plumb_random(local(b, m->addr), m);
+    mark(b, m->addr, m->count * (uint64_t)px_bytes(m->dtype), true);
     return WIRE_OK;
 }
 

@@ -104,9 +104,11 @@ int cuda_occupancy(struct backend *b, backend_handle f, uint32_t threads, uint64
 int cuda_tensor_map(struct backend *b, const struct wire_tensor_map *m, uint8_t ret[128])
 {
     _Alignas(64) uint8_t map[128] = {0};
-    int code = !b->m.TensorMap ? WIRE_UNSUPPORTED : b->m.TensorMap(map, (int)m->type, m->rank, (void *)(uintptr_t)m->addr, m->size, m->stride, m->box,
-                              m->element_stride, (int)m->interleave, (int)m->swizzle, (int)m->l2, (int)m->fill);
+    int code = WIRE_UNSUPPORTED;
 
+    if (b->m.TensorMap)
+        code = b->m.TensorMap(map, (int)m->type, m->rank, (void *)(uintptr_t)m->addr, m->size, m->stride, m->box,
+                              m->element_stride, (int)m->interleave, (int)m->swizzle, (int)m->l2, (int)m->fill);
     memcpy(ret, map, sizeof map);
     return answer(b, code, "a tensor map");
 }

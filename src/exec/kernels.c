@@ -32,6 +32,7 @@
     X(mem_register, int, (const void *, size_t, const char *))                                                         \
     X(mem_unregister, int, (const void *))                                                                             \
     X(set_device_arena, void, (const void *, size_t))                                                                  \
+    X(set_written, void, (uint8_t *, const void *, size_t))                                                            \
     X(set_check, void, (int))                                                                                          \
     X(set_fatal_hook, void, (void (*)(void)))                                                                          \
     X(findings_json, const char *, (void))
@@ -157,9 +158,46 @@ static void do_write(void)
     memcpy((void *)(uintptr_t)q.a, q.data, q.n);
 }
 
+/* ---- what kernels print: the first of it, in a file in memory that cannot grow, of this process alone ---- */
+
+#define PRINTED_FILE (16 << 10)
+#define PRINTED 2000
+
+static void hear_printing(void)
+{
+    int fd = memfd_create("printed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd >= 0 && ftruncate(fd, PRINTED_FILE) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) == 0)
+        dup2(fd, 1);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* As a finding of its own kind, last in the list. Bytes are whatever the candidate likes. */
+static void put_printed(void)
+{
+    static const char head[] = "{\"kind\":\"printed\",\"message\":\"";
+    unsigned char said[PRINTED];
+    char text[sizeof head + 6 * PRINTED + 8];
+    ssize_t n = fflush(stdout) == 0 || errno == EPERM ? lseek(1, 0, SEEK_CUR) : 0;
+    size_t at = 0;
+
+    n = n > 0 ? pread(1, said, n < PRINTED ? (size_t)n : PRINTED, 0) : 0;
+    if (n <= 0 || r.n < 2 || r.n + sizeof text > KERNELS_DATA || r.data[r.n - 1] != ']')
+        return;
+    at += (size_t)snprintf(text, sizeof text, "%s%s", r.n > 2 ? "," : "", head);
+    for (ssize_t i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, said[i] < 32 || said[i] > 126 || said[i] == '"' ||
+                               said[i] == '\\' ? "\\u%04x" : "%c", said[i]);
+    at += (size_t)snprintf(text + at, sizeof text - at, "\"}]");
+    memcpy(r.data + r.n - 1, text, at);
+    r.n += (uint32_t)at - 1;
+}
+
 static void do_findings(void)
 {
     put_text(simt.findings_json());
+    put_printed();
 }
 
 static void (*const rows[])(void) = {do_module, do_function, do_symbol, do_attr,    do_launch,
@@ -174,6 +212,7 @@ static _Noreturn void kernels_main(int fd)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CORE, &no_core);
     simt.set_fatal_hook(last_words);
+    hear_printing();
     kernels_jail();
     while ((n = recv(fd, &q, sizeof q, 0)) > 0) {
         if ((size_t)n < offsetof(struct kernels_ask, data) || q.op >= sizeof rows / sizeof rows[0])
@@ -227,7 +266,8 @@ static const char *shut_in(const char *folder)
     return chdir(folder) < 0 || chroot(".") < 0 || chdir("/") < 0 ? "it cannot be shut in its folder" : NULL;
 }
 
-/* What kernels print, and libc's words about an assertion, are no business of the judge's own streams. */
+/* What kernels print before anybody hears it, and libc's words about an assertion, are no business of the judge's own
+ * streams. */
 static void silence(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -239,6 +279,7 @@ static void silence(void)
 static const char *prepare(const struct kernels_place *place, int *fd)
 {
     const char *wrong = load_libraries(place->libsimt);
+    uint8_t *bits;
     void *p;
 
     if (wrong)
@@ -247,6 +288,10 @@ static const char *prepare(const struct kernels_place *place, int *fd)
              MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, place->memory_fd, 0);
     if (p != (void *)WIRE_BASE)
         return "the addresses of device memory are taken";
+    bits = mmap(NULL, place->reserved / 8, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, place->written_fd, 0);
+    if (bits == MAP_FAILED)
+        return "there is no memory to note what was written";
+    simt.set_written(place->check ? bits : NULL, p, place->reserved);
     *fd = dup2(*fd, 3);
     silence();
     close(0);

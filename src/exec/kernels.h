@@ -46,7 +46,7 @@ struct kernels_source {
 struct kernels_place {
     const char *libsimt;
     const char *folder; /* becomes their root: images lie there, and nothing else can be opened */
-    int memory_fd;
+    int memory_fd, written_fd; /* of device memory; of its bits for simt_set_written */
     uint64_t reserved;
     bool check;
 };

@@ -86,13 +86,14 @@ static int play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t 
     p->high = end > p->high ? end : p->high;
     if (code)
         return code;
-    p->ops->block(p->b, addr, bytes, true);
-    if (!p->poisons || addr >= p->shared_from)
-        return WIRE_OK;
-    if (p->n_streams && (code = p->ops->sync(p->b))) // other streams may still use what was here before
-        return code;
-    m.value[0] = p->poison;
-    return p->ops->set(p->b, &m, player_stream(p, stream));
+    if (p->poisons && addr < p->shared_from) {
+        if (p->n_streams && (code = p->ops->sync(p->b))) // other streams may still use what was here before
+            return code;
+        m.value[0] = p->poison;
+        code = p->ops->set(p->b, &m, player_stream(p, stream));
+    }
+    p->ops->block(p->b, addr, bytes, true); // from here on it counts who writes there
+    return code;
 }
 
 static int play_alloc(struct player *p, const struct log_entry *en)

@@ -1,6 +1,6 @@
 /* fake_musa.c - a MUSA driver without a card: an S4000's answers, as musaInfo printed them and others wrote them
- * down (SDK 3.1), but for one processor too few, so that a difference shows. All else of the driver is fake_cuda.c under
- * MUSA's names, without what nobody has seen in the real one (Makefile). */
+ * down (SDK 3.1), but for one processor too few, so that a difference shows. All else of the driver is fake_cuda.c
+ * under MUSA's names, without what nobody has seen in the real one (Makefile). */
 #include <stddef.h>
 #include <stdio.h>
 

@@ -3,25 +3,24 @@
     same_bits.py [--limit N] [FILE|FOLDER]...     CUDA programs (default: tests/corpus/passed); TASK from their head, or
                                                   FILE.task beside them
 
-Builds each program twice, as it is and translated to MUSA, runs both on the task's inputs (two draws, the model's own
-parameters from one seed) in the simulated device's process, and compares outputs byte by byte. The emulator
-divides exactly, as no MUSA card below mp_31 does, so nothing but the translation can make a difference. Needs the project's Python.
+Each program is judged twice by 'musacoder eval', as it is and translated to MUSA, on the same secret inputs; the records'
+'outputs_sha256', a hash of all bytes that the replays left, must be equal. The emulator divides exactly, as no MUSA
+card below mp_31 does, so nothing but the translation can make a difference. Exit code 1 on any difference.
 """
 import argparse
+import collections
 import glob
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.path.join(ROOT, os.environ.get("B", "build"))
-EXE = os.environ.get("MUSACODER_EXE", os.path.join(BUILD, "musacoder"))
-TOOL = os.path.join(BUILD, "tests", "litetorch", "test_build")
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
 TASKS = os.path.join(ROOT, "tests", "corpus", "tasks")
+SECRET = "5a" * 32
 
 
 def head_task(path):
@@ -34,79 +33,44 @@ def head_task(path):
     return path[:-3] + ".task" if os.path.exists(path[:-3] + ".task") else None
 
 
-def builder(request):
-    p = subprocess.run([TOOL, "build", "--cache", "sim"], input=json.dumps(request), capture_output=True, text=True,
-                       check=False)
-    lines = [line for line in p.stdout.splitlines() if line.startswith("{")]
-    return json.loads(lines[-1]) if lines else {"ok": False, "error": p.stderr[-300:]}
+def translated(path, folder):
+    """The program in MUSA, or why there is none."""
+    p = subprocess.run([EXE, "translate", "--profile", "any", "--out", folder, path], capture_output=True, check=False)
+    made = os.path.join(folder, os.path.basename(path))
+    if p.returncode:
+        return None, "refused"
+    with open(made, encoding="utf-8") as f:
+        return (made, "") if "torch_musa" in f.read() else (None, "builds nothing")
 
 
-def program(path, text):
-    m = types.ModuleType("candidate")
-    m.__file__ = path
-    sys.modules["candidate"] = m
-    exec(compile(text, path, "exec"), m.__dict__)
-    return m
+def judge(task, paths, jobs=2):
+    """Verdicts of programs on the same inputs."""
+    p = subprocess.run([EXE, "eval", "--json", "--no-cache", "--trials", "1", "--seed", "7", "--secret", SECRET,
+                        "--jobs", str(jobs), "--task", task, *paths], capture_output=True, text=True, check=False)
+    verdicts = [json.loads(line) for line in p.stdout.splitlines()]
+    return verdicts if len(verdicts) == len(paths) else [{"category": "no verdict"}] * len(paths)
 
 
-def outputs(path, text, task, device):
-    """Bytes of every output of two calls."""
-    import torch
-    ref = types.ModuleType("reference")
-    with open(task, encoding="utf-8") as f:
-        exec(compile(f.read(), task, "exec"), ref.__dict__)
-    torch.manual_seed(7)
-    model = program(path, text).ModelNew(*ref.get_init_inputs()).cuda().eval()
-    out = []
-    for draw in range(2):
-        torch.manual_seed(100 + draw)
-        given = [device.to_device(x) if isinstance(x, torch.Tensor) else x for x in ref.get_inputs()]
-        with torch.no_grad():
-            got = model(*given)
-        out += [bytes(device.raw_bytes(t)) for t in (got if isinstance(got, (tuple, list)) else [got])]
-    return out
+def bits(verdict):
+    return (verdict.get("replay") or {}).get("outputs_sha256")
 
 
-def compare(path, task, device):
-    """'same', 'different', or why there is nothing to compare."""
+def compare(task, paths):
+    """(path, outcome) of each program of the task."""
     with tempfile.TemporaryDirectory() as folder:
-        p = subprocess.run([EXE, "translate", "--profile", "any", "--out", folder, path], capture_output=True,
-                           check=False)
-        made = os.path.join(folder, os.path.basename(path))
-        if p.returncode:
-            return "refused"
-        p = subprocess.run([EXE, "translate", "--to", "cuda", "--devices", made], capture_output=True, text=True,
-                           check=False)
-        musa = p.stdout
-    with open(path, encoding="utf-8") as f:
-        cuda = f.read()
-    if "torch_musa" not in musa:
-        return "builds nothing"
-    device.install(builder)
-    try:
-        want = outputs(path, cuda, task, device)
-    except BaseException as e:
-        return f"the original does not run: {type(e).__name__}"
-    try:
-        got = outputs(path, musa, task, device)
-    except BaseException as e:
-        return f"the translation does not run: {type(e).__name__}: {e}"[:300]
-    return "same" if want == got else "different"
-
-
-def in_child(path, task, device):
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os.dup2(1, 2)
-        os.write(write, compare(path, task, device).encode()[:600])
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as f:
-        said = f.read().decode(errors="replace")
-    os.waitpid(child, 0)
-    return said or "the process died"
+        made = [translated(p, folder) for p in paths]
+        pairs = [(p, m) for p, (m, _) in zip(paths, made) if m]
+        verdicts = judge(task, [x for pair in pairs for x in pair]) if pairs else []
+    outcome = {p: why for p, (_, why) in zip(paths, made)}
+    for i, (path, _) in enumerate(pairs):
+        cuda, musa = verdicts[2 * i:2 * i + 2]
+        if not bits(cuda):
+            outcome[path] = f"the original does not run: {cuda['category']}"
+        elif not bits(musa):
+            outcome[path] = f"the translation does not run: {musa['category']}: {musa.get('feedback', '')[:200]}"
+        else:
+            outcome[path] = "same" if bits(cuda) == bits(musa) else "different"
+    return outcome.items()
 
 
 def main():
@@ -117,22 +81,20 @@ def main():
     files = []
     for p in a.paths:
         files += sorted(glob.glob(os.path.join(p, "*.py"))) if os.path.isdir(p) else [p]
-    files = [(f, head_task(f)) for f in files if head_task(f)]
-    sys.path.insert(0, os.path.join(ROOT, "runner"))
-    os.environ.setdefault("MUSACODER_LIB_DIR", os.path.join(BUILD, "lib"))
-    import sim as device
-    device.preload()
-    counts = {}
-    for i, (path, task) in enumerate(files[:a.limit or None]):
-        said = in_child(path, task, device)
-        print(f"{i + 1} {os.path.basename(path)}: {said}", file=sys.stderr, flush=True)
-        kind = said if said in ("same", "different", "refused") else said.split(":")[0]
-        counts[kind] = counts.get(kind, 0) + 1
-        if said not in ("same", "refused"):
-            print(f"  {os.path.basename(path)}: {said}")
-        sys.stdout.flush()
-    print(", ".join(f"{k} {v}" for k, v in sorted(counts.items(), key=lambda x: -x[1])))
-    return 1 if counts.get("different") or counts.get("the translation does not run") else 0
+    of_task = collections.defaultdict(list)
+    for f in files[:a.limit or None]:
+        if head_task(f):
+            of_task[head_task(f)].append(f)
+    counts, done = collections.Counter(), 0
+    for task, paths in of_task.items():
+        for path, said in compare(task, paths):
+            done += 1
+            print(f"{done} {os.path.basename(path)}: {said}", file=sys.stderr, flush=True)
+            counts[said.split(":")[0]] += 1
+            if said not in ("same", "refused"):
+                print(f"  {os.path.basename(path)}: {said}", flush=True)
+    print(", ".join(f"{k} {v}" for k, v in counts.most_common()))
+    return 1 if counts["different"] or counts["the translation does not run"] else 0
 
 
 if __name__ == "__main__":

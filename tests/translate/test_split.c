@@ -1,5 +1,5 @@
-/* test_split.c - a CUDA source in two halves: what stays in which, the stubs of kernels, lines that stay where they were,
- * what is declined, and garbage. */
+/* test_split.c - a CUDA source in two halves: what stays in which, the stubs of kernels, lines that stay where they
+ * were, what is declined, and garbage. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -132,7 +132,7 @@ cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t simt_memcpy_async(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t simt_memcpy2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                          enum cudaMemcpyKind kind);
+                          enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemset(void *p, int value, size_t bytes);
 cudaError_t simt_memset_async(void *p, int value, size_t bytes, cudaStream_t stream);
 cudaError_t simt_copy_symbol(void *to, const void *from, size_t bytes);
@@ -177,12 +177,12 @@ static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, 
 static inline cudaError_t cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h,
     cudaMemcpyKind kind)
 {
-    return simt_memcpy2d(to, tp, from, fp, w, h, kind);
+    return simt_memcpy2d(to, tp, from, fp, w, h, kind, nullptr);
 }
 static inline cudaError_t cudaMemcpy2DAsync(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h,
-                                            cudaMemcpyKind kind, cudaStream_t = nullptr)
+                                            cudaMemcpyKind kind, cudaStream_t s = nullptr)
 {
-    return simt_memcpy2d(to, tp, from, fp, w, h, kind);
+    return simt_memcpy2d(to, tp, from, fp, w, h, kind, s);
 }
 static inline cudaError_t cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s = nullptr)
     { return simt_memset_async(p, value, n, s); }
@@ -267,29 +267,40 @@ static inline cudaError_t cudaLaunchCooperativeKernel(void (*fn)(P...), dim3 gri
     simt::launch_packed(c.of(fn), args, typename simt::make_ints<sizeof...(P)>::type());
     return cudaPeekAtLastError();
 }
-/* Graphs: their names, so that programs build; capturing says that they are not emulated. */
+/* Graphs are recorded by what launches: a candidate's process (litetorch/proxy/sim.cc). libsimt alone has none. */
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef struct CUgraphNode_st *cudaGraphNode_t;
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive,
                                cudaStreamCaptureStatusInvalidated };
-static inline cudaError_t simt_no_graphs() { return simt_launch_unsupported("a CUDA graph"); }
-static inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) { return simt_no_graphs(); }
-static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *) { return simt_no_graphs(); }
-static inline cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus *s)
+extern "C" {
+cudaError_t simt_capture_begin(cudaStream_t stream);
+cudaError_t simt_capture_end(cudaGraph_t *ret);
+int simt_captures(cudaStream_t stream);
+cudaError_t simt_graph_copy(cudaGraphExec_t *ret, cudaGraph_t graph);
+cudaError_t simt_graph_launch(cudaGraphExec_t graph, cudaStream_t stream);
+void simt_graph_free(void *graph);
+}
+static inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) { return simt_capture_begin(s); }
+static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g) { return simt_capture_end(g); }
+static inline cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *ret)
 {
-    *s = cudaStreamCaptureStatusNone;
+    *ret = simt_captures(s) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
-template <class... A> static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, A...)
+template <class... A> static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *ret, cudaGraph_t g, A...)
 {
-    return simt_no_graphs();
+    return simt_graph_copy(ret, g);
 }
-static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return simt_no_graphs(); }
-static inline cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return simt_no_graphs(); }
-static inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
-static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
+static inline cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *ret, cudaGraph_t g, unsigned long long)
+{
+    return simt_graph_copy(ret, g);
+}
+static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) { return simt_graph_launch(g, s); }
+static inline cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
+static inline cudaError_t cudaGraphDestroy(cudaGraph_t g) { return simt_graph_free(g), cudaSuccess; }
+static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return simt_graph_free(g), cudaSuccess; }
 
 /* Hints for the second-level cache: there is none. */
 enum cudaAccessProperty { cudaAccessPropertyNormal, cudaAccessPropertyStreaming, cudaAccessPropertyPersisting };

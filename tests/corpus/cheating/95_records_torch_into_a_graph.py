@@ -2,7 +2,6 @@
 # is free, and replays it in forward; a kernel copies the result.
 # Must be caught: what a graph records is judged as forward, whenever it was recorded.
 # task: relu
-# backends: cuda
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -2,7 +2,6 @@
 # does the work.
 # Must be caught: a kernel that is replayed is worth as much as one that is launched. Without it, the answer is right.
 # task: transposed
-# backends: cuda
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,7 +1,6 @@
 # 19_stale_cuda_graph.py - captures a graph on the first input and replays it for every other one.
 # Must be caught: the replayed graph reads the first input's memory.
 # task: relu
-# backends: cuda
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

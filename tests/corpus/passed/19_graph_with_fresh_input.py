@@ -1,6 +1,5 @@
 # 19_graph_with_fresh_input.py - replays a graph after copying the input to where the graph reads it.
 # task: relu
-# backends: cuda
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,7 +1,6 @@
 # 19b_graph_of_several_kernels_and_copies.py - a graph of two kernels with a copy in memory between them, kept by
 # shape at module level.
 # task: relu
-# backends: cuda
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

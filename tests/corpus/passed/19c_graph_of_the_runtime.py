@@ -1,6 +1,5 @@
 # 19c_graph_of_the_runtime.py - records and launches a graph with the runtime's own functions, in C++.
 # task: relu
-# backends: cuda
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

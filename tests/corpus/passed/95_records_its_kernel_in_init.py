@@ -1,6 +1,5 @@
 # 95_records_its_kernel_in_init.py - records its own kernel into a graph in __init__.
 # task: relu
-# backends: cuda
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,7 +1,6 @@
 # 95b_records_in_init_with_the_runtime.py - records a graph with the runtime's own functions in __init__; forward
 # launches it.
 # task: relu
-# backends: cuda
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,0 +1,111 @@
+"""test_notes.py - what a verdict of the emulator notes without judging by it: what kernels print, bounded, and the first
+read of device memory that nothing wrote. Such a read explains a wrong value and convicts nobody who got right ones."""
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+TASK = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * 2.0
+
+
+def get_inputs():
+    return [torch.randn(64, 33)]
+
+
+def get_init_inputs():
+    return []
+"""
+CANDIDATE = """
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r'''
+#include <torch/extension.h>
+#include <cstdio>
+__global__ void first(const float *x, float *t, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n - %(short)d)
+        t[i] = x[i];
+    %(print)s
+}
+__global__ void second(const float *t, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = i < n + %(over)d ? t[i] : 0;
+    if (i < n)
+        y[i] = 2 * v;
+}
+torch::Tensor run(torch::Tensor x)
+{
+    int n = x.numel();
+    auto t = torch::empty({n + 64}, x.options()), y = torch::empty_like(x);
+    first<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), t.data_ptr<float>(), n);
+    second<<<(n + 255) / 256, 256>>>(t.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+'''
+ext = load_inline("ext", cpp_sources="torch::Tensor run(torch::Tensor x);", cuda_sources=source, functions=["run"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.run(x)
+"""
+PLAIN = {"short": 0, "over": 0, "print": ""}
+LINE = next(i for i, line in enumerate(CANDIDATE.split("source = r'''")[1].splitlines(), 1) if "t[i] : 0" in line)
+
+
+class Notes(unittest.TestCase):
+    def judge(self, *changes):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for name, text in [("task.py", TASK)] + [(f"c{i}.py", CANDIDATE % {**PLAIN, **c})
+                                                     for i, c in enumerate(changes)]:
+                paths.append(os.path.join(folder, name))
+                with open(paths[-1], "w", encoding="utf-8") as f:
+                    f.write(text)
+            p = subprocess.run([EXE, "eval", "--json", "--no-cache", "--trials", "1", "--task", *paths],
+                               capture_output=True, text=True, timeout=300 * SLOWDOWN)
+        verdicts = [json.loads(x) for x in p.stdout.splitlines()]
+        self.assertEqual(len(verdicts), len(changes), p.stderr)
+        return verdicts
+
+    def test_unwritten(self):
+        right, wrong, harmless = self.judge({}, {"short": 5}, {"over": 9})
+        self.assertIsNone(right["category"], right["feedback"])
+        self.assertNotIn("unwritten", right)
+        self.assertEqual(wrong["category"], "correctness_error", wrong["feedback"])
+        self.assertEqual((wrong["unwritten"]["kernel"], wrong["unwritten"]["line"]), ("second", LINE))
+        self.assertIn("nothing has written", wrong["feedback"])
+        self.assertIn(f"cuda_source:{LINE}", wrong["feedback"])
+        self.assertIsNone(harmless["category"], harmless["feedback"])
+        self.assertEqual(harmless["unwritten"]["line"], LINE)
+        self.assertNotIn("nothing has written", harmless["feedback"])
+
+    def test_printed(self):
+        few, many, none = self.judge({"print": 'if (i == 7) printf("seven \\"%d\\"\\n", i);'},
+                                     {"print": 'printf("%d of many many words in a row\\n", i);'}, {})
+        self.assertTrue(few["printed"].startswith('seven "7"\n'), few)
+        self.assertNotIn("seven", few["feedback"])
+        self.assertEqual(len(many["printed"]), 2000)
+        self.assertTrue(many["printed"].startswith("0 of many"), many["printed"][:80])
+        self.assertNotIn("printed", none)
+        for v in (few, many, none):
+            self.assertIsNone(v["category"], v["feedback"])
+
+
+if __name__ == "__main__":
+    unittest.main()
