@@ -278,7 +278,6 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
         }
         rc = kernels ? add_halves(&plan->script, j, pre, e) : 0;
         buf_adds(&plan->script, "[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n");
-        build_add_disassembly(&plan->script, j->r);
         add_link(&plan->script, j, pre, lib);
         add_folders(plan, j->t, pre, lib);
         plan->memory_bytes = (size_t)4 << 30;
@@ -297,9 +296,8 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
                                                        "a source whose host and device code are parted"));
     ret->split = ret->ok;
     build_audit_log(log, ret->findings);
-    build_audit_assembly(j->dir, ret->findings);
     if (ret->ok)
-        build_audit_library(so, audit_symbol_front, ret->findings);
+        build_audit_library(so, ret->findings);
     free(parted);
     free(so);
 }
