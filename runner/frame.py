@@ -6,6 +6,7 @@ library at load time; the tensor helpers import torch when they are called.
 
 import array
 import json
+import re
 import select
 import socket
 import struct
@@ -111,13 +112,23 @@ def _bytes(blob):
     return memoryview(blob).cast("B")
 
 
+NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+def header(head):
+    """Its bytes. A foreign text may hold what JSON's readers in C refuse, NUL and lone surrogates: they become U+FFFD."""
+    text = json.dumps(head, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    if "\\u0000" in text:
+        text = NUL.sub("\\1\ufffd", text)
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode("utf-8")
+
+
 def send(sock, head, blobs=(), timeout=None):
     """blobs: bytes-like, or a list of bytes-like objects that are sent one after the other as one blob."""
     if isinstance(blobs, (bytes, bytearray, memoryview)):
         blobs = (blobs,)
     parts = [_bytes(b) for b in blobs if len(_bytes(b))]
-    text = json.dumps(head, separators=(",", ":"), allow_nan=False).encode("utf-8", "surrogatepass")
-    text = text.decode("utf-8", "replace").encode("utf-8")
+    text = header(head)
     n_blob = sum(len(p) for p in parts)
     if len(text) > MAX_HEAD or n_blob > MAX_BLOB:
         raise FrameError("a frame to send is too large")

@@ -273,12 +273,6 @@ void lowered(const c10::OperatorHandle &op, torch::jit::Stack *stack, bool prete
     call.write_back();
 }
 
-void refused(const c10::OperatorHandle &op, torch::jit::Stack *stack)
-{
-    refuse(op.schema().name().c_str());
-    lowered(op, stack, false);
-}
-
 /* Composites that pick a CUDA-only path below: they are refused, or decided on the CPU, as a whole. */
 const char *const composites[] = {
     "convolution", "_convolution", "convolution_overrideable", "lstm.input", "lstm.data", "gru.input", "gru.data",
@@ -337,6 +331,12 @@ void register_all()
 }
 
 } // namespace
+
+void refused(const c10::OperatorHandle &op, torch::jit::Stack *stack)
+{
+    refuse(op.schema().name().c_str());
+    lowered(op, stack, false);
+}
 
 c10::Allocator *const allocator = &the_allocator;
 

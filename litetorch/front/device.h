@@ -28,6 +28,8 @@ c10::Storage new_storage(size_t bytes);
 void grow(const c10::Storage &s, size_t bytes);
 /* Runs the operator's CPU kernel on copies of its device tensors, and takes back what it made or changed. */
 void on_cpu(const c10::OperatorHandle &op, torch::jit::Stack *stack);
+/* The operator is none of the plumbing: a forward ends here, by its name. Elsewhere the CPU does it on copies. */
+void refused(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 /* The same on tensors that only pretend: for operators that look at sizes and strides alone. */
 void as_view(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 /* Registers the operators of plumbing.cc. */

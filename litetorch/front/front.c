@@ -13,7 +13,7 @@
 #include "exec/client.h"
 
 enum { MAX_LIBRARIES = 64, MAX_FUNCTIONS = 4096, MAX_SYMBOLS = 256, MAX_NOTES = 64, MAX_PINNED = 256 };
-enum { MAX_REGISTERED = 8192 };
+enum { MAX_REGISTERED = 8192, MAX_RAISED = 1024 };
 
 static struct client *client;
 static _Thread_local int last_error;
@@ -667,6 +667,41 @@ static void note_refused(const struct front_launch *l, const struct function *f,
     note_at("launch_error", l->shown, text, l->file ? l->file : "", l->line);
 }
 
+/* On sim each site of a launch is a function of its own, and an attribute is the kernel's: it is passed on. */
+static struct raised {
+    const void *fn;
+    int value;
+} raised[MAX_RAISED];
+static int n_raised;
+
+static void note_raised(const void *fn, int value)
+{
+    int i = 0;
+
+    pthread_mutex_lock(&lock);
+    while (i < n_raised && raised[i].fn != fn)
+        i++;
+    if (i < MAX_RAISED)
+        raised[i] = (struct raised){fn, value};
+    if (i == n_raised && i < MAX_RAISED)
+        n_raised++;
+    pthread_mutex_unlock(&lock);
+}
+
+static int pass_on(const struct front_launch *l, struct function *f)
+{
+    int value = 0;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < n_raised && l->fn; i++)
+        value = raised[i].fn == l->fn ? raised[i].value : value;
+    pthread_mutex_unlock(&lock);
+    if (!value || (unsigned)value == f->info->max_dynamic)
+        return 0;
+    f->info->max_dynamic = (uint32_t)value;
+    return client_func_attr(client, f->id, 8, value);
+}
+
 /* Much shared memory on sim: whether an attribute allows it is the executor's to say, so it is asked. */
 static int allowed(const struct front_launch *l)
 {
@@ -677,6 +712,7 @@ static int allowed(const struct front_launch *l)
 
 int front_launch(const struct front_launch *l)
 {
+    static const struct wire_attr together = {WIRE_ATTR_COOPERATIVE, {1, 0, 0}};
     struct client_launch c = {.stream = number(l->stream), .shared = (uint32_t)l->shared, .args = l->args,
                               .args_bytes = (uint32_t)l->n_args, .attr = l->attr, .attrs = l->attrs};
     struct function *f = NULL;
@@ -684,12 +720,16 @@ int front_launch(const struct front_launch *l)
 
     if (client_error(client))
         return code;
+    if (l->cooperative)
+        c.attr = &together, c.attrs = 1;
     if ((code = function_of(l, &f)) == 0) {
         c.function = f->id;
         memcpy(c.grid, l->grid, sizeof c.grid);
         memcpy(c.block, l->block, sizeof c.block);
         c.info = l->params ? f->info : NULL;
-        code = l->params ? client_launch_args(client, &c, l->params) : client_launch(client, &c);
+        if (!l->params)
+            code = pass_on(l, f);
+        code = code ? code : l->params ? client_launch_args(client, &c, l->params) : client_launch(client, &c);
         code = code ? code : allowed(l);
     }
     if (code)
@@ -706,8 +746,10 @@ int front_function_attribute(const void *fn, int attribute, int value)
     if (!code && attribute == 8 &&
         (value < 0 || (uint64_t)value + f->info->static_shared > client_info(client)->shared_optin))
         code = WIRE_INVALID;
-    if (!code && (code = client_func_attr(client, f->id, attribute, value)) == 0 && attribute == 8)
+    if (!code && (code = client_func_attr(client, f->id, attribute, value)) == 0 && attribute == 8) {
         f->info->max_dynamic = (uint32_t)value;
+        note_raised(fn, value);
+    }
     return front_fail(code);
 }
 

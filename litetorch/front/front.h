@@ -85,6 +85,7 @@ struct front_launch {
     void *const *params; /* not sim: a pointer to each argument, in place of the block */
     const struct wire_attr *attr; /* attrs of them (exec/wire.h); NULL: none */
     unsigned attrs;
+    bool cooperative; /* sim: as the attribute of that name */
 };
 int front_launch(const struct front_launch *l);
 int front_function_attribute(const void *fn, int attribute, int value);

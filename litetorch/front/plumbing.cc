@@ -150,9 +150,7 @@ bool castable(ScalarType to, ScalarType from)
         return at::isFloatingType(to) || at::isComplexType(to);
     if (at::isComplexType(from))
         return at::isComplexType(to);
-    if (!at::isIntegralType(to, false))
-        return true; // from integers: inexact elements are counted
-    return at::elementSize(to) > at::elementSize(from) && (to != ScalarType::Byte);
+    return true; // from integers: elements that change are counted
 }
 
 /* from, with the strides that make it look like sizes. */
@@ -240,6 +238,49 @@ Tensor &copy_(Tensor &self, const Tensor &from, bool)
         copy_up(self, host);
     }
     return self;
+}
+
+/* Tensors of one type and kind, next to each other: copies. Others (promotion, host tensors) are refused as before. */
+void cat(const c10::OperatorHandle &op, torch::jit::Stack *stack)
+{
+    auto list = stack->at(stack->size() - 2).toTensorVector();
+    int64_t dim = stack->back().toInt(), at = 0;
+    std::vector<Tensor> parts;
+    bool alike = true;
+
+    for (const Tensor &t : list) {
+        if (t.dim() == 1 && !t.numel())
+            continue; // torch skips these, whatever the others' shapes
+        alike = alike && t.is_cuda() && plain(t) && t.dim() && t.scalar_type() == list[0].scalar_type() &&
+                t.dim() == (parts.empty() ? t.dim() : parts[0].dim());
+        parts.push_back(t);
+    }
+    if (!alike || parts.empty())
+        return refused(op, stack);
+    dim = c10::maybe_wrap_dim(dim, parts[0].dim());
+    auto sizes = parts[0].sizes().vec();
+    sizes[dim] = 0;
+    for (const Tensor &t : parts) {
+        for (int64_t d = 0; d < t.dim(); d++)
+            TORCH_CHECK(d == dim || t.size(d) == sizes[d], "Sizes of tensors must match except in dimension ", dim);
+        sizes[dim] += t.size(dim);
+    }
+    Tensor out = at::empty(sizes, parts[0].options());
+    for (const Tensor &t : parts) {
+        Tensor there = out.narrow(dim, at, t.size(dim));
+        copy_(there, t, false);
+        at += t.size(dim);
+    }
+    torch::jit::drop(stack, 2);
+    stack->push_back(out);
+}
+
+/* Dropout outside of training is its input. */
+void dropout(const c10::OperatorHandle &op, torch::jit::Stack *stack)
+{
+    if (stack->back().toBool() && stack->at(stack->size() - 2).toDouble() != 0)
+        return refused(op, stack);
+    torch::jit::drop(stack, 2);
 }
 
 /* ---- fills ---- */
@@ -440,6 +481,9 @@ void register_plumbing(torch::Library *m)
     m->impl("_assert_async", TORCH_FN(assert_async));
     m->impl("_assert_async.msg", TORCH_FN(assert_async_msg));
     m->impl("record_stream", TORCH_FN(record_stream));
+    m->impl("cat", torch::CppFunction::makeFromBoxedFunction<&cat>());
+    for (const char *name : {"dropout", "alpha_dropout", "feature_dropout"})
+        m->impl(name, torch::CppFunction::makeFromBoxedFunction<&dropout>());
 }
 
 } // namespace front

@@ -14,7 +14,7 @@ void simt_run(const struct simt_launch *l)
 {
     struct front_launch f = {l->kernel, l->file, l->line, l->fn, (const void *)l->body,
                              {l->grid.x, l->grid.y, l->grid.z}, {l->block.x, l->block.y, l->block.z}, l->shared,
-                             l->stream, l->ctx, l->ctx_bytes};
+                             l->stream, l->ctx, l->ctx_bytes, nullptr, nullptr, 0, l->cooperative != 0};
 
     if (l->captures)
         front_lack(FRONT_LACK_CAPTURES);

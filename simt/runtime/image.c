@@ -144,12 +144,12 @@ int simt_image_attribute(const struct simt_function *f, int attribute, int value
 
 /* The block of arguments begins with the kernel's address, where the thunk does not know it. */
 int simt_image_launch(const struct simt_function *f, const unsigned grid[3], const unsigned block[3], size_t shared,
-                      const void *args, size_t n)
+                      int cooperative, const void *args, size_t n)
 {
     static _Alignas(64) unsigned char copy[SIMT_IMAGE_MAX_ARGS];
     struct simt_launch l = {.kernel = f->shown, .file = f->file, .line = f->line, .grid = {grid[0], grid[1], grid[2]},
                             .block = {block[0], block[1], block[2]}, .shared = shared, .body = f->thunk, .ctx = copy,
-                            .ctx_bytes = n, .fn = f->kernel};
+                            .ctx_bytes = n, .fn = f->kernel, .cooperative = cooperative};
 
     if (!f->thunk)
         return 98; /* cudaErrorInvalidDeviceFunction */

@@ -20,6 +20,8 @@
 
 #define MAX_IMAGE ((size_t)128 << 20)
 #define MAX_OUTPUT ((uint64_t)1 << 30)
+#define MOST_NOTES 256 /* of a life */
+#define NOTE_TEXT 400  /* bytes of each text */
 
 struct life_lay {
     uint64_t address, bytes;
@@ -167,23 +169,44 @@ static json_t *launch_finding(const json_t *note)
     return f;
 }
 
-static void keep_refused(struct life *l, const json_t *notes)
+static void keep_refused(struct life *l)
 {
     const json_t *n;
     size_t i;
 
-    json_array_foreach((json_t *)notes, i, n)
+    json_array_foreach(l->notes, i, n)
         if (!l->refused_launch && !strcmp(json_str(n, "kind", ""), "launch_error") && json_flag(n, "forward", false))
             l->refused_launch = launch_finding(n);
 }
 
+/* A note as litetorch/front/front.h writes it: what else its sender put there stays out of the record. */
+static json_t *note_of(const json_t *said)
+{
+    static const char *const texts[] = {"kind", "name", "message", "file"};
+    json_t *note = json_object();
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *s = json_str(said, texts[i], "");
+
+        if (i < 3 || *s)
+            json_object_set_new(note, texts[i], json_utf8(s, strnlen(s, NOTE_TEXT)));
+    }
+    if (json_i64(said, "line", 0) > 0)
+        json_object_set_new(note, "line", json_integer(json_i64(said, "line", 0)));
+    json_object_set_new(note, "forward", json_boolean(json_flag(said, "forward", false)));
+    json_object_set_new(note, "count", json_integer(json_i64(said, "count", 1)));
+    return note;
+}
+
 void life_take_report(struct job *j, const json_t *head)
 {
-    const json_t *notes = json_object_get(head, "notes");
+    const json_t *notes = json_object_get(head, "notes"), *n;
+    size_t i;
 
-    if (json_is_array(notes) && json_array_size(j->life->notes) < 256)
-        json_array_extend(j->life->notes, (json_t *)notes);
-    keep_refused(j->life, notes);
+    json_array_foreach((json_t *)notes, i, n)
+        if (json_array_size(j->life->notes) < MOST_NOTES)
+            json_array_append_new(j->life->notes, note_of(n));
+    keep_refused(j->life);
 }
 
 bool life_blame_launch(struct job *j)

@@ -5,7 +5,19 @@
 
 #include "base/json.h"
 
-#define MOST ((uint64_t)1 << 40) /* elements, and bytes: products of two stay within 64 bits */
+#define MOST ((uint64_t)1 << 40) /* elements, and bytes */
+
+/* last += (n - 1) * s; false: the tensor spans more than MOST. Products of several dimensions could wrap around. */
+static bool reach(uint64_t *last, int64_t n, int64_t s)
+{
+    uint64_t step;
+
+    if (n > 0 && __builtin_mul_overflow((uint64_t)(n - 1), (uint64_t)s, &step))
+        return false;
+    if (n > 0 && __builtin_add_overflow(*last, step, last))
+        return false;
+    return *last <= MOST;
+}
 
 int place_tensor(const json_t *node, struct place *p, struct err *e)
 {
@@ -25,12 +37,11 @@ int place_tensor(const json_t *node, struct place *p, struct err *e)
         int64_t s = json_integer_value(json_array_get(strides, (size_t)i));
 
         if (n < 0 || s < 0 || n > (int64_t)MOST || s > (int64_t)MOST ||
-            (n && p->t.n > (int64_t)MOST / n))
+            (n && p->t.n > (int64_t)MOST / n) || !reach(&last, n, s))
             return err_set(e, ERR_INPUT, "a tensor of impossible size");
         p->t.shape[i] = n;
         p->stride[i] = s;
         p->t.n *= n;
-        last += n ? (uint64_t)(n - 1) * (uint64_t)s : 0;
     }
     p->address = (uint64_t)json_i64(node, "address", 0);
     p->span = p->t.n ? (last + 1) * p->item : 0;

@@ -547,6 +547,8 @@ static int sim_launch(struct backend *b, const struct backend_launch *l)
     memcpy(q->grid, l->w->grid, sizeof q->grid);
     memcpy(q->block, l->w->block, sizeof q->block);
     q->shared = l->w->shared;
+    for (uint32_t i = 0; i < l->w->attrs; i++)
+        q->b |= l->w->attr[i].kind == WIRE_ATTR_COOPERATIVE && l->w->attr[i].v[0];
     if (b->error)
         return b->error;
     code = ask(b);

@@ -101,7 +101,8 @@ EL_FN bool px_kept(const void *to, uint32_t to_dtype, const void *from, uint32_t
     return a == b;
 }
 
-/* One element, cast where the types differ. Returns 1 if the value changed and that is not a rounding of floats. */
+/* One element, cast where the types differ. Returns 1 if the value changed and that is not a rounding of floats. A whole
+ * number that does not fit leaves 0x80 in every byte: what is left of it would be arithmetic. */
 EL_FN int px_cast(void *to, uint32_t to_dtype, const void *from, uint32_t from_dtype)
 {
     if (to_dtype == from_dtype) {
@@ -123,7 +124,11 @@ EL_FN int px_cast(void *to, uint32_t to_dtype, const void *from, uint32_t from_d
         px_put(to, to_dtype, el_value(from, (int)from_dtype, 0));
     else
         px_put_int(to, to_dtype, el_int(from, (int)from_dtype, 0));
-    return !(px_is_float(to_dtype) && px_is_float(from_dtype)) && !px_kept(to, to_dtype, from, from_dtype);
+    if ((px_is_float(to_dtype) && px_is_float(from_dtype)) || px_kept(to, to_dtype, from, from_dtype))
+        return 0;
+    for (int i = 0; i < px_bytes(to_dtype) && !px_is_float(to_dtype) && !px_is_float(from_dtype); i++)
+        ((uint8_t *)to)[i] = 0x80;
+    return 1;
 }
 
 EL_FN bool px_near(const void *a, uint32_t a_dtype, const void *b, uint32_t b_dtype, const struct wire_equal *m)

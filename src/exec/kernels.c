@@ -28,7 +28,7 @@
     X(image_function, const void *, (void *, const char *))                                                            \
     X(image_symbol, void *, (void *, const char *, size_t *))                                                          \
     X(image_attribute, int, (const void *, int, int))                                                                  \
-    X(image_launch, int, (const void *, const unsigned *, const unsigned *, size_t, const void *, size_t))             \
+    X(image_launch, int, (const void *, const unsigned *, const unsigned *, size_t, int, const void *, size_t))             \
     X(mem_register, int, (const void *, size_t, const char *))                                                         \
     X(mem_unregister, int, (const void *))                                                                             \
     X(set_device_arena, void, (const void *, size_t))                                                                  \
@@ -134,7 +134,7 @@ static void do_launch(void)
 
     r.code = WIRE_BAD_HANDLE;
     if (q.a < n_functions)
-        r.code = simt.image_launch(functions[q.a], grid, block, q.shared, q.data, q.n);
+        r.code = simt.image_launch(functions[q.a], grid, block, q.shared, q.b != 0, q.data, q.n);
     if (r.code)
         put_text(simt.findings_json());
 }

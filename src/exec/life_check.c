@@ -153,8 +153,9 @@ static bool is_whole(uint32_t d)
 }
 
 /* What drops no part of a value, and what rounds between floating types: within the complex and within the other
- * floating types, from bool, from whole numbers to floating types and to wider ones with their signs. Truncation and
- * != 0 are arithmetic, whatever data a life has. Inexact whole numbers are counted; that rule is rules.c's. */
+ * floating types, from bool, from whole numbers to floating types and to others. A whole number that its new type
+ * cannot hold becomes a mark (px_cast), never what is left of it. Truncation and != 0 are arithmetic, whatever data a
+ * life has. Inexact whole numbers are counted; that rule is rules.c's. */
 static bool castable(uint32_t to, uint32_t from)
 {
     bool to_complex = to == DT_C64 || to == DT_C128, from_complex = from == DT_C64 || from == DT_C128;
@@ -163,9 +164,7 @@ static bool castable(uint32_t to, uint32_t from)
         return true;
     if (to_complex != from_complex || to == DT_BOOL)
         return false;
-    if (is_whole(from) && is_whole(to))
-        return dt_size((enum dtype)to) > dt_size((enum dtype)from) && to != DT_U8;
-    return from == DT_BOOL || !is_whole(to);
+    return from == DT_BOOL || is_whole(from) || !is_whole(to);
 }
 
 static bool apart(const struct wire_strided *m)
