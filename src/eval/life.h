@@ -42,6 +42,7 @@ struct life {
     size_t n_inputs;
     uint64_t area, tile;    /* streamed tasks: where the judge's memory lies (life_streamed.h) */
     int replays;
+    bool shuffled; /* the replay that runs plays streams in another order than the program's own */
     struct executor_call last; /* of the last live call */
     struct log_counts counts;
     char log_sha256[65];

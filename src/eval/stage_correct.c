@@ -301,6 +301,7 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
 struct tally {
     int ran, trials, passed; /* trials: draws that decide, or went wrong */
     int deciding;            /* draws that could tell a right answer from zeros */
+    int raced;               /* wrong ones, in replays that play streams in another order */
     const char *stopped; /* before the last draw, for this; NULL: it was not */
     double fastest_s;    /* call, of run time; 0: none yet */
     bool slow;           /* every call took more than SLOW_S: only SLOW_TRIALS of each regime, or one (CRAWL_S) */
@@ -549,6 +550,7 @@ static int judge_call(void *ctx, const struct ref_draw *d, struct frame *f, stru
     struct replayed *r = ctx;
     int ok = judge_reply(r->j, d, r->t, f, e);
 
+    r->t->raced += ok == 0 && r->j->life->shuffled;
     if (ok == 0 || (ok == 1 && !r->again))
         count(r->j, r->t, d, ok == 1);
     return ok == 0 || ok == 1 ? 0 : -1;
@@ -840,7 +842,9 @@ static int correct_run(struct job *j, struct err *e)
     if (!job_blamed(j) && !j->all_passed && life_blame_launch(j))
         job_blame_error(j, NULL, "correctness");
     if (!job_blamed(j) && !j->all_passed && (t.trials || !t.stopped))
-        record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong", t.trials - t.passed, t.trials);
+        record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong%s", t.trials - t.passed, t.trials,
+                     t.raced && t.raced == t.trials - t.passed ? ", those in which streams ran in another order that the "
+                     "program allows: one stream reads what another one still writes; let it wait for an event" : "");
     record_set(j->rec, "correctness", correct_section(j, &t, j->params));
     j->slow = t.slow || t.fewer;
     j->call_s = t.fastest_s;

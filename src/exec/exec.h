@@ -97,7 +97,8 @@ int executor_findings(struct executor *x, char **ret_json, struct err *e);
 struct executor_replay {
     bool plumbing_only; /* leave launches out */
     bool last_call;     /* from the state before the last call, as the latest replay of the whole life left it */
-    uint8_t poison;     /* fills memory before use: 0xff (NaN), 0x3c (finite) */
+    bool shuffled;      /* streams run in another order that the program allows (shuffle.h) */
+    uint8_t poison;     /* fills memory before use: 0xff (NaN), or a finite number */
     /* Fills n bytes for a lay of the log: parameters (call 0) and inputs (the call that they are laid in or before, as
      * logged). Asked for in parts of at most 16 MiB: part is the offset of these n bytes. Return -1 to stop. */
     int (*lay)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);

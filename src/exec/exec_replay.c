@@ -48,7 +48,8 @@ static void note(const struct ctl_reply *r, int32_t *error, char why[256])
 
 int executor_replay(struct executor *x, struct executor_replay *p, struct err *e)
 {
-    const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->plumbing_only, .c = p->last_call};
+    const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->plumbing_only, .c = p->last_call,
+                                  .d = p->shuffled ? 2 : 0};
     struct ctl_reply r;
     int rc = exec_ask(x, &q, -1, &r, e);
 

@@ -146,7 +146,7 @@ static void take(struct order *o, const struct log_entry *en)
         return;
     }
     work(o, stream_of(s));
-    if (o->running == o->call)
+    if (o->running && (!o->call || o->running == o->call))
         o->work[stream_of(s)]++;
 }
 
@@ -166,38 +166,32 @@ static void look(struct order *o, struct order_finding *ret)
         }
 }
 
-static uint32_t last_call(const struct exec_log *log)
-{
-    struct log_entry en;
-    uint32_t last = 0;
-
-    for (size_t at = 0; exec_log_next(log, &at, &en) > 0;)
-        if (en.head.op == LOG_CALL_BEGIN)
-            last = ((const struct log_call *)en.body)->index;
-    return last;
-}
-
 void order_check(const struct exec_log *log, uint32_t call, struct order_finding *ret)
 {
-    struct order o = {.call = call ? call : last_call(log)};
+    struct order o = {.call = call};
     struct log_entry en;
 
     o.at = xcalloc(LIFE_STREAMS + 1, sizeof *o.at);
     o.events = xcalloc(LIFE_EVENTS, sizeof *o.events);
     *ret = (struct order_finding){.ordered = true};
-    for (size_t at = 0; exec_log_next(log, &at, &en) > 0;) {
+    for (size_t at = 0; ret->ordered && exec_log_next(log, &at, &en) > 0;) {
         const struct log_call *mark = en.body;
 
-        if (en.head.op == LOG_CALL_BEGIN)
+        if (en.head.op == LOG_CALL_BEGIN) {
             o.running = mark->index;
-        else if (en.head.op == LOG_CALL_END && mark->index == o.call)
-            break;
-        else if (en.head.op == LOG_CALL_END)
+            memset(o.work, 0, sizeof o.work);
+        } else if (en.head.op == LOG_CALL_END) {
             o.running = 0;
-        else
+            if (!o.call || mark->index == o.call)
+                look(&o, ret);
+            if (mark->index == o.call)
+                break;
+        } else {
             take(&o, &en);
+        }
     }
-    look(&o, ret);
+    for (uint32_t s = 1; s < LIFE_STREAMS; s++)
+        ret->streams |= o.used[s];
     for (uint32_t i = 0; i < LIFE_EVENTS; i++)
         free(o.events[i]);
     free(o.events);

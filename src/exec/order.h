@@ -11,12 +11,13 @@
 
 struct order_finding {
     bool ordered;
+    bool streams;      /* some work goes to another stream than the legacy one */
     uint32_t stream;   /* of the first work that is not, */
     uint64_t work;     /* and how many launches, copies and fills of that stream in the call */
     char why[192];     /* "" when ordered */
 };
 
-/* call: its number; 0 reads as the log's last call. */
+/* call: its number; 0: each call of the log must have joined its work when it returns. */
 void order_check(const struct exec_log *log, uint32_t call, struct order_finding *ret);
 
 #endif

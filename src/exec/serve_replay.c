@@ -43,12 +43,14 @@ int replay_begin(struct server *s, const struct ctl_request *q, struct err *e)
         return err_set(e, ERR_INPUT, "the log is not whole: %s", s->life.why);
     s->player.poison = (uint8_t)q->a;
     s->player.no_launches = q->b != 0;
-    s->player.poisons = !(q->d && q->c);
-    s->player.drains = q->d && q->c;
+    s->player.poisons = !(q->d == 1 && q->c);
+    s->player.drains = q->d == 1 && q->c;
+    if ((r->shuffled = q->d == 2))
+        shuffle_init(&r->shuffle);
     if ((q->c ? saved_restore(s, e) : begin_again(s, e)) < 0)
         return -1;
     r->on = true;
-    r->times = q->d != 0;
+    r->times = q->d == 1;
     r->call = 0;
     r->last = last_call(&s->life.log);
     return 0;
@@ -106,20 +108,40 @@ static void time_from_here(struct server *s)
         saved_clean(s);
 }
 
+static void play_entry(void *server, const struct log_entry *en)
+{
+    player_play(&((struct server *)server)->player, en);
+}
+
+static uint64_t freed_bytes(const struct replaying *r, const struct log_entry *en)
+{
+    const struct wire_free *m = en->body;
+    const struct pool_block *b = en->head.op == WIRE_FREE ? pool_find(&r->pool, m->addr, 1) : NULL;
+
+    return b ? b->bytes : 0;
+}
+
 void replay_next(struct server *s, struct ctl_reply *out)
 {
     struct replaying *r = &s->replay;
     struct log_entry en;
+    uint64_t freed;
 
     while (!s->player.error && exec_log_next(&s->life.log, &r->at, &en) > 0) {
         if (stops(r, &en, out))
             break;
+        freed = freed_bytes(r, &en);
         if (!follow(r, &en)) {
             s->player.error = WIRE_REFUSED;
             snprintf(s->player.why, sizeof s->player.why, "the log does not follow from itself");
         }
-        player_play(&s->player, &en);
+        if (r->shuffled)
+            shuffle_add(&r->shuffle, &en, freed);
+        else
+            player_play(&s->player, &en);
     }
+    if (r->shuffled)
+        shuffle_play(&r->shuffle, play_entry, s);
     if (out->stop != LOG_LAY) {
         out->v[1] = r->last;
         player_sync(&s->player);

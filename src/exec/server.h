@@ -6,6 +6,7 @@
 #include "exec/play_queue.h"
 #include "exec/player.h"
 #include "exec/ring.h"
+#include "exec/shuffle.h"
 
 /* The device as the last call but one left it, in the latest replay of a whole life: blocks, variables of programs,
  * and which streams and events there were. */
@@ -28,6 +29,8 @@ struct replaying {
     uint32_t last;    /* the log's last call */
     struct pool pool; /* what lives at this point of the replay */
     struct saved saved;
+    bool shuffled;    /* streams run in another order than the program's own */
+    struct shuffle shuffle;
     backend_handle timer[2]; /* events */
 };
 

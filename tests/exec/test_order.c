@@ -156,11 +156,20 @@ static void test_copies_and_fills_are_work(void **state)
     stream(3, 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         begin(++call), exec_log_add(&l, rows[i].op, 0, 0, rows[i].body, rows[i].n, NULL, 0, NULL), end(call);
-        assert_false(ordered(0));
+        assert_false(ordered(call));
         begin(++call), exec_log_add(&l, rows[i].op, 0, 0, rows[i].body, rows[i].n, NULL, 0, NULL);
         event(WIRE_EVENT_RECORD, 1, 3), event(WIRE_EVENT_WAIT, 1, 0), end(call);
-        assert_true(ordered(0));
+        assert_true(ordered(call));
     }
+}
+
+static void test_each_call_joins_its_own(void **state)
+{
+    (void)state;
+    begin(1), stream(3, 1), launch(3), end(1);
+    begin(2), sync_stream(3), launch(3), sync_stream(3), end(2);
+    assert_true(ordered(2));
+    assert_false(ordered(0)); /* the first call's answer was not there yet */
 }
 
 static void test_the_host_waits(void **state)
@@ -188,6 +197,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_through_another_stream, fresh, gone),
         cmocka_unit_test_setup_teardown(test_an_event_that_was_never_recorded_orders_nothing, fresh, gone),
         cmocka_unit_test_setup_teardown(test_copies_and_fills_are_work, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_each_call_joins_its_own, fresh, gone),
         cmocka_unit_test_setup_teardown(test_the_host_waits, fresh, gone),
     };
 

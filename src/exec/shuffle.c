@@ -1,0 +1,238 @@
+/* shuffle.c - see shuffle.h. Each node needs that others have been played; the ones it needs were asked for before it, so
+ * one of the queues' heads can always be played. */
+#include "exec/shuffle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void shuffle_init(struct shuffle *s)
+{
+    struct shuffle_need *events = s->events ? s->events : xcalloc(LIFE_EVENTS, sizeof *events);
+
+    memset(events, 0, LIFE_EVENTS * sizeof *events);
+    s->events = events;
+    s->n_nodes = s->n_needs = s->n_freed = 0;
+    memset(s->asked, 0, sizeof s->asked);
+    memset(s->played, 0, sizeof s->played);
+    memset(s->head, 0, sizeof s->head);
+    memset(s->tail, 0, sizeof s->tail);
+    memset(s->apart, 0, sizeof s->apart);
+}
+
+void shuffle_free(struct shuffle *s)
+{
+    free(s->nodes);
+    free(s->needs);
+    free(s->events);
+    free(s->freed);
+    *s = (struct shuffle){0};
+}
+
+static void *more(void *p, size_t n, size_t *cap, size_t size)
+{
+    if (n < *cap)
+        return p;
+    *cap = *cap ? *cap * 2 : 64;
+    return xrealloc(p, *cap * size);
+}
+
+/* ---- what the next node needs ---- */
+
+static void need(struct shuffle *s, uint32_t queue, uint32_t count)
+{
+    if (!count || s->played[queue] >= count)
+        return;
+    s->needs = more(s->needs, s->n_needs, &s->cap_needs, sizeof *s->needs);
+    s->needs[s->n_needs++] = (struct shuffle_need){queue, count};
+}
+
+static void need_event(struct shuffle *s, uint32_t event)
+{
+    const struct shuffle_need *v = &s->events[event % LIFE_EVENTS];
+
+    need(s, v->queue, v->count);
+}
+
+static void need_all(struct shuffle *s)
+{
+    for (uint32_t i = 0; i < LIFE_STREAMS; i++)
+        need(s, i, s->asked[i]);
+}
+
+/* The legacy stream and those that are not apart from it wait for each other. */
+static void need_legacy_order(struct shuffle *s, uint32_t stream)
+{
+    if (stream && !s->apart[stream])
+        need(s, 0, s->asked[0]);
+    for (uint32_t t = 1; stream == 0 && t < LIFE_STREAMS; t++)
+        if (!s->apart[t])
+            need(s, t, s->asked[t]);
+}
+
+/* A block that lies where another one was comes after that one's release. */
+static void need_freed(struct shuffle *s, uint64_t addr, uint64_t bytes)
+{
+    for (size_t i = 0; i < s->n_freed; i++)
+        if (s->freed[i].addr < addr + bytes && addr < s->freed[i].addr + s->freed[i].bytes)
+            need(s, SHUFFLE_FREES, s->freed[i].count);
+}
+
+/* ---- adding ---- */
+
+/* needs from first on are the node's. */
+static void add(struct shuffle *s, const struct log_entry *en, uint32_t queue, size_t first)
+{
+    uint32_t at;
+
+    if (queue != SHUFFLE_HOST)
+        need(s, SHUFFLE_HOST, s->asked[SHUFFLE_HOST]);
+    s->nodes = more(s->nodes, s->n_nodes, &s->cap_nodes, sizeof *s->nodes);
+    s->nodes[s->n_nodes++] = (struct shuffle_node){*en, queue, 0, (uint32_t)first, (uint32_t)(s->n_needs - first)};
+    at = (uint32_t)s->n_nodes;
+    if (s->tail[queue])
+        s->nodes[s->tail[queue] - 1].next = at;
+    else
+        s->head[queue] = at;
+    s->tail[queue] = at;
+    s->asked[queue]++;
+}
+
+static uint32_t stream_of(uint32_t s)
+{
+    return s == WIRE_STREAM_LEGACY || s >= LIFE_STREAMS ? 0 : s;
+}
+
+static void add_work(struct shuffle *s, const struct log_entry *en, uint32_t stream, size_t first)
+{
+    need_legacy_order(s, stream);
+    add(s, en, stream, first);
+}
+
+static void add_event(struct shuffle *s, const struct log_entry *en, size_t first)
+{
+    const struct wire_event *m = en->body;
+    uint32_t stream = stream_of(m->stream);
+
+    if (en->head.op == WIRE_EVENT_WAIT || en->head.op == WIRE_EVENT_SYNC)
+        need_event(s, m->event);
+    if (en->head.op == WIRE_EVENT_SYNC) {
+        add(s, en, SHUFFLE_HOST, first);
+        return;
+    }
+    add_work(s, en, stream, first);
+    if (en->head.op == WIRE_EVENT_RECORD)
+        s->events[m->event % LIFE_EVENTS] = (struct shuffle_need){stream, s->asked[stream]};
+}
+
+static void add_sync(struct shuffle *s, const struct log_entry *en, uint32_t stream, size_t first)
+{
+    need_legacy_order(s, stream);
+    need(s, stream, s->asked[stream]);
+    add(s, en, SHUFFLE_HOST, first);
+}
+
+static void add_free(struct shuffle *s, const struct log_entry *en, uint64_t bytes, size_t first)
+{
+    const struct wire_free *m = en->body;
+
+    need_all(s);
+    if (m->kind == WIRE_ALLOC_RAW) { /* it waits for the device */
+        add(s, en, SHUFFLE_HOST, first);
+        return;
+    }
+    add(s, en, SHUFFLE_FREES, first);
+    s->freed = more(s->freed, s->n_freed, &s->cap_freed, sizeof *s->freed);
+    s->freed[s->n_freed++] = (struct shuffle_freed){m->addr, bytes, s->asked[SHUFFLE_FREES]};
+}
+
+static void add_host(struct shuffle *s, const struct log_entry *en, size_t first)
+{
+    const struct wire_stream_create *create = en->body;
+    const struct wire_alloc *alloc = en->body;
+
+    switch (en->head.op) {
+    case WIRE_STREAM_CREATE: s->apart[en->head.result % LIFE_STREAMS] = create->flags & 1; break;
+    case WIRE_ALLOC: need_freed(s, en->head.result, alloc->bytes); break;
+    case WIRE_DEVICE_SYNC:
+    case WIRE_STREAM_DESTROY:
+    case WIRE_EVENT_DESTROY: need_all(s); break; /* handles are used again */
+    default: break;
+    }
+    add(s, en, SHUFFLE_HOST, first);
+}
+
+void shuffle_add(struct shuffle *s, const struct log_entry *en, uint64_t bytes)
+{
+    size_t first = s->n_needs;
+
+#define WORK(name, type)                                                                                               \
+    case name: add_work(s, en, stream_of(((const struct type *)en->body)->stream), first); break;
+    switch (en->head.op) {
+        WORK(WIRE_LAUNCH, wire_launch)
+        WORK(WIRE_MEMSET, wire_memset)
+        WORK(WIRE_UP, wire_up)
+        WORK(WIRE_COPY, wire_copy)
+        WORK(LOG_ECHO, wire_copy)
+        WORK(WIRE_FILL, wire_fill)
+        WORK(WIRE_STRIDED, wire_strided)
+        WORK(WIRE_ARANGE, wire_arange)
+        WORK(WIRE_RANDOM, wire_random)
+    case WIRE_EVENT_RECORD:
+    case WIRE_EVENT_WAIT:
+    case WIRE_EVENT_SYNC: add_event(s, en, first); break;
+    case WIRE_STREAM_SYNC: add_sync(s, en, stream_of(((const struct wire_stream *)en->body)->stream), first); break;
+    case WIRE_DOWN: add_sync(s, en, stream_of(((const struct wire_down *)en->body)->stream), first); break;
+    case WIRE_FREE: add_free(s, en, bytes, first); break;
+    default: add_host(s, en, first);
+    }
+#undef WORK
+}
+
+/* ---- playing ---- */
+
+static bool ready(const struct shuffle *s, uint32_t node)
+{
+    const struct shuffle_node *n = &s->nodes[node - 1];
+
+    for (uint32_t i = 0; i < n->n_needs; i++) {
+        const struct shuffle_need *v = &s->needs[n->first_need + i];
+
+        if (s->played[v->queue] < v->count)
+            return false;
+    }
+    return true;
+}
+
+/* The one that was asked for last among the heads that are ready; 0: all are played. */
+static uint32_t latest(const struct shuffle *s, const uint32_t *used, uint32_t n_used)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 0; i < n_used; i++) {
+        uint32_t node = s->head[used[i]];
+
+        if (node > best && ready(s, node))
+            best = node;
+    }
+    return best;
+}
+
+void shuffle_play(struct shuffle *s, void (*play)(void *ctx, const struct log_entry *en), void *ctx)
+{
+    uint32_t used[SHUFFLE_QUEUES], n = 0, node;
+
+    for (uint32_t i = 0; i < SHUFFLE_QUEUES; i++)
+        if (s->head[i])
+            used[n++] = i;
+    while ((node = latest(s, used, n))) {
+        const struct shuffle_node *v = &s->nodes[node - 1];
+
+        s->head[v->queue] = v->next;
+        s->played[v->queue]++;
+        play(ctx, &v->en);
+    }
+    s->n_nodes = s->n_needs = s->n_freed = 0;
+    memset(s->tail, 0, sizeof s->tail);
+}

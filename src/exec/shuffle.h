@@ -1,0 +1,43 @@
+/* shuffle.h - a call's entries in another order that its streams, events and waits allow: what was asked for last comes
+ * first. A program whose answer then changes has a race between streams, which its own order hides.
+ *
+ * Entries are kept in the order in which they were asked for, and played when the log stops. Host memory only. */
+#ifndef MC_EXEC_SHUFFLE_H
+#define MC_EXEC_SHUFFLE_H
+
+#include "exec/life.h"
+#include "exec/log.h"
+
+/* Queues: one a stream; what happens at once when the host asks (allocations, handles, waits of the host); and
+ * releases, which come behind all that was asked for before them. */
+enum { SHUFFLE_HOST = LIFE_STREAMS, SHUFFLE_FREES, SHUFFLE_QUEUES };
+
+struct shuffle_node {
+    struct log_entry en;
+    uint32_t queue, next;           /* index + 1 of the next one in its queue; 0: none */
+    uint32_t first_need, n_needs;
+};
+struct shuffle_need { /* so many nodes of a queue have been played */
+    uint32_t queue, count;
+};
+struct shuffle_freed {
+    uint64_t addr, bytes;
+    uint32_t count; /* of SHUFFLE_FREES */
+};
+struct shuffle {
+    struct shuffle_node *nodes;
+    struct shuffle_need *needs, *events; /* events: LIFE_EVENTS; what a wait for one waits for; count 0: nothing */
+    struct shuffle_freed *freed;
+    size_t n_nodes, cap_nodes, n_needs, cap_needs, n_freed, cap_freed;
+    uint32_t asked[SHUFFLE_QUEUES], played[SHUFFLE_QUEUES], head[SHUFFLE_QUEUES], tail[SHUFFLE_QUEUES];
+    bool apart[LIFE_STREAMS]; /* does not wait for the legacy stream, nor it for this one */
+};
+
+void shuffle_init(struct shuffle *s);  /* a life's start */
+void shuffle_free(struct shuffle *s);
+/* bytes: of the block that a WIRE_FREE gives back, else 0. en points into a log that stays. */
+void shuffle_add(struct shuffle *s, const struct log_entry *en, uint64_t bytes);
+/* Plays all that was added, and forgets it. */
+void shuffle_play(struct shuffle *s, void (*play)(void *ctx, const struct log_entry *en), void *ctx);
+
+#endif
