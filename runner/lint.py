@@ -26,6 +26,8 @@ PUBLISHED = 1e-4  # KernelBench's fp32 tolerance
 class Linted(reference.Task):
     """A task whose draws go to the judge one by one instead of into one answer."""
 
+    secret = 0
+
     def __init__(self, req, sock, group):
         super().__init__(dict(req, protocol=group, params="random" if group == "strict" else "seed"))
         self.sock, self.group, self.alive, self.kept = sock, group, None, []
