@@ -20,6 +20,14 @@ PLUMBING = {"contiguous", "clone", "detach", "detach_", "to", "type", "float", "
             "unsqueeze", "__get__", "__set__", "data", "empty_like", "zeros_like", "ones_like", "full_like", "rand_like",
             "randn_like", "new_zeros", "new_ones", "new_empty", "new_full", "permute", "transpose", "t", "movedim", "unflatten"}
 
+# Operators that move values and make none.
+COPIES = {"aten::" + n for n in (
+    "alias", "as_strided", "cat", "clone", "constant_pad_nd", "copy_", "detach", "empty", "empty_like", "empty_strided",
+    "expand", "fill_", "flip", "full", "full_like", "lift_fresh", "narrow", "new_empty", "new_empty_strided", "new_zeros",
+    "ones", "permute", "pixel_shuffle", "pixel_unshuffle", "repeat", "reshape", "_reshape_alias", "resize_", "roll", "select",
+    "slice", "split", "split_with_sizes", "squeeze", "stack", "t", "_to_copy", "transpose", "unbind", "unfold", "unsqueeze",
+    "_unsafe_view", "view", "zero_", "zeros", "zeros_like")}
+
 
 def uncompiled(f):
     """torch wraps __torch_dispatch__ so that its compiler stays out, and imports the compiler for that (0.9 s of every

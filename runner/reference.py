@@ -30,6 +30,7 @@ import torch
 import area
 import defects
 import frame
+import ops
 import sizes
 import structure
 import values
@@ -653,7 +654,7 @@ class Task:
         if there:
             self.arrive()
         self.mode = "train"
-        self.parts, self.size, self.defects = [], 0, None
+        self.parts, self.size, self.defects, self.copies = [], 0, None, False
         self.everything = True  # kernelbench: all tensors are cast, see cast
         self.items, self.room = [], 0  # with areas: [(at, Collector)] of the last draw, and its bytes
         self.usage = Usage()
@@ -725,6 +726,7 @@ class Task:
             self.mode = "eval"
             if not self.is_steady(inputs):
                 raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
+        self.copies = set(ops.record(lambda: self.run(self.model, inputs))) <= ops.COPIES
 
     def expected(self, regime, trial, inputs, seed):
         """(eager, oracle, how far rounding moves it, what became of the inputs). oracle is None where a large task's
@@ -791,6 +793,8 @@ class Task:
         self.items, self.room = [], 0
         head = {"regime": regime, "trial": trial, "inputs": self.draw_section(inputs), "eager": self.draw_section(eager)}
         head["oracle"] = head["eager"] if oracle is eager and self.req.get("area") else self.draw_section(oracle)
+        if mutates and not self.req.get("area"):
+            head["after"] = self.section([values.leaves(given)[i] for i in mutates])
         return dict(head, noise=noise, mutates=mutates, aliases=aliases)
 
     def strict_draws(self, skipped):
@@ -884,7 +888,7 @@ class Task:
         kinds, state = self.state_section(in_bytes)
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
                 "init_seed": self.init_seed, "state": kinds, "state_values": state, "torch": torch.__version__,
-                "defects": self.defects, "memory": self.usage.facts(),
+                "defects": self.defects, "copies": self.copies, "memory": self.usage.facts(),
                 "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}
 
 

@@ -69,7 +69,9 @@ int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret,
     *ret = (struct ref_draw){.regime = NULL};
     draw_facts(d, ret);
     if (ref_section_parse(f, json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
-        ref_section_parse(f, json_object_get(d, "eager"), &ret->eager, e) < 0)
+        ref_section_parse(f, json_object_get(d, "eager"), &ret->eager, e) < 0 ||
+        (json_is_object(json_object_get(d, "after")) &&
+         ref_section_parse(f, json_object_get(d, "after"), &ret->after, e) < 0))
         return -1;
     return ref_section_parse(f, json_object_get(d, "oracle"), &ret->oracle, e);
 }
@@ -108,6 +110,7 @@ static int parse_rest(struct reference *r, struct err *e)
 
     r->state = json_object_get(h, "state");
     r->defects = json_object_get(h, "defects");
+    r->copies = json_flag(h, "copies", false);
     r->dtype = json_string_value(json_object_get(h, "dtype"));
     r->tf32 = json_object_get(h, "tf32");
     r->mode = json_str(h, "mode", "train");

@@ -31,6 +31,7 @@ struct ref_draw {
     const char *regime;
     int trial;
     struct section inputs, eager, oracle;
+    struct section after;  /* what the reference leaves in the inputs that it changes, in order; bytes NULL: not known */
     const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
     const json_t *mutates, *aliases; /* inputs that the reference itself changes; outputs that share their memory */
     /* On the desk: */
@@ -49,6 +50,7 @@ struct reference {
     struct section init, state_values;
     const json_t *state; /* [{"name","kind","dtype","shape"}] */
     const json_t *skipped; /* {"regime": reason}; NULL: not all draws are made */
+    bool copies;           /* it only moves values: no arithmetic at all */
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */
     const char *dtype;     /* floating parameters are to have it: "float16"...; NULL: as constructed */
     const char *mode;

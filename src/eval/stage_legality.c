@@ -159,10 +159,15 @@ static const struct ref_draw *telling_draw(const struct reference *r)
     return &r->draws[0];
 }
 
-/* The log without its launches must give a wrong answer. 1: it gives the right one, 0, -1: infra. */
-static int plumbing_suffices(struct job *j, struct err *e)
+/* Where the task itself only copies, one element of the program's own decides nothing: most of the answer must be. */
+static bool mostly_there(const struct job *j, const json_t *worst)
 {
-    const struct ref_draw *d = telling_draw(j->ref);
+    return j->ref->copies && !strcmp(json_str(worst, "kind", ""), "values") && json_f64(worst, "share", 1) < 0.5;
+}
+
+/* Does the log without its launches give this draw's answer? 1, 0, -1: infra. */
+static int plumbing_gives(struct job *j, const struct ref_draw *d, struct err *e)
+{
     double max_abs = 0, max_rel = 0;
     json_t *worst = NULL;
     struct frame f;
@@ -173,10 +178,24 @@ static int plumbing_suffices(struct job *j, struct err *e)
     ok = life_plumbing(j, d, &f, e);
     if (ok == 1) {
         ok = correct_compare(j, d, &f, &worst, &max_abs, &max_rel, e);
+        if (ok == 0 && mostly_there(j, worst))
+            ok = 1;
         json_decref(worst);
         frame_free(&f);
     }
     reference_let_go(j->ref, d);
+    return ok;
+}
+
+/* It must be wrong for some draw: what kernels do may show in few of them (a bound that most values keep). */
+static int plumbing_suffices(struct job *j, struct err *e)
+{
+    const struct reference *r = j->ref;
+    size_t first = (size_t)(telling_draw(r) - r->draws);
+    int ok = 1;
+
+    for (size_t i = 0; i < r->n_draws && ok == 1; i++)
+        ok = plumbing_gives(j, &r->draws[(first + i) % r->n_draws], e);
     return ok;
 }
 
