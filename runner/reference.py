@@ -291,8 +291,8 @@ def spike_of(t):
 
 def spikes(t, gen):
     """[(position, value)]: the last element, and others anywhere. No two are alike, so that none ties with another."""
-    places = torch.randint(t.numel(), (min(SPIKES, t.numel()) - 1,), generator=gen).tolist() + [t.numel() - 1]
-    return [(position(i, t.shape), spike_of(t) * (1 - k / (4 * SPIKES))) for k, i in enumerate(places)]
+    places = [t.numel() - 1] + torch.randint(t.numel(), (min(SPIKES, t.numel()) - 1,), generator=gen).tolist()
+    return [(position(i, t.shape), spike_of(t) * (1 - k / (4 * SPIKES))) for k, i in reversed(list(enumerate(places)))]
 
 
 def nudge(t, regime, gen, trial, spike=False):

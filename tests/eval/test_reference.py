@@ -72,7 +72,30 @@ class Draws(unittest.TestCase):
     def test_a_spike_ends_odd_draws(self):
         head, blob = run(task("x.mean()", "[torch.randn(40000)]"))
         draw = next(d for d in head["draws"] if d["regime"] == reference.SPIKED and d["trial"] == 1)
-        self.assertEqual(float(value(draw["inputs"], blob)[0][-1]), 8.0)
+        x = value(draw["inputs"], blob)[0]
+        self.assertEqual(float(x[-1]), 8.0)
+        large = x[x.abs() > 3.01]
+        self.assertEqual(len(large.unique()), reference.SPIKES)  # the others lie anywhere, and none ties with another
+
+    def test_zeros_of_the_default_type(self):
+        head, blob = run(task("torch.zeros(9).index_add(0, rest[0], x)", "[torch.randn(60), torch.randint(0, 9, (60,))]"))
+        self.assertEqual({d["regime"] for d in head["draws"]}, set(reference.REGIMES))
+        self.assertEqual(torch.get_default_dtype(), torch.float32)
+
+    def test_where_double_cannot_be_run(self):
+        op = "torch.zeros(9, dtype=torch.float32).index_add(0, rest[0], x)"
+        head, blob = run(task(op, "[torch.randn(60), torch.randint(0, 9, (60,))]"))
+        self.assertTrue(all(d["noise"][0]["n2"] > 0 for d in head["draws"]))
+
+    def test_tasks_that_only_copy(self):
+        self.assertTrue(run(task("x.t().contiguous()", "[torch.randn(3, 5)]"))[0]["copies"])
+        self.assertFalse(run(task("torch.relu(x.t())", "[torch.randn(3, 5)]"))[0]["copies"])
+
+    def test_what_is_left_in_inputs(self):
+        head, blob = run(task("x.add_(1).sum()", "[torch.randn(9)]"))
+        d = head["draws"][0]
+        self.assertEqual(d["mutates"], [0])
+        self.assertTrue(torch.equal(value(d["after"], blob)[0], value(d["inputs"], blob)[0] + 1))
 
     def test_where_a_spike_overflows_there_is_none(self):
         head, blob = run(task("torch.exp(x * 25)", "[torch.rand(40)]"))
@@ -216,10 +239,18 @@ class KernelBench(unittest.TestCase):
         head, blob = run(task("torch.relu(x)", "[torch.rand(3, 5)]"), protocol="kernelbench", params="seed", trials=3)
         torch.manual_seed(42)
         seeds = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(3)]
-        self.assertEqual(len(head["draws"]), 3)
+        self.assertEqual([d["regime"] for d in head["draws"]], ["kernelbench"] * 3 + [reference.SECRET])
         for d, s in zip(head["draws"], seeds):
             torch.manual_seed(s)
             self.assertTrue(torch.equal(value(d["inputs"], blob)[0], torch.rand(3, 5)))
+
+    def test_one_draw_depends_on_the_secret(self):
+        x = []
+        for seed in (1, 2):
+            head, blob = run(task("torch.relu(x)", "[torch.rand(3, 5)]"), protocol="kernelbench", params="seed", seed=seed)
+            x.append([value(d["inputs"], blob)[0] for d in head["draws"]])
+        same = [torch.equal(a, b) for a, b in zip(*x)]
+        self.assertEqual(same, [True] * (len(same) - 1) + [False])
 
     def test_casts(self):
         head, blob = run(task("x * rest[0]", "[torch.rand(3), torch.randint(0, 9, (3,))]"), protocol="kernelbench",

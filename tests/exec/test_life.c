@@ -219,7 +219,7 @@ static void test_casts_from_another_type(void **state)
 static void test_casts_that_drop_are_refused(void **state)
 {
     static const uint32_t rows[][2] = {{DT_I32, DT_F32}, {DT_I64, DT_F64}, {DT_BOOL, DT_F32}, {DT_BOOL, DT_I32},
-                                       {DT_I32, DT_I64}, {DT_U8, DT_I8}, {DT_F32, DT_C64}, {DT_C64, DT_F32}};
+                                       {DT_F32, DT_C64}, {DT_C64, DT_F32}};
     struct wire_strided m = {.to = block, .from = block + 4096, .dims = 1, .size = {16}, .to_stride = {1},
                              .from_stride = {1}};
 
@@ -230,6 +230,8 @@ static void test_casts_that_drop_are_refused(void **state)
         assert_int_equal(ask(WIRE_STRIDED, &m, NULL, 0), WIRE_REFUSED);
     }
     m.to_dtype = DT_F32, m.from_dtype = DT_I64;
+    assert_int_equal(ask(WIRE_STRIDED, &m, NULL, 0), 0);
+    m.to_dtype = DT_I32; /* what does not fit leaves a mark (element.h) */
     assert_int_equal(ask(WIRE_STRIDED, &m, NULL, 0), 0);
 }
 
