@@ -359,6 +359,8 @@ void build_audit_log(const char *log, json_t *findings)
     judge_layers(log, findings);
     if (strstr(log, "TORCH_LIBRARY"))
         add(findings, "lacking", "TORCH_LIBRARY");
+    if (strstr(log, " is not a member of \xe2\x80\x98pybind11\xe2\x80\x99"))
+        add(findings, "lacking", "pybind11");
     each_said(log, "undefined reference to `", "'(<\n", judge_missing, findings);
     each_said(log, "fatal error: ", ":\n", judge_header, findings);
 }

@@ -77,6 +77,12 @@ int player_sync(struct player *p)
 
 /* ---- memory ---- */
 
+static int waits(struct player *p, int code)
+{
+    p->waited = true;
+    return code;
+}
+
 static int play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t stream)
 {
     struct wire_memset m = {.addr = addr, .count = bytes, .width = 1, .stream = stream};
@@ -87,7 +93,7 @@ static int play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t 
     if (code)
         return code;
     if (p->poisons && addr < p->shared_from) {
-        if (p->n_streams && (code = p->ops->sync(p->b))) // other streams may still use what was here before
+        if (p->n_streams && (code = waits(p, p->ops->sync(p->b)))) // other streams may still use what was here before
             return code;
         m.value[0] = p->poison;
         code = p->ops->set(p->b, &m, player_stream(p, stream));
@@ -103,7 +109,7 @@ static int play_alloc(struct player *p, const struct log_entry *en)
     if (!en->head.result)
         return WIRE_OK;
     if (p->drains && m->kind == WIRE_ALLOC_RAW)
-        p->ops->sync(p->b);
+        waits(p, p->ops->sync(p->b));
     return play_block(p, en->head.result, m->bytes, m->stream);
 }
 
@@ -112,7 +118,7 @@ static int play_free(struct player *p, const struct log_entry *en)
     const struct wire_free *m = en->body;
 
     if (p->drains ? m->kind == WIRE_ALLOC_RAW : p->n_streams != 0)
-        p->ops->sync(p->b);
+        waits(p, p->ops->sync(p->b));
     p->ops->block(p->b, m->addr, 0, false);
     return WIRE_OK;
 }
@@ -278,7 +284,7 @@ static int play_stream_destroy(struct player *p, const struct log_entry *en)
     backend_handle *s = &p->streams[m->stream % LIFE_STREAMS];
 
     if (m->stream >= LIFE_FIRST_STREAM && *s) {
-        p->ops->sync_stream(p->b, *s);
+        waits(p, p->ops->sync_stream(p->b, *s));
         p->ops->stream_end(p->b, *s);
         *s = NULL;
     }
@@ -290,13 +296,13 @@ static int play_stream_sync(struct player *p, const struct log_entry *en)
 {
     const struct wire_stream *m = en->body;
 
-    return p->drains || p->n_streams ? p->ops->sync_stream(p->b, player_stream(p, m->stream)) : WIRE_OK;
+    return p->drains || p->n_streams ? waits(p, p->ops->sync_stream(p->b, player_stream(p, m->stream))) : WIRE_OK;
 }
 
 static int play_device_sync(struct player *p, const struct log_entry *en)
 {
     (void)en;
-    return p->drains || p->n_streams ? p->ops->sync(p->b) : WIRE_OK;
+    return p->drains || p->n_streams ? waits(p, p->ops->sync(p->b)) : WIRE_OK;
 }
 
 static int play_event_create(struct player *p, const struct log_entry *en)
@@ -339,7 +345,8 @@ static int play_event_sync(struct player *p, const struct log_entry *en)
 {
     const struct wire_event *m = en->body;
 
-    return p->drains || p->n_streams ? p->ops->sync_event(p->b, p->events[m->event % LIFE_EVENTS]) : WIRE_OK;
+    return p->drains || p->n_streams ? waits(p, p->ops->sync_event(p->b, p->events[m->event % LIFE_EVENTS]))
+                                     : WIRE_OK;
 }
 
 static int (*const rows[])(struct player *p, const struct log_entry *en) = {

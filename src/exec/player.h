@@ -35,6 +35,7 @@ struct player {
     bool poisons;           /* false while timing */
     bool drains;            /* synchronisations, allocations and frees wait as they would without an executor */
     bool no_launches;
+    bool waited;            /* an entry waited for the device: what is answered next tells when it was done */
     int error;              /* the first code that is not WIRE_OK */
     char why[256];
 };

@@ -170,6 +170,17 @@ static const struct life_down *echo_of(struct server *s, const struct wire_reque
     return same ? d : NULL;
 }
 
+/* Where entries are played as they come, one that waits for the device (an allocation beside streams of the program's own)
+ * would be a clock: it counts as a read, and goes on on the grid. */
+static void count_wait(struct server *s)
+{
+    if (s->life.call && s->player.waited) {
+        life_waited(&s->life);
+        wait_for_grid(s);
+    }
+    s->player.waited = false;
+}
+
 static int carry_out(struct server *s, const struct wire_request *r, struct reply *out)
 {
     const struct ask *a = &asks[r->head.op];
@@ -179,6 +190,8 @@ static int carry_out(struct server *s, const struct wire_request *r, struct repl
         if (!life_log(&s->life, r, out->v[0], echo_of(s, r)))
             return WIRE_REFUSED;
         play_queue_go(&s->queue);
+        if (!s->queue.has_thread) /* else the thread waits, and this answer does not */
+            count_wait(s);
         return WIRE_OK;
     }
     if (!a->undrained)
