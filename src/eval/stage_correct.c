@@ -356,12 +356,10 @@ static void count(struct job *j, struct tally *t, const struct ref_draw *d, bool
         json_object_set_new(r, "undecided", json_integer(json_i64(r, "undecided", 0) + 1));
         return;
     }
-    if (ok && !strcmp(d->regime, SECRET)) { /* the record counts the published trials */
-        json_object_set_new(r, "passed", json_true());
-        return;
-    }
     json_object_set_new(r, "trials", json_integer(json_i64(r, "trials", 0) + 1));
     json_object_set_new(r, "passed", json_integer(json_i64(r, "passed", 0) + ok));
+    if (ok && !strcmp(d->regime, SECRET))
+        return; /* trials are the published ones */
     t->trials++;
     t->passed += ok;
 }
