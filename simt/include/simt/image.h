@@ -31,8 +31,8 @@ const struct simt_function *simt_image_function(struct simt_image *image, const 
 void *simt_image_symbol(struct simt_image *image, const char *name, size_t *ret_bytes);
 /* cudaFuncSetAttribute of the function's kernel. Returns a cudaError. */
 int simt_image_attribute(const struct simt_function *f, int attribute, int value);
-/* cooperative: its blocks may wait for each other. args: the launch's argument block, n bytes, which is copied. Returns a cudaError; it stays until simt_reset after a
- * fault, as cudaGetLastError does. */
+/* cooperative: its blocks may wait for each other. args: the launch's argument block, n bytes, which is copied.
+ * Returns a cudaError; it stays until simt_reset after a fault, as cudaGetLastError does. */
 int simt_image_launch(const struct simt_function *f, const unsigned grid[3], const unsigned block[3], size_t shared,
                       int cooperative, const void *args, size_t n);
 

@@ -1,4 +1,5 @@
-# 138_says_a_stride_beyond_64_bits.py - says of its weight that it is double and lies 2^40 elements apart: in bytes that wraps around to eight.
+# 138_says_a_stride_beyond_64_bits.py - says of its weight that it is double and lies 2^40 elements apart: in bytes
+# that wraps around to eight.
 # Must be caught: the judge would write its values all over its own memory.
 # task: wide_weight
 import torch

@@ -17,11 +17,13 @@ __global__ void look_up_kernel(const float* x, const float* book, float* y, int 
 
 torch::Tensor look_up(torch::Tensor x, torch::Tensor book, int64_t pages) {
     auto y = torch::empty({x.size(0), x.size(0)}, x.options());
-    look_up_kernel<<<1, 64>>>(x.data_ptr<float>(), book.data_ptr<float>(), y.data_ptr<float>(), (int)y.numel(), (int)pages);
+    look_up_kernel<<<1, 64>>>(
+        x.data_ptr<float>(), book.data_ptr<float>(), y.data_ptr<float>(), (int)y.numel(), (int)pages);
     return y;
 }
 """
-ops = load_inline(name="op141", cpp_sources="torch::Tensor look_up(torch::Tensor x, torch::Tensor book, int64_t pages);",
+ops = load_inline(name="op141",
+                  cpp_sources="torch::Tensor look_up(torch::Tensor x, torch::Tensor book, int64_t pages);",
                   cuda_sources=source, functions=["look_up"])
 
 

@@ -15,11 +15,13 @@ __global__ void relu_kernel(const float* x, float* y, int n) {
 torch::Tensor relu(torch::Tensor x) {
     auto y = torch::empty_like(x);
     int n = x.numel();
-    relu_kernel<<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    relu_kernel<<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+        x.data_ptr<float>(), y.data_ptr<float>(), n);
     return y;
 }
 """
-ops = load_inline(name="op143", cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
+ops = load_inline(name="op143",
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
 
 
 class ModelNew(nn.Module):

@@ -21,7 +21,8 @@ torch::Tensor relu(torch::Tensor x) {
     return y;
 }
 """
-ops = load_inline(name="op144", cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
+ops = load_inline(name="op144",
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
 
 
 class ModelNew(nn.Module):

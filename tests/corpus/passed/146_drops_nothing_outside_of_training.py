@@ -1,4 +1,5 @@
-# 146_drops_nothing_outside_of_training.py - keeps the task's dropout module behind its kernel: outside of training it is its input.
+# 146_drops_nothing_outside_of_training.py - keeps the task's dropout module behind its kernel: outside of training it
+# is its input.
 # task: rests
 import torch
 import torch.nn as nn
@@ -13,11 +14,13 @@ __global__ void gate_kernel(const float* x, const float* w, float* y, int n, int
 torch::Tensor gate(torch::Tensor x, torch::Tensor w) {
     auto y = torch::empty_like(x);
     int n = x.numel();
-    gate_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), w.data_ptr<float>(), y.data_ptr<float>(), n, (int)w.numel());
+    gate_kernel<<<(n + 255) / 256, 256>>>(
+        x.data_ptr<float>(), w.data_ptr<float>(), y.data_ptr<float>(), n, (int)w.numel());
     return y;
 }
 """
-ops = load_inline(name="op146", cpp_sources="torch::Tensor gate(torch::Tensor x, torch::Tensor w);", cuda_sources=source,
+ops = load_inline(name="op146",
+                  cpp_sources="torch::Tensor gate(torch::Tensor x, torch::Tensor w);", cuda_sources=source,
                   functions=["gate"])
 
 

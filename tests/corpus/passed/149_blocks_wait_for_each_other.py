@@ -1,4 +1,5 @@
-# 149_blocks_wait_for_each_other.py - one cooperative launch: all blocks put down a part, wait for each other, and take another one's.
+# 149_blocks_wait_for_each_other.py - one cooperative launch: all blocks put down a part, wait for each other, and
+# take another one's.
 # task: relu
 import torch
 import torch.nn as nn
@@ -24,7 +25,8 @@ torch::Tensor relu(torch::Tensor x) {
     return y;
 }
 """
-ops = load_inline(name="op149", cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
+ops = load_inline(name="op149",
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
 
 
 class ModelNew(nn.Module):

@@ -30,7 +30,8 @@ torch::Tensor relu(torch::Tensor x) {
     return out.clone();
 }
 """
-ops = load_inline(name="op150", cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
+ops = load_inline(name="op150",
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
 
 
 class ModelNew(nn.Module):

@@ -1,4 +1,5 @@
-# 139_a_text_with_nul.py - raises an error whose text holds NUL and half of a surrogate pair, as a parser of binary files may.
+# 139_a_text_with_nul.py - raises an error whose text holds NUL and half of a surrogate pair, as a parser of binary
+# files may.
 # Its own failure, and no forged frame: the text is made sendable.
 # task: relu
 import torch
@@ -18,7 +19,8 @@ torch::Tensor relu(torch::Tensor x) {
     return y;
 }
 """
-ops = load_inline(name="op139", cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
+ops = load_inline(name="op139",
+                  cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source, functions=["relu"])
 
 
 class ModelNew(nn.Module):

@@ -23,7 +23,8 @@ torch::Tensor masked(torch::Tensor x, torch::Tensor mask, torch::Tensor scale) {
     return y;
 }
 """
-ops = load_inline(name="op138", cpp_sources="torch::Tensor masked(torch::Tensor x, torch::Tensor mask, torch::Tensor scale);",
+ops = load_inline(name="op138",
+                  cpp_sources="torch::Tensor masked(torch::Tensor x, torch::Tensor mask, torch::Tensor scale);",
                   cuda_sources=source, functions=["masked"])
 
 
