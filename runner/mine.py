@@ -2,13 +2,15 @@
 
 One conversation of src/synth/mine.c; requests are {"op":..}:
   known    {"name","code"}: a task that mined ones must not be like (likeness.py).  -> {"op":"ok"}
-  scan     {"source"}: every nn.Module class, with all it needs from that file.     -> {"op":"found","classes":[..]}
+  file     {"path","source"}: a file of the tree, for imports of others.             -> {"op":"ok"}
+  scan     {"path"}: every nn.Module class, with all it needs from the tree.         -> {"op":"found","classes":[..]}
   try      {"code","hints"}: constructor arguments and input shapes that run.       -> {"op":"task"}
   compare  {"name","code"}: against what is known.                                  -> {"op":"likeness","found","near"}
 A refusal is {"op":"refused","reason","detail"}; src/synth/mine.c lists reasons. 'try' runs foreign code.
 """
 import ast
 import inspect
+import os
 import re
 import time
 
@@ -67,8 +69,8 @@ def used_names(node, annotations=False):
 
 
 class File:
-    def __init__(self, source):
-        self.source, self.lines = source, source.splitlines()
+    def __init__(self, source, path="", tree=None):
+        self.source, self.lines, self.path, self.tree_of = source, source.splitlines(), path, tree
         self.tree = ast.parse(source)
         self.by_name = {n: node for node in self.tree.body for n in bound_names(node)}
 
@@ -81,29 +83,69 @@ class File:
             text = ast.unparse(b)
             if text in ("nn.Module", "torch.nn.Module", "Module"):
                 return True
-            base = self.by_name.get(text)
-            if isinstance(base, ast.ClassDef) and depth < 8 and self.is_module(base, depth + 1):
+            file, base = self.lookup(text)
+            if isinstance(base, ast.ClassDef) and depth < 8 and file.is_module(base, depth + 1):
                 return True
         return False
 
+    def lookup(self, name, depth=0):
+        """(file, statement) that binds the name, through imports of files of the tree; (self, import) of others."""
+        node = self.by_name.get(name)
+        if isinstance(node, ast.ImportFrom) and not is_allowed(node) and self.tree_of is not None and depth < 8:
+            other = self.tree_of.find(self.path, node.module or "", node.level)
+            was = next((a.name for a in node.names if (a.asname or a.name) == name), None)
+            if other is not None and other.by_name.get(was) is not None:
+                return other.lookup(was, depth + 1)
+        return self, node
+
     def closure(self, node):
-        """Statements that the class needs, in order. Names that nothing binds here are builtins or local."""
-        need, todo = {id(node): node}, [node]
+        """[(file, statement)] that the class needs. Names that nothing binds here are builtins or local."""
+        need, todo, names = {id(node): (self, node)}, [(self, node)], {}
         while todo:
-            for name in sorted(used_names(todo.pop())):
-                other = self.by_name.get(name)
-                if other is None or id(other) in need:
+            file, at = todo.pop()
+            for name in sorted(used_names(at)):
+                where, other = file.lookup(name)
+                if other is None:
                     continue
                 if isinstance(other, (ast.Import, ast.ImportFrom)) and not is_allowed(other):
-                    raise Refusal("foreign_import", self.text(other).strip())
-                need[id(other)] = other
-                todo.append(other)
-        return sorted(need.values(), key=lambda n: n.lineno)
+                    raise Refusal("foreign_import", where.text(other).strip())
+                if where is not file and name not in bound_names(other):
+                    raise Refusal("name_clash", f"'{name}' is called otherwise in {where.path}")
+                if names.setdefault(name, other) is not other and not same_import(names[name], other):
+                    raise Refusal("name_clash", f"two files have a '{name}'")
+                if id(other) not in need:
+                    need[id(other)] = (where, other)
+                    todo.append((where, other))
+        return list(need.values())
+
+    def ordered(self, parts):
+        """Imports, then each file after the files that it needs, in order of their lines."""
+        files, seen = [], set()
+
+        def visit(file):
+            if id(file) in seen:
+                return
+            seen.add(id(file))
+            for where, node in parts:
+                for name in used_names(node) if where is file else ():
+                    other = file.lookup(name)[0]
+                    if any(f is other for f, _ in parts):
+                        visit(other)
+            files.append(file)
+
+        visit(self)
+        imports = [p for p in parts if isinstance(p[1], (ast.Import, ast.ImportFrom))]
+        rest = [p for f in files for p in sorted(((w, n) for w, n in parts if w is f), key=lambda p: p[1].lineno)
+                if p not in imports]
+        return imports + rest
 
     def alone(self, node):
         """The class and what it needs as one file in which it is called Model."""
-        parts = self.closure(node)
-        texts = [self.text(p) for p in parts if not (isinstance(p, ast.ImportFrom) and p.module == "__future__")]
+        parts = self.ordered(self.closure(node))
+        texts = []
+        for f, p in parts:
+            if not (isinstance(p, ast.ImportFrom) and p.module == "__future__") and f.text(p) not in texts:
+                texts.append(f.text(p))
         code = "\n\n".join(texts)
         if node.name != "Model" and re.search(r"\bModel\b", code):
             raise Refusal("name_clash", "it uses another thing called Model")
@@ -111,9 +153,9 @@ class File:
             raise Refusal("external_state", "it reads or runs what is not in its text")
         if DEVICE_TEXT.search(code):
             raise Refusal("names_a_device", "it names a device")
-        foreign = [n for p in parts for n in used_names(p, True)
-                   if isinstance(self.by_name.get(n), (ast.Import, ast.ImportFrom)) and id(self.by_name[n]) not in
-                   {id(q) for q in parts}]
+        there = {id(p) for _, p in parts}
+        foreign = [n for f, p in parts for n in used_names(p, True) if f.by_name.get(n) is not None and
+                   id(f.lookup(n)[1]) not in there]
         head = "from __future__ import annotations\n\n" if foreign else ""
         head += "" if re.search(r"^import torch$", code, re.M) else "import torch\n"
         return head + re.sub(rf"\b{node.name}\b", "Model", code) + "\n"
@@ -125,12 +167,46 @@ class File:
             row = {"class": node.name, "line": node.lineno, "code": None, "reason": None, "detail": ""}
             try:
                 if not any(isinstance(x, ast.FunctionDef) and x.name == "forward" for x in node.body) and \
-                        not any(isinstance(self.by_name.get(ast.unparse(b)), ast.ClassDef) for b in node.bases):
+                        not any(isinstance(self.lookup(ast.unparse(b))[1], ast.ClassDef) for b in node.bases):
                     raise Refusal("no_forward", "it defines no forward")
                 row["code"] = self.alone(node)
             except Refusal as e:
                 row.update(reason=e.reason, detail=e.detail)
             yield row
+
+
+def same_import(a, b):
+    return isinstance(a, (ast.Import, ast.ImportFrom)) and isinstance(b, type(a)) and ast.dump(a) == ast.dump(b)
+
+
+class Tree:
+    """All files, parsed when they are first needed."""
+
+    def __init__(self):
+        self.sources, self.files = {}, {}
+
+    def file(self, path):
+        if path not in self.files:
+            self.files[path] = File(self.sources[path], path, self)
+        return self.files[path]
+
+    def find(self, path, module, level):
+        """The file that an import in 'path' means, if it is of the tree; of several, the one that lies nearest."""
+        inner = module.replace(".", "/")
+        if level:
+            base = path.rsplit("/", level)[0] if path.count("/") >= level else ""
+            ends = [f"{base}/{inner}.py" if inner else f"{base}/__init__.py", f"{base}/{inner}/__init__.py"]
+            found = [e for e in ends if e in self.sources]
+        else:
+            ends = (f"/{inner}.py", f"/{inner}/__init__.py")
+            found = [p for p in self.sources if inner and ("/" + p).endswith(ends)]
+        found = [p for p in found if p != path]
+        if not found:
+            return None
+        try:
+            return self.file(max(found, key=lambda p: len(os.path.commonprefix([p, path]))))
+        except (SyntaxError, ValueError, RecursionError):
+            return None
 
 
 # Constructing ---------------------------------------------------------------------------------------------------------
@@ -376,7 +452,7 @@ def completed(req):
 
 class Conversation:
     def __init__(self):
-        self.index = likeness.Index()
+        self.index, self.tree = likeness.Index(), Tree()
 
     def known(self, req):
         try:
@@ -385,9 +461,13 @@ class Conversation:
             pass
         return {"op": "ok"}
 
+    def file(self, req):
+        self.tree.sources[req["path"]] = req["source"]
+        return {"op": "ok"}
+
     def scan(self, req):
         try:
-            return {"op": "found", "classes": list(File(req["source"]).classes())}
+            return {"op": "found", "classes": list(self.tree.file(req["path"]).classes())}
         except (SyntaxError, ValueError, RecursionError) as e:
             return {"op": "refused", "reason": "unreadable", "detail": f"{type(e).__name__}: {e}"[:300]}
 
@@ -399,7 +479,7 @@ class Conversation:
     def answer(self, req):
         if req.get("op") == "try":
             return completed(req)
-        return {"known": self.known, "scan": self.scan, "compare": self.compare}[req["op"]](req)
+        return {"known": self.known, "file": self.file, "scan": self.scan, "compare": self.compare}[req["op"]](req)
 
 
 def serve(sock, args):

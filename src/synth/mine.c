@@ -20,8 +20,8 @@
 const struct mine_reason mine_reasons[] = {
     {"unreadable", "the file is no Python that this Python reads, or above 1 MiB"},
     {"no_forward", "the class defines no forward"},
-    {"foreign_import", "it needs a module besides torch and the standard library's plain ones"},
-    {"name_clash", "it uses another thing that is called Model"},
+    {"foreign_import", "it needs a module besides torch, the standard library's plain ones and the tree itself"},
+    {"name_clash", "it uses another thing that is called Model, or two files call different things alike"},
     {"external_state", "it opens files, loads weights, or runs text"},
     {"names_a_device", "it names a device"},
     {"does_not_load", "its text alone raises"},
@@ -282,23 +282,35 @@ static bool enough(const struct miner *m)
     return m->o->limit > 0 && m->n.classes >= m->o->limit;
 }
 
-static int mine_file(struct miner *m, const char *path, struct err *e)
+/* The reader knows all files before the first is scanned: they import each other. */
+static int send_file(struct miner *m, const char *path, bool *readable, struct err *e)
 {
     struct buf text;
     struct err why = ERR_INIT;
+    json_t *r = NULL;
+    int rc = 0;
+
+    buf_init(&text, MAX_FILE);
+    *readable = file_read(path, &text, &why) == 0 && utf8_bad_at(text.p, text.n) == text.n;
+    if (*readable) {
+        r = ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "file", "path", path, "source", text.p), e);
+        rc = r ? 0 : -1;
+    }
+    json_decref(r);
+    buf_free(&text);
+    return rc;
+}
+
+static int mine_file(struct miner *m, const char *path, bool readable, struct err *e)
+{
     json_t *r, *class;
     size_t i;
     int rc = 0;
 
-    buf_init(&text, MAX_FILE);
     m->n.files++;
-    if (file_read(path, &text, &why) < 0 || utf8_bad_at(text.p, text.n) != text.n) {
-        count(m->n.reasons, "unreadable");
-        buf_free(&text);
-        return 0;
-    }
-    r = ask_reader(m, json_pack("{s:s, s:s}", "op", "scan", "source", text.p), e);
-    buf_free(&text);
+    if (!readable)
+        return count(m->n.reasons, "unreadable"), 0;
+    r = ask_reader(m, json_pack("{s:s, s:s}", "op", "scan", "path", path), e);
     if (r && !strcmp(json_str(r, "op", ""), "refused"))
         count(m->n.reasons, json_str(r, "reason", "unreadable"));
     json_array_foreach(json_object_get(r, "classes"), i, class)
@@ -429,15 +441,19 @@ static int write_report(const struct miner *m, struct err *e)
 
 static int mine_all(struct miner *m, const struct files *f, struct err *e)
 {
+    bool *readable = xcalloc(f->n + 1, sizeof *readable);
     int rc = 0;
 
+    for (size_t i = 0; i < f->n && !rc; i++)
+        rc = send_file(m, f->v[i], &readable[i], e);
     progress_start(&m->progress, "files", 0, f->n);
     for (size_t i = 0; i < f->n && !rc && !enough(m); i++) {
-        rc = mine_file(m, f->v[i], e);
+        rc = mine_file(m, f->v[i], readable[i], e);
         progress_note(&m->progress, "%d tasks of %d classes", m->n.tasks, m->n.classes);
         progress_at(&m->progress, i + 1);
     }
     progress_end(&m->progress);
+    free(readable);
     return rc;
 }
 

@@ -18,9 +18,9 @@ refuses() {
 }
 
 stream="synth --records 4 --verify-share 0 --out $dir/s"
-refuses '--ops has no effect with --records' $stream --ops activation
-refuses '--dialect has no effect with --records' $stream --dialect musa
-refuses '--max-program has no effect with --records' $stream --max-program 900
+refuses "no operator or family 'activations'" $stream --ops activations
+refuses "dialect" $stream --dialect opencl
+refuses '--max-program is -1' $stream --max-program=-1
 [ ! -e "$dir/s" ] || fail "a refused stream leaves its folder"
 
 echo '{}' >"$dir/empty.jsonl"
