@@ -289,19 +289,31 @@ static bool tells(const struct dag *g, const double *y, const double *z, int64_t
     return false;
 }
 
+/* Inputs and results by regime; a regime is drawn when the ones before it have told nothing. */
 struct leaves {
     double *leaf[REGIMES][DAG_VALUES], *y[REGIMES];
     int n;
+    struct rng *r;
 };
 
-static bool is_killed(const struct dag *g, const struct leaves *l, int node, const struct nest *k, enum bug bug)
+static void need_regime(const struct dag *g, struct leaves *l, int regime)
+{
+    if (l->y[regime])
+        return;
+    l->n = draw_leaves(g, l->r, regime, l->leaf[regime]);
+    l->y[regime] = dag_eval(g, (const double *const *)l->leaf[regime]);
+}
+
+static bool is_killed(const struct dag *g, struct leaves *l, int node, const struct nest *k, enum bug bug)
 {
     int64_t n = tdesc_numel(&g->value[dag_result(g)].t);
     bool dead = false;
 
     for (int r = 0; r < REGIMES && !dead; r++) {
-        double *z = bug == BUG_TAIL ? dag_eval(g, (const double *const *)l->leaf[r])
-                                    : dag_eval_with(g, (const double *const *)l->leaf[r], node, k);
+        double *z;
+        need_regime(g, l, r);
+        z = bug == BUG_TAIL ? dag_eval(g, (const double *const *)l->leaf[r])
+                            : dag_eval_with(g, (const double *const *)l->leaf[r], node, k);
         if (bug == BUG_TAIL)
             z[n - 1] = 0;
         dead = tells(g, l->y[r], z, n);
@@ -311,7 +323,7 @@ static bool is_killed(const struct dag *g, const struct leaves *l, int node, con
 }
 
 /* One bug in one node, if the node has a place for it. */
-static void try_bug(const struct dag *g, const struct leaves *l, int node, enum bug bug, struct worth_kill *ret)
+static void try_bug(const struct dag *g, struct leaves *l, int node, enum bug bug, struct worth_kill *ret)
 {
     struct arena a = {0};
     struct nest k;
@@ -327,20 +339,16 @@ static void try_bug(const struct dag *g, const struct leaves *l, int node, enum 
 struct worth_kill worth_kill_score(const struct dag *g, struct rng *r)
 {
     struct worth_kill k = {0};
-    struct leaves l;
+    struct leaves l = {.r = r};
     int first = (int)rng_below(r, (uint64_t)g->n_nodes * N_BUGS);
 
-    for (int i = 0; i < REGIMES; i++) {
-        l.n = draw_leaves(g, r, i, l.leaf[i]);
-        l.y[i] = dag_eval(g, (const double *const *)l.leaf[i]);
-    }
     for (int i = 0; i < g->n_nodes * N_BUGS && k.mutants < WORTH_MUTANTS; i++) {
         int at = (first + i) % (g->n_nodes * N_BUGS);
         if (at % N_BUGS != BUG_TAIL || at / N_BUGS == g->n_nodes - 1)
             try_bug(g, &l, at / N_BUGS, (enum bug)(at % N_BUGS), &k);
     }
     for (int i = 0; i < REGIMES; i++) {
-        for (int j = 0; j < l.n; j++)
+        for (int j = 0; j < l.n && l.y[i]; j++)
             free(l.leaf[i][j]);
         free(l.y[i]);
     }

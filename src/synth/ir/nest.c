@@ -118,7 +118,7 @@ struct ax *nest_broadcast(struct nest *k, int i, const char *const names[], int 
 int nest_find_dim(const struct nest *k, const char *name)
 {
     for (int i = 0; i < k->n_dims; i++)
-        if (!strcmp(k->dim[i].name, name))
+        if (k->dim[i].name[0] == name[0] && !strcmp(k->dim[i].name, name)) // the oracle asks for each element
             return i;
     return -1;
 }
@@ -725,9 +725,9 @@ static double eval_binary(const struct env *v, const struct ax *x)
     double a = eval(v, x->kid[0]), b;
     bool ints = x->kid[1]->kind == AX_INT;
 
-    if (!strcmp(x->s, "&&"))
+    if (x->s[0] == '&')
         return a && eval(v, x->kid[1]);
-    if (!strcmp(x->s, "||"))
+    if (x->s[0] == '|')
         return a || eval(v, x->kid[1]);
     b = eval(v, x->kid[1]);
     if (x->s[1] == '=')
@@ -769,7 +769,7 @@ static double eval_call(const struct env *v, const struct ax *x)
     double a = eval(v, x->kid[1]), b = x->n > 2 ? eval(v, x->kid[2]) : 0;
 
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (!strcmp(s, calls[i].name))
+        if (s[0] == calls[i].name[0] && !strcmp(s, calls[i].name))
             return calls[i].f(a);
     if (!strcmp(s, "fmaxf") || !strcmp(s, "max"))
         return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
