@@ -20,6 +20,7 @@ refuses() {
 stream="synth --records 4 --verify-share 0 --out $dir/s"
 refuses "no operator or family 'activations'" $stream --ops activations
 refuses "dialect" $stream --dialect opencl
+refuses "there are 'synth mine'" synth mined "$dir"
 refuses '--max-program is -1' $stream --max-program=-1
 [ ! -e "$dir/s" ] || fail "a refused stream leaves its folder"
 
