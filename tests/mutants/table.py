@@ -28,7 +28,7 @@ m("loss on the last response", "train/rl.c",
   "*prompt = &b->g[group].prompt;\n    const struct rollout_turn *first = &r->turn[0];",
   "*prompt = &b->g[group].prompt;\n    const struct rollout_turn *first = &r->turn[r->turns - 1];", WIRING)
 m("SFT on the first response", "train/data.c", "c->responses[c->n_responses - 1]", "c->responses[0]", WIRING)
-m("SFT on every token", "train/data.c", "ret->from = (int)s.from;", "ret->from = 1;", WIRING)
+m("SFT on every token", "train/data.c", "ex->from = (int)s.from;", "ex->from = 1;", WIRING)
 m("RFT keeps failing programs", "train/rft.c", "if (g->r[k].passed_turn != 1)", "if (g->r[k].turns == 0)", WIRING)
 m("infra samples kept", "train/rollout.c", " && !rollout_has(r, OUTCOME_INFRA)", "", WIRING)
 m("unsupported samples kept", "train/rollout.c", " && !rollout_has(r, OUTCOME_UNSUPPORTED)", "", WIRING)
@@ -187,6 +187,18 @@ m("nan is not explained", "eval/feedback.c", "if (json_i64(w, \"nan\", 0) > 0 &&
   "if (0)", "eval/test_pure")
 
 m("order of difficulty ignored", "train/mixture.c", "if (easy_first && !p->begun)", "if (0)", "train/test_mixture")
+# ---- the engine ----
+
+m("a torn line of metrics stays", "train/metrics.c", "(k.dropped || is_torn(path))", "k.dropped", "train/test_killed")
+m("no pointer to the checkpoint", "train/checkpoint.c", "        rc = file_write(latest, name, strlen(name), e);",
+  "        rc = step > 2 ? 0 : file_write(latest, name, strlen(name), e);", "train/test_killed")
+m("padding is drawn", "nn/choose.c", "int ids = rule->ids ? rule->ids : V;", "int ids = V;", "nn/test_model_sampler")
+m("content is not trimmed", "nn/chat.c", "c->trims = c->known &&", "c->trims = false &&", "nn/test_chat")
+m("thinking of earlier turns stays", "nn/chat.c", "answer.p, answer.n, TOK_MARKUP, e);", "content, n, TOK_MARKUP, e);",
+  "nn/test_chat")
+m("former shards stay", "nn/model_save.c", "        if (!keep)\n", "        if (0)\n", "nn/test_model")
+m("lines in the threads' order", "train/data.c", "a->tok[omp_get_thread_num()], &lines[i]", "a->tok[omp_get_thread_num()], &lines[n - 1 - i]",
+  "train/test_shards")
 
 # ---- synthesis ----
 
