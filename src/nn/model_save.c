@@ -14,6 +14,8 @@
 
 #define SHARD_BYTES 50000000000u /* Transformers 5's */
 #define CHUNK (1 << 18)          /* weights converted at a time */
+#define FIVE "[0-9][0-9][0-9][0-9][0-9]"
+#define SHARD_PATTERN "model-" FIVE "-of-" FIVE ".safetensors"
 
 /* One tensor of the file: ours, or one that is carried from the folder the model came from. */
 struct part {
@@ -165,7 +167,7 @@ static void remove_stale(const struct parts *p, const char *dir)
     if (dir_list(dir, &names, &n, NULL) < 0)
         return;
     for (size_t i = 0; i < n; i++) {
-        bool keep = fnmatch("model*.safetensors", names[i], 0) != 0;
+        bool keep = strcmp(names[i], "model.safetensors") && fnmatch(SHARD_PATTERN, names[i], 0);
         for (int k = 0; k < p->shards && !keep; k++) {
             char *ours = shard_name(p, k);
             keep = !strcmp(ours, names[i]);
