@@ -252,7 +252,7 @@ static int unpack_file(struct build_remote *b, const char *dir, const char *name
 }
 
 /* Into a folder beside dir, which takes dir's name when all of it is there. */
-static int unpack(struct build_remote *b, const json_t *v, const char *dir, struct err *e)
+static int unpack_all(struct build_remote *b, const json_t *v, const char *dir, struct err *e)
 {
     const json_t *files = json_object_get(v, "files"), *file;
     char *work = xasprintf("%s.work", dir), *result = path_join(work, "result.json");
@@ -274,6 +274,16 @@ static int unpack(struct build_remote *b, const json_t *v, const char *dir, stru
     free(result);
     free(work);
     return rc;
+}
+
+/* What does not come whole is never the candidate's fault. */
+static int unpack(struct build_remote *b, const json_t *v, const char *dir, struct err *e)
+{
+    struct err why = ERR_INIT;
+
+    if (unpack_all(b, v, dir, &why) == 0)
+        return 0;
+    return err_set(e, why.kind == ERR_STOP ? ERR_STOP : ERR_ENV, "%s", why.msg);
 }
 
 static int take_answer(struct build_remote *b, const json_t *v, const char *dir, struct build_result *ret,
