@@ -1,30 +1,20 @@
 """baseline.py - what a candidate is compared with: the task's own Model on the device, eager and compiled.
 
 Runs jailed in a child of the fork server, one per task while its candidates are timed; no candidate's code comes here,
-and so it may start compilers, for torch.compile (src/eval/baseline.h says why that is safe). It times its calls with the very
-loop that times candidates (timing.py), draws the same data from the same seeds, and so knows the expected output of any
-call. The candidate's process never sees it.
+and so it may start compilers, for torch.compile (src/eval/baseline.h says why that is safe). timing.py times its calls.
 
 Requests and replies, in frames; every reply has "op", "error" when something raised:
   load     {"source","init":tree,"seed","mode","device","tf32":bool}   -> ok
-  params   {"values":[{"name","value":tree}],"area":bool}              -> ok
-  area     {"area":spec} and a descriptor -> ok                           shared memory, area.py: trees with "area" lie in it
-  put      {"inputs":tree,"area":bool,"noise":rows} -> ok {"fresh":[leaf index],"facts":{...}}  noise: what
-           reference.noise_of says of these inputs, or absent
+  params   {"values":[{"name","value":tree}]} -> ok
+  put      {"inputs":tree}                -> ok {"fresh":[leaf index],"facts":{...}}
   inputs   {"area":spec,"inputs":tree,"kinds","regime"} and a descriptor -> as put: of a streamed task (streamed.py), whose
            inputs are never copied. A draw of that regime lies in the area; calls draw others in its place
-  arm      {"slots":n}                    -> ok
+  arm      {}                             -> ok: blocks follow
   rest     {}                             -> ok: the device has back what torch keeps for later
-  time     {"n","which":"eager"|"compile"|"library","pad_us"} -> the block (timing.py), then timed {"host_us",
-           "kernels": timing.py works with its own kernels, not with torch's operators}
+  time     {"n","which":"eager"|"compile"|"library","pad_us"} -> the block (timing.py), then timed {"host_us"}
   compile  {"mode":"default"|"max-autotune"} -> ok {"seconds","waited_s","asked"} | error. Before that any number of
            {"op":"device"}, answered by go, and {"op":"rest"}: compiling.py
-  library  {}                              -> ok {"call": name or "", "eager": eager is that call}
-  reveal   {"slot"}                        -> result {"output":tree,...}
-  expect   {"seed":text,"oracle":bool}    -> ok {"draw":{"eager":section,"oracle":section,"noise":[...]}}  as
-           reference.py's; of a large task (reference.LARGE) the oracle is eager's own answer, judged by the noise that
-           came with put. "area":true: "size" instead of bytes; the values come into shared memory with
-  fill     {}                              -> ok
+  library  {}                             -> ok {"call": name or "", "eager": eager is that call}
 """
 import copy
 import importlib
@@ -165,23 +155,6 @@ def run(model, inputs, own=clone):
         return m(*values.map_tensors(inputs, own))
 
 
-def noise_here(rows, eager):
-    """reference.noise_again, of a call's data, which are smaller than those that the noise was taken of: answers and
-    their errors are, too, mostly by the same factor. Where that factor is very small it may not be so."""
-    new = reference.noise_again(rows, eager)
-    for row, old in zip(new, rows):
-        top = float(old["max_abs"])
-        factor = max(row["max_abs"] / top, 0.25) if 0 < top < float("inf") else 1.0
-        row["n1"], row["n2"] = float(old["n1"]) * factor, float(old["n2"]) * factor
-    return new
-
-
-def shaken(t, u, gen):
-    if not t.is_floating_point():
-        return t
-    return t * (1 + u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64, device=t.device) - 1))
-
-
 class InPlace(timing.Timer):
     """The calls of a streamed task: their data are drawn where the inputs lie, and no output is kept."""
 
@@ -195,40 +168,11 @@ class InPlace(timing.Timer):
     def draw(self, seed):
         self.drawn.draw(seed)
 
-    def arm(self, slots, protected):
-        super().arm(0, protected)
-
-    def commit(self, out, slot):
-        self.spent = values.leaves(out)
-        self.device.sync()  # a WARM call has not waited yet
-        return 0
-
-    def commit_to_nothing(self):
-        pass
-
 
 class Baseline:
     def __init__(self, sock):
         self.sock, self.compiled, self.library_call, self.ops = sock, None, None, {}
-        self.room, self.items = None, []  # shared memory; what 'fill' writes to it
-        self.noise, self.own = None, clone  # own: what forward gets of an input that it may write to
-
-    def area(self, req, fds):
-        if self.room:
-            self.room.close()
-            self.room = None
-        self.room = area.open_area(fds[0], req["area"], importlib.import_module(os.environ.get("MUSACODER_DEVICE") or "front"))
-        return {}, []
-
-    def fill(self, req, blob):
-        for at, p in self.items:
-            p.write(self.room, at)
-        self.room.settle()
-        self.items = []
-        return {}, []
-
-    def source_of(self, req, blob):
-        return self.room.blob if req.get("area") else blob
+        self.own = clone  # what forward gets of an input that it may write to
 
     def load(self, req, blob):
         self.device = req["device"]
@@ -238,7 +182,7 @@ class Baseline:
         model = reference.construct(task, values.decode(req["init"], blob), req["seed"])
         self.model = (model.to(getattr(torch, req["dtype"])) if req.get("dtype") else model).to(self.device)
         self.model.train(req["mode"] == "train")
-        self.timer = timing.Timer(self.device, lambda t: t.to(self.device), lambda t: t.cpu())
+        self.timer = timing.Timer(self.device, lambda t: t.to(self.device))
         self.pristine = copy.deepcopy(self.model)
         return {}, []
 
@@ -247,33 +191,30 @@ class Baseline:
         here.update(self.model.named_buffers())
         with torch.no_grad():
             for row in req["values"]:
-                here[row["name"]].copy_(values.decode(row["value"], self.source_of(req, blob)))
+                here[row["name"]].copy_(values.decode(row["value"], blob))
         self.pristine = copy.deepcopy(self.model)
         return {}, []
 
     # facts ------------------------------------------------------------------------------------------------------------
 
     def put(self, req, blob):
-        blob = self.source_of(req, blob)
         base = values.leaves(values.decode(req["inputs"], blob))
         fresh = [k for k, t in enumerate(base) if (t.is_floating_point() or t.is_complex()) and t.numel() and
                  not (t.is_floating_point() and reference.keeps_distribution(t))]
         self.timer.put_inputs({"inputs": req["inputs"], "fresh": fresh}, blob)
-        self.noise = req.get("noise")
         return {"fresh": fresh, "facts": self.facts()}, []
 
     def inputs(self, req, fds):
         """As put, of a streamed task."""
         self.room = area.open_area(fds[0], req["area"], importlib.import_module(os.environ.get("MUSACODER_DEVICE") or "front"))
         reference.PLACE = torch.device(self.device)
-        self.timer = InPlace(self.device, None, None)
+        self.timer = InPlace(self.device, None)
         self.own = lambda t: t  # the reference does not write to its inputs
         self.pristine = self.model  # no answer is compared with another one's
         self.timer.take(streamed.views_of(self.room, req["inputs"]), req["kinds"], req["regime"], streamed.hollow(req["inputs"]))
         return {"fresh": self.timer.drawn.leaves(), "facts": self.facts()}, []
 
     def rest(self, req, blob):
-        self.arm({"slots": 0}, blob)
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
         return {}, []
@@ -295,16 +236,13 @@ class Baseline:
     # time -------------------------------------------------------------------------------------------------------------
 
     def arm(self, req, blob):
-        self.timer.arm(req["slots"], list(self.model.parameters()) + list(self.model.buffers()))
+        self.timer.arm(list(self.model.parameters()) + list(self.model.buffers()))
         return {}, []
 
     def time(self, req, blob):
         model = {"compile": self.compiled, "library": self.library_call}.get(req["which"], self.model)
         host_us = self.timer.serve(self.sock, model, req)
-        return {"op": "timed", "host_us": host_us, "kernels": bool(self.timer.device.kernels)}, []
-
-    def reveal(self, req, blob):
-        return self.timer.reveal(req["slot"])
+        return {"op": "timed", "host_us": host_us}, []
 
     def compile(self, req, blob):
         """In this process: compile workers would outlive a block, and the jail counts processes. What is made goes to the
@@ -368,64 +306,6 @@ class Baseline:
                     return False
         return True
 
-    # expect -----------------------------------------------------------------------------------------------------------
-
-    def expected(self, inputs, oracle, seed):
-        """(eager's answer, what is expected, noise)"""
-        eager = run(self.pristine, inputs)
-        outs = values.leaves(eager)
-        if not oracle:
-            none = {"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0}
-            return eager, eager, [dict(none, dtype=str(t.dtype)[6:]) for t in outs]
-        if len(self.noise or ()) == len(outs) and reference.large(self.pristine, inputs, eager):
-            return eager, eager, noise_here(self.noise, eager)
-        exact, shifts = self.oracle(inputs, eager, seed)
-        return eager, exact, reference.noise_of(eager, exact, shifts, inputs, self.pristine)
-
-    def oracle(self, inputs, eager, seed):
-        """The answer in double, and how far rounding of inputs and parameters moves each of its tensors."""
-        try:
-            u, _ = reference.unit(values.leaves(inputs) + list(self.pristine.parameters()))
-            x64 = values.map_tensors(inputs, reference.to_double)
-            exact = run(copy.deepcopy(self.pristine).double(), x64)
-            gen = torch.Generator(device=self.device).manual_seed(seed & (1 << 62) - 1)
-            if reference.shapes_agree(eager, exact):
-                return exact, self.shifts(exact, x64, u, gen)
-        except Exception as e:  # no double for this operator: the reference's own precision must do, as in reference.py
-            if values.out_of_memory(e):  # not so where others have the memory: honest answers would be wrong
-                raise
-        return eager, [0.0 for _ in values.leaves(eager)]
-
-    def shifts(self, exact, x64, u, gen):
-        worst = [0.0 for _ in values.leaves(exact)]
-        for _ in range(reference.tries_of(exact, x64)):
-            m64 = copy.deepcopy(self.pristine).double()
-            with torch.no_grad():
-                for p in m64.parameters():
-                    p.copy_(shaken(p, u, gen))
-            moved = run(m64, values.map_tensors(x64, lambda t: shaken(t, u, gen)))
-            worst = [max(w, reference.max_diff(a, b))
-                     for w, a, b in zip(worst, values.leaves(exact), values.leaves(moved))]
-        return worst
-
-    def expect(self, req, blob):
-        seed = int(req["seed"])
-        with torch.no_grad():
-            self.timer.draw(seed)
-        eager, exact, noise = self.expected(self.timer.given, req["oracle"], seed)
-        parts, size = [], 0
-        draw = {"regime": "timed", "trial": 0, "noise": noise, "inputs": {"tree": {"t": "list", "v": []}, "at": 0, "nbytes": 0}}
-        self.items = []
-        for name, v in (("eager", eager), ("oracle", exact)):
-            if name == "oracle" and exact is eager:
-                draw["oracle"] = draw["eager"]
-                break
-            p = values.Collector() if req.get("area") else values.Packer(lambda t: t.cpu())
-            draw[name] = {"tree": p.tree(v), "at": size, "nbytes": p.size}
-            self.items.append((size, p))
-            parts, size = parts + p.parts, size + p.size
-        return {"draw": draw, "size": size}, parts
-
 
 def one_line(e):
     text = [line.strip() for line in str(e).splitlines() if line.strip()]
@@ -438,17 +318,14 @@ def serve(sock, args):
     torch.set_num_threads(1)
     b = Baseline(sock)
     steps = {"load": b.load, "params": b.params, "put": b.put, "arm": b.arm, "time": b.time, "compile": b.compile, "library": b.library,
-             "reveal": b.reveal, "expect": b.expect, "fill": b.fill, "rest": b.rest}
-    with_fd = {"area": b.area, "inputs": b.inputs}
+             "rest": b.rest}
     while True:
         try:
             req, blob, fds = frame.recv_fds(sock)
         except frame.Closed:
             return
         try:
-            head, parts = with_fd[req["op"]](req, fds) if req["op"] in with_fd else steps[req["op"]](req, blob)
-            if req["op"] in ("params", "put") and req.get("area"):
-                b.room.settle()
+            head, parts = b.inputs(req, fds) if req["op"] == "inputs" else steps[req["op"]](req, blob)
             head = dict({"op": "ok"}, **head)
         except frame.FrameError:
             raise

@@ -54,49 +54,10 @@ static int ask(struct baseline *b, json_t *req, const struct section *blob, doub
     return 0;
 }
 
-/* The area that b's process has holds n bytes at least. */
-static int make_room(struct baseline *b, size_t n, struct err *e)
+/* A request (taken) that reads the section s, whose bytes ride along. */
+static int ask_bytes(struct baseline *b, json_t *req, const struct section *s, struct frame *ret, struct err *e)
 {
-    struct frame f;
-    json_t *req;
-    int fd, rc;
-
-    if (desk_area(b->desk, n, &b->area, &fd, e) < 0)
-        return -1;
-    if (fd < 0)
-        return 0;
-    req = json_pack("{s:s,s:o}", "op", "area", "area", desk_spec(&b->area));
-    rc = frame_send_fds(b->child->fd, req, &fd, 1, now_s() + START_S, e);
-    json_decref(req);
-    close(fd);
-    if (rc < 0 || frame_recv(b->child->fd, 0, 0, now_s() + START_S, &f, NULL, e) < 0)
-        return -1;
-    rc = strcmp(json_str(f.head, "op", ""), "ok") ? err_set(e, ERR_ENV, "it cannot map shared memory: %.300s",
-                                                            json_str(f.head, "message", "")) : 0;
-    frame_free(&f);
-    return rc;
-}
-
-/* A request (taken) that reads the section s: from the area, or from bytes that ride along. */
-static int ask_about(struct baseline *b, json_t *req, const struct section *s, struct frame *ret, struct err *e)
-{
-    int rc;
-
-    if (!b->desk || !s->n)
-        return ask(b, req, s, START_S, ret, NULL, e);
-    json_object_set_new(req, "area", json_true());
-    rc = make_room(b, s->n, e);
-    if (rc == 0) {
-        desk_lock(b->desk);
-        rc = s->mem ? device_copy(&b->area, 0, s->mem, s->at, s->n, e) : device_upload(&b->area, 0, s->bytes, s->n, e);
-        rc = rc < 0 || device_sync(b->desk->dev, e) < 0 ? -1 : 0;
-        desk_unlock(b->desk);
-    }
-    if (rc < 0) {
-        json_decref(req);
-        return -1;
-    }
-    return ask(b, req, NULL, START_S, ret, NULL, e);
+    return ask(b, req, s, START_S, ret, NULL, e);
 }
 
 static int load(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
@@ -116,7 +77,7 @@ static int params(struct baseline *b, struct job *j, struct err *e)
 
     json_array_foreach(j->ref->state, i, row)
         json_array_append_new(rows, json_pack("{s:s,s:O}", "name", json_str(row, "name", ""), "value", json_array_get(list, i)));
-    return ask_about(b, json_pack("{s:s,s:o}", "op", "params", "values", rows), &j->ref->state_values, NULL, e);
+    return ask_bytes(b, json_pack("{s:s,s:o}", "op", "params", "values", rows), &j->ref->state_values, NULL, e);
 }
 
 /* Draws as the task's authors made them, or the regime that is most like torch.rand. */
@@ -129,35 +90,6 @@ const struct ref_draw *baseline_base(const struct reference *r)
             if (!strcmp(r->draws[i].regime, wish[k]))
                 return &r->draws[i];
     return &r->draws[0];
-}
-
-/* The inputs of a held draw, for candidates; without room for them the draw is made again. */
-static void keep_inputs(struct baseline *b, const struct ref_draw *base)
-{
-    const struct section *s = &base->inputs;
-
-    if (!s->mem || base->kept || desk_alloc(b->desk, s->n, DEVICE_PLAIN, &b->inputs, NULL) < 0)
-        return;
-    if (desk_copy(b->desk, &b->inputs, s->mem, s->at, s->n, NULL) < 0)
-        desk_free(b->desk, &b->inputs);
-}
-
-int baseline_hold_base(struct baseline *b, struct reference *r, struct ref_draw *ret, struct err *e)
-{
-    const struct ref_draw *base = baseline_base(r);
-
-    if (!b->inputs.dev && reference_hold(r, base, e) < 0)
-        return -1;
-    *ret = *base;
-    if (b->inputs.dev)
-        ret->inputs = (struct section){base->inputs.tree, NULL, base->inputs.n, &b->inputs, 0};
-    return 0;
-}
-
-void baseline_let_go_base(struct baseline *b, struct reference *r)
-{
-    if (!b->inputs.dev)
-        reference_let_go(r, baseline_base(r));
 }
 
 /* An answer with "ok" to a request that carries a descriptor (closed). */
@@ -197,20 +129,11 @@ static int show_area(struct baseline *b, struct reference *r, const struct ref_d
                                  "regime", base->regime), fd, ret, e);
 }
 
-static int put_draw(struct baseline *b, struct reference *r, const struct ref_draw *base, struct frame *ret,
-                    struct err *e)
+static int put_draw(struct baseline *b, const struct ref_draw *base, struct frame *ret, struct err *e)
 {
-    json_t *req;
-    int rc;
+    json_t *req = json_pack("{s:s,s:O}", "op", "put", "inputs", base->inputs.tree);
 
-    if (reference_hold(r, base, e) < 0)
-        return -1;
-    req = json_pack("{s:s,s:O,s:O*}", "op", "put", "inputs", base->inputs.tree, "noise", base->noise);
-    rc = ask_about(b, req, &base->inputs, ret, e);
-    if (rc == 0)
-        keep_inputs(b, base);
-    reference_let_go(r, base);
-    return rc;
+    return ask_bytes(b, req, &base->inputs, ret, e);
 }
 
 static int put(struct baseline *b, struct reference *r, struct err *e)
@@ -218,13 +141,12 @@ static int put(struct baseline *b, struct reference *r, struct err *e)
     const struct ref_draw *base = baseline_base(r);
     struct frame f;
 
-    if (r->streamed ? show_area(b, r, base, &f, e) < 0 : put_draw(b, r, base, &f, e) < 0)
+    if (r->streamed ? show_area(b, r, base, &f, e) < 0 : put_draw(b, base, &f, e) < 0)
         return -1;
     b->fresh = json_incref(json_object_get(f.head, "fresh"));
     b->facts = json_incref(json_object_get(f.head, "facts"));
     b->work = (struct perf_work){json_f64(b->facts, "bytes_read", 0), json_f64(b->facts, "bytes_written", 0),
                                  json_f64(b->facts, "flops", 0), json_flag(b->facts, "one_library_call", false)};
-    b->output_bytes = (size_t)json_i64(b->facts, "output_bytes", 0);
     frame_free(&f);
     return 0;
 }
@@ -285,12 +207,6 @@ void baseline_give_up(struct baseline *b)
     }
     child_free(b->child);
     b->child = NULL;
-    if (b->desk) {
-        desk_free(b->desk, &b->area);
-        desk_free(b->desk, &b->expected);
-        desk_free(b->desk, &b->inputs);
-        b->desk = NULL;
-    }
     json_decref(b->fresh);
     json_decref(b->facts);
     b->fresh = b->facts = NULL;
@@ -737,45 +653,4 @@ void baseline_time_library(struct baseline *b, const struct measure_plan *p)
     }
     b->library_known = true;
     json_decref(fault.error);
-}
-
-/* ---- expected outputs ---- */
-
-/* The values of the answer come into b->expected. */
-static int fetch_expected(struct baseline *b, size_t n, struct err *e)
-{
-    struct frame f;
-
-    if (make_room(b, n, e) < 0)
-        return -1;
-    if (b->expected.size < n) {
-        desk_free(b->desk, &b->expected);
-        if (desk_alloc(b->desk, n, DEVICE_PLAIN, &b->expected, e) < 0)
-            return -1;
-    }
-    if (ask(b, json_pack("{s:s}", "op", "fill"), NULL, START_S, &f, NULL, e) < 0)
-        return -1;
-    frame_free(&f);
-    return desk_copy(b->desk, &b->expected, &b->area, 0, n, e);
-}
-
-int baseline_expect(struct baseline *b, uint64_t seed, bool oracle, struct ref_draw *ret, struct frame *ret_frame, struct err *e)
-{
-    const json_t *draw;
-    char text[32];
-    size_t n;
-    int rc;
-
-    snprintf(text, sizeof text, "%llu", (unsigned long long)seed); /* a JSON number ends at 2^63 */
-    if (ask(b, json_pack("{s:s,s:s,s:b,s:b}", "op", "expect", "seed", text, "oracle", oracle, "area", b->desk != NULL), NULL, START_S,
-            ret_frame, NULL, e) < 0)
-        return -1;
-    draw = json_object_get(ret_frame->head, "draw");
-    n = (size_t)json_i64(ret_frame->head, "size", 0);
-    rc = b->desk ? fetch_expected(b, n, e) : 0;
-    if (rc == 0)
-        rc = b->desk ? ref_draw_place(draw, &b->expected, n, ret, e) : ref_draw_parse(ret_frame, draw, ret, e);
-    if (rc < 0)
-        frame_free(ret_frame);
-    return rc;
 }

@@ -27,9 +27,6 @@ struct job;
 struct baseline {
     char key[65];
     struct child *child;       /* NULL: not started, or given up */
-    struct desk *desk;         /* NULL: its values travel in frames */
-    struct device_buf area, expected; /* shared with child; the judge's copy of what 'expect' gave */
-    struct device_buf inputs;  /* of baseline_base, if the reference would have to make that draw again */
     pthread_mutex_t lock;      /* one conversation at a time */
     bool compiling;            /* the conversation is baseline_compile's, which has neither lock nor device */
     struct {
@@ -41,7 +38,6 @@ struct baseline {
     json_t *fresh;             /* which input leaves change with every call */
     json_t *facts;             /* runner/baseline.py, put */
     struct perf_work work;
-    size_t output_bytes;
     bool compile_made, library_made; /* the process has the compiled model, and looked for a library's call */
     bool compile_known;        /* the next two are settled */
     struct perf_estimate compile_of_eager; /* value NaN: none */
@@ -86,17 +82,12 @@ void baseline_check(struct baseline *b, const struct job *j);
 int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e);
 /* NULL is fine. The caller shares the device. */
 void baseline_release(struct eval *ev, struct baseline *b);
-/* Gives back the memory of outputs that were kept for being looked at, and what torch keeps for later. */
+/* The device has back what torch keeps for later. */
 void baseline_rest(struct baseline *b);
 void baseline_give_up(struct baseline *b); /* its process is not to be used again: the next holder starts another */
 
 /* The draw of a reference whose inputs are the base of every call's data. */
 const struct ref_draw *baseline_base(const struct reference *r);
-/* The same with its inputs there, and them alone, until baseline_let_go_base. While b's process is there they need not
- * be made again: the device may be held alone. */
-int baseline_hold_base(struct baseline *b, struct reference *r, struct ref_draw *ret, struct err *e);
-void baseline_let_go_base(struct baseline *b, struct reference *r);
-
 /* torch.compile takes seconds of CPU, during which the device is others': so it goes in two steps.
  * baseline_begin_compile, with the lock: is there anything to compile? Then the conversation is the caller's, who
  * unlocks, gives the device back and calls baseline_compile, holding nothing: it takes a share of 'device' (hold.h)
@@ -114,9 +105,6 @@ void baseline_time_compiled(struct baseline *b, const char *mode, const struct m
 void baseline_library(struct baseline *b);
 void baseline_time_library(struct baseline *b, const struct measure_plan *p);
 
-/* The expected output for the data of one call. *ret is filled over *ret_frame (frame_free it), and over memory of
- * b until the next call. */
-int baseline_expect(struct baseline *b, uint64_t seed, bool oracle, struct ref_draw *ret, struct frame *ret_frame, struct err *e);
 void baseline_list_free(struct eval *ev);
 /* Gives up the processes of all baselines that nobody talks to: before the fork server that they are children of
  * goes. Who talks to one sees it die. */

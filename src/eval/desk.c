@@ -9,8 +9,6 @@
 #include "base/trace.h"
 #include "eval/backend.h"
 
-#define AREA_UNIT ((size_t)2 << 20) /* granularity of shared device memory */
-
 void desk_init(struct desk *k)
 {
     *k = (struct desk){.dev = NULL};
@@ -107,44 +105,10 @@ void desk_free(struct desk *k, struct device_buf *b)
     desk_unlock(k);
 }
 
-int desk_area(struct desk *k, size_t n, struct device_buf *b, int *ret_fd, struct err *e)
-{
-    int rc;
-
-    *ret_fd = -1;
-    if (b->dev && b->size >= n)
-        return 0;
-    desk_free(k, b);
-    n = (n + AREA_UNIT - 1) / AREA_UNIT * AREA_UNIT; /* all that is mapped is ours to clear */
-    if (desk_alloc(k, n ? n : AREA_UNIT, DEVICE_SHARED, b, e) < 0)
-        return -1;
-    desk_lock(k);
-    /* a driver need not clear memory that this process had before: it may have held expected values */
-    rc = b->capacity != b->size ? err_set(e, ERR_ENV, "shared memory comes in pieces of %zu bytes here", b->capacity)
-                                : device_memset(b, 0, 0, b->size, e);
-    if (rc == 0)
-        rc = device_sync(k->dev, e) < 0 ? -1 : device_export(b, ret_fd, e);
-    desk_unlock(k);
-    if (rc < 0)
-        desk_free(k, b);
-    return rc;
-}
-
 json_t *desk_spec(const struct device_buf *b)
 {
     return json_pack("{s:s,s:I,s:I}", "kind", device_info(b->dev)->backend, "size", (json_int_t)b->size, "capacity",
                      (json_int_t)b->capacity);
-}
-
-int desk_copy(struct desk *k, struct device_buf *to, const struct device_buf *from, size_t from_at, size_t n,
-              struct err *e)
-{
-    int rc;
-
-    desk_lock(k);
-    rc = device_copy(to, 0, from, from_at, n, e) < 0 || device_sync(k->dev, e) < 0 ? -1 : 0;
-    desk_unlock(k);
-    return rc;
 }
 
 int desk_fetch(struct desk *k, const struct device_buf *from, size_t at, void *to, size_t n, struct err *e)

@@ -44,13 +44,8 @@ void desk_unlock(struct desk *k);
 /* These take the lock themselves. */
 int desk_alloc(struct desk *k, size_t n, enum device_mem kind, struct device_buf *ret, struct err *e);
 void desk_free(struct desk *k, struct device_buf *b); /* a zeroed one is fine */
-/* An area of at least n bytes in *b: kept if it is large enough (*ret_fd = -1), else made anew, all of it zero, with a
- * descriptor that the caller hands to the child and closes. */
-int desk_area(struct desk *k, size_t n, struct device_buf *b, int *ret_fd, struct err *e);
 json_t *desk_spec(const struct device_buf *b); /* what runner/area.py wants to know */
 /* Waits. */
-int desk_copy(struct desk *k, struct device_buf *to, const struct device_buf *from, size_t from_at, size_t n,
-              struct err *e);
 int desk_fetch(struct desk *k, const struct device_buf *from, size_t at, void *to, size_t n, struct err *e);
 
 #endif

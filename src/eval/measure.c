@@ -35,19 +35,6 @@ static int failed(struct measure_fault *fault, const struct measure_side *s, enu
     return err_lack(e, json_flag(fault->error, "memory", false) ? LACK_DEVICE : LACK_NONE);
 }
 
-static void take_claims(struct measure_side *s, json_t *head)
-{
-    const json_t *found = json_object_get(head, "findings");
-
-    s->host_us = fmax(s->host_us, json_f64(head, "host_us", 0));
-    s->first = s->first ? s->first : json_incref(head);
-    json_decref(s->last);
-    s->last = json_incref(head);
-    s->findings = s->findings ? s->findings : json_array();
-    for (size_t i = 0; i < json_array_size(found) && json_array_size(s->findings) < MEASURE_FINDINGS; i++)
-        json_array_append(s->findings, json_array_get(found, i));
-}
-
 /* One block of a side into 'calls': all of it, or it has failed. */
 static int block(struct measure_side *s, struct timing_block b, struct timed_calls *calls, struct measure_fault *fault,
                  struct err *e)
@@ -62,7 +49,7 @@ static int block(struct measure_side *s, struct timing_block b, struct timed_cal
         return failed(fault, s, frame, NULL, e);
     if (strcmp(json_str(reply.head, "op", ""), "timed"))
         return failed(fault, s, FRAME_OK, &reply, e);
-    take_claims(s, reply.head);
+    s->host_us = fmax(s->host_us, json_f64(reply.head, "host_us", 0));
     frame_free(&reply);
     return 0;
 }
@@ -70,20 +57,17 @@ static int block(struct measure_side *s, struct timing_block b, struct timed_cal
 void measure_side_free(struct measure_side *s)
 {
     timed_calls_free(&s->calls);
-    json_decref(s->first);
-    json_decref(s->last);
-    json_decref(s->findings);
     *s = (struct measure_side){0};
 }
 
-static int arm(struct measure_side *s, int slots, struct measure_fault *fault, struct err *e)
+static int arm(struct measure_side *s, struct measure_fault *fault, struct err *e)
 {
     enum frame_fault frame = FRAME_OK;
     struct frame reply;
 
     if (s->replay)
         return 0;
-    if (measure_ask(s->fd, json_pack("{s:s,s:i}", "op", "arm", "slots", slots), NULL, 0, now_s() + s->timeout_s, &reply,
+    if (measure_ask(s->fd, json_pack("{s:s}", "op", "arm"), NULL, 0, now_s() + s->timeout_s, &reply,
                     &frame, e) < 0)
         return failed(fault, s, frame, NULL, e);
     if (strcmp(json_str(reply.head, "op", ""), "ok"))
@@ -92,30 +76,24 @@ static int arm(struct measure_side *s, int slots, struct measure_fault *fault, s
     return 0;
 }
 
-int measure_forget(struct measure_side *s, struct measure_fault *fault, struct err *e)
-{
-    return arm(s, 0, fault, e);
-}
-
-/* cold calls that nobody counts, then a warm one, unless the side is known to crawl, and does. The span of the last, or of the
- * last cold one if that is less, in seconds; more where what lies around the calls takes more than MEASURE_WALL times as
- * long. */
-static int lap(struct measure_side *s, int cold, double *ret_s, struct measure_fault *fault, struct err *e)
+/* n calls that nobody counts, then one more, unless the side is known to crawl, and does. The smaller span of the last two,
+ * in seconds; more where what lies around the calls takes more than MEASURE_WALL times as long. */
+static int lap(struct measure_side *s, int n, double *ret_s, struct measure_fault *fault, struct err *e)
 {
     struct timed_calls calls = {0};
-    struct timing_block b = {.mode = TIMING_COLD, .n = cold, .slot = -1, .pad_us = MEASURE_PAD_MIN_US};
+    struct timing_block b = {.mode = TIMING_COLD, .n = n, .pad_us = MEASURE_PAD_MIN_US};
     double wall, t0 = now_s();
     int rc = block(s, b, &calls, fault, e);
 
-    wall = (now_s() - t0) / cold;
-    b.mode = TIMING_WARM, b.n = 1;
-    if (rc == 0 && fmin(s->known_s, calls.v[cold - 1].span_ms / 1e3) <= MEASURE_CRAWL_S) {
+    wall = (now_s() - t0) / n;
+    b.n = 1;
+    if (rc == 0 && fmin(s->known_s, calls.v[n - 1].span_ms / 1e3) <= MEASURE_CRAWL_S) {
         t0 = now_s();
         rc = block(s, b, &calls, fault, e);
         wall = fmin(wall, now_s() - t0);
     }
     if (rc == 0)
-        *ret_s = fmax(fmin(calls.v[cold - 1].span_ms, calls.v[calls.n - 1].span_ms) / 1e3, wall / MEASURE_WALL);
+        *ret_s = fmax(fmin(calls.v[n - 1].span_ms, calls.v[calls.n - 1].span_ms) / 1e3, wall / MEASURE_WALL);
     timed_calls_free(&calls);
     return rc;
 }
@@ -139,32 +117,18 @@ static int clamp(double x, int lo, int hi)
     return x < lo ? lo : x > hi ? hi : (int)x;
 }
 
-int measure_rounds(const struct measure_plan *p)
-{
-    double kept = p->output_bytes ? (double)p->keep_bytes / (double)p->output_bytes : INFINITY;
-
-    return clamp(fmin(kept / 2, MEASURE_ROUNDS), MEASURE_ROUNDS_LEAST, MEASURE_ROUNDS);
-}
-
 int measure_empty(const struct measure_plan *p)
 {
-    double bytes = (double)p->input_bytes + (double)p->output_bytes;
-
-    return clamp((double)MEASURE_EMPTY_BYTES / fmax(bytes, 1), MEASURE_EMPTY_LEAST, MEASURE_EMPTY);
+    return clamp((double)MEASURE_EMPTY_BYTES / fmax((double)p->input_bytes, 1), MEASURE_EMPTY_LEAST, MEASURE_EMPTY);
 }
 
 /* Cold calls of one side in one round. */
 static int how_many(const struct measure_plan *p, double call_s)
 {
-    int rounds = measure_rounds(p), n = p->calls     ? p->calls
-                                      : p->published ? MEASURE_PUBLISHED
-                                                     : clamp(p->seconds / call_s, MEASURE_LEAST, MEASURE_MOST);
+    int n = p->calls ? p->calls : p->published ? MEASURE_PUBLISHED : clamp(p->seconds / call_s, MEASURE_LEAST, MEASURE_MOST);
 
-    n = clamp(fmin(n, MEASURE_MAX_S / call_s), rounds, n);
-    n = (n + rounds - 1) / rounds;
-    if (p->output_bytes) /* warm calls are kept too */
-        n = clamp(fmin(n, (double)p->keep_bytes / (double)p->output_bytes * 0.75 / rounds), 1, n);
-    return n;
+    n = clamp(fmin(n, MEASURE_MAX_S / call_s), MEASURE_ROUNDS, n);
+    return (n + MEASURE_ROUNDS - 1) / MEASURE_ROUNDS;
 }
 
 int measure_usual(const struct measure_plan *p)
@@ -172,22 +136,15 @@ int measure_usual(const struct measure_plan *p)
     return p->calls ? p->calls : p->published ? MEASURE_PUBLISHED : MEASURE_LEAST;
 }
 
-/* No more of them where a call takes so long. */
-static int rounds_for(const struct measure_plan *p, double call_s)
+/* Fewer of them where a call takes so long. */
+static int rounds_for(double call_s)
 {
-    int most = call_s > MEASURE_CRAWL_S ? MEASURE_CRAWL_ROUNDS : call_s > MEASURE_SLOW_S ? MEASURE_SLOW_ROUNDS : MEASURE_ROUNDS;
-
-    return measure_rounds(p) < most ? measure_rounds(p) : most;
+    return call_s > MEASURE_CRAWL_S ? MEASURE_CRAWL_ROUNDS : call_s > MEASURE_SLOW_S ? MEASURE_SLOW_ROUNDS : MEASURE_ROUNDS;
 }
 
 int measure_cold_calls(const struct measure_plan *p, double call_s)
 {
-    return how_many(p, call_s) * rounds_for(p, call_s);
-}
-
-static int warm_calls(const struct measure_plan *p, int cold)
-{
-    return p->published || p->cold_alone ? 0 : (cold + 2) / 3;
+    return how_many(p, call_s) * rounds_for(call_s);
 }
 
 static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, int *ret_rounds,
@@ -195,12 +152,10 @@ static int prepare(struct measure_side *s, const struct measure_plan *p, int *re
 {
     double call_s = 0;
 
-    if (arm(s, 0, fault, e) < 0 || warm_up(s, &call_s, fault, e) < 0)
+    if (arm(s, fault, e) < 0 || warm_up(s, &call_s, fault, e) < 0)
         return -1;
     *ret_n = how_many(p, call_s);
-    *ret_rounds = rounds_for(p, call_s);
-    if (arm(s, measure_rounds(p) * (*ret_n + warm_calls(p, *ret_n)), fault, e) < 0)
-        return -1;
+    *ret_rounds = rounds_for(call_s);
     if (call_s > MEASURE_SLOW_S)
         return 0;
     s->host_us = 0; /* not what was loaded and allocated before */
@@ -210,25 +165,10 @@ static int prepare(struct measure_side *s, const struct measure_plan *p, int *re
 static int one_block(struct measure_side *s, enum timing_mode mode, int n, int round, struct measure_fault *fault,
                      struct err *e)
 {
-    struct timing_block b = {.mode = mode, .n = n, .round = round, .pad_us = s->pad_us};
+    struct timing_block b = {.mode = mode, .n = n, .round = round, .pad_us = s->pad_us,
+                             .counts = mode == TIMING_COLD};
 
-    b.slot = mode == TIMING_NULL ? -1 : s->kept;
-    s->kept += mode == TIMING_NULL ? 0 : n;
     return block(s, b, &s->calls, fault, e);
-}
-
-/* After the cold ones, which it has just made: none if those took so long that caches are nothing to them.
- * By these, because what it was like before it could choose. */
-static int warm_block(struct measure_side *s, const struct measure_plan *p, int cold, int round,
-                      struct measure_fault *fault, struct err *e)
-{
-    bool crawls = true;
-
-    if (p->published || p->cold_alone)
-        return 0;
-    for (int i = s->calls.n - cold; i < s->calls.n; i++)
-        crawls = crawls && s->calls.v[i].span_ms > MEASURE_CRAWL_S * 1e3;
-    return crawls ? 0 : one_block(s, TIMING_WARM, warm_calls(p, cold), round, fault, e);
 }
 
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p,
@@ -244,8 +184,6 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
     for (int r = 0; r < rounds && rc == 0; r++) {
         if ((rc = one_block(a, TIMING_COLD, n_a, r, fault, e)) == 0)
             rc = one_block(b, TIMING_COLD, n_b, r, fault, e);
-        if (rc == 0 && (rc = warm_block(a, p, n_a, r, fault, e)) == 0)
-            rc = warm_block(b, p, n_b, r, fault, e);
         if (rc == 0 && (rc = one_block(a, TIMING_NULL, n_empty, r, fault, e)) == 0)
             rc = one_block(b, TIMING_NULL, n_empty, r, fault, e);
     }
@@ -272,48 +210,4 @@ void measure_calls_free(struct measure_calls *m)
 {
     free(m->numbers);
     free(m->rounds);
-}
-
-double measure_cold_ms(const struct timed_calls *c)
-{
-    struct measure_calls cold;
-    double ms;
-
-    measure_calls(c, TIMING_COLD, &cold);
-    ms = perf_median(cold.c.event_ms, cold.c.n);
-    measure_calls_free(&cold);
-    return ms;
-}
-
-static bool comes_next(const struct timed_call *c, bool warm, double cold_ms)
-{
-    return warm ? c->mode == TIMING_WARM : c->mode == TIMING_COLD && c->event_ms <= cold_ms;
-}
-
-static void swap(int *a, int *b)
-{
-    int t = *a;
-
-    *a = *b;
-    *b = t;
-}
-
-int *measure_order(const struct timed_calls *c, struct rng *rng, int *ret_n)
-{
-    int *at = xcalloc((size_t)c->n + 1, sizeof *at), n = 0;
-    double cold_ms = measure_cold_ms(c);
-
-    for (int i = 0; i < c->n; i++)
-        if (c->v[i].slot != TIMING_NO_SLOT)
-            at[n++] = i;
-    for (int i = 0; i < n; i++)
-        swap(&at[i], &at[i + (int)rng_below(rng, (uint64_t)(n - i))]);
-    for (int i = 0; i < n; i++)
-        for (int k = i; k < n; k++)
-            if (comes_next(&c->v[at[k]], i % 2 == 0, cold_ms)) {
-                swap(&at[i], &at[k]);
-                break;
-            }
-    *ret_n = n;
-    return at;
 }

@@ -161,7 +161,7 @@ static void append(struct timed_calls *to, const struct timing_block *b, const d
     to->v = xrealloc(to->v, (size_t)(to->n + b->n) * sizeof *to->v);
     to->capacity = to->n + b->n;
     for (int i = 0; i < b->n; i++)
-        to->v[to->n++] = (struct timed_call){.mode = b->mode, .round = b->round, .slot = TIMING_NO_SLOT,
+        to->v[to->n++] = (struct timed_call){.mode = b->mode, .round = b->round,
                                              .event_ms = ms[i], .span_ms = span[i]};
 }
 
@@ -182,7 +182,7 @@ static int block(void *ctx, const struct timing_block *b, struct timed_calls *ca
     if (t.empty && mine.n > EMPTY_CALLS)
         mine.n = EMPTY_CALLS;
     t.n = (uint32_t)mine.n;
-    p->counts = b->mode == TIMING_COLD && b->slot >= 0;
+    p->counts = b->counts;
     p->first = true;
     rc = life_time(p->j, &t, e);
     p->whole |= t.whole;
@@ -246,11 +246,8 @@ static int time_alone(struct perf *p, struct err *e)
 
     plan.calls = o->calls;
     plan.published = strcmp(o->protocol, "strict") != 0;
-    plan.cold_alone = true;
     p->usual = measure_usual(&plan);
-    plan.output_bytes = p->base->output_bytes;
     plan.input_bytes = p->j->ref->streamed ? p->j->ref->streamed->area.size : p->draws[0]->inputs.n;
-    plan.keep_bytes = p->j->ref->streamed ? SIZE_MAX : device_info(p->j->ev->timer)->memory / 64;
     device_health(p->j->ev->timer, &p->before, NULL);
     p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
     p->mine = (struct measure_side){.fd = -1, .which = "candidate", .replay = block, .ctx = p,

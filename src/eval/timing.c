@@ -12,8 +12,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "device/element.h"
-#include "eval/tensor.h"
 
 #define MESSAGE 24
 #define SPIN_S 0.005 /* after that a wake-up's latency is small beside the call */
@@ -81,7 +79,7 @@ static int await_ready(int fd, uint32_t index, double deadline, enum frame_fault
     return 0;
 }
 
-/* One call: reveal the seed, wait for the commitment. Returns 1 when the other side says that the call raised. */
+/* One call: send the seed, wait until it is over. Returns 1 when the other side says that the call raised. */
 static int one_call(int fd, struct timed_call *c, uint32_t index, double deadline, enum frame_fault *ret_fault,
                     struct err *e)
 {
@@ -95,7 +93,7 @@ static int one_call(int fd, struct timed_call *c, uint32_t index, double deadlin
     memcpy(go, "MCGO", 4);
     put_u32(go + 4, (uint32_t)c->mode);
     memcpy(go + 8, &c->seed, 8);
-    put_u32(go + 16, c->slot);
+    put_u32(go + 16, 0);
     put_u32(go + 20, index);
     start = precise_s();
     if (send(fd, go, MESSAGE, MSG_NOSIGNAL) != MESSAGE)
@@ -104,7 +102,6 @@ static int one_call(int fd, struct timed_call *c, uint32_t index, double deadlin
         return -1;
     c->span_ms = (precise_s() - start) * 1e3;
     memcpy(&answered, done + 4, 4);
-    memcpy(&c->commitment, done + 8, 8);
     memcpy(&c->event_ms, done + 16, 8);
     if (!memcmp(done, "MCTE", 4))
         return 1;
@@ -132,8 +129,7 @@ int timing_block(int fd, const struct timing_block *b, double deadline, struct t
     for (int i = 0; i < b->n && rc == 0; i++) {
         struct timed_call *c = append(calls);
 
-        *c = (struct timed_call){.mode = b->mode, .round = b->round,
-                                 .slot = b->slot < 0 ? TIMING_NO_SLOT : (uint32_t)b->slot + (uint32_t)i};
+        *c = (struct timed_call){.mode = b->mode, .round = b->round};
         if (getrandom(&c->seed, sizeof c->seed, 0) != sizeof c->seed)
             rc = fail(ret_fault, FRAME_BROKEN, e, "no random numbers from the system");
         else
@@ -152,72 +148,4 @@ void timed_calls_free(struct timed_calls *c)
 {
     free(c->v);
     *c = (struct timed_calls){0};
-}
-
-/* ---- commitments ---- */
-
-struct commitment {
-    const char *blob;             /* NULL: the bytes lie on the device, */
-    const struct device_buf *mem; /* from the start of this buffer on */
-    size_t n;
-    size_t summed; /* bytes of tensors so far */
-    uint64_t sum, words, numbers;
-};
-
-static int add_tensor(struct commitment *c, const struct tensor *x, size_t at, struct err *e)
-{
-    size_t n = (size_t)x->n * dt_size(x->dtype);
-    uint64_t first = c->words + 1, sum = 0;
-
-    if (n > c->n - c->summed) /* a foreign process's tree: many that lie over each other would take hours */
-        return err_set(e, ERR_INPUT, "tensors that lie over each other");
-    c->summed += n;
-    c->words += (n + 7) / 8;
-    if (c->mem && n && device_checksum(c->mem, at, n, first, &sum, e) < 0)
-        return -1;
-    for (size_t k = 0; !c->mem && k < n; k += 8)
-        sum += el_mix(el_word(x->data, (int64_t)k, (int64_t)n), first + k / 8);
-    c->sum += sum;
-    return 0;
-}
-
-static int add_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
-{
-    struct commitment *c = ctx;
-    const char *t = json_str(leaf, "t", "");
-    struct tensor x;
-    double number;
-
-    (void)path;
-    if (tree_is_tensor(leaf)) {
-        if (tensor_parse(leaf, (const uint8_t *)c->blob, c->n, &x, e) < 0)
-            return -1;
-        return add_tensor(c, &x, (size_t)json_i64(leaf, "offset", 0), e);
-    }
-    if (json_is_number(leaf) || json_is_boolean(leaf))
-        number = json_is_boolean(leaf) ? json_is_true(leaf) : json_number_value(leaf);
-    else if (!strcmp(t, "float") || !strcmp(t, "int"))
-        number = strtod(json_str(leaf, "v", "nan"), NULL);
-    else
-        return 0; /* None, text */
-    c->sum += el_mix(el_f64_bits(number), ++c->numbers);
-    return 0;
-}
-
-static int commitment(struct commitment c, const json_t *tree, uint64_t *ret, struct err *e)
-{
-    if (tree_each(tree, add_leaf, &c, e) < 0)
-        return -1;
-    *ret = c.sum;
-    return 0;
-}
-
-int timing_commitment(const json_t *tree, const char *blob, size_t n, uint64_t *ret, struct err *e)
-{
-    return commitment((struct commitment){.blob = blob ? blob : "", .n = n}, tree, ret, e);
-}
-
-int timing_commitment_on(const json_t *tree, const struct device_buf *mem, size_t n, uint64_t *ret, struct err *e)
-{
-    return commitment((struct commitment){.mem = mem, .n = n < mem->size ? n : mem->size}, tree, ret, e);
 }

@@ -1,6 +1,4 @@
-/* timing.cu - what runner/timing.py does on the device around a timed call: waiting before it, drawing its data and
- * committing to its output, in one pass each. All lie inside the judge's span: they must take the same time on both
- * sides.
+/* timing.cu - what runner/timing.py does on the device around a timed call: waiting before it, drawing its data.
  * Built to build/lib/timing.fatbin; where that is missing, timing.py does the same with torch's operators (other
  * random numbers: both sides of a measurement must then do without). */
 #include <cuda_bf16.h>
@@ -58,30 +56,4 @@ extern "C" __global__ void timing_draw_f16(__half *x, const __half *base, u64 n,
 extern "C" __global__ void timing_draw_bf16(__nv_bfloat16 *x, const __nv_bfloat16 *base, u64 n, u64 seed, float s)
 {
     draw<__nv_bfloat16, float>(x, base, n, seed, s);
-}
-
-/* to[i] = from[i], and *sum += the sum of el_mix(from[i], first + i): whole 8-byte words. from may be to. */
-extern "C" __global__ void timing_commit(u64 *to, const u64 *from, u64 n, u64 first, u64 *sum)
-{
-    __shared__ u64 part[32];
-    u64 step = (u64)gridDim.x * blockDim.x, total = 0;
-
-    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < n; i += step) {
-        u64 w = from[i];
-
-        to[i] = w;
-        total += el_mix(w, first + i);
-    }
-    for (int k = 16; k; k /= 2)
-        total += __shfl_down_sync(0xffffffff, total, k);
-    if (threadIdx.x % 32 == 0)
-        part[threadIdx.x / 32] = total;
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        total = threadIdx.x < blockDim.x / 32 ? part[threadIdx.x] : 0;
-        for (int k = 16; k; k /= 2)
-            total += __shfl_down_sync(0xffffffff, total, k);
-        if (threadIdx.x == 0)
-            atomicAdd(sum, total);
-    }
 }

@@ -1,5 +1,5 @@
 /* test_measure.c - two sides timed against each other for real, on the host: the baseline role of the fork server with the
- * CPU as its device. What a GPU adds is in lab/bench_timing.py. */
+ * CPU as its device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,88 +88,41 @@ static struct child *side(const char *source, int n)
     return c;
 }
 
-static void test_a_slower_side_is_slower_and_outputs_are_committed(void **state)
+static void test_a_slower_side_is_slower(void **state)
 {
     struct child *a = side(TASK("return x + 1"), 4099);
     struct child *b = side(TASK("y = x\n        for _ in range(200): y = y * 1.001\n        return y[:4097], 7"), 4099);
     struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60};
     struct measure_side two = {.fd = b->fd, .which = "eager", .timeout_s = 60};
-    struct measure_plan plan = {.calls = 15, .output_bytes = 4099 * 4, .keep_bytes = 1 << 20};
+    struct measure_plan plan = {.calls = 15};
     struct measure_fault fault;
-    struct measure_calls cold, warm;
+    struct measure_calls fast, slow;
     struct perf_estimate r;
     struct err e = ERR_INIT;
-    int distinct = 0;
 
     (void)state;
     if (measure_pair(&one, &two, &plan, &fault, &e) < 0)
         fail_msg("%s", e.msg);
-    assert_int_equal(two.calls.n, 15 + 5 + MEASURE_ROUNDS * MEASURE_EMPTY);
-    measure_calls(&one.calls, TIMING_COLD, &cold);
-    measure_calls(&two.calls, TIMING_COLD, &warm);
-    assert_int_equal(cold.c.n, 15);
+    assert_int_equal(two.calls.n, 15 + MEASURE_ROUNDS * MEASURE_EMPTY);
+    measure_calls(&one.calls, TIMING_COLD, &fast);
+    measure_calls(&two.calls, TIMING_COLD, &slow);
+    assert_int_equal(fast.c.n, 15);
     assert_int_equal(one.calls.n, two.calls.n);
-    assert_int_equal(two.kept, 15 + 5);
-    r = perf_ratio(&warm.c, &cold.c, 1);
+    r = perf_ratio(&slow.c, &fast.c, 1);
     if (!(r.value > 5))
         fail_msg("200 operations against one: %g", r.value);
     for (int i = 0; i < 15; i++)
-        assert_true(cold.c.event_ms[i] > 0 && cold.c.span_ms[i] >= cold.c.event_ms[i] && cold.c.round[i] == i / 3);
-    for (int i = 0; i < two.calls.n; i++) {
-        struct frame f;
-        uint64_t h = 0;
-
-        assert_true((two.calls.v[i].mode == TIMING_NULL) == (two.calls.v[i].slot == TIMING_NO_SLOT));
-        if (two.calls.v[i].mode == TIMING_NULL)
-            continue;
-        distinct += i > 0 && two.calls.v[i].commitment != two.calls.v[i - 1].commitment;
-        assert_int_equal(measure_ask(b->fd, json_pack("{s:s,s:i}", "op", "reveal", "slot", (int)two.calls.v[i].slot), NULL, 0,
-                                     now_s() + 60, &f, NULL, &e), 0);
-        assert_int_equal(timing_commitment(json_object_get(f.head, "output"), f.blob, f.n_blob, &h, &e), 0);
-        assert_true(h == two.calls.v[i].commitment);
-        f.blob[16387 < f.n_blob ? 16387 : 0] ^= 1; /* the last byte of the tensor */
-        assert_int_equal(timing_commitment(json_object_get(f.head, "output"), f.blob, f.n_blob, &h, &e), 0);
-        assert_true(h != two.calls.v[i].commitment);
-        frame_free(&f);
-    }
-    assert_int_equal(distinct, two.kept - 1);
-    measure_calls_free(&cold);
-    measure_calls_free(&warm);
+        assert_true(fast.c.event_ms[i] > 0 && fast.c.span_ms[i] >= fast.c.event_ms[i] && fast.c.round[i] == i / 3);
+    for (int i = 1; i < two.calls.n; i++)
+        assert_true(two.calls.v[i].seed != two.calls.v[i - 1].seed); /* each call has data of its own */
+    measure_calls_free(&fast);
+    measure_calls_free(&slow);
     measure_side_free(&one);
     measure_side_free(&two);
     child_kill(a);
     child_kill(b);
     child_free(a);
     child_free(b);
-}
-
-/* Outputs of gigabytes: few are kept, in fewer rounds, but a cold and a warm one twice. */
-static void test_few_large_outputs_are_kept(void **state)
-{
-    static const struct {
-        size_t output, keep;
-        int rounds, kept;
-    } rows[] = {{4099 * 4, 4099 * 4, 2, 4}, {4099 * 4, 4099 * 4 * 6, 3, 6}, {4099 * 4, (size_t)1 << 20, MEASURE_ROUNDS, 20},
-                {0, 1, MEASURE_ROUNDS, 20}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct child *a = side(TASK("return x + 1"), 4099);
-        struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60}, two = one;
-        struct measure_plan plan = {.calls = 15, .output_bytes = rows[i].output, .keep_bytes = rows[i].keep};
-        struct measure_fault fault;
-        struct err e = ERR_INIT;
-
-        assert_int_equal(measure_rounds(&plan), rows[i].rounds);
-        if (measure_pair(&one, &two, &plan, &fault, &e) < 0 || measure_forget(&two, &fault, &e) < 0)
-            fail_msg("%s", e.msg);
-        assert_int_equal(one.kept, rows[i].kept);
-        assert_int_equal(two.kept, rows[i].kept);
-        measure_side_free(&one);
-        measure_side_free(&two);
-        child_kill(a);
-        child_free(a);
-    }
 }
 
 /* As many calls as the published scripts make, and no longer than two seconds for it; strict has fewer. */
@@ -194,10 +147,10 @@ static void test_how_many_calls(void **state)
     assert_int_equal(measure_usual(&p), 7);
 }
 
-static void test_published_calls_are_cold(void **state)
+static void test_published_calls(void **state)
 {
     struct child *a = side(TASK("return x + 1"), 64);
-    struct measure_plan plan = {.output_bytes = 256, .keep_bytes = 1 << 20, .published = true};
+    struct measure_plan plan = {.published = true};
     struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60}, two = one;
     struct measure_fault fault;
     struct measure_calls c;
@@ -209,9 +162,6 @@ static void test_published_calls_are_cold(void **state)
     measure_calls(&two.calls, TIMING_COLD, &c);
     assert_int_equal(c.c.n, MEASURE_PUBLISHED);
     measure_calls_free(&c);
-    measure_calls(&two.calls, TIMING_WARM, &c);
-    assert_int_equal(c.c.n, 0);
-    measure_calls_free(&c);
     measure_side_free(&one);
     measure_side_free(&two);
     child_kill(a);
@@ -222,12 +172,11 @@ static void test_published_calls_are_cold(void **state)
 static void test_few_empty_calls_of_gigabytes(void **state)
 {
     static const struct {
-        double in, out; /* GiB */
+        double in; /* GiB */
         int want;
-    } rows[] = {{0, 0, MEASURE_EMPTY}, {0.5, 0.25, MEASURE_EMPTY}, {0.5, 0.5, MEASURE_EMPTY}, {2, 0, 10}, {0, 2, 10},
-                {1, 1, 10}, {2, 1, 6}, {4, 4, 5}, {40, 0, 5}};
+    } rows[] = {{0, MEASURE_EMPTY}, {0.75, MEASURE_EMPTY}, {1, MEASURE_EMPTY}, {2, 10}, {3, 6}, {8, 5}, {40, 5}};
     struct child *a = side(TASK("return x + 1"), 64);
-    struct measure_plan few = {.calls = 5, .output_bytes = 256, .input_bytes = (size_t)8 << 30, .keep_bytes = 1 << 20};
+    struct measure_plan few = {.calls = 5, .input_bytes = (size_t)8 << 30};
     struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60}, two = one;
     struct measure_fault fault;
     struct measure_calls empty;
@@ -235,8 +184,7 @@ static void test_few_empty_calls_of_gigabytes(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct measure_plan p = {.input_bytes = (size_t)(rows[i].in * (1 << 30)),
-                                 .output_bytes = (size_t)(rows[i].out * (1 << 30))};
+        struct measure_plan p = {.input_bytes = (size_t)(rows[i].in * (1 << 30))};
 
         assert_int_equal(measure_empty(&p), rows[i].want);
     }
@@ -254,38 +202,6 @@ static void test_few_empty_calls_of_gigabytes(void **state)
     child_free(a);
 }
 
-/* What is looked at first: a warm call, a cold one that is not slow, and so on; all calls once, none that is not kept. */
-static void test_order_of_looking(void **state)
-{
-    struct timed_call v[90];
-    struct timed_calls c = {v, 90, 90};
-    int seen[90] = {0}, firsts[90] = {0}, kinds = 0, n;
-    struct rng rng;
-
-    (void)state;
-    rng_seed(&rng, 3, 0);
-    for (int i = 0; i < 90; i++) /* 40 cold, 20 warm, 30 empty; 21 of the cold ones are fast */
-        v[i] = (struct timed_call){.mode = i < 40 ? TIMING_COLD : i < 60 ? TIMING_WARM : TIMING_NULL,
-                                   .slot = i < 60 ? (uint32_t)i : TIMING_NO_SLOT, .event_ms = i < 40 && i % 2 ? 1 : 0.1};
-    v[1].event_ms = 0.1;
-    for (int t = 0; t < 500; t++) {
-        int *at = measure_order(&c, &rng, &n);
-
-        assert_int_equal(n, 60);
-        memset(seen, 0, sizeof seen);
-        for (int i = 0; i < n; i++) {
-            assert_true(v[at[i]].mode != TIMING_NULL && seen[at[i]]++ == 0);
-            assert_true(i >= 40 || (i % 2 == 0) == (v[at[i]].mode == TIMING_WARM));
-            assert_true(i >= 40 || i % 2 == 0 || v[at[i]].event_ms < 1);
-        }
-        firsts[at[0]]++, firsts[at[1]]++;
-        free(at);
-    }
-    for (int i = 0; i < 60; i++)
-        kinds += firsts[i] > 0;
-    assert_int_equal(kinds, 20 + 21); /* each of them may be the first of its kind */
-}
-
 static void test_the_pad_is_bounded_whatever_a_side_says(void **state)
 {
     static const struct {
@@ -299,26 +215,32 @@ static void test_the_pad_is_bounded_whatever_a_side_says(void **state)
         assert_int_equal(measure_pad_us(rows[i].a, rows[i].b), rows[i].want);
 }
 
-/* How many calls of 'forward' nobody counted: it returns the number of its call. */
+static int count_block(void *ctx, struct err *e)
+{
+    (void)e;
+    ++*(int *)ctx;
+    return 0;
+}
+
+/* How many blocks nobody counted; *ret_counted: calls that somebody did. */
 static int warming_up(const char *forward, double known_s, int *ret_counted, int *ret_pad)
 {
     struct child *a = side(TASK("return x + 1"), 8), *b = side(forward, 8);
+    int blocks = 0, rounds;
     struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60};
-    struct measure_side two = {.fd = b->fd, .which = "eager", .timeout_s = 60, .known_s = known_s};
+    struct measure_side two = {.fd = b->fd, .which = "eager", .timeout_s = 60, .known_s = known_s,
+                               .before = count_block, .ctx = &blocks};
     struct measure_plan plan = {.calls = 5};
     struct measure_fault fault;
+    struct measure_calls cold;
     struct err e = ERR_INIT;
-    struct frame f;
-    int first;
 
     if (measure_pair(&one, &two, &plan, &fault, &e) < 0)
         fail_msg("%s", e.msg);
-    if (measure_ask(b->fd, json_pack("{s:s,s:i}", "op", "reveal", "slot", 0), NULL, 0, now_s() + 60, &f, NULL, &e) < 0)
-        fail_msg("%s", e.msg);
-    assert_string_equal(json_str(f.head, "op", ""), "result");
-    first = (int)json_integer_value(json_array_get(json_object_get(json_object_get(f.head, "output"), "v"), 1));
-    frame_free(&f);
-    *ret_counted = two.kept;
+    measure_calls(&two.calls, TIMING_COLD, &cold);
+    *ret_counted = cold.c.n;
+    rounds = cold.c.round[cold.c.n - 1] + 1;
+    measure_calls_free(&cold);
     assert_true(two.host_us > 0);
     assert_int_equal(one.pad_us, two.pad_us);
     *ret_pad = two.pad_us;
@@ -328,7 +250,7 @@ static int warming_up(const char *forward, double known_s, int *ret_counted, int
     child_kill(b);
     child_free(a);
     child_free(b);
-    return first - 1;
+    return blocks - 2 * rounds; /* each has one of calls and an empty one */
 }
 
 #define COUNTING(nap) TASK("import time; self.n = getattr(self, 'n', 0) + 1; time.sleep(" nap "); return x + 1, self.n")
@@ -340,16 +262,14 @@ static void test_a_slow_side_is_not_warmed_up_for_long(void **state)
     (void)state;
     assert_int_equal(warming_up(COUNTING("0.26"), 2, &counted, &pad), 2);
     assert_int_equal(pad, MEASURE_PAD_MAX_US); /* its host needs longer */
-    assert_int_equal(counted, MEASURE_SLOW_ROUNDS * 2);
+    assert_int_equal(counted, MEASURE_SLOW_ROUNDS);
     assert_int_equal(warming_up(COUNTING("1.02"), 2, &counted, &pad), 1);
-    assert_int_equal(counted, MEASURE_CRAWL_ROUNDS); /* none is warm */
-    assert_int_equal(warming_up(COUNTING("1.02 if self.n == 1 else 0"), 2, &counted, &pad), 1);
-    assert_int_equal(counted, MEASURE_CRAWL_ROUNDS * 2); /* only as long as nothing counts */
-    assert_int_equal(warming_up(COUNTING("1.02 if self.n == 1 else 0"), 0, &counted, &pad), 2 + 3 + 4);
-    assert_int_equal(warming_up(COUNTING("0"), 0, &counted, &pad), 2 + 3 + 4);
-    assert_int_equal(counted, MEASURE_ROUNDS * 2);
-    assert_int_equal(warming_up(COUNTING("0.3 if self.n == 1 else 0"), 0, &counted, &pad), 2 + 3 + 4); /* a load */
-    assert_int_equal(counted, MEASURE_ROUNDS * 2);
+    assert_int_equal(counted, MEASURE_CRAWL_ROUNDS);
+    assert_int_equal(warming_up(COUNTING("1.02 if self.n == 1 else 0"), 0, &counted, &pad), 2 + 2 + 2);
+    assert_int_equal(warming_up(COUNTING("0"), 0, &counted, &pad), 2 + 2 + 2);
+    assert_int_equal(counted, MEASURE_ROUNDS);
+    assert_int_equal(warming_up(COUNTING("0.3 if self.n == 1 else 0"), 0, &counted, &pad), 2 + 2 + 2); /* a load */
+    assert_int_equal(counted, MEASURE_ROUNDS);
 }
 
 /* Ends each block before its first call, and says that all is well. */
@@ -573,11 +493,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hold), cmocka_unit_test(test_patience_ends), cmocka_unit_test(test_batch),
         cmocka_unit_test(test_a_share_within_a_share),
-        cmocka_unit_test(test_a_slower_side_is_slower_and_outputs_are_committed),
+        cmocka_unit_test(test_a_slower_side_is_slower),
         cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_how_many_calls),
-        cmocka_unit_test(test_published_calls_are_cold),
+        cmocka_unit_test(test_published_calls),
         cmocka_unit_test(test_few_empty_calls_of_gigabytes),
-        cmocka_unit_test(test_order_of_looking),
         cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
         cmocka_unit_test(test_a_slow_side_is_not_warmed_up_for_long),
         cmocka_unit_test(test_who_failed_is_said),
