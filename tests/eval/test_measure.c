@@ -493,8 +493,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hold), cmocka_unit_test(test_patience_ends), cmocka_unit_test(test_batch),
         cmocka_unit_test(test_a_share_within_a_share),
-        cmocka_unit_test(test_a_slower_side_is_slower),
-        cmocka_unit_test(test_few_large_outputs_are_kept), cmocka_unit_test(test_how_many_calls),
+        cmocka_unit_test(test_a_slower_side_is_slower), cmocka_unit_test(test_how_many_calls),
         cmocka_unit_test(test_published_calls),
         cmocka_unit_test(test_few_empty_calls_of_gigabytes),
         cmocka_unit_test(test_the_pad_is_bounded_whatever_a_side_says),
