@@ -85,7 +85,7 @@ class Timed(unittest.TestCase):
         self.assertEqual(calls["fewer_than"], 30)
 
     def test_small(self):
-        honest, wrong = self.judge({}, WRONG, streamed=False)
+        honest, wrong = self.judge({}, WRONG, streamed=False, options=["--calls", "300"])  # longer than WRONG is young
         calls = self.timed(honest)
         self.assertGreaterEqual(calls["cold"], 30)
         self.assertGreaterEqual(calls["checked"], 1)
