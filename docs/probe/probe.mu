@@ -1,6 +1,6 @@
 /* probe.mu - what nobody without a Moore Threads card can know: one program for somebody who has one.
  *
- *   mcc -x musa -mtgpu --offload-arch=mp_22 -O2 probe.mu -o probe -lmusart && ./probe       (mp_31 for an S5000)
+ *   mcc -x musa -mtgpu --offload-arch=mp_22 -O2 probe.mu -o probe -lmusart -ldl && ./probe  (mp_31 for an S5000)
  *   nvcc -x cu -std=c++17 -Ilitetorch/include probe.mu -o probe && ./probe                   (the same on an NVIDIA GPU)
  *
  * Prints a line for each question, "name value", and what an NVIDIA GPU would say beside it where that is a law. Add
@@ -8,6 +8,7 @@
 #include <musa_runtime.h>
 #include <musa_fp16.h>
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -314,6 +315,51 @@ static void fragments(void)
 }
 #endif
 
+/* ---- the driver: what 'musacoder eval --backend musa' relies on ---- */
+
+static void *driver_function(void *lib, const char *name)
+{
+    char versioned[80];
+    void *f = dlsym(lib, name);
+
+    snprintf(versioned, sizeof versioned, "%s_v2", name);
+    return f ? f : dlsym(lib, versioned);
+}
+
+/* Does the driver map memory where it is asked to? The executor's addresses are the same in every replay. */
+static void addresses(void *lib)
+{
+    typedef int reserve(unsigned long long *, size_t, size_t, unsigned long long, unsigned long long);
+    typedef int give_back(unsigned long long, size_t);
+    const unsigned long long asked = 0x200000000000ull;
+    const size_t bytes = (size_t)16 << 30;
+    reserve *take = (reserve *)driver_function(lib, "muMemAddressReserve");
+    give_back *drop = (give_back *)driver_function(lib, "muMemAddressFree");
+    unsigned long long at = 0;
+    int code = take ? take(&at, bytes, 0, asked, 0) : -1;
+
+    say("reserve_16_gb_code", code, "0");
+    say("reserve_at_the_address_asked", code == 0 && at == asked, "1");
+    if (code == 0 && drop)
+        drop(at, bytes);
+}
+
+static void driver(void)
+{
+    static const char *const names[] = {
+        "muMemCreate", "muMemMap", "muMemSetAccess", "muMemImportFromShareableHandle", "muModuleLoadData",
+        "muModuleGetGlobal", "muLaunchKernel", "muStreamWaitEvent", "muMemsetD16Async", "muMemsetD32Async",
+        "muLaunchKernelEx", "muFuncGetParamInfo", "muTensorMapEncodeTiled", "muCtxResetPersistingL2Cache",
+        "muOccupancyMaxActiveBlocksPerMultiprocessor", "muProfilerStart"};
+    void *lib = dlopen("libmusa.so", RTLD_NOW);
+
+    say("driver_library_is_found", lib != NULL, "1 where there is a card");
+    for (size_t i = 0; lib && i < sizeof names / sizeof *names; i++)
+        say(names[i], driver_function(lib, names[i]) != NULL, "");
+    if (lib)
+        addresses(lib);
+}
+
 int main(void)
 {
     static int host[4 * THREADS];
@@ -343,6 +389,7 @@ int main(void)
 #ifdef PROBE_WMMA
     fragments();
 #endif
+    driver();
     say("questions_that_failed", failures, "0");
     return 0;
 }

@@ -493,7 +493,7 @@ static int sim_function(struct backend *b, backend_handle module, const char *na
     *ret = handle_of(b->r.v[0]);
     memset(info, 0, sizeof *info);
     info->max_threads = (uint32_t)device.threads_block;
-    info->max_dynamic = (uint32_t)device.shared_block;
+    info->max_dynamic = (uint32_t)device.shared_optin; // libsimt holds each kernel to what its attribute allows
     info->registers = 32;
     info->binary = info->ptx = 90;
     return WIRE_OK;
