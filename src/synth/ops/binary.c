@@ -39,6 +39,16 @@ static bool draw_weighted(struct rng *r, const struct limits *l, struct call *c)
     return map_draw_other(r, l, c);
 }
 
+/* With a weight of 1 the first operand would not matter. */
+static bool draw_blend(struct rng *r, const struct limits *l, struct call *c)
+{
+    do
+        if (!draw_weighted(r, l, c))
+            return false;
+    while (c->f[0] == 1);
+    return true;
+}
+
 static bool draw_three(struct rng *r, const struct limits *l, struct call *c)
 {
     return draw_weighted(r, l, c) && map_draw_other(r, l, c);
@@ -71,7 +81,7 @@ const struct opdef binary_ops[] = {
      .spell = {{NULL, "F.silu($0) * $1"}}},
     {BIN(where, "x > 0.003f ? x : y", "x where it is positive, else y"), .draw = map_draw_other, .range = RANGE_SAME,
      .spell = {{NULL, "torch.where($0 > 0.003, $0, $1)"}}},
-    {BIN(lerp, "x + $f0 * (y - x)", "between x and y"), .draw = draw_weighted,
+    {BIN(lerp, "x + $f0 * (y - x)", "between x and y"), .draw = draw_blend,
      .spell = {{NULL, "torch.lerp($0, $1, $f0)"}, {NULL, "$0 + $f0 * ($1 - $0)"}}},
     {BIN(add_scaled, "x + $f0 * y", "x and a multiple of y"), .draw = draw_weighted,
      .spell = {{NULL, "torch.add($0, $1, alpha=$f0)"}, {NULL, "$0 + $f0 * $1"}}},
