@@ -91,6 +91,7 @@ static int judge_path(struct seam *r, const char *path, const struct known *k, c
     json_t *row;
     char *text;
     int rc;
+    bool ok;
 
     if (task_read(path, &t, e) < 0) {
         row = json_pack("{s:s,s:b,s:s}", "task", path, "ok", 0, "why", e->msg);
@@ -104,7 +105,13 @@ static int judge_path(struct seam *r, const char *path, const struct known *k, c
         task_free(&t);
         return 0;
     }
-    *ret_ok &= seam_task(r, &t, &row) == 1;
+    ok = seam_task(r, &t, &row) == 1;
+    if (!ok && stop_requested()) { /* it is one of those that are left */
+        json_decref(row);
+        task_free(&t);
+        return 0;
+    }
+    *ret_ok &= ok;
     rc = jsonl_append(out, row, e);
     text = json_text(row);
     printf("%s\n", text);
@@ -142,7 +149,7 @@ static int run(struct opts *o, struct err *e)
         fprintf(stderr, "\r%zu of %zu tasks, %.0f s, about %.0f s left ", i + 1, all.n, now_s() - t0,
                 (now_s() - t0) / (double)(i + 1) * (double)(all.n - i - 1));
     }
-    left = i < all.n;
+    left = i < all.n || stop_requested();
     fprintf(stderr, "\njudge_tasks: %.1f s%s\n", now_s() - t0, left ? "; the same command does the rest" : "");
     for (i = 0; i < all.n; i++)
         free(all.v[i]);
