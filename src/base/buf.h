@@ -28,6 +28,12 @@ void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf,
 void buf_vaddf(struct buf *b, const char *fmt, va_list ap);
 char *buf_detach(struct buf *b); /* caller frees the string; b is empty and must be initialised again */
 
+/* The end of a word that is counted: "1 task", "2 tasks". */
+static inline const char *plural(long long n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* A growing vector of token ids (or any int32). */
 struct ivec {
     int32_t *v;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/json.h"
 #include "bench/bench.h"
 
@@ -88,8 +89,10 @@ void bench_table(FILE *out, const json_t *const *results, int n)
 {
     if (n == 0)
         return;
-    fprintf(out, "%lld tasks x %lld samples, T %g, top-p %g, backend %s\n\n", (long long)json_i64(results[0], "tasks", 0),
-            (long long)json_i64(results[0], "samples", 0), json_f64(results[0], "temperature", 0),
+    fprintf(out, "%lld task%s x %lld sample%s, T %g, top-p %g, backend %s\n\n",
+            (long long)json_i64(results[0], "tasks", 0), plural(json_i64(results[0], "tasks", 0)),
+            (long long)json_i64(results[0], "samples", 0), plural(json_i64(results[0], "samples", 0)),
+            json_f64(results[0], "temperature", 0),
             json_f64(results[0], "top_p", 0), json_str(results[0], "backend", "?"));
     main_table(out, results, n);
     family_table(out, results, n);

@@ -270,6 +270,16 @@ static void check_musa(struct report *r)
     free(mcc);
 }
 
+/* A lack that is no fault. msg: "what is missing; what to do": the second half is the remedy, else 'fallback'. */
+static void add_lack(struct report *r, const char *name, const char *msg, const char *fallback)
+{
+    const char *cut = strstr(msg, "; ");
+    char *what = xstrndup(msg, cut ? (size_t)(cut - msg) : strlen(msg));
+
+    add(r, name, NOTE, what, cut ? cut + 2 : fallback);
+    free(what);
+}
+
 static void check_gpu(struct report *r)
 {
     struct device_info *all = NULL;
@@ -278,7 +288,7 @@ static void check_gpu(struct report *r)
 
     check_nvcc(r);
     if (device_list("cuda", &all, &n, &e) < 0)
-        add(r, "gpu", NOTE, e.msg, "none is needed: 'sim' runs candidates on the CPU");
+        add_lack(r, "gpu", e.msg, "none is needed: 'sim' runs candidates on the CPU");
     for (int i = 0; i < n; i++)
         check_device(r, &all[i]);
     free(all);

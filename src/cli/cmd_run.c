@@ -172,6 +172,9 @@ static int plan_stage(struct run *r, const struct kind *k, const char *name, con
 
     if (r->n == MAX_STAGES)
         return err_set(e, ERR_INPUT, "more than %d stages", MAX_STAGES);
+    if (strstr(k->paths, "model=model") && !r->model)
+        return err_set(e, ERR_INPUT, "stage '%s' has no model to start from: name 'init' before it in 'stages', or give "
+                       "the recipe 'model: FOLDER'", name);
     s->command = k->command ? command_find(k->command) : &cmd_scratch;
     if (!s->command)
         return err_set(e, ERR_INPUT, "no command '%s' for section '%s'", k->command, k->section);
@@ -442,16 +445,24 @@ static int write_text(const char *path, const json_t *v, struct err *e)
     return rc;
 }
 
-static int write_resolved(struct run *r, struct err *e)
+/* The recipe as it will be run: every section with its defaults. New. */
+static json_t *resolved_recipe(const struct run *r)
 {
-    char *path = path_join(r->out, "recipe.yaml"), *stages = path_join(r->out, "stages");
-    json_t *v = json_object();
     const char *const keys[] = {"name", "model", "seed", "stages", "bench-after"};
-    int rc = dir_make(stages, e);
+    json_t *v = json_object();
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         json_object_set(v, keys[i], json_object_get(r->recipe, keys[i]));
     json_object_update(v, r->resolved);
+    return v;
+}
+
+static int write_resolved(struct run *r, struct err *e)
+{
+    char *path = path_join(r->out, "recipe.yaml"), *stages = path_join(r->out, "stages");
+    json_t *v = resolved_recipe(r);
+    int rc = dir_make(stages, e);
+
     if (rc == 0)
         rc = write_text(path, v, e);
     json_decref(v);
@@ -526,7 +537,9 @@ static int run_all(struct run *r, bool plan_only, struct err *e)
     if (r->n == 0)
         return err_set(e, ERR_INPUT, "the recipe has no stages");
     if (plan_only) {
-        json_dumpf(r->resolved, stdout, RECIPE_DUMP);
+        json_t *v = resolved_recipe(r);
+        json_dumpf(v, stdout, RECIPE_DUMP);
+        json_decref(v);
         puts("");
         return tell_budgets(r, e);
     }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/secret.h"
@@ -166,9 +167,8 @@ static int run_probe(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "--probe writes tasks and programs; give --out DIR");
     if (parse_dtypes(opts_str(o, "dtypes"), &p.dtypes, e) < 0 || probe_write(&p, &n, e) < 0)
         return -1;
-    printf("%d operators, %d tasks, %d programs, %d disagreements between reference and loop nest\n", n.ops, n.tasks,
-        n.programs,
-           n.wrong);
+    printf("%d operator%s, %d task%s, %d program%s, %d disagreement%s between reference and loop nest\n", n.ops,
+           plural(n.ops), n.tasks, plural(n.tasks), n.programs, plural(n.programs), n.wrong, plural(n.wrong));
     return n.wrong ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -198,9 +198,11 @@ static int run_stream(const struct opts *o, struct err *e)
     free((void *)(uintptr_t)s.ops);
     if (rc)
         return -1;
-    printf("%s: %ld records in %ld shards (%ld were there), %ld draws refused, %ld programs verified, %ld failed\n",
-        s.out,
-           n.records, n.shards, n.kept_before, n.refused, n.verified, n.failed);
+    printf("%s: %ld record%s in %ld shard%s (%ld %s there), %ld draw%s refused, %ld program%s verified, "
+           "%ld failed\n",
+           s.out, n.records, plural(n.records), n.shards, plural(n.shards), n.kept_before,
+           n.kept_before == 1 ? "was" : "were", n.refused, plural(n.refused),
+           n.verified, plural(n.verified), n.failed);
     return EXIT_OK;
 }
 

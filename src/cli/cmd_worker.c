@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -71,10 +72,10 @@ static void say(const struct opts *o, const struct eval_worker_config *c, const 
 {
     fprintf(stderr, "worker %s: takes", c->name);
     if (ev)
-        fprintf(stderr, " '%s' from %s, %d candidates at once", c->lane, c->queue, eval_jobs(ev));
+        fprintf(stderr, " '%s' from %s, %d candidate%s at once", c->lane, c->queue, eval_jobs(ev), plural(eval_jobs(ev)));
     if (c->builds)
-        fprintf(stderr, "%s '%s'%s%s, %d builds at once", ev ? ";" : "", c->build_lane, ev ? "" : " from ",
-                ev ? "" : c->queue, c->builds);
+        fprintf(stderr, "%s '%s'%s%s, %d build%s at once", ev ? ";" : "", c->build_lane, ev ? "" : " from ",
+                ev ? "" : c->queue, c->builds, plural(c->builds));
     fprintf(stderr, "%s\n", is_kind(o, "run") ? "; others build for it" : "");
 }
 

@@ -187,8 +187,10 @@ int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *out, struct
     uint64_t start, queued;
     float ms = 0;
 
-    if (!s->ops->cold || !r->on || r->call != r->last)
-        return err_set(e, ERR_INPUT, "nothing can be timed here");
+    if (!s->ops->cold)
+        return err_set(e, ERR_INPUT, "this executor has no clock of a device: its calls are replayed, not timed");
+    if (!r->on || r->call != r->last)
+        return err_set(e, ERR_INPUT, "only the last call of a log is timed, once its replay stands before it");
     if (lays_first(s, out))
         return 0;
     for (int i = 0; i < 2 && !s->player.error; i++)

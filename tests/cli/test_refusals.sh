@@ -47,6 +47,18 @@ echo '__global__ void k() {}' >"$dir/k.cu"
 refuses 'no MUSA device; there are' translate --profile nosuch "$dir/k.cu"
 ! grep -qi 'h100' "$dir/text" || fail "NVIDIA's devices among MUSA's: $(cat "$dir/text")"
 
+# a run's plan: what a stage lacks is said before anything is made, and the whole recipe is shown
+printf 'name: a\nstages: sft\n' >"$dir/alone.yaml"
+refuses "stage 'sft' has no model to start from: name 'init' before it" run "$dir/alone.yaml" --plan
+"$exe" run recipes/smoke.yaml --plan >"$dir/plan" || fail "no plan of recipes/smoke.yaml"
+for key in name seed stages; do
+    grep -q "^  \"$key\":" "$dir/plan" || fail "the plan lacks the recipe's $key"
+done
+
+# a lack of this machine has one remedy, and it stands behind the arrow
+"$exe" doctor >"$dir/text" || true
+! grep -E '^(ok|note|bad) .*; (install|use|set|run) ' "$dir/text" || fail "doctor gives a remedy beside the remedy"
+
 # Ctrl-C while a stream is drawn: code of a stop, and the same command gives the bytes of a straight run
 big="synth --records 3000 --shard-size 100 --verify-share 0 --max-elements 256"
 setsid "$exe" $big --out "$dir/cut" >"$dir/text" 2>&1 &
