@@ -37,7 +37,8 @@ def main(library, folder):
     tag = f"py3-none-linux_{platform.machine()}"
     info, record = f"{NAME}-{version()}.dist-info", []
     path = os.path.join(folder, f"{NAME}-{version()}-{tag}.whl")
-    head = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\nRequires-Python: >=3.9\n"
+    head = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\nRequires-Python: >=3.9\n" \
+           "Summary: Rewards for GPU kernels from a running judge, and adapters for trainers\n"
     meta = [(info + "/METADATA", head),
             (info + "/WHEEL", f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: false\nTag: {tag}\n")]
     os.makedirs(folder, exist_ok=True)

@@ -140,6 +140,24 @@ class Client(unittest.TestCase):
         self.assertEqual(sorted(a.get("priority", 0) for a in self.server.asked), [0, 0, 3])
 
 
+class Example(unittest.TestCase):
+    def test_the_example_of_the_readme_runs(self):
+        """As it stands there, but against a server of the test's own; the real one is tried by hand and by the adapters."""
+        with open(os.path.join(ROOT, "python/README.md")) as f:
+            code = f.read().split("```python\n")[1].split("```")[0]
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Judge)
+        answer = [{"id": 1, "state": "done", "verdict": v} for v in (
+            {"status": "passed", "category": None}, {"status": "failed", "category": "extraction_error"})]
+        server.asked, server.script = [], [(200, {}, {"jobs": answer})]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        env = dict(os.environ, MUSACODER_URL=f"http://127.0.0.1:{server.server_port}",
+                   PYTHONPATH=os.path.join(ROOT, "python"))
+        r = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+        server.shutdown()
+        server.server_close()
+        self.assertEqual(r.stdout, "passed None 1.0\nfailed extraction_error -1.0\n", r.stderr)
+
+
 class Adapters(unittest.TestCase):
     """What is not scored is never a number, in each trainer's own way; scored ones beside it are."""
 
