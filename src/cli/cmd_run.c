@@ -173,8 +173,8 @@ static int plan_stage(struct run *r, const struct kind *k, const char *name, con
     if (r->n == MAX_STAGES)
         return err_set(e, ERR_INPUT, "more than %d stages", MAX_STAGES);
     if (strstr(k->paths, "model=model") && !r->model)
-        return err_set(e, ERR_INPUT, "stage '%s' has no model to start from: name 'init' before it in 'stages', or give "
-                       "the recipe 'model: FOLDER'", name);
+        return err_set(e, ERR_INPUT, "stage '%s' has no model to start from: name 'init' before it in 'stages', "
+                       "or give the recipe 'model: FOLDER'", name);
     s->command = k->command ? command_find(k->command) : &cmd_scratch;
     if (!s->command)
         return err_set(e, ERR_INPUT, "no command '%s' for section '%s'", k->command, k->section);

@@ -142,7 +142,7 @@ class Client(unittest.TestCase):
 
 class Example(unittest.TestCase):
     def test_the_example_of_the_readme_runs(self):
-        """As it stands there, but against a server of the test's own; the real one is tried by hand and by the adapters."""
+        """As it stands there, against a server of the test's own."""
         with open(os.path.join(ROOT, "python/README.md")) as f:
             code = f.read().split("```python\n")[1].split("```")[0]
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Judge)
