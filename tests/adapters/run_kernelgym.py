@@ -109,6 +109,8 @@ def main():
         sys.exit(judge.SKIP)
     done = []
     if FORK:
+        lacks = [n for n in ("test_reward.py", "test_cancel.py") if not os.path.exists(os.path.join(FORK, "scripts", n))]
+        assert not lacks, f"KERNELGYM_FORK_DIR has no scripts/{lacks[0]}: some of its branches lack it"
         assert "correctness: True" in check_script("test_reward.py")
         said = check_script("test_cancel.py", "--mode", "both")
         assert "inflight: PASS" in said and "pending: PASS" in said, said
