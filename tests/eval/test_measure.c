@@ -215,10 +215,23 @@ static void test_the_pad_is_bounded_whatever_a_side_says(void **state)
         assert_int_equal(measure_pad_us(rows[i].a, rows[i].b), rows[i].want);
 }
 
-static int count_block(void *ctx, struct err *e)
+/* The child's blocks, counted on their way. */
+struct counted_side {
+    struct measure_side *side;
+    int blocks;
+};
+
+static int count_block(void *ctx, const struct timing_block *b, struct timed_calls *calls, struct err *e)
 {
-    (void)e;
-    ++*(int *)ctx;
+    struct counted_side *c = ctx;
+    struct frame reply;
+    enum frame_fault fault;
+
+    c->blocks++;
+    if (timing_block(c->side->fd, b, now_s() + 60, calls, &reply, &fault, e) < 0)
+        return -1;
+    c->side->host_us = fmax(c->side->host_us, json_f64(reply.head, "host_us", 0));
+    frame_free(&reply);
     return 0;
 }
 
@@ -226,15 +239,17 @@ static int count_block(void *ctx, struct err *e)
 static int warming_up(const char *forward, double known_s, int *ret_counted, int *ret_pad)
 {
     struct child *a = side(TASK("return x + 1"), 8), *b = side(forward, 8);
-    int blocks = 0, rounds;
+    int rounds;
+    struct counted_side counter = {0};
     struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60};
     struct measure_side two = {.fd = b->fd, .which = "eager", .timeout_s = 60, .known_s = known_s,
-                               .before = count_block, .ctx = &blocks};
+                               .replay = count_block, .ctx = &counter};
     struct measure_plan plan = {.calls = 5};
     struct measure_fault fault;
     struct measure_calls cold;
     struct err e = ERR_INIT;
 
+    counter.side = &two;
     if (measure_pair(&one, &two, &plan, &fault, &e) < 0)
         fail_msg("%s", e.msg);
     measure_calls(&two.calls, TIMING_COLD, &cold);
@@ -250,7 +265,7 @@ static int warming_up(const char *forward, double known_s, int *ret_counted, int
     child_kill(b);
     child_free(a);
     child_free(b);
-    return blocks - 2 * rounds; /* each has one of calls and an empty one */
+    return counter.blocks - 2 * rounds; /* each has one of calls and an empty one */
 }
 
 #define COUNTING(nap) TASK("import time; self.n = getattr(self, 'n', 0) + 1; time.sleep(" nap "); return x + 1, self.n")
