@@ -26,7 +26,7 @@
 #define PRIORITY 100 /* a candidate whose build is late holds its place meanwhile */
 #define TOOLCHAINS 4
 
-static const char *const file_names[] = {"module.so", "device.so", "device.cubin"};
+static const char *const file_names[] = {"module.so", "device.so", "device.cubin", "device.mubin"};
 
 struct build_remote {
     char *url, *artefacts;

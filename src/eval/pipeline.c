@@ -110,7 +110,7 @@ static int look_for_others(struct job *j, enum retry_step how, struct err *e)
                         : "the candidate's process was killed from outside; was the machine's memory used up?");
         return err_lack(e, lack);
     }
-    if (strcmp(category, "timeout") && !(runtime && !strcmp(kind, "device_lost")))
+    if (strcmp(category, "timeout") && !(runtime && !strcmp(kind, "device_error")))
         return 0;
     return server_check(j->server, e);
 }

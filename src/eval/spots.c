@@ -90,7 +90,7 @@ int spots_take(struct spots *s, struct job *j, uint64_t seed, const json_t *outp
 static void add_run(struct comparison *all, const struct output *o, int i, const uint8_t *want,
                     const struct tolerance *tol)
 {
-    size_t part = (size_t)o->per * dt_size(o->whole.dtype);
+    size_t part = (size_t)o->per * dt_size(o->whole.dtype) * (size_t)dt_components(o->whole.dtype);
     struct tensor expected = {.dtype = o->whole.dtype, .ndim = 1, .shape = {o->per}, .n = o->per, .data = want};
     struct tensor got = expected;
     struct comparison one;
@@ -107,7 +107,7 @@ static int check_output(struct spots *s, struct job *j, const struct ref_draw *b
     struct streamed *st = j->ref->streamed;
     struct tolerance tol = ref_tolerance(base, o->tensor, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
     struct comparison all = {.kind = CMP_SAME, .first = -1, .worst = -1};
-    size_t part = (size_t)o->per * dt_size(o->whole.dtype);
+    size_t part = (size_t)o->per * dt_size(o->whole.dtype) * (size_t)dt_components(o->whole.dtype);
     uint8_t *want = xmalloc(part);
     enum dtype own;
     int rc = 0;

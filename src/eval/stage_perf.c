@@ -183,7 +183,7 @@ static int block(void *ctx, const struct timing_block *b, struct timed_calls *ca
         mine.n = EMPTY_CALLS;
     t.n = (uint32_t)mine.n;
     p->counts = b->counts;
-    p->first = true;
+    p->first = !t.long_calls; /* such blocks have no call that is not counted */
     rc = life_time(p->j, &t, e);
     p->whole |= t.whole;
     if (rc == 0)

@@ -117,6 +117,8 @@ static void add_event(struct shuffle *s, const struct log_entry *en, size_t firs
 
     if (en->head.op == WIRE_EVENT_WAIT || en->head.op == WIRE_EVENT_SYNC)
         need_event(s, m->event);
+    else if (s->events[m->event % LIFE_EVENTS].count)
+        need_all(s); /* recorded again: those who wait for the earlier record have asked before */
     if (en->head.op == WIRE_EVENT_SYNC) {
         add(s, en, SHUFFLE_HOST, first);
         return;
@@ -155,6 +157,8 @@ static void add_host(struct shuffle *s, const struct log_entry *en, size_t first
     switch (en->head.op) {
     case WIRE_STREAM_CREATE: s->apart[en->head.result % LIFE_STREAMS] = create->flags & 1; break;
     case WIRE_ALLOC: need_freed(s, en->head.result, alloc->bytes); break;
+    case WIRE_EVENT_CREATE: s->events[en->head.result % LIFE_EVENTS] = (struct shuffle_need){0}; break;
+    case WIRE_FUNC_ATTR: /* launches before it have the limits of before */
     case WIRE_DEVICE_SYNC:
     case WIRE_STREAM_DESTROY:
     case WIRE_EVENT_DESTROY: need_all(s); break; /* handles are used again */

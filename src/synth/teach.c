@@ -125,10 +125,13 @@ static int on_answer(int i, const struct openai_reply *r, void *ctx, struct err 
                              tokens_of(r->completion_tokens, strlen(r->text)));
     int rc = jsonl_append(t->answers, line, e);
 
-    json_object_set_new(t->cache, q->key, line);
-    q->answer = line;
     t->s.asked++;
     t->s.tokens += cost_of(line);
+    if (json_object_get(t->cache, q->key)) /* the same question stood twice in one round */
+        json_decref(line);
+    else
+        json_object_set_new(t->cache, q->key, line);
+    q->answer = json_object_get(t->cache, q->key);
     progress_note(&t->progress, "%lld tokens", (long long)t->s.tokens);
     progress_at(&t->progress, (uint64_t)(t->s.cached + t->s.asked));
     free(asked);

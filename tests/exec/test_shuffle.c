@@ -77,7 +77,9 @@ static void release(uint64_t addr)
 
 static void one(void *ctx, const struct log_entry *en)
 {
-    char name[2] = {en->head.op == WIRE_LAUNCH ? (char)en->head.result : en->head.op == WIRE_ALLOC ? '+'
+    bool marked = en->head.op == WIRE_LAUNCH || en->head.op == WIRE_EVENT_RECORD || en->head.op == WIRE_EVENT_WAIT ||
+                  en->head.op == WIRE_FUNC_ATTR;
+    char name[2] = {marked ? (char)en->head.result : en->head.op == WIRE_ALLOC ? '+'
                     : en->head.op == WIRE_FREE ? '-' : 0};
 
     (void)ctx;
@@ -114,6 +116,31 @@ static void test_events_order(void **state)
     expect("acb");
     event(WIRE_EVENT_WAIT, 1, 0), launch('d', 0), launch('e', 4); /* recorded, and done, before */
     expect("ed");
+}
+
+/* The same event for each stream of a loop: who waits for its first record does so before it is recorded again. */
+static void test_an_event_recorded_again(void **state)
+{
+    static const struct wire_event on3 = {1, 3}, on4 = {1, 4}, on0 = {1, 0};
+
+    (void)state;
+    stream(3, 1), stream(4, 1);
+    launch('a', 3), put(WIRE_EVENT_RECORD, 'r', &on3, sizeof on3, 0), put(WIRE_EVENT_WAIT, 'w', &on0, sizeof on0, 0);
+    launch('b', 4), put(WIRE_EVENT_RECORD, 'R', &on4, sizeof on4, 0), put(WIRE_EVENT_WAIT, 'W', &on0, sizeof on0, 0);
+    launch('c', 0);
+    expect("barwRWc");
+}
+
+/* A function's limit changes for the launches behind it alone. */
+static void test_a_limit_that_changes(void **state)
+{
+    static const struct wire_event any = {0};
+
+    (void)state;
+    stream(3, 1);
+    put(WIRE_FUNC_ATTR, 'f', &any, sizeof any, 0), launch('a', 3), put(WIRE_FUNC_ATTR, 'g', &any, sizeof any, 0);
+    launch('b', 3);
+    expect("fagb");
 }
 
 static void test_blocking_streams_and_the_legacy_one(void **state)
@@ -153,6 +180,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_stream_keeps_its_order, fresh, gone),
         cmocka_unit_test_setup_teardown(test_streams_apart_run_latest_first, fresh, gone),
         cmocka_unit_test_setup_teardown(test_events_order, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_an_event_recorded_again, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_a_limit_that_changes, fresh, gone),
         cmocka_unit_test_setup_teardown(test_blocking_streams_and_the_legacy_one, fresh, gone),
         cmocka_unit_test_setup_teardown(test_the_host_waits, fresh, gone),
         cmocka_unit_test_setup_teardown(test_memory_taken_again, fresh, gone),
