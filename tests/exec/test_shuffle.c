@@ -134,7 +134,7 @@ static void test_an_event_recorded_again(void **state)
 /* A function's limit changes for the launches behind it alone. */
 static void test_a_limit_that_changes(void **state)
 {
-    static const struct wire_event any = {0};
+    static const struct wire_func_attr any = {0};
 
     (void)state;
     stream(3, 1);
