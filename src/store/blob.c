@@ -1,8 +1,11 @@
 /* blob.c - see blob.h. A row for each kind of place; the bytes are checked here, whatever the place said. */
 #include "store/blob.h"
 
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -24,11 +27,20 @@ int blob_check(const char *place, struct err *e)
     return dir_make(place, e);
 }
 
+/* Hosts and threads may put the same bytes at the same time, and process numbers repeat between containers: each writes a file
+ * of its own. What lies there already is replaced: it may be damaged. */
 static int file_put(const char *folder, const void *data, size_t n, const char *sha256, struct err *e)
 {
-    char *path = artefact_path(folder, sha256, "");
-    int rc = file_exists(path) ? 0 : file_write(path, data, n, e);
+    char *path = artefact_path(folder, sha256, ""), *own;
+    uint64_t any = 0;
+    int rc;
 
+    (void)!getrandom(&any, sizeof any, 0);
+    own = xasprintf("%s.%016llx", path, (unsigned long long)any);
+    rc = file_write(own, data, n, e);
+    if (rc == 0 && rename(own, path) < 0)
+        rc = err_sys(e, "cannot replace '%s'", path);
+    free(own);
     free(path);
     return rc;
 }

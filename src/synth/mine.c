@@ -40,6 +40,7 @@ const struct mine_reason mine_reasons[] = {
     {"timeout", "it does not finish in --timeout seconds, or its process died"},
     {"contaminated", "it is like a task of --against (L0, L2 or L3 of runner/likeness.py)"},
     {"repeated", "it is like a class that was mined before"},
+    {"not_compared", "its likeness to known tasks could not be told"},
     {"trivial", "an answer without work would pass ('musacoder lint')"},
     {"unfit", "the judge cannot use it ('musacoder lint': broken, not_judged, nondeterministic, ill_conditioned)"},
     {NULL, NULL}};
@@ -181,6 +182,10 @@ static int compare_reply(struct miner *m, const char *name, json_t **reply, stru
     free(mined);
     if (!r)
         return -1;
+    if (!json_object_get(r, "found")) { /* nobody knows what it is like */
+        json_decref(*reply);
+        *reply = refusal("not_compared", json_str(r, "detail", ""));
+    }
     for (size_t i = 0; i < 3; i++) {
         const char *like = json_str(json_object_get(r, "found"), layers[i], NULL);
         char *detail;
