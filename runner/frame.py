@@ -138,38 +138,3 @@ def send(sock, head, blobs=(), timeout=None):
             if deadline is not None:
                 _wait(sock, deadline, write=True)
             part = part[sock.send(part) :]
-
-
-# Tensors ------------------------------------------------------------------------------------------------------------
-
-
-def pack_tensors(tensors):
-    """-> (descriptions, parts for send). Values are copied in C order; 'strides' says how they lay in memory."""
-    import torch
-
-    descs, parts, offset = [], [], 0
-    for t in tensors:
-        t = t.detach()
-        flat = t.cpu().contiguous().reshape(-1)
-        raw = flat.view(torch.uint8).numpy() if flat.numel() else b""
-        n = flat.numel() * flat.element_size()
-        descs.append({"dtype": str(t.dtype)[6:], "shape": list(t.shape), "strides": list(t.stride()),
-                      "offset": offset, "nbytes": n})
-        parts.append(memoryview(raw))
-        offset += n
-    return descs, parts
-
-
-def unpack_tensor(desc, blob):
-    """A new tensor with the described dtype, shape and strides, filled from the blob."""
-    import torch
-
-    dtype = getattr(torch, desc["dtype"])
-    lo, n = desc["offset"], desc["nbytes"]
-    if lo < 0 or n < 0 or lo + n > len(blob):
-        raise FrameError("a tensor lies outside its frame")
-    out = torch.empty_strided(desc["shape"], desc["strides"], dtype=dtype)
-    if n:
-        raw = torch.frombuffer(bytearray(memoryview(blob)[lo : lo + n]), dtype=dtype)
-        out.copy_(raw.reshape(desc["shape"]))
-    return out

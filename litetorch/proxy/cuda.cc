@@ -305,7 +305,8 @@ static cudaError_t set_2d(void *p, size_t pitch, int value, size_t w, size_t h, 
     return e;
 }
 
-static cudaError_t to_symbol(const void *twin, const void *from, size_t n, size_t offset, cudaStream_t s)
+/* Where n bytes from 'offset' on of a kernels' variable lie. */
+static cudaError_t within_symbol(const void *twin, size_t n, size_t offset, char **ret)
 {
     size_t bytes = 0;
     void *at = nullptr;
@@ -313,20 +314,24 @@ static cudaError_t to_symbol(const void *twin, const void *from, size_t n, size_
 
     if (e != cudaSuccess)
         return e;
-    return offset > bytes || n > bytes - offset ? fail(cudaErrorInvalidValue)
-                                                : OK(front_copy(static_cast<char *>(at) + offset, from, n, s));
+    *ret = static_cast<char *>(at) + offset;
+    return offset > bytes || n > bytes - offset ? fail(cudaErrorInvalidValue) : cudaSuccess;
+}
+
+static cudaError_t to_symbol(const void *twin, const void *from, size_t n, size_t offset, cudaStream_t s)
+{
+    char *at;
+    cudaError_t e = within_symbol(twin, n, offset, &at);
+
+    return e == cudaSuccess ? OK(front_copy(at, from, n, s)) : e;
 }
 
 static cudaError_t from_symbol(void *to, const void *twin, size_t n, size_t offset, cudaStream_t s)
 {
-    size_t bytes = 0;
-    void *at = nullptr;
-    cudaError_t e = OK(front_symbol(twin, &at, &bytes));
+    char *at;
+    cudaError_t e = within_symbol(twin, n, offset, &at);
 
-    if (e != cudaSuccess)
-        return e;
-    return offset > bytes || n > bytes - offset ? fail(cudaErrorInvalidValue)
-                                                : OK(front_copy(to, static_cast<char *>(at) + offset, n, s));
+    return e == cudaSuccess ? OK(front_copy(to, at, n, s)) : e;
 }
 
 /* Each call, and its twin for a thread's own default stream (suffix _ptsz or _ptds). */

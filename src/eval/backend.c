@@ -35,11 +35,6 @@ static const struct backend backend_sim_timed = {
 static const struct backend *const rows[BACKENDS] = {&backend_sim, &backend_cuda, &backend_musa, &backend_cuda_test,
                                                      &backend_sim_timed};
 
-const struct backend *backend_at(int i)
-{
-    return rows[i];
-}
-
 int backend_index(const struct backend *b)
 {
     for (int i = 0; i < BACKENDS; i++)

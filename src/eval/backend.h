@@ -37,7 +37,6 @@ struct backend {
 extern const struct backend backend_sim, backend_cuda, backend_musa, backend_cuda_test;
 
 #define BACKENDS 5
-const struct backend *backend_at(int i);             /* i in [0, BACKENDS) */
 /* NULL if there is none. For tests without a GPU: with $MUSACODER_TEST_REFERENCE=cpu backend_cuda_test for "cuda", with
  * $MUSACODER_TEST_TIMED a row of "sim" that is timed by the machine's clock. */
 const struct backend *backend_find(const char *name);

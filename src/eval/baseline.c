@@ -406,7 +406,7 @@ void baseline_rest(struct baseline *b)
         log_debug("baseline: %s", e.msg);
 }
 
-/* ---- torch.compile ---- */
+/* ---- what is kept between runs ---- */
 
 static char *cache_path(const struct baseline *b, const char *mode)
 {

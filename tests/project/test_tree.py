@@ -33,9 +33,8 @@ SEES = {
 
 COLUMNS, LONG_LINES = 120, 1300
 SOURCES = (".c", ".h", ".cc", ".cu", ".cuh", ".inc", ".py", ".sh")
-SHORT = ("src/eval/build.", "src/eval/build_audit", "src/eval/build_target", "src/eval/build_sim", "src/eval/legality.",
-         "src/eval/lint_rules", "litetorch/runtime/trace", "litetorch/runtime/lookups", "litetorch/runtime/process",
-         "tests/corpus/")
+SHORT = ("src/eval/build.", "src/eval/build_audit", "src/eval/build_target", "src/eval/build_sim",
+         "src/eval/lint_rules", "tests/corpus/")
 
 
 def tracked():
