@@ -4,7 +4,7 @@
 B       ?= build
 CC      ?= cc
 CXX     ?= g++
-MODULES := base objective task proc device exec store queue translate eval synth nn train bench serve chat remote agent
+MODULES := base objective task proc device exec store queue translate eval lint synth nn train bench serve chat remote agent
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
 # Headers alone: the library is loaded when it is asked for.
 HEADERS := libpq libmicrohttpd libcurl
@@ -108,7 +108,7 @@ $(B)/lib/judge.fatbin: src/device/kernels.cu src/device/kernels.h src/device/ele
 	@mkdir -p $(@D)
 	$(NVCC) -Isrc -std=c++17 -O3 --fmad=false $(NVCCARCH) -fatbin -o $@ $<
 all: $(B)/lib/timing.fatbin
-$(B)/lib/timing.fatbin: src/eval/timing.cu src/device/element.h src/base/half.h
+$(B)/lib/timing.fatbin: src/eval/perf/timing.cu src/device/element.h src/base/half.h
 	@mkdir -p $(@D)
 	$(NVCC) -Isrc -std=c++17 -O3 $(NVCCARCH) -fatbin -o $@ $<
 endif

@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "eval/perf.h"
+#include "eval/perf/perf.h"
 #include "queue/verdict.h"
 
 #define REPEATS 20

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "device/device.h"
-#include "eval/compare_device.h"
+#include "eval/check/compare_device.h"
 
 #define RUNS 15
 #define BLOCK ((int64_t)1 << 22) /* elements that the host draws; repeated over the whole tensor */

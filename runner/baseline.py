@@ -1,7 +1,7 @@
 """baseline.py - what a candidate is compared with: the task's own Model on the device, eager and compiled.
 
 Runs jailed in a child of the fork server, one per task while its candidates are timed; no candidate's code comes here,
-and so it may start compilers, for torch.compile (src/eval/baseline.h says why that is safe). timing.py times its calls.
+and so it may start compilers, for torch.compile (src/eval/perf/baseline.h says why that is safe). timing.py times its calls.
 
 Requests and replies, in frames; every reply has "op", "error" when something raised:
   load     {"source","init":tree,"seed","mode","device","tf32":bool}   -> ok

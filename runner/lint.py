@@ -1,6 +1,6 @@
 """lint.py - what lint wants to know about a task: draws for the judge's null battery, and facts in numbers.
 
-The judge (src/eval/lint.c) decides with its own arithmetic what passes; here the task is only run: as it is, with an
+The judge (src/lint/lint.c) decides with its own arithmetic what passes; here the task is only run: as it is, with an
 operator left out, with an input or a parameter exchanged, with the rounding of TF32. A task above max_elements is made
 smaller first, batch sizes before all else, because reductions decide how large outputs are.
 

@@ -284,7 +284,7 @@ def position(i, shape):
 
 
 def spike_of(t):
-    """A value that a sum over all elements of t cannot hide in its tolerance (src/eval/tolerance.h)."""
+    """A value that a sum over all elements of t cannot hide in its tolerance (src/eval/check/tolerance.h)."""
     rel = {torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}.get(t.dtype, 2e-5)
     return min(8 * max(1.0, t.numel() * rel), 1000.0 if t.dtype == torch.float16 else math.inf)
 
@@ -497,7 +497,7 @@ def fan_in(inputs, eager, model):
 
 
 def noise_of(eager, oracle, shifts, inputs, model):
-    """Per output tensor: the numbers that src/eval/tolerance.h turns into a tolerance. shifts: n2 of each."""
+    """Per output tensor: the numbers that src/eval/check/tolerance.h turns into a tolerance. shifts: n2 of each."""
     params = [p for _, _, p in named_state(model)]
     outs = values.leaves(eager)
     _, dtype = unit(values.leaves(inputs) + params + outs)
@@ -526,7 +526,7 @@ def top_of(t):
 
 def noise_again(rows, eager):
     """noise_of for another draw of the same distribution, whose expected values are the reference's own: their error is n1
-    at most, and a tolerance is many times that (src/eval/tolerance.c). Larger answers, as of a spiked draw, have errors
+    at most, and a tolerance is many times that (src/eval/check/tolerance.c). Larger answers, as of a spiked draw, have errors
     that are larger by as much."""
     out = []
     for row, e in zip(rows, values.leaves(eager)):

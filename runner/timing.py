@@ -7,11 +7,11 @@ The judge asks for n calls, then steps through them by itself over the same sock
   here -> judge   "MCTD", u32 index, u64 0, f64 event_ms              or "MCTE": the call raised, a frame says how
 
 A call's inputs are drawn from the seed, inside the judge's span; event_ms is the time between two device events around
-forward. No code of a candidate runs here: a candidate's calls are replays (src/eval/stage_perf.c).
+forward. No code of a candidate runs here: a candidate's calls are replays (src/eval/stage/stage_perf.c).
 
 A block comes as {"op":"time","n","which","pad_us"} and ends with {"op":"timed",...,"host_us"}: how long this side's
 host needed from a call's start until its second event was queued, the median of the block. The judge chooses pad_us by it
-(src/eval/measure.h says how long).
+(src/eval/perf/measure.h says how long).
 
 Inputs of a call: every floating leaf that may change is base * s * u, s in [0.5, 1) per leaf and u in [0.5, 1) per
 element, both from the seed: zeros, signs and ranges stay, and every element differs between calls. base is what the
@@ -66,7 +66,7 @@ def may_write(t):
 
 
 def image():
-    """src/eval/timing.cu, built; None if there is none. Read at import: the jail need not show it."""
+    """src/eval/perf/timing.cu, built; None if there is none. Read at import: the jail need not show it."""
     folder = os.environ.get("MUSACODER_LIB_DIR") or os.environ.get("MUSACODER_LIB") or os.path.join(
         os.path.dirname(os.path.abspath(__file__)), "..", "build", "lib")
     try:

@@ -1,7 +1,7 @@
 """torch.utils.cpp_extension without a compiler: load_inline and load become build requests; the answer is a module.
 
 The checks that torch makes in Python are made here with torch's words; everything else is the compile stage's
-(src/eval/build.h). The request is the one of ARCHITECTURE.md.
+(src/eval/build/build.h). The request is the one of ARCHITECTURE.md.
 """
 import os
 import re

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "eval/feedback.h"
+#include "eval/verdict/feedback.h"
 #include "task/extract.h"
 
 static bool passed(const json_t *verdict)

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "eval/feedback.h"
+#include "eval/verdict/feedback.h"
 
 static const struct opt rows[] = {
     {"agent", "task", OPT_STR, NULL, "the task: a KernelBench-format Python file"},

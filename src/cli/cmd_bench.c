@@ -12,7 +12,7 @@
 #include "cli/profile.h"
 #include "cli/secret.h"
 #include "eval/eval.h"
-#include "eval/shrink.h"
+#include "lint/shrink.h"
 #include "train/judge.h"
 
 static const struct opt rows[] = {

@@ -11,8 +11,8 @@
 #include "cli/cli.h"
 #include "device/device.h"
 #include "device/musa.h"
+#include "eval/build/build.h"
 #include "eval/eval.h"
-#include "eval/build.h"
 #include "proc/jail.h"
 #include "proc/proc.h"
 

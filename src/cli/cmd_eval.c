@@ -13,7 +13,7 @@
 #include "cli/profile.h"
 #include "cli/secret.h"
 #include "eval/eval.h"
-#include "eval/feedback.h"
+#include "eval/verdict/feedback.h"
 
 #define CANDIDATE_MAX ((size_t)8 << 20)
 

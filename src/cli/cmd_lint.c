@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "eval/lint.h"
+#include "lint/lint.h"
 
 static const struct opt rows[] = {
     {"lint", "max-elements", OPT_INT, "4194304", "a larger task is judged at smaller sizes, batch first"},

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "eval/shrink.h"
+#include "lint/shrink.h"
 
 static const struct opt rows[] = {
     {"shrink", "max-elements", OPT_INT, "65536", "no input, output or parameter may have more elements"},

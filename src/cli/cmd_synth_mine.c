@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
-#include "eval/lint.h"
+#include "lint/lint.h"
 #include "synth/mine.h"
 
 static const struct opt rows[] = {

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "eval/build_remote.h"
+#include "eval/build/build_remote.h"
 #include "eval/eval.h"
 #include "queue/queue.h"
 #include "store/blob.h"

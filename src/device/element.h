@@ -72,7 +72,7 @@ EL_FN double el_value(const void *p, int dtype, int64_t i)
     }
 }
 
-/* ---- comparing (eval/compare.c is the specification) ---- */
+/* ---- comparing (eval/check/compare.c is the specification) ---- */
 
 struct el_tolerance {
     double abs, rel;
@@ -384,7 +384,7 @@ EL_FN int el_structured(int r, int step, int shift)
 /* ---- checksums ---- */
 
 /* The 8-byte word number i, mixed with its place; one-to-one for every i. Summed modulo 2^64, in any order: what
- * eval/timing.h calls a commitment. runner/timing.py has the same formula, for torch's operators. */
+ * eval/perf/timing.h calls a commitment. runner/timing.py has the same formula, for torch's operators. */
 EL_FN uint64_t el_mix(uint64_t word, uint64_t i)
 {
     uint64_t h = (word ^ i * 0x9E3779B97F4A7C15ull) * 0xBF58476D1CE4E5B9ull;

@@ -17,105 +17,18 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/opt.h"
 #include "base/trace.h"
 #include "device/device.h"
-#include "eval/admit.h"
-#include "eval/build.h"
-#include "eval/job.h"
-#include "eval/pipeline.h"
-#include "eval/record.h"
-#include "eval/server.h"
+#include "eval/build/build.h"
+#include "eval/perf/baseline.h"
+#include "eval/process/job.h"
+#include "eval/process/server.h"
+#include "eval/schedule/admit.h"
+#include "eval/stage/pipeline.h"
+#include "eval/verdict/record.h"
 #include "store/limit.h"
 
 #define IDLE_LOOKS_S 2 /* more than a worker waits for its next job (worker.c) */
-
-/* ---- options ---- */
-
-static int no_backend(const char *name, struct err *e)
-{
-    return err_set(e, ERR_INPUT, "no backend '%s'; use sim, cuda or musa", name);
-}
-
-int eval_options_check(const struct eval_options *o, struct err *e)
-{
-    if (!backend_find(o->backend))
-        return no_backend(o->backend, e);
-    if (strcmp(o->protocol, "strict") && strcmp(o->protocol, "kernelbench"))
-        return err_set(e, ERR_INPUT, "no protocol '%s'; use strict or kernelbench", o->protocol);
-    if (o->trials < 1 || o->trials > 1000)
-        return err_set(e, ERR_INPUT, "trials must be 1 to 1000");
-    if (!(o->timeout_s > 0) || !(o->build_timeout_s > 0) || o->timeout_s > 86400 || o->build_timeout_s > 86400)
-        return err_set(e, ERR_INPUT, "a timeout must be more than 0 seconds and at most a day");
-    if (o->max_elements < 0)
-        return err_set(e, ERR_INPUT, "max-elements must be at least 1, or 0 for the backend's own limit");
-    if (o->calls < 0 || o->calls > 10000)
-        return err_set(e, ERR_INPUT, "calls must be 0 (automatic) to 10000");
-    if (strcmp(o->compile_mode, "default") && strcmp(o->compile_mode, "max-autotune"))
-        return err_set(e, ERR_INPUT, "no compile-mode '%s'; use default or max-autotune", o->compile_mode);
-    if (o->dialect && strcmp(o->dialect, "any") && strcmp(o->dialect, "cuda") && strcmp(o->dialect, "musa"))
-        return err_set(e, ERR_INPUT, "no dialect '%s'; use any, cuda or musa", o->dialect);
-    return 0;
-}
-
-static const char *option_name(const void *ctx, int i)
-{
-    static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed", "max-elements",
-                                        "perf", "calls", "compile-baseline", "compile-mode", "dialect"};
-
-    (void)ctx;
-    return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
-}
-
-static bool known_option(const char *key)
-{
-    const char *name;
-
-    for (int i = 0; (name = option_name(NULL, i)); i++)
-        if (!strcmp(name, key))
-            return true;
-    return false;
-}
-
-int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
-{
-    struct eval_options x = EVAL_OPTIONS_DEFAULT;
-    const char *key, *near;
-    json_t *v;
-
-    json_object_foreach((json_t *)o, key, v) {
-        if (known_option(key))
-            continue;
-        near = nearest_word(key, option_name, NULL);
-        return err_set(e, ERR_INPUT, "no eval option '%s'%s%s%s", key, near ? "; did you mean '" : "", near ? near : "",
-                       near ? "'?" : "");
-    }
-    x.backend = json_str(o, "backend", x.backend);
-    x.protocol = json_str(o, "protocol", x.protocol);
-    x.trials = (int)json_i64(o, "trials", x.trials);
-    x.timeout_s = json_f64(o, "timeout", x.timeout_s);
-    x.build_timeout_s = json_f64(o, "build-timeout", x.build_timeout_s);
-    x.seed = json_i64(o, "seed", x.seed);
-    x.max_elements = json_i64(o, "max-elements", x.max_elements);
-    x.perf = json_flag(o, "perf", x.perf);
-    x.calls = (int)json_i64(o, "calls", x.calls);
-    x.compile_baseline = json_flag(o, "compile-baseline", x.compile_baseline);
-    x.compile_mode = json_str(o, "compile-mode", x.compile_mode);
-    x.dialect = json_str(o, "dialect", x.dialect);
-    if (eval_options_check(&x, e) < 0)
-        return -1;
-    *ret = x;
-    return 0;
-}
-
-int64_t eval_max_elements(const struct eval_options *o)
-{
-    const struct backend *b = backend_find(o->backend);
-
-    if (o->max_elements > 0)
-        return o->max_elements;
-    return b && b->max_elements ? b->max_elements : INT64_MAX;
-}
 
 /* ---- opening ---- */
 
@@ -126,7 +39,7 @@ int eval_backend_check(const char *backend, struct err *e)
     char *text, *device, *uuid, *arch;
 
     if (!b)
-        return no_backend(backend, e);
+        return options_no_backend(backend, e);
     if (b->usable)
         return b->usable(e);
     if (b->describe) {
@@ -249,12 +162,14 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
 
     if (!first) {
         free(ev);
-        return no_backend(c->backend, e);
+        return options_no_backend(c->backend, e);
     }
     ev->config = *c;
     ev->config.jobs_given = ev->config.jobs > 0;
     if (ev->config.jobs <= 0)
         ev->config.jobs = jobs_for(first, cpus);
+    ev->baselines = baseline_list_new();
+    ev->baselines_stop = baseline_list_stop;
     pthread_mutex_init(&ev->lock, NULL);
     pthread_mutex_init(&ev->server_lock, NULL);
     pthread_cond_init(&ev->landed, NULL);
@@ -471,7 +386,7 @@ static void give_way(void *ctx)
     if (hold_take(device_name(n->sv), false, &share, NULL) < 0)
         return;
     reference_list_keep(n->ev, 0);
-    baseline_list_keep(n->ev, 0);
+    baseline_list_stop(n->ev, false, 0);
     hold_drop(&share);
 }
 

@@ -8,56 +8,13 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "task/extract.h"
+#include "eval/process/options.h"
 #include "task/task.h"
 
 struct eval;
-
-struct eval_config {
-    int jobs;      /* candidates that run at once; 0 = 1.5 for each CPU: a third of a run waits (jail, exit); 3 on a GPU */
-    bool no_jail;  /* --jail none */
-    bool no_cache; /* do not read verdicts from the cache (they are still stored) */
-    uint64_t cache_limit; /* bytes that the cache folder may take; 0: no limit */
-    const char *backend; /* checked by eval_open (NULL: "sim"), and made ready if 'start'; else when a candidate needs it */
-    bool start;          /* start the backend's fork server in eval_open (seconds): a worker, who would wait for it anyway */
-    bool jobs_given;     /* set by eval_open: jobs was more than 0, so it is the number of slots on a GPU too */
-};
-
-struct eval_options {
-    const char *backend;    /* "sim", "cuda": rows of backend.h */
-    const char *protocol;   /* "strict" or "kernelbench" */
-    int trials;             /* draws per regime (strict), or trials (kernelbench) */
-    double timeout_s;       /* one candidate's run, builds excluded */
-    double build_timeout_s; /* all its builds together */
-    int64_t seed;
-    int64_t max_elements;   /* of any one tensor of the task; 0: the backend's limit (backend.h) */
-    bool perf;              /* time what passed, where the backend has a clock */
-    int calls;              /* timed calls of each side; 0: as many as 0.2 s hold, at least 30 */
-    bool compile_baseline;  /* time torch.compile too */
-    const char *compile_mode; /* "default" or "max-autotune" */
-    const char *dialect;    /* "any"; "cuda" or "musa": programs of the other one are no answer */
-    const char *capsule;    /* file for what was judged, if it passes (exec/capsule.h); NULL: none. One candidate */
-};
-
-#define EVAL_OPTIONS_DEFAULT \
-    ((struct eval_options){.backend = "sim", .protocol = "strict", .trials = 5, .timeout_s = 30, .build_timeout_s = 60, \
-                           .seed = 0, .max_elements = 0, .perf = true, .compile_baseline = true, \
-                           .compile_mode = "default", .dialect = "any"})
-
-struct eval_candidate {
-    const char *name;
-    const char *text;
-    size_t n;
-    enum extract_kind kind;
-    bool mended; /* bytes that were not UTF-8 have become U+FFFD on the way here */
-};
-
-/* The limit that holds: o's own, else its backend's, else INT64_MAX. */
-int64_t eval_max_elements(const struct eval_options *o);
 
 /* Can this backend be used here? Milliseconds; starts nothing. ERR_INPUT: no such backend. ERR_ENV with
  * one sentence: no Python, compiler, GPU. */
@@ -67,12 +24,6 @@ int eval_backend_check(const char *backend, struct err *e);
 int eval_open(const struct eval_config *c, struct eval **ret, struct err *e);
 void eval_close(struct eval *ev); /* NULL is fine */
 int eval_jobs(const struct eval *ev);
-
-/* Checks an options record from outside ({"protocol","trials","timeout","build-timeout","seed","max-elements","backend",
- * "perf","calls","compile-baseline","compile-mode","dialect"});
- * strings stay borrowed from o. Unknown keys and bad values are ERR_INPUT. o may be NULL. */
-int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e);
-int eval_options_check(const struct eval_options *o, struct err *e);
 
 /* Returns 0 and a new verdict record: from the cache ("cached": true; milliseconds, nothing is started), from a thread that
  * is judging the same candidate right now (single flight, the same mark), or judged. An infra verdict has been retried

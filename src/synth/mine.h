@@ -21,7 +21,7 @@ struct mine_options {
     int limit;           /* classes at most; 0: all */
     double timeout_s;    /* for one class */
     bool no_jail;
-    /* The judge's lint (eval/lint.h): a new report. NULL: tasks are not linted. */
+    /* The judge's lint (lint/lint.h): a new report. NULL: tasks are not linted. */
     int (*lint)(const struct task *t, json_t **ret, void *ctx, struct err *e);
     void *ctx;
 };

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "device/device.h"
-#include "eval/compare_device.h"
+#include "eval/check/compare_device.h"
 
 static struct device *dev;
 static struct err err = ERR_INIT;

@@ -11,8 +11,9 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "eval/job.h"
-#include "eval/streamed.h"
+#include "eval/eval.h"
+#include "eval/process/job.h"
+#include "eval/process/streamed.h"
 
 struct output { /* one of a candidate that there is none of */
     struct tensor t;

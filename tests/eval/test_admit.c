@@ -15,9 +15,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "eval/admit.h"
-#include "eval/backend.h"
-#include "eval/desk.h"
+#include "eval/process/backend.h"
+#include "eval/process/desk.h"
+#include "eval/schedule/admit.h"
 #include "proc/memory.h"
 
 #define MIB ((size_t)1 << 20)

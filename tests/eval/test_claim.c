@@ -11,9 +11,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "eval/backend.h"
-#include "eval/job.h"
-#include "eval/room.h"
+#include "eval/process/backend.h"
+#include "eval/process/job.h"
+#include "eval/schedule/room.h"
 
 #define GIB ((uint64_t)1 << 30)
 #define INPUT ((size_t)64 * 33 * 4)

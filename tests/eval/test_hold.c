@@ -16,10 +16,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "eval/hold.h"
-#include "eval/job.h"
-#include "eval/record.h"
-#include "eval/session.h"
+#include "eval/process/session.h"
+#include "eval/schedule/hold.h"
+#include "eval/stage/stage.h"
+#include "eval/verdict/record.h"
 
 static double slowdown(void)
 {

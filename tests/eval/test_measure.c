@@ -15,8 +15,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "eval/hold.h"
-#include "eval/measure.h"
+#include "eval/perf/measure.h"
+#include "eval/schedule/hold.h"
 #include "proc/forkserver.h"
 
 static struct forkserver *fs;

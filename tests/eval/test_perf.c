@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "eval/perf.h"
+#include "eval/perf/perf.h"
 
 #define N 60
 #define ROUNDS 5

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "eval/place.h"
+#include "eval/verdict/place.h"
 
 static void test_python(void **state)
 {

@@ -10,12 +10,12 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "eval/backend.h"
-#include "eval/compare.h"
+#include "eval/check/compare.h"
 #include "eval/eval.h"
-#include "eval/feedback.h"
-#include "eval/place.h"
-#include "eval/record.h"
+#include "eval/process/backend.h"
+#include "eval/verdict/feedback.h"
+#include "eval/verdict/place.h"
+#include "eval/verdict/record.h"
 #include "objective/reward.h"
 
 /* ---- reward: by hand from the table of SPEC section 4 ---- */

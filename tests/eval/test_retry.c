@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "eval/retry.h"
+#include "eval/schedule/retry.h"
 
 static struct try_seen seen(enum try_end end, enum err_lack lack)
 {

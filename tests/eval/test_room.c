@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "eval/room.h"
+#include "eval/schedule/room.h"
 
 #define GPU 7 /* a device */
 

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "eval/server.h"
+#include "eval/process/server.h"
 #include "proc/jail.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

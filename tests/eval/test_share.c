@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "eval/share.h"
+#include "eval/schedule/share.h"
 
 #define RUNNERS 6
 #define STEP 0.001

@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "eval/compare.h"
+#include "eval/check/compare.h"
 
 static struct rng rng;
 

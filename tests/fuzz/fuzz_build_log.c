@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "eval/build_log.h"
+#include "eval/build/build_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "eval/tensor.h"
+#include "eval/check/tensor.h"
 #include "proc/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -19,9 +19,9 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "eval/build.h"
-#include "eval/build_audit.h"
-#include "eval/build_log.h"
+#include "eval/build/build.h"
+#include "eval/build/build_audit.h"
+#include "eval/build/build_log.h"
 #include "proc/jail.h"
 
 #define RELU                                                                                                   \

@@ -167,23 +167,23 @@ m("a narrow interval", "bench/stats.c", "BOOTSTRAP_ROUNDS, 0.025)", "BOOTSTRAP_R
 
 # ---- the record, and what is said of it ----
 
-m("a timeout before cheating", "eval/record.c",
+m("a timeout before cheating", "eval/verdict/record.c",
   [("\"cheating\", \"unsupported\"", "\"timeout\", \"unsupported\""),
    ("\"timeout\", \"runtime_error\"", "\"cheating\", \"runtime_error\"")], "eval/test_pure")
-m("the last reason wins", "eval/record.c", "if (!best || rank_of(r) < rank_of(best))", "if (1)", "eval/test_pure")
-m("trials told the wrong way round", "eval/feedback.c",
+m("the last reason wins", "eval/verdict/record.c", "if (!best || rank_of(r) < rank_of(best))", "if (1)", "eval/test_pure")
+m("trials told the wrong way round", "eval/verdict/feedback.c",
   "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"passed\", 0),",
   "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"trials\", 0),",
   "eval/test_pure")
-m("expected and got exchanged", "eval/feedback.c",
+m("expected and got exchanged", "eval/verdict/feedback.c",
   [("add_num(b, json_object_get(s, \"expected\"));", "add_num(b, json_object_get(s, \"got\"));"),
    (", got \");\n    add_num(b, json_object_get(s, \"got\"));",
     ", got \");\n    add_num(b, json_object_get(s, \"expected\"));")],
   "eval/test_pure")
-m("the pattern is not told", "eval/feedback.c", "*pattern ? \": \" : \"\", pattern);", "\"\", \"\");", "eval/test_pure")
-m("the operator is not named", "eval/feedback.c", "forward runs %s through PyTorch (%lld calls)\", op,",
+m("the pattern is not told", "eval/verdict/feedback.c", "*pattern ? \": \" : \"\", pattern);", "\"\", \"\");", "eval/test_pure")
+m("the operator is not named", "eval/verdict/feedback.c", "forward runs %s through PyTorch (%lld calls)\", op,",
   "forward runs %s through PyTorch (%lld calls)\", \"it\",", "eval/test_pure")
-m("nan is not explained", "eval/feedback.c", "if (json_i64(w, \"nan\", 0) > 0 && !strstr(pattern, \"never written\"))",
+m("nan is not explained", "eval/verdict/feedback.c", "if (json_i64(w, \"nan\", 0) > 0 && !strstr(pattern, \"never written\"))",
   "if (0)", "eval/test_pure")
 
 m("order of difficulty ignored", "train/mixture.c", "if (easy_first && !p->begun)", "if (0)", "train/test_mixture")

@@ -5,36 +5,14 @@ import re
 import subprocess
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import layers
 
-# ARCHITECTURE.md, "Dependencies point one way". A folder sees itself and what is listed.
-SEES = {
-    "base": [],
-    "objective": ["base"],
-    "task": ["base"],
-    "proc": ["base", "task"],
-    "device": ["base"],
-    "exec": ["base", "proc", "device"],
-    "store": ["base", "task"],
-    "translate": ["base", "task"],
-    "queue": ["base", "task", "proc", "store", "translate"],
-    "eval": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue"],
-    "bench": ["base", "task", "proc", "store", "queue", "nn", "remote"],
-    "nn": ["base", "task"],
-    "train": ["base", "objective", "task", "store", "queue", "nn"],
-    "synth": ["base", "task", "proc", "queue", "store", "translate", "remote"],
-    "serve": ["base", "objective", "task", "queue"],
-    "chat": ["base", "nn", "serve"],
-    "remote": ["base"],
-    "agent": ["base", "task", "nn", "remote", "eval"],
-    "cli": ["base", "objective", "task", "proc", "device", "exec", "store", "translate", "queue", "eval", "bench", "nn",
-            "train", "synth", "serve", "chat", "remote", "agent"],
-}
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 COLUMNS, LONG_LINES = 120, 1300
 SOURCES = (".c", ".h", ".cc", ".cu", ".cuh", ".inc", ".py", ".sh")
-SHORT = ("src/eval/build.", "src/eval/build_audit", "src/eval/build_target", "src/eval/build_sim",
-         "src/eval/lint_rules", "tests/corpus/")
+SHORT = ("src/eval/build/build.", "src/eval/build/build_audit", "src/eval/build/build_target",
+         "src/eval/build/build_sim", "src/lint/lint_rules", "tests/corpus/")
 
 
 def tracked():
@@ -57,23 +35,17 @@ def text_of(name):
 
 
 class Tree(unittest.TestCase):
-    def test_dependencies_point_one_way(self):
-        wrong = []
-        for name in tracked():
-            m = re.match(r"src/(\w+)/.*\.[ch]$", name)
-            if not m:
-                continue
-            here = m.group(1)
-            self.assertIn(here, SEES, f"folder src/{here} is not in ARCHITECTURE.md's order")
-            for there in re.findall(r'^\s*#\s*include\s+"(\w+)/', text_of(name), re.M):
-                if there in SEES and there != here and there not in SEES[here]:
-                    wrong.append(f"{name} includes {there}/")
-        self.assertEqual(wrong, [])
+    def test_layers_equal_the_includes(self):
+        told = layers.declared()
+        found = layers.found(list(told))
+        self.assertEqual(layers.back(list(told), found), [])
+        self.assertEqual({a: sorted(b) for a, b in told.items()}, {a: sorted(b) for a, b in found.items()},
+                         "src/LAYERS and the includes differ: python3 tests/project/layers.py --write, if the arrow is meant")
 
     def test_no_name_is_defined_in_two_modules(self):
         """The linker takes whichever it meets first."""
         at = {}
-        for name in SEES:
+        for name in {name.split("/")[0] for name in layers.declared()}:
             path = os.path.join(ROOT, os.environ.get("B", "build"), "lib", name + ".a")
             out = subprocess.run(["nm", "--defined-only", "-g", path], capture_output=True, text=True, check=False).stdout
             for line in out.split("\n"):

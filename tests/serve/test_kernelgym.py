@@ -88,7 +88,7 @@ class Compat(test_serve.Serve):
 
     def test_the_table_is_as_long_as_the_record_s(self):
         """A category that a record may have and that this file does not know would be told as SYSTEM_ERROR."""
-        with open(os.path.join(test_serve.ROOT, "src/eval/record.c")) as f:
+        with open(os.path.join(test_serve.ROOT, "src/eval/verdict/record.c")) as f:
             order = re.search(r"precedence\[\] = \{([^}]*)\}", f.read())[1]
         self.assertEqual(set(re.findall(r"\w+", order)), set(TABLE) - {"passed"} | {"infra", "unsupported"})
 

@@ -2,7 +2,7 @@
  *
  * The compile stage links every build twice from the same objects. The library that the candidate's process loads sends
  * launches away as data. The image holds kernels, what they call, and their variables, and nothing of the host:
- * constructors are stripped, and what it may refer to is a short list (src/eval/build_audit.h). The caller has compared
+ * constructors are stripped, and what it may refer to is a short list (src/eval/build/build_audit.h). The caller has compared
  * its hash. Launches run on the calling thread and return when they are done; what they do wrong is a finding of
  * api.h. */
 #ifndef SIMT_IMAGE_H

@@ -1,0 +1,924 @@
+/* build.c - the compile stage: request -> sources -> jailed compiler -> cached shared object. What differs between
+ * targets is in build_sim.c and build_cuda.c. Reading order: build_run at the end, then compile(), then explain(). */
+#include "eval/build/build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "eval/build/build_log.h"
+#include "eval/build/build_target.h"
+#include "eval/build/dialect.h"
+#include "proc/proc.h"
+#include "store/limit.h"
+#include "store/store.h"
+
+#define BUILD_SALT "musacoder.build/2"
+#define DEFAULT_TIMEOUT 60.0
+#define LOCK_WAIT_S 900.0 /* for another process that compiles the same */
+#define MAX_PREPARE 300.0
+
+static const struct build_target *const build_targets[] = {&build_target_sim, &build_target_cuda, &build_target_musa};
+
+const char build_torch_macros[] =
+    "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ "
+    "-D__CUDA_NO_HALF2_OPERATORS__";
+
+/* ---- what the request says ---- */
+
+static const char *text_at(const json_t *list, size_t i)
+{
+    return json_string_value(json_array_get(list, i));
+}
+
+static int check_list(const json_t *req, const char *key, const json_t **ret, struct err *e)
+{
+    const json_t *l = json_object_get(req, key), *v;
+    size_t i;
+
+    *ret = l;
+    if (!l || json_is_null(l))
+        return *ret = NULL, 0;
+    if (!json_is_array(l))
+        return err_set(e, ERR_INPUT, "build request: '%s' is not a list", key);
+    json_array_foreach((json_t *)l, i, v)
+        if (!json_is_string(v))
+            return err_set(e, ERR_INPUT, "build request: '%s' holds something else than text", key);
+    return 0;
+}
+
+void build_quote(struct buf *out, const char *s)
+{
+    buf_addc(out, '\'');
+    for (; *s; s++)
+        if (*s == '\'')
+            buf_adds(out, "'\\''");
+        else
+            buf_addc(out, *s);
+    buf_adds(out, "' ");
+}
+
+/* Name under which compiler and findings show a source: 'cuda_source', 'cuda_sources[1]', or the file of load(). */
+static void label(char *out, size_t n, const json_t *req, const char *kind, const json_t *list, size_t i)
+{
+    char key[32];
+    const char *given;
+
+    snprintf(key, sizeof key, "%s_names", kind);
+    given = text_at(json_object_get(req, key), i);
+    if (given && *given)
+        snprintf(out, n, "%s", given);
+    else if (json_array_size(list) == 1)
+        snprintf(out, n, "%s_source", kind);
+    else
+        snprintf(out, n, "%s_sources[%zu]", kind, i);
+    for (char *c = out; *c; c++)
+        if (*c == '"' || *c == '\\' || *c == '\n' || *c == ':')
+            *c = '_';
+}
+
+static int add_sources(struct buf *out, const json_t *req, const char *kind, const json_t *list,
+                       const struct build_target *kernels, struct err *e)
+{
+    char name[128];
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *s = text_at(list, i);
+        label(name, sizeof name, req, kind, list, i);
+        if (!strcmp(json_str(req, "dialect", "cuda"), "musa"))
+            dialect_preface(s, strlen(s), name, out);
+        else if (kernels && kernels->native)
+            buf_addf(out, "#line 1 \"%s\"\n#error this device speaks MUSA: write for torch_musa, or translate the "
+                          "program with 'musacoder translate'\n", name);
+        if (!kernels)
+            buf_addf(out, "#line 1 \"%s\"\n%s", name, s);
+        else if (kernels->add_kernels(s, strlen(s), name, out, e) < 0)
+            return -1;
+        buf_addc(out, '\n');
+    }
+    return 0;
+}
+
+static void add_c_string(struct buf *out, const char *s)
+{
+    buf_addc(out, '"');
+    for (; *s; s++)
+        buf_addf(out, *s == '"' || *s == '\\' || (unsigned char)*s < 32 ? "\\%03o" : "%c", (unsigned char)*s);
+    buf_addc(out, '"');
+}
+
+/* As torch's load_inline: main.cpp ends with the module that binds each requested function. */
+static void add_binding(struct buf *out, const json_t *functions)
+{
+    const char *name;
+    const json_t *doc;
+
+    buf_adds(out, "#line 1 \"functions\"\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n");
+    json_object_foreach((json_t *)functions, name, doc) {
+        buf_addf(out, "m.def(\"%s\", torch::wrap_pybind_function(%s), ", name, name);
+        add_c_string(out, json_is_string(doc) ? json_string_value(doc) : name);
+        buf_adds(out, ");\n");
+    }
+    buf_adds(out, "}\n");
+}
+
+static void request_free(struct build_request *r)
+{
+    buf_free(&r->flags);
+    buf_free(&r->kernel_flags);
+    buf_free(&r->kernel_macros);
+    json_decref(r->dropped);
+    buf_free(&r->main_cpp);
+    buf_free(&r->cuda_cu);
+}
+
+/* 'functions' may be a list (as in ARCHITECTURE.md) or a table of docs; new reference or NULL. */
+static json_t *function_table(const json_t *f)
+{
+    json_t *t;
+    const json_t *v;
+    size_t i;
+
+    if (json_is_object(f))
+        return json_incref((json_t *)f);
+    if (!json_is_array(f))
+        return NULL;
+    t = json_object();
+    json_array_foreach((json_t *)f, i, v)
+        if (json_is_string(v))
+            json_object_set_new(t, json_string_value(v), json_string(json_string_value(v)));
+    return t;
+}
+
+/* Prototypes and nothing else. Whatever could mean something different behind the kernels' text says no. */
+static bool only_declares(const json_t *sources)
+{
+    for (size_t i = 0; i < json_array_size(sources); i++)
+        if (strpbrk(text_at(sources, i), "{}=#\"'/\\") || strstr(text_at(sources, i), "static"))
+            return false;
+    return json_array_size(sources) > 0;
+}
+
+static int request_read(const json_t *req, const struct build_target *target, struct build_request *r, struct err *e)
+{
+    const json_t *cflags, *cuda_flags, *ldflags;
+    json_t *table, *own_flags;
+    int rc = 0;
+
+    r->json = req;
+    r->dropped = json_array();
+    buf_init(&r->flags, BUILD_MAX_SOURCE);
+    buf_init(&r->kernel_flags, BUILD_MAX_SOURCE);
+    buf_init(&r->kernel_macros, BUILD_MAX_SOURCE);
+    buf_init(&r->main_cpp, BUILD_MAX_SOURCE);
+    buf_init(&r->cuda_cu, BUILD_MAX_SOURCE);
+    if (check_list(req, "cpp_sources", &r->cpp, e) < 0 || check_list(req, "cuda_sources", &r->cuda, e) < 0 ||
+        check_list(req, "extra_cflags", &cflags, e) < 0 || check_list(req, "extra_cuda_cflags", &cuda_flags, e) < 0 ||
+        check_list(req, "extra_ldflags", &ldflags, e) < 0)
+        return -1;
+    r->name = json_str(req, "name", "candidate");
+    r->bare = json_flag(req, "no_implicit_headers", false);
+    own_flags = target->native ? NULL : dialect_flags(req, cuda_flags);
+    target->keep_flags(r, cflags, own_flags ? own_flags : cuda_flags, ldflags);
+    json_decref(own_flags);
+    // not as flags: a macro on the command line makes the precompiled prefix useless
+    buf_addf(&r->main_cpp, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
+    buf_addf(&r->cuda_cu, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
+    rc = add_sources(&r->main_cpp, req, "cpp", r->cpp, NULL, e);
+    if (rc == 0)
+        rc = add_sources(&r->cuda_cu, req, "cuda", r->cuda, target, e);
+    table = function_table(json_object_get(req, "functions"));
+    if (table)
+        add_binding(&r->main_cpp, table);
+    r->joined = table && json_array_size(r->cuda) && only_declares(r->cpp);
+    json_decref(table);
+    if (rc == 0 && (r->main_cpp.cut || r->cuda_cu.cut))
+        return err_set(e, ERR_INPUT, "the sources are larger than %u MiB", BUILD_MAX_SOURCE >> 20);
+    return rc;
+}
+
+/* ---- the toolchain ---- */
+
+void build_hash_file(struct sha256 *h, const char *path)
+{
+    struct buf b;
+
+    buf_init(&b, BUILD_MAX_SOURCE);
+    if (file_read(path, &b, NULL) == 0)
+        sha256_add(h, b.p, b.n);
+    buf_free(&b);
+}
+
+void build_hash_tree(struct sha256 *h, const char *dir)
+{
+    char **names, *path;
+    size_t n;
+
+    if (dir_list(dir, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        path = path_join(dir, names[i]);
+        sha256_adds(h, names[i]);
+        if (file_is_dir(path))
+            build_hash_tree(h, path);
+        else
+            build_hash_file(h, path);
+        free(path);
+    }
+    names_free(names, n);
+}
+
+int build_ask(char *const *argv, struct buf *out, struct err *e)
+{
+    struct proc_spec s = {.argv = argv, .timeout_s = 20};
+    struct proc_result r;
+    size_t had = out->n;
+
+    if (proc_run(&s, &r, e) < 0)
+        return -1;
+    if (r.why == PROC_EXITED && r.code == 0) {
+        for (char *c = r.out.p; *c; c++)
+            if (*c == '\n')
+                *c = ' ';
+        buf_adds(out, r.out.p);
+    }
+    proc_result_free(&r);
+    return out->n > had ? 0 : err_set(e, ERR_ENV, "'%s' does not answer", argv[0]);
+}
+
+static const char *compiler_of(const struct build_opts *o)
+{
+    const char *env = getenv("MUSACODER_CXX");
+
+    return o->compiler ? o->compiler : env && *env ? env : "g++";
+}
+
+static const char *arch_of(const struct build_opts *o)
+{
+    const char *env = getenv("MUSACODER_CUDA_ARCH");
+
+    return o->arch ? o->arch : env && *env ? env : "sm_90";
+}
+
+static const struct build_target *target_of(const struct build_opts *o, struct err *e)
+{
+    const char *name = o->target ? o->target : "sim";
+
+    for (size_t i = 0; i < sizeof build_targets / sizeof *build_targets; i++)
+        if (!strcmp(build_targets[i]->name, name))
+            return build_targets[i];
+    err_set(e, ERR_INPUT, "unknown target '%s'; the compile stage knows sim, cuda and musa", name);
+    return NULL;
+}
+
+static int toolchain_make(struct toolchain *t, const struct build_opts *o, struct err *e)
+{
+    char *argv[] = {t->compiler, "-dumpfullversion", "-dumpmachine", NULL};
+    struct sha256 h;
+    struct buf version, id;
+    int rc;
+
+    buf_init(&version, 1024);
+    if (build_ask(argv, &version, NULL) < 0) {
+        buf_free(&version);
+        return err_set(e, ERR_ENV, "the compiler '%s' cannot be run; run 'make setup' or set MUSACODER_CXX",
+                       t->compiler);
+    }
+    t->lite = path_share("litetorch/include");
+    sha256_start(&h);
+    sha256_adds(&h, BUILD_SALT);
+    sha256_adds(&h, t->target->name);
+    sha256_adds(&h, t->compiler);
+    sha256_adds(&h, t->arch);
+    sha256_adds(&h, version.p);
+    sha256_adds(&h, build_torch_macros);
+    sha256_adds(&h, t->lite);
+    build_hash_tree(&h, t->lite);
+    rc = t->target->find(t, o, &h, e);
+    sha256_end(&h, t->hash);
+    buf_init(&id, sizeof t->id - 1);
+    buf_addf(&id, "%s%.60s %.80sheaders %.16s", t->tool, t->compiler, version.p, t->hash);
+    memcpy(t->id, id.p, id.n + 1);
+    buf_free(&id);
+    buf_free(&version);
+    return rc;
+}
+
+static void toolchain_free(struct toolchain *t)
+{
+    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->libdir, t->system, t->nvcc, t->home};
+
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
+    memset(t, 0, sizeof *t);
+}
+
+static const struct build_place *elsewhere;
+
+void build_elsewhere(const struct build_place *p)
+{
+    elsewhere = p;
+}
+
+bool build_is_elsewhere(void)
+{
+    return elsewhere != NULL;
+}
+
+static pthread_mutex_t toolchain_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Read once per process, target, compiler and architecture; headers do not change under a running process. */
+static const struct toolchain *toolchain_get(const struct build_opts *o, struct err *e)
+{
+    enum { MAX = 8 };
+    static struct toolchain known[MAX];
+    static int n;
+    const struct build_target *target = target_of(o, e);
+    const struct toolchain *t = NULL;
+    const char *cxx = compiler_of(o), *arch;
+
+    if (!target)
+        return NULL;
+    arch = target == &build_target_sim ? "" : arch_of(o);
+    pthread_mutex_lock(&toolchain_lock);
+    for (int i = 0; i < n && !t; i++)
+        if (known[i].target == target && !strcmp(known[i].compiler, cxx) && !strcmp(known[i].arch, arch))
+            t = &known[i];
+    if (!t && n == MAX) {
+        err_set(e, ERR_BUG, "more than %d toolchains in one process", MAX);
+    } else if (!t) {
+        known[n] = (struct toolchain){.target = target, .compiler = xstrdup(cxx), .arch = xstrdup(arch)};
+        if (toolchain_make(&known[n], o, e) == 0)
+            t = &known[n++];
+        else
+            toolchain_free(&known[n]);
+    }
+    pthread_mutex_unlock(&toolchain_lock);
+    return t;
+}
+
+char *build_toolchain_id(const struct build_opts *o, struct err *e)
+{
+    struct build_opts none = {0};
+    const struct toolchain *t;
+
+    if (elsewhere)
+        return elsewhere->toolchain_id(elsewhere->ctx, o ? o : &none, e);
+    t = toolchain_get(o ? o : &none, e);
+    return t ? xstrdup(t->id) : NULL;
+}
+
+static char *cache_root(const struct build_opts *o)
+{
+    return o->cache_dir ? xstrdup(o->cache_dir) : path_cache("build");
+}
+
+static int run_shell(const char *script, double timeout_s, const struct jail_spec *jail, struct proc_result *r,
+                     struct err *e)
+{
+    char *argv[] = {"/bin/sh", "-c", (char *)script, NULL};
+    struct proc_spec s = {.argv = argv, .timeout_s = timeout_s, .jail = jail, .max_out = BUILD_MAX_LOG,
+                          .max_err = BUILD_MAX_LOG};
+
+    return proc_run(&s, r, e);
+}
+
+/* Each version of our headers leaves 150 MB behind: those of former days go when new ones are made. */
+static void drop_old_prefixes(const char *root)
+{
+    char **names, *ready, *dir;
+    struct stat st;
+    size_t n;
+
+    if (dir_list(root, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(names[i], "prefix-", 7))
+            continue;
+        dir = path_join(root, names[i]);
+        ready = path_join(dir, "ready");
+        if (stat(ready, &st) == 0 && time(NULL) - st.st_mtime > 3 * 86400)
+            dir_remove(dir, NULL);
+        free(ready);
+        free(dir);
+    }
+    names_free(names, n);
+}
+
+/* Our own code, compiled unjailed. */
+static int prefix_make(const struct toolchain *t, const char *dir, const struct buf *script, struct err *e)
+{
+    struct proc_result r;
+    int rc = run_shell(script->p, MAX_PREPARE, NULL, &r, e);
+
+    if (rc < 0)
+        return -1;
+    if (r.why != PROC_EXITED || r.code != 0)
+        rc = err_set(e, ERR_ENV, "our own headers do not compile for %s with '%s': %.600s", t->target->name,
+                     t->nvcc ? t->nvcc : t->compiler, r.err.p);
+    proc_result_free(&r);
+    return rc;
+}
+
+char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
+                       const struct toolchain *t, const char *dir, int arg), int arg, struct err *e)
+{
+    char folder[64], *root = path_cache("build"), *dir, *ready, *lock;
+    struct buf script;
+    int fd, rc = 0;
+
+    snprintf(folder, sizeof folder, "prefix-%.24s-%s", t->hash, name);
+    dir = path_join(root, folder);
+    ready = path_join(dir, "ready");
+    lock = path_join(dir, "lock");
+    if (!file_exists(ready)) {
+        drop_old_prefixes(root);
+        buf_init(&script, 1 << 16);
+        buf_adds(&script, "set -e; cd ");
+        build_quote(&script, dir);
+        buf_adds(&script, "\n");
+        make(&script, t, dir, arg);
+        buf_adds(&script, "\ntouch ready\n");
+        rc = dir_make(dir, e);
+        fd = rc < 0 ? -1 : lock_file(lock, LOCK_WAIT_S, e);
+        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : prefix_make(t, dir, &script, e);
+        if (fd >= 0)
+            close(fd);
+        buf_free(&script);
+    } else {
+        utime(ready, NULL); // in use
+    }
+    free(root);
+    free(ready);
+    free(lock);
+    if (rc < 0) {
+        free(dir);
+        return NULL;
+    }
+    return dir;
+}
+
+int build_prepare(const struct build_opts *o, struct err *e)
+{
+    struct build_opts none = {0};
+    const struct toolchain *t;
+
+    if (elsewhere)
+        return 0;
+    t = toolchain_get(o ? o : &none, e);
+    return t ? t->target->prepare(t, o ? o : &none, e) : -1;
+}
+
+/* ---- compiling ---- */
+
+int build_write(const char *dir, const char *name, const struct buf *text, struct err *e)
+{
+    char *path = path_join(dir, name);
+    int rc = file_write(path, text->p, text->n, e);
+
+    free(path);
+    return rc;
+}
+
+void build_plan_ro(struct build_plan *p, const char *path)
+{
+    if (path && strncmp(path, "/usr/", 5) && p->n_ro + 1 < (int)(sizeof p->ro / sizeof *p->ro))
+        p->ro[p->n_ro++] = xstrdup(path);
+}
+
+static void plan_free(struct build_plan *p)
+{
+    buf_free(&p->script);
+    for (int i = 0; i < p->n_ro; i++)
+        free(p->ro[i]);
+}
+
+/* Appends at most BUILD_MAX_LOG bytes of dir/name, foreign bytes sanitised. */
+static void add_log(struct buf *out, const char *dir, const char *name)
+{
+    char *path = path_join(dir, name), chunk[8192];
+    FILE *f = fopen(path, "re");
+    struct buf raw;
+    size_t n;
+
+    free(path);
+    if (!f)
+        return;
+    buf_init(&raw, BUILD_MAX_LOG);
+    while (!raw.cut && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
+        buf_add(&raw, chunk, n);
+    fclose(f);
+    utf8_sanitize(out, raw.p, raw.n);
+    buf_free(&raw);
+}
+
+static void read_logs(struct buf *log, const char *dir)
+{
+    add_log(log, dir, "part1.log"); // the kernels' half first: that is where the root usually is
+    add_log(log, dir, "part0.log");
+    add_log(log, dir, "link.log");
+}
+
+static void fail_text(struct build_result *ret, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void fail_text(struct build_result *ret, const char *fmt, ...)
+{
+    struct buf b;
+    va_list ap;
+
+    buf_init(&b, 1 << 16);
+    va_start(ap, fmt);
+    buf_vaddf(&b, fmt, ap);
+    va_end(ap);
+    free(ret->error);
+    ret->error = buf_detach(&b);
+    ret->ok = false;
+}
+
+/* From the compiler's end and its logs to the result. */
+static void explain(const struct build_job *j, const struct proc_result *p, double limit, struct build_result *ret)
+{
+    struct buf log;
+    json_t *d;
+
+    buf_init(&log, 4 * BUILD_MAX_LOG);
+    read_logs(&log, j->dir);
+    ret->diagnostics = build_log_parse(log.p, j->r->json);
+    ret->log = build_log_trim(log.p, 6000);
+    ret->ok = p->why == PROC_EXITED && p->code == 0;
+    if (j->t->target->inspect)
+        j->t->target->inspect(j, log.p, ret);
+    buf_free(&log);
+    if (ret->ok)
+        return;
+    if (p->why == PROC_TIMEOUT) {
+        ret->timed_out = true;
+        fail_text(ret, "compiler exceeded %.0f s", limit);
+    } else if (p->why == PROC_MEMORY) {
+        fail_text(ret, "compiler ran out of memory");
+    } else if (json_array_size(ret->diagnostics) || *ret->log) {
+        fail_text(ret, "%s", ret->log);
+    } else {
+        fail_text(ret, "compiler stopped: %s", proc_result_text(p));
+    }
+    if (!json_array_size(ret->diagnostics)) {
+        d = json_pack("{s:n,s:n,s:n,s:o,s:[]}", "file", "line", "column", "message",
+                      json_utf8(ret->error, strnlen(ret->error, 400)), "source");
+        json_array_append_new(ret->diagnostics, d);
+    }
+}
+
+/* ---- a compiler that something else ended ---- */
+
+enum ending {
+    ENDED,       /* by itself, or by a limit of ours */
+    PART_KILLED, /* its driver says that a part of it was killed; text of the candidate can read the same */
+    KILLED       /* the driver or the shell was killed: nothing of the candidate's does that */
+};
+
+static bool from_outside(int signal)
+{
+    return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+}
+
+static bool says_killed(const char *dir)
+{
+    static const char *const words[] = {"Killed signal terminated program", "Terminated signal terminated program",
+                                        "terminated with signal 9 [", "terminated with signal 15 [",
+                                        "died due to signal 9", "died due to signal 15"};
+    struct buf log;
+    bool found = false;
+
+    buf_init(&log, 4 * BUILD_MAX_LOG);
+    read_logs(&log, dir);
+    for (size_t i = 0; i < sizeof words / sizeof *words && !found; i++)
+        found = strstr(log.p, words[i]) != NULL;
+    buf_free(&log);
+    return found;
+}
+
+static enum ending ending_of(const struct proc_result *p, const char *dir)
+{
+    if (p->why == PROC_SIGNALED)
+        return from_outside(p->signal) ? KILLED : ENDED;
+    if (p->why != PROC_EXITED || p->code == 0)
+        return ENDED;
+    if (p->code > 128 && from_outside(p->code - 128))
+        return KILLED;
+    return says_killed(dir) ? PART_KILLED : ENDED;
+}
+
+static int compile(const struct build_job *j, struct build_result *ret, enum ending *ret_end, struct err *e)
+{
+    double limit = j->o->timeout_s > 0 ? j->o->timeout_s : DEFAULT_TIMEOUT, start = now_s();
+    const char *rw[] = {j->dir, NULL};
+    struct build_plan plan = {0};
+    struct jail_spec jail;
+    struct proc_result p;
+    int rc = -1;
+
+    buf_init(&plan.script, 1 << 20);
+    buf_adds(&plan.script, "cd ");
+    build_quote(&plan.script, j->dir);
+    /* 'failed STATUS..' ends the script: as killed if one of them was, else as the candidate's own failure */
+    buf_adds(&plan.script, "\nfailed() { for s; do [ $s -le 128 ] || exit $s; done; exit 10; }\n");
+    if (dir_make(j->dir, e) == 0 && build_write(j->dir, "main.cpp", &j->r->main_cpp, e) == 0 &&
+        build_write(j->dir, "cuda.cu", &j->r->cuda_cu, e) == 0 && j->t->target->script(j, &plan, e) == 0) {
+        jail = proc_jail_compiler((const char *const *)plan.ro, rw);
+        if (plan.memory_bytes)
+            jail.memory_bytes = plan.memory_bytes;
+        if (plan.timeout_s > 0)
+            limit = plan.timeout_s;
+        start = now_s();
+        rc = run_shell(plan.script.p, limit, j->o->no_jail ? NULL : &jail, &p, e);
+    }
+    if (rc == 0) {
+        *ret_end = ending_of(&p, j->dir);
+        if (p.why == PROC_STOPPED)
+            rc = err_set(e, stop_requested() ? ERR_STOP : ERR_ENV, "interrupted while a compiler ran");
+        else
+            explain(j, &p, limit, ret);
+        proc_result_free(&p);
+    }
+    ret->ms += (now_s() - start) * 1e3;
+    plan_free(&plan);
+    return rc;
+}
+
+static void result_clear(struct build_result *r)
+{
+    struct build_result fresh = {.ms = r->ms, .findings = json_array()};
+
+    memcpy(fresh.key, r->key, sizeof fresh.key);
+    build_result_free(r);
+    *r = fresh;
+}
+
+/* A compiler that was killed from outside gets a second try. *ret_keep: the result says something about the source. */
+static int compile_twice(const struct build_job *j, struct build_result *ret, bool *ret_keep, struct err *e)
+{
+    enum ending end = ENDED;
+    int rc = compile(j, ret, &end, e);
+
+    if (rc == 0 && end != ENDED) {
+        log_warn("a compiler was killed from outside; it runs once more");
+        result_clear(ret);
+        dir_remove(j->dir, NULL);
+        rc = compile(j, ret, &end, e);
+    }
+    if (rc == 0 && end == KILLED)
+        rc = err_set(e, ERR_ENV, "the compiler was killed from outside, twice; was the machine's memory used up?");
+    *ret_keep = !ret->timed_out && end == ENDED;
+    return rc;
+}
+
+/* ---- the cache ---- */
+
+/* What the targets call device code. */
+static const char *const images[] = {"device.so", "device.cubin", "device.mubin"};
+
+/* The device code beside the library, by its content. */
+static void take_image(struct build_result *ret, const char *dir)
+{
+    char *path = NULL;
+    struct buf b;
+
+    for (size_t i = 0; i < sizeof images / sizeof *images && (!path || !file_exists(path)); i++) {
+        free(path);
+        path = path_join(dir, images[i]);
+    }
+    buf_init(&b, BUILD_MAX_IMAGE);
+    if (ret->ok && file_exists(path) && file_read(path, &b, NULL) == 0) {
+        sha256_hex(b.p, b.n, ret->image_sha256);
+        ret->image = path;
+        path = NULL;
+    }
+    buf_free(&b);
+    free(path);
+}
+
+void build_result_read(struct build_result *ret, const json_t *j, const char *dir)
+{
+    ret->ok = json_flag(j, "ok", false);
+    ret->ms = json_f64(j, "ms", 0);
+    ret->cached = true;
+    ret->log = xstrdup(json_str(j, "log", ""));
+    ret->error = ret->ok ? NULL : xstrdup(json_str(j, "error", ""));
+    ret->diagnostics = json_deep_copy(json_object_get(j, "diagnostics"));
+    if (!ret->diagnostics)
+        ret->diagnostics = json_array();
+    ret->split = json_flag(j, "split", false);
+    ret->timed_out = json_flag(j, "timed_out", false);
+    ret->dropped = json_deep_copy(json_object_get(j, "dropped"));
+    json_array_extend(ret->findings, json_object_get(j, "findings"));
+    ret->so = ret->ok ? path_join(dir, "module.so") : NULL;
+    take_image(ret, dir);
+}
+
+bool build_cache_get(const char *dir, struct build_result *ret)
+{
+    char *path = path_join(dir, "result.json"), *so = path_join(dir, "module.so");
+    json_t *j = file_exists(path) ? json_read(path, NULL) : NULL;
+    bool hit = j && (!json_flag(j, "ok", false) || file_exists(so));
+
+    if (hit) {
+        cache_touch(dir);
+        build_result_read(ret, j, dir);
+    }
+    json_decref(j);
+    free(path);
+    free(so);
+    return hit;
+}
+
+json_t *build_result_json(const struct build_result *r)
+{
+    return json_pack("{s:b,s:f,s:b,s:o,s:o,s:O,s:O,s:O?,s:b,s:b}", "ok", r->ok, "ms", r->ms, "split", r->split, "log",
+                     json_utf8(r->log, strlen(r->log)), "error",
+                     r->error ? json_utf8(r->error, strlen(r->error)) : json_null(), "diagnostics", r->diagnostics,
+                     "findings", r->findings, "dropped", r->dropped, "timed_out", r->timed_out, "cached", r->cached);
+}
+
+static int cache_put(const char *dir, const struct build_result *r, struct err *e)
+{
+    char *path = path_join(dir, "result.json");
+    json_t *j = build_result_json(r);
+    int rc = json_write(path, j, e);
+
+    json_decref(j);
+    free(path);
+    return rc;
+}
+
+/* Intermediate files go; the sources stay beside the .so for people who look. */
+static void tidy(const char *dir)
+{
+    char **names, *path, *dot;
+    size_t n;
+
+    if (dir_list(dir, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        path = path_join(dir, names[i]);
+        dot = strrchr(names[i], '.');
+        if (file_is_dir(path))
+            dir_remove(path, NULL);
+        else if (!dot || (strcmp(dot, ".so") && strcmp(dot, ".cpp") && strcmp(dot, ".cu") &&
+                          strcmp(dot, ".mu") && strcmp(dot, ".cubin") && strcmp(dot, ".mubin")))
+            unlink(path);
+        free(path);
+    }
+    names_free(names, n);
+}
+
+static void key_of(const struct build_request *r, const struct toolchain *t, const struct build_opts *o, char key[65])
+{
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, t->hash);
+    sha256_adds(&h, o->no_check ? "fast" : "check");
+    sha256_adds(&h, o->whole ? "whole" : "");
+    sha256_adds(&h, o->no_jail ? "unjailed" : "");
+    sha256_adds(&h, r->flags.p);
+    sha256_adds(&h, r->kernel_flags.p);
+    sha256_add(&h, r->main_cpp.p, r->main_cpp.n + 1);
+    sha256_add(&h, r->cuda_cu.p, r->cuda_cu.n + 1);
+    sha256_end(&h, key);
+}
+
+/* The .so must be readable by the candidate's dropped uid, and the folder ours again. */
+static int publish(const char *work, const char *dir, struct build_result *ret, struct err *e)
+{
+    char *so;
+
+    tidy(work);
+    if (cache_put(work, ret, e) < 0)
+        return -1;
+    dir_remove(dir, NULL);
+    if (rename(work, dir) < 0)
+        return err_sys(e, "cannot rename '%s'", work);
+    if (chown(dir, geteuid(), getegid()) < 0 || chmod(dir, 0755) < 0)
+        return err_sys(e, "cannot own '%s'", dir);
+    if (ret->ok) {
+        so = path_join(dir, "module.so");
+        if (chown(so, geteuid(), getegid()) < 0 || chmod(so, 0755) < 0) {
+            free(so);
+            return err_sys(e, "cannot own the built module in '%s'", dir);
+        }
+        ret->so = so;
+    }
+    take_image(ret, dir);
+    return 0;
+}
+
+static int build_locked(const struct build_request *r, const struct build_opts *o, const struct toolchain *t,
+                        const char *dir, struct build_result *ret, struct err *e)
+{
+    struct build_job job = {.r = r, .t = t, .o = o};
+    bool keep = false;
+    struct buf work;
+    int rc;
+
+    if (!o->no_cache && build_cache_get(dir, ret))
+        return 0;
+    buf_init(&work, 8192);
+    /* ours while we hold the lock: what is there was left by a builder that was killed */
+    buf_addf(&work, "%s.work", dir);
+    dir_remove(work.p, NULL);
+    job.dir = work.p;
+    rc = compile_twice(&job, ret, &keep, e);
+    if (rc == 0 && keep)
+        rc = publish(work.p, dir, ret, e);
+    else
+        dir_remove(work.p, NULL);
+    buf_free(&work);
+    return rc;
+}
+
+static bool valid_name(const char *s)
+{
+    size_t n = strlen(s);
+
+    return n > 0 && n < 200 && strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == n &&
+           !(s[0] >= '0' && s[0] <= '9');
+}
+
+int build_run(const json_t *request, const struct build_opts *o, struct build_result *ret, struct err *e)
+{
+    struct build_opts none = {0};
+    struct build_request r = {0};
+    struct build_result out = {0};
+    const struct build_target *target;
+    const struct toolchain *t;
+    char *root, *dir = NULL, *lock = NULL;
+    int fd = -1, rc = -1;
+
+    o = o ? o : &none;
+    if (elsewhere)
+        return elsewhere->run(elsewhere->ctx, request, o, ret, e);
+    if (getenv("MUSACODER_CUDA_WHOLE")) {
+        none = *o;
+        none.whole = true;
+        o = &none;
+    }
+    if (!(target = target_of(o, e)))
+        return -1;
+    if (!json_is_object(request) || !valid_name(json_str(request, "name", "candidate")))
+        return err_set(e, ERR_INPUT, "build request: not an object, or without a usable name");
+    root = cache_root(o);
+    out.findings = json_array();
+    if (request_read(request, target, &r, e) == 0 && (t = toolchain_get(o, e)) && dir_make(root, e) == 0) {
+        key_of(&r, t, o, out.key);
+        dir = path_join(root, out.key);
+        lock = xmalloc(strlen(dir) + 6);
+        sprintf(lock, "%s.lock", dir);
+        if ((fd = lock_file(lock, LOCK_WAIT_S, e)) >= 0)
+            rc = build_locked(&r, o, t, dir, &out, e);
+    }
+    if (fd >= 0)
+        close(fd);
+    json_decref(out.dropped);
+    out.dropped = json_incref(r.dropped);
+    request_free(&r);
+    free(root);
+    free(dir);
+    free(lock);
+    if (rc < 0) {
+        build_result_free(&out);
+        return -1;
+    }
+    *ret = out;
+    return 0;
+}
+
+void build_result_free(struct build_result *r)
+{
+    free(r->so);
+    free(r->image);
+    free(r->error);
+    free(r->log);
+    json_decref(r->diagnostics);
+    json_decref(r->findings);
+    json_decref(r->dropped);
+    memset(r, 0, sizeof *r);
+}
+
+json_t *build_reply(const struct build_result *r)
+{
+    if (r->ok)
+        return json_pack("{s:b,s:s,s:s?}", "ok", 1, "so", r->so, "image", r->image ? r->image_sha256 : NULL);
+    return json_pack("{s:b,s:o}", "ok", 0, "error", json_utf8(r->error, strlen(r->error)));
+}

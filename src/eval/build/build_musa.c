@@ -1,0 +1,308 @@
+/* build_musa.c - the compile stage's target 'musa': mcc for a MUSA source's device half, g++ for the rest.
+ *
+ * The candidate's process has no driver, so its host half needs no SDK: it is compiled against the emulator's runtime
+ * headers under MUSA's names (litetorch/split_musa.h) and linked with a proxy of the runtime. mcc sees kernels alone
+ * (translate/cuda_split.h), behind litetorch/musa/litetorch/musa.h, and makes the image that the executor loads.
+ * Nobody of the project had a card or mcc: tests run this with a recorded compiler (docs/musa.md). */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "device/musa.h"
+#include "eval/build/build_audit.h"
+#include "eval/build/build_target.h"
+#include "translate/cuda_split.h"
+
+#define N_OF(a) (sizeof(a) / sizeof *(a))
+
+static const char host_flags[] = "-x c++ -std=gnu++17 -O1 -fPIC -w -DLT_MUSA_HOST -fno-strict-aliasing -fmax-errors=20 "
+                                 "-ftemplate-depth=200 -ftemplate-backtrace-limit=6 -fdiagnostics-color=never "
+                                 "-fno-diagnostics-show-caret ";
+
+static int valid_arch(const char *arch, struct err *e)
+{
+    if (!strncmp(arch, "mp_", 3) && strlen(arch) == 5 && strspn(arch + 3, "0123456789") == 2)
+        return 0;
+    return err_set(e, ERR_INPUT, "'%s' is not an architecture of MUSA; say mp_22 or the like", arch);
+}
+
+/* A folder that holds the compiler and its libraries: two above bin/mcc, else where the compiler lies. */
+static char *home_of(const char *mcc)
+{
+    char *home = xstrdup(mcc), *slash = strrchr(home, '/');
+
+    if (slash && slash != home)
+        *slash = 0;
+    slash = strrchr(home, '/');
+    if (slash && !strcmp(slash, "/bin") && slash != home)
+        *slash = 0;
+    return home;
+}
+
+static void hash_own(struct toolchain *t, struct sha256 *h)
+{
+    static const char *const trees[] = {"litetorch/musa", "litetorch/sim", "litetorch/proxy", "simt/include"};
+
+    for (size_t i = 0; i < N_OF(trees); i++) {
+        char *path = path_share(trees[i]);
+
+        build_hash_tree(h, path);
+        free(path);
+    }
+    sha256_adds(h, host_flags);
+    sha256_adds(h, t->nvcc);
+    build_audit_hash(h);
+}
+
+static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
+{
+    char *argv[] = {NULL, "--version", NULL}, *mcc;
+    struct buf version;
+    int rc;
+
+    (void)o;
+    if (valid_arch(t->arch, e) < 0 || !(mcc = musa_compiler(e)))
+        return -1;
+    t->nvcc = realpath(mcc, NULL);
+    free(mcc);
+    if (!t->nvcc)
+        return err_sys(e, "mcc");
+    t->home = home_of(t->nvcc);
+    t->extra = path_share("simt/include");
+    t->system = xstrdup("");
+    argv[0] = t->nvcc;
+    buf_init(&version, 4096);
+    rc = build_ask(argv, &version, e);
+    snprintf(t->tool, sizeof t->tool, "mcc %.50s %.8s ", version.p, t->arch);
+    sha256_adds(h, version.p);
+    hash_own(t, h);
+    buf_free(&version);
+    return rc;
+}
+
+/* ---- the candidate's flags: what means the same to every compiler, and what mcc is known to take ---- */
+
+static bool for_mcc(const char *s)
+{
+    static const char *const known[] = {"-O", "-O1", "-O2", "-O3", "-Od3", "-Ofast", "-ffast-math", "-fno-signed-zeros",
+                                        "-fmusa-flush-denormals-to-zero", "-std=c++14", "-std=c++17", "-std=c++20",
+                                        "--std=c++17", "--std=c++20"};
+
+    for (size_t i = 0; i < N_OF(known); i++)
+        if (!strcmp(s, known[i]))
+            return true;
+    return false;
+}
+
+static void keep_list(struct build_request *r, const json_t *flags, bool kernels)
+{
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach((json_t *)flags, i, v) {
+        const char *s = json_string_value(v);
+
+        if ((!strncmp(s, "-D", 2) || !strncmp(s, "-U", 2)) && s[2])
+            build_quote(kernels ? &r->kernel_flags : &r->flags, s);
+        else if (kernels && for_mcc(s))
+            build_quote(&r->kernel_flags, s);
+        else if (strncmp(s, "--offload-arch", 14) && strcmp(s, "-fPIC"))
+            json_array_append(r->dropped, (json_t *)v);
+    }
+}
+
+static void keep_flags(struct build_request *r, const json_t *cflags, const json_t *kernel_flags, const json_t *ldflags)
+{
+    (void)ldflags;
+    keep_list(r, cflags, false);
+    keep_list(r, kernel_flags, true);
+}
+
+static int add_kernels(const char *text, size_t n, const char *name, struct buf *out, struct err *e)
+{
+    if (memchr(text, 0, n))
+        return err_set(e, ERR_INPUT, "'%s' holds a NUL byte", name);
+    buf_addf(out, "#line 1 \"%s\"\n", name);
+    buf_add(out, text, n);
+    return 0;
+}
+
+/* ---- compiling ---- */
+
+static void host_command(struct buf *s, const struct toolchain *t)
+{
+    build_quote(s, t->compiler);
+    buf_adds(s, host_flags);
+    buf_adds(s, build_torch_macros);
+    buf_addf(s, " -I%s -I%s/../sim -I%s ", t->lite, t->lite, t->extra);
+}
+
+static void precompile(struct buf *s, const struct toolchain *t, const char *dir, int arg)
+{
+    static const char *const proxies[] = {"sim", "musa"};
+
+    (void)dir;
+    (void)arg;
+    buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n");
+    host_command(s, t);
+    buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
+    host_command(s, t);
+    buf_addf(s, "-c %s/litetorch/module.cc -o module.o\n", t->lite);
+    for (size_t i = 0; i < N_OF(proxies); i++) {
+        host_command(s, t);
+        buf_addf(s, "-I%s/.. -I%s/../../src -c %s/../proxy/%s.cc -o proxy%zu.o\n", t->lite, t->lite, t->lite,
+                 proxies[i], i);
+    }
+    buf_adds(s, "wait $p\nmv prefix.tmp prefix.h.gch");
+}
+
+static char *prefix(const struct toolchain *t, struct err *e)
+{
+    return build_prefix_dir(t, "musa", precompile, 0, e);
+}
+
+static int prepare(const struct toolchain *t, const struct build_opts *o, struct err *e)
+{
+    char *dir = prefix(t, e);
+
+    (void)o;
+    free(dir);
+    return dir ? 0 : -1;
+}
+
+static bool mentions(const char *text, const char *a, const char *b)
+{
+    return strstr(text, a) || strstr(text, b);
+}
+
+/* mcc on the device's half, behind what the host's half made of kernel templates. */
+static void device_half(struct buf *s, const struct build_job *j, const char *templates)
+{
+    const char *text = j->r->cuda_cu.p;
+
+    if (*templates)
+        buf_addf(s, "nm -C part1.o | sed -nE "
+                    "'s/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ \\1;/p' "
+                    "| cat half.mu - >device.mu && ", templates);
+    build_quote(s, j->t->nvcc);
+    buf_addf(s, "-x musa -mtgpu --offload-arch=%s -O2 -std=c++17 --cuda-device-only -I%s/../musa %s%s", j->t->arch,
+             j->t->lite, mentions(text, "half", "HALF") ? "-DLT_USE_HALF " : "",
+             mentions(text, "bf16", "bfloat16") ? "-DLT_USE_BFLOAT16 " : "");
+    buf_addf(s, "%s-o device.mubin device.mu >device.log 2>&1", j->r->kernel_flags.p);
+}
+
+static void main_part(struct buf *s, const struct build_job *j, const char *pre)
+{
+    host_command(s, j->t);
+    buf_addf(s, "-include %s/prefix.h %s -c main.cpp -o part0.o >part0.log 2>&1", pre, j->r->flags.p);
+}
+
+static void add_link(struct buf *s, const struct build_job *j, const char *pre, const char *lib)
+{
+    build_quote(s, j->t->compiler);
+    buf_addf(s, "-shared -o module.so part*.o %s/module.o %s/proxy0.o %s/proxy1.o -L%s -lfront -lsimt "
+                "-Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n", pre, pre, pre, lib);
+}
+
+/* host.cpp and the device's half. 1, or 0 with *ret_why where the source cannot be parted, or -1. */
+static int write_halves(const struct build_job *j, struct cuda_split *h, const char **ret_why, struct err *e)
+{
+    struct buf text;
+    int rc;
+
+    if (!cuda_split(j->r->cuda_cu.p, j->r->cuda_cu.n, "cuda_source", h, ret_why))
+        return 0;
+    buf_init(&text, 3 * BUILD_MAX_SOURCE);
+    buf_adds(&text, "#include \"litetorch/split_musa.h\"\n");
+    buf_add(&text, h->host.p, h->host.n);
+    if (j->r->joined)
+        buf_add(&text, j->r->main_cpp.p, j->r->main_cpp.n);
+    rc = build_write(j->dir, "host.cpp", &text, e) < 0 ||
+                 build_write(j->dir, h->templates.n ? "half.mu" : "device.mu", &h->device, e) < 0 ? -1 : 1;
+    buf_free(&text);
+    return rc;
+}
+
+static int add_halves(struct buf *s, const struct build_job *j, const char *pre, struct err *e)
+{
+    const char *why = "";
+    struct cuda_split h;
+    int rc;
+
+    buf_init(&h.host, 2 * BUILD_MAX_SOURCE);
+    buf_init(&h.device, 2 * BUILD_MAX_SOURCE);
+    buf_init(&h.templates, 1 << 14);
+    rc = write_halves(j, &h, &why, e);
+    if (rc > 0) {
+        host_command(s, j->t);
+        buf_addf(s, "-include %s/prefix.h %s -c host.cpp -o part1.o >part1.log 2>&1 && ", pre, j->r->kernel_macros.p);
+        device_half(s, j, h.templates.p);
+        buf_adds(s, "; r1=$?; cat device.log >>part1.log 2>/dev/null\n");
+    } else if (rc == 0) {
+        buf_addf(s, "echo 'host and device code cannot be told apart: %s' | tee parted.log >part1.log; r1=1\n", why);
+    }
+    buf_free(&h.host);
+    buf_free(&h.device);
+    buf_free(&h.templates);
+    return rc;
+}
+
+static void add_folders(struct build_plan *plan, const struct toolchain *t, const char *pre, const char *lib)
+{
+    char *shims = path_share("litetorch");
+    const char *const folders[] = {shims, t->extra, t->home, pre, lib};
+
+    for (size_t i = 0; i < N_OF(folders); i++)
+        build_plan_ro(plan, folders[i]);
+    free(shims);
+}
+
+static int script(const struct build_job *j, struct build_plan *plan, struct err *e)
+{
+    char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL, *pre = prefix(j->t, e);
+    bool kernels = json_array_size(j->r->cuda) > 0;
+    int rc = pre ? 0 : -1;
+
+    if (rc == 0 && !slash)
+        rc = err_set(e, ERR_ENV, "'libfront.so' is missing; run 'make setup', then 'make'");
+    if (rc == 0) {
+        *slash = 0;
+        buf_adds(&plan->script, "r0=0; r1=0\n");
+        if (!kernels || !j->r->joined) {
+            main_part(&plan->script, j, pre);
+            buf_adds(&plan->script, " || r0=$?\n");
+        }
+        rc = kernels ? add_halves(&plan->script, j, pre, e) : 0;
+        buf_adds(&plan->script, "[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n");
+        add_link(&plan->script, j, pre, lib);
+        add_folders(plan, j->t, pre, lib);
+        plan->memory_bytes = (size_t)4 << 30;
+    }
+    free(pre);
+    free(lib);
+    return rc < 0 ? -1 : 0;
+}
+
+static void inspect(const struct build_job *j, const char *log, struct build_result *ret)
+{
+    char *so = path_join(j->dir, "module.so"), *parted = path_join(j->dir, "parted.log");
+
+    if (file_exists(parted))
+        json_array_append_new(ret->findings, json_pack("{s:s,s:s}", "kind", "lacking", "name",
+                                                       "a source whose host and device code are parted"));
+    ret->split = ret->ok;
+    build_audit_log(log, ret->findings);
+    if (ret->ok)
+        build_audit_library(so, ret->findings);
+    free(parted);
+    free(so);
+}
+
+const struct build_target build_target_musa = {
+    .name = "musa", .native = true, .find = find, .keep_flags = keep_flags, .add_kernels = add_kernels,
+    .prepare = prepare, .script = script, .inspect = inspect,
+};

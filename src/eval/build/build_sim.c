@@ -1,0 +1,269 @@
+/* build_sim.c - the compile stage's target 'sim': g++ on the rewritten sources, against litetorch/ and simt/. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "eval/build/build_audit.h"
+#include "eval/build/build_target.h"
+#include "proc/proc.h"
+#include "translate/simt_rewrite.h"
+
+static const char common_flags[] = "-x c++ -std=gnu++17 -g1 -fPIC -w -fno-strict-aliasing -ffp-contract=fast "
+                                   "-fno-optimize-sibling-calls -fno-gnu-unique -ffunction-sections -fdata-sections "
+                                   "-fmax-errors=20 -ftemplate-depth=200 -ftemplate-backtrace-limit=6 "
+                                   "-fdiagnostics-color=never -fno-diagnostics-show-caret -fvisibility=default";
+/* Three ways to compile: the host's half (bindings, rarely more), kernels with and without instrumentation. */
+enum mode { MODE_HOST, MODE_FAST, MODE_CHECK, N_MODES };
+static const char *const mode_names[N_MODES] = {"host", "fast", "check"};
+static const char *const mode_opts[N_MODES] = {"-O0", "-O2",
+                                               "-O1 -fsanitize=thread,alignment "
+                                               "--param tsan-instrument-func-entry-exit=0 "
+                                               "--param tsan-distinguish-volatile=1"};
+
+/* Macros and the language standard are the candidate's; optimisation, architectures, paths and plugins are ours: the
+ * emulator's build has nothing that they could mean, so they are not even called dropped. */
+static void keep_list(struct build_request *r, const json_t *flags)
+{
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach((json_t *)flags, i, v) {
+        const char *s = json_string_value(v);
+        if ((!strncmp(s, "-D", 2) || !strncmp(s, "-U", 2)) && s[2])
+            build_quote(&r->flags, s);
+        else if (!strcmp(s, "-std=c++20") || !strcmp(s, "-std=c++23") || !strcmp(s, "--std=c++20"))
+            build_quote(&r->flags, s + (s[1] == '-'));
+    }
+}
+
+static void keep_flags(struct build_request *r, const json_t *cflags, const json_t *cuda_flags, const json_t *ldflags)
+{
+    (void)ldflags;
+    keep_list(r, cflags);
+    keep_list(r, cuda_flags);
+}
+
+/* The compiler's own include folders without /usr/local: a CUDA toolkit installed there must not mix with simt/. */
+static int system_includes(const char *cxx, struct buf *out, struct err *e)
+{
+    char *argv[] = {(char *)cxx, "-E", "-v", "-x", "c++", "/dev/null", NULL}, *at, *line, *save;
+    struct proc_spec s = {.argv = argv, .timeout_s = 20};
+    struct proc_result r;
+
+    if (proc_run(&s, &r, e) < 0)
+        return -1;
+    at = strstr(r.err.p, "#include <...>");
+    for (line = at ? strtok_r(strchr(at, '\n'), "\n", &save) : NULL; line && *line == ' ';
+         line = strtok_r(NULL, "\n", &save))
+        if (strncmp(line, " /usr/local/", 12))
+            buf_addf(out, "-isystem%s ", line);
+    if (out->n)
+        buf_adds(out, "-nostdinc ");
+    proc_result_free(&r);
+    return 0;
+}
+
+/* build/lib of the checkout, $MUSACODER_LIB_DIR for other build folders; NULL without libsimt.so. */
+static char *lib_dir(struct err *e)
+{
+    const char *env = getenv("MUSACODER_LIB_DIR");
+    char *dir = env && *env ? xstrdup(env) : path_share("build/lib"), *so = path_join(dir, "libsimt.so");
+
+    if (!file_exists(so)) {
+        err_set(e, ERR_ENV, "'%s' is missing; run 'make'", so);
+        free(dir);
+        dir = NULL;
+    }
+    free(so);
+    return dir;
+}
+
+static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
+{
+    struct buf system;
+    char *shims, *front, *proxy;
+
+    (void)o;
+    if (!(t->libdir = lib_dir(e)))
+        return -1;
+    buf_init(&system, 1 << 16);
+    if (system_includes(t->compiler, &system, e) < 0)
+        return buf_free(&system), -1;
+    t->system = buf_detach(&system);
+    t->extra = path_share("simt/include");
+    shims = path_share("litetorch/sim");
+    sha256_adds(h, common_flags);
+    for (int i = 0; i < N_MODES; i++)
+        sha256_adds(h, mode_opts[i]);
+    sha256_adds(h, t->system);
+    sha256_adds(h, t->libdir);
+    build_audit_hash(h);
+    build_hash_tree(h, t->extra);
+    build_hash_tree(h, shims);
+    front = path_share("litetorch/front/front.h");
+    proxy = path_share("litetorch/proxy/sim.cc");
+    build_hash_file(h, front);
+    build_hash_file(h, proxy);
+    free(front);
+    free(proxy);
+    free(shims);
+    return 0;
+}
+
+static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
+{
+    buf_addf(out, "%s %s %s ", common_flags, mode_opts[m], build_torch_macros);
+    buf_addf(out, "-I%s -I%s/../sim -I%s %s ", t->lite, t->lite, t->extra, t->system);
+}
+
+/* The prefix header, and module.o. */
+static void precompile(struct buf *s, const struct toolchain *t, const char *dir, int m)
+{
+    (void)dir;
+    buf_addf(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h; %s ", t->compiler);
+    mode_flags(s, t, (enum mode)m);
+    buf_addf(s, "-c -x c++-header prefix.h -o prefix.tmp & %s ", t->compiler);
+    mode_flags(s, t, (enum mode)m);
+    buf_addf(s, "-fno-sanitize=all -O1 -g0 -c %s/litetorch/module.cc -o module.o; %s ", t->lite, t->compiler);
+    mode_flags(s, t, (enum mode)m);
+    buf_addf(s, "-fno-sanitize=all -O1 -g0 -I%s/.. -c %s/../proxy/sim.cc -o proxy.o; wait; mv prefix.tmp prefix.h.gch",
+             t->lite, t->lite);
+}
+
+static enum mode kernels_mode(const struct build_opts *o)
+{
+    return o->no_check ? MODE_FAST : MODE_CHECK;
+}
+
+static int prefixes(const struct toolchain *t, const struct build_opts *o, char *ret[2], struct err *e)
+{
+    const enum mode modes[2] = {MODE_HOST, kernels_mode(o)};
+
+    for (int i = 0; i < 2; i++)
+        if (!(ret[i] = build_prefix_dir(t, mode_names[modes[i]], precompile, modes[i], e))) {
+            if (i)
+                free(ret[0]);
+            return -1;
+        }
+    return 0;
+}
+
+static int prepare(const struct toolchain *t, const struct build_opts *o, struct err *e)
+{
+    char *dirs[2];
+
+    if (prefixes(t, o, dirs, e) < 0)
+        return -1;
+    free(dirs[0]);
+    free(dirs[1]);
+    return 0;
+}
+
+static void add_compile(struct buf *s, const struct toolchain *t, const struct build_request *r, const char *prefix,
+                        enum mode m, const char *source, int part)
+{
+    buf_addf(s, "%s ", t->compiler);
+    mode_flags(s, t, m);
+    buf_addf(s, "-include %s/prefix.h %s -c %s -o part%d.o >part%d.log 2>&1", prefix, r->flags.p, source, part, part);
+}
+
+/* Both halves at once, each with its own log, then the link: one jail for all of it. Where they can be one unit, that
+ * is tried first; torch compiles them apart, so only that decides what is an error. */
+static void write_compiles(struct buf *s, const struct toolchain *t, const struct build_request *r,
+                           char *const prefix[2], enum mode kernels)
+{
+    if (r->joined) {
+        buf_adds(s, "if ! ");
+        add_compile(s, t, r, prefix[1], kernels, "joined.cu", 1);
+        buf_adds(s, "; then rm -f part1.o\n");
+    }
+    for (int i = 0; i < 2; i++) {
+        if (i == 1 && !json_array_size(r->cuda))
+            break;
+        add_compile(s, t, r, prefix[i], i ? kernels : MODE_HOST, i ? "cuda.cu" : "main.cpp", i);
+        buf_addf(s, " & p%d=$!\n", i);
+    }
+    buf_addf(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
+                "[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n%s", r->joined ? "fi\n" : "");
+}
+
+/* The library: what the host calls of the runtime is linked into it; kernels stay in it unused. */
+static void write_link(struct buf *s, const struct toolchain *t, const char *prefix)
+{
+    buf_addf(s, "%s -shared -o module.so part*.o %s/module.o %s/proxy.o -L%s -lfront -lsimt "
+                "-Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n", t->compiler, prefix,
+             prefix, t->libdir);
+}
+
+/* The image: kernels and what they reach, from the same objects without what runs when a library is opened. */
+static void write_image(struct buf *s, const struct toolchain *t)
+{
+    static const char *const sections[] = {".preinit_array", ".init_array", ".fini_array", ".ctors", ".dtors", ".init",
+                                           ".fini"};
+
+    buf_adds(s, "mkdir image; for o in part*.o; do objcopy");
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        buf_addf(s, " -w -R '%s' -R '%s.*' -R '.rela%s' -R '.rela%s.*'", sections[i], sections[i], sections[i],
+                 sections[i]);
+    buf_addf(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n"
+                "%s -shared -nostartfiles -o device.so image/*.o -L%s -lsimt -lm "
+                "-Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
+                "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1 || failed $?\n", t->compiler, t->libdir);
+}
+
+static int write_joined(const struct build_job *j, struct err *e)
+{
+    struct buf joined;
+    int rc;
+
+    if (!j->r->joined)
+        return 0;
+    buf_init(&joined, 2 * BUILD_MAX_SOURCE);
+    buf_add(&joined, j->r->cuda_cu.p, j->r->cuda_cu.n);
+    buf_add(&joined, j->r->main_cpp.p, j->r->main_cpp.n);
+    rc = build_write(j->dir, "joined.cu", &joined, e);
+    buf_free(&joined);
+    return rc;
+}
+
+static int script(const struct build_job *j, struct build_plan *plan, struct err *e)
+{
+    char *prefix[2], *shims;
+
+    if (write_joined(j, e) < 0 || prefixes(j->t, j->o, prefix, e) < 0)
+        return -1;
+    write_compiles(&plan->script, j->t, j->r, prefix, kernels_mode(j->o));
+    write_link(&plan->script, j->t, prefix[0]);
+    write_image(&plan->script, j->t);
+    shims = path_share("litetorch");
+    build_plan_ro(plan, shims); // include/ and sim/
+    build_plan_ro(plan, j->t->extra);
+    build_plan_ro(plan, j->t->libdir);
+    build_plan_ro(plan, prefix[0]);
+    build_plan_ro(plan, prefix[1]);
+    free(shims);
+    free(prefix[0]);
+    free(prefix[1]);
+    return 0;
+}
+
+static void inspect(const struct build_job *j, const char *log, struct build_result *ret)
+{
+    char *so = path_join(j->dir, "module.so"), *image = path_join(j->dir, "device.so");
+
+    build_audit_log(log, ret->findings);
+    if (ret->ok) {
+        build_audit_library(so, ret->findings);
+        build_audit_image(image, ret->findings);
+    }
+    free(image);
+    free(so);
+}
+
+const struct build_target build_target_sim = {
+    .name = "sim", .find = find, .keep_flags = keep_flags, .add_kernels = simt_rewrite, .prepare = prepare,
+    .script = script, .inspect = inspect,
+};

@@ -1,0 +1,102 @@
+/* build_target.h - inside of the compile stage: what build.c and the files of the targets share. A target is one row
+ * (build_targets) and one file: what to compile with, which text, in which shell script, and what to look at
+ * afterwards. build.c owns the request, the caches, the jail and the explaining. */
+#ifndef MC_EVAL_BUILD_TARGET_H
+#define MC_EVAL_BUILD_TARGET_H
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "eval/build/build.h"
+
+#define BUILD_MAX_SOURCE (4u << 20)
+#define BUILD_MAX_LOG (256u << 10)
+#define BUILD_MAX_IMAGE ((size_t)128 << 20)
+
+struct build_target;
+
+/* What torch passes to nvcc by itself: half operators are absent unless the candidate undoes it. */
+extern const char build_torch_macros[];
+
+/* Compilers, header sets and flags; made once per process, target, compiler and architecture, never freed. */
+struct toolchain {
+    const struct build_target *target;
+    char *compiler, *arch;  /* the host's; "" on sim */
+    char *lite, *extra;     /* litetorch/include, and the target's own folder of headers beside it (simt, ...) */
+    char *libdir;           /* sim: where libsimt.so is; NULL on cuda */
+    char *system;           /* -isystem flags; may be "" */
+    char *nvcc, *home;      /* cuda: the driver and the toolkit's folder; musa: mcc and the SDK's; NULL on sim */
+    char tool[80];          /* begins id: "nvcc 13.0.88 sm_90 "; "" on sim */
+    char id[256];           /* readable */
+    char hash[65];
+};
+
+struct build_request {
+    const json_t *json, *cpp, *cuda, *functions;
+    const char *name;
+    struct buf flags;        /* the candidate's flags that every compiler gets, shell-quoted */
+    struct buf kernel_flags; /* the candidate's flags for the kernels' compiler alone, shell-quoted */
+    struct buf kernel_macros; /* cuda: the macros among them, as '#define' lines for g++ */
+    bool kernel_std;          /* cuda: they name another standard than C++17 */
+    struct buf main_cpp, cuda_cu;
+    json_t *dropped;
+    char arch_letter; /* cuda: 'a' if the flags ask for "sm_90a", 'f' for "sm_100f"; else 0 */
+    bool bare;   /* no_implicit_headers */
+    bool joined; /* the cpp sources only declare: both halves may be one translation unit */
+};
+
+struct build_job {
+    const struct build_request *r;
+    const struct toolchain *t;
+    const struct build_opts *o;
+    const char *dir;        /* the build's folder: write main.cpp, cuda.cu here; module.so and *.log come there */
+};
+
+/* Filled by the target's script(). ro entries are owned. */
+struct build_plan {
+    struct buf script;      /* for /bin/sh, with the folder as working directory; exit 0: module.so is there */
+    char *ro[12];           /* folders outside /usr that the compilers read */
+    int n_ro;
+    size_t memory_bytes;    /* 0: the jail's default for compilers */
+    double timeout_s;       /* 0: the caller's */
+};
+
+struct build_target {
+    const char *name;
+    bool native; /* compiles MUSA itself: flags pass in its own spelling, sources of CUDA's are refused */
+    /* Fills t (target and compiler are set) and adds all that changes results to h. */
+    int (*find)(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e);
+    /* Which of the candidate's flags pass, and in which form: fills r->flags, r->kernel_flags, r->arch_letter and
+     * r->dropped. cflags, cuda_flags, ldflags: lists of text or NULL. */
+    void (*keep_flags)(struct build_request *r, const json_t *cflags, const json_t *cuda_flags, const json_t *ldflags);
+    /* Appends a source of kernels as the compiler will see it, '#line 1 "name"' first. */
+    int (*add_kernels)(const char *text, size_t n, const char *name, struct buf *out, struct err *e);
+    /* Makes our own precompiled headers and objects, once. */
+    int (*prepare)(const struct toolchain *t, const struct build_opts *o, struct err *e);
+    int (*script)(const struct build_job *j, struct build_plan *plan, struct err *e);
+    /* After the script, whether or not it worked; may add findings, may not fail the build. NULL: there is nothing. */
+    void (*inspect)(const struct build_job *j, const char *log, struct build_result *ret);
+};
+
+extern const struct build_target build_target_sim, build_target_cuda, build_target_musa;
+
+/* Helpers of build.c for targets. */
+void build_quote(struct buf *out, const char *s); /* one shell word and a space */
+void build_hash_tree(struct sha256 *h, const char *dir); /* names and contents of all files under dir */
+void build_hash_file(struct sha256 *h, const char *path);
+/* One line of what argv prints, spaces for line breaks; -1 if it cannot be run or says no. */
+int build_ask(char *const *argv, struct buf *out, struct err *e);
+/* The folder path_cache("build")/prefix-HASH-NAME; made by make() once (file lock) if it is not there. Caller frees.
+ * make's script runs unjailed with at most 300 s: it compiles our own code only. NULL on error. */
+char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
+                       const struct toolchain *t, const char *dir, int arg), int arg, struct err *e);
+int build_write(const char *dir, const char *name, const struct buf *text, struct err *e);
+void build_plan_ro(struct build_plan *p, const char *path); /* copies; NULL and paths under /usr are left out */
+
+/* What is kept of a build, and travels: all but its files. */
+json_t *build_result_json(const struct build_result *r);
+/* The other way round; its files are in dir. ret->findings is there already. */
+void build_result_read(struct build_result *ret, const json_t *j, const char *dir);
+/* Fills ret from a folder of the cache, if that is one. */
+bool build_cache_get(const char *dir, struct build_result *ret);
+
+#endif

@@ -1,0 +1,401 @@
+/* compare.c - see compare.h. One pass marks the wrong elements, then rules look for a shape in the marks. */
+#include "eval/check/compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "eval/check/compare_parts.h"
+
+static void index_text(const struct tensor *t, int64_t flat, char *out, size_t n)
+{
+    int64_t idx[TENSOR_MAX_DIMS], rest = flat;
+    size_t k = (size_t)snprintf(out, n, "[");
+
+    if (t->dtype == DT_C64 || t->dtype == DT_C128)
+        rest /= 2;
+    for (int d = t->ndim - 1; d >= 0; d--) {
+        idx[d] = t->shape[d] ? rest % t->shape[d] : 0;
+        rest /= t->shape[d] ? t->shape[d] : 1;
+    }
+    for (int d = 0; d < t->ndim && k < n; d++)
+        k += (size_t)snprintf(out + k, n - k, "%s%lld", d ? ", " : "", (long long)idx[d]);
+    if (k < n)
+        snprintf(out + k, n - k, "]");
+}
+
+/* ---- patterns ---- */
+
+/* The CPU's own answers to compare_source's question. */
+struct marks {
+    const uint8_t *bad;
+    int64_t n;
+};
+
+/* Wrong exactly inside the range of groups? A group is wrong if most of it is. */
+static void group_marks(void *ctx, int64_t inner, int64_t n_groups, struct compare_groups *ret)
+{
+    const struct marks *m = ctx;
+    struct compare_groups g = {.n = n_groups, .first = -1, .last = -1};
+    int64_t *wrong = xcalloc((size_t)n_groups, sizeof *wrong), per = m->n / n_groups, prev = -1, gap;
+    bool even = true;
+
+    for (int64_t i = 0; i < m->n; i++)
+        wrong[i / inner % n_groups] += m->bad[i] != 0;
+    for (int64_t k = 0; k < n_groups; k++) {
+        if (wrong[k] * 10 < per * 8) {
+            g.stray += wrong[k];
+            continue;
+        }
+        gap = prev >= 0 ? k - prev : 0;
+        if (prev >= 0 && g.step && gap != g.step)
+            even = false;
+        if (prev >= 0 && !g.step)
+            g.step = gap;
+        g.first = g.first < 0 ? k : g.first;
+        g.last = prev = k;
+        g.n_bad++;
+    }
+    if (!even)
+        g.step = 0;
+    free(wrong);
+    *ret = g;
+}
+
+static struct compare_groups group_by(const struct compare_source *s, int64_t inner, int64_t n_groups)
+{
+    struct compare_groups g = {.n = n_groups, .first = -1, .last = -1};
+
+    s->group(s->ctx, inner, n_groups, &g);
+    return g;
+}
+
+static bool group_text(const struct compare_groups *g, const char *what, char *out, size_t n)
+{
+    long long first = g->first, last = g->last, bad = g->n_bad, all = g->n;
+
+    if (g->n < 2 || bad == 0 || bad == all || g->stray > 0)
+        return false;
+    if (last - first + 1 == bad) {
+        if (bad == 1)
+            snprintf(out, n, "only %s %lld of %lld", what, first, all);
+        else if (last == all - 1)
+            snprintf(out, n, "last %lld of %lld %ss (from %s %lld on)", bad, all, what, what, first);
+        else if (first == 0)
+            snprintf(out, n, "first %lld of %lld %ss", bad, all, what);
+        else
+            snprintf(out, n, "%ss %lld to %lld of %lld", what, first, last, all);
+        return true;
+    }
+    if (g->step > 1 && bad > 2 && (first + g->step * bad >= all || first - g->step < 0)) {
+        snprintf(out, n, "every %lld%s %s, starting at %lld", (long long)g->step,
+                 g->step == 2 ? "nd" : g->step == 3 ? "rd" : "th", what, first);
+        return true;
+    }
+    return false;
+}
+
+/* All elements from some flat index on: a grid that is too small, or a tail that is not handled. */
+static bool flat_text(const struct compare_source *m, char *out, size_t n)
+{
+    int64_t span = m->last - m->first + 1;
+    const char *block = "";
+    char mult[48] = "";
+
+    if (m->n_bad * 10 < span * 9 || span == m->n)
+        return false;
+    for (int b = 1024; b >= 32 && !*mult; b /= 2)
+        if (m->first && m->first % b == 0) {
+            snprintf(mult, sizeof mult, ", a multiple of %d", b);
+            block = mult;
+        }
+    if (m->last == m->n - 1)
+        snprintf(out, n, "all elements from flat index %lld on%s", (long long)m->first, block);
+    else if (m->first == 0)
+        snprintf(out, n, "the first %lld elements in memory order", (long long)span);
+    else
+        snprintf(out, n, "flat indices %lld to %lld", (long long)m->first, (long long)m->last);
+    return true;
+}
+
+static bool periodic_text(const struct compare_source *m, char *out, size_t n)
+{
+    static const int periods[] = {2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+    struct compare_groups g;
+
+    for (size_t i = 0; i < sizeof periods / sizeof *periods && periods[i] * 2 <= m->n; i++) {
+        g = group_by(m, 1, periods[i]);
+        if (g.n_bad == 1 && g.stray == 0) {
+            snprintf(out, n, "every %dth element, starting at %lld", periods[i], (long long)g.first);
+            return true;
+        }
+    }
+    return false;
+}
+
+void compare_pattern_of(const struct compare_source *m, const int64_t *shape, int ndim, char *out, size_t n)
+{
+    struct compare_groups g;
+    int64_t inner = 1;
+
+    *out = 0;
+    if (m->n_bad == 0)
+        return;
+    if (m->n_bad == m->n) {
+        snprintf(out, n, "all elements");
+        return;
+    }
+    if (ndim >= 2) {
+        int64_t cols = shape[ndim - 1], rows = m->n / cols;
+
+        g = group_by(m, cols, rows);
+        if (group_text(&g, "row", out, n))
+            return;
+        g = group_by(m, 1, cols);
+        if (group_text(&g, "column", out, n))
+            return;
+        inner = cols;
+        for (int d = ndim - 2; d >= 0; inner *= shape[d], d--) {
+            char what[32];
+
+            snprintf(what, sizeof what, "index of dim %d", d);
+            g = group_by(m, inner, shape[d]);
+            if (ndim > 2 && g.n_bad && g.n_bad < g.n && g.stray == 0 && g.last - g.first + 1 == g.n_bad) {
+                snprintf(out, n, "indices %lld to %lld of dim %d (size %lld)", (long long)g.first, (long long)g.last, d,
+                         (long long)g.n);
+                return;
+            }
+        }
+    }
+    if (flat_text(m, out, n) || periodic_text(m, out, n))
+        return;
+    if (m->n_bad * 10 >= m->n * 9)
+        snprintf(out, n, "nearly all elements");
+}
+
+void compare_pattern(const uint8_t *bad, const int64_t *shape, int ndim, char *out, size_t n)
+{
+    struct marks marks = {.bad = bad, .n = 1};
+    struct compare_source s = {.first = -1, .last = -1, .group = group_marks, .ctx = &marks};
+
+    for (int d = 0; d < ndim; d++)
+        marks.n *= shape[d];
+    s.n = marks.n;
+    for (int64_t i = 0; i < marks.n; i++)
+        if (bad[i]) {
+            s.first = s.first < 0 ? i : s.first;
+            s.last = i;
+            s.n_bad++;
+        }
+    compare_pattern_of(&s, shape, ndim, out, n);
+}
+
+/* ---- values ---- */
+
+static bool same_special(double expected, double got)
+{
+    return (isnan(expected) && isnan(got)) || (isinf(expected) && expected == got);
+}
+
+static bool element_ok(double expected, double got, const struct tolerance *tol)
+{
+    if (!isfinite(expected) || !isfinite(got))
+        return tol->allclose ? expected == got : same_special(expected, got);
+    return fabs(got - expected) <= tol->abs + tol->rel * fabs(tol->allclose ? got : expected);
+}
+
+/* Right where the oracle says so or, for integers, where the reference itself says otherwise and agrees with us. */
+static bool accept(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got, int64_t i,
+                   const struct tolerance *tol)
+{
+    if (!dt_is_float(eager->dtype))
+        return tensor_int_at(got, i) == tensor_int_at(eager, i) ||
+               (oracle->dtype == eager->dtype && tensor_int_at(got, i) == tensor_int_at(oracle, i));
+    return element_ok(tensor_at(oracle, i), tensor_at(got, i), tol);
+}
+
+void compare_relation_text(const struct comparison *c, bool constant, bool scaled, bool shifted, char *out, size_t n)
+{
+    double got = c->first_got, scale = got / c->first_expected, shift = got - c->first_expected;
+
+    *out = 0;
+    if (c->n_bad < 2)
+        return;
+    if (constant)
+        snprintf(out, n, isnan(got) ? "all of them nan (never written?)" : "all of them %.6g", got);
+    else if (scaled && fabs(scale + 1) < 1e-4)
+        snprintf(out, n, "the sign is inverted");
+    else if (scaled && isfinite(scale))
+        snprintf(out, n, "got = expected * %.6g", scale);
+    else if (shifted && isfinite(shift))
+        snprintf(out, n, "got = expected %+.6g", shift);
+}
+
+/* What the wrong values have in common with the first of them. */
+static void relation(const struct comparison *c, const struct tensor *oracle, const struct tensor *got,
+                     const uint8_t *bad, char *out, size_t n)
+{
+    double first = c->first_expected, value = c->first_got, scale = first != 0 ? value / first : NAN;
+    double shift = value - first, o, g;
+    bool constant = true, scaled = true, shifted = true;
+
+    for (int64_t i = 0; i < oracle->n; i++) {
+        if (!bad[i])
+            continue;
+        o = tensor_at(oracle, i), g = tensor_at(got, i);
+        if (!isfinite(g) || !isfinite(o))
+            shifted = scaled = false;
+        constant = constant && (g == value || (isnan(g) && isnan(value)));
+        shifted = shifted && fabs(g - o - shift) <= 1e-4 * (fabs(shift) + 1e-6 * fabs(o));
+        scaled = scaled && fabs(g - o * scale) <= 1e-4 * fabs(g);
+    }
+    compare_relation_text(c, constant, scaled, shifted, out, n);
+}
+
+static void note_bad(struct comparison *c, int64_t i, double expected, double value, double *worst)
+{
+    double diff = fabs(value - expected);
+
+    c->n_bad++;
+    c->n_nan += isnan(value);
+    if (!isfinite(diff))
+        diff = INFINITY;
+    if (c->first < 0)
+        c->first = i, c->first_expected = expected, c->first_got = value;
+    if (c->worst < 0 || diff > *worst)
+        c->worst = i, c->worst_expected = expected, c->worst_got = value, *worst = diff;
+}
+
+int compare_real_shape(const int64_t *shape, int ndim, enum dtype dtype, int64_t *ret)
+{
+    memcpy(ret, shape, (size_t)ndim * sizeof *shape);
+    if (dt_components(dtype) == 2)
+        ret[ndim++] = 2;
+    return ndim;
+}
+
+void compare_describe(struct comparison *c, const struct tensor *t, const char *where, const char *what)
+{
+    snprintf(c->pattern, sizeof c->pattern, "%.78s%s%.78s", where, *where && *what ? "; " : "", what);
+    index_text(t, c->first, c->first_at, sizeof c->first_at);
+    index_text(t, c->worst, c->worst_at, sizeof c->worst_at);
+}
+
+static void describe(struct comparison *c, const struct tensor *oracle, const struct tensor *got, const uint8_t *bad)
+{
+    int64_t shape[TENSOR_MAX_DIMS + 1];
+    char what[80], where[80];
+    int nd = compare_real_shape(got->shape, got->ndim, got->dtype, shape);
+
+    compare_pattern(bad, shape, nd, where, sizeof where);
+    relation(c, oracle, got, bad, what, sizeof what);
+    compare_describe(c, got, where, what);
+}
+
+static void compare_values(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
+                           const struct tolerance *tol, struct comparison *c)
+{
+    uint8_t *bad = xcalloc((size_t)got->n + 1, 1);
+    double worst = -1, o, g, diff;
+
+    for (int64_t i = 0; i < got->n; i++) {
+        o = tensor_at(oracle, i), g = tensor_at(got, i), diff = fabs(g - o);
+        if (isfinite(diff) && diff > c->max_abs)
+            c->max_abs = diff;
+        if (isfinite(diff) && o != 0 && diff / fabs(o) > c->max_rel)
+            c->max_rel = diff / fabs(o);
+        if (accept(eager, oracle, got, i, tol))
+            continue;
+        bad[i] = 1;
+        note_bad(c, i, o, g, &worst);
+    }
+    if (c->n_bad) {
+        c->kind = CMP_VALUES;
+        describe(c, oracle, got, bad);
+    }
+    free(bad);
+}
+
+bool compare_kinds(const struct tensor *eager, const struct tensor *got, struct comparison *ret)
+{
+    struct comparison c = {.kind = CMP_SAME, .n = got->n, .first = -1, .worst = -1};
+    char want[80], have[80];
+
+    tensor_shape_text(eager, want, sizeof want);
+    tensor_shape_text(got, have, sizeof have);
+    if (strcmp(want, have)) {
+        c.kind = CMP_SHAPE;
+        snprintf(c.detail, sizeof c.detail, "shape: expected %.60s, got %.60s", want, have);
+    } else if (eager->dtype != got->dtype) {
+        c.kind = CMP_DTYPE;
+        snprintf(c.detail, sizeof c.detail, "dtype: expected %s, got %s", dt_name(eager->dtype), dt_name(got->dtype));
+    }
+    *ret = c;
+    return c.kind == CMP_SAME;
+}
+
+static double error_of(double expected, double got)
+{
+    double err = fabs(got - expected);
+
+    return isfinite(err) ? err : INFINITY;
+}
+
+static void add_wrong(struct comparison *all, const struct tensor *whole, int64_t from, const struct comparison *tile)
+{
+    bool only = all->n_bad == 0;
+
+    if (only) {
+        *all = (struct comparison){.kind = CMP_VALUES, .n = all->n, .max_abs = all->max_abs, .max_rel = all->max_rel,
+                                   .first = from + tile->first, .worst = -1, .first_expected = tile->first_expected,
+                                   .first_got = tile->first_got};
+        index_text(whole, all->first, all->first_at, sizeof all->first_at);
+    }
+    snprintf(all->pattern, sizeof all->pattern, "%s", only ? tile->pattern : "");
+    all->n_bad += tile->n_bad;
+    all->n_nan += tile->n_nan;
+    if (all->worst >= 0 &&
+        error_of(all->worst_expected, all->worst_got) >= error_of(tile->worst_expected, tile->worst_got))
+        return;
+    all->worst = from + tile->worst;
+    all->worst_expected = tile->worst_expected, all->worst_got = tile->worst_got;
+    index_text(whole, all->worst, all->worst_at, sizeof all->worst_at);
+}
+
+void compare_add_tile(struct comparison *all, const struct tensor *whole, int64_t from, const struct comparison *tile)
+{
+    all->n += tile->n;
+    all->max_abs = fmax(all->max_abs, tile->max_abs);
+    all->max_rel = fmax(all->max_rel, tile->max_rel);
+    if (tile->n_bad)
+        add_wrong(all, whole, from, tile);
+}
+
+static bool same_number(const json_t *want, const json_t *got)
+{
+    double a = json_number_value(want), b = json_number_value(got);
+
+    if (!json_is_real(want) || !json_is_number(got))
+        return json_equal(want, got);
+    return a == b || fabs(a - b) <= 1e-5 * fabs(a) + 1e-12;
+}
+
+bool compare_number(const json_t *want, const json_t *got, struct comparison *ret)
+{
+    double a = json_is_number(want) ? json_number_value(want) : NAN;
+    double b = json_is_number(got) ? json_number_value(got) : NAN;
+    bool ok = same_number(want, got);
+
+    *ret = (struct comparison){.kind = ok ? CMP_SAME : CMP_VALUES, .n = 1, .n_bad = !ok, .first_expected = a,
+                               .first_got = b, .worst_expected = a, .worst_got = b};
+    return ok;
+}
+
+void compare_tensors(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
+                     const struct tolerance *tol, struct comparison *ret)
+{
+    if (compare_kinds(eager, got, ret))
+        compare_values(eager, oracle, got, tol, ret);
+}

@@ -1,0 +1,261 @@
+/* life_streamed.c - see life_streamed.h. */
+#include "eval/life/life_streamed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "eval/life/life_place.h"
+#include "eval/process/job.h"
+
+/* ---- memory ---- */
+
+int life_streamed_memory(const struct job *j, uint64_t *ret, struct err *e)
+{
+    const struct streamed *s = j->ref->streamed;
+    struct plan p;
+    struct buf text;
+
+    *ret = 0;
+    if (!s || !j->server->backend->timed)
+        return 0;
+    streamed_plan(s, device_info(s->desk->dev)->memory, &p);
+    *ret = p.life;
+    if (p.fits)
+        return 0;
+    buf_init(&text, 1000);
+    plan_text(&p, &text);
+    err_set(e, ERR_INPUT, "task '%.60s' is too large for this device: %.*s; see 'musacoder shrink'", j->task->name,
+            (int)text.n, text.p);
+    buf_free(&text);
+    return -1;
+}
+
+static int share(struct job *j, struct device_buf *b, uint64_t inputs, uint64_t *ret, struct err *e)
+{
+    int fd = -1, rc;
+
+    desk_lock(j->ref->streamed->desk);
+    rc = device_export(b, &fd, e);
+    desk_unlock(j->ref->streamed->desk);
+    if (rc < 0)
+        return -1;
+    rc = executor_share(j->life->x, fd, b->capacity, inputs, ret, e);
+    close(fd);
+    return rc;
+}
+
+static int place_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct job *j = ctx;
+    struct life *l = j->life;
+    struct place p;
+
+    (void)path;
+    if (!tree_is_tensor(leaf))
+        return 0;
+    if (place_tensor(leaf, &p, e) < 0)
+        return -1;
+    l->inputs = xrealloc(l->inputs, (l->n_inputs + 1) * sizeof *l->inputs);
+    l->inputs[l->n_inputs] = p.span ? l->area + (uint64_t)json_i64(leaf, "offset", 0) : 0;
+    return p.span ? executor_typed(l->x, l->inputs[l->n_inputs++], p.span, p.t.dtype, e) : (l->n_inputs++, 0);
+}
+
+int life_streamed_open(struct job *j, struct err *e)
+{
+    struct streamed *s = j->ref->streamed;
+
+    if (share(j, &s->area, s->area.size, &j->life->area, e) < 0 || share(j, &s->mine, 0, &j->life->tile, e) < 0)
+        return -1;
+    return tree_each(json_object_get(s->inputs, "tree"), place_leaf, j, e);
+}
+
+struct telling {
+    struct life *l;
+    size_t i;
+};
+
+static int tell_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct telling *t = ctx;
+    uint64_t n = (uint64_t)json_i64(leaf, "nbytes", 0);
+    size_t i = t->i;
+
+    (void)path;
+    if (!tree_is_tensor(leaf))
+        return 0;
+    t->i++;
+    return n ? executor_laid(t->l->x, t->l->inputs[i], n, TAG_INPUTS + (uint32_t)i, e) : 0;
+}
+
+int life_streamed_lay(struct job *j, const struct ref_draw *d, struct err *e)
+{
+    struct telling t = {j->life, 0};
+
+    if (streamed_lay(j->ref->streamed, d, false, e) < 0)
+        return -1;
+    return tree_each(json_object_get(j->ref->streamed->inputs, "tree"), tell_leaf, &t, e);
+}
+
+/* ---- outputs ---- */
+
+/* A copy of 'count' steps of dimension k, and all of those behind it, from element 'at' (in memory) of p to 'to'. */
+static int copy_block(struct life *l, const struct place *p, int k, int64_t count, uint64_t at, uint64_t to,
+                      struct err *e)
+{
+    struct wire_strided m = {.to = to, .from = p->address + at * p->item, .to_dtype = p->t.dtype,
+                             .from_dtype = p->t.dtype};
+    int64_t packed = 1;
+    bool whole = true;
+
+    for (int d = k; d < p->t.ndim; d++, m.dims++) {
+        m.size[m.dims] = d == k ? count : p->t.shape[d];
+        m.from_stride[m.dims] = p->stride[d];
+    }
+    for (int d = (int)m.dims - 1; d >= 0; d--) {
+        m.to_stride[d] = packed;
+        whole = whole && (m.from_stride[d] == packed || m.size[d] == 1);
+        packed *= m.size[d];
+    }
+    if (whole) {
+        m.dims = 1;
+        m.size[0] = packed;
+        m.to_stride[0] = m.from_stride[0] = 1;
+    }
+    return executor_tile(l->x, &m, p->span - at * p->item, e);
+}
+
+/* Elements [from, from + n) in C order, in as few blocks as they are made of. */
+int life_streamed_part(struct job *j, const struct place *p, int64_t from, int64_t n, uint64_t tile_at, struct err *e)
+{
+    int64_t behind[TENSOR_MAX_DIMS + 1]; /* elements of one step of each dimension */
+    struct life *l = j->life;
+    uint64_t to = l->tile + tile_at;
+
+    behind[p->t.ndim] = 1;
+    for (int d = p->t.ndim - 1; d >= 0; d--)
+        behind[d] = behind[d + 1] * p->t.shape[d];
+    while (n > 0) {
+        int64_t rest = from, count = 1;
+        uint64_t at = 0;
+        int k = 0;
+
+        while (k < p->t.ndim && (from % behind[k + 1] || n < behind[k + 1]))
+            k++;
+        for (int d = 0; d < p->t.ndim; d++) {
+            at += (uint64_t)(rest / behind[d + 1] * p->stride[d]);
+            rest %= behind[d + 1];
+        }
+        if (k < p->t.ndim) {
+            count = p->t.shape[k] - from / behind[k + 1] % p->t.shape[k];
+            count = count < n / behind[k + 1] ? count : n / behind[k + 1];
+        }
+        if (copy_block(l, p, k, count, at, to, e) < 0)
+            return -1;
+        count *= k < p->t.ndim ? behind[k + 1] : 1;
+        from += count;
+        n -= count;
+        to += (uint64_t)count * p->item;
+    }
+    return 0;
+}
+
+struct looking {
+    struct job *j;
+    json_t *on_host;
+    size_t i;
+    bool astray;
+};
+
+/* On the device, and within memory that the program holds? */
+static int look_at(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct looking *k = ctx;
+    struct life *l = k->j->life;
+    struct place p;
+    struct wire_strided m;
+
+    (void)path;
+    if (!tree_is_tensor(leaf))
+        return 0;
+    k->i++;
+    if (json_is_null(json_object_get(leaf, "address"))) {
+        json_array_append_new(k->on_host, json_integer((json_int_t)k->i - 1));
+        return 0;
+    }
+    if (place_tensor(leaf, &p, NULL) < 0) {
+        k->astray = true;
+        return 0;
+    }
+    m = (struct wire_strided){.to = l->tile, .from = p.address, .to_dtype = p.t.dtype, .from_dtype = p.t.dtype,
+                              .dims = 1, .size = {1}, .to_stride = {1}, .from_stride = {1}};
+    if (!p.span || executor_tile(l->x, &m, p.span, e) == 0)
+        return 0;
+    if (e->kind != ERR_INPUT)
+        return -1;
+    *e = (struct err)ERR_INIT;
+    k->astray = true;
+    return 0;
+}
+
+static json_t *changed_inputs(struct job *j, struct err *e)
+{
+    struct streamed *s = j->ref->streamed;
+    bool changed[STREAMED_INPUTS];
+    json_t *list;
+
+    if (executor_pull(j->life->x, j->life->area, s->area.size, e) < 0 || streamed_changed(s, changed, e) < 0)
+        return NULL;
+    list = json_array();
+    for (size_t i = 0; i < s->n_inputs; i++)
+        if (changed[i])
+            json_array_append_new(list, json_integer((json_int_t)i));
+    return list;
+}
+
+int life_streamed_fetch(struct job *j, const json_t *output, struct frame *ret, struct err *e)
+{
+    struct looking k = {.j = j, .on_host = json_array()};
+    json_t *changed = changed_inputs(j, e);
+
+    if (!changed || tree_each(output, look_at, &k, e) < 0) {
+        json_decref(changed);
+        json_decref(k.on_host);
+        return -1;
+    }
+    ret->head = json_pack("{s:s,s:O,s:o,s:o,s:[]}", "op", k.astray ? "error" : "result", "output", output, "changed",
+                          changed, "on_host", k.on_host, "aliases");
+    if (k.astray) {
+        json_object_set_new(ret->head, "type", json_string("RuntimeError"));
+        json_object_set_new(ret->head, "message", json_string("an output does not lie in memory that the "
+                                                                   "program holds"));
+    }
+    ret->blob = calloc(1, 64);
+    ret->n_blob = 0;
+    return 0;
+}
+
+struct part {
+    struct job *j;
+    const struct place *p;
+};
+
+static int put_part(void *ctx, int64_t from, int64_t n, struct err *e)
+{
+    const struct part *p = ctx;
+
+    return life_streamed_part(p->j, p->p, from, n, 0, e);
+}
+
+int life_streamed_compare(struct job *j, size_t leaf, const json_t *node, const struct tensor *expected,
+                          const struct tolerance *tol, struct comparison *ret, struct err *e)
+{
+    struct place p;
+    struct part part = {j, &p};
+
+    if (place_tensor(node, &p, e) < 0)
+        return -1;
+    return streamed_compare(j->ref->streamed, leaf, expected, tol, put_part, &part, ret, e);
+}

@@ -1,0 +1,651 @@
+/* baseline.c - see baseline.h. */
+#include "eval/perf/baseline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/trace.h"
+#include "eval/process/job.h"
+#include "eval/process/streamed.h"
+#include "eval/schedule/hold.h"
+
+#define START_S 120.0
+#define BLOCK_S 60.0
+double baseline_compile_s = 180;
+
+/* ---- the conversation ---- */
+
+/* One request that must be answered "ok". -1: refused or broken (then *ret_fault is not FRAME_OK). */
+static int ask(struct baseline *b, json_t *req, const struct section *blob, double timeout_s, struct frame *ret,
+               enum frame_fault *ret_fault, struct err *e)
+{
+    enum frame_fault fault = FRAME_OK;
+    double t0 = now_s();
+    struct frame f;
+    int rc;
+
+    json_incref(req); /* measure_ask lets go of it */
+    rc = measure_ask(b->child->fd, req, blob ? blob->bytes : NULL, blob ? blob->n : 0, now_s() + timeout_s, &f, &fault, e);
+    trace_span(t0, "baseline", "%s", json_str(req, "op", "?"));
+    json_decref(req);
+    if (ret_fault)
+        *ret_fault = fault;
+    if (rc < 0)
+        return -1;
+    if (strcmp(json_str(f.head, "op", ""), "ok")) {
+        err_set(e, ERR_ENV, "%.80s: %.300s", json_str(f.head, "type", "?"), json_str(f.head, "message", ""));
+        err_lack(e, json_flag(f.head, "memory", false) ? LACK_DEVICE : LACK_NONE);
+        frame_free(&f);
+        return -1;
+    }
+    if (ret)
+        *ret = f;
+    else
+        frame_free(&f);
+    return 0;
+}
+
+/* A request (taken) that reads the section s, whose bytes ride along. */
+static int ask_bytes(struct baseline *b, json_t *req, const struct section *s, struct frame *ret, struct err *e)
+{
+    return ask(b, req, s, START_S, ret, NULL, e);
+}
+
+static int load(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:s,s:O,s:I,s:s,s:s,s:b,s:s?}", "op", "load", "source", j->task->code, "init",
+                            j->ref->init.tree, "seed", (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "device", p->device,
+                            "tf32", p->tf32, "dtype", j->ref->dtype);
+
+    return ask(b, req, &j->ref->init, START_S, NULL, NULL, e);
+}
+
+static int params(struct baseline *b, struct job *j, struct err *e)
+{
+    const json_t *list = json_object_get(j->ref->state_values.tree, "v"), *row;
+    json_t *rows = json_array();
+    size_t i;
+
+    json_array_foreach(j->ref->state, i, row)
+        json_array_append_new(rows, json_pack("{s:s,s:O}", "name", json_str(row, "name", ""), "value", json_array_get(list, i)));
+    return ask_bytes(b, json_pack("{s:s,s:o}", "op", "params", "values", rows), &j->ref->state_values, NULL, e);
+}
+
+/* Draws as the task's authors made them, or the regime that is most like torch.rand. */
+const struct ref_draw *baseline_base(const struct reference *r)
+{
+    static const char *const wish[] = {"task", "kernelbench", "uniform", "normal"};
+
+    for (size_t k = 0; k < sizeof wish / sizeof *wish; k++)
+        for (size_t i = 0; i < r->n_draws; i++)
+            if (!strcmp(r->draws[i].regime, wish[k]))
+                return &r->draws[i];
+    return &r->draws[0];
+}
+
+/* An answer with "ok" to a request that carries a descriptor (closed). */
+static int ask_with(struct baseline *b, json_t *req, int fd, struct frame *ret, struct err *e)
+{
+    int rc = frame_send_fds(b->child->fd, req, &fd, 1, now_s() + START_S, e);
+
+    json_decref(req);
+    close(fd);
+    if (rc < 0 || frame_recv(b->child->fd, 0, 0, now_s() + START_S, ret, NULL, e) < 0)
+        return -1;
+    if (!strcmp(json_str(ret->head, "op", ""), "ok"))
+        return 0;
+    err_set(e, ERR_ENV, "%.80s: %.300s", json_str(ret->head, "type", "?"), json_str(ret->head, "message", ""));
+    err_lack(e, json_flag(ret->head, "memory", false) ? LACK_DEVICE : LACK_NONE);
+    frame_free(ret);
+    return -1;
+}
+
+/* A streamed task's inputs: the area itself, in which a draw lies. */
+static int show_area(struct baseline *b, struct reference *r, const struct ref_draw *base, struct frame *ret,
+                     struct err *e)
+{
+    struct streamed *s = r->streamed;
+    int fd = -1, rc;
+
+    if (streamed_lay(s, base, false, e) < 0)
+        return -1;
+    desk_lock(s->desk);
+    rc = device_export(&s->area, &fd, e);
+    desk_unlock(s->desk);
+    if (rc < 0)
+        return -1;
+    b->area_of = s->number;
+    return ask_with(b, json_pack("{s:s,s:o,s:O,s:O,s:s}", "op", "inputs", "area", desk_spec(&s->area), "inputs",
+                                 json_object_get(s->inputs, "tree"), "kinds", json_object_get(s->inputs, "kinds"),
+                                 "regime", base->regime), fd, ret, e);
+}
+
+static int put_draw(struct baseline *b, const struct ref_draw *base, struct frame *ret, struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:O}", "op", "put", "inputs", base->inputs.tree);
+
+    return ask_bytes(b, req, &base->inputs, ret, e);
+}
+
+static int put(struct baseline *b, struct reference *r, struct err *e)
+{
+    const struct ref_draw *base = baseline_base(r);
+    struct frame f;
+
+    if (r->streamed ? show_area(b, r, base, &f, e) < 0 : put_draw(b, base, &f, e) < 0)
+        return -1;
+    b->fresh = json_incref(json_object_get(f.head, "fresh"));
+    b->facts = json_incref(json_object_get(f.head, "facts"));
+    b->work = (struct perf_work){json_f64(b->facts, "bytes_read", 0), json_f64(b->facts, "bytes_written", 0),
+                                 json_f64(b->facts, "flops", 0), json_flag(b->facts, "one_library_call", false)};
+    frame_free(&f);
+    return 0;
+}
+
+static bool cache_load(const struct baseline *b, const char *what, struct perf_estimate *ret, char **ret_text);
+
+/* The process that may start compilers comes from a fork server that imports for seconds: only where compile's ratio to
+ * eager is not known from before. */
+static bool needs_compiler(struct baseline *b, const struct job *j)
+{
+    if (j->opt->compile_baseline && !b->compile_known)
+        b->compile_known = cache_load(b, j->opt->compile_mode, &b->compile_of_eager, &b->compile_error);
+    return j->opt->compile_baseline && !b->compile_known;
+}
+
+void baseline_check(struct baseline *b, const struct job *j)
+{
+    uint64_t area = j->ref->streamed ? j->ref->streamed->number : 0;
+
+    baseline_lock(b);
+    if (b->child && !b->compiling && (b->area_of != area || (!b->compiles && needs_compiler(b, j))))
+        baseline_give_up(b);
+    baseline_unlock(b);
+}
+
+int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
+{
+    struct server_child spec = {.role = p->role, .compiles = needs_compiler(b, j), .published = p->tf32,
+                                .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
+    struct err why = ERR_INIT;
+
+    if (b->child)
+        return 0;
+    if (server_spawn(j->server, &spec, &b->child, e) < 0) {
+        b->child = NULL;
+        return -1;
+    }
+    b->compiles = spec.compiles;
+    /* Where no answer of it is compared its parameters are its own: they may be of gigabytes. */
+    if (load(b, j, p, &why) == 0 && (j->ref->streamed || params(b, j, &why) == 0) && put(b, j->ref, &why) == 0)
+        return 0;
+    baseline_give_up(b);
+    err_set(e, why.kind, "no baseline of task '%.100s': %.600s", j->task->name, why.msg);
+    return err_lack(e, why.lack);
+}
+
+void baseline_give_up(struct baseline *b)
+{
+    struct child_end end = {0};
+
+    if (!b->child)
+        return;
+    child_kill(b->child);
+    if (child_wait(b->child, now_s() + 10, &end, NULL) == 0) {
+        if (end.output.n)
+            log_debug("baseline printed: %.2000s", end.output.p);
+        buf_free(&end.output);
+    }
+    child_free(b->child);
+    b->child = NULL;
+    json_decref(b->fresh);
+    json_decref(b->facts);
+    b->fresh = b->facts = NULL;
+    b->compile_made = b->library_made = false;
+    b->area_of = 0;
+}
+
+/* ---- the list ---- */
+
+static void baseline_free(struct baseline *b)
+{
+    baseline_give_up(b);
+    pthread_mutex_destroy(&b->lock);
+    pthread_mutex_destroy(&b->shown.lock);
+    pthread_cond_destroy(&b->shown.change);
+    free(b->compile_error);
+    free(b->library_call);
+    free(b);
+}
+
+/* Everything that a baseline's times depend on. */
+static void baseline_key(const struct job *j, const struct baseline_place *p, char ret[65])
+{
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, j->ref->key); /* task, sizes, seed, protocol, our own code */
+    sha256_adds(&h, p->machine);
+    sha256_adds(&h, p->device);
+    sha256_adds(&h, p->tf32 ? "tf32" : "ieee");
+    sha256_end(&h, ret);
+}
+
+/* Under the lock: the item, moved to the front; made if absent. An idle one falls off the end into *ret_old. */
+static struct baseline *list_take(struct baseline_list *l, const char *key, struct baseline **ret_old)
+{
+    struct baseline *b = NULL;
+    int at = 0;
+
+    *ret_old = NULL;
+    while (at < BASELINE_LIST && l->items[at] && strcmp(l->items[at]->key, key))
+        at++;
+    if (at < BASELINE_LIST)
+        b = l->items[at];
+    for (int i = BASELINE_LIST - 1; at == BASELINE_LIST && i >= 0; i--)
+        if (l->items[i]->users == 0) {
+            *ret_old = l->items[i];
+            at = i;
+        }
+    if (!b) {
+        b = xcalloc(1, sizeof *b);
+        snprintf(b->key, sizeof b->key, "%s", key);
+        pthread_mutex_init(&b->lock, NULL);
+        pthread_mutex_init(&b->shown.lock, NULL);
+        pthread_cond_init(&b->shown.change, NULL);
+        b->compile_of_eager.value = b->library_of_eager.value = NAN;
+    }
+    if (at == BASELINE_LIST) /* all in use: this one is not listed, and freed by its last user */
+        return b->users++, b;
+    memmove(&l->items[1], &l->items[0], (size_t)at * sizeof *l->items);
+    l->items[0] = b;
+    b->users++;
+    return b;
+}
+
+static bool listed(const struct baseline_list *l, const struct baseline *b)
+{
+    for (int i = 0; i < BASELINE_LIST; i++)
+        if (l->items[i] == b)
+            return true;
+    return false;
+}
+
+void baseline_lock(struct baseline *b)
+{
+    pthread_mutex_lock(&b->lock);
+}
+
+void baseline_unlock(struct baseline *b)
+{
+    pthread_mutex_lock(&b->shown.lock);
+    b->shown.compiling = b->compiling;
+    b->shown.started = b->child && (b->library_known || b->library_made);
+    b->shown.compile_settled = b->compile_known || b->compile_made;
+    pthread_cond_broadcast(&b->shown.change);
+    pthread_mutex_unlock(&b->shown.lock);
+    pthread_mutex_unlock(&b->lock);
+}
+
+int baseline_wait(struct baseline *b, struct err *e)
+{
+    struct timespec until;
+
+    pthread_mutex_lock(&b->shown.lock);
+    while (b->shown.compiling && !stop_requested()) {
+        until = stop_look_again();
+        pthread_cond_clockwait(&b->shown.change, &b->shown.lock, CLOCK_MONOTONIC, &until);
+    }
+    pthread_mutex_unlock(&b->shown.lock);
+    return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
+}
+
+bool baseline_ready(struct baseline *b, bool with_compile)
+{
+    bool ready;
+
+    pthread_mutex_lock(&b->shown.lock);
+    ready = b->shown.started && !b->shown.compiling && (!with_compile || b->shown.compile_settled);
+    pthread_mutex_unlock(&b->shown.lock);
+    return ready;
+}
+
+struct baseline *baseline_get(struct job *j, const struct baseline_place *p)
+{
+    struct eval *ev = j->ev;
+    struct baseline *b, *old;
+    char key[65];
+
+    baseline_key(j, p, key);
+    pthread_mutex_lock(&ev->lock);
+    b = list_take(ev->baselines, key, &old);
+    pthread_mutex_unlock(&ev->lock);
+    if (old)
+        baseline_free(old);
+    return b;
+}
+
+static void baseline_let_go(struct eval *ev, struct baseline *b)
+{
+    bool last;
+
+    pthread_mutex_lock(&ev->lock);
+    last = --b->users == 0 && !listed(ev->baselines, b);
+    pthread_mutex_unlock(&ev->lock);
+    if (last)
+        baseline_free(b);
+}
+
+struct baseline_list *baseline_list_new(void)
+{
+    return xcalloc(1, sizeof(struct baseline_list));
+}
+
+void baseline_list_free(struct eval *ev)
+{
+    for (int i = 0; ev->baselines && i < BASELINE_LIST; i++)
+        if (ev->baselines->items[i])
+            baseline_free(ev->baselines->items[i]);
+    free(ev->baselines);
+    ev->baselines = NULL;
+}
+
+/* Whoever holds one locked or has it compile sees its process die, if it does: waiting here, it might wait for us. */
+void baseline_list_stop(struct eval *ev, bool all, int idle)
+{
+    struct baseline *items[BASELINE_LIST] = {NULL}, *b;
+    bool ours;
+
+    pthread_mutex_lock(&ev->lock);
+    for (int i = 0; i < BASELINE_LIST; i++)
+        if ((b = ev->baselines->items[i]) && (all || (b->users == 0 && b->child && idle-- <= 0)))
+            items[i] = b, b->users++;
+    pthread_mutex_unlock(&ev->lock);
+    for (int i = 0; i < BASELINE_LIST; i++) {
+        if (!items[i])
+            continue;
+        if (pthread_mutex_trylock(&items[i]->lock) == 0) {
+            pthread_mutex_lock(&ev->lock);
+            ours = !items[i]->compiling && (all || items[i]->users == 1);
+            pthread_mutex_unlock(&ev->lock);
+            if (ours)
+                baseline_give_up(items[i]);
+            baseline_unlock(items[i]);
+        }
+        baseline_let_go(ev, items[i]);
+    }
+}
+
+void baseline_release(struct eval *ev, struct baseline *b)
+{
+    if (!b)
+        return;
+    baseline_let_go(ev, b);
+    baseline_list_stop(ev, false, BASELINE_IDLE);
+}
+
+void baseline_rest(struct baseline *b)
+{
+    struct err e = ERR_INIT;
+
+    if (b->child && ask(b, json_pack("{s:s}", "op", "rest"), NULL, BLOCK_S, NULL, NULL, &e) < 0)
+        log_debug("baseline: %s", e.msg);
+}
+
+/* ---- what is kept between runs ---- */
+
+static char *cache_path(const struct baseline *b, const char *mode)
+{
+    char *folder = path_cache("baseline"), key[65], *path;
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, b->key);
+    sha256_adds(&h, mode);
+    sha256_end(&h, key);
+    path = artefact_path(folder, key, ".json");
+    free(folder);
+    return path;
+}
+
+/* {"of_eager":[value,lo,hi],"text"}: a quotient, and why there is none or what was measured. */
+static bool cache_load(const struct baseline *b, const char *what, struct perf_estimate *ret, char **ret_text)
+{
+    char *path = cache_path(b, what);
+    json_t *v = file_exists(path) ? json_read(path, NULL) : NULL;
+    const json_t *r = json_object_get(v, "of_eager");
+    bool found = json_array_size(r) == 3;
+
+    if (found) {
+        *ret = (struct perf_estimate){json_num_value(json_array_get(r, 0)), json_num_value(json_array_get(r, 1)),
+                                      json_num_value(json_array_get(r, 2))};
+        free(*ret_text);
+        *ret_text = *json_str(v, "text", "") ? xstrdup(json_str(v, "text", "")) : NULL;
+    }
+    json_decref(v);
+    free(path);
+    return found;
+}
+
+static void cache_save(const struct baseline *b, const char *what, const struct perf_estimate *x, const char *text)
+{
+    char *path = cache_path(b, what);
+    json_t *v = json_pack("{s:[o,o,o],s:s?}", "of_eager", json_num(x->value), json_num(x->lo), json_num(x->hi), "text", text);
+    struct err e = ERR_INIT;
+
+    if (json_write(path, v, &e) < 0)
+        log_debug("baseline cache: %s", e.msg);
+    json_decref(v);
+    free(path);
+}
+
+/* Times 'which' against eager, in turn: their quotient. fault->error is set when a call raised. */
+static int time_other(struct baseline *b, const char *which, const struct measure_plan *p, struct perf_estimate *ret,
+                      struct measure_fault *fault, struct err *e)
+{
+    struct measure_side eager = {.fd = b->child->fd, .which = "eager", .timeout_s = BLOCK_S};
+    struct measure_side other = {.fd = b->child->fd, .which = which, .timeout_s = BLOCK_S};
+    struct measure_calls num, den;
+    int rc = measure_pair(&eager, &other, p, fault, e);
+
+    if (rc == 0) {
+        measure_calls(&other.calls, TIMING_COLD, &num);
+        measure_calls(&eager.calls, TIMING_COLD, &den);
+        *ret = perf_ratio(&num.c, &den.c, hash64(b->key, strlen(b->key), 0));
+        measure_calls_free(&num);
+        measure_calls_free(&den);
+    }
+    measure_side_free(&eager);
+    measure_side_free(&other);
+    return rc;
+}
+
+/* ---- torch.compile ---- */
+
+static void no_compile(struct baseline *b, const char *why)
+{
+    free(b->compile_error);
+    b->compile_error = xstrdup(why);
+    b->compile_known = true;
+}
+
+bool baseline_begin_compile(struct baseline *b, const char *mode)
+{
+    if (!b->child || b->compiling || b->compile_known || b->compile_made ||
+        (b->compile_known = cache_load(b, mode, &b->compile_of_eager, &b->compile_error)))
+        return false;
+    return b->compiling = true;
+}
+
+/* What the process says next, with its answer to a request that means "lend me the device" given. 1: it has ended
+ * the conversation with *ret; 0: it goes on. -1: broken, or (*ret_ours) we could not lend. Time spent waiting moves
+ * *deadline. */
+static int compile_step(int fd, const char *device, struct hold *share, double *deadline, struct frame *ret,
+                        enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
+{
+    double start;
+    json_t *go;
+    int rc;
+
+    if (frame_recv(fd, (size_t)1 << 20, 1, *deadline, ret, ret_fault, e) < 0)
+        return -1;
+    if (!strcmp(json_str(ret->head, "op", ""), "rest")) {
+        frame_free(ret);
+        hold_drop(share);
+        return 0;
+    }
+    if (strcmp(json_str(ret->head, "op", ""), "device"))
+        return 1;
+    frame_free(ret);
+    start = now_s();
+    if (share->fd == 0 && hold_take(device, false, share, e) < 0) {
+        *ret_ours = true;
+        return -1;
+    }
+    trace_span(start, "wait", "device, to compile");
+    *deadline += now_s() - start;
+    go = json_pack("{s:s}", "op", "go");
+    rc = frame_send(fd, go, NULL, 0, *deadline, ret_fault, e);
+    json_decref(go);
+    return rc;
+}
+
+/* The whole conversation; *share may be held at its end. 1: *ret is "ok" or "error". -1 as compile_step. */
+static int compile_talk(int fd, const char *mode, const char *device, struct hold *share, struct frame *ret,
+                        enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:s}", "op", "compile", "mode", mode);
+    double deadline = now_s() + baseline_compile_s;
+    int rc = frame_send(fd, req, NULL, 0, deadline, ret_fault, e);
+
+    json_decref(req);
+    while (rc == 0)
+        rc = compile_step(fd, device, share, &deadline, ret, ret_fault, ret_ours, e);
+    return rc;
+}
+
+/* With the lock: what came of it. A reason that is how the task is is worth keeping; not so when others had the
+ * memory. */
+static void compile_answered(struct baseline *b, const char *mode, const struct frame *f)
+{
+    char why[400];
+
+    if (!strcmp(json_str(f->head, "op", ""), "ok")) {
+        b->compile_made = true;
+        log_debug("compiled in %.1f s, with %lld times the device after %.1f s of waiting",
+                  json_f64(f->head, "seconds", 0), (long long)json_i64(f->head, "asked", 0),
+                  json_f64(f->head, "waited_s", 0));
+        if (json_i64(f->head, "asked", 0) == 0)
+            log_warn("torch.compile ran a model without asking for the device");
+        return;
+    }
+    snprintf(why, sizeof why, "%.80s: %.300s", json_str(f->head, "type", "?"), json_str(f->head, "message", ""));
+    no_compile(b, why);
+    if (!json_flag(f->head, "memory", false))
+        cache_save(b, mode, &b->compile_of_eager, b->compile_error);
+}
+
+int baseline_compile(struct baseline *b, const char *mode, const char *device, struct err *e)
+{
+    enum frame_fault fault = FRAME_OK;
+    struct hold share = {0};
+    struct err why = ERR_INIT;
+    struct frame f;
+    bool ours = false;
+    int rc = compile_talk(b->child->fd, mode, device, &share, &f, &fault, &ours, &why);
+
+    ours = ours || why.kind == ERR_STOP;
+    if (rc != 1 && share.fd == 0)
+        hold_take(device, false, &share, NULL); /* its end is work for the device */
+    baseline_lock(b);
+    if (rc == 1) {
+        compile_answered(b, mode, &f);
+        frame_free(&f);
+    } else {
+        if (!ours)
+            no_compile(b, fault == FRAME_LATE ? "Timeout: torch.compile did not finish"
+                                              : "Crash: torch.compile ended its process");
+        baseline_give_up(b); /* before others may believe that nothing of it is on the device */
+    }
+    b->compiling = false;
+    baseline_unlock(b);
+    hold_drop(&share);
+    if (rc == 1 || !ours)
+        return 0;
+    *e = why;
+    return -1;
+}
+
+void baseline_time_compiled(struct baseline *b, const char *mode, const struct measure_plan *p)
+{
+    struct measure_fault fault = {0};
+    struct err e = ERR_INIT;
+
+    if (b->compile_known || !b->compile_made)
+        return;
+    if (time_other(b, "compile", p, &b->compile_of_eager, &fault, &e) < 0) {
+        no_compile(b, e.msg);
+        if (!fault.error)
+            baseline_give_up(b);
+    } else {
+        b->compile_known = true;
+        cache_save(b, mode, &b->compile_of_eager, NULL);
+    }
+    json_decref(fault.error);
+}
+
+/* ---- a vendor's library ---- */
+
+void baseline_library(struct baseline *b)
+{
+    struct err e = ERR_INIT;
+    enum frame_fault fault = FRAME_OK;
+    struct frame f;
+
+    if (b->library_known || b->library_made || (b->library_known = cache_load(b, "library", &b->library_of_eager, &b->library_call)))
+        return;
+    if (ask(b, json_pack("{s:s}", "op", "library"), NULL, START_S, &f, &fault, &e) < 0) {
+        log_debug("no library call: %s", e.msg);
+        b->library_known = true;
+        if (fault != FRAME_OK)
+            baseline_give_up(b);
+        return;
+    }
+    b->library_made = true;
+    free(b->library_call);
+    b->library_call = *json_str(f.head, "call", "") ? xstrdup(json_str(f.head, "call", "")) : NULL;
+    if (json_flag(f.head, "eager", false))
+        b->library_of_eager = (struct perf_estimate){1, 1, 1};
+    b->library_known = !b->library_call || b->library_of_eager.value == 1;
+    if (b->library_known)
+        cache_save(b, "library", &b->library_of_eager, b->library_call);
+    frame_free(&f);
+}
+
+void baseline_time_library(struct baseline *b, const struct measure_plan *p)
+{
+    struct measure_fault fault = {0};
+    struct err e = ERR_INIT;
+
+    if (b->library_known || !b->child)
+        return;
+    if (time_other(b, "library", p, &b->library_of_eager, &fault, &e) < 0) {
+        log_debug("the library call could not be timed: %s", e.msg);
+        b->library_of_eager.value = NAN;
+        if (!fault.error)
+            baseline_give_up(b);
+    } else {
+        cache_save(b, "library", &b->library_of_eager, b->library_call);
+    }
+    b->library_known = true;
+    json_decref(fault.error);
+}

@@ -1,0 +1,80 @@
+/* job.h - the judge's long-lived state, and one candidate's way through the stages: what the stages share. Inside src/eval
+ * only. */
+#ifndef MC_EVAL_JOB_H
+#define MC_EVAL_JOB_H
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "eval/check/compare.h"
+#include "eval/process/identity.h"
+#include "eval/process/options.h"
+#include "eval/process/reference.h"
+#include "eval/process/server.h"
+#include "eval/process/session.h"
+#include "eval/schedule/room.h"
+#include "proc/forkserver.h"
+#include "store/store.h"
+
+#define TASKS_AT_ONCE 24
+#define TASKS_KEPT 2 /* of those that nobody is at, so many may keep their reference */
+struct baseline_list;
+struct flight;
+struct life;
+
+struct task_gate { /* tasks whose candidates are being judged on one device (eval.c); n 0: free */
+    struct {
+        char sha256[65];
+        int n;
+    } tasks[TASKS_AT_ONCE];
+};
+
+struct eval {
+    struct eval_config config;
+    struct server servers[BACKENDS];
+    struct identity identities[BACKENDS]; /* of servers, started or not */
+    struct desk_set desks[BACKENDS]; /* the judge's device, for values */
+    struct store *store;
+    struct task_gate gates[BACKENDS];
+    struct flight *flights;      /* candidates that are being judged right now (eval.c) */
+    pthread_cond_t landed;       /* one of them is not any more */
+    pthread_mutex_t lock;        /* the store, identities, flights, the list of references */
+    pthread_mutex_t server_lock; /* starts of fork servers */
+    sem_t build_slots;
+    struct reference_list refs;
+    char secret[65];             /* goes into every seed; see reference_seed */
+    struct baseline_list *baselines;
+    void (*baselines_stop)(struct eval *ev, bool all, int idle); /* baseline_list_stop; NULL: there are no baselines */
+    struct device *timer; /* opened by who first times, used while holding the device alone; NULL: not yet */
+    bool stopping;
+    double trim_at; /* now_s() from when on the cache's size is looked at again; under lock */
+};
+
+struct job {
+    struct eval *ev;
+    struct server *server; /* of the backend */
+    const struct task *task;
+    const struct eval_candidate *cand;
+    const struct eval_options *opt;
+    json_t *rec;
+    struct extraction extraction;
+    char *code;             /* NUL-terminated copy of the extracted program */
+    struct reference *ref;  /* held; NULL before stage load */
+    struct session *session; /* NULL before stage load */
+    struct life *life;      /* NULL before the session is open */
+    double reference_s;     /* wall time until the expected values were there */
+    const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
+    int variant;            /* of the task's sidecar that the candidate is constructed for; 0: the task as written */
+    struct room *claim;     /* of memory; NULL: nothing is claimed */
+    bool yields;            /* until its first reference is there: ends where the claim cannot grow to what is needed */
+    bool alone;             /* on the device: a try after one that others may have disturbed */
+    bool ready;             /* the candidate was constructed */
+    bool ran;               /* forward returned at least once */
+    bool all_passed;        /* all draws that were run */
+    bool slow;              /* it got fewer draws, because each call took longer than stage.h's SLOW_S */
+    double call_s;          /* of run time (share.h): the fastest call for a draw; 0: none ended */
+    json_t *state;          /* the candidate's parameters and buffers: [{name,kind,dtype,shape}], owned */
+    json_t *findings;       /* of the executor, owned array */
+};
+
+#endif

@@ -1,0 +1,634 @@
+/* reference.c - see reference.h. */
+#include "eval/process/reference.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/trace.h"
+#include "eval/process/job.h"
+#include "eval/process/reference_child.h"
+#include "eval/process/streamed.h"
+#include "eval/schedule/hold.h"
+#include "eval/schedule/room.h"
+#include "store/limit.h"
+
+#define MAGIC "MCREF1\n"
+#define REGIMES 5 /* at most, of a draw: runner/reference.py */
+#define REFERENCE_MAX_FILE ((size_t)2 << 30)
+
+/* ---- a frame becomes a reference ---- */
+
+int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e)
+{
+    int64_t at = json_i64(s, "at", -1), n = json_i64(s, "nbytes", -1);
+
+    if (at < 0 || n < 0 || (uint64_t)at > f->n_blob || (uint64_t)n > f->n_blob - (uint64_t)at || !json_object_get(s, "tree"))
+        return err_set(e, ERR_BUG, "the reference side sent a broken section");
+    *ret = (struct section){json_object_get(s, "tree"), f->blob + at, (size_t)n, NULL, 0};
+    return 0;
+}
+
+/* As ref_section_parse, of a section on the desk: inside a draw of 'size' bytes at mem. */
+static int desk_section(const json_t *s, const struct device_buf *mem, size_t size, struct section *ret, struct err *e)
+{
+    int64_t at = json_i64(s, "at", -1), n = json_i64(s, "nbytes", -1);
+
+    if (at < 0 || n < 0 || (uint64_t)at > size || (uint64_t)n > size - (uint64_t)at || !json_object_get(s, "tree"))
+        return err_set(e, ERR_BUG, "the reference side sent a broken section");
+    *ret = (struct section){json_object_get(s, "tree"), NULL, (size_t)n, mem, (size_t)at};
+    return 0;
+}
+
+static void draw_facts(const json_t *d, struct ref_draw *ret)
+{
+    ret->regime = json_str(d, "regime", "?");
+    ret->trial = (int)json_i64(d, "trial", 0);
+    ret->noise = json_object_get(d, "noise");
+    ret->mutates = json_object_get(d, "mutates");
+    ret->aliases = json_object_get(d, "aliases");
+}
+
+int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, struct ref_draw *ret, struct err *e)
+{
+    *ret = (struct ref_draw){.size = size};
+    draw_facts(d, ret);
+    if (desk_section(json_object_get(d, "inputs"), mem, size, &ret->inputs, e) < 0 ||
+        desk_section(json_object_get(d, "eager"), mem, size, &ret->eager, e) < 0)
+        return -1;
+    return desk_section(json_object_get(d, "oracle"), mem, size, &ret->oracle, e);
+}
+
+int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e)
+{
+    *ret = (struct ref_draw){.regime = NULL};
+    draw_facts(d, ret);
+    if (ref_section_parse(f, json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
+        ref_section_parse(f, json_object_get(d, "eager"), &ret->eager, e) < 0 ||
+        (json_is_object(json_object_get(d, "after")) &&
+         ref_section_parse(f, json_object_get(d, "after"), &ret->after, e) < 0))
+        return -1;
+    return ref_section_parse(f, json_object_get(d, "oracle"), &ret->oracle, e);
+}
+
+struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own)
+{
+    const json_t *row = json_array_get(d->noise, tensor);
+    struct noise n = {json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")),
+                      json_num_value(json_object_get(row, "max_abs")), json_num_value(json_object_get(row, "fan_in"))};
+    enum dtype low = DT_F32, out;
+
+    dt_parse(json_str(row, "dtype", "float32"), &low);
+    out = low;
+    dt_parse(json_str(row, "out", ""), &out);
+    if (strcmp(protocol, "strict"))
+        return tolerance_kernelbench(low);
+    if (own && dt_is_float(out))
+        return tolerance_own(json_f64(own, "abs", 0), json_f64(own, "rel", 0), &n);
+    return tolerance_strict(out, low, &n);
+}
+
+bool ref_decides(const struct ref_draw *d, const char *protocol, const json_t *own)
+{
+    size_t n = json_array_size(d->noise);
+    bool any = n == 0; /* numbers alone: compared exactly */
+
+    for (size_t i = 0; i < n && !any; i++)
+        any = ref_tolerance(d, i, protocol, own).decides;
+    return any;
+}
+
+/* All but the draws. */
+static int parse_rest(struct reference *r, struct err *e)
+{
+    const json_t *h = r->f.head;
+
+    r->state = json_object_get(h, "state");
+    r->defects = json_object_get(h, "defects");
+    r->copies = json_flag(h, "copies", false);
+    r->dtype = json_string_value(json_object_get(h, "dtype"));
+    r->tf32 = json_object_get(h, "tf32");
+    r->mode = json_str(h, "mode", "train");
+    r->init_seed = json_i64(h, "init_seed", 0);
+    if (ref_section_parse(&r->f, json_object_get(h, "init"), &r->init, e) < 0)
+        return -1;
+    return ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e);
+}
+
+static int reference_parse(struct reference *r, struct err *e)
+{
+    const json_t *draws = json_object_get(r->f.head, "draws");
+
+    r->n_draws = json_array_size(draws);
+    if (r->n_draws == 0)
+        return err_set(e, ERR_BUG, "the reference side sent no draws");
+    r->draws = xcalloc(r->n_draws, sizeof *r->draws);
+    for (size_t i = 0; i < r->n_draws; i++)
+        if (ref_draw_parse(&r->f, json_array_get(draws, i), &r->draws[i], e) < 0)
+            return -1;
+    r->skipped = json_object_get(r->f.head, "skipped");
+    return parse_rest(r, e);
+}
+
+static void reference_free(struct reference *r)
+{
+    streamed_close(r->streamed);
+    for (size_t i = 0; r->streamed && i < r->n_draws; i++)
+        json_decref(r->draws[i].head);
+    frame_free(&r->f);
+    frame_free(&r->end);
+    free(r->draws);
+    free(r);
+}
+
+/* ---- on disk ---- */
+
+static int file_load(const char *path, struct frame *ret)
+{
+    struct err e = ERR_INIT;
+    struct buf b;
+    uint64_t n_head;
+    int rc = -1;
+
+    if (!file_exists(path))
+        return -1;
+    buf_init(&b, REFERENCE_MAX_FILE);
+    cache_touch(path);
+    if (file_read(path, &b, &e) == 0 && b.n >= 16 && !memcmp(b.p, MAGIC, 8)) {
+        memcpy(&n_head, b.p + 8, 8);
+        if (n_head <= b.n - 16 && (ret->head = json_parse(b.p + 16, n_head, path, &e))) {
+            ret->n_blob = b.n - 16 - n_head;
+            ret->blob = xmalloc(ret->n_blob + 1);
+            memcpy(ret->blob, b.p + 16 + n_head, ret->n_blob);
+            rc = 0;
+        }
+    }
+    buf_free(&b);
+    return rc;
+}
+
+/* Losing the cache only costs time: problems are said once in the log and are no error. */
+static void file_save(const char *path, const struct frame *f)
+{
+    struct err e = ERR_INIT;
+    struct buf b;
+    char *head = json_text(f->head);
+    uint64_t n = strlen(head);
+
+    buf_init(&b, REFERENCE_MAX_FILE);
+    buf_add(&b, MAGIC, 8);
+    buf_add(&b, &n, 8);
+    buf_add(&b, head, n);
+    buf_add(&b, f->blob, f->n_blob);
+    if (!b.cut && file_write(path, b.p, b.n, &e) < 0)
+        log_debug("reference cache: %s", e.msg);
+    buf_free(&b);
+    free(head);
+}
+
+/* ---- made by the reference side ---- */
+
+/* 53 bits, so that JSON of any reader keeps them. */
+int64_t reference_seed(const struct eval *ev, int64_t seed)
+{
+    char hex[65], word[15];
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, ev->secret);
+    sha256_add(&h, &seed, sizeof seed);
+    sha256_end(&h, hex);
+    snprintf(word, sizeof word, "%.13s", hex);
+    return (int64_t)strtoull(word, NULL, 16);
+}
+
+static int reference_make(const struct reference_want *w, struct frame *ret, struct err *e)
+{
+    struct child *c;
+    struct child_end end = {0};
+    int rc;
+
+    if (reference_start(w, w->sv->backend->reference, &c, e) < 0)
+        return -1;
+    rc = reference_ask(c, w, reference_request(w), NULL, 0, now_s() + REFERENCE_TIMEOUT_S, ret, e);
+    child_kill(c);
+    if (child_wait(c, now_s() + 5, &end, NULL) == 0) {
+        if (rc < 0 && end.output.n)
+            log_debug("reference side of %s printed: %.2000s", w->title, end.output.p);
+        buf_free(&end.output);
+    }
+    child_free(c);
+    return rc;
+}
+
+static int share_device(const struct reference_want *w, struct hold *share, struct err *e)
+{
+    return w->sv->backend->timed ? hold_take(w->sv->uuid, false, share, e) : 0;
+}
+
+static int reference_find(const char *key, const struct reference_want *w, struct frame *ret, struct err *e)
+{
+    char *folder = path_cache("reference"), *path = artefact_path(folder, key, ".ref");
+    int rc = file_load(path, ret), lock;
+    struct hold share = {0}; /* taken before the lock: who has the lock never waits for somebody who is alone */
+
+    if (rc < 0 && share_device(w, &share, e) < 0) {
+        free(folder);
+        free(path);
+        return -1;
+    }
+    if (rc < 0 && (lock = artefact_lock(folder, key, REFERENCE_TIMEOUT_S, e)) >= 0) {
+        rc = file_load(path, ret);
+        if (rc < 0 && (rc = reference_make(w, ret, e)) == 0)
+            file_save(path, ret);
+        artefact_unlock(lock);
+    }
+    hold_drop(&share);
+    free(folder);
+    free(path);
+    return rc;
+}
+
+/* ---- in memory ---- */
+
+static void reference_key(const struct reference_want *w, bool streamed, char ret[65])
+{
+    const struct eval_options *o = w->o;
+    struct sha256 h;
+    char numbers[128];
+
+    snprintf(numbers, sizeof numbers, "%d %lld %lld %d", o->trials, (long long)w->seed,
+             (long long)eval_max_elements(o), w->variant);
+    sha256_start(&h);
+    sha256_adds(&h, w->t->sha256);
+    sha256_adds(&h, o->protocol);
+    sha256_adds(&h, w->params);
+    sha256_adds(&h, numbers);
+    sha256_adds(&h, w->sv->runner_sha);
+    sha256_adds(&h, w->sv->device);
+    sha256_adds(&h, streamed ? "streamed" : "frames");
+    sha256_end(&h, ret);
+}
+
+/* Under the lock: moves to the front; NULL if absent. */
+static struct reference *list_find(struct reference_list *l, const char *key)
+{
+    struct reference *r;
+
+    for (int i = 0; i < REFERENCE_LIST && l->items[i]; i++)
+        if (!strcmp(l->items[i]->key, key)) {
+            r = l->items[i];
+            memmove(&l->items[1], &l->items[0], (size_t)i * sizeof *l->items);
+            l->items[0] = r;
+            r->users++;
+            return r;
+        }
+    return NULL;
+}
+
+/* Under the lock: r joins the list. What falls out at the end is returned if nobody uses it: the caller frees it. */
+static struct reference *list_add(struct reference_list *l, struct reference *r)
+{
+    struct reference *last = l->items[REFERENCE_LIST - 1];
+
+    memmove(&l->items[1], &l->items[0], (REFERENCE_LIST - 1) * sizeof *l->items);
+    l->items[0] = r;
+    r->listed = true;
+    if (last)
+        last->listed = false;
+    return last && last->users == 0 ? last : NULL;
+}
+
+/* Under the lock: r leaves the list. */
+static void list_drop(struct reference_list *l, struct reference *r)
+{
+    int i = 0;
+
+    while (i < REFERENCE_LIST && l->items[i] != r)
+        i++;
+    if (i == REFERENCE_LIST)
+        return;
+    memmove(&l->items[i], &l->items[i + 1], (size_t)(REFERENCE_LIST - 1 - i) * sizeof *l->items);
+    l->items[REFERENCE_LIST - 1] = NULL;
+    r->listed = false;
+}
+
+/* The claim becomes as large as what is known by now, and no larger. */
+static int claim_known(const struct reference_want *w, struct err *e)
+{
+    struct room_need known = {0};
+
+    if (!w->claim || !room_recall(w->t->sha256, w->o->protocol, &known))
+        return 0;
+    if (room_grow(w->claim, &known)) {
+        room_shrink(w->claim, &known);
+        return 0;
+    }
+    if (!w->yields)
+        return 0;
+    err_set(e, ERR_ENV, "%s: it needs %.1f GiB of the device and its reference %.1f GiB; others have them", w->title,
+            (double)known.own / 0x1p30, (double)known.shared / 0x1p30);
+    return err_lack(e, LACK_DEVICE);
+}
+
+static void name_task(struct reference_want *w)
+{
+    snprintf(w->title, sizeof w->title, w->variant ? "task '%.60s', variant '%s'" : "task '%.60s'", w->t->name,
+             task_variant_name(w->t, w->variant));
+}
+
+/* ---- streamed ---- */
+
+static int more_draws(struct reference *r, size_t i, struct err *e)
+{
+    json_t *head;
+    int rc = 1;
+
+    while (rc == 1 && i >= r->n_draws && !r->ended) {
+        struct ref_draw d;
+
+        if ((rc = streamed_next(r->streamed, &d, &head, e)) < 0)
+            break;
+        if (rc == 0) {
+            r->end.head = head;
+            r->skipped = json_object_get(head, "skipped");
+            r->ended = true;
+        } else if (r->n_draws == r->n_most) {
+            json_decref(head);
+            return err_set(e, ERR_BUG, "the reference side sent more than %zu draws", r->n_most);
+        } else {
+            d.head = head;
+            r->draws[r->n_draws++] = d;
+        }
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+static int streamed_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+{
+    struct reference *r = j->ref;
+    double t0 = now_s();
+    int rc;
+
+    rc = more_draws(r, i, e);
+    if (rc < 0 && e->kind == ERR_INPUT && r->n_draws) /* it has been fine before */
+        e->kind = ERR_ENV;
+    if (rc == 0 && i < r->n_draws)
+        *ret = &r->draws[i];
+    rc = rc < 0 ? -1 : i < r->n_draws;
+    j->reference_s += now_s() - t0;
+    return rc;
+}
+
+static int make_streamed(struct reference *r, const struct reference_want *w, struct err *e)
+{
+    r->n_most = (size_t)w->o->trials * REGIMES;
+    r->draws = xcalloc(r->n_most, sizeof *r->draws);
+    if (more_draws(r, 0, e) < 0)
+        return -1;
+    if (r->n_draws == 0)
+        return err_set(e, ERR_BUG, "the reference side sent no draws");
+    if (json_array_size(r->draws[0].mutates)) /* what a candidate writes there would be what is expected to be read */
+        return 1;
+    return streamed_facts(r->streamed, &r->f, e) < 0 ? -1 : parse_rest(r, e);
+}
+
+/* One at a time: it may need all of the device. */
+static pthread_mutex_t one_streamed = PTHREAD_MUTEX_INITIALIZER;
+
+/* out: -1 is not known; as large as the inputs then. */
+static int claim_streamed(const struct reference_want *w, int64_t state, int64_t in, int64_t out, struct err *e)
+{
+    struct room_need need = room_estimate((size_t)state, (size_t)in, (size_t)(out < 0 ? in : out));
+
+    if (!w->claim || !w->claim->fd)
+        return 0;
+    room_note_estimate(w->t->sha256, w->o->protocol, &need);
+    return claim_known(w, e);
+}
+
+/* 0; 1: the task is small, and its values are better cached; -1. */
+static int start_streamed(struct reference *r, struct desk *k, const struct reference_want *w, bool always, struct err *e)
+{
+    const json_t *told;
+    int64_t state, in;
+
+    if (desk_open(k, w->sv->backend, e) < 0 || streamed_start(w, k, &r->streamed, &told, e) < 0)
+        return -1;
+    state = json_i64(told, "state_bytes", 0);
+    in = json_i64(told, "input_bytes", 0);
+    if (claim_streamed(w, state, in, -1, e) < 0 || streamed_learn(r->streamed, e) < 0)
+        return -1;
+    if (!always && !streamed_worth(r->streamed))
+        return 1;
+    told = r->streamed->inputs; /* more than before the inputs were made */
+    in = json_i64(told, "nbytes", 0);
+    if (claim_streamed(w, state, in, json_i64(told, "output_bytes", -1), e) < 0 || streamed_areas(r->streamed, e) < 0)
+        return -1;
+    return make_streamed(r, w, e);
+}
+
+static int start_sharing(struct reference *r, struct desk *k, const struct reference_want *w, bool always, struct err *e)
+{
+    struct hold share = {0};
+    int rc = share_device(w, &share, e) < 0 ? -1 : start_streamed(r, k, w, always, e);
+
+    hold_drop(&share);
+    return rc;
+}
+
+static struct reference *streamed_known(struct eval *ev, const char *key)
+{
+    struct reference *r;
+
+    pthread_mutex_lock(&ev->lock);
+    r = list_find(&ev->refs, key);
+    pthread_mutex_unlock(&ev->lock);
+    return r;
+}
+
+/* 0, 1: not streamed, -1. */
+static int get_streamed(struct job *j, const struct reference_want *w, bool always, struct reference **ret, struct err *e)
+{
+    struct eval *ev = j->ev;
+    struct desk *k = desk_of(&ev->desks[backend_index(w->sv->backend)], w->t->sha256);
+    struct reference *r, *old = NULL;
+    char key[65];
+    int rc = 0;
+
+    reference_key(w, true, key);
+    pthread_mutex_lock(&one_streamed);
+    if (claim_known(w, e) < 0) { /* somebody may have learned it since the job came in */
+        pthread_mutex_unlock(&one_streamed);
+        return -1;
+    }
+    if (!(r = streamed_known(ev, key))) {
+        reference_list_keep(ev, 0); /* those that nobody uses give their memory back */
+        if (ev->baselines_stop)
+            ev->baselines_stop(ev, false, 0);
+        r = xcalloc(1, sizeof *r);
+        r->users = 1;
+        memcpy(r->key, key, sizeof key);
+        if ((rc = start_sharing(r, k, w, always, e)) == 0) {
+            pthread_mutex_lock(&ev->lock);
+            old = list_add(&ev->refs, r);
+            pthread_mutex_unlock(&ev->lock);
+        } else {
+            reference_free(r);
+        }
+    }
+    pthread_mutex_unlock(&one_streamed);
+    if (old)
+        reference_free(old);
+    if (rc == 0)
+        *ret = r;
+    return rc;
+}
+
+int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+{
+    struct reference *r = j->ref;
+
+    if (r->streamed)
+        return streamed_draw(j, i, ret, e);
+    if (i >= r->n_draws)
+        return 0;
+    *ret = &r->draws[i];
+    return 1;
+}
+
+int reference_all(struct job *j, struct err *e)
+{
+    const struct ref_draw *d;
+    size_t i = j->ref->n_draws;
+    int rc;
+
+    while ((rc = reference_draw(j, i, &d, e)) == 1)
+        i++;
+    return rc;
+}
+
+int reference_hold(struct reference *r, const struct ref_draw *d, struct err *e)
+{
+    (void)r, (void)d, (void)e;
+    return 0;
+}
+
+void reference_let_go(struct reference *r, const struct ref_draw *d)
+{
+    (void)r, (void)d;
+}
+
+/* ---- in frames ---- */
+
+static int get_in_frames(struct eval *ev, const struct reference_want *w, struct reference **ret, struct err *e)
+{
+    struct reference *r, *other, *old = NULL;
+    char key[65];
+
+    reference_key(w, false, key);
+    pthread_mutex_lock(&ev->lock);
+    r = list_find(&ev->refs, key);
+    pthread_mutex_unlock(&ev->lock);
+    if (r) {
+        *ret = r;
+        return 0;
+    }
+    r = xcalloc(1, sizeof *r);
+    r->users = 1;
+    memcpy(r->key, key, sizeof key);
+    if (reference_find(key, w, &r->f, e) < 0 || reference_parse(r, e) < 0) {
+        reference_free(r);
+        return -1;
+    }
+    pthread_mutex_lock(&ev->lock);
+    if ((other = list_find(&ev->refs, key)))
+        old = r, r = other;
+    else
+        old = list_add(&ev->refs, r);
+    pthread_mutex_unlock(&ev->lock);
+    if (old)
+        reference_free(old);
+    *ret = r;
+    return 0;
+}
+
+/* May the task be streamed? always: however small it is (tests). What has been cached as bytes stays that. */
+static bool streams(const struct reference_want *w, bool *ret_always)
+{
+    const char *wish = getenv("MUSACODER_VALUES");
+    char key[65], *folder, *path;
+    bool cached;
+
+    *ret_always = wish && !strcmp(wish, "streamed");
+    if (*ret_always || !w->sv->backend->timed || wish)
+        return *ret_always;
+    reference_key(w, false, key);
+    folder = path_cache("reference");
+    path = artefact_path(folder, key, ".ref");
+    cached = file_exists(path);
+    free(folder);
+    free(path);
+    return !cached;
+}
+
+int reference_get(struct job *j, const char *params, struct reference **ret, struct err *e)
+{
+    struct reference_want w = {.sv = j->server, .t = j->task, .o = j->opt, .params = params, .variant = j->variant,
+                     .seed = reference_seed(j->ev, j->opt->seed), .claim = j->claim, .yields = j->yields};
+    int rc = 1;
+    bool always;
+
+    name_task(&w);
+    if (streams(&w, &always) && (rc = get_streamed(j, &w, always, ret, e)) == 0)
+        pthread_mutex_lock(&(*ret)->streamed->lock); /* the caller has no run slot: whoever has it may wait for one */
+    return rc == 1 ? get_in_frames(j->ev, &w, ret, e) : rc;
+}
+
+void reference_release(struct eval *ev, struct reference *r)
+{
+    bool last;
+
+    if (!r)
+        return;
+    if (r->streamed)
+        pthread_mutex_unlock(&r->streamed->lock);
+    pthread_mutex_lock(&ev->lock);
+    last = --r->users == 0 && !r->listed;
+    pthread_mutex_unlock(&ev->lock);
+    if (last)
+        reference_free(r);
+}
+
+void reference_list_keep(struct eval *ev, int idle)
+{
+    struct reference *r;
+
+    do {
+        int n = 0;
+
+        r = NULL;
+        pthread_mutex_lock(&ev->lock);
+        for (int i = 0; i < REFERENCE_LIST; i++)
+            if (ev->refs.items[i] && ev->refs.items[i]->users == 0 && ++n > idle)
+                r = ev->refs.items[i];
+        if (r)
+            list_drop(&ev->refs, r);
+        pthread_mutex_unlock(&ev->lock);
+        if (r)
+            reference_free(r);
+    } while (r);
+}
+
+void reference_list_free(struct eval *ev)
+{
+    for (int i = 0; i < REFERENCE_LIST; i++)
+        if (ev->refs.items[i])
+            reference_free(ev->refs.items[i]);
+    memset(ev->refs.items, 0, sizeof ev->refs.items);
+}

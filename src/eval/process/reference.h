@@ -1,0 +1,108 @@
+/* reference.h - expected values of a task: made once by the reference side (runner/reference.py), then shared by all
+ * candidates. They are bytes, in memory and in a content-addressed file under path_cache("reference"), which no candidate
+ * can see. Draws of large tasks on a device are streamed (streamed.h): made when they are asked for, and never bytes here. */
+#ifndef MC_EVAL_REFERENCE_H
+#define MC_EVAL_REFERENCE_H
+
+#include <pthread.h>
+
+#include "eval/check/tensor.h"
+#include "eval/check/tolerance.h"
+#include "eval/process/desk.h"
+#include "proc/forkserver.h"
+#include "proc/frame.h"
+#include "task/task.h"
+
+struct eval;
+struct eval_options;
+struct job;
+struct server;
+struct streamed;
+
+struct section { /* a value tree and its bytes */
+    const json_t *tree;
+    const char *bytes;            /* NULL: they lie on the desk, */
+    size_t n;
+    const struct device_buf *mem; /* in this buffer (filled while the draw is held), from byte 'at' on */
+    size_t at;
+};
+
+struct ref_draw {
+    const char *regime;
+    int trial;
+    struct section inputs, eager, oracle;
+    struct section after;  /* what the reference leaves in the inputs that it changes, in order; bytes NULL: not known */
+    const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
+    const json_t *mutates, *aliases; /* inputs that the reference itself changes; outputs that share their memory */
+    /* On the desk: */
+    json_t *head;            /* owned; what the rest points into */
+    struct device_buf *mem;  /* owned; the master copy, zeroed: not there now */
+    size_t size;             /* of all sections together */
+    bool kept;               /* within the budget: stays until the reference goes */
+    int holders;
+};
+
+struct reference {
+    struct frame f;
+    char key[65];
+    int users;
+    bool listed;
+    struct section init, state_values;
+    const json_t *state; /* [{"name","kind","dtype","shape"}] */
+    const json_t *skipped; /* {"regime": reason}; NULL: not all draws are made */
+    bool copies;           /* it only moves values: no arithmetic at all */
+    const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */
+    const char *dtype;     /* floating parameters are to have it: "float16"...; NULL: as constructed */
+    const char *mode;
+    const json_t *tf32;    /* on a GPU: {"matmul","cudnn"}, what the reference was allowed; else NULL */
+    int64_t init_seed;
+    struct ref_draw *draws;   /* they stay where they are */
+    _Atomic size_t n_draws;   /* so many are made */
+    size_t n_most;        /* more draws there cannot be */
+    bool ended;           /* streamed: all draws are there */
+    struct frame end;     /* streamed: the last answer, which skipped points into */
+    struct streamed *streamed; /* large tasks on a device: no draw has values (streamed.h); else NULL */
+};
+
+#define REFERENCE_LIST 32
+struct reference_list {
+    struct reference *items[REFERENCE_LIST]; /* most recent first */
+};
+
+/* Of j's task and variant, whatever j->ref is. params: "random" (floating parameters re-randomised) or "seed" (as
+ * constructed). ERR_INPUT: the task or its sidecar is at fault. Before its process uses the device, j's claim grows to
+ * what the task is known or (room.h: estimates) expected to need; where that does not fit and j yields: LACK_DEVICE, and
+ * nothing was made. A streamed one is j's alone until reference_release, by the same thread: j waits, and holds no run
+ * slot while it does. */
+int reference_get(struct job *j, const char *params, struct reference **ret, struct err *e);
+/* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
+int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
+int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);
+/* The same of a draw whose values lie in mem, 'size' bytes: *ret borrows both. */
+int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, struct ref_draw *ret, struct err *e);
+/* How far output 'tensor' of a draw may be from expected. own: a sidecar's {"abs","rel"} for floating outputs, or
+ * NULL. */
+struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own);
+/* Can this draw tell a right answer from zeros, in any of its outputs? Arguments as ref_tolerance's. */
+bool ref_decides(const struct ref_draw *d, const char *protocol, const json_t *own);
+/* The seed that draws are made from: of the user's seed and a secret of this machine (path_cache("judge-secret"), or
+ * $MUSACODER_SECRET), so that a program which knows this source cannot draw them itself.
+ * A hash of it is recorded as "inputs_id". */
+int64_t reference_seed(const struct eval *ev, int64_t seed);
+void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
+void reference_list_free(struct eval *ev);
+/* Gives up those that nobody uses, except the 'idle' most recent ones: their processes and what they hold on the device. Where the
+ * device has a clock the caller shares it (hold.h). */
+void reference_list_keep(struct eval *ev, int idle);
+
+/* Draw i of j->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at fault). The caller
+ * has a share of the device, where it has a clock. What it takes to make one is j->reference_s. */
+int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e);
+/* All draws of j->ref are made: for who looks for one among them. 0, or -1 as reference_draw. */
+int reference_all(struct job *j, struct err *e);
+/* The values of draw d of r are there until reference_let_go, which every hold needs. ERR_ENV: they cannot be made
+ * again. The caller has a share of the device, where it has a clock. */
+int reference_hold(struct reference *r, const struct ref_draw *d, struct err *e);
+void reference_let_go(struct reference *r, const struct ref_draw *d);
+
+#endif

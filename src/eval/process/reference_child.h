@@ -1,0 +1,36 @@
+/* reference_child.h - the reference's process as the judge talks to it: what it is asked for, one request and its
+ * answer (runner/reference.py, runner/streamed.py), and what its errors mean. Inside src/eval only. */
+#ifndef MC_EVAL_REFERENCE_CHILD_H
+#define MC_EVAL_REFERENCE_CHILD_H
+
+#include "eval/process/options.h"
+#include "eval/process/server.h"
+#include "eval/schedule/room.h"
+#include "proc/frame.h"
+
+#define REFERENCE_TIMEOUT_S 120.0
+
+/* What is asked for: the way to make the values. */
+struct reference_want {
+    struct server *sv;
+    const struct task *t;
+    const struct eval_options *o;
+    const char *params;
+    int variant;
+    int64_t seed;    /* of the draws: reference_seed */
+    struct room *claim; /* of the job that asks; NULL: nothing is claimed */
+    int64_t small;   /* streamed.py: elements up to which a task is small; 0: as it says */
+    bool yields;     /* it ends where that is too small and cannot grow */
+    char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */
+};
+
+/* A child of that role. */
+int reference_start(const struct reference_want *w, const char *role, struct child **ret, struct err *e);
+/* {"op":"task",..}; NULL if the task is no UTF-8 text. */
+json_t *reference_request(const struct reference_want *w);
+/* One request (reference taken; NULL: of reference_request) and its answer; fds: n_fds descriptors that ride along.
+ * ERR_INPUT: the task is at fault; LACK_DEVICE, LACK_HOST: memory was short. */
+int reference_ask(struct child *c, const struct reference_want *w, json_t *req, const int *fds, int n_fds,
+                  double deadline, struct frame *ret, struct err *e);
+
+#endif

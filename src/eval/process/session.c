@@ -1,0 +1,479 @@
+/* session.c - see session.h. */
+#include "eval/process/session.h"
+
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/trace.h"
+#include "eval/process/job.h"
+#include "eval/verdict/place.h"
+
+#define MAX_REPLY_HEAD ((size_t)16 << 20)
+#define MAX_REPLY_BLOB ((size_t)1 << 30)
+
+static int wait_slice(sem_t *slots)
+{
+    struct timespec t = stop_look_again();
+
+    return sem_clockwait(slots, CLOCK_MONOTONIC, &t);
+}
+
+/* False on Ctrl-C: there is no slot then, and none to give back. What the session is asked next says so. */
+static bool slot_take(struct session *s, sem_t *slots)
+{
+    double t0 = now_s();
+    bool got;
+
+    while (!(got = wait_slice(slots) == 0) && !stop_requested())
+        ;
+    s->wait_s += now_s() - t0;
+    trace_span(t0, "wait", "slot");
+    return got;
+}
+
+static void waited_for_device(struct session *s, double seconds)
+{
+    s->wait_s += seconds;
+    s->wait_device_s += seconds;
+}
+
+/* With others, where it has a clock. */
+static bool shares_device(const struct session *s)
+{
+    return s->server->backend->timed && !s->alone;
+}
+
+/* Timing wants the device alone: nobody submits meanwhile. Without the lock (a folder that cannot be written) timing says so. */
+static void share_device(struct session *s)
+{
+    struct err e = ERR_INIT;
+    double t0 = now_s();
+
+    if (s->server->backend->timed && hold_take(s->server->uuid, s->alone, &s->hold, &e) < 0)
+        log_debug("the device's lock: %s", e.msg);
+    trace_span(t0, "wait", "device");
+    waited_for_device(s, now_s() - t0);
+}
+
+static void leave_lane(struct session *s)
+{
+    if (s->slow)
+        sem_post(&s->server->slow_lane);
+    s->slow = false;
+}
+
+static void run_slot(struct session *s, bool take)
+{
+    if (take == s->slot)
+        return;
+    if (take) {
+        s->slot = slot_take(s, &s->server->run_slots);
+        if (s->slot)
+            share_device(s);
+        else
+            leave_lane(s);
+        return;
+    }
+    s->slot = false;
+    hold_drop(&s->hold);
+    sem_post(&s->server->run_slots);
+    leave_lane(s);
+}
+
+void session_rest(struct session *s)
+{
+    run_slot(s, false);
+}
+
+void session_wake(struct session *s)
+{
+    run_slot(s, true);
+}
+
+void session_give_way(struct session *s)
+{
+    if (s->hold.fd <= 0 || s->alone || !hold_wanted(s->server->uuid))
+        return;
+    hold_drop(&s->hold);
+    share_device(s);
+}
+
+/* Looks every 20 ms. Returns the seconds. */
+static double wait_while(struct session *s, bool (*still)(struct session *s), double most_s, const char *what)
+{
+    double t0 = now_s(), waited = 0;
+
+    while (still(s) && waited < most_s && !stop_requested()) {
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        waited = now_s() - t0;
+    }
+    trace_span(t0, "wait", "%s", what);
+    waited_for_device(s, waited);
+    return waited;
+}
+
+static bool timing_is_awaited(struct session *s)
+{
+    return hold_awaited(s->server->uuid);
+}
+
+/* Nobody is timed beside a call of seconds: it comes after them. */
+static void let_timed_pass(struct session *s)
+{
+    s->yielded_s += wait_while(s, timing_is_awaited, SESSION_YIELD_S - s->yielded_s, "while others are timed");
+}
+
+void session_slow_lane(struct session *s)
+{
+    if (!s->slot || !shares_device(s))
+        return;
+    if (!s->slow || (timing_is_awaited(s) && s->yielded_s < SESSION_YIELD_S)) {
+        bool lane = s->slow;
+
+        s->slow = false; /* kept while the slot is free for others */
+        run_slot(s, false);
+        s->slow = lane || slot_take(s, &s->server->slow_lane);
+        let_timed_pass(s);
+        run_slot(s, true);
+    }
+    hold_lasts(&s->hold, true);
+}
+
+static bool has_no_turn(struct session *s)
+{
+    s->turn = !hold_any_lasts() && !timing_is_awaited(s) && sem_trywait(&s->server->large_turn) == 0;
+    return !s->turn;
+}
+
+void session_take_turn(struct session *s)
+{
+    if (!s->slot || !shares_device(s))
+        return;
+    run_slot(s, false);
+    wait_while(s, has_no_turn, SESSION_TURN_S, "turn");
+    run_slot(s, true);
+}
+
+void session_end_turn(struct session *s)
+{
+    if (s->turn)
+        sem_post(&s->server->large_turn);
+    s->turn = false;
+}
+
+int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone, struct session **ret,
+                 struct err *e)
+{
+    struct server_child spec = {.role = sv->backend->candidate, .front = true,
+                                .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
+    struct session *s = xcalloc(1, sizeof *s);
+    int rc;
+
+    s->ev = ev;
+    s->alone = alone;
+    s->server = sv;
+    s->findings = json_array();
+    s->dropped = json_array();
+    s->opt = o;
+    s->diagnostics = json_array();
+    run_slot(s, true);
+    rc = s->slot ? server_spawn(sv, &spec, &s->child, e) : err_set(e, ERR_STOP, "interrupted");
+    if (rc < 0) {
+        session_close(s);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
+static bool calls_library(const json_t *findings)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(findings, i, f)
+        if (!strcmp(json_str(f, "kind", ""), "library_call"))
+            return true;
+    return false;
+}
+
+static void note_dropped(struct session *s, const json_t *flags)
+{
+    const json_t *flag, *had;
+    size_t i, k;
+
+    json_array_foreach((json_t *)flags, i, flag) {
+        json_array_foreach(s->dropped, k, had)
+            if (json_equal(had, flag))
+                break;
+        if (k == json_array_size(s->dropped) && k < 32)
+            json_array_append(s->dropped, (json_t *)flag);
+    }
+}
+
+static void note_build(struct session *s, const struct build_result *r)
+{
+    s->compile_ms += r->ms;
+    s->builds_cached += r->cached;
+    json_array_extend(s->findings, r->findings);
+    note_dropped(s, r->dropped);
+    if (r->ok)
+        return;
+    s->builds_failed++;
+    s->builds_refused += calls_library(r->findings);
+    s->build_timed_out |= r->timed_out;
+    json_array_extend(s->diagnostics, r->diagnostics);
+    if (!s->error)
+        s->error = json_utf8(r->log && *r->log ? r->log : r->error, strlen(r->log && *r->log ? r->log : r->error));
+}
+
+/* Under the names that the compile stage gives them. */
+static void keep_source(struct session *s, const json_t *names, const char *kind, const json_t *list, size_t i)
+{
+    const char *given = json_string_value(json_array_get(names, i));
+    char label[40];
+
+    snprintf(label, sizeof label, json_array_size(list) == 1 ? "%s" : "%ss[%zu]", kind, i);
+    json_object_set(s->sources, given ? given : label, json_array_get(list, i));
+}
+
+/* Remembers the texts under the names that the compiler and findings will use. A second extension's sources get names
+ * of their own (build.h takes them from "cuda_names"): 'cuda_source_2'. Returns the request to build, new reference. */
+static json_t *keep_sources(struct session *s, const json_t *request)
+{
+    static const char *const kinds[] = {"cuda", "cpp"};
+    json_t *named = json_copy((json_t *)request), *names;
+    char key[40], label[64];
+    const json_t *list;
+
+    if (!s->sources)
+        s->sources = json_object();
+    for (int k = 0; k < 2; k++) {
+        snprintf(key, sizeof key, "%s_sources", kinds[k]);
+        list = json_object_get(named, key);
+        snprintf(key, sizeof key, "%s_names", kinds[k]);
+        if (s->builds > 1 && !json_object_get(named, key)) {
+            json_object_set_new(named, key, names = json_array());
+            for (size_t i = 0; i < json_array_size(list); i++) {
+                snprintf(label, sizeof label, i ? "%s_source_%d_%zu" : "%s_source_%d", kinds[k], s->builds, i + 1);
+                json_array_append_new(names, json_string(label));
+            }
+        }
+        snprintf(label, sizeof label, "%s_source", kinds[k]);
+        for (size_t i = 0; i < json_array_size(list); i++)
+            keep_source(s, json_object_get(named, key), label, list, i);
+    }
+    return named;
+}
+
+bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n)
+{
+    return place_line(json_string_value(json_object_get(s->sources, file)), line, ret, n);
+}
+
+/* A request that nobody could build (too large, malformed) is the candidate's failure, not the judge's: *why is no
+ * error of ours any more. */
+static json_t *build_refused(struct session *s, struct err *why)
+{
+    json_t *text = json_utf8(why->msg, strlen(why->msg));
+
+    s->builds_failed++;
+    if (!s->error)
+        s->error = json_incref(text);
+    *why = (struct err)ERR_INIT;
+    return json_pack("{s:b,s:o}", "ok", 0, "error", text);
+}
+
+/* One build request: the compile pool works, our run slot is free meanwhile. */
+static json_t *build_answer(struct session *s, const json_t *request, struct err *e)
+{
+    double t0, left = s->opt->build_timeout_s - s->build_s;
+    struct build_opts o = {.target = s->server->backend->target, .arch = s->server->arch,
+                           .timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail};
+    struct build_result r = {0};
+    json_t *reply = NULL, *named;
+    int rc;
+
+    if (++s->builds > SESSION_MAX_BUILDS)
+        return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
+    named = keep_sources(s, request);
+    run_slot(s, false);
+    if (!slot_take(s, &s->ev->build_slots)) {
+        json_decref(named);
+        err_set(e, ERR_STOP, "interrupted");
+        return NULL;
+    }
+    t0 = now_s();
+    rc = build_run(named, &o, &r, e);
+    trace_span(t0, "call", "build");
+    json_decref(named);
+    s->build_s += now_s() - t0;
+    sem_post(&s->ev->build_slots);
+    if (rc == 0) {
+        note_build(s, &r);
+        if (!r.image || !s->on_image || s->on_image(s->image_ctx, r.image, e) == 0)
+            reply = build_reply(&r);
+        build_result_free(&r);
+    }
+    if (!reply && e && e->kind == ERR_INPUT)
+        reply = build_refused(s, e);
+    run_slot(s, true);
+    return reply;
+}
+
+/* What a broken frame means; fills end after a death. */
+static enum call_fault fault_of(struct session *s, enum frame_fault f, struct err *e)
+{
+    switch (f) {
+    case FRAME_OK: return CALL_OK;
+    case FRAME_LATE: return CALL_TIMEOUT;
+    case FRAME_BAD: return CALL_FORGED;
+    case FRAME_CLOSED:
+    case FRAME_BROKEN: break;
+    case FRAME_STOPPED: return CALL_INFRA;
+    }
+    if (!s->ended && child_wait(s->child, now_s() + 10, &s->end, e) < 0) {
+        if (stop_requested() || !forkserver_alive(s->child->fs))
+            return CALL_INFRA; /* it went down with the server: nobody knows how it would have ended */
+        return CALL_FORGED; /* it closed the channel but lives on */
+    }
+    s->ended = true;
+    return CALL_DIED;
+}
+
+static enum call_fault send_timed(struct session *s, const json_t *head, const char *blob, size_t n, struct err *e)
+{
+    double t0 = now_s();
+    enum frame_fault f = FRAME_OK;
+    int rc = frame_send(s->child->fd, head, blob, n, t0 + s->opt->timeout_s - s->used_s, &f, e);
+
+    s->used_s += now_s() - t0;
+    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
+}
+
+/* Until something comes, or the budget is used up: however many share the device, after SHARE_MOST times as long as alone. */
+static void wait_shared(struct session *s, struct share_clock *c, double v0)
+{
+    double left, start = now_s(), wall = start + SHARE_MOST * (s->opt->timeout_s - s->used_s);
+    bool lasts = s->hold.lasts;
+
+    while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0)) > 0 && now_s() < wall && !stop_requested()) {
+        struct pollfd p = {.fd = s->child->fd, .events = POLLIN};
+        double wait = fmin(share_lasts(c, left), 1.0);
+
+        if (poll(&p, 1, (int)(wait * 1e3) + 1) > 0)
+            break;
+        if (now_s() - start > SESSION_LASTS_S)
+            hold_lasts(&s->hold, true);
+    }
+    hold_lasts(&s->hold, lasts);
+}
+
+static enum call_fault recv_timed(struct session *s, struct frame *ret, struct err *e)
+{
+    struct share_clock *c = shares_device(s) ? &s->server->share : NULL; /* NULL: the wall's */
+    double t0 = now_s(), left = s->opt->timeout_s - s->used_s, v0 = 0;
+    enum frame_fault f = FRAME_OK;
+    int rc;
+
+    if (c) {
+        v0 = share_begin(c, t0);
+        wait_shared(s, c, v0);
+        left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0);
+    }
+    rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left, ret, &f, e);
+    s->used_s += c ? share_end(c, now_s()) - v0 : now_s() - t0;
+    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
+}
+
+/* Serves builds that the process asks for until the reply to what was sent is there. */
+static enum call_fault await_reply(struct session *s, struct frame *ret, struct err *e)
+{
+    enum call_fault fault = CALL_OK;
+    struct frame f = {0};
+    json_t *reply;
+
+    while (fault == CALL_OK && (fault = recv_timed(s, &f, e)) == CALL_OK) {
+        if (strcmp(json_str(f.head, "op", ""), "build")) {
+            *ret = f;
+            return CALL_OK;
+        }
+        reply = build_answer(s, json_object_get(f.head, "request"), e);
+        frame_free(&f);
+        if (!reply)
+            return CALL_INFRA;
+        fault = send_timed(s, reply, NULL, 0, e);
+        json_decref(reply);
+    }
+    return fault;
+}
+
+enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
+                             struct err *e)
+{
+    double t0 = now_s();
+    enum call_fault fault = send_timed(s, head, blob, n_blob, e);
+
+    if (fault == CALL_OK)
+        fault = await_reply(s, ret, e);
+    trace_span(t0, "call", "%s", json_str(head, "op", "?"));
+    return fault;
+}
+
+enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret, struct err *e)
+{
+    if (frame_send_fds(s->child->fd, head, fds, n, now_s() + s->opt->timeout_s - s->used_s, e) < 0)
+        return fault_of(s, stop_requested() ? FRAME_STOPPED : FRAME_CLOSED, e);
+    return await_reply(s, ret, e);
+}
+
+static void end_process(struct session *s)
+{
+    if (s->ended)
+        return;
+    child_kill(s->child);
+    s->ended = child_wait(s->child, now_s() + 10, &s->end, NULL) == 0;
+}
+
+size_t session_peak(struct session *s)
+{
+    end_process(s);
+    return s->ended ? s->end.peak : 0;
+}
+
+const char *session_output(struct session *s)
+{
+    end_process(s);
+    return s->ended && s->end.output.p ? s->end.output.p : "";
+}
+
+void session_close(struct session *s)
+{
+    struct child_end end = {0};
+
+    if (!s)
+        return;
+    if (s->child && !s->ended) {
+        child_kill(s->child);
+        if (child_wait(s->child, now_s() + 10, &end, NULL) == 0)
+            buf_free(&end.output);
+    } else if (s->ended) {
+        buf_free(&s->end.output);
+    }
+    child_free(s->child);
+    session_end_turn(s);
+    run_slot(s, false);
+    json_decref(s->diagnostics);
+    json_decref(s->sources);
+    json_decref(s->findings);
+    json_decref(s->dropped);
+    json_decref(s->error);
+    free(s);
+}

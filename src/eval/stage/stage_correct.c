@@ -1,0 +1,899 @@
+/* stage_correct.c - makes the parameters equal, runs forward on every draw and compares the bytes that come back. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "eval/check/compare_parts.h"
+#include "eval/life/life_streamed.h"
+#include "eval/stage/stage.h"
+#include "eval/verdict/record.h"
+
+/* ---- parameters ---- */
+
+static bool is_float_row(const json_t *row)
+{
+    const char *d = json_str(row, "dtype", "");
+
+    return !strncmp(d, "float", 5) || !strncmp(d, "bfloat", 6) || !strncmp(d, "complex", 7);
+}
+
+/* A buffer that state_dict leaves out: both sides have it by their construction, or they do not. */
+static bool is_constant(const json_t *row)
+{
+    return !strcmp(json_str(row, "kind", ""), "constant");
+}
+
+static bool is_to_match(const json_t *row)
+{
+    return is_float_row(row) && !is_constant(row);
+}
+
+static const json_t *row_by_name(const json_t *rows, const json_t *like)
+{
+    const json_t *r;
+    size_t i;
+
+    json_array_foreach(rows, i, r)
+        if (!strcmp(json_str(r, "name", ""), json_str(like, "name", "")) && is_constant(r) == is_constant(like))
+            return r;
+    return NULL;
+}
+
+static size_t parameters_of(const json_t *rows)
+{
+    const json_t *r;
+    size_t i, n = 0;
+
+    json_array_foreach(rows, i, r)
+        n += !is_constant(r);
+    return n;
+}
+
+static bool same_shape(const json_t *a, const json_t *b)
+{
+    return json_equal(json_object_get(a, "shape"), json_object_get(b, "shape"));
+}
+
+/* pairs[i] = the candidate's row for the reference's row i. By name and shape; the rest in order by shape, if the
+ * shapes that are left are the same list on both sides. Returns "none", "name", "order", or "seed" if neither fits. */
+static const char *match_state(const json_t *ref, const json_t *cand, const json_t **pairs)
+{
+    size_t n = json_array_size(ref), m = json_array_size(cand), k = 0, left = 0;
+    bool *used = xcalloc(m + 1, sizeof *used), ok = true;
+    const json_t *c;
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *r = json_array_get(ref, i);
+
+        c = row_by_name(cand, r);
+        pairs[i] = c && same_shape(r, c) ? c : NULL;
+        left += !pairs[i] && is_to_match(r);
+        for (size_t q = 0; q < m; q++)
+            used[q] = used[q] || json_array_get(cand, q) == pairs[i];
+    }
+    for (size_t i = 0; ok && left && i < n; i++) {
+        if (pairs[i] || !is_to_match(json_array_get(ref, i)))
+            continue;
+        while (k < m && (used[k] || !is_to_match(json_array_get(cand, k))))
+            k++;
+        ok = k < m && same_shape(json_array_get(ref, i), json_array_get(cand, k));
+        if (ok)
+            pairs[i] = json_array_get(cand, k), used[k] = true;
+    }
+    for (size_t q = 0; ok && left && q < m; q++) /* one left over: which one it was would be a guess */
+        ok = used[q] || !is_to_match(json_array_get(cand, q));
+    free(used);
+    return parameters_of(ref) == 0 ? "none" : !ok ? "seed" : left ? "order" : "name";
+}
+
+/* Rows that name no memory of the program, or no such tensor, take no values: that is said of the program. */
+static int lay_params(struct job *j, const json_t *const *pairs, struct err *e)
+{
+    int rc = life_params(j, pairs, e);
+
+    if (rc == 0 || e->kind != ERR_INPUT)
+        return rc;
+    record_blame(j->rec, "correctness_error", "correctness", "ModelNew's parameters cannot take the task's values: %s",
+                 e->msg);
+    *e = (struct err)ERR_INIT;
+    return 0;
+}
+
+int correct_parameters(struct job *j, struct err *e)
+{
+    const json_t *cand = j->state;
+    const json_t **pairs = xcalloc(json_array_size(j->ref->state) + 1, sizeof *pairs);
+    int rc = 0;
+
+    j->params = match_state(j->ref->state, cand, pairs);
+    if (strcmp(j->opt->protocol, "strict"))
+        j->params = parameters_of(j->ref->state) ? "seed" : "none";
+    if (!strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
+        record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by name and "
+                     "shape or in order: what cannot take the weights replaces nothing");
+    } else if (strcmp(j->params, "seed")) {
+        rc = lay_params(j, pairs, e);
+    }
+    free(pairs);
+    return rc;
+}
+
+/* ---- comparing one reply with one draw ---- */
+
+struct leaf {
+    const json_t *node;
+    char path[128];
+};
+
+struct leaves {
+    struct leaf *v;
+    size_t n;
+};
+
+static int leaf_add(const json_t *node, const char *path, void *ctx, struct err *e)
+{
+    struct leaves *l = ctx;
+
+    if (l->n >= 4096)
+        return err_set(e, ERR_INPUT, "more than 4096 outputs");
+    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v[l->n].node = node;
+    snprintf(l->v[l->n++].path, sizeof l->v->path, "%s", path);
+    return 0;
+}
+
+static const char *kind_text(const json_t *tree)
+{
+    const char *t = json_str(tree, "t", "");
+
+    return tree_is_tensor(tree) ? "a tensor" : !strcmp(t, "list") || !strcmp(t, "tuple") ? "a sequence"
+         : !strcmp(t, "dict") ? "a dict" : json_is_null(tree) ? "None" : "a number";
+}
+
+static bool same_structure(const struct leaves *a, const struct leaves *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->v[i].path, b->v[i].path) || tree_is_tensor(a->v[i].node) != tree_is_tensor(b->v[i].node))
+            return false;
+    return true;
+}
+
+static json_t *spot(const char *at, double expected, double got)
+{
+    return json_pack("{s:s,s:o,s:o}", "index", at, "expected", json_num(expected), "got", json_num(got));
+}
+
+json_t *correct_worst(const struct ref_draw *d, const char *path, const struct comparison *c, const struct tolerance *t)
+{
+    static const char *const kinds[] = {"same", "structure", "dtype", "shape", "values"};
+    json_t *w = json_pack("{s:s,s:i,s:s,s:s}", "regime", d->regime, "trial", d->trial, "output", path, "kind",
+                          kinds[c->kind]);
+
+    if (c->kind != CMP_VALUES) {
+        json_object_set_new(w, "detail", json_utf8(c->detail, strlen(c->detail)));
+        return w;
+    }
+    json_object_set_new(w, "elements", json_integer(c->n));
+    json_object_set_new(w, "wrong", json_integer(c->n_bad));
+    json_object_set_new(w, "nan", json_integer(c->n_nan));
+    json_object_set_new(w, "share", json_num((double)c->n_bad / (double)c->n));
+    json_object_set_new(w, "pattern", json_string(c->pattern));
+    json_object_set_new(w, "first", spot(c->first_at, c->first_expected, c->first_got));
+    json_object_set_new(w, "worst", spot(c->worst_at, c->worst_expected, c->worst_got));
+    json_object_set_new(w, "tolerance", json_pack("{s:o,s:o}", "abs", json_num(t->abs), "rel", json_num(t->rel)));
+    return w;
+}
+
+static bool unreadable(struct comparison *c, struct err *e)
+{
+    *c = (struct comparison){.kind = CMP_STRUCTURE};
+    snprintf(c->detail, sizeof c->detail, "the output cannot be read: %.100s", e->msg);
+    *e = (struct err)ERR_INIT;
+    return false;
+}
+
+static bool judged(int rc, const struct tolerance *tol, struct comparison *c)
+{
+    if (rc == 0 && c->kind == CMP_VALUES && !tol->usable)
+        c->kind = CMP_SAME; /* ill-conditioned: this draw decides nothing for this output */
+    return rc == 0 && c->kind == CMP_SAME;
+}
+
+/* Compares leaf i. Returns false and fills c if it differs. */
+static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves l[3], size_t i, size_t tensor_index,
+                    const struct frame *got, struct comparison *c, struct tolerance *tol, struct err *e)
+{
+    struct tensor eager, oracle, mine;
+    int rc = 0;
+
+    if (!tree_is_tensor(l[0].v[i].node))
+        return compare_number(l[0].v[i].node, l[2].v[i].node, c);
+    *tol = ref_tolerance(d, tensor_index, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
+    if (j->ref->streamed) {
+        rc = tensor_kind(l[0].v[i].node, &eager, e);
+        if (rc == 0 && eager.n)
+            rc = life_streamed_compare(j, tensor_index, l[2].v[i].node, &eager, tol, c, e);
+        return judged(rc, tol, c);
+    }
+    if (tensor_parse(l[0].v[i].node, (const uint8_t *)d->eager.bytes, d->eager.n, &eager, e) < 0 ||
+        tensor_parse(l[1].v[i].node, (const uint8_t *)d->oracle.bytes, d->oracle.n, &oracle, e) < 0)
+        return false;
+    if (tensor_parse(l[2].v[i].node, (const uint8_t *)got->blob, got->n_blob, &mine, e) < 0)
+        return unreadable(c, e);
+    compare_tensors(&eager, &oracle, &mine, tol, c);
+    return judged(0, tol, c);
+}
+
+/* Types and shapes of all outputs, before any value is looked at: outputs of another kind have not been fetched. */
+static int kinds_ok(const struct leaves l[3], struct comparison *c, size_t *ret_at)
+{
+    struct tensor want, mine;
+
+    for (size_t i = 0; i < l[0].n; i++) {
+        *ret_at = i;
+        if (tree_is_tensor(l[0].v[i].node) && tensor_kind(l[0].v[i].node, &want, NULL) == 0 &&
+            tensor_kind(l[2].v[i].node, &mine, NULL) == 0 && !compare_kinds(&want, &mine, c))
+            return 0;
+    }
+    return 1;
+}
+
+int correct_compare(struct job *j, const struct ref_draw *d, const struct frame *got, json_t **ret_worst, double *max_abs,
+                    double *max_rel, struct err *e)
+{
+    const json_t *out = json_object_get(got->head, "output"), *host = json_object_get(got->head, "on_host");
+    struct leaves l[3] = {0};
+    struct comparison c = {.kind = CMP_SAME};
+    struct tolerance tol = {0};
+    size_t tensors = 0, at = 0;
+    bool streamed = j->ref->streamed != NULL; /* then other inputs than the draw's say nothing: inputs_kept does */
+    bool changed = json_array_size(json_object_get(got->head, "changed")) > 0;
+    int ok = 1;
+
+    if (tree_each(d->eager.tree, leaf_add, &l[0], e) < 0 || tree_each(d->oracle.tree, leaf_add, &l[1], e) < 0) {
+        ok = -1;
+    } else if (tree_each(out, leaf_add, &l[2], NULL) < 0 || !same_structure(&l[0], &l[2])) {
+        c.kind = CMP_STRUCTURE;
+        snprintf(c.detail, sizeof c.detail, "forward returned %s (%zu values), expected %s (%zu values)", kind_text(out),
+                 l[2].n, kind_text(d->eager.tree), l[0].n);
+        ok = 0;
+        *ret_worst = correct_worst(d, "", &c, &tol);
+    } else if (json_array_size(host)) {
+        c.kind = CMP_STRUCTURE;
+        snprintf(c.detail, sizeof c.detail, "output %lld is on the CPU, expected cuda:0",
+                 (long long)json_integer_value(json_array_get(host, 0)));
+        ok = 0;
+        *ret_worst = correct_worst(d, "", &c, &tol);
+    }
+    if (ok == 1 && (ok = kinds_ok(l, &c, &at)) == 0)
+        *ret_worst = correct_worst(d, l[0].v[at].path, &c, &tol);
+    if (ok == 1 && streamed && !changed)
+        ok = streamed_expect(j->ref->streamed, false, e) < 0 ? -1 : 1;
+    for (size_t i = 0; ok == 1 && !(streamed && changed) && i < l[0].n; i++) {
+        bool good = leaf_ok(j, d, l, i, tensors, got, &c, &tol, e);
+
+        *max_abs = fmax(*max_abs, c.max_abs);
+        *max_rel = fmax(*max_rel, c.max_rel);
+        tensors += tree_is_tensor(l[0].v[i].node);
+        if (good)
+            continue;
+        ok = e->kind == ERR_NONE ? 0 : -1;
+        if (ok == 0)
+            *ret_worst = correct_worst(d, l[0].v[i].path, &c, &tol);
+    }
+    if (streamed && !changed && streamed_drop(j->ref->streamed, e) < 0)
+        ok = -1;
+    for (int k = 0; k < 3; k++)
+        free(l[k].v);
+    return ok;
+}
+
+/* ---- running ---- */
+
+#define SLOW_TRIALS 2 /* draws of each regime that such a candidate gets: one, and the same with a few elements changed */
+#define SECRET "secret" /* runner/reference.py: the one draw of protocol kernelbench whose seed is not published */
+#define CRAWL_S 1.0   /* of run time for each call: one draw of each regime, and if its answer is wrong no other one */
+
+struct tally {
+    int ran, trials, passed; /* trials: draws that decide, or went wrong */
+    int deciding;            /* draws that could tell a right answer from zeros */
+    uint64_t looked_at;      /* bits: outputs that some draw compares; in others it finds nothing wrong, whatever they are */
+    int raced;               /* wrong ones, in replays that play streams in another order */
+    const char *stopped; /* before the last draw, for this; NULL: it was not */
+    double fastest_s;    /* call, of run time; 0: none yet */
+    bool slow;           /* every call took more than SLOW_S: only SLOW_TRIALS of each regime, or one (CRAWL_S) */
+    bool fewer;          /* so it was for some variant: other variants' calls may be faster */
+    double max_abs, max_rel;
+    json_t *worst, *regimes;
+};
+
+/* "normal", or "odd/normal" for a variant. */
+static void regime_key(const struct job *j, const char *regime, char *out, size_t n)
+{
+    const char *variant = task_variant_name(j->task, j->variant);
+
+    snprintf(out, n, "%s%s%s", variant ? variant : "", variant ? "/" : "", regime);
+}
+
+static bool draw_decides(const struct job *j, const struct ref_draw *d)
+{
+    return ref_decides(d, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
+}
+
+/* Outputs of floating numbers that rounding does not move as much as they are large; the first 64. */
+static uint64_t looked_at(const struct job *j, const struct ref_draw *d)
+{
+    const json_t *own = task_setting(j->task, j->variant, "tolerance");
+    uint64_t bits = 0;
+
+    for (size_t i = 0; i < json_array_size(d->noise) && i < 64; i++)
+        bits |= (uint64_t)ref_tolerance(d, i, j->opt->protocol, own).usable << i;
+    return bits;
+}
+
+/* What passes a draw that would have passed zeros too has shown nothing: it is no trial. */
+static void count(struct job *j, struct tally *t, const struct ref_draw *d, bool ok)
+{
+    bool decides = draw_decides(j, d);
+    char key[96];
+    json_t *r;
+
+    t->ran++;
+    t->deciding += decides;
+    t->looked_at |= looked_at(j, d);
+
+    regime_key(j, d->regime, key, sizeof key);
+    if (!(r = json_object_get(t->regimes, key))) {
+        r = json_pack("{s:i,s:i}", "trials", 0, "passed", 0);
+        json_object_set_new(t->regimes, key, r);
+    }
+    if (ok && !decides) {
+        json_object_set_new(r, "undecided", json_integer(json_i64(r, "undecided", 0) + 1));
+        return;
+    }
+    json_object_set_new(r, "trials", json_integer(json_i64(r, "trials", 0) + 1));
+    json_object_set_new(r, "passed", json_integer(json_i64(r, "passed", 0) + ok));
+    if (ok && !strcmp(d->regime, SECRET))
+        return; /* trials are the published ones */
+    t->trials++;
+    t->passed += ok;
+}
+
+static void count_skipped(struct job *j, struct tally *t)
+{
+    const char *regime;
+    char key[96];
+    json_t *why;
+
+    json_object_foreach((json_t *)j->ref->skipped, regime, why) {
+        regime_key(j, regime, key, sizeof key);
+        if (!json_object_get(t->regimes, key))
+            json_object_set_new(t->regimes, key, json_pack("{s:O}", "skipped", why));
+    }
+}
+
+static bool is_among(const json_t *list, const json_t *x)
+{
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach((json_t *)list, i, v)
+        if (json_equal(v, x))
+            return true;
+    return false;
+}
+
+/* An input that the reference leaves alone must come back unchanged; one that it changes as it was, or as the reference
+ * leaves it. */
+static bool inputs_kept(const struct ref_draw *d, const struct frame *f, json_t **ret_worst)
+{
+    const json_t *i;
+    size_t k;
+
+    json_array_foreach(json_object_get(f->head, "changed"), k, i) {
+        bool expected = is_among(d->mutates, i), garbled = is_among(json_object_get(f->head, "garbled"), i);
+
+        if (expected && !garbled)
+            continue;
+        *ret_worst = json_pack("{s:s,s:i,s:s,s:s,s:s}", "regime", d->regime, "trial", d->trial, "output", "", "kind",
+                               "input_modified", "detail", garbled ? "forward leaves other values in its input than the "
+                               "reference does" : "forward changes its input in place; the reference does not");
+        return false;
+    }
+    return true;
+}
+
+/* Says in a reason or in 'worst' which variant it is about; nothing for the task as written. */
+static void name_variant(const struct job *j, json_t *x)
+{
+    char text[200];
+
+    if (j->variant == 0)
+        return;
+    task_variant_text(j->task, j->variant, text, sizeof text);
+    json_object_set_new(x, "variant", json_string(task_variant_name(j->task, j->variant)));
+    json_object_set_new(x, "variant_is", json_utf8(text, strlen(text)));
+}
+
+/* What forward left on draw d; frees the frame. Returns 1 passed, 0 failed, 2 blamed (stop), -1 infra. */
+static int judge_reply(struct job *j, const struct ref_draw *d, struct tally *t, struct frame *f, struct err *e)
+{
+    json_t *worst = NULL;
+    int ok = 2;
+
+    if (strcmp(json_str(f->head, "op", ""), "result")) {
+        job_blame_error(j, f->head, "correctness");
+    } else {
+        j->ran = true;
+        job_blame_error(j, NULL, "correctness"); /* what the emulator found although forward returned */
+        if (!job_blamed(j)) {
+            ok = correct_compare(j, d, f, &worst, &t->max_abs, &t->max_rel, e);
+            if (ok == 1)
+                ok = inputs_kept(d, f, &worst);
+        }
+    }
+    if (worst && !t->worst) {
+        t->worst = json_incref(worst);
+        name_variant(j, worst);
+    }
+    json_decref(worst);
+    frame_free(f);
+    return ok;
+}
+
+static int blame_call(struct job *j, enum call_fault fault, const struct ref_draw *d, struct err *e)
+{
+    char during[96];
+
+    snprintf(during, sizeof during, "in forward (inputs: %s, draw %d)", d->regime, d->trial);
+    return job_blame_call(j, fault, "correctness", during, e);
+}
+
+/* One draw as it is lived, returns as judge_reply. */
+static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
+{
+    struct frame f;
+    enum call_fault fault = life_call(j, d, &f, e);
+
+    if (fault != CALL_OK)
+        return blame_call(j, fault, d, e) < 0 ? -1 : 2;
+    return judge_reply(j, d, t, &f, e);
+}
+
+/* What became of the sidecar: null without one. */
+static json_t *sidecar_json(const struct job *j)
+{
+    bool strict = !strcmp(j->opt->protocol, "strict");
+    json_t *names;
+
+    if (!j->task->sidecar)
+        return json_null();
+    names = json_array();
+    for (int i = 1; i <= task_variants(j->task); i++)
+        json_array_append_new(names, json_string(task_variant_name(j->task, i)));
+    return json_pack("{s:b,s:o,s:s?}", "applied", strict, "variants", names, "why", strict ? NULL
+                     : "the published protocol knows one shape, dtype, layout and tolerance");
+}
+
+static json_t *correct_section(struct job *j, struct tally *t, const char *params)
+{
+    json_t *c = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o?,s:s,s:s,s:o,s:o}", "trials", t->trials, "passed", t->passed, "q",
+                          json_num(t->trials ? (double)t->passed / t->trials : 0), "max_abs_err", json_num(t->max_abs),
+                          "max_rel_err", json_num(t->max_rel), "worst", t->worst, "params", params, "mode", j->ref->mode,
+                          "regimes", t->regimes, "sidecar", sidecar_json(j));
+
+    if (t->stopped)
+        json_object_set_new(c, "stopped", json_string(t->stopped));
+    if (t->slow || t->fewer)
+        json_object_set_new(c, "slow", json_true());
+    if (json_is_array(j->ref->defects))
+        json_object_set(c, "known_defects", (json_t *)j->ref->defects);
+    if (json_is_object(j->ref->tf32))
+        json_object_set(c, "tf32", (json_t *)j->ref->tf32);
+    return c;
+}
+
+/* On a device that others wait for: does even the fastest call take so long that all trials are not worth it? A program that is
+ * slow now and fast when it is timed has gained nothing: stage_perf.c. */
+static bool is_slow(const struct job *j, double call_s)
+{
+    return call_s > SLOW_S && j->server->backend->timed && !strcmp(j->opt->protocol, "strict");
+}
+
+/* Of each regime. */
+static int trials_if_slow(const struct tally *t)
+{
+    return t->fastest_s > CRAWL_S ? 1 : SLOW_TRIALS;
+}
+
+/* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. An output
+ * of another kind or shape than expected will be one again. And what is slow and has been wrong every time is not worth the
+ * others' waiting. The published protocol counts all of its trials. */
+static const char *enough(const struct job *j, const struct tally *t)
+{
+    const char *kind = json_str(t->worst, "kind", "values");
+
+    if (strcmp(j->opt->protocol, "strict"))
+        return NULL;
+    if (legality_convicts(j))
+        return "legality";
+    if (is_slow(j, t->fastest_s) && t->trials >= trials_if_slow(t) && !t->passed)
+        return "slow";
+    return t->trials && !t->passed && strcmp(kind, "values") && strcmp(kind, "input_modified") ? kind : NULL;
+}
+
+/* As reference_draw. Between two draws whoever wants the device alone gets it. */
+static int next_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+{
+    session_give_way(j->session);
+    return reference_draw(j, i, ret, e);
+}
+
+/* It runs, is compared and counted. -1: infra, or the end of the draws. */
+static int judge_draw(struct job *j, const struct ref_draw *d, struct tally *t, bool first, struct err *e)
+{
+    double used = j->session->used_s;
+    int ok;
+
+    if (first && !t->slow && j->claim && room_is_large(j->claim))
+        session_take_turn(j->session);
+    if (t->slow) /* not for draws that it does not get: each may wait for long */
+        session_slow_lane(j->session);
+    if (reference_hold(j->ref, d, e) < 0)
+        return -1;
+    ok = run_draw(j, d, t, e);
+    session_end_turn(j->session);
+    reference_let_go(j->ref, d);
+    used = j->session->used_s - used;
+    t->fastest_s = t->fastest_s == 0 || used < t->fastest_s ? used : t->fastest_s;
+    t->slow = !first && is_slow(j, t->fastest_s);
+    if (ok == 0 || ok == 1)
+        count(j, t, d, ok == 1);
+    return ok;
+}
+
+static bool left_out(const struct tally *t, const struct ref_draw *d)
+{
+    return t->slow && d->trial >= trials_if_slow(t);
+}
+
+/* ---- judging by replays (life.h) ---- */
+
+struct replayed {
+    struct job *j;
+    struct tally *t;
+    bool again; /* the draws have been judged: only what is wrong now counts */
+};
+
+static int judge_call(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e)
+{
+    struct replayed *r = ctx;
+    int ok = judge_reply(r->j, d, r->t, f, e);
+
+    r->t->raced += ok == 0 && r->j->life->shuffled;
+    if (ok == 0 || (ok == 1 && !r->again))
+        count(r->j, r->t, d, ok == 1);
+    return ok == 0 || ok == 1 ? 0 : -1;
+}
+
+static int hold_all(struct job *j, const struct ref_draw *const *draws, int n, struct err *e)
+{
+    for (int i = 0; i < n; i++)
+        if (reference_hold(j->ref, draws[i], e) < 0) {
+            while (i-- > 0)
+                reference_let_go(j->ref, draws[i]);
+            return -1;
+        }
+    return 0;
+}
+
+static void let_all_go(struct job *j, const struct ref_draw *const *draws, int n)
+{
+    for (int i = 0; i < n; i++)
+        reference_let_go(j->ref, draws[i]);
+}
+
+/* The life itself, on a draw's inputs. What is wrong with it is blamed. 0, or -1: infra. */
+static int live(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
+{
+    enum call_fault fault;
+    struct frame f;
+    bool ended;
+    int rc = 0;
+
+    if (hold_all(j, &d, 1, e) < 0)
+        return -1;
+    fault = life_live(j, d, &f, &ended, e);
+    let_all_go(j, &d, 1);
+    if (fault != CALL_OK)
+        rc = blame_call(j, fault, d, e);
+    else if (ended)
+        rc = judge_reply(j, d, t, &f, e) < 0 ? -1 : 0;
+    return rc;
+}
+
+static int replay_group(struct replayed *r, const struct ref_draw *const *draws, int n, struct err *e)
+{
+    struct job *j = r->j;
+    double used = j->session->used_s;
+    enum call_fault fault;
+
+    if (hold_all(j, draws, n, e) < 0)
+        return -1;
+    fault = life_replay(j, draws, n, judge_call, r, e);
+    let_all_go(j, draws, n);
+    if (fault != CALL_OK)
+        return blame_call(j, fault, draws[0], e);
+    used = (j->session->used_s - used) / j->life->n_calls;
+    r->t->fastest_s = r->t->fastest_s == 0 || used < r->t->fastest_s ? used : r->t->fastest_s;
+    r->t->slow = is_slow(j, r->t->fastest_s);
+    return e->kind == ERR_NONE ? 0 : -1;
+}
+
+/* Up to a life's calls of draws from *i on, and how many. -1: they cannot be made. */
+static int gather(struct job *j, struct tally *t, size_t *i, const struct ref_draw **draws, struct err *e)
+{
+    int n = 0, ok = 1;
+
+    while (n < (int)j->life->n_calls && (ok = next_draw(j, *i, &draws[n], e)) == 1) {
+        ++*i;
+        if (left_out(t, draws[n]))
+            t->fewer = true;
+        else
+            n++;
+    }
+    return ok < 0 ? -1 : n;
+}
+
+/* All draws, as many in a replay as the life has calls; at least two replays, whose memory is filled differently. */
+static int run_replays(struct job *j, struct tally *t, struct err *e)
+{
+    const struct ref_draw *draws[LIFE_CALLS];
+    struct replayed r = {.j = j, .t = t};
+    size_t i = 0;
+    int n, last = 0, rc = 0;
+
+    if ((rc = next_draw(j, 0, &draws[0], e)) == 1)
+        rc = live(j, draws[0], t, e);
+    if (j->life->log_full)
+        t->stopped = "log";
+    while (rc == 0 && !job_blamed(j) && !t->stopped && !(t->stopped = enough(j, t))) {
+        if ((n = gather(j, t, &i, draws, e)) <= 0) {
+            rc = n;
+            break;
+        }
+        rc = replay_group(&r, draws, last = n, e);
+    }
+    if (rc == 0 && last && j->life->replays == 1 && !job_blamed(j) && t->passed == t->trials) {
+        r.again = true;
+        rc = replay_group(&r, draws, last, e);
+    }
+    count_skipped(j, t);
+    return rc;
+}
+
+/* Parameters and all draws of the current variant; the candidate is constructed for it. Who is slow only until few
+ * draws are left gets the others then. 0, or -1: infra. */
+static int run_draws(struct job *j, struct tally *t, struct err *e)
+{
+    const struct ref_draw *d;
+    size_t *later = NULL, n = 0;
+    int ok = 1;
+
+    if (correct_parameters(j, e) < 0)
+        return -1;
+    if (!j->life->live)
+        return job_blamed(j) ? 0 : run_replays(j, t, e);
+    for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j, t)) && (ok = next_draw(j, i, &d, e)) == 1; i++) {
+        if (left_out(t, d)) {
+            later = xrealloc(later, (n + 1) * sizeof *later);
+            later[n++] = i;
+        } else if ((ok = judge_draw(j, d, t, i == 0, e)) < 0) {
+            break;
+        }
+    }
+    for (size_t k = 0; ok >= 0 && k < n && !job_blamed(j) && !(t->stopped = enough(j, t)); k++) {
+        if ((ok = next_draw(j, later[k], &d, e)) == 1 && left_out(t, d))
+            t->fewer = true;
+        else if (ok == 1)
+            ok = judge_draw(j, d, t, false, e);
+    }
+    free(later);
+    count_skipped(j, t);
+    return ok < 0 ? -1 : 0;
+}
+
+/* A front lives once: another one, and another executor, for other arguments. */
+static int live_again(struct job *j, struct err *e)
+{
+    session_close(j->session);
+    j->session = NULL;
+    if (session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || life_open(j, e) < 0)
+        return -1;
+    return job_construct(j, e);
+}
+
+/* ModelNew with the arguments of another variant. */
+static int change_variant(struct job *j, int variant, struct err *e)
+{
+    j->variant = variant;
+    if (job_reference(j, "random", e) < 0 || live_again(j, e) < 0)
+        return -1;
+    job_blame_error(j, NULL, "load");
+    return 0;
+}
+
+static int run_variant(struct job *j, int variant, struct tally *t, struct err *e)
+{
+    json_t *reasons = json_object_get(j->rec, "reasons");
+    int rc = change_variant(j, variant, e);
+
+    if (rc == 0 && j->ready && !job_blamed(j))
+        rc = run_draws(j, t, e);
+    for (size_t i = 0; rc == 0 && i < json_array_size(reasons); i++)
+        name_variant(j, json_array_get(reasons, i));
+    return rc;
+}
+
+/* All variants of the sidecar. */
+static int run_variants(struct job *j, struct tally *t, struct err *e)
+{
+    const char *params = j->params;
+    int rc = 0;
+
+    for (int i = 1; i <= task_variants(j->task) && rc == 0 && !job_blamed(j) && !t->stopped; i++)
+        rc = run_variant(j, i, t, e);
+    j->params = params;
+    return rc;
+}
+
+/* Where no draw could have found a wrong answer the task is at fault, and no candidate. */
+static int undecided(const struct tally *t, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "the task cannot be judged: none of its %d draws tells a right answer from zeros (the "
+                                 "outputs are 0, or rounding moves them as much as they are large); 'musacoder lint' "
+                                 "shows which", t->ran);
+}
+
+/* The first output that no draw compares; -1: each is compared by one. */
+static int never_looked_at(const struct job *j, const struct tally *t)
+{
+    size_t n = json_array_size(j->ref->draws[0].noise);
+
+    for (size_t i = 0; i < n && i < 64; i++)
+        if (!(t->looked_at >> i & 1))
+            return (int)i;
+    return -1;
+}
+
+static int lost_output(int at, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "the task cannot be judged: rounding moves its output %d as much as it is large in every "
+                                 "draw, so that anything could stand there; 'musacoder lint' shows which", at);
+}
+
+/* What is right for one draw is right for all: a program could bring the answer along. */
+static bool one_answer(const struct reference *r)
+{
+    const struct section *first = &r->draws[0].eager;
+
+    for (size_t i = 1; i < r->n_draws; i++) {
+        const struct section *s = &r->draws[i].eager;
+
+        if (!first->bytes || !s->bytes || s->n != first->n || memcmp(s->bytes, first->bytes, s->n))
+            return false;
+    }
+    return r->n_draws > 1;
+}
+
+static int constant_task(struct err *e)
+{
+    return err_set(e, ERR_INPUT, "the task cannot be judged: its answer is the same for all inputs, so that a program "
+                                 "could bring it along; 'musacoder lint' shows why");
+}
+
+/* Bytes of the smallest output; 0 where one is a number. */
+static int smallest_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    uint64_t n = tree_is_tensor(leaf) ? (uint64_t)json_i64(leaf, "nbytes", 0) : 0, *least = ctx;
+
+    (void)path, (void)e;
+    *least = n < *least ? n : *least;
+    return 0;
+}
+
+static uint64_t smallest_output(const struct ref_draw *d)
+{
+    uint64_t n = UINT64_MAX;
+
+    tree_each(d->eager.tree, smallest_leaf, &n, NULL);
+    return n;
+}
+
+static void replace_tally(struct tally *t, struct tally *by)
+{
+    json_t *regimes = t->regimes;
+
+    t->regimes = by->regimes;
+    by->regimes = regimes;
+    json_decref(t->worst);
+    t->worst = NULL;
+    t->trials = by->trials;
+    t->passed = by->passed;
+    t->max_abs = by->max_abs;
+    t->max_rel = by->max_rel;
+}
+
+/* What a replay finds wrong may be right as the program lives it: its host reads the device. A few values a call may
+ * steer it, and then every draw is lived (rules.h). */
+static int run_live(struct job *j, struct tally *t, struct err *e)
+{
+    struct tally lived = {.regimes = json_object()};
+    int rc = live_again(j, e);
+
+    if (rc == 0 && j->ready && !job_blamed(j)) {
+        j->life->live = true;
+        j->life->smallest = smallest_output(&j->ref->draws[0]);
+        rc = run_draws(j, &lived, e);
+    }
+    j->life->live_right = rc == 0 && !job_blamed(j) && lived.trials > 0 && lived.passed == lived.trials;
+    if (rc == 0 && j->life->live)
+        rc = life_finish(j, e);
+    if (rc == 0 && legality_live(j)) /* these draws count */
+        replace_tally(t, &lived);
+    json_decref(lived.regimes);
+    json_decref(lived.worst);
+    return rc;
+}
+
+static bool may_be_live(const struct job *j, const struct tally *t)
+{
+    return !job_blamed(j) && t->trials > t->passed && life_reads(j->life);
+}
+
+static int correct_run(struct job *j, struct err *e)
+{
+    struct tally t = {.regimes = json_object()};
+    int rc;
+
+    if (!j->ready) {
+        json_decref(t.regimes);
+        return 0;
+    }
+    job_blame_error(j, NULL, "load");
+    rc = run_draws(j, &t, e);
+    if (rc == 0 && may_be_live(j, &t))
+        rc = run_live(j, &t, e);
+    if (rc == 0 && !strcmp(j->opt->protocol, "strict"))
+        rc = run_variants(j, &t, e);
+    if (rc == 0 && !job_blamed(j) && t.ran && !t.deciding)
+        rc = undecided(&t, e);
+    if (rc == 0 && !job_blamed(j) && t.ran && t.passed == t.trials && never_looked_at(j, &t) >= 0)
+        rc = lost_output(never_looked_at(j, &t), e);
+    if (rc == 0 && !job_blamed(j) && t.ran > 1 && one_answer(j->ref))
+        rc = constant_task(e);
+    if (rc < 0) {
+        json_decref(t.regimes);
+        json_decref(t.worst);
+        return -1;
+    }
+    j->all_passed = !job_blamed(j) && t.trials > 0 && t.passed == t.trials;
+    if (!job_blamed(j) && !j->all_passed && life_blame_launch(j))
+        job_blame_error(j, NULL, "correctness");
+    if (!job_blamed(j) && !j->all_passed && (t.trials || !t.stopped))
+        record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong%s", t.trials - t.passed, t.trials,
+                     t.raced && t.raced == t.trials - t.passed ? ", those in which streams ran in another order that the "
+                     "program allows: one stream reads what another one still writes; let it wait for an event" : "");
+    record_set(j->rec, "correctness", correct_section(j, &t, j->params));
+    j->slow = t.slow || t.fewer;
+    j->call_s = t.fastest_s;
+    compile_judge(j);
+    return 0;
+}
+
+const struct stage stage_correct = {"correctness", correct_run, false};

@@ -1,0 +1,81 @@
+/* stage_extract.c - finds the program in the response. Blames extraction_error. */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "eval/build/dialect.h"
+#include "eval/stage/stage.h"
+#include "eval/verdict/record.h"
+
+static bool blank(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strchr(" \t\r\n", s[i]) || !s[i])
+            return false;
+    return true;
+}
+
+/* A MUSA program runs where another device plays MUSA's part. */
+static char *program_of(struct job *j, const char *code, size_t n)
+{
+    const char *want = j->opt->dialect ? j->opt->dialect : "any";
+    bool musa = dialect_is_musa(code, n);
+    char *text = NULL;
+
+    if (strcmp(want, "any") && musa != !strcmp(want, "musa"))
+        record_blame(j->rec, "extraction_error", "extract", "%s", musa ?
+                     "a CUDA program was asked for, and this one is MUSA's" :
+                     "a MUSA program was asked for; import load_inline from torch_musa.utils.musa_extension");
+    if (musa) {
+        record_set(j->rec, "dialect", json_string("musa"));
+        text = dialect_program(code, n);
+    }
+    return text ? text : xstrndup(code, n);
+}
+
+static int line_of(const char *code, size_t at)
+{
+    int line = 1;
+
+    for (size_t i = 0; i < at; i++)
+        line += code[i] == '\n';
+    return line;
+}
+
+/* Python would refuse it, so the judge does. */
+static size_t bad_at(const struct eval_candidate *c, const char *code, size_t n)
+{
+    const char *at = c->mended ? memmem(code, n, "\xEF\xBF\xBD", 3) : NULL;
+
+    return at ? (size_t)(at - code) : utf8_bad_at(code, n);
+}
+
+static int extract_run(struct job *j, struct err *e)
+{
+    struct extraction *x = &j->extraction;
+    const char *code;
+    size_t bad;
+
+    (void)e;
+    extract_code(j->cand->text, j->cand->n, j->cand->kind, x);
+    record_set(j->rec, "extraction", extract_json(x));
+    code = j->cand->text + x->offset;
+    if (!x->found && x->think_dropped)
+        record_blame(j->rec, "extraction_error", "extract", "the response holds no code fence after its thinking");
+    else if (!x->found)
+        record_blame(j->rec, "extraction_error", "extract", "the response holds no code; answer with one ```python fence");
+    else if (blank(code, x->n))
+        record_blame(j->rec, "extraction_error", "extract", "the code fence is empty");
+    else if (memchr(code, 0, x->n))
+        record_blame(j->rec, "extraction_error", "extract", "the code holds a NUL byte");
+    else if ((bad = bad_at(j->cand, code, x->n)) < x->n)
+        record_blame(j->rec, "extraction_error", "extract", "the code is not UTF-8 text: see line %d",
+                     line_of(code, bad));
+    else if (!x->defines_modelnew)
+        record_blame(j->rec, "extraction_error", "extract", "the program defines no class ModelNew");
+    else
+        j->code = program_of(j, code, x->n);
+    return 0;
+}
+
+const struct stage stage_extract = {"extract", extract_run, false};

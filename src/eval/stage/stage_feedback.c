@@ -1,0 +1,21 @@
+/* stage_feedback.c - puts the record into words. */
+#include <string.h>
+
+#include "base/json.h"
+#include "eval/stage/stage.h"
+#include "eval/verdict/feedback.h"
+#include "eval/verdict/record.h"
+
+static int feedback_run(struct job *j, struct err *e)
+{
+    struct buf b;
+
+    (void)e;
+    buf_init(&b, FEEDBACK_MAX);
+    feedback_text(j->rec, &b);
+    record_set(j->rec, "feedback", json_utf8(b.p, b.n));
+    buf_free(&b);
+    return 0;
+}
+
+const struct stage stage_feedback = {"feedback", feedback_run, true};

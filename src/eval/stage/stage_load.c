@@ -1,0 +1,213 @@
+/* stage_load.c - starts the candidate's process, imports the program and constructs ModelNew. Builds happen in here too:
+ * the program's load_inline calls block until the compile stage has answered. */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "eval/life/life.h"
+#include "eval/stage/stage.h"
+#include "eval/verdict/place.h"
+#include "eval/verdict/record.h"
+
+static const json_t *first_finding(const struct job *j)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(j->findings, i, f)
+        if (strcmp(json_str(f, "severity", ""), "warning"))
+            return f;
+    return NULL;
+}
+
+static void set_line(struct job *j, json_t *r, int64_t line)
+{
+    char text[200];
+
+    if (line < 1 || !place_line(j->code, line, text, sizeof text))
+        return;
+    json_object_set_new(r, "line", json_integer(line));
+    json_object_set_new(r, "text", json_utf8(text, strlen(text)));
+}
+
+static void set_finding(struct job *j, json_t *r, const json_t *f)
+{
+    json_t *copy = json_deep_copy(f);
+    char text[200];
+
+    if (session_source_line(j->session, json_str(copy, "file", ""), json_i64(copy, "line", 0), text, sizeof text))
+        json_object_set_new(copy, "text", json_utf8(text, strlen(text)));
+    json_object_set_new(r, "finding", copy);
+}
+
+/* An exception, or a fault that the emulator found: runtime_error with everything that helps to find it. */
+void job_blame_error(struct job *j, const json_t *head, const char *stage)
+{
+    const json_t *f = first_finding(j);
+    const char *category;
+    json_t *r;
+
+    if (!f && !head)
+        return;
+    category = f && !strcmp(json_str(f, "kind", ""), "unsupported") ? "unsupported" : "runtime_error";
+    r = f ? record_blame(j->rec, category, stage, "%.1500s", json_str(f, "message", ""))
+          : record_blame(j->rec, "runtime_error", stage, "%.80s: %.3000s", json_str(head, "type", ""),
+                         json_str(head, "message", ""));
+    if (f)
+        set_finding(j, r, f);
+    if (head && json_i64(head, "line", -1) > 0) {
+        json_object_set_new(r, "line", json_integer(json_i64(head, "line", 0)));
+        json_object_set_new(r, "text", json_string(json_str(head, "text", "")));
+    }
+}
+
+static size_t may_have(const struct job *j)
+{
+    return j->server->backend->memory_bytes ? j->server->backend->memory_bytes : JAIL_MEMORY;
+}
+
+bool job_was_large(const struct job *j)
+{
+    return j->session && j->session->ended && j->session->end.peak >= may_have(j) / 2;
+}
+
+/* Who was killed is told why, as far as the kernel says. */
+static void blame_kill(struct job *j, const char *stage, const char *during)
+{
+    const struct child_end *end = &j->session->end;
+    const double gib = 1 << 30;
+    json_t *r;
+
+    if (end->outside)
+        r = record_blame(j->rec, "runtime_error", stage, "the process was killed from outside %s: the machine had no "
+                         "memory left, it seems; the process had %.1f GiB of it, and may have %.1f GiB", during,
+                         (double)end->peak / gib, (double)may_have(j) / gib);
+    else
+        r = record_blame(j->rec, "runtime_error", stage, "the process was killed %s: signal 9 (Killed), and not for "
+                         "memory; did it do that itself?", during);
+    set_line(j, r, place_python(session_output(j->session)));
+}
+
+static void blame_signal(struct job *j, const char *stage, const char *during)
+{
+    int sig = j->session->end.signal;
+    json_t *r = record_blame(j->rec, "runtime_error", stage, "the process crashed %s: signal %d (%s)", during, sig,
+                             strsignal(sig));
+
+    set_line(j, r, place_python(session_output(j->session)));
+}
+
+static void blame_death(struct job *j, const char *stage, const char *during)
+{
+    const struct child_end *end = &j->session->end;
+    json_t *r;
+
+    if (end->why == PROC_SIGNALED) {
+        (end->signal == SIGKILL ? blame_kill : blame_signal)(j, stage, during);
+        return;
+    }
+    if (end->why == PROC_MEMORY)
+        r = record_blame(j->rec, "runtime_error", stage, "out of memory %s: the process exceeded its memory limit",
+                         during);
+    else
+        r = record_blame(j->rec, "runtime_error", stage, "the process ended itself %s (exit code %d)", during,
+                         end->code);
+    set_line(j, r, place_python(session_output(j->session)));
+}
+
+static void blame_timeout(struct job *j, const char *stage, const char *during)
+{
+    json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s (--timeout) %s", j->opt->timeout_s, during);
+
+    set_line(j, r, place_python(session_output(j->session)));
+}
+
+int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e)
+{
+    json_t *r;
+
+    switch (fault) {
+    case CALL_OK: return 0;
+    case CALL_TIMEOUT: blame_timeout(j, stage, during); return 0;
+    case CALL_DIED: blame_death(j, stage, during); return 0;
+    case CALL_FORGED:
+        r = record_blame(j->rec, "cheating", stage, "the program wrote to the judge's channel %s", during);
+        json_object_set_new(r, "rule", json_string("forged_channel"));
+        return 0;
+    case CALL_INFRA: break;
+    }
+    return e->kind == ERR_NONE ? err_set(e, ERR_ENV, "the judge lost the candidate's process %s", during) : -1;
+}
+
+static void blame_load_error(struct job *j, const json_t *head)
+{
+    const char *type = json_str(head, "type", "");
+    json_t *r;
+
+    if (json_flag(head, "missing_model", false)) {
+        record_blame(j->rec, "extraction_error", "load", "%.300s", json_str(head, "message", ""));
+    } else if (!strcmp(json_str(head, "phase", ""), "import") &&
+               (!strcmp(type, "SyntaxError") || !strcmp(type, "IndentationError") || !strcmp(type, "TabError"))) {
+        r = record_blame(j->rec, "compile_error", "load", "Python %s: %.500s", type, json_str(head, "message", ""));
+        json_object_set_new(r, "line", json_integer(json_i64(head, "line", 0)));
+        json_object_set_new(r, "text", json_string(json_str(head, "text", "")));
+    } else if (j->session->builds_failed == 0) {
+        job_blame_error(j, head, "load"); /* after a failed build the exception is its echo: stage compile blames */
+    }
+}
+
+int job_reference(struct job *j, const char *params, struct err *e)
+{
+    bool awake = j->session && j->session->slot;
+    double t0 = now_s();
+    int rc;
+
+    reference_release(j->ev, j->ref);
+    if (awake) /* while a reference is made nobody waits for it with a share of the device */
+        session_rest(j->session);
+    j->ref = NULL;
+    rc = reference_get(j, params, &j->ref, e);
+    j->reference_s += now_s() - t0;
+    if (awake)
+        session_wake(j->session);
+    j->yields = j->yields && rc < 0;
+    return rc;
+}
+
+int job_construct(struct job *j, struct err *e)
+{
+    json_t *req = json_pack("{s:s,s:f,s:o,s:O,s:I,s:s,s:s?}", "op", "load", "timeout_s", j->opt->timeout_s, "source",
+                            json_utf8(j->code, strlen(j->code)), "init", j->ref->init.tree, "seed",
+                            (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "dtype", j->ref->dtype);
+    struct frame f;
+    enum call_fault fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
+
+    j->ready = false;
+    json_decref(req);
+    if (fault != CALL_OK)
+        return job_blame_call(j, fault, "load", "while the program was imported and constructed", e);
+    life_take_report(j, f.head);
+    if (!strcmp(json_str(f.head, "op", ""), "ready")) {
+        j->ready = true;
+        json_decref(j->state);
+        j->state = json_incref(json_object_get(f.head, "state"));
+    } else {
+        blame_load_error(j, f.head);
+    }
+    frame_free(&f);
+    return 0;
+}
+
+static int load_run(struct job *j, struct err *e)
+{
+    if (j->opt->perf)
+        server_expect_baseline(j->ev, j->server);
+    if (job_reference(j, strcmp(j->opt->protocol, "strict") ? "seed" : "random", e) < 0 ||
+        session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || life_open(j, e) < 0)
+        return -1;
+    return job_construct(j, e);
+}
+
+const struct stage stage_load = {"load", load_run, false};

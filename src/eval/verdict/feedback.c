@@ -1,0 +1,463 @@
+/* feedback.c - see feedback.h. One function per category, picked from a table. */
+#include "eval/verdict/feedback.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "eval/verdict/record.h"
+
+static const json_t *reason(const json_t *v)
+{
+    const json_t *r = record_reason(v);
+
+    return r ? r : json_null();
+}
+
+/* "123", "nan", "1.5e-05": a number of the record, which may be one of the strings for non-finite values. */
+static void add_num(struct buf *b, const json_t *v)
+{
+    double x = json_num_value(v);
+
+    if (json_is_string(v))
+        buf_adds(b, json_string_value(v));
+    else if (fabs(x) < 1e15 && x == floor(x))
+        buf_addf(b, "%.0f", x);
+    else
+        buf_addf(b, "%.6g", x);
+}
+
+static void add_lines(struct buf *b, const char *text, int max_lines, size_t max_bytes)
+{
+    for (int i = 0; i < max_lines && *text && max_bytes > 3; i++) {
+        size_t n = strcspn(text, "\n"), k = n < max_bytes ? n : max_bytes;
+
+        while (k && k < n && ((unsigned char)text[k] & 0xc0) == 0x80)
+            k--;
+        buf_add(b, text, k);
+        buf_addc(b, '\n');
+        max_bytes -= k;
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void at_line(struct buf *b, const json_t *r)
+{
+    if (json_i64(r, "line", 0) > 0)
+        buf_addf(b, "At line %lld of your program: %.160s\n", (long long)json_i64(r, "line", 0),
+                 json_str(r, "text", ""));
+}
+
+static void say_extraction(const json_t *v, struct buf *b)
+{
+    bool file = !strcmp(json_str(json_object_get(v, "extraction"), "how", ""), "file");
+
+    buf_addf(b, "No program to run: %s.\n%s class ModelNew(nn.Module).\n", json_str(reason(v), "message", ""),
+             file ? "The file must define" : "Answer with one ```python fence that defines");
+}
+
+static void say_diagnostic(const json_t *d, struct buf *b)
+{
+    const json_t *row;
+    size_t i;
+    long long bad = json_i64(d, "line", 0);
+
+    buf_addf(b, "%s", json_str(d, "file", "source"));
+    if (bad > 0)
+        buf_addf(b, ":%lld", bad);
+    if (json_i64(d, "column", 0) > 0)
+        buf_addf(b, ":%lld", (long long)json_i64(d, "column", 0));
+    buf_addf(b, ": %.400s\n", json_str(d, "message", ""));
+    json_array_foreach(json_object_get(d, "source"), i, row) {
+        if (i < 5)
+            buf_addf(b, "%s %lld | %.140s\n", json_i64(row, "line", 0) == bad ? ">" : " ",
+                     (long long)json_i64(row, "line", 0), json_str(row, "text", ""));
+    }
+}
+
+static void say_compile(const json_t *v, struct buf *b)
+{
+    const json_t *c = json_object_get(v, "compile"), *list = json_object_get(c, "diagnostics"), *r = reason(v);
+
+    buf_adds(b, "Compilation failed.\n");
+    if (!strcmp(json_str(r, "stage", ""), "load")) { /* Python syntax */
+        buf_addf(b, "%s\n", json_str(r, "message", ""));
+        at_line(b, r);
+    } else if (json_array_size(list)) {
+        say_diagnostic(json_array_get(list, 0), b);
+        if (json_array_size(list) > 1)
+            buf_addf(b, "(and %zu more; they may follow from this one)\n", json_array_size(list) - 1);
+    } else {
+        add_lines(b, json_str(r, "message", ""), 12, 900);
+    }
+}
+
+static void say_violation(const json_t *x, struct buf *b)
+{
+    const char *rule = json_str(x, "rule", ""), *op = json_str(x, "op", "?");
+    long long line = json_i64(x, "line", 0);
+
+    if (!strcmp(rule, "forbidden_op"))
+        buf_addf(b, "forward runs %s through PyTorch (%lld calls)", op, (long long)json_i64(x, "count", 0));
+    else if (!strcmp(rule, "forbidden_init_op"))
+        buf_addf(b, "%s is computed by PyTorch at import or in __init__", op);
+    else if (!strcmp(rule, "library_call"))
+        buf_addf(b, "the C++ code calls %s", op);
+    else if (!strcmp(rule, "forbidden_symbol"))
+        buf_addf(b, "the C++ code refers to %s, which no kernel needs", op);
+    else
+        buf_addf(b, "%s", json_str(x, "message", rule));
+    if (line > 0)
+        buf_addf(b, ", line %lld", line);
+    if (line > 0 && *json_str(x, "text", ""))
+        buf_addf(b, ": %.140s", json_str(x, "text", ""));
+    buf_addc(b, '\n');
+}
+
+static const char *remedy(const char *rule)
+{
+    if (!strcmp(rule, "host_computes"))
+        return "What the host gives to kernels may depend on shapes and weights; let kernels compute what depends on "
+               "the input's values.";
+    if (!strcmp(rule, "side_stream"))
+        return "Launch on the current stream, or make it wait for yours (cudaEventRecord, cudaStreamWaitEvent).";
+    return "Move this work into the kernel; PyTorch may only allocate, view and copy.";
+}
+
+static void say_cheating(const json_t *v, struct buf *b)
+{
+    const json_t *list = json_object_get(json_object_get(v, "legality"), "violations"), *x;
+    size_t i;
+
+    buf_adds(b, "Not allowed: all arithmetic must be done by your own CUDA kernels.\n");
+    json_array_foreach(list, i, x)
+        if (i < 4)
+            say_violation(x, b);
+    if (json_array_size(list) > 4)
+        buf_addf(b, "(and %zu more)\n", json_array_size(list) - 4);
+    if (json_array_size(list) == 0)
+        buf_addf(b, "%s.\n", json_str(reason(v), "message", ""));
+    buf_addf(b, "%s\n", remedy(json_str(json_array_get(list, 0), "rule", "")));
+}
+
+/* x: a reason, or 'worst'. */
+static void say_variant(const json_t *x, struct buf *b)
+{
+    const char *is = json_str(x, "variant_is", "");
+
+    if (*json_str(x, "variant", ""))
+        buf_addf(b, "This is variant '%s' of the task%s%s%s; what came before it was right.\n",
+                 json_str(x, "variant", ""),
+                 *is ? " (" : "", is, *is ? ")" : "");
+}
+
+static void say_timeout(const json_t *v, struct buf *b)
+{
+    buf_addf(b, "Time limit: %s.\n", json_str(reason(v), "message", ""));
+    at_line(b, reason(v));
+    buf_adds(b, "Look for a loop that does not end, a __syncthreads() that not all threads reach, or far too much work per "
+                "thread.\n");
+    say_variant(reason(v), b);
+}
+
+static void say_finding(const json_t *f, struct buf *b)
+{
+    static const char *const keys[] = {"kernel", "block", "thread", NULL};
+
+    if (json_i64(f, "line", 0) > 0)
+        buf_addf(b, "At %s:%lld%s%.140s\n", json_str(f, "file", "your CUDA source"), (long long)json_i64(f, "line", 0),
+                 *json_str(f, "text", "") ? ": " : "", json_str(f, "text", ""));
+    for (int i = 0; keys[i]; i++) {
+        json_t *x = json_object_get(f, keys[i]);
+        char *text = json_is_string(x) ? NULL : x ? json_dumps(x, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+
+        if (x && !json_is_null(x))
+            buf_addf(b, "%s %s ", keys[i], text ? text : json_string_value(x));
+        free(text);
+    }
+    if (b->n && b->p[b->n - 1] == ' ')
+        b->p[b->n - 1] = '\n';
+}
+
+/* The judge's own call of ModelNew had other arguments: no line of the program is on the way. */
+static bool other_arguments(const json_t *r)
+{
+    const char *m = json_str(r, "message", "");
+
+    return !strncmp(m, "TypeError: ", 11) && json_i64(r, "line", 0) < 1 &&
+           (strstr(m, "forward() ") || strstr(m, "__init__() ")) &&
+           (strstr(m, "positional argument") || strstr(m, "unexpected keyword argument"));
+}
+
+static void say_runtime(const json_t *v, struct buf *b)
+{
+    const json_t *r = reason(v), *f = json_object_get(r, "finding");
+
+    buf_adds(b, "Runtime error");
+    buf_adds(b, !strcmp(json_str(r, "stage", ""), "load") ? " while the program was imported and constructed.\n"
+                                                         : " in forward.\n");
+    add_lines(b, json_str(r, "message", ""), 8, 800);
+    if (f)
+        say_finding(f, b);
+    at_line(b, r);
+    if (other_arguments(r))
+        buf_addf(b, "ModelNew gets the arguments of Model in task '%.100s': is the program for another task?\n",
+                 json_str(v, "task", ""));
+    say_variant(r, b);
+}
+
+static void say_spot(const char *word, const json_t *s, struct buf *b)
+{
+    if (!json_is_object(s))
+        return;
+    buf_addf(b, "%s %s: expected ", word, *json_str(s, "index", "") ? json_str(s, "index", "") : "value");
+    add_num(b, json_object_get(s, "expected"));
+    buf_adds(b, ", got ");
+    add_num(b, json_object_get(s, "got"));
+    buf_addc(b, '\n');
+}
+
+static void say_values(const json_t *w, struct buf *b)
+{
+    const char *pattern = json_str(w, "pattern", "");
+    double share = json_num_value(json_object_get(w, "share")) * 100;
+
+    buf_addf(b, "Output%s%s is wrong on %s inputs: %lld of %lld elements (%.3g %%)%s%s.\n",
+             *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""), json_str(w, "regime", ""),
+             (long long)json_i64(w, "wrong", 1), (long long)json_i64(w, "elements", 1), share,
+             *pattern ? ": " : "", pattern);
+    say_spot("First wrong at", json_object_get(w, "first"), b);
+    if (strcmp(json_str(json_object_get(w, "first"), "index", ""), json_str(json_object_get(w, "worst"), "index", "")))
+        say_spot("Largest error at", json_object_get(w, "worst"), b);
+    if (json_i64(w, "nan", 0) > 0 && !strstr(pattern, "never written"))
+        buf_addf(b, "%lld of the wrong elements are nan: memory that was never written reads as nan.\n",
+                 (long long)json_i64(w, "nan", 0));
+}
+
+static void say_correctness(const json_t *v, struct buf *b)
+{
+    const json_t *c = json_object_get(v, "correctness"), *w = json_object_get(c, "worst");
+
+    if (strcmp(json_str(reason(v), "stage", ""), "performance"))
+        buf_addf(b, "Wrong result: %lld of %lld trials pass.\n", (long long)json_i64(c, "passed", 0),
+                 (long long)json_i64(c, "trials", 0));
+    else
+        buf_addf(b, "Wrong result in a timed call, after %lld trials that passed: is something kept from an earlier call, or is "
+                    "there a race?\n", (long long)json_i64(c, "passed", 0));
+    say_variant(w, b);
+    if (!strcmp(json_str(w, "kind", ""), "values"))
+        say_values(w, b);
+    else if (!json_is_object(w)) /* no output is at fault */
+        buf_addf(b, "%s.\n", json_str(reason(v), "message", ""));
+    else
+        buf_addf(b, "Output%s%s: %s.\n", *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""),
+                 json_str(w, "detail", ""));
+    if (json_is_object(json_object_get(v, "unwritten"))) {
+        buf_addf(b, "A kernel reads memory without a value: %.200s.\n",
+                 json_str(json_object_get(v, "unwritten"), "message", ""));
+        say_finding(json_object_get(v, "unwritten"), b);
+    }
+}
+
+static void say_infra(const json_t *v, struct buf *b)
+{
+    buf_addf(b, "Not judged: %s\n", json_str(reason(v), "message", ""));
+}
+
+static void say_unsupported(const json_t *v, struct buf *b)
+{
+    buf_addf(b, "Not judged, and not scored; this judge cannot do it: %s.\n", json_str(reason(v), "message", ""));
+}
+
+static const struct {
+    const char *category;
+    void (*say)(const json_t *v, struct buf *b);
+} table[] = {
+    {"extraction_error", say_extraction}, {"compile_error", say_compile}, {"cheating", say_cheating},
+    {"timeout", say_timeout}, {"runtime_error", say_runtime}, {"correctness_error", say_correctness},
+    {"infra", say_infra},
+    {"unsupported", say_unsupported},
+};
+
+/* Compilers quote with typographic marks; ASCII is shorter, and one token for any tokenizer. */
+static void plain_quotes(struct buf *b)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        bool mark = i + 2 < b->n && !memcmp(b->p + i, "\xe2\x80", 2) && ((unsigned char)b->p[i + 2] & 0xfe) == 0x98;
+
+        b->p[k++] = mark ? '\'' : b->p[i];
+        i += mark ? 2 : 0;
+    }
+    b->n = k;
+    b->p[k] = 0;
+}
+
+/* ---- speed ---- */
+
+static void add_short(struct buf *b, double x)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.3g", x);
+    buf_adds(b, text);
+}
+
+/* "1.31x of eager (95 % CI 1.27-1.34)" */
+static void say_speedup(const json_t *perf, const char *baseline, const char *name, struct buf *b)
+{
+    const json_t *ci;
+    char key[64];
+
+    snprintf(key, sizeof key, "speedup_%s", baseline);
+    add_short(b, json_num_value(json_object_get(perf, key)));
+    buf_addf(b, "x of %s", name);
+    snprintf(key, sizeof key, "speedup_%s_ci", baseline);
+    ci = json_object_get(perf, key);
+    if (json_array_size(ci) == 2)
+        buf_addf(b, " (95 %% CI %.2f-%.2f)", json_num_value(json_array_get(ci, 0)),
+                 json_num_value(json_array_get(ci, 1)));
+}
+
+static void say_roofline(const json_t *perf, struct buf *b)
+{
+    bool memory = !strcmp(json_str(perf, "bound", ""), "memory");
+    double peak = json_num_value(json_object_get(perf, memory ? "bandwidth_peak" : "flops_peak")),
+           share = json_num_value(json_object_get(perf, "roofline_share"));
+
+    if (!isfinite(share) || !isfinite(peak))
+        return;
+    buf_addf(b, "; %.0f %% of the roofline: %s-bound, ", share * 100, memory ? "memory" : "compute");
+    add_short(b, share * peak / 1e12);
+    buf_adds(b, " of ");
+    add_short(b, peak / 1e12);
+    buf_adds(b, memory ? " TB/s" : " TFLOP/s");
+}
+
+/* What one call of a vendor's library needs for the same. */
+static void say_library(const json_t *perf, struct buf *b)
+{
+    double share = json_num_value(json_object_get(perf, "library_share"));
+
+    if (!json_is_number(json_object_get(perf, "library_ms")))
+        return;
+    buf_addf(b, "; the library's %.60s takes ", json_str(perf, "library_call", "call"));
+    add_short(b, json_num_value(json_object_get(perf, "library_ms")));
+    buf_adds(b, " ms");
+    if (isfinite(share))
+        buf_addf(b, ", %.0f %% of the roofline", share * 100);
+}
+
+static void say_distrust(const json_t *perf, const char *why, struct buf *b)
+{
+    const json_t *clocks = json_object_get(perf, "clocks");
+
+    if (!strcmp(why, "clock_disagree"))
+        buf_addf(b, " The device events and the judge's clock differ by %.3g ms a call (margin %.3g ms): do all work on the "
+                    "current stream, inside forward.", fmax(fabs(json_num_value(json_object_get(clocks, "gap_ms"))),
+                 json_num_value(json_object_get(clocks, "fast_gap_ms"))),
+                 json_num_value(json_object_get(clocks, "margin_ms")));
+    else if (!strcmp(why, "below_roofline"))
+        buf_addf(b, " No program can read the inputs and write the outputs in less than %.3g ms.",
+                 json_num_value(json_object_get(perf, "floor_ms")));
+    else if (!strcmp(why, "output_wrong"))
+        buf_adds(b, " Outputs of timed calls are wrong or not the ones that were there when the call ended.");
+    else
+        buf_addf(b, " %s.", !strcmp(why, "throttled") ? "The device throttled" : !strcmp(why, "device_busy") ?
+                 "Someone else used the device" : "The task's inputs could not be made fresh for every call");
+}
+
+static void say_speed(const json_t *perf, struct buf *b)
+{
+    const json_t *why;
+    size_t i;
+
+    buf_adds(b, "Speed: ");
+    if (!json_is_number(json_object_get(perf, "candidate_ms"))) {
+        buf_addf(b, "not measured (%.300s).", json_str(perf, "error", "?"));
+        return;
+    }
+    add_short(b, json_num_value(json_object_get(perf, "candidate_ms")));
+    buf_adds(b, " ms");
+    if (!json_flag(perf, "trusted", false)) {
+        buf_adds(b, ", not accepted.");
+        json_array_foreach(json_object_get(perf, "reasons"), i, why)
+            say_distrust(perf, json_string_value(why) ? json_string_value(why) : "", b);
+        return;
+    }
+    buf_adds(b, ", ");
+    say_speedup(perf, "eager", "eager", b);
+    if (json_is_number(json_object_get(perf, "speedup_compile"))) {
+        buf_adds(b, ", ");
+        say_speedup(perf, "compile", "torch.compile", b);
+    }
+    say_roofline(perf, b);
+    say_library(perf, b);
+    buf_addc(b, '.');
+    if (json_is_string(json_object_get(perf, "compile_error")))
+        buf_addf(b, " torch.compile fails on this task (%.80s).", json_str(perf, "compile_error", ""));
+}
+
+void feedback_text(const json_t *verdict, struct buf *out)
+{
+    const char *category = json_str(verdict, "category", "");
+
+    if (!strcmp(json_str(verdict, "status", ""), "passed"))
+        buf_addf(out, "Passed: %lld of %lld trials match, all arithmetic in your own kernels.\n",
+                 (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
+                 (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
+    if (!strcmp(json_str(verdict, "status", ""), "passed") && json_is_object(json_object_get(verdict, "performance")))
+        say_speed(json_object_get(verdict, "performance"), out);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(table[i].category, category))
+            table[i].say(verdict, out);
+    while (out->n && out->p[out->n - 1] == '\n')
+        out->p[--out->n] = 0;
+    plain_quotes(out);
+}
+
+static void line_speed(const json_t *perf, struct buf *out)
+{
+    if (!json_is_number(json_object_get(perf, "candidate_ms"))) {
+        buf_adds(out, "not timed");
+        return;
+    }
+    add_short(out, json_num_value(json_object_get(perf, "candidate_ms")));
+    buf_adds(out, " ms");
+    if (json_flag(perf, "trusted", false)) {
+        buf_adds(out, ", ");
+        say_speedup(perf, "eager", "eager", out);
+    } else {
+        buf_addf(out, " not accepted (%s)", json_string_value(json_array_get(json_object_get(perf, "reasons"), 0)));
+    }
+}
+
+void feedback_line(const json_t *verdict, struct buf *out)
+{
+    const json_t *w = json_object_get(json_object_get(verdict, "correctness"), "worst"), *r = record_reason(verdict);
+    const char *pattern = json_str(w, "pattern", "");
+
+    if (!r) {
+        buf_addf(out, "%lld of %lld trials match",
+                 (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
+                 (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
+        if (json_is_object(json_object_get(verdict, "performance"))) {
+            buf_adds(out, ", ");
+            line_speed(json_object_get(verdict, "performance"), out);
+        }
+        return;
+    }
+    add_lines(out, json_str(r, "message", ""), 1, 200);
+    if (out->n && out->p[out->n - 1] == '\n')
+        out->p[--out->n] = 0;
+    if (!strcmp(json_str(r, "stage", ""), "load") && json_i64(r, "line", 0) > 0)
+        buf_addf(out, " (line %lld: %.100s)", (long long)json_i64(r, "line", 0), json_str(r, "text", ""));
+    if (*json_str(w, "variant", json_str(r, "variant", "")))
+        buf_addf(out, " on variant '%s'", json_str(w, "variant", json_str(r, "variant", "")));
+    if (!strcmp(json_str(r, "category", ""), "correctness_error") && *pattern)
+        buf_addf(out, " (%s)", pattern);
+    else if (!strcmp(json_str(r, "category", ""), "correctness_error") && *json_str(w, "detail", ""))
+        buf_addf(out, " (%s)", json_str(w, "detail", ""));
+}

@@ -1,0 +1,139 @@
+/* place.c - see place.h. */
+#include "eval/verdict/place.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The last place in text where word begins, or NULL. */
+static const char *last_of(const char *text, const char *word)
+{
+    const char *found = NULL;
+
+    for (const char *p = strstr(text, word); p; p = strstr(p + 1, word))
+        found = p;
+    return found;
+}
+
+int64_t place_python(const char *output)
+{
+    static const char frame[] = "File \"candidate.py\", line ", thread[] = "(most recent call first):";
+    const char *crash = last_of(output, "Fatal Python error: "), *late = last_of(output, "Timeout (");
+    const char *from = crash > late ? crash : late, *main_thread, *at;
+
+    if (!from)
+        return 0;
+    main_thread = from == crash ? strstr(from, thread) : last_of(from, thread); /* a crash tells of its own thread first */
+    at = main_thread ? strstr(main_thread, frame) : NULL;
+    if (!at && from == late)
+        at = strstr(from, frame);
+    return at ? strtoll(at + sizeof frame - 1, NULL, 10) : 0;
+}
+
+bool place_line(const char *text, int64_t line, char *ret, size_t n)
+{
+    for (int64_t i = 1; text && *text && i < line; i++) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    if (!text || line < 1)
+        return false;
+    text += strspn(text, " \t");
+    snprintf(ret, n, "%.*s", (int)strcspn(text, "\r\n"), text);
+    return *ret != 0;
+}
+
+/* ---- operators ---- */
+
+/* "aten::add_.Tensor" -> "add_"; false for an operator of another namespace. */
+static bool base_name(const char *op, char *out, size_t n)
+{
+    const char *colon = strstr(op, "::"), *name = colon ? colon + 2 : op;
+    size_t len = strcspn(name, ".");
+
+    if (colon && strncmp(op, "aten::", 6))
+        return false;
+    snprintf(out, n, "%.*s", (int)(len < n ? len : n - 1), name);
+    return true;
+}
+
+static bool word_char(int c)
+{
+    return isalnum(c) || c == '_';
+}
+
+/* Names that a Python programmer writes for an operator that dispatches under another name. */
+static const char *const spelled[][2] = {
+    {"addmm", "Linear"}, {"addmm", "linear"}, {"linear", "Linear"}, {"mm", "@"}, {"mm", "matmul"}, {"bmm", "matmul"},
+    {"matmul", "@"}, {"convolution", "conv"}, {"mul", "*"}, {"add", "+"}, {"sub", "-"}, {"div", "/"},
+    {"clamp_min", "relu"}, {"native_layer_norm", "layer_norm"}, {"native_batch_norm", "batch_norm"}, {NULL, NULL}};
+
+static int find_word(const char *source, const char *word, char *ret_text, size_t n_text)
+{
+    size_t n = strlen(word);
+    int line = 1;
+
+    for (const char *p = source, *end; *p; p = *end ? end + 1 : end, line++) {
+        end = p + strcspn(p, "\n");
+        for (const char *q = p; q + n <= end; q++) {
+            bool edges = !word_char((unsigned char)word[0]) ||
+                         ((q == p || !word_char((unsigned char)q[-1])) && !word_char((unsigned char)q[n]));
+
+            if (*q == '#')
+                break;
+            if (memcmp(q, word, n) || !edges)
+                continue;
+            while (p < end && isspace((unsigned char)*p))
+                p++;
+            snprintf(ret_text, n_text, "%.*s", (int)(end - p < (long)n_text - 1 ? end - p : (long)n_text - 1), p);
+            return line;
+        }
+    }
+    return -1;
+}
+
+/* Tries the spellings of one operator over a text, the telling ones (torch.relu, F.relu, .relu) before the bare word,
+ * which may be the candidate's own function. */
+static int find_spelling(const char *text, const char *name, char *ret_text, size_t n_text)
+{
+    static const char *const prefixes[] = {"torch.", "F.", "functional.", "nn.", ""};
+    char word[128];
+    int line = -1;
+
+    for (size_t i = 0; line < 0 && i < sizeof prefixes / sizeof *prefixes; i++) {
+        snprintf(word, sizeof word, "%s%s", prefixes[i], name);
+        line = find_word(text, word, ret_text, n_text);
+    }
+    for (size_t i = 0; line < 0 && spelled[i][0]; i++)
+        if (!strcmp(spelled[i][0], name) && word_char((unsigned char)spelled[i][1][0]))
+            line = find_word(text, spelled[i][1], ret_text, n_text);
+    return line;
+}
+
+int place_operator(const char *source, const char *op, char *ret_text, size_t n_text)
+{
+    char name[96];
+    const char *forward = strstr(source, "def forward"), *bare = name;
+    int line = -1, skip = 0;
+    size_t n;
+
+    if (!base_name(op, name, sizeof name))
+        return -1;
+    while (*bare == '_')
+        bare++;
+    n = strlen(name);
+    if (forward) {
+        for (const char *p = source; p < forward; p++)
+            skip += *p == '\n';
+        line = find_spelling(forward, bare, ret_text, n_text);
+        if (line > 0)
+            return line + skip;
+    }
+    line = find_spelling(source, bare, ret_text, n_text);
+    if (line < 0 && n > 1 && name[n - 1] == '_') {
+        name[n - 1] = 0;
+        line = find_spelling(source, bare, ret_text, n_text);
+    }
+    return line;
+}
