@@ -261,7 +261,7 @@ $(TESTS) $(GPUTESTS): | $(B)/lib/mcexec
 $(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c src/exec/plumb.c $(wildcard src/device/*.h src/exec/*.h)
 	@mkdir -p $(@D)
 	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -Wno-missing-prototypes -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -lm
-$(addprefix $(B)/tests/,device/test_cuda_fake exec/test_executor_cuda eval/test_admit): | $(B)/lib/libfakecuda.so
+$(addprefix $(B)/tests/,device/test_cuda_fake exec/test_executor_cuda eval/test_admit eval/test_life): | $(B)/lib/libfakecuda.so
 # The same under MUSA's names, where fake_musa.c has no answer of its own; not what nobody has seen in MUSA's driver.
 $(B)/lib/libfakemusa.so: tests/device/fake_musa.c tests/device/fake_cuda.c src/device/host_kernels.c src/exec/plumb.c $(wildcard src/device/*.h src/exec/*.h)
 	@mkdir -p $(B)/obj/fakemusa

@@ -7,17 +7,21 @@
 
 #include "base/mem.h"
 
+static void forget(struct shuffle *s)
+{
+    s->n_nodes = s->n_needs = s->n_users = s->n_freed = 0;
+    memset(s->handles, 0, SHUFFLE_HANDLES * sizeof *s->handles);
+    memset(s->tail, 0, sizeof s->tail);
+}
+
 void shuffle_init(struct shuffle *s)
 {
-    struct shuffle_need *events = s->events ? s->events : xcalloc(LIFE_EVENTS, sizeof *events);
-
-    memset(events, 0, LIFE_EVENTS * sizeof *events);
-    s->events = events;
-    s->n_nodes = s->n_needs = s->n_freed = 0;
+    if (!s->handles)
+        s->handles = xcalloc(SHUFFLE_HANDLES, sizeof *s->handles);
+    forget(s);
     memset(s->asked, 0, sizeof s->asked);
     memset(s->played, 0, sizeof s->played);
     memset(s->head, 0, sizeof s->head);
-    memset(s->tail, 0, sizeof s->tail);
     memset(s->apart, 0, sizeof s->apart);
 }
 
@@ -25,7 +29,8 @@ void shuffle_free(struct shuffle *s)
 {
     free(s->nodes);
     free(s->needs);
-    free(s->events);
+    free(s->handles);
+    free(s->users);
     free(s->freed);
     *s = (struct shuffle){0};
 }
@@ -48,18 +53,43 @@ static void need(struct shuffle *s, uint32_t queue, uint32_t count)
     s->needs[s->n_needs++] = (struct shuffle_need){queue, count};
 }
 
-static void need_event(struct shuffle *s, uint32_t event)
-{
-    const struct shuffle_need *v = &s->events[event % LIFE_EVENTS];
-
-    need(s, v->queue, v->count);
-}
-
 static void need_all(struct shuffle *s)
 {
     for (uint32_t i = 0; i < LIFE_STREAMS; i++)
         need(s, i, s->asked[i]);
 }
+
+/* ---- handles: around the node's adding ---- */
+
+static void need_handle(struct shuffle *s, uint32_t handle, bool changes)
+{
+    const struct shuffle_handle *h = &s->handles[handle];
+
+    need(s, h->changed.queue, h->changed.count);
+    for (uint32_t i = changes ? h->first_user : 0; i; i = s->users[i - 1].next)
+        need(s, s->users[i - 1].at.queue, s->users[i - 1].at.count);
+}
+
+static void note_handle(struct shuffle *s, uint32_t handle, bool changes, uint32_t queue)
+{
+    const struct shuffle_need now = {queue, s->asked[queue]};
+    struct shuffle_handle *h = &s->handles[handle];
+
+    if (changes) {
+        *h = (struct shuffle_handle){.changed = now};
+        return;
+    }
+    for (uint32_t i = h->first_user; i; i = s->users[i - 1].next)
+        if (s->users[i - 1].at.queue == queue) {
+            s->users[i - 1].at = now;
+            return;
+        }
+    s->users = more(s->users, s->n_users, &s->cap_users, sizeof *s->users);
+    s->users[s->n_users++] = (struct shuffle_user){now, h->first_user};
+    h->first_user = (uint32_t)s->n_users;
+}
+
+/* ---- waits that no handle stands for ---- */
 
 /* The legacy stream and those that are not apart from it wait for each other. */
 static void need_legacy_order(struct shuffle *s, uint32_t stream)
@@ -108,24 +138,36 @@ static void add_work(struct shuffle *s, const struct log_entry *en, uint32_t str
 {
     need_legacy_order(s, stream);
     add(s, en, stream, first);
+    note_handle(s, SHUFFLE_STREAM + stream, false, stream);
+}
+
+/* On a stream, or of the host itself. */
+static void add_with(struct shuffle *s, const struct log_entry *en, uint32_t queue, uint32_t handle, bool changes,
+                     size_t first)
+{
+    need_handle(s, handle, changes);
+    if (queue < LIFE_STREAMS)
+        add_work(s, en, queue, first);
+    else
+        add(s, en, queue, first);
+    note_handle(s, handle, changes, queue);
+}
+
+static void add_launch(struct shuffle *s, const struct log_entry *en, size_t first)
+{
+    const struct wire_launch *m = en->body;
+
+    add_with(s, en, stream_of(m->stream), SHUFFLE_FUNCTION + m->function % LIFE_FUNCTIONS, false, first);
 }
 
 static void add_event(struct shuffle *s, const struct log_entry *en, size_t first)
 {
     const struct wire_event *m = en->body;
-    uint32_t stream = stream_of(m->stream);
+    unsigned op = en->head.op;
+    bool on_stream = op == WIRE_EVENT_RECORD || op == WIRE_EVENT_WAIT;
 
-    if (en->head.op == WIRE_EVENT_WAIT || en->head.op == WIRE_EVENT_SYNC)
-        need_event(s, m->event);
-    else if (s->events[m->event % LIFE_EVENTS].count)
-        need_all(s); /* recorded again: those who wait for the earlier record have asked before */
-    if (en->head.op == WIRE_EVENT_SYNC) {
-        add(s, en, SHUFFLE_HOST, first);
-        return;
-    }
-    add_work(s, en, stream, first);
-    if (en->head.op == WIRE_EVENT_RECORD)
-        s->events[m->event % LIFE_EVENTS] = (struct shuffle_need){stream, s->asked[stream]};
+    add_with(s, en, on_stream ? stream_of(m->stream) : SHUFFLE_HOST, SHUFFLE_EVENT + m->event % LIFE_EVENTS,
+             op == WIRE_EVENT_RECORD || op == WIRE_EVENT_DESTROY, first);
 }
 
 static void add_sync(struct shuffle *s, const struct log_entry *en, uint32_t stream, size_t first)
@@ -151,20 +193,33 @@ static void add_free(struct shuffle *s, const struct log_entry *en, uint64_t byt
 
 static void add_host(struct shuffle *s, const struct log_entry *en, size_t first)
 {
-    const struct wire_stream_create *create = en->body;
     const struct wire_alloc *alloc = en->body;
 
-    switch (en->head.op) {
-    case WIRE_STREAM_CREATE: s->apart[en->head.result % LIFE_STREAMS] = create->flags & 1; break;
-    case WIRE_ALLOC: need_freed(s, en->head.result, alloc->bytes); break;
-    case WIRE_EVENT_CREATE: s->events[en->head.result % LIFE_EVENTS] = (struct shuffle_need){0}; break;
-    case WIRE_FUNC_ATTR: /* launches before it have the limits of before */
-    case WIRE_DEVICE_SYNC:
-    case WIRE_STREAM_DESTROY:
-    case WIRE_EVENT_DESTROY: need_all(s); break; /* handles are used again */
-    default: break;
-    }
+    if (en->head.op == WIRE_ALLOC)
+        need_freed(s, en->head.result, alloc->bytes);
+    else if (en->head.op == WIRE_DEVICE_SYNC)
+        need_all(s);
     add(s, en, SHUFFLE_HOST, first);
+}
+
+/* Something becomes another thing, at once. */
+static void add_change(struct shuffle *s, const struct log_entry *en, size_t first)
+{
+    const struct wire_stream_create *create = en->body;
+    const struct wire_func_attr *limit = en->body;
+    const struct wire_stream *gone = en->body;
+    uint32_t made = (uint32_t)en->head.result, handle = 0;
+
+    switch (en->head.op) {
+    case WIRE_STREAM_CREATE:
+        s->apart[made % LIFE_STREAMS] = create->flags & 1;
+        handle = SHUFFLE_STREAM + made % LIFE_STREAMS;
+        break;
+    case WIRE_STREAM_DESTROY: handle = SHUFFLE_STREAM + stream_of(gone->stream); break;
+    case WIRE_EVENT_CREATE: handle = SHUFFLE_EVENT + made % LIFE_EVENTS; break;
+    case WIRE_FUNC_ATTR: handle = SHUFFLE_FUNCTION + limit->function % LIFE_FUNCTIONS; break;
+    }
+    add_with(s, en, SHUFFLE_HOST, handle, true, first);
 }
 
 void shuffle_add(struct shuffle *s, const struct log_entry *en, uint64_t bytes)
@@ -174,7 +229,6 @@ void shuffle_add(struct shuffle *s, const struct log_entry *en, uint64_t bytes)
 #define WORK(name, type)                                                                                               \
     case name: add_work(s, en, stream_of(((const struct type *)en->body)->stream), first); break;
     switch (en->head.op) {
-        WORK(WIRE_LAUNCH, wire_launch)
         WORK(WIRE_MEMSET, wire_memset)
         WORK(WIRE_UP, wire_up)
         WORK(WIRE_COPY, wire_copy)
@@ -183,6 +237,12 @@ void shuffle_add(struct shuffle *s, const struct log_entry *en, uint64_t bytes)
         WORK(WIRE_STRIDED, wire_strided)
         WORK(WIRE_ARANGE, wire_arange)
         WORK(WIRE_RANDOM, wire_random)
+    case WIRE_LAUNCH: add_launch(s, en, first); break;
+    case WIRE_STREAM_CREATE:
+    case WIRE_STREAM_DESTROY:
+    case WIRE_EVENT_CREATE:
+    case WIRE_FUNC_ATTR: add_change(s, en, first); break;
+    case WIRE_EVENT_DESTROY:
     case WIRE_EVENT_RECORD:
     case WIRE_EVENT_WAIT:
     case WIRE_EVENT_SYNC: add_event(s, en, first); break;
@@ -237,6 +297,5 @@ void shuffle_play(struct shuffle *s, void (*play)(void *ctx, const struct log_en
         s->played[v->queue]++;
         play(ctx, &v->en);
     }
-    s->n_nodes = s->n_needs = s->n_freed = 0;
-    memset(s->tail, 0, sizeof s->tail);
+    forget(s);
 }

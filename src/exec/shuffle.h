@@ -20,15 +20,29 @@ struct shuffle_node {
 struct shuffle_need { /* so many nodes of a queue have been played */
     uint32_t queue, count;
 };
+/* A stream, an event or a function. An entry that uses it comes behind the one that changed it last; an entry that
+ * changes it comes behind all that used it before. */
+struct shuffle_handle {
+    struct shuffle_need changed; /* count 0: nothing */
+    uint32_t first_user;         /* index + 1 in users; 0: none */
+};
+struct shuffle_user { /* the last one in a queue */
+    struct shuffle_need at;
+    uint32_t next;
+};
+enum { SHUFFLE_EVENT, SHUFFLE_FUNCTION = LIFE_EVENTS, SHUFFLE_STREAM = SHUFFLE_FUNCTION + LIFE_FUNCTIONS,
+       SHUFFLE_HANDLES = SHUFFLE_STREAM + LIFE_STREAMS };
 struct shuffle_freed {
     uint64_t addr, bytes;
     uint32_t count; /* of SHUFFLE_FREES */
 };
 struct shuffle {
     struct shuffle_node *nodes;
-    struct shuffle_need *needs, *events; /* events: LIFE_EVENTS; what a wait for one waits for; count 0: nothing */
+    struct shuffle_need *needs;
+    struct shuffle_handle *handles; /* SHUFFLE_HANDLES */
+    struct shuffle_user *users;
     struct shuffle_freed *freed;
-    size_t n_nodes, cap_nodes, n_needs, cap_needs, n_freed, cap_freed;
+    size_t n_nodes, cap_nodes, n_needs, cap_needs, n_users, cap_users, n_freed, cap_freed;
     uint32_t asked[SHUFFLE_QUEUES], played[SHUFFLE_QUEUES], head[SHUFFLE_QUEUES], tail[SHUFFLE_QUEUES];
     bool apart[LIFE_STREAMS]; /* does not wait for the legacy stream, nor it for this one */
 };

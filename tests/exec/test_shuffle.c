@@ -143,6 +143,20 @@ static void test_a_limit_that_changes(void **state)
     expect("fagb");
 }
 
+/* What changes one handle waits for those who used it, and for nobody else. */
+static void test_a_change_waits_for_its_users_alone(void **state)
+{
+    static const struct wire_func_attr other = {.function = 9};
+    const struct wire_stream four = {4, 0};
+
+    (void)state;
+    stream(3, 1), stream(4, 1);
+    launch('a', 3), put(WIRE_FUNC_ATTR, 'f', &other, sizeof other, 0), launch('b', 4);
+    expect("fba");
+    launch('a', 3), launch('b', 4), put(WIRE_STREAM_DESTROY, 0, &four, sizeof four, 0), launch('c', 0);
+    expect("bca");
+}
+
 static void test_blocking_streams_and_the_legacy_one(void **state)
 {
     (void)state;
@@ -182,6 +196,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_events_order, fresh, gone),
         cmocka_unit_test_setup_teardown(test_an_event_recorded_again, fresh, gone),
         cmocka_unit_test_setup_teardown(test_a_limit_that_changes, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_a_change_waits_for_its_users_alone, fresh, gone),
         cmocka_unit_test_setup_teardown(test_blocking_streams_and_the_legacy_one, fresh, gone),
         cmocka_unit_test_setup_teardown(test_the_host_waits, fresh, gone),
         cmocka_unit_test_setup_teardown(test_memory_taken_again, fresh, gone),

@@ -169,16 +169,6 @@ static json_t *launch_finding(const json_t *note)
     return f;
 }
 
-static void keep_refused(struct life *l)
-{
-    const json_t *n;
-    size_t i;
-
-    json_array_foreach(l->notes, i, n)
-        if (!l->refused_launch && !strcmp(json_str(n, "kind", ""), "launch_error") && json_flag(n, "forward", false))
-            l->refused_launch = launch_finding(n);
-}
-
 /* A note as litetorch/front/front.h writes it: what else its sender put there stays out of the record. */
 static json_t *note_of(const json_t *said)
 {
@@ -198,15 +188,26 @@ static json_t *note_of(const json_t *said)
     return note;
 }
 
+static bool refused_in_forward(const json_t *note)
+{
+    return !strcmp(json_str(note, "kind", ""), "launch_error") && json_flag(note, "forward", false);
+}
+
 void life_take_report(struct job *j, const json_t *head)
 {
     const json_t *notes = json_object_get(head, "notes"), *n;
+    struct life *l = j->life;
     size_t i;
 
-    json_array_foreach((json_t *)notes, i, n)
-        if (json_array_size(j->life->notes) < MOST_NOTES)
-            json_array_append_new(j->life->notes, note_of(n));
-    keep_refused(j->life);
+    json_array_foreach((json_t *)notes, i, n) {
+        json_t *note = note_of(n);
+
+        if (!l->refused_launch && refused_in_forward(note)) /* also where so many others came before it */
+            l->refused_launch = launch_finding(note);
+        if (json_array_size(l->notes) < MOST_NOTES)
+            json_array_append(l->notes, note);
+        json_decref(note);
+    }
 }
 
 bool life_blame_launch(struct job *j)

@@ -31,12 +31,13 @@ static int begin(const struct executors *all, struct executor *x, uint64_t memor
 int executors_take(struct executors *all, const struct executor_options *o, uint64_t memory, struct executor **ret,
                    int fds[2], struct err *e)
 {
+    struct executor_options planned = *o;
     struct err ignored = ERR_INIT;
     struct executor *x = NULL;
 
     while (!*ret && (x = pop(all))) {
         executor_wait(x, o->timeout_s);
-        if (begin(all, x, memory, fds, &ignored) == 0)
+        if (executor_info(x)->memory >= memory && begin(all, x, memory, fds, &ignored) == 0)
             *ret = x;
         else
             executor_stop(x);
@@ -45,7 +46,9 @@ int executors_take(struct executors *all, const struct executor_options *o, uint
         executors_end(all);
     if (*ret)
         return 0;
-    if (executor_start(o, ret, e) < 0)
+    if (memory)
+        planned.memory = memory; /* not a part of what happens to be free by now */
+    if (executor_start(&planned, ret, e) < 0)
         return -1;
     return begin(all, *ret, memory, fds, e);
 }
