@@ -133,24 +133,6 @@ static int take_lock(struct bench_run *b, struct err *e)
 
 /* ---- reading back ---- */
 
-static int cut_half_line(const char *path, struct err *e)
-{
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    off_t n;
-    char c;
-    int rc = 0;
-
-    if (fd < 0)
-        return 0; /* nothing there yet */
-    n = lseek(fd, 0, SEEK_END);
-    while (n > 0 && pread(fd, &c, 1, n - 1) == 1 && c != '\n')
-        n--;
-    if (ftruncate(fd, n) < 0)
-        rc = err_sys(e, "cannot repair '%s'", path);
-    close(fd);
-    return rc;
-}
-
 static struct attempt *attempt_of_line(struct bench_run *b, const json_t *v)
 {
     int task = suite_find(&b->suite, json_str(v, "task", ""));
@@ -199,13 +181,9 @@ static int read_verdict(json_t *v, size_t line, void *ctx, struct err *e)
 
 static int read_back(struct bench_run *b, struct err *e)
 {
-    if (cut_half_line(b->samples_path, e) < 0 || cut_half_line(b->verdicts_path, e) < 0)
+    if (jsonl_continue(b->samples_path, read_sample, b, e) < 0)
         return -1;
-    if (file_exists(b->samples_path) && jsonl_each(b->samples_path, read_sample, b, e) < 0)
-        return -1;
-    if (file_exists(b->verdicts_path) && jsonl_each(b->verdicts_path, read_verdict, b, e) < 0)
-        return -1;
-    return 0;
+    return jsonl_continue(b->verdicts_path, read_verdict, b, e);
 }
 
 int bench_store_open(struct bench_run *b, struct err *e)

@@ -107,7 +107,7 @@ static int shrink_all(struct bench_run *b, struct err *e)
     char *path = path_join(b->o.out, "shrunk.jsonl");
     json_t *known = json_object();
     struct progress bar;
-    int rc = file_exists(path) ? jsonl_each(path, remember, known, e) : 0, todo = 0, done = 0;
+    int rc = jsonl_continue(path, remember, known, e), todo = 0, done = 0;
 
     for (int i = 0; i < b->suite.n; i++)
         todo += has_work(b, i) && !b->suite.skips[i];

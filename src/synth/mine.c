@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -332,6 +333,7 @@ static int mine_file(struct miner *m, const char *path, bool readable, struct er
 struct files {
     char **v;
     size_t n;
+    int links; /* that were left out: they may lead out of the tree, or round in a circle */
 };
 
 static int list_files(const char *folder, int depth, struct files *f, struct err *e)
@@ -344,8 +346,10 @@ static int list_files(const char *folder, int depth, struct files *f, struct err
         return -1;
     for (size_t i = 0; i < n && !rc; i++) {
         size_t k = strlen(names[i]);
-        char *path = path_join(folder, names[i]);
-        if (file_is_dir(path) && depth < 32 && strcmp(names[i], "__pycache__")) {
+        char *path = path_join(folder, names[i]), target[1];
+        if (readlink(path, target, sizeof target) >= 0) {
+            f->links++;
+        } else if (file_is_dir(path) && depth < 32 && strcmp(names[i], "__pycache__")) {
             rc = list_files(path, depth + 1, f, e);
         } else if (k > 3 && !strcmp(names[i] + k - 3, ".py")) {
             f->v = xrealloc(f->v, (f->n + 1) * sizeof *f->v);
@@ -416,9 +420,7 @@ static int read_journal(struct miner *m, struct err *e)
     int rc = dir_make(tasks, e);
 
     free(tasks);
-    if (!rc && file_exists(m->journal_path))
-        rc = jsonl_each(m->journal_path, journal_line, m, e);
-    return rc;
+    return rc ? rc : jsonl_continue(m->journal_path, journal_line, m, e);
 }
 
 static int read_hints(struct miner *m, struct err *e)
@@ -475,7 +477,9 @@ int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *
     if (!rc)
         rc = list_files(o->tree, 0, &f, e);
     if (!rc && !f.n)
-        rc = err_set(e, ERR_INPUT, "'%s' has no .py file", o->tree);
+        rc = err_set(e, ERR_INPUT, "'%s' has no .py file%s", o->tree, f.links ? "; symbolic links are not followed" : "");
+    if (!rc && f.links)
+        json_object_set_new(m.n.reasons, "symbolic_link", json_integer(f.links));
     if (!rc && (forkserver_start(&server, &m.fs, e) < 0 || start_child(&m, &m.reader, e) < 0))
         rc = -1;
     if (!rc && (read_against(&m, e) < 0 || read_journal(&m, e) < 0 || mine_all(&m, &f, e) < 0 ||

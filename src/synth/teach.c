@@ -203,7 +203,7 @@ static int get_answers(struct teacher *t, struct err *e)
     struct openai *a = NULL;
     int rc = 0;
 
-    if (file_exists(t->answers) && jsonl_each(t->answers, cache_line, t, e) < 0)
+    if (jsonl_continue(t->answers, cache_line, t, e) < 0)
         return -1;
     if (o->model)
         free(t->model), t->model = xstrdup(o->model);

@@ -167,12 +167,7 @@ static int run_all(struct run *v, struct err *e)
 
 static int load_journal(struct run *v, struct err *e)
 {
-    FILE *f = fopen(v->o->journal, "r");
-
-    if (!f)
-        return 0;
-    fclose(f);
-    if (jsonl_each(v->o->journal, journal_line, v->journal, e) < 0)
+    if (jsonl_continue(v->o->journal, journal_line, v->journal, e) < 0)
         return -1;
     for (int i = 0; i < v->n; i++)
         v->verdict[i] = json_incref(json_object_get(v->journal, v->key[i]));

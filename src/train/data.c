@@ -90,7 +90,7 @@ static int to_example(const json_t *rec, struct chat *c, int max_len, struct ent
     if (s.to > (size_t)max_len)
         return 0;
     ex->group = group_of(rec);
-    ex->difficulty = (int)json_i64(rec, "difficulty", 0);
+    ex->difficulty = (int)json_i64(rec, "difficulty", DIFFICULTY_UNKNOWN);
     ex->from = (int)s.from;
     ex->to = (int)s.to;
     ex->n = (int)s.to;

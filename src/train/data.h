@@ -13,6 +13,7 @@
 #include "nn/tokenizer.h"
 
 #define DATA_MAX_KINDS 16
+#define DIFFICULTY_UNKNOWN (-1)
 
 struct example {
     int32_t *ids;  /* (n), owned */
@@ -20,7 +21,7 @@ struct example {
     int from, to;  /* the response: ids[from, to) */
     uint8_t *changed; /* (to - from) 1: not in the response before (changed.h); NULL when there is none. Owned */
     int kind;      /* index into dataset.kinds */
-    int difficulty; /* the record's; 0: it says none */
+    int difficulty; /* the record's, or DIFFICULTY_UNKNOWN */
     uint64_t group; /* hash of the operator graph (or of the id): what the validation split goes by */
 };
 

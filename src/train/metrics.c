@@ -35,17 +35,6 @@ static int keep_line(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
-/* A process that was killed in the middle of a line left it without an end; the next one must not be glued to it. */
-static bool is_torn(const char *path)
-{
-    FILE *f = fopen(path, "re");
-    bool torn = f && fseek(f, -1, SEEK_END) == 0 && fgetc(f) != '\n';
-
-    if (f)
-        fclose(f);
-    return torn;
-}
-
 int metrics_open(struct metrics *m, const char *run, const char *stage, int64_t from, double spent, struct err *e)
 {
     struct keep_ctx k = {.stage = stage, .from = from};
@@ -54,9 +43,9 @@ int metrics_open(struct metrics *m, const char *run, const char *stage, int64_t 
 
     buf_init(&k.out, BUF_MAX_TEXT);
     rc = dir_make(run, e);
-    if (rc == 0 && file_exists(path))
-        rc = jsonl_each(path, keep_line, &k, e);
-    if (rc == 0 && (k.dropped || is_torn(path)))
+    if (rc == 0)
+        rc = jsonl_continue(path, keep_line, &k, e);
+    if (rc == 0 && k.dropped)
         rc = file_write(path, k.out.p, k.out.n, e);
     buf_free(&k.out);
     if (rc < 0) {

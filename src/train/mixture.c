@@ -74,7 +74,7 @@ static void split_kinds(struct pass *p, const struct dataset *d, const uint32_t 
     }
 }
 
-/* Stable: counts, places, copies. Difficulties beyond DIFFICULTIES count as that. */
+/* Stable: counts, places, copies. Difficulties beyond DIFFICULTIES count as that. An example without one keeps its place. */
 #define DIFFICULTIES 256
 static void sort_by_difficulty(struct pass *p, const struct dataset *d)
 {
@@ -84,14 +84,18 @@ static void sort_by_difficulty(struct pass *p, const struct dataset *d)
     for (int second = 0; second < 2; second++)
         for (size_t i = 0; i < p->n; i++) {
             int v = d->ex[p->ids[i]].difficulty;
-            v = v < 0 ? 0 : v >= DIFFICULTIES ? DIFFICULTIES - 1 : v;
+            if (v < 0)
+                continue;
+            v = v >= DIFFICULTIES ? DIFFICULTIES - 1 : v;
             if (second)
                 sorted[at[v]++] = p->ids[i];
             else
                 for (int k = v + 1; k <= DIFFICULTIES; k++)
                     at[k]++;
         }
-    memcpy(p->ids, sorted, p->n * sizeof *sorted);
+    for (size_t i = 0, next = 0; i < p->n; i++)
+        if (d->ex[p->ids[i]].difficulty >= 0)
+            p->ids[i] = sorted[next++];
     free(sorted);
 }
 

@@ -3,7 +3,7 @@
  * Each draw picks a kind with probability weight_k n_k / sum, then the next example of that kind's shuffled pass (a new
  * shuffle when it is used up), until the step holds batch_tokens. The plan is a function of data, weights and seed, so
  * a resumed run needs no cursor but the step. easy_first: the first pass of each kind is by difficulty,
- * easiest first; equals stay shuffled. */
+ * easiest first; equals stay shuffled, and what says no difficulty keeps its shuffled place. */
 #ifndef MC_TRAIN_MIXTURE_H
 #define MC_TRAIN_MIXTURE_H
 

@@ -81,6 +81,47 @@ static json_t *yaml(const char *text, struct err *e)
     return yaml_parse(text, strlen(text), "r.yaml", e);
 }
 
+static int join_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    (void)line, (void)e;
+    buf_addf(ctx, "%lld ", (long long)json_i64(v, "a", -1));
+    return 0;
+}
+
+/* The file after a process died inside a line: what continues it reads 'first', appends one line, and reads it again. */
+static void continues(const char *text, const char *first, const char *again)
+{
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("torn", &e), *path = path_join(dir, "x.jsonl");
+    json_t *v = json_pack("{s:i}", "a", 9);
+    struct buf b;
+
+    buf_init(&b, 1000);
+    if (text)
+        assert_int_equal(file_write(path, text, strlen(text), &e), 0);
+    assert_int_equal(jsonl_continue(path, join_line, &b, &e), 0);
+    assert_string_equal(b.n ? b.p : "", first);
+    buf_clear(&b);
+    assert_int_equal(jsonl_append(path, v, &e), 0);
+    assert_int_equal(jsonl_each(path, join_line, &b, &e), 0);
+    assert_string_equal(b.p, again);
+    json_decref(v);
+    buf_free(&b);
+    dir_remove(dir, NULL);
+    free(dir), free(path);
+}
+
+static void a_torn_last_line_is_mended(void **state)
+{
+    (void)state;
+    continues(NULL, "", "9 ");
+    continues("", "", "9 ");
+    continues("{\"a\":1}\n{\"a\":2}\n", "1 2 ", "1 2 9 ");
+    continues("{\"a\":1}\n{\"a\":2", "1 ", "1 9 ");
+    continues("{\"a\":1}\n{\"a\":2}", "1 2 ", "1 2 9 "); // all there but its end
+    continues("{\"a", "", "9 ");
+}
+
 static void yaml_maps_onto_json(void **state)
 {
     struct err e = ERR_INIT;
@@ -318,6 +359,7 @@ int main(void)
         cmocka_unit_test(buf_keeps_its_maximum),
         cmocka_unit_test(utf8_replaces_maximal_subparts),
         cmocka_unit_test(json_refuses_duplicates_and_keeps_non_finite),
+        cmocka_unit_test(a_torn_last_line_is_mended),
         cmocka_unit_test(yaml_maps_onto_json),
         cmocka_unit_test(foreign_text_is_refused_in_one_line),
         cmocka_unit_test(yaml_aliases_do_not_multiply),

@@ -189,7 +189,18 @@ m("nan is not explained", "eval/verdict/feedback.c", "if (json_i64(w, \"nan\", 0
 m("order of difficulty ignored", "train/mixture.c", "if (easy_first && !p->begun)", "if (0)", "train/test_mixture")
 # ---- the engine ----
 
-m("a torn line of metrics stays", "train/metrics.c", "(k.dropped || is_torn(path))", "k.dropped", "train/test_killed")
+m("a torn last line stays", "base/json.c", "    if (rc == 0 && whole < b.n) {", "    if (0) {", "base/test_base")
+m("metrics stay torn", "train/metrics.c", "jsonl_continue(path, keep_line, &k, e)",
+  "file_exists(path) ? jsonl_each(path, keep_line, &k, e) : 0", "train/test_killed")
+m("a whole last line is cut", "base/json.c", "        if (last)\n            rc = file_append",
+  "        if (0)\n            rc = file_append", "base/test_base")
+m("unknown difficulty counts as easy", "train/data.c", "json_i64(rec, \"difficulty\", DIFFICULTY_UNKNOWN)",
+  "json_i64(rec, \"difficulty\", 0)", "train/test_shards")
+m("what has no difficulty is sorted", "train/mixture.c",
+  [("            if (v < 0)\n                continue;\n", "            v = v < 0 ? 0 : v;\n"),
+   ("        if (d->ex[p->ids[i]].difficulty >= 0)\n", "")], "train/test_mixture")
+m("what has no difficulty is repeated", "train/mixture.c", "        if (d->ex[p->ids[i]].difficulty >= 0)\n", "        if (1)\n",
+  "train/test_mixture")
 m("no pointer to the checkpoint", "train/checkpoint.c", "        rc = file_write(latest, name, strlen(name), e);",
   "        rc = step > 2 ? 0 : file_write(latest, name, strlen(name), e);", "train/test_killed")
 m("padding is drawn", "nn/choose.c", "int ids = rule->ids ? rule->ids : V;", "int ids = V;", "nn/test_model_sampler")

@@ -177,7 +177,19 @@ def check_tree(tree, out):
         check(want != "task" or got.get("inputs") == shapes, f"{name} has inputs {got.get('inputs')}")
     report = json.load(open(out + "/report.json"))
     check(report["tasks"] == 6 and report["refused"]["unreadable"] == 1, report)
-    check(sum(report["refused"].values()) + report["tasks"] == len(CLASSES) + 2, report)  # and sub/bad.py, Half
+    check(report["refused"].get("symbolic_link") == 3, f"a link is followed: {report}")
+    check(sum(report["refused"].values()) + report["tasks"] == len(CLASSES) + 5, report)  # and sub/bad.py, Half, links
+
+
+def check_torn(tree, out):
+    """A run that was killed while it wrote its last line: that class is tried again, and the next run can read the file."""
+    path = out + "/mined.jsonl"
+    with open(path, "rb+") as f:
+        f.truncate(os.path.getsize(path) - 9)
+    for _ in range(2):
+        done = mine(tree, "--out", out)
+        check(done.returncode == 0, done.stderr[-500:])
+    check(len(journal(out)) == len(CLASSES) + 1, "a torn line is lost or stays")
 
 
 def check_hints(tree, out, folder):
@@ -219,8 +231,15 @@ def main():
                 f.write(text)
         with open(tree + "/sub/bad.py", "w", encoding="utf-8") as f:
             f.write("def broken(:\n")
+        os.makedirs(folder + "/elsewhere")
+        with open(folder + "/elsewhere/out.py", "w", encoding="utf-8") as f:
+            f.write(HEAD + GATED.replace("NAME", "Outside"))
+        os.symlink(folder + "/elsewhere", tree + "/leads_out")
+        os.symlink(folder + "/elsewhere/out.py", tree + "/out.py")
+        os.symlink("..", tree + "/sub/circle")
         check_usage(folder)
         check_tree(tree, out)
+        check_torn(tree, out)
         check_hints(tree, out, folder)
         check_known(tree, folder)
     print(f"{passed} passed, {failed} failed")

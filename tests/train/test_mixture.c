@@ -95,21 +95,30 @@ static void easy_first(void **state)
     double w[DATA_MAX_KINDS];
     struct mixture m;
     struct err e = ERR_INIT;
-    int last[DATA_MAX_KINDS] = {0}, seen[DATA_MAX_KINDS] = {0}, of[DATA_MAX_KINDS] = {0}, falls = 0;
+    int last[DATA_MAX_KINDS] = {0}, seen[DATA_MAX_KINDS] = {0}, of[DATA_MAX_KINDS] = {0}, falls = 0, late = 0;
+    bool once[N] = {0};
 
     for (int i = 0; i < N; i++)
-        pick[i] = (uint32_t)i, ex[i].difficulty = 3 + 97 * i % 23, of[ex[i].kind]++;
+        pick[i] = (uint32_t)i, ex[i].difficulty = i % 5 ? 3 + 97 * i % 23 : DIFFICULTY_UNKNOWN, of[ex[i].kind]++;
     mixture_weights(&d, "", w, &e);
     assert_int_equal(mixture_plan(&m, &d, pick, N, w, 60, 45, 3, true, &e), 0);
     for (size_t i = 0; i < m.start[60]; i++) {
         const struct example *x = &ex[m.order[i]];
-        if (seen[x->kind]++ < of[x->kind])
+        bool first = seen[x->kind]++ < of[x->kind];
+        assert_true(!first || !once[m.order[i]]);
+        once[m.order[i]] = true;
+        if (x->difficulty == DIFFICULTY_UNKNOWN) {
+            late += first && 2 * seen[x->kind] > of[x->kind];
+            continue;
+        }
+        if (first)
             assert_true(x->difficulty >= last[x->kind]);
         else
             falls += x->difficulty < last[x->kind];
         last[x->kind] = x->difficulty;
     }
     assert_true(falls > N / 4);
+    assert_in_range(late, N / 5 / 4, 3 * N / 5 / 4); // half of what says nothing, about: neither first nor last
     mixture_free(&m);
 }
 

@@ -129,6 +129,25 @@ static void named(void **state)
     free(dir), free(parquet), free(bad), free(torn);
 }
 
+/* What says no difficulty, or null as a teacher's records do, is not easy. */
+static void difficulties(void **state)
+{
+    (void)state;
+    static const char lines[] = GOOD "{\"difficulty\":null,\"messages\":[{\"role\":\"assistant\",\"content\":\"y\"}]}\n"
+        "{\"difficulty\":7,\"messages\":[{\"role\":\"assistant\",\"content\":\"z\"}]}\n";
+    char *path = tiny_path("difficulties.jsonl");
+    struct dataset d = {0};
+    struct err e = ERR_INIT;
+
+    tiny_must(file_write(path, lines, sizeof lines - 1, &e), &e);
+    tiny_must(add_all(&d, path, 1, &e), &e);
+    assert_int_equal(d.ex[0].difficulty, DIFFICULTY_UNKNOWN);
+    assert_int_equal(d.ex[1].difficulty, DIFFICULTY_UNKNOWN);
+    assert_int_equal(d.ex[2].difficulty, 7);
+    dataset_free(&d);
+    free(path);
+}
+
 /* Blocks end in the middle of lines, and one line is longer than a block. */
 static int sum_lines(void *ctx, const struct shard_line *lines, size_t n, struct err *e)
 {
@@ -170,7 +189,7 @@ static void blocks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(folder_is_its_files), cmocka_unit_test(named),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(folder_is_its_files), cmocka_unit_test(named), cmocka_unit_test(difficulties),
                                        cmocka_unit_test(blocks)};
     struct err e = ERR_INIT;
     int rc;
