@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "eval/executors.h"
+#include "eval/process/executors.h"
 #include "eval/job.h"
 #include "eval/life.h"
 
