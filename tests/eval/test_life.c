@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "eval/process/executors.h"
-#include "eval/job.h"
+#include "eval/process/job.h"
 #include "eval/life.h"
 
 #define GIB ((uint64_t)1 << 30)
