@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "eval/process/executors.h"
 #include "eval/process/job.h"
-#include "eval/life.h"
+#include "eval/life/life.h"
 
 #define GIB ((uint64_t)1 << 30)
 
