@@ -24,7 +24,7 @@ extern const struct command
     cmd_init, cmd_lint, cmd_logits, cmd_profile, cmd_replay, cmd_rft,
     cmd_rl, cmd_run, cmd_serve, cmd_sft, cmd_shrink, cmd_synth,
     cmd_tokenize, cmd_translate, cmd_version, cmd_watch, cmd_worker;
-extern const struct command cmd_launch, cmd_synth_mine, cmd_synth_profile, cmd_synth_teach;
+extern const struct command cmd_launch, cmd_owner, cmd_synth_mine, cmd_synth_profile, cmd_synth_teach;
 
 const struct command *command_find(const char *name);
 int exit_code_of(const struct err *e);

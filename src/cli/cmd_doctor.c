@@ -7,12 +7,14 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "device/device.h"
 #include "device/musa.h"
 #include "eval/build/build.h"
 #include "eval/eval.h"
+#include "owner/owner.h"
 #include "proc/jail.h"
 #include "proc/proc.h"
 
@@ -294,6 +296,24 @@ static void check_gpu(struct report *r)
     free(all);
 }
 
+/* The living owners; none is no lack. */
+static void check_owners(struct report *r)
+{
+    json_t *all = owner_list(NULL), *one;
+    char since[32];
+    size_t i;
+
+    json_array_foreach(all, i, one) {
+        char *text;
+        format_duration(json_f64(one, "since_s", 0), since, sizeof since);
+        text = xasprintf("%s: process %d judges, for %s; log %s", json_str(one, "backend", "?"),
+                         (int)json_i64(one, "pid", 0), since, json_str(one, "log", "?"));
+        add(r, "owner", GOOD, text, NULL);
+        free(text);
+    }
+    json_decref(all);
+}
+
 static void print_table(const json_t *checks)
 {
     size_t i;
@@ -321,6 +341,7 @@ static int doctor_run(const struct opts *o, struct err *e)
     check_jail(&r);
     check_gpu(&r);
     check_musa(&r);
+    check_owners(&r);
     if (opts_bool(o, "json")) {
         json_t *v = json_pack("{s:b,s:O}", "fit", !r.unfit, "checks", r.checks);
         char *text = json_text(v);

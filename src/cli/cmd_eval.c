@@ -206,7 +206,7 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
                               .max_elements = opts_int(o, "max-elements"), .perf = opts_bool(o, "perf"),
                               .calls = (int)opts_int(o, "calls"), .compile_baseline = opts_bool(o, "compile-baseline"),
                               .compile_mode = opts_str(o, "compile-mode"), .dialect = opts_str(o, "dialect"),
-                              .capsule = opts_str(o, "capsule")};
+                              .capsule = opts_str(o, "capsule"), .fresh = c->no_cache};
     struct texts t = {0};
     struct task task = {0};
     struct eval *ev = NULL;
@@ -242,7 +242,7 @@ static int eval_run(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"), .no_jail = !strcmp(opts_str(o, "jail"), "none"),
                             .no_cache = !opts_bool(o, "cache") || opts_has(o, "capsule"),
-                            .backend = opts_str(o, "backend")};
+                            .backend = opts_str(o, "backend"), .owned = true};
 
     if (size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
         return -1;
@@ -266,5 +266,6 @@ const struct command cmd_eval = {
     "Judges candidates (Python files that define ModelNew, or model responses with one in a code fence; '-' reads\n"
     "standard input) against a PyTorch task: extraction, compilation, correctness on fresh data, legality, reward.\n"
     "TASK.yaml beside TASK.py adds shapes, dtypes, layouts and tolerances for protocol strict (docs/sidecar.md).\n"
+    "The process that owns the device judges; it is started when needed and leaves after a minute ('musacoder owner').\n"
     "Exit code: 0 all passed, 1 some failed, 2 usage or broken task, 3 some could not be judged.\n\n",
     rows, eval_run};

@@ -24,6 +24,7 @@ static const struct command *const commands[] = {
     &cmd_launch,
     &cmd_lint,
     &cmd_logits,
+    &cmd_owner,
     &cmd_profile,
     &cmd_replay,
     &cmd_rft,

@@ -20,6 +20,7 @@
 #include "base/trace.h"
 #include "device/device.h"
 #include "eval/build/build.h"
+#include "eval/owned.h"
 #include "eval/perf/baseline.h"
 #include "eval/process/job.h"
 #include "eval/process/server.h"
@@ -153,6 +154,16 @@ static int jobs_for(const struct backend *b, long cpus)
     return (int)(b->timed ? 3 * cpus : cpus + (cpus + 1) / 2);
 }
 
+/* Candidates of this backend go to the device's owner, if there can be one. */
+static void hand_over(struct eval *ev, const struct backend *b)
+{
+    struct identity *id = &ev->identities[backend_index(b)];
+
+    identity_look(b, id);
+    ev->owned = owned_open(&ev->config, b->name, id->facts, ev->secret);
+    ev->owned_backend = b;
+}
+
 int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
 {
     const struct backend *first = backend_find(c->backend ? c->backend : "sim");
@@ -176,18 +187,24 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
     for (int i = 0; i < BACKENDS; i++)
         desk_set_init(&ev->desks[i]);
     sem_init(&ev->build_slots, 0, cpus > 0 ? (unsigned)cpus : 1);
-    if (secret_load(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0 || (c->start && begin(ev, first, &sv, e) < 0)) {
-        eval_close(ev);
-        return -1;
-    }
+    if (secret_load(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0)
+        goto fail;
+    if (c->owned)
+        hand_over(ev, first);
+    if (c->start && (ev->owned ? owned_begin(ev->owned, e) : begin(ev, first, &sv, e)) < 0)
+        goto fail;
     *ret = ev;
     return 0;
+fail:
+    eval_close(ev);
+    return -1;
 }
 
 void eval_close(struct eval *ev)
 {
     if (!ev)
         return;
+    owned_free(ev->owned);
     baseline_list_free(ev);
     reference_list_free(ev);
     for (int i = 0; i < BACKENDS; i++)
@@ -492,7 +509,7 @@ static int judge(struct eval *ev, struct server *sv, const struct task *task, co
 /* The verdict that is known under the key of a toolchain that was not started yet, or NULL. */
 static json_t *known(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o)
 {
-    char *toolchain = ev->config.no_cache ? NULL : toolchain_of(ev, backend_find(o->backend)), key[65];
+    char *toolchain = ev->config.no_cache || o->fresh ? NULL : toolchain_of(ev, backend_find(o->backend)), key[65];
     json_t *rec = NULL;
 
     if (toolchain) {
@@ -556,7 +573,7 @@ static int judge_once(struct eval *ev, struct server *sv, const struct task *tas
     int rc, place;
 
     cache_key(ev, sv->toolchain, task, c, o, key);
-    if (!ev->config.no_cache && !(f = flight_board(ev, key, &rec))) {
+    if (!ev->config.no_cache && !o->fresh && !(f = flight_board(ev, key, &rec))) {
         *ret = renamed(rec, task, c);
         return 0;
     }
@@ -591,6 +608,8 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
         *ret = renamed(rec, task, c);
         return 0;
     }
+    if (ev->owned && ev->owned_backend == backend_find(o->backend))
+        return owned_one(ev->owned, task, c, o, ret, e);
     if (begin(ev, backend_find(o->backend), &sv, e) < 0)
         return -1;
     return judge_once(ev, sv, task, c, o, ret, e);

@@ -40,6 +40,10 @@ int eval_many(struct eval *ev, const struct task *task, const struct eval_candid
 /* For who has nothing to judge now: what is kept for later leaves a device's memory to a job that needs all of it. */
 void eval_idle(struct eval *ev);
 
+/* What ends an owner (owner/owner.h): nobody asked for so long. $MUSACODER_OWNER_IDLE, for tests, else OWNER_IDLE_S.
+ * Serves the socket of the backend of c until then; digest: as who starts it knows it; NULL: it finds it out. */
+int eval_own(const struct eval_config *c, const char *digest, struct err *e);
+
 struct eval_worker_config {
     const char *queue; /* url */
     const char *name;  /* of the worker, unique in its queue */

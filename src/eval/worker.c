@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "eval/build/build_remote.h"
 #include "eval/eval.h"
-#include "eval/process/job.h"
+#include "eval/request.h"
 #include "eval/verdict/record.h"
 #include "queue/queue.h"
 #include "queue/verdict.h"
@@ -91,31 +91,6 @@ static json_t *refusal(const json_t *p, const struct err *why)
     return rec;
 }
 
-static int judge(struct worker *w, const json_t *p, json_t **ret, struct err *e)
-{
-    const json_t *code = json_object_get(p, "task_code"), *text = json_object_get(p, "candidate");
-    struct eval_candidate c = {.name = "candidate",
-                               .kind = json_flag(p, "is_response", true) ? EXTRACT_RESPONSE : EXTRACT_FILE};
-    struct eval_options o;
-    struct task t;
-    int rc;
-
-    if (!json_is_string(code) || !json_is_string(text))
-        return err_set(e, ERR_INPUT, "a verdict request needs task_code and candidate");
-    if (eval_options_parse(json_object_get(p, "options"), &o, e) < 0 ||
-        task_make(json_str(p, "task_name", "task"), json_string_value(code), json_string_length(code), &t,
-                  e) < 0)
-        return -1;
-    c.mended = json_flag(p, "mended", false);
-    c.text = json_string_value(text);
-    c.n = json_string_length(text);
-    rc = task_attach(&t, json_object_get(p, "sidecar"), "sidecar", e);
-    if (rc == 0)
-        rc = eval_one(w->ev, &t, &c, &o, ret, e);
-    task_free(&t);
-    return rc;
-}
-
 /* The verdict of a job as JSON text; NULL if we were interrupted. */
 static char *answer_run(struct worker *w, const struct queue_job *job, struct err *e)
 {
@@ -123,7 +98,7 @@ static char *answer_run(struct worker *w, const struct queue_job *job, struct er
     json_t *p = json_parse(job->payload, strlen(job->payload), "verdict request", &why), *rec = NULL;
     char *text = NULL;
 
-    if (!p || judge(w, p, &rec, &why) < 0)
+    if (!p || request_judge(w->ev, p, NULL, &rec, &why) < 0)
         rec = why.kind == ERR_STOP ? NULL : refusal(p, &why);
     if (!rec)
         *e = why;

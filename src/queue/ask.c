@@ -24,6 +24,29 @@ json_t *ask_payload(const char *task_code, const char *task_name, const char *ca
     return p;
 }
 
+const char *ask_candidate(const json_t *one, bool *ret_is_response)
+{
+    const char *code = json_str(one, "code", NULL);
+
+    *ret_is_response = !code;
+    return code ? code : json_is_string(one) ? json_string_value(one) : json_str(one, "response", NULL);
+}
+
+json_t *ask_of_body(const json_t *body, size_t i, struct err *e)
+{
+    const json_t *task = json_object_get(body, "task"), *options = json_object_get(body, "options");
+    const char *code = json_str(task, "code", NULL), *text;
+    bool is_response;
+
+    text = ask_candidate(json_array_get(json_object_get(body, "candidates"), i), &is_response);
+    if (!code || !text || (options && !json_is_object(options))) {
+        err_set(e, ERR_INPUT, "a request has \"task\" with \"code\", and \"candidates\" with \"code\" or \"response\"");
+        return NULL;
+    }
+    return ask_payload(code, json_str(task, "name", "task"), text, is_response, options,
+                       json_object_get(body, "sidecar"));
+}
+
 void ask_key(const char *payload_text, char ret[65])
 {
     sha256_hex(payload_text, strlen(payload_text), ret);

@@ -4,12 +4,20 @@
 #define MC_QUEUE_ASK_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "queue/queue.h"
 
 /* {"task_code","task_name","candidate","is_response","options"[,"sidecar"]}; new. Strings become valid UTF-8. */
 json_t *ask_payload(const char *task_code, const char *task_name, const char *candidate, bool is_response,
                     const json_t *options, const json_t *sidecar);
+
+/* The program of one candidate of POST /v1/eval: "..." (a response), {"code": ...} or {"response": ...}; borrowed,
+ * NULL: neither. */
+const char *ask_candidate(const json_t *one, bool *ret_is_response);
+/* Candidate i of such a body, {"task":{"name","code"},"candidates":[..],"options","sidecar"}, as a payload: new. NULL
+ * with ERR_INPUT: it is none. */
+json_t *ask_of_body(const json_t *body, size_t i, struct err *e);
 
 /* The key of a payload's text: its SHA-256. */
 void ask_key(const char *payload_text, char ret[65]);

@@ -84,15 +84,6 @@ static void park(struct serve *s, struct http_call *c, struct queue *q, const st
     http_park(c, r, gone);
 }
 
-/* The program of one candidate: "..." (a response), {"code": ...} or {"response": ...}; NULL: neither. */
-static const char *candidate_text(const json_t *one, bool *ret_is_response)
-{
-    const char *code = json_str(one, "code", NULL);
-
-    *ret_is_response = !code;
-    return code ? code : json_is_string(one) ? json_string_value(one) : json_str(one, "response", NULL);
-}
-
 /* Options with a backend of their own, checked as a worker will read them: new; NULL with an answer set. */
 static json_t *options_of(struct serve *s, struct http_call *c, const json_t *body)
 {
@@ -124,7 +115,7 @@ static int put_one(struct serve *s, struct http_call *c, struct queue *q, const 
 {
     const json_t *task = json_object_get(body, "task");
     bool is_response;
-    const char *text = candidate_text(one, &is_response);
+    const char *text = ask_candidate(one, &is_response);
     json_t *p = ask_payload(json_str(task, "code", ""), json_str(task, "name", "task"), text, is_response, options,
                             json_object_get(body, "sidecar"));
     int rc;
@@ -203,7 +194,7 @@ static bool small_enough(struct serve *s, struct http_call *c, const json_t *bod
     n += json_string_length(json_object_get(json_object_get(body, "task"), "name"));
     for (size_t i = 0; i < json_array_size(candidates); i++) {
         bool is_response;
-        const char *text = candidate_text(json_array_get(candidates, i), &is_response);
+        const char *text = ask_candidate(json_array_get(candidates, i), &is_response);
         total += n + (text ? strlen(text) : 0);
     }
     free(sidecar);
@@ -231,7 +222,7 @@ static bool well_formed(struct serve *s, struct http_call *c, const json_t *task
         return false;
     }
     for (size_t i = 0; i < n; i++)
-        if (!candidate_text(json_array_get(candidates, i), &is_response)) {
+        if (!ask_candidate(json_array_get(candidates, i), &is_response)) {
             serve_refuse(s, c, 400, "bad_request", "candidate %zu is neither {\"code\": ...} nor {\"response\": ...}",
                          i);
             return false;
@@ -296,7 +287,7 @@ static void join_group(struct serve *s, struct http_call *c, struct queue *q, co
 
     for (int i = 0; group && i < a->n; i++)
         retry_join(s->retry, s->tokens ? http_owner(c) : NULL, group, size, prompt_id, a->id[i],
-                   candidate_text(json_array_get(candidates, (size_t)i), &is_response));
+                   ask_candidate(json_array_get(candidates, (size_t)i), &is_response));
     for (int i = 0; group && i < a->n; i++) {
         char *text = NULL;
         int state = queue_result(q, a->id[i], &text, NULL);

@@ -29,6 +29,8 @@ struct task_gate { /* tasks whose candidates are being judged on one device (eva
     } tasks[TASKS_AT_ONCE];
 };
 
+struct owned;
+
 struct eval {
     struct eval_config config;
     struct server servers[BACKENDS];
@@ -41,6 +43,8 @@ struct eval {
     pthread_mutex_t lock;        /* the store, identities, flights, the list of references */
     pthread_mutex_t server_lock; /* starts of fork servers */
     sem_t build_slots;
+    struct owned *owned;         /* who judges candidates of owned_backend; NULL: this process does */
+    const struct backend *owned_backend;
     struct reference_list refs;
     char secret[65];             /* goes into every seed; see reference_seed */
     struct baseline_list *baselines;

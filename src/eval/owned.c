@@ -1,0 +1,316 @@
+/* owned.c - see owned.h: both ends of a candidate's way to the process that owns its device. */
+#include "eval/owned.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "eval/process/job.h"
+#include "eval/request.h"
+#include "queue/ask.h"
+
+struct owned {
+    struct owner_place place;
+    char **argv, **env;
+};
+
+/* ---- which owner ---- */
+
+/* Every setting of ours is part of what an owner is, but for how loud a caller wants to be, and where it judges. */
+static bool is_setting(const char *line)
+{
+    static const char *const not[] = {"MUSACODER_LOG=", "MUSACODER_OWNER=", "MUSACODER_SECRET="};
+
+    for (size_t i = 0; i < sizeof not / sizeof *not; i++)
+        if (!strncmp(line, not[i], strlen(not[i])))
+            return false;
+    return !strncmp(line, "MUSACODER_", 10) || !strncmp(line, "SIMT_", 5) || !strncmp(line, "CUDA_", 5) ||
+           !strncmp(line, "MUSA_", 5);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void add_settings(struct sha256 *h)
+{
+    const char **lines;
+    size_t n = 0, k = 0;
+
+    while (environ[n])
+        n++;
+    lines = xcalloc(n + 1, sizeof *lines);
+    for (size_t i = 0; i < n; i++)
+        if (is_setting(environ[i]))
+            lines[k++] = environ[i];
+    qsort(lines, k, sizeof *lines, by_text);
+    for (size_t i = 0; i < k; i++)
+        sha256_adds(h, lines[i]);
+    free(lines);
+}
+
+static void digest_of(const struct eval_config *c, const char *facts, const char *secret, char ret[65])
+{
+    char *cache = path_cache(""), real[PATH_MAX];
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, facts);
+    sha256_adds(&h, secret);
+    sha256_adds(&h, c->no_jail ? "no jail" : "jail");
+    sha256_adds(&h, realpath(cache, real) ? real : cache);
+    add_settings(&h);
+    sha256_end(&h, ret);
+    free(cache);
+}
+
+/* ---- the caller ---- */
+
+static char **argv_of(const struct eval_config *c, const char *backend, const char *digest)
+{
+    char **argv = xcalloc(16, sizeof *argv);
+    int n = 0;
+
+    argv[n++] = xstrdup("/proc/self/exe");
+    argv[n++] = xstrdup("owner");
+    argv[n++] = xstrdup("--serve");
+    argv[n++] = xstrdup("--backend");
+    argv[n++] = xstrdup(backend);
+    argv[n++] = xstrdup("--jail");
+    argv[n++] = xstrdup(c->no_jail ? "none" : "auto");
+    argv[n++] = xstrdup("--cache-limit");
+    argv[n++] = xasprintf("%llu", (unsigned long long)c->cache_limit);
+    argv[n++] = xstrdup("--digest");
+    argv[n++] = xstrdup(digest);
+    return argv;
+}
+
+/* Ours, and the secret, which is no longer there. */
+static char **env_of(const char *secret)
+{
+    size_t n = 0, k = 0;
+    char **env;
+
+    while (environ[n])
+        n++;
+    env = xcalloc(n + 2, sizeof *env);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(environ[i], "MUSACODER_SECRET=", 17))
+            env[k++] = xstrdup(environ[i]);
+    env[k] = xasprintf("MUSACODER_SECRET=%s", secret);
+    return env;
+}
+
+static void list_free(char **list)
+{
+    size_t n = 0;
+
+    while (list && list[n])
+        n++;
+    if (list)
+        names_free(list, n);
+}
+
+struct owned *owned_open(const struct eval_config *c, const char *backend, const char *facts, const char *secret)
+{
+    const char *how = getenv("MUSACODER_OWNER");
+    struct owned *w;
+    struct err why = ERR_INIT;
+    char digest[65];
+
+    if (how && !strcmp(how, "none"))
+        return NULL;
+    w = xcalloc(1, sizeof *w);
+    digest_of(c, facts, secret, digest);
+    if (owner_place(backend, digest, &w->place, &why) < 0) {
+        log_debug("no owner of the device: %s", why.msg);
+        free(w);
+        return NULL;
+    }
+    w->argv = argv_of(c, backend, digest);
+    w->env = env_of(secret);
+    return w;
+}
+
+void owned_free(struct owned *w)
+{
+    if (!w)
+        return;
+    list_free(w->argv);
+    list_free(w->env);
+    free(w);
+}
+
+static int ask(const struct owned *w, json_t *request, json_t **ret, struct err *e)
+{
+    const struct owner_command c = {w->argv, w->env};
+    int rc;
+
+    json_object_set_new(request, "digest", json_string(w->place.digest));
+    rc = owner_ask(&w->place, &c, request, ret, e);
+    json_decref(request);
+    if (rc == 0 && (rc = owner_check(*ret, e)) < 0)
+        json_decref(*ret);
+    return rc;
+}
+
+/* The body of POST /v1/eval. */
+static json_t *body_of(const struct task *task, const struct eval_candidate *c, const struct eval_options *o)
+{
+    struct extraction x = {.how = "file"};
+    json_t *body;
+
+    if (c->kind == EXTRACT_AUTO)
+        extract_code(c->text, c->n, c->kind, &x);
+    body = json_pack("{s:{s:o,s:o},s:[{s:o}],s:o}", "task", "name", json_utf8(task->name, strlen(task->name)), "code",
+                     json_utf8(task->code, task->n), "candidates",
+                     c->kind == EXTRACT_RESPONSE || strcmp(x.how, "file") ? "response" : "code",
+                     json_utf8(c->text, c->n), "options", request_options(o));
+    if (task->sidecar)
+        json_object_set(body, "sidecar", task->sidecar);
+    return body;
+}
+
+static json_t *absolute(const char *path)
+{
+    char *cwd = *path == '/' ? NULL : getcwd(NULL, 0), *full = cwd ? path_join(cwd, path) : xstrdup(path);
+    json_t *text = json_string(full);
+
+    free(full);
+    free(cwd);
+    return text;
+}
+
+int owned_one(const struct owned *w, const struct task *task, const struct eval_candidate *c,
+              const struct eval_options *o, json_t **ret, struct err *e)
+{
+    bool mended = c->mended || utf8_bad_at(c->text, c->n) < c->n || memchr(c->text, 0, c->n);
+    json_t *reply, *rec, *request = json_pack("{s:s,s:o,s:b,s:b}", "op", "eval", "job", body_of(task, c, o), "fresh",
+                                              o->fresh, "mended", mended);
+
+    if (o->capsule)
+        json_object_set_new(request, "capsule", absolute(o->capsule));
+    if (ask(w, request, &reply, e) < 0)
+        return -1;
+    rec = json_object_get(json_array_get(json_object_get(reply, "jobs"), 0), "verdict");
+    if (rec)
+        *ret = json_incref(rec);
+    json_decref(reply);
+    if (!rec)
+        return err_set(e, ERR_BUG, "the owner of the device answered without a verdict");
+    json_object_set_new(*ret, "candidate", json_utf8(c->name, strlen(c->name)));
+    return 0;
+}
+
+int owned_begin(const struct owned *w, struct err *e)
+{
+    json_t *reply;
+
+    if (ask(w, json_pack("{s:s}", "op", "begin"), &reply, e) < 0)
+        return -1;
+    json_decref(reply);
+    return 0;
+}
+
+/* ---- the owner ---- */
+
+struct own {
+    struct eval *ev; /* NULL: it could not be opened, and why says so to all who ask */
+    struct err why;
+};
+
+/* As the service answers: {"jobs":[{"state","verdict"}]}. */
+static json_t *judge_body(struct eval *ev, const json_t *request, struct err *e)
+{
+    const json_t *body = json_object_get(request, "job");
+    json_t *jobs = json_array(), *payload, *rec;
+    size_t n = json_array_size(json_object_get(body, "candidates"));
+    int rc = n ? 0 : err_set(e, ERR_INPUT, "a request without candidates");
+
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (!(payload = ask_of_body(body, i, e))) {
+            rc = -1;
+            break;
+        }
+        rc = request_judge(ev, payload, request, &rec, e);
+        json_decref(payload);
+        if (rc == 0)
+            json_array_append_new(jobs, json_pack("{s:s,s:o}", "state", "done", "verdict", rec));
+    }
+    if (rc == 0)
+        return json_pack("{s:o}", "jobs", jobs);
+    json_decref(jobs);
+    return NULL;
+}
+
+static json_t *answer(void *ctx, const json_t *request, pid_t caller, struct err *e)
+{
+    struct own *w = ctx;
+    const char *op = json_str(request, "op", "");
+
+    (void)caller;
+    if (!w->ev) {
+        *e = w->why;
+        return NULL;
+    }
+    if (!strcmp(op, "begin"))
+        return json_object();
+    if (!strcmp(op, "eval"))
+        return judge_body(w->ev, request, e);
+    err_set(e, ERR_INPUT, "the owner of a device knows no '%.40s'", op);
+    return NULL;
+}
+
+static void idle(void *ctx)
+{
+    struct own *w = ctx;
+
+    if (w->ev)
+        eval_idle(w->ev);
+}
+
+/* Whoever started it waits for this: it listens. */
+static void say_ready(void)
+{
+    if (write(3, "", 1) == 1)
+        close(3);
+}
+
+static double idle_s(void)
+{
+    const char *text = getenv("MUSACODER_OWNER_IDLE");
+
+    return text && *text ? strtod(text, NULL) : OWNER_IDLE_S;
+}
+
+int eval_own(const struct eval_config *c, const char *digest, struct err *e)
+{
+    struct eval_config local = *c;
+    struct own w = {.why = ERR_INIT};
+    struct owner_work work = {.answer = answer, .idle = idle, .ctx = &w, .backend = c->backend, .idle_s = idle_s()};
+    struct owner_place place;
+    struct owner *o = NULL;
+    int rc;
+
+    if (owner_place(c->backend, digest, &place, e) < 0 || owner_listen(&place, &o, e) < 0)
+        return -1;
+    say_ready();
+    local.start = true;
+    local.owned = false;
+    if ((rc = eval_open(&local, &w.ev, &w.why)) < 0)
+        work.idle_s = 1; /* those who wait hear why; the next one may find it mended */
+    if (rc < 0)
+        log_error("%s", w.why.msg);
+    rc = owner_serve(o, &work, e);
+    eval_close(w.ev);
+    owner_close(o);
+    return rc;
+}

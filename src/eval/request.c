@@ -1,0 +1,48 @@
+/* request.c - see request.h. */
+#include "eval/request.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+static int judge(struct eval *ev, const json_t *p, const json_t *more, const struct task *t, json_t **ret,
+                 struct err *e)
+{
+    const json_t *text = json_object_get(p, "candidate");
+    struct eval_candidate c = {.name = "candidate", .text = json_string_value(text), .n = json_string_length(text),
+                               .mended = json_flag(p, "mended", json_flag(more, "mended", false)),
+                               .kind = json_flag(p, "is_response", true) ? EXTRACT_RESPONSE : EXTRACT_FILE};
+    struct eval_options o;
+
+    if (eval_options_parse(json_object_get(p, "options"), &o, e) < 0)
+        return -1;
+    o.fresh = json_flag(more, "fresh", false);
+    o.capsule = json_str(more, "capsule", NULL);
+    return eval_one(ev, t, &c, &o, ret, e);
+}
+
+int request_judge(struct eval *ev, const json_t *p, const json_t *more, json_t **ret, struct err *e)
+{
+    const json_t *code = json_object_get(p, "task_code");
+    struct task t;
+    int rc;
+
+    if (!json_is_string(code) || !json_is_string(json_object_get(p, "candidate")))
+        return err_set(e, ERR_INPUT, "a verdict request needs task_code and candidate");
+    if (task_make(json_str(p, "task_name", "task"), json_string_value(code), json_string_length(code), &t, e) < 0)
+        return -1;
+    rc = task_attach(&t, json_object_get(p, "sidecar"), "sidecar", e);
+    if (rc == 0)
+        rc = judge(ev, p, more, &t, ret, e);
+    task_free(&t);
+    return rc;
+}
+
+json_t *request_options(const struct eval_options *o)
+{
+    return json_pack("{s:s,s:s,s:i,s:f,s:f,s:I,s:I,s:b,s:i,s:b,s:s,s:s}", "backend", o->backend, "protocol",
+                     o->protocol, "trials", o->trials, "timeout", o->timeout_s, "build-timeout", o->build_timeout_s,
+                     "seed", (json_int_t)o->seed, "max-elements", (json_int_t)o->max_elements, "perf", o->perf, "calls",
+                     o->calls, "compile-baseline", o->compile_baseline, "compile-mode", o->compile_mode, "dialect",
+                     o->dialect ? o->dialect : "any");
+}

@@ -1,0 +1,12 @@
+/* request.h - a request for a verdict as JSON, judged: of a queue (queue/verdict.h), or of a caller of an owner. */
+#ifndef MC_EVAL_REQUEST_H
+#define MC_EVAL_REQUEST_H
+
+#include "eval/eval.h"
+
+/* payload: as queue/ask.h makes it. more: what such a request cannot say, "fresh" and "capsule"; NULL: nothing. As
+ * eval_one; ERR_INPUT: it is no request. */
+int request_judge(struct eval *ev, const json_t *payload, const json_t *more, json_t **ret, struct err *e);
+json_t *request_options(const struct eval_options *o); /* new: what eval_options_parse reads */
+
+#endif

@@ -1,0 +1,184 @@
+/* ask.c - the caller's side: reach an owner, or start one, and hand a request over until there is a reply. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "owner/owner.h"
+#include "owner/wire.h"
+
+#define START_S 30.0 /* from exec to a socket that listens: milliseconds, but machines may be busy */
+
+json_t *owner_error(const struct err *why)
+{
+    return json_pack("{s:{s:i,s:i,s:o}}", "error", "kind", (int)why->kind, "lack", (int)why->lack, "text",
+                     json_utf8(why->msg, strlen(why->msg)));
+}
+
+int owner_check(const json_t *reply, struct err *e)
+{
+    const json_t *why = json_object_get(reply, "error");
+    int64_t kind = json_i64(why, "kind", ERR_ENV), lack = json_i64(why, "lack", LACK_NONE);
+
+    if (!why)
+        return 0;
+    err_set(e, kind > ERR_NONE && kind <= ERR_BUG ? (enum err_kind)kind : ERR_ENV, "%s",
+            json_str(why, "text", "no reason"));
+    return lack > LACK_NONE && lack <= LACK_HOST ? err_lack(e, (enum err_lack)lack) : -1;
+}
+
+static void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
+
+/* In the forked child: a session of its own, no descriptor of ours but log and pipe, no blocked signal. */
+static _Noreturn void become(const struct owner_place *p, const struct owner_command *c, int ready)
+{
+    int null = open("/dev/null", O_RDONLY), log = open(p->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    sigset_t none;
+
+    setsid();
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    dup2(null, 0);
+    dup2(log, 1);
+    dup2(log, 2);
+    ready = fcntl(ready, F_DUPFD, 10); /* not the one that dup2 would leave as it is, with its flag */
+    dup2(ready, 3);
+    close_range(4, ~0U, 0);
+    if (fork() == 0)
+        execve(c->argv[0], c->argv, c->env);
+    _exit(127);
+}
+
+static void last_line(const char *path, char *ret, size_t n)
+{
+    struct buf b;
+    char *line;
+
+    buf_init(&b, 1 << 20);
+    if (file_exists(path))
+        file_read(path, &b, NULL);
+    while (b.n && strchr("\r\n", b.p[b.n - 1]))
+        b.p[--b.n] = 0;
+    line = b.n ? strrchr(b.p, '\n') : NULL;
+    snprintf(ret, n, "%.300s", line ? line + 1 : b.n ? b.p : "it said nothing");
+    buf_free(&b);
+}
+
+/* One byte: it listens. An end without one: it is gone. */
+static int await_ready(const struct owner_place *p, int fd, struct err *e)
+{
+    struct pollfd w = {.fd = fd, .events = POLLIN};
+    double late = now_s() + START_S;
+    char byte, why[400];
+
+    while (poll(&w, 1, 100) <= 0 && now_s() < late)
+        if (stop_requested())
+            return err_set(e, ERR_STOP, "interrupted");
+    if (w.revents && read(fd, &byte, 1) == 1)
+        return 0;
+    last_line(p->log, why, sizeof why);
+    return err_set(e, ERR_ENV, "the process that is to judge did not start: %s ('%s')", why, p->log);
+}
+
+static int start(const struct owner_place *p, const struct owner_command *c, struct err *e)
+{
+    int pipes[2], rc;
+    pid_t pid;
+
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return err_sys(e, "no pipe");
+    pid = fork();
+    if (pid == 0)
+        become(p, c, pipes[1]);
+    close(pipes[1]);
+    if (pid < 0)
+        rc = err_sys(e, "cannot start a process");
+    else
+        rc = waitpid(pid, NULL, 0) < 0 && errno != ECHILD ? err_sys(e, "cannot wait for a process")
+                                                          : await_ready(p, pipes[0], e);
+    close(pipes[0]);
+    return rc;
+}
+
+/* One caller starts it, the others wait for that. */
+static int lock_start(const struct owner_place *p, struct err *e)
+{
+    int fd = open(p->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return err_sys(e, "cannot open '%s'", p->lock);
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (stop_requested()) {
+            close(fd);
+            return err_set(e, ERR_STOP, "interrupted");
+        }
+        sleep_ms(10);
+    }
+    return fd;
+}
+
+/* A connection to the owner that lives, or to a new one. */
+static int reach(const struct owner_place *p, const struct owner_command *c, struct err *e)
+{
+    int fd = wire_dial(p->socket, NULL), lock;
+
+    if (fd >= 0 || (lock = lock_start(p, e)) < 0)
+        return fd;
+    if ((fd = wire_dial(p->socket, NULL)) < 0 && start(p, c, e) == 0)
+        fd = wire_dial(p->socket, e);
+    close(lock);
+    return fd;
+}
+
+/* 0: *ret is the reply; 1: ask another; -1. */
+static int talk(int fd, const json_t *request, json_t **ret, bool *ret_died, struct err *e)
+{
+    bool gone = false;
+
+    *ret_died = true;
+    if (wire_send(fd, request, 0, e) < 0)
+        return stop_requested() ? -1 : 1;
+    *ret = wire_recv(fd, 0, &gone, e);
+    if (!*ret)
+        return gone && !stop_requested() ? 1 : -1;
+    if (!json_object_get(*ret, "leaving"))
+        return 0;
+    *ret_died = false;
+    json_decref(*ret);
+    return 1;
+}
+
+int owner_ask(const struct owner_place *p, const struct owner_command *c, const json_t *request, json_t **ret,
+              struct err *e)
+{
+    int deaths = 0, fd, rc;
+    bool died;
+
+    while (deaths < OWNER_DEATHS) {
+        if ((fd = reach(p, c, e)) < 0)
+            return -1;
+        rc = talk(fd, request, ret, &died, e);
+        close(fd);
+        if (rc <= 0)
+            return rc;
+        deaths += died;
+        if (died)
+            log_debug("the owner died; asking another");
+        sleep_ms(20);
+    }
+    return err_set(e, ERR_ENV, "the process that judges died %d times; its log is '%s'", OWNER_DEATHS, p->log);
+}

@@ -1,0 +1,69 @@
+/* owner.h - one process owns a device: it judges for all callers of one user, and leaves when it has been idle.
+ *
+ * An owner is known by a digest of all that its answers depend on besides the request: program, libraries, compiler,
+ * device, secret, jail, cache folder, environment. Another digest is another owner. Its socket lies in the user's
+ * runtime folder (mode 0700); both ends check the other's user. A connection carries one request and its reply, as
+ * frames (proc/frame.h). A caller that closes it, or dies, cancels its request. A reply that does not come because the
+ * owner died is asked for again, of the next owner: at least once. */
+#ifndef MC_OWNER_H
+#define MC_OWNER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define OWNER_IDLE_S 60.0 /* most edits and the next try are within a minute; torch takes seconds to import */
+#define OWNER_DEATHS 5    /* so often one request is handed over: an owner that dies each time cannot work here */
+
+struct owner_place {
+    char digest[65];
+    char socket[108]; /* as long as a Unix address may be */
+    char lock[128];   /* held by who starts one */
+    char log[128];    /* its standard error */
+};
+
+/* digest: 64 hexadecimal digits. ERR_ENV: there is no folder that is the user's alone. */
+int owner_place(const char *backend, const char *digest, struct owner_place *ret, struct err *e);
+
+/* ---- callers ---- */
+
+struct owner_command { /* starts an owner: it writes a byte to its descriptor 3 once it listens, and closes it */
+    char *const *argv, *const *env;
+};
+
+/* Sends the request, which names the place's digest, and waits for the reply (new). Where no owner lives, starts one.
+ * Thread-safe. ERR_STOP: Ctrl-C, and the request is cancelled. ERR_ENV: none could be started, or it died
+ * again and again; the message names its log. */
+int owner_ask(const struct owner_place *p, const struct owner_command *c, const json_t *request, json_t **ret,
+              struct err *e);
+
+/* What each living owner of this user says of itself: new [{"backend","pid","since_s","requests","calls","log"}]. */
+json_t *owner_list(struct err *e);
+/* Asks all of them to finish what they have and leave. How many, or -1. */
+int owner_stop_all(struct err *e);
+
+/* ---- the owner ---- */
+
+struct owner_work {
+    /* A new reply to a request, or NULL with *e. Called from many threads; stop_requested() there is true once the
+     * caller has gone. caller: its process. */
+    json_t *(*answer)(void *ctx, const json_t *request, pid_t caller, struct err *e);
+    void (*idle)(void *ctx); /* now and then, while nothing is asked; may be NULL */
+    void *ctx;
+    const char *backend; /* for owner_list */
+    double idle_s;       /* leaves after so long without a request */
+};
+
+struct owner;
+int owner_listen(const struct owner_place *p, struct owner **ret, struct err *e); /* ERR_ENV: another one lives there */
+/* Until it has been idle, is asked to leave, or SIGTERM. */
+int owner_serve(struct owner *o, const struct owner_work *w, struct err *e);
+void owner_close(struct owner *o); /* NULL is fine */
+
+/* A failure as a reply, and back: -1 with *e if the reply is one. */
+json_t *owner_error(const struct err *why);
+int owner_check(const json_t *reply, struct err *e);
+
+#endif

@@ -1,0 +1,100 @@
+/* place.c - where owners are found: the folder, the names, and who lives there. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "owner/owner.h"
+#include "owner/wire.h"
+
+#define STATE_S 5.0 /* for a word of an owner about itself */
+
+/* The user's alone: a folder of somebody else, or one that others may write, is refused. */
+static int folder_check(const char *path, struct err *e)
+{
+    struct stat s;
+
+    if (mkdir(path, 0700) == 0 || lstat(path, &s) < 0)
+        return file_is_dir(path) ? 0 : err_sys(e, "cannot make '%s'", path);
+    if (!S_ISDIR(s.st_mode) || s.st_uid != geteuid() || (s.st_mode & 077))
+        return err_set(e, ERR_ENV, "'%s' is not a folder of this user's alone; remove it", path);
+    return 0;
+}
+
+static int folder_of(char *ret, size_t n, struct err *e)
+{
+    const char *run = getenv("XDG_RUNTIME_DIR");
+
+    if (run && *run && strlen(run) < 48 && access(run, W_OK) == 0)
+        snprintf(ret, n, "%s/musacoder", run);
+    else
+        snprintf(ret, n, "/tmp/musacoder-%u", (unsigned)geteuid());
+    return folder_check(ret, e);
+}
+
+int owner_place(const char *backend, const char *digest, struct owner_place *ret, struct err *e)
+{
+    struct owner_place p = {.digest = ""};
+    char folder[64];
+
+    if (folder_of(folder, sizeof folder, e) < 0)
+        return -1;
+    snprintf(p.digest, sizeof p.digest, "%s", digest);
+    snprintf(p.socket, sizeof p.socket, "%s/%.8s-%.16s.sock", folder, backend, digest);
+    snprintf(p.lock, sizeof p.lock, "%s/%.8s-%.16s.lock", folder, backend, digest);
+    snprintf(p.log, sizeof p.log, "%s/%.8s-%.16s.log", folder, backend, digest);
+    *ret = p;
+    return 0;
+}
+
+/* One word to the owner of a socket: its reply, or NULL. */
+static json_t *say(const char *socket, const char *op)
+{
+    json_t *request = json_pack("{s:s}", "op", op), *reply = NULL;
+    int fd = wire_dial(socket, NULL);
+
+    if (fd >= 0 && wire_send(fd, request, STATE_S, NULL) == 0)
+        reply = wire_recv(fd, STATE_S, NULL, NULL);
+    if (fd >= 0)
+        close(fd);
+    json_decref(request);
+    return reply;
+}
+
+/* Says op to all, and gathers what they answer. */
+static json_t *say_to_all(const char *op, struct err *e)
+{
+    json_t *all, *one;
+    char folder[64], **names;
+    size_t n;
+
+    if (folder_of(folder, sizeof folder, e) < 0 || dir_list(folder, &names, &n, e) < 0)
+        return NULL;
+    all = json_array();
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(names[i]);
+        char *path = path_join(folder, names[i]);
+        if (len > 5 && !strcmp(names[i] + len - 5, ".sock") && (one = say(path, op)))
+            json_array_append_new(all, one);
+        free(path);
+    }
+    names_free(names, n);
+    return all;
+}
+
+json_t *owner_list(struct err *e)
+{
+    return say_to_all("state", e);
+}
+
+int owner_stop_all(struct err *e)
+{
+    json_t *all = say_to_all("leave", e);
+    int n = all ? (int)json_array_size(all) : -1;
+
+    json_decref(all);
+    return n;
+}
