@@ -369,8 +369,8 @@ int queue_stats(struct queue *q, struct queue_stats *ret, struct err *e)
 {
     static const char waiting[] = "SELECT coalesce(sum(n), 0), coalesce({now} - min(first), 0)"
                                   " FROM (SELECT lane, count(*) AS n, min(made) AS first FROM job WHERE state = 0"
-                                  " GROUP BY lane) AS l";
-    static const char leased[] = "SELECT count(*) FROM job WHERE state = 1";
+                                  " AND lane NOT LIKE 'build:%' GROUP BY lane) AS l";
+    static const char leased[] = "SELECT count(*) FROM job WHERE state = 1 AND lane NOT LIKE 'build:%'";
     static const char ended[] = "SELECT state, count(*) FROM job WHERE state > 1 GROUP BY state";
     struct queue_stats s = {0};
     int64_t *const of[] = {[QUEUE_DONE] = &s.done, [QUEUE_FAILED] = &s.failed, [QUEUE_CANCELLED] = &s.cancelled};

@@ -93,6 +93,7 @@ void queue_wait_change(struct queue *q, double wait_s);
 int queue_forget(struct queue *q, int64_t id, struct err *e); /* removes an ended job */
 /* Removes what ended more than keep_s ago, and workers that are gone. Returns how many jobs, or -1. */
 int queue_sweep(struct queue *q, double keep_s, struct err *e);
+/* Of all lanes but "build:..": those jobs are parts of others. */
 int queue_stats(struct queue *q, struct queue_stats *ret, struct err *e);
 /* Jobs of one owner that wait or run, or -1. */
 int64_t queue_owner_load(struct queue *q, const char *owner, struct err *e);

@@ -5,14 +5,16 @@
  *
  * libmicrohttpd looks at no suspended connection, and its idle clock starts again with each byte. So one thread looks
  * each second: at connections whose headers do not come, and at parked calls whose client has hung up. It closes by
- * shutdown(), under the lock that a connection's end takes too: the descriptor is still that connection's. */
+ * shutdown(), under the lock that a connection's end takes too: the descriptor is still that connection's.
+ *
+ * Connections that await headers stand in two queues, oldest first: those that never had an answer, and those that
+ * rest between two calls. When few are left, each new one closes the oldest of the first queue, else of the second. */
 #include "serve/http.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,7 @@
 #define STREAM_BLOCK 16384
 #define URL_MAX 2048
 #define HEADERS_MAX 8
+#define SPARE 8 /* an eighth of the connections is kept free: a pool's threads have unequal numbers of them */
 
 struct mhd mhd;
 
@@ -50,7 +53,7 @@ struct http_call {
     struct MHD_Connection *conn;
     const struct http_route *route;
     void *ctx; /* the route's */
-    const char *owner;
+    struct owner *owner; /* NULL: nobody, on a route that is open */
     struct buf body;
     char url[URL_MAX], *part;
     bool first_seen, too_large, too_many;
@@ -73,22 +76,37 @@ struct http_call {
     struct http_call *before, *after; /* all calls of the server */
 };
 
+enum where { FRESH, RESTS, WHERE_N, IN_CALL };
+
 struct peer { /* a connection */
     int fd;
-    bool in_call;
+    enum where where;
+    bool leaves;  /* it was closed, and libmicrohttpd will see it */
     double since; /* since when headers are awaited */
-    struct peer *before, *after;
+    struct peer *before, *after; /* of its queue */
+};
+
+struct peers {
+    struct peer *first, *last;
+};
+
+struct owner { /* what one has of the server; kept for as long as it runs */
+    const char *name;
+    int calls;
+    size_t bodies; /* bytes */
+    struct owner *after;
 };
 
 struct http {
     struct http_config c;
     struct MHD_Daemon *daemon;
     pthread_t watch;
-    pthread_mutex_t lock; /* of the lists */
+    pthread_mutex_t lock; /* of the lists, and of owners */
     struct http_call *calls;
-    struct peer *peers;
-    int n_calls;
-    atomic_size_t bodies; /* bytes */
+    struct peers peers[WHERE_N];
+    struct owner *owners;
+    int n_calls, n_peers; /* n_peers: without those that leave */
+    size_t bodies;        /* bytes */
     bool stopping;
 };
 
@@ -96,7 +114,7 @@ struct http {
 
 const char *http_owner(const struct http_call *c)
 {
-    return c->owner;
+    return c->owner ? c->owner->name : NULL;
 }
 
 const char *http_body(const struct http_call *c, size_t *ret_n)
@@ -256,6 +274,46 @@ static int fd_of(struct MHD_Connection *conn)
     return i ? i->connect_fd : -1;
 }
 
+/* All of this is done under the lock. */
+static void peer_unlink(struct http *h, struct peer *p)
+{
+    struct peers *q = &h->peers[p->where];
+
+    if (p->where == IN_CALL)
+        return;
+    *(p->before ? &p->before->after : &q->first) = p->after;
+    *(p->after ? &p->after->before : &q->last) = p->before;
+    p->before = p->after = NULL;
+}
+
+static void peer_put(struct http *h, struct peer *p, enum where where)
+{
+    p->where = where;
+    if (where == IN_CALL)
+        return;
+    p->since = now_s();
+    p->before = h->peers[where].last;
+    *(p->before ? &p->before->after : &h->peers[where].first) = p;
+    h->peers[where].last = p;
+}
+
+static void peer_close(struct http *h, struct peer *p)
+{
+    peer_unlink(h, p);
+    p->where = IN_CALL;
+    p->leaves = true;
+    h->n_peers--;
+    shutdown(p->fd, SHUT_RDWR);
+}
+
+static void make_room(struct http *h)
+{
+    struct peer *p = h->peers[FRESH].first ? h->peers[FRESH].first : h->peers[RESTS].first;
+
+    if (p && h->n_peers > h->c.connections - h->c.connections / SPARE)
+        peer_close(h, p);
+}
+
 static void on_connection(void *ctx, struct MHD_Connection *conn, void **at, enum MHD_ConnectionNotificationCode what)
 {
     struct http *h = ctx;
@@ -264,14 +322,13 @@ static void on_connection(void *ctx, struct MHD_Connection *conn, void **at, enu
     pthread_mutex_lock(&h->lock);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         *at = p = xcalloc(1, sizeof *p);
-        *p = (struct peer){.fd = fd_of(conn), .since = now_s(), .after = h->peers};
-        if (h->peers)
-            h->peers->before = p;
-        h->peers = p;
+        p->fd = fd_of(conn);
+        h->n_peers++;
+        make_room(h);
+        peer_put(h, p, FRESH);
     } else if (p) {
-        *(p->before ? &p->before->after : &h->peers) = p->after;
-        if (p->after)
-            p->after->before = p->before;
+        peer_unlink(h, p);
+        h->n_peers -= !p->leaves;
         free(p);
         *at = NULL;
     }
@@ -286,14 +343,14 @@ static struct peer *peer_of(struct MHD_Connection *conn)
 }
 
 /* A connection awaits headers from now on, or no more. Under the lock. */
-static void set_in_call(struct MHD_Connection *conn, bool in_call)
+static void set_in_call(struct http *h, struct MHD_Connection *conn, bool in_call)
 {
     struct peer *p = peer_of(conn);
 
-    if (p)
-        p->in_call = in_call;
-    if (p && !in_call)
-        p->since = now_s();
+    if (!p || p->leaves)
+        return;
+    peer_unlink(h, p);
+    peer_put(h, p, in_call ? IN_CALL : RESTS);
 }
 
 static bool has_left(int fd)
@@ -323,9 +380,9 @@ static void *watch(void *arg)
         pthread_mutex_lock(&h->lock);
         for (struct http_call *c = h->calls; c; c = c->after)
             look_at_call(c);
-        for (struct peer *p = h->peers; p; p = p->after)
-            if (!p->in_call && now_s() > p->since + h->c.head_s)
-                shutdown(p->fd, SHUT_RDWR);
+        for (int i = 0; i < WHERE_N; i++)
+            while (h->peers[i].first && now_s() > h->peers[i].first->since + h->c.head_s)
+                peer_close(h, h->peers[i].first);
         pthread_mutex_unlock(&h->lock);
         for (int i = 0; i < 10 && !__atomic_load_n(&h->stopping, __ATOMIC_ACQUIRE); i++)
             nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
@@ -352,9 +409,19 @@ static struct http_call *call_new(struct http *h, struct MHD_Connection *conn, c
         h->calls->before = c;
     h->calls = c;
     h->n_calls++;
-    set_in_call(conn, true);
+    set_in_call(h, conn, true);
     pthread_mutex_unlock(&h->lock);
     return c;
+}
+
+/* Under the lock. */
+static void drop_body(struct http_call *c)
+{
+    c->h->bodies -= c->body.n;
+    if (c->owner)
+        c->owner->bodies -= c->body.n;
+    buf_free(&c->body);
+    buf_init(&c->body, c->body.max);
 }
 
 static void call_ended(void *ctx, struct MHD_Connection *conn, void **at, enum MHD_RequestTerminationCode why)
@@ -369,8 +436,10 @@ static void call_ended(void *ctx, struct MHD_Connection *conn, void **at, enum M
     if (c->after)
         c->after->before = c->before;
     h->n_calls--;
-    set_in_call(conn, false);
-    atomic_fetch_sub(&h->bodies, c->body.n);
+    set_in_call(h, conn, false);
+    drop_body(c);
+    if (c->owner)
+        c->owner->calls--;
     pthread_mutex_unlock(&h->lock);
     if (c->gone && c->slot)
         c->gone(c->slot);
@@ -474,19 +543,40 @@ static bool ambiguous(struct http_call *c)
     return f.odd || f.lengths + f.encodings > 1;
 }
 
+/* Under the lock. */
+static struct owner *owner_of(struct http *h, const char *name)
+{
+    struct owner *o = h->owners;
+
+    while (o && strcmp(o->name, name))
+        o = o->after;
+    if (!o) {
+        o = xcalloc(1, sizeof *o);
+        *o = (struct owner){.name = name, .after = h->owners};
+        h->owners = o;
+    }
+    return o;
+}
+
 /* The call is its owner's from now on. false: that one has as many open calls as it may: others need some too. */
-static bool own(struct http_call *c, const char *owner)
+static bool own(struct http_call *c, const char *name)
 {
     struct http *h = c->h;
-    int n = 0;
+    bool may = true;
 
+    if (!name)
+        return true;
     pthread_mutex_lock(&h->lock);
-    c->owner = owner;
-    if (owner && h->c.owner_calls && h->n_calls > h->c.owner_calls)
-        for (struct http_call *o = h->calls; o; o = o->after)
-            n += o->owner && !strcmp(o->owner, owner);
+    c->owner = owner_of(h, name);
+    may = ++c->owner->calls <= h->c.owner_calls || !h->c.owner_calls;
     pthread_mutex_unlock(&h->lock);
-    return n <= h->c.owner_calls || !h->c.owner_calls;
+    return may;
+}
+
+/* Who is nobody has no body to send. */
+static size_t body_max(const struct http_call *c)
+{
+    return c->owner ? c->h->c.body_max : 0;
 }
 
 /* Before the body is read: who, where, how large. Sets an answer to refuse. */
@@ -506,8 +596,8 @@ static void admit(struct http_call *c, const char *method)
     if (!c->owner && !c->route->open) {
         http_header_add(c, "WWW-Authenticate", "Bearer");
         http_refuse(c, 401, "unauthorized", "a known token is needed: 'Authorization: Bearer TOKEN'");
-    } else if (length && strtoull(length, NULL, 10) > c->h->c.body_max) {
-        http_refuse(c, 413, "too_large", "the body may have %zu bytes", c->h->c.body_max);
+    } else if (length && strtoull(length, NULL, 10) > body_max(c)) {
+        http_refuse(c, 413, "too_large", "the body may have %zu bytes", body_max(c));
     } else if (!may) {
         http_header_add(c, "Retry-After", "5");
         http_refuse(c, 429, "busy", "you have as many open calls as you may; try again when some have ended");
@@ -523,20 +613,45 @@ static enum MHD_Result send_answer(struct http_call *c)
     return rc;
 }
 
+/* Is there room for n bytes more, of this owner's and of all? Under the lock. */
+static bool room_for_body(const struct http_call *c, size_t n)
+{
+    const struct http_config *k = &c->h->c;
+
+    return c->h->bodies + n <= k->bodies_max &&
+           (!k->owner_bodies || !c->owner || c->owner->bodies + n <= k->owner_bodies);
+}
+
 static enum MHD_Result take_body(struct http_call *c, const char *data, size_t *n)
 {
-    size_t before = c->body.n;
-
     if (now_s() > c->began + BODY_S) /* a byte now and then keeps the idle clock from ending it */
         return MHD_NO;
-    if (atomic_load(&c->h->bodies) + *n > c->h->c.bodies_max)
-        c->too_many = true;
-    if (!c->too_many && !c->too_large)
+    pthread_mutex_lock(&c->h->lock);
+    c->too_large |= c->body.n + *n > body_max(c);
+    c->too_many |= !room_for_body(c, *n);
+    if (c->too_many || c->too_large) {
+        drop_body(c);
+    } else {
         buf_add(&c->body, data, *n);
-    atomic_fetch_add(&c->h->bodies, c->body.n - before);
-    c->too_large |= c->body.cut;
+        c->h->bodies += *n;
+        if (c->owner)
+            c->owner->bodies += *n;
+    }
+    pthread_mutex_unlock(&c->h->lock);
     *n = 0;
     return MHD_YES;
+}
+
+static void handle(struct http_call *c)
+{
+    if (c->too_large) {
+        http_refuse(c, 413, "too_large", "the body may have %zu bytes", body_max(c));
+    } else if (c->too_many) {
+        http_header_add(c, "Retry-After", "5");
+        http_refuse(c, 503, "busy", "too much is being sent to this server; try again in a few seconds");
+    } else {
+        c->route->handle(c, c->ctx);
+    }
 }
 
 /* Runs the handler until it has answered or sleeps. */
@@ -546,14 +661,10 @@ static enum MHD_Result serve_call(struct http_call *c)
         c->park = false;
         if (hung_up(c))
             return MHD_NO;
-        if (c->too_large) {
-            http_refuse(c, 413, "too_large", "the body may have %zu bytes", c->h->c.body_max);
-        } else if (c->too_many) {
-            http_header_add(c, "Retry-After", "5");
-            http_refuse(c, 503, "busy", "too much is being sent to this server; try again in a few seconds");
-        } else {
-            c->route->handle(c, c->ctx);
-        }
+        handle(c);
+        pthread_mutex_lock(&c->h->lock);
+        drop_body(c); /* it is in the queue, or was refused */
+        pthread_mutex_unlock(&c->h->lock);
         if (!c->park)
             break;
         if (fell_asleep(c))
@@ -686,5 +797,9 @@ void http_stop(struct http *h)
     if (fd >= 0)
         close(fd);
     pthread_mutex_destroy(&h->lock);
+    for (struct owner *o = h->owners, *after; o; o = after) {
+        after = o->after;
+        free(o);
+    }
     free(h);
 }

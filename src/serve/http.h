@@ -4,8 +4,11 @@
  * A handler runs on a thread of the pool. It answers with http_reply, or parks the call; a parked call is
  * woken by http_wake from any thread, and then its handler runs again with http_woken() true.
  *
- * What a client may take is limited by http_config. A call whose client has hung up, or closed its sending side, ends
- * within two seconds. */
+ * A body is there for the handler's first run; what a parked call needs of it, its slot has. A call that no owner
+ * makes, on an open route, has no body.
+ *
+ * What a client may take is limited by http_config. Where connections are scarce, those that sent nothing yet go
+ * first. A call whose client has hung up, or closed its sending side, ends within two seconds. */
 #ifndef MC_SERVE_HTTP_H
 #define MC_SERVE_HTTP_H
 
@@ -31,6 +34,7 @@ struct http_config {
     int threads;
     size_t body_max;     /* bytes; more is 413 */
     size_t bodies_max;   /* bytes of all calls together; beyond it 503 */
+    size_t owner_bodies; /* of one owner's; beyond it 503. 0: no limit of its own */
     int idle_s;          /* seconds a client may be silent while it sends: slow-loris */
     double head_s;       /* from a connection's beginning, or its last answer, to the end of the next headers */
     int owner_calls;     /* open calls of one owner; beyond it 429. 0: no limit */

@@ -14,12 +14,14 @@
 #include "objective/reward.h"
 
 #define SETTING "retry-buffer"
-#define GROUPS_MAX 4096                /* not complete; the oldest is forgotten */
+#define GROUPS_MAX 4096               /* not complete; who has most of them, or of their bytes, loses its oldest */
 #define BYTES_MAX ((size_t)256 << 20) /* of their programs */
 
 struct shelf { /* an owner's buffer */
     char *owner; /* NULL: everybody's */
     struct bdr b;
+    int n_groups;
+    size_t bytes; /* of their members' programs */
     struct shelf *after;
 };
 
@@ -44,7 +46,7 @@ struct retry {
     struct rng rng;
     struct group *first;
     int n_groups;
-    size_t bytes; /* of all members' programs */
+    size_t bytes;
     struct queue *q;
 };
 
@@ -157,8 +159,11 @@ static void drop(struct retry *r, struct group *g)
         at = &(*at)->after;
     *at = g->after;
     r->n_groups--;
-    for (int i = 0; i < g->n; i++)
+    g->shelf->n_groups--;
+    for (int i = 0; i < g->n; i++) {
         r->bytes -= strlen(g->v[i].response);
+        g->shelf->bytes -= strlen(g->v[i].response);
+    }
     group_free(g);
 }
 
@@ -174,6 +179,7 @@ static struct group *group_of(struct retry *r, struct shelf *s, const char *name
         .shelf = s, .name = xstrdup(name), .prompt_id = xstrdup(prompt_id), .size = size, .after = r->first};
     r->first = g;
     r->n_groups++;
+    s->n_groups++;
     return g;
 }
 
@@ -185,14 +191,27 @@ static void add_member(struct retry *r, struct group *g, int64_t id, const char 
     g->v = xrealloc(g->v, (size_t)(g->n + 1) * sizeof *g->v);
     g->v[g->n++] = (struct member){.id = id, .response = xstrdup(response)};
     r->bytes += strlen(response);
+    g->shelf->bytes += strlen(response);
+}
+
+/* Whoever has most of what is too much. */
+static struct shelf *fullest(struct retry *r)
+{
+    struct shelf *most = r->shelves;
+
+    for (struct shelf *s = most; s; s = s->after)
+        if (r->n_groups > GROUPS_MAX ? s->n_groups > most->n_groups : s->bytes > most->bytes)
+            most = s;
+    return most;
 }
 
 static void forget_oldest(struct retry *r)
 {
-    while (r->first && (r->n_groups > GROUPS_MAX || r->bytes > BYTES_MAX)) {
-        struct group *last = r->first;
-        while (last->after)
-            last = last->after;
+    while (r->n_groups > GROUPS_MAX || r->bytes > BYTES_MAX) {
+        struct shelf *s = fullest(r);
+        struct group *last = NULL;
+        for (struct group *g = r->first; g; g = g->after)
+            last = g->shelf == s ? g : last;
         drop(r, last);
     }
 }

@@ -20,7 +20,7 @@ void retry_free(struct retry *r); /* NULL is fine */
 int retry_open(struct retry *r, const char *queue_url, struct err *e);
 
 /* Job id is a member of this group, which has 'size' in all; response is copied. Where too much is kept of groups
- * that are not complete, the oldest group is forgotten. */
+ * that are not complete, the oldest group of whoever has most of it is forgotten. */
 void retry_join(struct retry *r, const char *owner, const char *group, int size, const char *prompt_id, int64_t id,
                 const char *response);
 /* A job ended; v: its verdict, NULL: it has none. A job that is in no group is nothing to it. */

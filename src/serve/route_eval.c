@@ -450,12 +450,13 @@ void route_verdict(struct http_call *c, void *ctx)
     metrics_request(s->metrics, "/v1/verdicts");
     if (!(q = serve_queue_or_refuse(s, c)))
         return;
-    found = queue_find(q, http_part(c), &id, &e);
+    if ((found = queue_find(q, http_part(c), &id, &e)) == 1)
+        found = serve_may_see(s, c, q, id, &e);
     if (found == 0)
         serve_refuse(s, c, 404, "not_found", "nothing was asked under this hash, or it was long ago");
     else if (found < 0)
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
-    else if (serve_owns(s, c, q, id))
+    else
         answer_job(s, c, q, id);
 }
 

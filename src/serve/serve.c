@@ -91,19 +91,28 @@ bool serve_operates(const struct serve *s, const struct http_call *c)
     return !s->tokens || (http_owner(c) && tokens_operates(s->tokens, http_owner(c)));
 }
 
+int serve_may_see(struct serve *s, struct http_call *c, struct queue *q, int64_t id, struct err *e)
+{
+    char *owner = serve_operates(s, c) ? NULL : queue_owner(q, id, e);
+    int rc = serve_operates(s, c) || (owner && !strcmp(owner, http_owner(c))) ? 1
+             : !owner && e->kind != ERR_INPUT                                ? -1
+                                                                             : 0;
+
+    free(owner);
+    return rc;
+}
+
 bool serve_owns(struct serve *s, struct http_call *c, struct queue *q, int64_t id)
 {
     struct err e = ERR_INIT;
-    char *owner = serve_operates(s, c) ? NULL : queue_owner(q, id, &e);
-    bool ours = serve_operates(s, c) || (owner && !strcmp(owner, http_owner(c)));
+    int rc = serve_may_see(s, c, q, id, &e);
 
-    free(owner);
-    if (!ours && !owner && e.kind != ERR_INPUT)
+    if (rc < 0)
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
-    else if (!ours)
+    else if (rc == 0)
         serve_refuse(s, c, 404, "not_found", "there is no job %lld: results are kept for %.0f hours", (long long)id,
                      s->c.keep_s / 3600);
-    return ours;
+    return rc == 1;
 }
 
 void serve_sign(const struct serve *s, const struct http_call *c, json_t *payload)
@@ -197,6 +206,7 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
                             .threads = c->threads,
                             .body_max = BODY_MAX,
                             .bodies_max = BODIES_MAX,
+                            .owner_bodies = c->tokens ? BODIES_MAX / 4 : 0,
                             .idle_s = IDLE_S,
                             .head_s = HEAD_S,
                             .owner_calls = c->tokens ? CONNECTIONS / 2 : 0,

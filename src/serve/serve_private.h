@@ -60,7 +60,9 @@ bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n);
 
 /* Sees the caller all owners' jobs, and may it drain workers? Without tokens everybody does. */
 bool serve_operates(const struct serve *s, const struct http_call *c);
-/* Is the job the caller's to see? false with 404 set: to others it is not there. */
+/* Is the job the caller's to see? 1, 0, or -1: the queue does not say. */
+int serve_may_see(struct serve *s, struct http_call *c, struct queue *q, int64_t id, struct err *e);
+/* The same; false with 404 set: to others it is not there. */
 bool serve_owns(struct serve *s, struct http_call *c, struct queue *q, int64_t id);
 /* What is asked belongs to its owner: another owner's equal request is another job, which the first may neither see nor
  * cancel. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -40,6 +41,8 @@ static int file_put(const char *folder, const void *data, size_t n, const char *
     rc = file_write(own, data, n, e);
     if (rc == 0 && rename(own, path) < 0)
         rc = err_sys(e, "cannot replace '%s'", path);
+    if (rc < 0)
+        unlink(own);
     free(own);
     free(path);
     return rc;

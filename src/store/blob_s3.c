@@ -2,6 +2,7 @@
 #include "store/blob_s3.h"
 
 #include <curl/curl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,7 +17,7 @@
 #define REQUEST_S 120L
 
 #define CURL_CALLS(X) \
-    X(curl_easy_init) \
+    X(curl_global_init) X(curl_easy_init) \
     X(curl_easy_cleanup) X(curl_easy_perform) X(curl_easy_strerror) X(curl_slist_append) X(curl_slist_free_all)
 #define CURL_MEMBER(name) __typeof__(&name) name;
 static struct {
@@ -44,6 +45,13 @@ static const char *setting(const char *name, const char *otherwise)
     return v && *v ? v : otherwise;
 }
 
+static pthread_once_t lib_once = PTHREAD_ONCE_INIT;
+
+static void lib_start(void)
+{
+    lib.curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
 int blob_s3_check(const char *place, struct err *e)
 {
     if (strlen(place) < 6 || place[5] == '/')
@@ -51,7 +59,10 @@ int blob_s3_check(const char *place, struct err *e)
     if (!setting("AWS_ACCESS_KEY_ID", NULL) || !setting("AWS_SECRET_ACCESS_KEY", NULL))
         return err_set(e, ERR_ENV, "'%s' needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment",
                        place);
-    return dl_load("libcurl.so.4", "libcurl4", lib_names, e);
+    if (dl_load("libcurl.so.4", "libcurl4", lib_names, e) < 0)
+        return -1;
+    pthread_once(&lib_once, lib_start);
+    return 0;
 }
 
 static size_t on_read(char *to, size_t size, size_t n, void *ctx)
@@ -170,8 +181,10 @@ static int exchange_run(struct exchange *x, struct err *e)
         x->out->n = had;
         x->sent = 0;
         status = try_once(x, &why);
+        if (x->out->cut)
+            return err_set(e, ERR_ENV, "artefact %.16s in '%s' is larger than an artefact may be", x->key, x->place);
         if (status == 200)
-            return x->out->cut ? err_set(e, ERR_ENV, "artefact %.16s is larger than an artefact may be", x->key) : 0;
+            return 0;
         if (status && status != 429 && status < 500)
             break;
     }

@@ -271,7 +271,8 @@ static void what_ended_is_told_and_swept(void **state)
 {
     struct queue *q = fresh("ended");
     struct err e = ERR_INIT;
-    struct queue_job j;
+    struct queue_job j, builds;
+    struct queue_item build = {.key = "b1", .payload = "", .lane = "build:sim", .owner = "build"}, other = build;
     struct queue_stats st;
     int64_t id = put(q, "key", "work"), ids[4];
     double cursor = 0;
@@ -282,9 +283,15 @@ static void what_ended_is_told_and_swept(void **state)
     assert_int_equal(queue_finish(q, &j, "r", &e), 1);
     assert_int_equal(queue_ended(q, &cursor, ids, 4, &e), 1);
     assert_int_equal(ids[0], id);
+    other.key = "b2";
+    assert_int_equal(queue_put(q, &build, ids, &e), 1);
+    assert_int_equal(queue_put(q, &other, ids, &e), 1);
+    assert_int_equal(queue_claim(q, "build:sim", "w", 10, 0, &builds, &e), 1);
     assert_int_equal(queue_stats(q, &st, &e), 0);
-    assert_int_equal(st.waiting, 1);
+    assert_int_equal(st.waiting, 1); /* builds are parts of jobs that are counted */
+    assert_int_equal(st.leased, 0);
     assert_int_equal(st.done, 1);
+    queue_job_free(&builds);
     assert_true(st.oldest_s >= 0 && st.oldest_s < 60);
     assert_int_equal(queue_owner_load(q, "", &e), 1);
     assert_int_equal(queue_sweep(q, 3600, &e), 0);

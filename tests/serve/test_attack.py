@@ -213,6 +213,7 @@ class Tenants(Guarded):
         key, = db.execute("SELECT key FROM job WHERE id = ?", mine).fetchone()
         db.close()
         self.assertEqual([self.ask("GET", "/v1/verdicts/" + key, None, KEYS[k])[0] for k in KEYS], [200, 404, 200])
+        self.assertEqual(*(self.ask("GET", "/v1/verdicts/" + k, None, KEYS["bobby"])[1] for k in (key, "0" * 64)))
 
     def test_streams_tell_each_its_own(self):
         heard = {who: [] for who in KEYS}

@@ -19,6 +19,8 @@
 #include "base/mem.h"
 #include "serve/http.h"
 
+#define CONNECTIONS 64
+
 static struct http *server;
 static atomic_int parked, gone;
 
@@ -52,12 +54,14 @@ static const char *who(const char *token, void *ctx)
 }
 
 static const struct http_route routes[] = {
-    {"GET", "/park", route_park, false}, {"POST", "/size", route_size, false}, {0}};
+    {"GET", "/park", route_park, false}, {"POST", "/park", route_park, false}, {"POST", "/size", route_size, false},
+    {"POST", "/open", route_size, true}, {0}};
 
 static int start(void **state)
 {
-    struct http_config c = {.address = "127.0.0.1", .threads = 2, .body_max = 1000, .bodies_max = 1500, .idle_s = 20,
-                            .head_s = 1.0, .owner_calls = 2, .connections = 64, .routes = routes, .who = who};
+    struct http_config c = {.address = "127.0.0.1", .threads = 2, .body_max = 1000, .bodies_max = 2000,
+                            .owner_bodies = 1500, .idle_s = 20, .head_s = 3.0, .owner_calls = 2,
+                            .connections = CONNECTIONS, .routes = routes, .who = who};
     struct err e = ERR_INIT;
 
     return http_start(&c, &server, &e);
@@ -108,6 +112,15 @@ static int ask(int fd, const char *owner, const char *path)
     return hear(fd, 0.5);
 }
 
+/* All of a body of n bytes but its last 'less' ones. */
+static void begin_body(int fd, const char *owner, const char *path, int n, int less)
+{
+    char *text = xasprintf("POST %s HTTP/1.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%0*d", path,
+                           owner, n, n - less, 0);
+    say(fd, text);
+    free(text);
+}
+
 static void test_headers_have_a_time_limit(void **state)
 {
     int fd = dial(), status = -1;
@@ -119,7 +132,7 @@ static void test_headers_have_a_time_limit(void **state)
         status = hear(fd, 0.2);
     }
     assert_int_equal(status, 0);
-    assert_true(now_s() - began < 4);
+    assert_true(now_s() - began < 6);
     close(fd);
 }
 
@@ -127,8 +140,10 @@ static void test_an_idle_connection_that_was_answered_is_closed_too(void **state
 {
     int fd = dial();
 
-    assert_int_equal(ask(fd, "a", "/nothing"), 404);
-    assert_int_equal(hear(fd, 4), 0);
+    begin_body(fd, "a", "/size", 9, 0);
+    assert_int_equal(hear(fd, 2), 200);
+    assert_int_equal(hear(fd, 1), -1);
+    assert_int_equal(hear(fd, 6), 0);
     close(fd);
 }
 
@@ -137,7 +152,7 @@ static void test_a_call_ends_when_its_client_leaves(void **state)
     int fd = dial(), before = atomic_load(&gone);
 
     assert_int_equal(ask(fd, "a", "/park"), -1);
-    sleep(2); /* longer than headers may take: a parked call stays */
+    sleep(4); /* longer than headers may take: a parked call stays */
     assert_int_equal(atomic_load(&gone), before);
     close(fd);
     for (int i = 0; i < 40 && atomic_load(&gone) == before; i++)
@@ -163,31 +178,90 @@ static void test_one_owner_cannot_have_all_calls(void **state)
     sleep(2);
 }
 
-static void test_bodies_of_all_calls_have_a_limit(void **state)
+static int post(const char *owner, const char *path, int n)
 {
-    static const char head[] = "POST /size HTTP/1.1\r\nAuthorization: Bearer a\r\nContent-Length: 900\r\n\r\n";
-    char body[901];
-    int one = dial(), two = dial();
+    int fd = dial(), status;
 
-    memset(body, 'x', 900);
-    body[900] = 0;
-    say(one, head);
-    body[899] = 0; /* the first never ends */
-    say(one, body);
-    body[899] = 'x';
+    begin_body(fd, owner, path, n, 0);
+    status = hear(fd, 2);
+    close(fd);
+    return status;
+}
+
+static void test_bodies_of_one_owner_have_a_limit(void **state)
+{
+    int one = dial();
+
+    begin_body(one, "a", "/size", 900, 1); /* it does not end yet */
     usleep(300000);
-    say(two, head);
-    say(two, body);
-    assert_int_equal(hear(two, 3), 503);
+    assert_int_equal(post("a", "/size", 900), 503);
+    assert_int_equal(post("b", "/size", 900), 200); /* others have their own share */
     say(one, "x");
     assert_int_equal(hear(one, 3), 200);
-    close(two);
-    two = dial();
-    say(two, head);
-    say(two, body);
-    assert_int_equal(hear(two, 3), 200); /* what has ended takes nothing */
+    assert_int_equal(post("a", "/size", 900), 200); /* what has ended takes nothing */
+    close(one);
+}
+
+static void test_bodies_of_all_owners_have_a_limit(void **state)
+{
+    int one = dial(), two = dial();
+
+    begin_body(one, "a", "/size", 900, 1);
+    begin_body(two, "b", "/size", 900, 1);
+    usleep(300000);
+    assert_int_equal(post("a", "/size", 400), 503);
+    say(one, "x");
+    assert_int_equal(hear(one, 3), 200);
+    assert_int_equal(post("a", "/size", 400), 200);
     close(one);
     close(two);
+}
+
+static void test_a_parked_call_keeps_no_body(void **state)
+{
+    int one = dial(), two = dial();
+
+    begin_body(one, "a", "/park", 900, 0);
+    begin_body(two, "a", "/park", 900, 0);
+    assert_int_equal(hear(one, 0.5), -1);
+    assert_int_equal(hear(two, 0.5), -1);
+    assert_int_equal(post("b", "/size", 900), 200);
+    close(one);
+    close(two);
+    sleep(2);
+}
+
+static void test_who_is_nobody_sends_nothing(void **state)
+{
+    assert_int_equal(post("none", "/open", 900), 413);
+    assert_int_equal(post("none", "/open", 0), 200);
+}
+
+/* More silent connections than there may be: the oldest of them make room. Whoever is answered, or was, stays. */
+static void test_silent_connections_make_room(void **state)
+{
+    int parked_call = dial(), rests = dial(), silent[2 * CONNECTIONS], fd;
+
+    begin_body(rests, "a", "/size", 9, 0);
+    assert_int_equal(hear(rests, 2), 200);
+    assert_int_equal(ask(parked_call, "a", "/park"), -1);
+    for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) {
+        silent[i] = dial();
+        if (i % 2)
+            say(silent[i], "GET /x HTTP/1.1\r\nX: ");
+    }
+    fd = dial();
+    assert_int_equal(ask(fd, "b", "/nothing"), 404);
+    assert_int_equal(hear(silent[0], 0.5), 0);
+    assert_int_equal(hear(parked_call, 0), -1);
+    begin_body(rests, "a", "/size", 9, 0);
+    assert_int_equal(hear(rests, 2), 200);
+    for (size_t i = 0; i < sizeof silent / sizeof *silent; i++)
+        close(silent[i]);
+    close(fd);
+    close(rests);
+    close(parked_call);
+    sleep(2);
 }
 
 /* Messages whose length a proxy may understand otherwise: refused, and what follows is not taken for a request. */
@@ -226,7 +300,11 @@ int main(void)
         cmocka_unit_test(test_an_idle_connection_that_was_answered_is_closed_too),
         cmocka_unit_test(test_a_call_ends_when_its_client_leaves),
         cmocka_unit_test(test_one_owner_cannot_have_all_calls),
-        cmocka_unit_test(test_bodies_of_all_calls_have_a_limit),
+        cmocka_unit_test(test_bodies_of_one_owner_have_a_limit),
+        cmocka_unit_test(test_bodies_of_all_owners_have_a_limit),
+        cmocka_unit_test(test_a_parked_call_keeps_no_body),
+        cmocka_unit_test(test_who_is_nobody_sends_nothing),
+        cmocka_unit_test(test_silent_connections_make_room),
         cmocka_unit_test(test_an_ambiguous_length_is_refused),
     };
 
