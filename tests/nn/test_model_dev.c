@@ -1,6 +1,6 @@
 /* test_model_dev.c - the engine on a device against Transformers' numbers (the golden folders of make_model_golden.py):
- * logits,
- * loss, log-probs, entropy, every gradient, packed as alone, ten steps of AdamW, the same bits twice.
+ * logits, loss, log-probs, entropy, every gradient, packed as alone, causality and order of sequences bit for bit, ten steps of
+ * AdamW, the same bits twice.
  *
  * Device: the CPU emulator, or $NN_TEST_DEVICE ("cuda"). Folders: the fixtures, or the arguments. Limits are the golden
  * folder's: in fp32 1e-5 of each tensor's largest value, or 1.2 times Transformers' own distance from double where that is
@@ -225,6 +225,65 @@ static void check_alone(struct golden *g, const float *logp, double limit)
     free(packed), free(alone), free(entropy);
 }
 
+static void log_probs(struct golden *g, const int32_t *tokens, const int32_t *cu, const int32_t *targets, float *ret)
+{
+    struct train_batch b = {tokens, cu, g->n_seq, targets, g->temperature};
+    struct err e = ERR_INIT;
+
+    if (model_forward(g->m, &b, ret, NULL, &e) < 0)
+        die(&e);
+}
+
+/* Positions whose bits differ. */
+static int other_bits(const float *a, const float *b, int n)
+{
+    int differ = 0;
+
+    for (int i = 0; i < n; i++)
+        differ += memcmp(a + i, b + i, sizeof *a) != 0;
+    return differ;
+}
+
+/* The second half of the last sequence is drawn anew: nothing before it may notice. */
+static void check_causality(struct golden *g, const float *logp)
+{
+    int last = g->cu[g->n_seq - 1], half = (last + g->T) / 2, V = g->m->config.vocab_size;
+    int32_t *tokens = xcalloc((size_t)g->T, sizeof *tokens);
+    float *got = xcalloc((size_t)g->T, sizeof *got);
+
+    memcpy(tokens, g->tokens, (size_t)g->T * sizeof *tokens);
+    for (int t = half; t < g->T; t++)
+        tokens[t] = (tokens[t] + 1 + t % (V - 1)) % V;
+    log_probs(g, tokens, g->cu, g->targets, got);
+    expect("causality: log-probs with other bits", other_bits(got, logp, half), 0);
+    expect("causality: the rest has the same bits", other_bits(got + half, logp + half, g->T - half) == 0, 0);
+    free(tokens), free(got);
+}
+
+/* The same sequences in the opposite order. */
+static void check_order(struct golden *g, const float *logp)
+{
+    size_t n = (size_t)g->T;
+    int32_t *tokens = xcalloc(n, sizeof *tokens), *targets = xcalloc(n, sizeof *targets);
+    int32_t *cu = xcalloc((size_t)g->n_seq + 1, sizeof *cu);
+    float *got = xcalloc(n, sizeof *got);
+    int differ = 0;
+
+    for (int i = 0; i < g->n_seq; i++) {
+        int s = g->n_seq - 1 - i, len = g->cu[s + 1] - g->cu[s];
+        memcpy(tokens + cu[i], g->tokens + g->cu[s], (size_t)len * sizeof *tokens);
+        memcpy(targets + cu[i], g->targets + g->cu[s], (size_t)len * sizeof *targets);
+        cu[i + 1] = cu[i] + len;
+    }
+    log_probs(g, tokens, cu, targets, got);
+    for (int i = 0; i < g->n_seq; i++) {
+        int s = g->n_seq - 1 - i;
+        differ += other_bits(got + cu[i], logp + g->cu[s], cu[i + 1] - cu[i]);
+    }
+    expect("opposite order: log-probs with other bits", differ, 0);
+    free(tokens), free(targets), free(cu), free(got);
+}
+
 static void check_training(struct golden *g, float *logp, float *entropy, float *ret_losses)
 {
     struct adamw_options o = {.beta2 = 0.98, .weight_decay = 0.1};
@@ -368,6 +427,10 @@ static void check_case(const char *dir, const char *dtype)
     expect_golden(&g, "logp", logp, (size_t)g.T);
     expect_golden(&g, "entropy", entropy, (size_t)g.T);
     check_gradients(&g);
+    if (!quick) {
+        check_causality(&g, logp);
+        check_order(&g, logp);
+    }
     check_sampling(&g, same, !g.half);
     if (!quick)
         check_steps(&g, logp, entropy, g.half ? same : 1e-5);
