@@ -119,6 +119,19 @@ int model_fetch_grads(struct model *m, struct err *e)
     return 0;
 }
 
+int dev_copy_weights(struct dev_model *to, const struct dev_model *from, struct err *e)
+{
+    const struct nn_dev_ops *op = to->d->ops;
+
+    if (nn_device_sync(from->d, e) < 0)
+        return -1;
+    op->copy(to->d->q, to->master, from->master, to->n * sizeof *to->master);
+    if (to->w != to->master)
+        op->copy(to->d->q, to->w, from->w, to->n * dtype_size(to->dt));
+    to->newer = true;
+    return nn_device_sync(to->d, e);
+}
+
 /* ---- life ---- */
 
 static int make_decays(struct dev_model *g, const struct model *m, struct err *e)

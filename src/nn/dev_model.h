@@ -58,6 +58,7 @@ void dev_linear_dw(struct dev_model *g, int m, int n, int k, const void *dy, int
 
 int dev_fetch(const struct dev_model *g, const struct model *m, const float *slab, float *host, struct err *e);
 int dev_push(const struct dev_model *g, const struct model *m, const float *host, float *slab, struct err *e);
+int dev_copy_weights(struct dev_model *to, const struct dev_model *from, struct err *e);
 void dev_model_free(struct dev_model *g);
 
 int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e);

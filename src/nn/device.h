@@ -1,6 +1,6 @@
 /* device.h - where the engine's tensors live when it is not the host: a library of operators, opened with dlopen, and
  * one
- * queue on one device. A model, its optimiser and its sampler share one struct nn_device; one thread uses it.
+ * queue on one device. A model, its optimiser and its sampler share one struct nn_device; one thread at a time uses it.
  *
  * build/lib/libnncuda.so (NVIDIA) and libnnsim.so (the CPU emulator, for tests) export the same table,
  * nn/ops/dev_ops.h.

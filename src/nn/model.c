@@ -307,6 +307,15 @@ struct model *model_clone(const struct model *m)
     return c;
 }
 
+int model_copy(struct model *to, const struct model *from, struct err *e)
+{
+    to->version++;
+    if (from->dev)
+        return dev_copy_weights(to->dev, from->dev, e);
+    memcpy(to->weights, from->weights, from->n_params * sizeof *from->weights);
+    return 0;
+}
+
 int model_use_tokenizer(struct model *m, const struct tokenizer *t, struct err *e)
 {
     if (tokenizer_check_rows(t, m->config.vocab_size, e) < 0)

@@ -2,6 +2,7 @@
 #include "train/rl.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,9 @@ struct rl {
     uint32_t *order;  /* this pass over the prompts */
     int64_t drawn;    /* prompts taken from passes so far; the pass is drawn / prompts.n */
     struct model *m, *ref;
+    struct model *drawer; /* what draws rollouts: m, or with staleness a copy that stays as it was while m learns */
+    struct batch *ahead;  /* (staleness) drawn and not learned from: of steps [step, sampled) */
+    int64_t sampled;      /* steps whose rollouts are drawn */
     struct optim *opt;
     struct pack pack;
     struct judge *judge;
@@ -42,6 +46,7 @@ struct rl {
 
 /* What one step works on. */
 struct batch {
+    int64_t step, policy;            /* its own; the one whose weights drew it */
     struct rollout_group *g;
     const struct prompt_item **item; /* (n) */
     bool *repair;                    /* (n) from the retry buffer */
@@ -152,19 +157,25 @@ static int open_group(struct rl *s, struct batch *b, struct rng *r, struct err *
     return 0;
 }
 
-static int batch_open(struct rl *s, struct batch *b, struct err *e)
+static void batch_make(const struct rl *s, struct batch *b, int64_t step)
 {
     size_t n = (size_t)s->o->prompts, total = n * (size_t)s->o->group;
-    struct rng r;
 
-    *b = (struct batch){.g = xcalloc(n, sizeof *b->g), .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
+    *b = (struct batch){.step = step, .policy = step > s->o->staleness ? step - s->o->staleness : 0, .g = xcalloc(n, sizeof *b->g), .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
                         .reward = xcalloc(total, sizeof(double)), .adv = xcalloc(total, sizeof(double)),
                         .valid = xcalloc(total, 1), .seqs = xcalloc(total, sizeof *b->seqs),
                         .ids = xcalloc(total, sizeof *b->ids), .scored = xcalloc(total, sizeof *b->scored),
                         .group_of = xcalloc(total, sizeof *b->group_of),
                         .cut = xcalloc((size_t)s->o->minibatches + 1, sizeof *b->cut)};
-    rng_seed(&r, s->o->seed, 0x100000000u + (uint64_t)s->step);
-    for (size_t i = 0; i < n; i++)
+}
+
+static int batch_open(struct rl *s, struct batch *b, int64_t step, struct err *e)
+{
+    struct rng r;
+
+    batch_make(s, b, step);
+    rng_seed(&r, s->o->seed, 0x100000000u + (uint64_t)step);
+    for (int i = 0; i < s->o->prompts; i++)
         if (open_group(s, b, &r, e) < 0)
             return -1;
     return 0;
@@ -453,7 +464,7 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
         {"repairs_dropped", b->dropped},
         {"groups_mixed", t->mixed}, {"groups_failed", t->none}, {"groups_skipped", b->skipped},
         {"repair_groups", t->repair}, {"repair_pass_rate", share(t->repair_pass, t->n_repair)},
-        {"sampling_s", b->times.sampling}, {"judging_s", b->times.judging}, {"learning_s", b->learning},
+        {"staleness", (double)(b->step - b->policy)}, {"sampling_s", b->times.sampling}, {"judging_s", b->times.judging}, {"learning_s", b->learning},
         {"bdr_size", (double)s->bdr.n}, {"verdicts_replayed", share((double)c.replayed, (double)c.submitted)},
     };
     json_t *line = metrics_line(&s->metrics, s->step);
@@ -473,8 +484,9 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
 
 static int save(struct rl *s, struct err *e)
 {
-    json_t *state = json_pack("{s:I,s:f,s:I,s:o}", "step", (json_int_t)s->step, "seconds", metrics_seconds(&s->metrics),
-                              "drawn", (json_int_t)s->drawn, "bdr", bdr_save(&s->bdr));
+    json_t *state = json_pack("{s:I,s:I,s:f,s:I,s:o}", "step", (json_int_t)s->step, "sampled", (json_int_t)s->sampled,
+                              "seconds", metrics_seconds(&s->metrics), "drawn", (json_int_t)s->drawn, "bdr",
+                              bdr_save(&s->bdr));
     int rc = checkpoint_save(s->o->out, s->step, s->m, s->opt, state, e);
 
     json_decref(state);
@@ -502,51 +514,186 @@ static int log_rollouts(const struct rl *s, const struct batch *b, struct err *e
         for (int k = 0; k < s->o->group; k++) {
             size_t at = (size_t)i * (size_t)s->o->group + (size_t)k;
             bool in = seq < b->n_seqs && b->group_of[seq] == i && b->valid[at];
-            struct rollout_note n = {s->step, b->item[i]->id, b->repair[i], k, in ? part_of(s, b, seq) : -1,
+            struct rollout_note n = {b->step, b->policy, b->item[i]->id, b->repair[i], k, in ? part_of(s, b, seq) : -1,
                                      in ? b->reward[at] : NAN, in ? b->adv[at] : NAN};
 
             rollout_log_line(&lines, &n, k == 0 ? &b->g[i].prompt : NULL, &b->g[i].r[k]);
             seq += in;
         }
-    rc = rollout_log_write(s->o->out, s->step, &lines, e);
+    rc = rollout_log_write(s->o->out, b->step, &lines, e);
     buf_free(&lines);
     return rc;
 }
 
-static int rl_step(struct rl *s, struct progress *bar, struct err *e)
+/* Rollouts, verdicts, rewards and advantages of a batch that is open. */
+static int batch_play(struct rl *s, struct batch *b, struct err *e)
 {
     struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
-                                 .style = s->o->style};
-    struct batch b;
-    double start;
-    struct learned l;
-    struct tally t = {0};
-    int rc = batch_open(s, &b, e);
+                                 .style = s->o->style, .times = &b->times};
 
-    judge_step(s->judge, s->step);
-    ro.times = &b.times;
-    if (rc == 0)
-        rc = rollout_run(s->m, s->tok, s->judge, &ro, b.g, b.n, e);
-    if (rc == 0)
-        rc = score_batch(s, &b, e);
-    if (rc == 0 && s->o->rollouts)
-        rc = log_rollouts(s, &b, e);
-    start = now_s();
-    if (rc == 0 && s->o->strict)
-        rc = score_strictly(s, &b, e);
-    if (rc == 0)
-        rc = learn(s, &b, &l, e);
-    b.learning = now_s() - start;
-    if (rc == 0) {
-        feed_buffer(s, &b);
-        tally_batch(s, &b, &t);
-        s->step++;
-        progress_note(bar, "reward %.2f pass %.0f%% best %.0f%%", share(t.reward, t.n_reward),
-                      100 * share(t.first_pass, t.n_reward), 100 * share(t.best_pass, t.n_reward));
-        rc = metrics_write(&s->metrics, report(s, &b, &l, &t), e);
+    judge_step(s->judge, b->step);
+    if (rollout_run(s->drawer, s->tok, s->judge, &ro, b->g, b->n, e) < 0 || score_batch(s, b, e) < 0)
+        return -1;
+    return s->o->rollouts ? log_rollouts(s, b, e) : 0;
+}
+
+/* ---- batches ahead: with staleness k, step n learns while a thread draws the batch of step n + k ---- */
+
+struct flight {
+    struct rl *s;
+    struct batch b;
+    pthread_t thread;
+    bool flies;
+    int rc;
+    struct err e;
+};
+
+static void *fly(void *arg)
+{
+    struct flight *f = arg;
+
+    f->rc = batch_play(f->s, &f->b, &f->e);
+    return NULL;
+}
+
+static void keep_ahead(struct rl *s, const struct batch *b)
+{
+    s->ahead[b->step - s->step] = *b;
+    s->sampled = b->step + 1;
+}
+
+static int64_t ahead_until(const struct rl *s)
+{
+    return s->step + s->o->staleness < s->o->steps ? s->step + s->o->staleness : s->o->steps;
+}
+
+/* At the start, and where a run goes on with more steps: batches that no step before this one has drawn. */
+static int draw_first(struct rl *s, struct err *e)
+{
+    int rc = 0;
+
+    while (rc == 0 && s->sampled < ahead_until(s)) {
+        struct batch b;
+        rc = batch_open(s, &b, s->sampled, e);
+        if (rc == 0)
+            rc = batch_play(s, &b, e);
+        if (rc == 0)
+            keep_ahead(s, &b);
+        else
+            batch_free(&b);
     }
+    return rc;
+}
+
+static struct batch take_ahead(struct rl *s)
+{
+    struct batch b = s->ahead[0];
+
+    memmove(s->ahead, s->ahead + 1, (size_t)s->o->staleness * sizeof *s->ahead); // one more is there, and empty
+    return b;
+}
+
+/* The retry buffer and the order of prompts belong to the thread that learns: the batch is opened before it leaves. */
+static int take_off(struct rl *s, struct flight *f, struct err *e)
+{
+    *f = (struct flight){.s = s};
+    if (s->step + s->o->staleness >= s->o->steps)
+        return 0;
+    if (batch_open(s, &f->b, s->step + s->o->staleness, e) < 0) {
+        batch_free(&f->b);
+        return -1;
+    }
+    f->flies = pthread_create(&f->thread, NULL, fly, f) == 0;
+    if (!f->flies)
+        batch_free(&f->b);
+    return f->flies ? 0 : err_set(e, ERR_ENV, "cannot start a thread");
+}
+
+/* Waits; keep: the step has been learned, so the batch is the last of those ahead and the drawer gets the new weights. */
+static int touch_down(struct rl *s, struct flight *f, bool keep, struct err *e)
+{
+    if (f->flies)
+        pthread_join(f->thread, NULL);
+    if (f->flies && (!keep || f->rc < 0))
+        batch_free(&f->b);
+    if (!keep)
+        return -1;
+    if (f->rc < 0)
+        return err_set(e, f->e.kind, "%s", f->e.msg);
+    if (f->flies)
+        keep_ahead(s, &f->b);
+    return model_copy(s->drawer, s->m, e);
+}
+
+/* ---- a step ---- */
+
+static int learn_step(struct rl *s, struct batch *b, struct learned *l, struct err *e)
+{
+    double start = now_s();
+
+    if ((s->o->strict && score_strictly(s, b, e) < 0) || learn(s, b, l, e) < 0)
+        return -1;
+    b->learning = now_s() - start;
+    feed_buffer(s, b);
+    s->step++;
+    return 0;
+}
+
+static int tell_step(struct rl *s, const struct batch *b, const struct learned *l, struct progress *bar, struct err *e)
+{
+    struct tally t = {0};
+
+    tally_batch(s, b, &t);
+    progress_note(bar, "reward %.2f pass %.0f%% best %.0f%%", share(t.reward, t.n_reward),
+                  100 * share(t.first_pass, t.n_reward), 100 * share(t.best_pass, t.n_reward));
+    return metrics_write(&s->metrics, report(s, b, l, &t), e);
+}
+
+static int fresh_step(struct rl *s, struct progress *bar, struct err *e)
+{
+    struct batch b;
+    struct learned l;
+    int rc = batch_open(s, &b, s->step, e);
+
+    if (rc == 0)
+        rc = batch_play(s, &b, e);
+    if (rc == 0)
+        rc = learn_step(s, &b, &l, e);
+    if (rc == 0)
+        rc = tell_step(s, &b, &l, bar, e);
+    s->sampled = s->step;
     batch_free(&b);
     return rc;
+}
+
+static int stale_step(struct rl *s, struct progress *bar, struct err *e)
+{
+    struct flight f;
+    struct batch b;
+    struct learned l;
+    int rc;
+
+    if (draw_first(s, e) < 0 || take_off(s, &f, e) < 0)
+        return -1;
+    b = take_ahead(s);
+    rc = learn_step(s, &b, &l, e);
+    rc = touch_down(s, &f, rc == 0, e);
+    if (rc == 0)
+        rc = tell_step(s, &b, &l, bar, e);
+    batch_free(&b);
+    return rc;
+}
+
+/* Ctrl-C: without batches ahead the unfinished step never happened, and a checkpoint is written. With them the weights
+ * may have moved already: the run goes on from the checkpoint that there is, as after kill -9. */
+static int stopped(struct rl *s, const json_t *buffer, int64_t drawn, bool between, struct err *e)
+{
+    s->drawn = drawn;
+    if (s->o->staleness && !between)
+        return err_set(e, ERR_STOP, "stopped; run again to continue from the last checkpoint");
+    if (bdr_load(&s->bdr, buffer, e) == 0 && save(s, e) == 0)
+        err_set(e, ERR_STOP, "stopped at step %lld; run again to continue", (long long)s->step);
+    return -1;
 }
 
 static int loop(struct rl *s, struct err *e)
@@ -558,13 +705,14 @@ static int loop(struct rl *s, struct err *e)
     while (s->step < s->o->steps && rc == 0) {
         json_t *buffer = bdr_save(&s->bdr);
         int64_t drawn = s->drawn;
+        bool between = stop_requested();
 
-        rc = stop_requested() ? err_set(e, ERR_STOP, "stopped") : rl_step(s, &bar, e);
-        if (rc < 0 && e->kind == ERR_STOP) { // the unfinished step never happened
-            s->drawn = drawn;
-            if (bdr_load(&s->bdr, buffer, e) == 0 && save(s, e) == 0)
-                err_set(e, ERR_STOP, "stopped at step %lld; run again to continue", (long long)s->step);
-        }
+        if (between)
+            rc = err_set(e, ERR_STOP, "stopped");
+        else
+            rc = s->o->staleness ? stale_step(s, &bar, e) : fresh_step(s, &bar, e);
+        if (rc < 0 && e->kind == ERR_STOP)
+            rc = stopped(s, buffer, drawn, between, e);
         json_decref(buffer);
         if (rc == 0 && s->step % s->o->save_every == 0 && s->step < s->o->steps)
             rc = save(s, e);
@@ -572,6 +720,67 @@ static int loop(struct rl *s, struct err *e)
     }
     progress_end(&bar);
     return rc;
+}
+
+/* ---- the way back into a run ---- */
+
+struct reader {
+    struct rl *s;
+    struct batch *b;
+};
+
+static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    struct reader *r = ctx;
+    struct rl *s = r->s;
+    struct batch *b = r->b;
+    int k = (int)json_i64(v, "sample", -1);
+    const json_t *prompt = json_object_get(v, "prompt_tokens");
+
+    if (prompt && b->n < s->o->prompts) {
+        struct ivec ids = {0};
+        for (size_t i = 0; i < json_array_size(prompt); i++)
+            ivec_push(&ids, (int32_t)json_integer_value(json_array_get(prompt, i)));
+        int rc = rollout_group_ids(&b->g[b->n], s->tok, ids.v, ids.n, s->o->group, e);
+        ivec_free(&ids);
+        if (rc < 0)
+            return -1;
+        b->repair[b->n] = json_is_true(json_object_get(v, "repair"));
+        if (!(b->item[b->n++] = prompt_set_find(&s->prompts, json_str(v, "prompt_id", ""))))
+            return err_set(e, ERR_INPUT, "line %zu: no prompt has that name", line);
+    }
+    if (!b->n || k < 0 || k >= s->o->group)
+        return err_set(e, ERR_INPUT, "line %zu: no rollout of this run", line);
+    return rollout_log_take(v, s->tok, &b->g[b->n - 1].r[k], e);
+}
+
+/* What a checkpoint had drawn ahead is in its rollouts. */
+static int read_ahead(struct rl *s, struct err *e)
+{
+    int64_t until = s->sampled;
+
+    for (s->sampled = s->step; s->sampled < until;) {
+        struct batch b;
+        struct reader r = {s, &b};
+        char *path = rollout_log_path(s->o->out, s->sampled);
+
+        batch_make(s, &b, s->sampled);
+        int rc = jsonl_each(path, take_line, &r, e);
+        if (rc == 0 && b.n < s->o->prompts)
+            rc = err_set(e, ERR_INPUT, "it ends early");
+        if (rc == 0)
+            rc = score_batch(s, &b, e);
+        if (rc < 0) {
+            batch_free(&b);
+            err_prefix(e, "'%s', which this run continues from", path);
+        } else {
+            keep_ahead(s, &b);
+        }
+        free(path);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int restore(struct rl *s, const char *folder, struct err *e)
@@ -584,12 +793,13 @@ static int restore(struct rl *s, const char *folder, struct err *e)
     s->step = json_i64(state, "step", 0);
     s->spent = json_f64(state, "seconds", 0);
     s->drawn = json_i64(state, "drawn", 0);
+    s->sampled = json_i64(state, "sampled", s->step);
     rc = bdr_load(&s->bdr, json_object_get(state, "bdr"), e);
     json_decref(state);
     if (s->drawn % (int64_t)s->prompts.n) // in the middle of a pass: its order again
         shuffle_pass(s);
     log_info("%s: continuing at step %lld of %lld", s->o->stage, (long long)s->step, (long long)s->o->steps);
-    return rc;
+    return rc == 0 ? read_ahead(s, e) : rc;
 }
 
 static int open_model(struct rl *s, const char *folder, struct err *e)
@@ -613,6 +823,19 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
     return folder ? restore(s, folder, e) : 0;
 }
 
+/* The checkpoint's weights are those that draw next. */
+static int open_drawer(struct rl *s, struct err *e)
+{
+    const struct rl_options *o = s->o;
+
+    s->drawer = s->m;
+    if (!o->staleness)
+        return 0;
+    if (!(s->drawer = model_clone(s->m)))
+        return err_set(e, ERR_ENV, "no memory for the weights that draw");
+    return model_to_device(s->drawer, o->device ? o->device : "cpu", o->dtype, e);
+}
+
 static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
 
 static int run(struct rl *s, struct err *e)
@@ -626,7 +849,8 @@ static int run(struct rl *s, struct err *e)
     if (!(s->tok = tokenizer_load(o->model, e)) || prompt_set_load(&s->prompts, o->data, e) < 0)
         goto out;
     s->order = xcalloc(s->prompts.n, sizeof *s->order);
-    if (open_model(s, folder, e) < 0 || (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) ||
+    s->ahead = xcalloc((size_t)o->staleness + 1, sizeof *s->ahead);
+    if (open_model(s, folder, e) < 0 || open_drawer(s, e) < 0 || (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) ||
         dir_make(o->out, e) < 0 || judge_open(&jc, &s->judge, e) < 0 ||
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
@@ -652,6 +876,13 @@ static int check(const struct rl_options *o, struct err *e)
         return err_set(e, ERR_INPUT, "turns wants 1 to %d", ROLLOUT_MAX_TURNS);
     if (!(o->temperature > 0))
         return err_set(e, ERR_INPUT, "temperature wants more than 0: greedy samples of a group are all the same");
+    if (o->staleness < 0 || o->staleness > RL_MAX_STALENESS)
+        return err_set(e, ERR_INPUT, "staleness wants 0 to %d", RL_MAX_STALENESS);
+    if (o->staleness && !o->rollouts)
+        return err_set(e, ERR_INPUT, "staleness %d needs rollouts: a run continues from what they hold", o->staleness);
+    if (o->staleness && o->strict)
+        return err_set(e, ERR_INPUT, "logprobs strict needs staleness 0: the weights that drew a batch are gone when it "
+                                     "is learned from");
     if (o->micro_tokens < o->max_prompt + o->max_new)
         return err_set(e, ERR_INPUT, "micro-tokens (%d) must hold max-prompt + max-new (%d)", o->micro_tokens,
                        o->max_prompt + o->max_new);
@@ -678,8 +909,13 @@ int rl_run(const struct rl_options *o, struct err *e)
     if (s.metrics.path)
         metrics_close(&s.metrics);
     judge_close(s.judge);
+    for (int64_t i = s.step; s.ahead && i < s.sampled; i++)
+        batch_free(&s.ahead[i - s.step]);
+    free(s.ahead);
     if (s.opt)
         optim_free(s.opt);
+    if (s.drawer && s.drawer != s.m)
+        model_free(s.drawer);
     if (s.m)
         model_free(s.m);
     if (s.ref)

@@ -18,6 +18,8 @@
 #include "objective/primeecho.h"
 #include "train/schedule.h"
 
+#define RL_MAX_STALENESS 16
+
 struct rl_options {
     const char *model, *data, *out, *metrics, *stage; /* data: prompts.jsonl; the others as in sft.h */
     const json_t *claim;
@@ -33,6 +35,7 @@ struct rl_options {
     struct policy_options policy;
     bool primeecho;
     struct primeecho echo;
+    int staleness;               /* batches that are drawn ahead: step n's by the weights before step n - staleness */
     bool rollouts;               /* keep out/rollouts/STEP.jsonl (rollout_log.h) */
     bool strict;                 /* behaviour log-probs by the training pass; differences to the sampler's are counted */
     int bdr_size;                /* 0: off */

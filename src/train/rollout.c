@@ -32,6 +32,17 @@ fail:
     return -1;
 }
 
+int rollout_group_ids(struct rollout_group *g, struct tokenizer *tok, const int32_t *ids, size_t n_ids, int n,
+                      struct err *e)
+{
+    if (chat_begin(&g->prompt, tok, CHAT_THINK_DEFAULT, e) < 0)
+        return -1;
+    ivec_append(&g->prompt.ids, ids, n_ids);
+    g->n = n;
+    g->r = xcalloc((size_t)n, sizeof *g->r);
+    return 0;
+}
+
 static void turn_free(struct rollout_turn *t)
 {
     free(t->added);

@@ -75,6 +75,9 @@ int rollout_room(int positions, int max_new);
 
 /* messages: [{"role","content"},..] ending with a user message. Fills g (n rollouts, empty). */
 int rollout_group_init(struct rollout_group *g, struct tokenizer *tok, const json_t *messages, int n, struct err *e);
+/* The same from the prompt's ids. */
+int rollout_group_ids(struct rollout_group *g, struct tokenizer *tok, const int32_t *ids, size_t n_ids, int n,
+                      struct err *e);
 void rollout_group_free(struct rollout_group *g);
 
 /* Plays all groups. ERR_STOP after Ctrl-C: nothing of the step may be used. */

@@ -41,15 +41,16 @@ static int work(const void *o)
 
 /* The judge here answers infra now and then, by call count: a rerun asks less often and would get other answers, were
  * they not replayed from the log. */
-static void killed_and_continued(void **state)
+static void killed_with(const char *one, const char *other, int staleness)
 {
-    (void)state;
-    struct rl_options a = options("killed", 3), b = options("straight", 3);
+    struct rl_options a = options(one, 3), b = options(other, 3);
     struct err e = ERR_INIT;
     char *ma = path_join(a.out, "model"), *mb = path_join(b.out, "model");
     char *log_a = path_join(a.out, "verdicts.jsonl"), *log_b = path_join(b.out, "verdicts.jsonl");
     int kills = 0;
 
+    a.staleness = b.staleness = staleness;
+    a.rollouts = b.rollouts = staleness > 0;
     fake_infra_every = 37;
     for (unsigned i = 0; i < 4; i++)
         kills += tiny_killed(work, &a, a.out, i * 1700);
@@ -67,6 +68,44 @@ static void killed_and_continued(void **state)
     free(log_b);
     done(&a);
     done(&b);
+}
+
+static void killed_and_continued(void **state)
+{
+    (void)state;
+    killed_with("killed", "straight", 0);
+}
+
+static int stale_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    double lag = json_f64(v, "staleness", NAN), mirror = json_f64(v, "off_policy_mirror", NAN);
+    int step = (int)json_i64(v, "step", 0) - 1, *n = ctx;
+
+    ++*n;
+    assert_true(lag == (step < 2 ? step : 2));
+    if (step > 0) // its weights have moved since they drew
+        assert_true(mirror > 1e-6);
+    return 0;
+}
+
+/* Two batches ahead: the same run whether killed or not, and what is learned from is two steps old. */
+static void killed_while_ahead(void **state)
+{
+    (void)state;
+    struct rl_options o = options("stale", 3);
+    char *m = path_join(o.out, "metrics.jsonl");
+    struct err e = ERR_INIT;
+    int n = 0;
+
+    killed_with("stale", "stale-straight", 2);
+    tiny_must(jsonl_each(m, stale_line, &n, &e), &e);
+    assert_int_equal(n, 12);
+    o.staleness = 1;
+    assert_int_equal(rl_run(&o, &e), -1); // no rollouts to continue from
+    o.rollouts = o.strict = true;
+    assert_int_equal(rl_run(&o, &e), -1);
+    free(m);
+    done(&o);
 }
 
 struct curve {
@@ -119,6 +158,23 @@ static void learns(void **state)
     struct curve c;
 
     o.steps = 40;
+    tiny_must(rl_run(&o, &e), &e);
+    c = curve_of(&o);
+    assert_int_equal(c.n, 40);
+    if (mean4(c.last) < mean4(c.first) + 0.3)
+        fail_msg("reward went from %g to %g", mean4(c.first), mean4(c.last));
+    done(&o);
+}
+
+/* It learns from what is a step old. */
+static void learns_behind(void **state)
+{
+    (void)state;
+    struct rl_options o = options("behind", 1);
+    struct err e = ERR_INIT;
+    struct curve c;
+
+    o.steps = 40, o.staleness = 1, o.rollouts = true;
     tiny_must(rl_run(&o, &e), &e);
     c = curve_of(&o);
     assert_int_equal(c.n, 40);
@@ -232,6 +288,7 @@ static void rft(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued), cmocka_unit_test(books),
+                                       cmocka_unit_test(killed_while_ahead), cmocka_unit_test(learns_behind),
                                        cmocka_unit_test(learns), cmocka_unit_test(rft), cmocka_unit_test(strict),
                                        cmocka_unit_test(nonsense)};
     int rc;

@@ -221,6 +221,7 @@ static void dev_info(struct nn_queue *q, struct nn_dev_info *ret)
     struct cudaDeviceProp p;
     if (cudaGetDeviceProperties(&p, q->ordinal) == cudaSuccess)
         snprintf(ret->name, sizeof ret->name, "%.80s", p.name);
+    queue_check(q, "cudaSetDevice", cudaSetDevice(q->ordinal)); // of this thread, which may be another
     queue_check(q, "cudaMemGetInfo", cudaMemGetInfo(&ret->free, &ret->total));
 #endif
 }
