@@ -90,7 +90,7 @@ struct model {
 struct model *model_init(const struct model_config *c, uint64_t seed, struct err *e); /* copies c; NULL on error */
 struct model *model_load(const char *dir, struct err *e); /* needs config.json and safetensors only */
 struct model *model_clone(const struct model *m);         /* weights only, e.g. a frozen reference policy */
-int model_copy(struct model *to, const struct model *from, struct err *e); /* weights of its clone, on the same device */
+int model_copy(struct model *to, const struct model *from, struct err *e); /* to: a clone of from, on its device */
 void model_free(struct model *m);
 /* Writes config.json, generation_config.json, model.safetensors into dir (made if missing), each atomically; tensors
  * of m->dir that we do not use and tokenizer files (tokenizer*.json, vocab.json, merges.txt, chat_template*) are

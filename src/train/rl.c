@@ -161,7 +161,8 @@ static void batch_make(const struct rl *s, struct batch *b, int64_t step)
 {
     size_t n = (size_t)s->o->prompts, total = n * (size_t)s->o->group;
 
-    *b = (struct batch){.step = step, .policy = step > s->o->staleness ? step - s->o->staleness : 0, .g = xcalloc(n, sizeof *b->g), .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
+    *b = (struct batch){.step = step, .policy = step > s->o->staleness ? step - s->o->staleness : 0,
+                        .g = xcalloc(n, sizeof *b->g), .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
                         .reward = xcalloc(total, sizeof(double)), .adv = xcalloc(total, sizeof(double)),
                         .valid = xcalloc(total, 1), .seqs = xcalloc(total, sizeof *b->seqs),
                         .ids = xcalloc(total, sizeof *b->ids), .scored = xcalloc(total, sizeof *b->scored),
@@ -464,7 +465,8 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
         {"repairs_dropped", b->dropped},
         {"groups_mixed", t->mixed}, {"groups_failed", t->none}, {"groups_skipped", b->skipped},
         {"repair_groups", t->repair}, {"repair_pass_rate", share(t->repair_pass, t->n_repair)},
-        {"staleness", (double)(b->step - b->policy)}, {"sampling_s", b->times.sampling}, {"judging_s", b->times.judging}, {"learning_s", b->learning},
+        {"staleness", (double)(b->step - b->policy)}, {"sampling_s", b->times.sampling},
+        {"judging_s", b->times.judging}, {"learning_s", b->learning},
         {"bdr_size", (double)s->bdr.n}, {"verdicts_replayed", share((double)c.replayed, (double)c.submitted)},
     };
     json_t *line = metrics_line(&s->metrics, s->step);
@@ -609,7 +611,7 @@ static int take_off(struct rl *s, struct flight *f, struct err *e)
     return f->flies ? 0 : err_set(e, ERR_ENV, "cannot start a thread");
 }
 
-/* Waits; keep: the step has been learned, so the batch is the last of those ahead and the drawer gets the new weights. */
+/* Waits; keep: the step has been learned, so the batch joins those ahead and the drawer gets the new weights. */
 static int touch_down(struct rl *s, struct flight *f, bool keep, struct err *e)
 {
     if (f->flies)
@@ -850,7 +852,8 @@ static int run(struct rl *s, struct err *e)
         goto out;
     s->order = xcalloc(s->prompts.n, sizeof *s->order);
     s->ahead = xcalloc((size_t)o->staleness + 1, sizeof *s->ahead);
-    if (open_model(s, folder, e) < 0 || open_drawer(s, e) < 0 || (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) ||
+    if (open_model(s, folder, e) < 0 || open_drawer(s, e) < 0 ||
+        (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) ||
         dir_make(o->out, e) < 0 || judge_open(&jc, &s->judge, e) < 0 ||
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
@@ -881,8 +884,8 @@ static int check(const struct rl_options *o, struct err *e)
     if (o->staleness && !o->rollouts)
         return err_set(e, ERR_INPUT, "staleness %d needs rollouts: a run continues from what they hold", o->staleness);
     if (o->staleness && o->strict)
-        return err_set(e, ERR_INPUT, "logprobs strict needs staleness 0: the weights that drew a batch are gone when it "
-                                     "is learned from");
+        return err_set(e, ERR_INPUT, "logprobs strict needs staleness 0: the weights that drew a batch are gone when "
+                                     "it is learned from");
     if (o->micro_tokens < o->max_prompt + o->max_new)
         return err_set(e, ERR_INPUT, "micro-tokens (%d) must hold max-prompt + max-new (%d)", o->micro_tokens,
                        o->max_prompt + o->max_new);

@@ -1,6 +1,6 @@
 /* test_model_dev.c - the engine on a device against Transformers' numbers (the golden folders of make_model_golden.py):
- * logits, loss, log-probs, entropy, every gradient, packed as alone, causality and order of sequences bit for bit, ten steps of
- * AdamW, the same bits twice.
+ * logits, loss, log-probs, entropy, every gradient, packed as alone, causality and order of sequences bit for bit, ten
+ * steps of AdamW, the same bits twice.
  *
  * Device: the CPU emulator, or $NN_TEST_DEVICE ("cuda"). Folders: the fixtures, or the arguments. Limits are the golden
  * folder's: in fp32 1e-5 of each tensor's largest value, or 1.2 times Transformers' own distance from double where that is
