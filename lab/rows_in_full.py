@@ -1,7 +1,10 @@
-"""rows_in_full.py OUT [--jobs N] [--sets 200] [--uses 1] [--part values|programs|lint] - every operator, in full.
+"""rows_in_full.py OUT [--jobs N] [--sets 200] [--uses 1] [--part values|programs|null|lint] [--ops NAME,..] - every
+operator, in full.
 
 values    for each operator and dtype, --sets drawn uses: reference, loop nest and PyTorch agree
 programs  for each operator and dtype, --uses drawn tasks with a program for every schedule that fits, judged on 'sim'
+null      for each operator (float32), one task: would zeros, a constant, an input or the result without one of its
+          operators pass at protocol strict, is it broken? ('musacoder lint')
 lint      of --corpora corpora with 60 tasks each: would an answer without work pass ('musacoder lint', protocol
           strict), is one broken?
 
@@ -69,6 +72,23 @@ def programs(op, dtype, o):
             "schedules": sorted({r.get("schedule", "?") for r in rows})}
 
 
+def is_bad(report):
+    return any(f.get("rule") == "broken" or f.get("rule") in ("trivial_output", "dropped_operator") and
+               "strict" in f["evidence"]["passes"] for f in report.get("findings", []))
+
+
+def null(op, dtype, o):
+    with tempfile.TemporaryDirectory() as folder:
+        made = probe(op, "--out", folder, "--tasks", "1", "--dtypes", dtype, "--max-elements", "512", "--seed", "5")
+        tasks = sorted(glob.glob(folder + "/*_????.py"))
+        done = subprocess.run([BINARY, "lint", "--json", *tasks], capture_output=True, text=True, check=False)
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    bad = [f for r in reports if is_bad(r) for f in r["findings"]]
+    return {"op": op, "dtype": dtype, "passed": sum(not is_bad(r) for r in reports),
+            "failed": sum(map(is_bad, reports)) + (not tasks or len(reports) != len(tasks) or made.returncode != 0),
+            "said": "; ".join(f["message"] for f in bad) or (made.stderr + done.stderr)[-300:]}
+
+
 def lint(op, dtype, o):
     """op is the number of a corpus here: its training and held-out tasks of up to three operators."""
     with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +106,7 @@ def lint(op, dtype, o):
             "said": (json.dumps(bad[:2]) + made.stderr + done.stderr)[-900:] if bad or not tasks else ""}
 
 
-PARTS = {"values": values, "programs": programs, "lint": lint}
+PARTS = {"values": values, "programs": programs, "null": null, "lint": lint}
 
 
 def one(job):
@@ -108,11 +128,12 @@ def main():
     p.add_argument("--uses", type=int, default=1)
     p.add_argument("--corpora", type=int, default=8)
     p.add_argument("--part", choices=PARTS, action="append")
+    p.add_argument("--ops", help="these operators alone, separated by commas")
     o = p.parse_args()
     os.makedirs(o.out, exist_ok=True)
     os.environ["OMP_NUM_THREADS"] = "1"
-    rows = operators()
-    jobs = [(part, op, d, o) for part in o.part or PARTS for d in DTYPES
+    rows = o.ops.split(",") if o.ops else operators()
+    jobs = [(part, op, d, o) for part in o.part or PARTS for d in (DTYPES[:1] if part == "null" else DTYPES)
             for op in (range(o.corpora) if part == "lint" else rows)]
     totals, begin = collections.Counter(), time.time()
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:

@@ -131,42 +131,97 @@ void dag_prune(struct dag *g)
     g->n_nodes = nodes, g->n_values = values;
 }
 
-double *dag_eval(const struct dag *g, const double *const in[])
+static double *new_value(const struct tdesc *t)
 {
-    return dag_eval_without(g, in, -1);
+    return xcalloc((size_t)tdesc_numel(t) + 1, sizeof(double));
 }
 
-double *dag_eval_without(const struct dag *g, const double *const in[], int node)
+/* v: the values before it. */
+static void eval_node(const struct dag *g, int node, double *const v[], double *out)
 {
-    return dag_eval_with(g, in, node, NULL);
+    const double *operand[OP_INPUTS];
+    const struct dag_node *n = &g->node[node];
+
+    for (int k = 0; k < n->c.n_in; k++)
+        operand[k] = v[n->in[k]];
+    n->c.op->ref(&n->c, operand, out);
 }
 
-double *dag_eval_with(const struct dag *g, const double *const in[], int node, const struct nest *nest)
+void dag_eval_all(const struct dag *g, const double *const in[], double *v[])
 {
-    double *v[DAG_VALUES] = {0}, *ret;
     int leaves = 0;
 
     for (int i = 0; i < g->n_values; i++) {
         const struct dag_value *p = &g->value[i];
-        const double *operand[OP_INPUTS];
-        v[i] = xcalloc((size_t)tdesc_numel(&p->t) + 1, sizeof(double));
-        if (p->kind != VALUE_NODE) {
-            memcpy(v[i], in[leaves++], sizeof(double) * (size_t)tdesc_numel(&p->t));
-            continue;
-        }
-        for (int k = 0; k < g->node[p->node].c.n_in; k++)
-            operand[k] = v[g->node[p->node].in[k]];
-        if (p->node == node && nest)
-            nest_eval(nest, operand, v[i]);
-        else if (p->node == node)
-            memcpy(v[i], operand[0], sizeof(double) * (size_t)tdesc_numel(&p->t));
+        v[i] = new_value(&p->t);
+        if (p->kind == VALUE_NODE)
+            eval_node(g, p->node, v, v[i]);
         else
-            g->node[p->node].c.op->ref(&g->node[p->node].c, operand, v[i]);
+            memcpy(v[i], in[leaves++], sizeof(double) * (size_t)tdesc_numel(&p->t));
     }
-    ret = v[dag_result(g)];
-    v[dag_result(g)] = NULL;
+}
+
+void dag_values_free(const struct dag *g, double *v[])
+{
     for (int i = 0; i < g->n_values; i++)
         free(v[i]);
+}
+
+double *dag_eval(const struct dag *g, const double *const in[])
+{
+    double *v[DAG_VALUES], *ret;
+
+    dag_eval_all(g, in, v);
+    ret = v[dag_result(g)];
+    v[dag_result(g)] = NULL;
+    dag_values_free(g, v);
+    return ret;
+}
+
+static void replace_node(const struct dag *g, int node, const struct nest *nest, double *const v[], double *out)
+{
+    const double *operand[OP_INPUTS];
+
+    for (int k = 0; k < g->node[node].c.n_in; k++)
+        operand[k] = v[g->node[node].in[k]];
+    if (nest)
+        nest_eval(nest, operand, out);
+    else
+        memcpy(out, operand[0], sizeof(double) * (size_t)tdesc_numel(&g->node[node].c.out));
+}
+
+static bool reads_changed(const struct dag_node *n, const bool changed[])
+{
+    for (int k = 0; k < n->c.n_in; k++)
+        if (changed[n->in[k]])
+            return true;
+    return false;
+}
+
+double *dag_eval_with(const struct dag *g, double *const v[], int node, const struct nest *nest)
+{
+    double *w[DAG_VALUES], *ret;
+    bool changed[DAG_VALUES] = {false};
+    int last = dag_result(g);
+
+    for (int i = 0; i < g->n_values; i++) {
+        const struct dag_value *p = &g->value[i];
+        w[i] = v[i];
+        changed[i] = p->kind == VALUE_NODE && (p->node == node || reads_changed(&g->node[p->node], changed));
+        if (!changed[i])
+            continue;
+        w[i] = new_value(&p->t);
+        if (p->node == node)
+            replace_node(g, node, nest, w, w[i]);
+        else
+            eval_node(g, p->node, w, w[i]);
+    }
+    ret = changed[last] ? w[last] : new_value(&g->value[last].t);
+    if (!changed[last])
+        memcpy(ret, v[last], sizeof(double) * (size_t)tdesc_numel(&g->value[last].t));
+    for (int i = 0; i < g->n_values; i++)
+        if (changed[i] && i != last)
+            free(w[i]);
     return ret;
 }
 

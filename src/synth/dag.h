@@ -46,11 +46,14 @@ void dag_prune(struct dag *g); /* drops nodes and values that the result does no
 /* The result in fp64, by the rows' references. in: arrays for inputs and parameters, in order of values. Caller
  * frees. */
 double *dag_eval(const struct dag *g, const double *const in[]);
-/* The same with one node that hands on its first operand, which must have as many elements; -1: none. */
-double *dag_eval_without(const struct dag *g, const double *const in[], int node);
-/* The same with one node computed by a loop nest over its operands, as op_lower makes it. */
+/* The same, with what every value is on the way: v[i] of value i. */
+void dag_eval_all(const struct dag *g, const double *const in[], double *v[]);
+void dag_values_free(const struct dag *g, double *v[]);
+/* The result where one node is computed by a loop nest over its operands, as op_lower makes it. NULL: it hands on its
+ * first operand, which must have as many elements. v: dag_eval_all's; only what depends on the node is computed again.
+ * Caller frees. */
 struct nest;
-double *dag_eval_with(const struct dag *g, const double *const in[], int node, const struct nest *nest);
+double *dag_eval_with(const struct dag *g, double *const v[], int node, const struct nest *nest);
 uint64_t dag_hash(const struct dag *g,
     bool with_shapes); /* Weisfeiler-Lehman; equal for graphs that differ in names only */
 void dag_text(const struct dag *g, struct buf *out); /* one line a node */

@@ -63,16 +63,18 @@ static double tolerance(const struct dag *g)
     return half ? 6e-2 : 1e-2;
 }
 
-static bool may_be_dropped(const struct dag *g, double *const leaf[], const double *y, double most, int node)
+/* v: every value; the result is what y is. */
+static bool may_be_dropped(const struct dag *g, double *const v[], double most, int node)
 {
     const struct call *c = &g->node[node].c;
     int64_t n = tdesc_numel(&g->value[dag_result(g)].t);
     bool same = tdesc_numel(&c->in[0]) == tdesc_numel(&c->out);
+    const double *y = v[dag_result(g)];
     double *z;
 
     if (!same)
         return false;
-    z = dag_eval_without(g, (const double *const *)leaf, node);
+    z = dag_eval_with(g, v, node, NULL);
     for (int64_t i = 0; i < n && same; i++)
         same = fabs(z[i] - y[i]) <= most;
     free(z);
@@ -123,18 +125,19 @@ const char *worth_reason(const struct dag *g, struct rng *r)
     for (int i = 0; i < g->n_nodes; i++)
         idle[i] = true;
     for (int regime = 0; regime < REGIMES; regime++) {
-        double *leaf[DAG_VALUES], *y;
+        double *leaf[DAG_VALUES], *v[DAG_VALUES], *y;
         int leaves = draw_leaves(g, r, regime, leaf);
         struct spread s;
-        y = dag_eval(g, (const double *const *)leaf);
+        dag_eval_all(g, (const double *const *)leaf, v);
+        y = v[dag_result(g)];
         s = spread_of(y, n);
         lo = fmin(lo, s.lo), hi = fmax(hi, s.hi);
         zeros = zeros && s.largest < 1e-2;
         constant = constant && hi - lo <= tolerance(g) * s.largest;
         input = input && an_input_passes(g, leaf, y, s.largest);
         for (int i = 0; i < g->n_nodes && s.finite; i++)
-            idle[i] = idle[i] && may_be_dropped(g, leaf, y, tolerance(g) / 10 * s.largest, i);
-        free(y);
+            idle[i] = idle[i] && may_be_dropped(g, v, tolerance(g) / 10 * s.largest, i);
+        dag_values_free(g, v);
         for (int i = 0; i < leaves; i++)
             free(leaf[i]);
         if (!s.finite)
@@ -289,34 +292,41 @@ static bool tells(const struct dag *g, const double *y, const double *z, int64_t
     return false;
 }
 
-/* Inputs and results by regime; a regime is drawn when the ones before it have told nothing. */
+/* All values by regime; a regime is drawn when the ones before it have told nothing. */
 struct leaves {
-    double *leaf[REGIMES][DAG_VALUES], *y[REGIMES];
-    int n;
+    double *v[REGIMES][DAG_VALUES];
     struct rng *r;
 };
 
 static void need_regime(const struct dag *g, struct leaves *l, int regime)
 {
-    if (l->y[regime])
+    double *leaf[DAG_VALUES];
+    int n;
+
+    if (l->v[regime][0])
         return;
-    l->n = draw_leaves(g, l->r, regime, l->leaf[regime]);
-    l->y[regime] = dag_eval(g, (const double *const *)l->leaf[regime]);
+    n = draw_leaves(g, l->r, regime, leaf);
+    dag_eval_all(g, (const double *const *)leaf, l->v[regime]);
+    for (int i = 0; i < n; i++)
+        free(leaf[i]);
 }
 
 static bool is_killed(const struct dag *g, struct leaves *l, int node, const struct nest *k, enum bug bug)
 {
-    int64_t n = tdesc_numel(&g->value[dag_result(g)].t);
+    int last = dag_result(g);
+    int64_t n = tdesc_numel(&g->value[last].t);
     bool dead = false;
 
     for (int r = 0; r < REGIMES && !dead; r++) {
         double *z;
         need_regime(g, l, r);
-        z = bug == BUG_TAIL ? dag_eval(g, (const double *const *)l->leaf[r])
-                            : dag_eval_with(g, (const double *const *)l->leaf[r], node, k);
-        if (bug == BUG_TAIL)
-            z[n - 1] = 0;
-        dead = tells(g, l->y[r], z, n);
+        if (bug == BUG_TAIL) {
+            z = xcalloc((size_t)n, sizeof *z);
+            memcpy(z, l->v[r][last], sizeof *z * (size_t)(n - 1));
+        } else {
+            z = dag_eval_with(g, l->v[r], node, k);
+        }
+        dead = tells(g, l->v[r][last], z, n);
         free(z);
     }
     return dead;
@@ -347,10 +357,7 @@ struct worth_kill worth_kill_score(const struct dag *g, struct rng *r)
         if (at % N_BUGS != BUG_TAIL || at / N_BUGS == g->n_nodes - 1)
             try_bug(g, &l, at / N_BUGS, (enum bug)(at % N_BUGS), &k);
     }
-    for (int i = 0; i < REGIMES; i++) {
-        for (int j = 0; j < l.n && l.y[i]; j++)
-            free(l.leaf[i][j]);
-        free(l.y[i]);
-    }
+    for (int i = 0; i < REGIMES; i++)
+        dag_values_free(g, l.v[i]);
     return k;
 }

@@ -685,13 +685,25 @@ double combine_identity(enum combine c)
     return 0;
 }
 
+#define SEEN_NAMES 64 /* a power of 2 */
+
+/* seen: what a name meant when it was last asked for, by where its text lies. Comparing texts for each element is slow. */
 struct env {
     const struct nest *k;
     const double *const *in;
     int at[NEST_DIMS];
     double stat[NEST_STATS];
     double acc;
+    struct seen {
+        const char *name;
+        int what;
+    } *seen;
 };
+
+static struct seen *seen_slot(const struct env *v, const char *name)
+{
+    return &v->seen[((uintptr_t)name >> 3 ^ (uintptr_t)name >> 9) & (SEEN_NAMES - 1)];
+}
 
 static double eval(const struct env *v, const struct ax *x);
 
@@ -706,10 +718,12 @@ static int64_t load_offset(const struct env *v, const struct ax *x)
 
 static double eval_id(const struct env *v, const char *s)
 {
-    int d = nest_find_dim(v->k, s);
+    struct seen *known = seen_slot(v, s);
 
-    if (d >= 0)
-        return v->at[d];
+    if (known->name != s)
+        *known = (struct seen){s, nest_find_dim(v->k, s)};
+    if (known->what >= 0)
+        return v->at[known->what];
     if (s[0] == 's' && s[1] >= '0' && s[1] <= '9')
         return v->stat[s[1] - '0'];
     if (!strcmp(s, "acc"))
@@ -763,14 +777,24 @@ static const struct {
              {"asinhf", asinh}, {"acoshf", acosh}, {"atanhf", atanh}, {"cbrtf", cbrt},   {"lgammaf", lgamma},
                  {"erfcf", erfc}};
 
+static int find_call(const char *s)
+{
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (!strcmp(s, calls[i].name))
+            return (int)i;
+    return -1;
+}
+
 static double eval_call(const struct env *v, const struct ax *x)
 {
     const char *s = x->kid[0]->s;
     double a = eval(v, x->kid[1]), b = x->n > 2 ? eval(v, x->kid[2]) : 0;
+    struct seen *known = seen_slot(v, s);
 
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (s[0] == calls[i].name[0] && !strcmp(s, calls[i].name))
-            return calls[i].f(a);
+    if (known->name != s)
+        *known = (struct seen){s, find_call(s)};
+    if (known->what >= 0)
+        return calls[known->what].f(a);
     if (!strcmp(s, "fmaxf") || !strcmp(s, "max"))
         return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
     if (!strcmp(s, "fminf") || !strcmp(s, "min"))
@@ -957,7 +981,8 @@ static void eval_attend(struct env *v, double *out)
 
 void nest_eval(const struct nest *k, const double *const in[], double *out)
 {
-    struct env v = {.k = k, .in = in};
+    struct seen seen[SEEN_NAMES] = {{0}};
+    struct env v = {.k = k, .in = in, .seen = seen};
 
     switch (k->class) {
     case NEST_MAP:

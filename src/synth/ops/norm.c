@@ -87,6 +87,16 @@ static bool draw_axis(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
+/* Written out as a sum, the epsilon is an operator of its own: one that may be left out makes no task. */
+static bool draw_rms(struct rng *r, const struct limits *l, struct call *c)
+{
+    static const double eps[] = {0.125, 0.25, 0.5};
+
+    draw_axis(r, l, c);
+    c->f[0] = eps[draw_below(r, 3)];
+    return true;
+}
+
 static bool draw_all(struct rng *r, const struct limits *l, struct call *c)
 {
     (void)r, (void)l;
@@ -247,7 +257,8 @@ static bool key_norm(const struct call *c, const char *key, struct buf *out)
     if (!strcmp(key, "ndd"))
         return buf_addf(out, "%dd", c->in[0].rank < 3 ? 1 : c->in[0].rank - 2), true;
     if (!strcmp(key, "eps"))
-        return buf_adds(out, c->f[0] == 1e-5 ? "1e-5" : c->f[0] == 1e-6 ? "1e-6" : "1e-3"), true;
+        return c->f[0] > 1e-3 ? buf_addf(out, "%g", c->f[0])
+                              : buf_adds(out, c->f[0] == 1e-5 ? "1e-5" : c->f[0] == 1e-6 ? "1e-6" : "1e-3"), true;
     return axes_key(c, key, out);
 }
 
@@ -271,7 +282,7 @@ const struct opdef norm_ops[] = {
     {NORM("group_norm", 0x3c, draw_group, ref_group, lower_group,
         "mean 0 and variance 1 over each group of channels, then scaled"),
      .n_params = 2, .param = {"weight", "bias"}, .spell = {{"nn.GroupNorm($i3, $ch, eps=$eps)", "$m($0)"}}},
-    {NORM("rms_norm", 0x3e, draw_axis, ref_norm, lower_scaled, "divided by the root of the mean square"), .range =
+    {NORM("rms_norm", 0x3e, draw_rms, ref_norm, lower_scaled, "divided by the root of the mean square"), .range =
         RANGE_FREE,
      .spell = {{NULL, "$0 / torch.sqrt(torch.mean($0 ** 2, dim=$dim, keepdim=True) + $eps)"},
                {NULL, "$0 * torch.rsqrt($0.pow(2).mean($dim, keepdim=True) + $eps)"}}},
