@@ -15,18 +15,6 @@
 #include "remote/openai.h"
 #include "bench/speed.h"
 
-struct attempt *bench_attempt(const struct bench_run *b, int task, int sample, int turn)
-{
-    return &b->slots[task * b->o.samples + sample].turn[turn];
-}
-
-bool bench_goes_on(const struct bench_run *b, int task, int sample, int turn)
-{
-    const struct attempt *a = bench_attempt(b, task, sample, turn);
-
-    return a->verdict && !verdict_passed(a->verdict) && !verdict_infra(a->verdict);
-}
-
 /* ---- settings ---- */
 
 /* Identifies weights without reading all of them: names, sizes, and a few pieces of each file. */

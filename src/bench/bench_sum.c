@@ -10,18 +10,6 @@
 #include "bench/run.h"
 #include "bench/speed.h"
 
-bool verdict_passed(const json_t *verdict)
-{
-    return !strcmp(json_str(verdict, "status", ""), "passed");
-}
-
-bool verdict_infra(const json_t *verdict)
-{
-    const char *status = json_str(verdict, "status", "infra");
-
-    return verdict && strcmp(status, "passed") && strcmp(status, "failed") && strcmp(status, "unsupported");
-}
-
 struct sums {
     struct task_counts *first, *best, *compile; /* per task; 'compile' counts faster against torch.compile */
     double score;

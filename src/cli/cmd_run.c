@@ -25,23 +25,24 @@
 
 /* A section of the recipe: which command it configures and which of its options are paths that the run decides. */
 struct kind {
-    const char *section, *command;
+    const char *section;
+    const struct command *command;
     const char *folder;  /* under the run folder; NULL: the section's name */
     const char *paths;   /* "option=what" words; what: out data train prompts tasks model metrics stage */
     bool makes_model;    /* folder/model, or the folder itself for init, is the next stage's model */
 };
 
 static const struct kind kinds[] = {
-    {"synth", "synth", "data", "out=out", false},
-    {"init", NULL, NULL, "data=train out=out", true},
-    {"sft", "sft", NULL, "model=model data=train harvest=harvest out=out metrics=metrics stage=stage", true},
-    {"rft", "rft", NULL, "model=model prompts=prompts data=train out=out metrics=metrics stage=stage", true},
-    {"rl_single", "rl", NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
-    {"rl_multi", "rl", NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
-    {"control", "sft", NULL, "model=model data=train+rft out=out metrics=metrics stage=stage", true},
-    {"control_rft", "rft", NULL, "model=model prompts=prompts data=train out=out metrics=metrics stage=stage", true},
-    {"control_oracle", "sft", NULL, "model=model data=oracle out=out metrics=metrics stage=stage", true},
-    {"bench", "bench", NULL, "model=model tasks=tasks out=out", false},
+    {"synth", &cmd_synth, "data", "out=out", false},
+    {"init", &cmd_scratch, NULL, "data=train out=out", true},
+    {"sft", &cmd_sft, NULL, "model=model data=train harvest=harvest out=out metrics=metrics stage=stage", true},
+    {"rft", &cmd_rft, NULL, "model=model prompts=prompts data=train out=out metrics=metrics stage=stage", true},
+    {"rl_single", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
+    {"rl_multi", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
+    {"control", &cmd_sft, NULL, "model=model data=train+rft out=out metrics=metrics stage=stage", true},
+    {"control_rft", &cmd_rft, NULL, "model=model prompts=prompts data=train out=out metrics=metrics stage=stage", true},
+    {"control_oracle", &cmd_sft, NULL, "model=model data=oracle out=out metrics=metrics stage=stage", true},
+    {"bench", &cmd_bench, NULL, "model=model tasks=tasks out=out", false},
 };
 
 #define N_KINDS (sizeof kinds / sizeof *kinds)
@@ -175,9 +176,7 @@ static int plan_stage(struct run *r, const struct kind *k, const char *name, con
     if (strstr(k->paths, "model=model") && !r->model)
         return err_set(e, ERR_INPUT, "stage '%s' has no model to start from: name 'init' before it in 'stages', "
                        "or give the recipe 'model: FOLDER'", name);
-    s->command = k->command ? command_find(k->command) : &cmd_scratch;
-    if (!s->command)
-        return err_set(e, ERR_INPUT, "no command '%s' for section '%s'", k->command, k->section);
+    s->command = k->command;
     s->name = xstrdup(name);
     s->dir = path_join(r->out, dir);
     r->n++;

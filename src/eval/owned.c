@@ -1,4 +1,4 @@
-/* owned.c - see owned.h: both ends of a candidate's way to the process that owns its device. */
+/* owned.c - see owned.h: a caller's end of the way to the process that owns its device; the other end is own.c. */
 #include "eval/owned.h"
 
 #include <limits.h>
@@ -13,8 +13,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/process/job.h"
-#include "eval/request.h"
-#include "queue/ask.h"
 
 struct owned {
     struct owner_place place;
@@ -173,7 +171,7 @@ static json_t *body_of(const struct task *task, const struct eval_candidate *c, 
     body = json_pack("{s:{s:o,s:o},s:[{s:o}],s:o}", "task", "name", json_utf8(task->name, strlen(task->name)), "code",
                      json_utf8(task->code, task->n), "candidates",
                      c->kind == EXTRACT_RESPONSE || strcmp(x.how, "file") ? "response" : "code",
-                     json_utf8(c->text, c->n), "options", request_options(o));
+                     json_utf8(c->text, c->n), "options", eval_options_json(o));
     if (task->sidecar)
         json_object_set(body, "sidecar", task->sidecar);
     return body;
@@ -218,99 +216,4 @@ int owned_begin(const struct owned *w, struct err *e)
         return -1;
     json_decref(reply);
     return 0;
-}
-
-/* ---- the owner ---- */
-
-struct own {
-    struct eval *ev; /* NULL: it could not be opened, and why says so to all who ask */
-    struct err why;
-};
-
-/* As the service answers: {"jobs":[{"state","verdict"}]}. */
-static json_t *judge_body(struct eval *ev, const json_t *request, struct err *e)
-{
-    const json_t *body = json_object_get(request, "job");
-    json_t *jobs = json_array(), *payload, *rec;
-    size_t n = json_array_size(json_object_get(body, "candidates"));
-    int rc = n ? 0 : err_set(e, ERR_INPUT, "a request without candidates");
-
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        if (!(payload = ask_of_body(body, i, e))) {
-            rc = -1;
-            break;
-        }
-        rc = request_judge(ev, payload, request, &rec, e);
-        json_decref(payload);
-        if (rc == 0)
-            json_array_append_new(jobs, json_pack("{s:s,s:o}", "state", "done", "verdict", rec));
-    }
-    if (rc == 0)
-        return json_pack("{s:o}", "jobs", jobs);
-    json_decref(jobs);
-    return NULL;
-}
-
-static json_t *answer(void *ctx, const json_t *request, pid_t caller, struct err *e)
-{
-    struct own *w = ctx;
-    const char *op = json_str(request, "op", "");
-
-    (void)caller;
-    if (!w->ev) {
-        *e = w->why;
-        return NULL;
-    }
-    if (!strcmp(op, "begin"))
-        return json_object();
-    if (!strcmp(op, "eval"))
-        return judge_body(w->ev, request, e);
-    err_set(e, ERR_INPUT, "the owner of a device knows no '%.40s'", op);
-    return NULL;
-}
-
-static void idle(void *ctx)
-{
-    struct own *w = ctx;
-
-    if (w->ev)
-        eval_idle(w->ev);
-}
-
-/* Whoever started it waits for this: it listens. */
-static void say_ready(void)
-{
-    if (write(3, "", 1) == 1)
-        close(3);
-}
-
-static double idle_s(void)
-{
-    const char *text = getenv("MUSACODER_OWNER_IDLE");
-
-    return text && *text ? strtod(text, NULL) : OWNER_IDLE_S;
-}
-
-int eval_own(const struct eval_config *c, const char *digest, struct err *e)
-{
-    struct eval_config local = *c;
-    struct own w = {.why = ERR_INIT};
-    struct owner_work work = {.answer = answer, .idle = idle, .ctx = &w, .backend = c->backend, .idle_s = idle_s()};
-    struct owner_place place;
-    struct owner *o = NULL;
-    int rc;
-
-    if (owner_place(c->backend, digest, &place, e) < 0 || owner_listen(&place, &o, e) < 0)
-        return -1;
-    say_ready();
-    local.start = true;
-    local.owned = false;
-    if ((rc = eval_open(&local, &w.ev, &w.why)) < 0)
-        work.idle_s = 1; /* those who wait hear why; the next one may find it mended */
-    if (rc < 0)
-        log_error("%s", w.why.msg);
-    rc = owner_serve(o, &work, e);
-    eval_close(w.ev);
-    owner_close(o);
-    return rc;
 }

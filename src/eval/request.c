@@ -37,12 +37,3 @@ int request_judge(struct eval *ev, const json_t *p, const json_t *more, json_t *
     task_free(&t);
     return rc;
 }
-
-json_t *request_options(const struct eval_options *o)
-{
-    return json_pack("{s:s,s:s,s:i,s:f,s:f,s:I,s:I,s:b,s:i,s:b,s:s,s:s}", "backend", o->backend, "protocol",
-                     o->protocol, "trials", o->trials, "timeout", o->timeout_s, "build-timeout", o->build_timeout_s,
-                     "seed", (json_int_t)o->seed, "max-elements", (json_int_t)o->max_elements, "perf", o->perf, "calls",
-                     o->calls, "compile-baseline", o->compile_baseline, "compile-mode", o->compile_mode, "dialect",
-                     o->dialect ? o->dialect : "any");
-}

@@ -7,6 +7,5 @@
 /* payload: as queue/ask.h makes it. more: what such a request cannot say, "fresh" and "capsule"; NULL: nothing. As
  * eval_one; ERR_INPUT: it is no request. */
 int request_judge(struct eval *ev, const json_t *payload, const json_t *more, json_t **ret, struct err *e);
-json_t *request_options(const struct eval_options *o); /* new: what eval_options_parse reads */
 
 #endif

@@ -20,18 +20,6 @@ static const char *const kernel_names[] = {
 #undef NAME
 };
 
-int cuda_fault(struct backend *b, int code, const char *what)
-{
-    const char *text = NULL;
-
-    if (code == 0 || b->error)
-        return b->error;
-    if (b->c->GetErrorString(code, &text) != 0 || !text)
-        text = "unknown error";
-    snprintf(b->why, sizeof b->why, "%s: %s", what, text);
-    return b->error = code;
-}
-
 /* ---- opening ---- */
 
 static int attr(const struct backend *b, int what)

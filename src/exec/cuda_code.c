@@ -151,3 +151,15 @@ int cuda_launch(struct backend *b, const struct backend_launch *l)
     return cuda_fault(b, b->c->Launch(l->function, w->grid[0], w->grid[1], w->grid[2], w->block[0], w->block[1],
                                       w->block[2], w->shared, l->stream, NULL, extra), "launch");
 }
+
+int cuda_fault(struct backend *b, int code, const char *what)
+{
+    const char *text = NULL;
+
+    if (code == 0 || b->error)
+        return b->error;
+    if (b->c->GetErrorString(code, &text) != 0 || !text)
+        text = "unknown error";
+    snprintf(b->why, sizeof b->why, "%s: %s", what, text);
+    return b->error = code;
+}

@@ -11,14 +11,6 @@ struct reply {
     size_t n; /* bytes in s->down */
 };
 
-uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* ---- questions that the device answers; drained before ---- */
 
 static int ask_down(struct server *s, const struct wire_request *r, struct reply *out)
@@ -246,4 +238,21 @@ int serve_some(struct server *s, int most)
         done++;
     }
     return done;
+}
+
+void serve_settle(struct server *s)
+{
+    while (serve_some(s, 1 << 20) > 0)
+        ;
+    play_queue_drain(&s->queue);
+}
+
+bool serve_log_own(struct server *s, unsigned op, const void *body, size_t n)
+{
+    return exec_log_add(&s->life.log, op, s->life.call ? LOG_IN_CALL : 0, 0, body, n, NULL, 0, NULL);
+}
+
+bool serve_holds(const struct server *s, uint64_t addr, uint64_t n)
+{
+    return s->replay.on ? replay_holds(s, addr, n) : life_holds(&s->life, addr, n);
 }

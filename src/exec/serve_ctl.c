@@ -27,18 +27,6 @@ static int no(struct err *e, const char *what)
     return err_set(e, ERR_INPUT, "%s", what);
 }
 
-void serve_settle(struct server *s)
-{
-    while (serve_some(s, 1 << 20) > 0)
-        ;
-    play_queue_drain(&s->queue);
-}
-
-bool serve_log_own(struct server *s, unsigned op, const void *body, size_t n)
-{
-    return exec_log_add(&s->life.log, op, s->life.call ? LOG_IN_CALL : 0, 0, body, n, NULL, 0, NULL);
-}
-
 static int do_hello(struct ctl *c, struct err *e)
 {
     (void)e;
@@ -131,11 +119,6 @@ static int do_drop(struct ctl *c, struct err *e)
     serve_log_own(c->s, LOG_DROP, &m, sizeof m);
     play_queue_go(&c->s->queue);
     return 0;
-}
-
-bool serve_holds(const struct server *s, uint64_t addr, uint64_t n)
-{
-    return s->replay.on ? replay_holds(s, addr, n) : life_holds(&s->life, addr, n);
 }
 
 static int do_lay(struct ctl *c, struct err *e)

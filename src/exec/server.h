@@ -2,6 +2,8 @@
 #ifndef MC_EXEC_SERVER_H
 #define MC_EXEC_SERVER_H
 
+#include <time.h>
+
 #include "exec/life.h"
 #include "exec/play_queue.h"
 #include "exec/player.h"
@@ -59,15 +61,22 @@ struct server {
     uint8_t *down; /* WIRE_CHUNK bytes */
 };
 
-/* serve.c: requests of the front. */
-int serve_some(struct server *s, int most); /* how many there were */
-uint64_t now_ns(void);
+static inline uint64_t now_ns(void)
+{
+    struct timespec t;
 
-/* serve_ctl.c: one request of the judge. False: the judge has gone. */
-bool serve_ctl(struct server *s, int recv_flags);
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* serve.c: requests of the front. */
 bool serve_holds(const struct server *s, uint64_t addr, uint64_t n); /* memory of the life, or of its replay */
 bool serve_log_own(struct server *s, unsigned op, const void *body, size_t n);
 void serve_settle(struct server *s); /* what reached the ring is served, and has been handed to the device */
+int serve_some(struct server *s, int most); /* how many there were */
+
+/* serve_ctl.c: one request of the judge. False: the judge has gone. */
+bool serve_ctl(struct server *s, int recv_flags);
 
 /* serve_shared.c: memory of the judge's that this life maps too. */
 struct ctl_request;

@@ -18,9 +18,6 @@ struct linter {
     struct forkserver *fs;
 };
 
-const struct level lint_levels[N_LEVELS] = {{"strict", GROUP_STRICT}, {"kernelbench fp32", GROUP_KERNELBENCH},
-                                            {"kernelbench half", GROUP_KERNELBENCH}};
-
 /* ---- one draw ---- */
 
 struct leaf_list {

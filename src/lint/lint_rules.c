@@ -366,3 +366,6 @@ void lint_judge(const struct lint_state *s, json_t *findings)
     casts(s, findings);
     sizes(s, findings);
 }
+
+const struct level lint_levels[N_LEVELS] = {{"strict", GROUP_STRICT}, {"kernelbench fp32", GROUP_KERNELBENCH},
+                                            {"kernelbench half", GROUP_KERNELBENCH}};

@@ -6,6 +6,7 @@ import subprocess
 import unittest
 
 import layers
+import rings
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -52,6 +53,11 @@ class Tree(unittest.TestCase):
                 if re.match(r"[0-9a-f]+ [TDBRC] \w+$", line):
                     at.setdefault(line.split()[2], set()).add(name)
         self.assertEqual({n: sorted(m) for n, m in at.items() if len(m) > 1}, {})
+
+    def test_no_files_use_each_other_in_a_circle(self):
+        graph = rings.edges(os.path.join(ROOT, os.environ.get("B", "build")))
+        found = rings.rings(graph)
+        self.assertLessEqual(len(found), 2, "\n".join(rings.words(graph, r) for r in found))
 
     def test_every_source_folder_has_a_readme(self):
         folders = {n.split("/")[1] for n in tracked() if re.match(r"src/\w+/.*\.c$", n)}

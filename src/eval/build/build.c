@@ -1,18 +1,15 @@
 /* build.c - the compile stage: request -> sources -> jailed compiler -> cached shared object. What differs between
- * targets is in build_sim.c and build_cuda.c. Reading order: build_run at the end, then compile(), then explain(). */
+ * targets is in build_sim.c and build_cuda.c, what they share in build_parts.c. Reading order: build_run at the end,
+ * then compile(), then explain(). */
 #include "eval/build/build.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-#include <utime.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -28,14 +25,8 @@
 
 #define BUILD_SALT "musacoder.build/2"
 #define DEFAULT_TIMEOUT 60.0
-#define LOCK_WAIT_S 900.0 /* for another process that compiles the same */
-#define MAX_PREPARE 300.0
 
 static const struct build_target *const build_targets[] = {&build_target_sim, &build_target_cuda, &build_target_musa};
-
-const char build_torch_macros[] =
-    "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ "
-    "-D__CUDA_NO_HALF2_OPERATORS__";
 
 /* ---- what the request says ---- */
 
@@ -58,17 +49,6 @@ static int check_list(const json_t *req, const char *key, const json_t **ret, st
         if (!json_is_string(v))
             return err_set(e, ERR_INPUT, "build request: '%s' holds something else than text", key);
     return 0;
-}
-
-void build_quote(struct buf *out, const char *s)
-{
-    buf_addc(out, '\'');
-    for (; *s; s++)
-        if (*s == '\'')
-            buf_adds(out, "'\\''");
-        else
-            buf_addc(out, *s);
-    buf_adds(out, "' ");
 }
 
 /* Name under which compiler and findings show a source: 'cuda_source', 'cuda_sources[1]', or the file of load(). */
@@ -212,53 +192,6 @@ static int request_read(const json_t *req, const struct build_target *target, st
 
 /* ---- the toolchain ---- */
 
-void build_hash_file(struct sha256 *h, const char *path)
-{
-    struct buf b;
-
-    buf_init(&b, BUILD_MAX_SOURCE);
-    if (file_read(path, &b, NULL) == 0)
-        sha256_add(h, b.p, b.n);
-    buf_free(&b);
-}
-
-void build_hash_tree(struct sha256 *h, const char *dir)
-{
-    char **names, *path;
-    size_t n;
-
-    if (dir_list(dir, &names, &n, NULL) < 0)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        path = path_join(dir, names[i]);
-        sha256_adds(h, names[i]);
-        if (file_is_dir(path))
-            build_hash_tree(h, path);
-        else
-            build_hash_file(h, path);
-        free(path);
-    }
-    names_free(names, n);
-}
-
-int build_ask(char *const *argv, struct buf *out, struct err *e)
-{
-    struct proc_spec s = {.argv = argv, .timeout_s = 20};
-    struct proc_result r;
-    size_t had = out->n;
-
-    if (proc_run(&s, &r, e) < 0)
-        return -1;
-    if (r.why == PROC_EXITED && r.code == 0) {
-        for (char *c = r.out.p; *c; c++)
-            if (*c == '\n')
-                *c = ' ';
-        buf_adds(out, r.out.p);
-    }
-    proc_result_free(&r);
-    return out->n > had ? 0 : err_set(e, ERR_ENV, "'%s' does not answer", argv[0]);
-}
-
 static const char *compiler_of(const struct build_opts *o)
 {
     const char *env = getenv("MUSACODER_CXX");
@@ -386,91 +319,6 @@ static char *cache_root(const struct build_opts *o)
     return o->cache_dir ? xstrdup(o->cache_dir) : path_cache("build");
 }
 
-static int run_shell(const char *script, double timeout_s, const struct jail_spec *jail, struct proc_result *r,
-                     struct err *e)
-{
-    char *argv[] = {"/bin/sh", "-c", (char *)script, NULL};
-    struct proc_spec s = {.argv = argv, .timeout_s = timeout_s, .jail = jail, .max_out = BUILD_MAX_LOG,
-                          .max_err = BUILD_MAX_LOG};
-
-    return proc_run(&s, r, e);
-}
-
-/* Each version of our headers leaves 150 MB behind: those of former days go when new ones are made. */
-static void drop_old_prefixes(const char *root)
-{
-    char **names, *ready, *dir;
-    struct stat st;
-    size_t n;
-
-    if (dir_list(root, &names, &n, NULL) < 0)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        if (strncmp(names[i], "prefix-", 7))
-            continue;
-        dir = path_join(root, names[i]);
-        ready = path_join(dir, "ready");
-        if (stat(ready, &st) == 0 && time(NULL) - st.st_mtime > 3 * 86400)
-            dir_remove(dir, NULL);
-        free(ready);
-        free(dir);
-    }
-    names_free(names, n);
-}
-
-/* Our own code, compiled unjailed. */
-static int prefix_make(const struct toolchain *t, const char *dir, const struct buf *script, struct err *e)
-{
-    struct proc_result r;
-    int rc = run_shell(script->p, MAX_PREPARE, NULL, &r, e);
-
-    if (rc < 0)
-        return -1;
-    if (r.why != PROC_EXITED || r.code != 0)
-        rc = err_set(e, ERR_ENV, "our own headers do not compile for %s with '%s': %.600s", t->target->name,
-                     t->nvcc ? t->nvcc : t->compiler, r.err.p);
-    proc_result_free(&r);
-    return rc;
-}
-
-char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
-                       const struct toolchain *t, const char *dir, int arg), int arg, struct err *e)
-{
-    char folder[64], *root = path_cache("build"), *dir, *ready, *lock;
-    struct buf script;
-    int fd, rc = 0;
-
-    snprintf(folder, sizeof folder, "prefix-%.24s-%s", t->hash, name);
-    dir = path_join(root, folder);
-    ready = path_join(dir, "ready");
-    lock = path_join(dir, "lock");
-    if (!file_exists(ready)) {
-        drop_old_prefixes(root);
-        buf_init(&script, 1 << 16);
-        buf_adds(&script, "set -e; cd ");
-        build_quote(&script, dir);
-        buf_adds(&script, "\n");
-        make(&script, t, dir, arg);
-        buf_adds(&script, "\ntouch ready\n");
-        rc = dir_make(dir, e);
-        fd = rc < 0 ? -1 : lock_file(lock, LOCK_WAIT_S, e);
-        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : prefix_make(t, dir, &script, e);
-        if (fd >= 0)
-            close(fd);
-        buf_free(&script);
-    } else {
-        utime(ready, NULL); // in use
-    }
-    free(root);
-    free(ready);
-    free(lock);
-    if (rc < 0) {
-        free(dir);
-        return NULL;
-    }
-    return dir;
-}
-
 int build_prepare(const struct build_opts *o, struct err *e)
 {
     struct build_opts none = {0};
@@ -483,21 +331,6 @@ int build_prepare(const struct build_opts *o, struct err *e)
 }
 
 /* ---- compiling ---- */
-
-int build_write(const char *dir, const char *name, const struct buf *text, struct err *e)
-{
-    char *path = path_join(dir, name);
-    int rc = file_write(path, text->p, text->n, e);
-
-    free(path);
-    return rc;
-}
-
-void build_plan_ro(struct build_plan *p, const char *path)
-{
-    if (path && strncmp(path, "/usr/", 5) && p->n_ro + 1 < (int)(sizeof p->ro / sizeof *p->ro))
-        p->ro[p->n_ro++] = xstrdup(path);
-}
 
 static void plan_free(struct build_plan *p)
 {
@@ -642,7 +475,7 @@ static int compile(const struct build_job *j, struct build_result *ret, enum end
         if (plan.timeout_s > 0)
             limit = plan.timeout_s;
         start = now_s();
-        rc = run_shell(plan.script.p, limit, j->o->no_jail ? NULL : &jail, &p, e);
+        rc = build_shell(plan.script.p, limit, j->o->no_jail ? NULL : &jail, &p, e);
     }
     if (rc == 0) {
         *ret_end = ending_of(&p, j->dir);
@@ -885,7 +718,7 @@ int build_run(const json_t *request, const struct build_opts *o, struct build_re
         dir = path_join(root, out.key);
         lock = xmalloc(strlen(dir) + 6);
         sprintf(lock, "%s.lock", dir);
-        if ((fd = lock_file(lock, LOCK_WAIT_S, e)) >= 0)
+        if ((fd = lock_file(lock, BUILD_LOCK_WAIT_S, e)) >= 0)
             rc = build_locked(&r, o, t, dir, &out, e);
     }
     if (fd >= 0)

@@ -21,7 +21,6 @@
 
 #define ASK_S 900.0 /* how long a build may wait for a builder: then it is nobody's verdict */
 #define SAY_S 10.0  /* after so long without an answer a line says what is waited for */
-#define LOCK_WAIT_S 900.0
 #define LOOK_S 0.25
 #define PRIORITY 100 /* a candidate whose build is late holds its place meanwhile */
 #define TOOLCHAINS 4
@@ -334,7 +333,7 @@ static int remote_run(void *ctx, const json_t *request, const struct build_opts 
     sha256_end(&h, out.key);
     dir = path_join(root, out.key);
     lock = xasprintf("%s.lock", dir);
-    if (toolchain && dir_make(root, e) == 0 && (fd = lock_file(lock, LOCK_WAIT_S, e)) >= 0)
+    if (toolchain && dir_make(root, e) == 0 && (fd = lock_file(lock, BUILD_LOCK_WAIT_S, e)) >= 0)
         rc = run_locked(b, payload, o, dir, &out, e);
     if (fd >= 0)
         close(fd);

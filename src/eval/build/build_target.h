@@ -30,6 +30,11 @@ struct toolchain {
     char hash[65];
 };
 
+#define BUILD_LOCK_WAIT_S 900.0 /* for another process that compiles the same */
+
+struct jail_spec;
+struct proc_result;
+
 struct build_request {
     const json_t *json, *cpp, *cuda, *functions;
     const char *name;
@@ -79,7 +84,7 @@ struct build_target {
 
 extern const struct build_target build_target_sim, build_target_cuda, build_target_musa;
 
-/* Helpers of build.c for targets. */
+/* build_parts.c: what targets are made of. */
 void build_quote(struct buf *out, const char *s); /* one shell word and a space */
 void build_hash_tree(struct sha256 *h, const char *dir); /* names and contents of all files under dir */
 void build_hash_file(struct sha256 *h, const char *path);
@@ -89,6 +94,9 @@ int build_ask(char *const *argv, struct buf *out, struct err *e);
  * make's script runs unjailed with at most 300 s: it compiles our own code only. NULL on error. */
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
                        const struct toolchain *t, const char *dir, int arg), int arg, struct err *e);
+/* Runs a script by /bin/sh, jailed unless jail is NULL; at most BUILD_MAX_LOG bytes of each output are kept. */
+int build_shell(const char *script, double timeout_s, const struct jail_spec *jail, struct proc_result *r,
+                struct err *e);
 int build_write(const char *dir, const char *name, const struct buf *text, struct err *e);
 void build_plan_ro(struct build_plan *p, const char *path); /* copies; NULL and paths under /usr are left out */
 

@@ -91,3 +91,12 @@ int64_t eval_max_elements(const struct eval_options *o)
         return o->max_elements;
     return b && b->max_elements ? b->max_elements : INT64_MAX;
 }
+
+json_t *eval_options_json(const struct eval_options *o)
+{
+    return json_pack("{s:s,s:s,s:i,s:f,s:f,s:I,s:I,s:b,s:i,s:b,s:s,s:s}", "backend", o->backend, "protocol",
+                     o->protocol, "trials", o->trials, "timeout", o->timeout_s, "build-timeout", o->build_timeout_s,
+                     "seed", (json_int_t)o->seed, "max-elements", (json_int_t)o->max_elements, "perf", o->perf, "calls",
+                     o->calls, "compile-baseline", o->compile_baseline, "compile-mode", o->compile_mode, "dialect",
+                     o->dialect ? o->dialect : "any");
+}

@@ -59,6 +59,7 @@ int options_no_backend(const char *name, struct err *e); /* ERR_INPUT, -1 */
  * "perf","calls","compile-baseline","compile-mode","dialect"});
  * strings stay borrowed from o. Unknown keys and bad values are ERR_INPUT. o may be NULL. */
 int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e);
+json_t *eval_options_json(const struct eval_options *o); /* new: what eval_options_parse reads */
 int eval_options_check(const struct eval_options *o, struct err *e);
 
 #endif

@@ -20,11 +20,6 @@
 static const struct stage *const stages[] = {&stage_extract, &stage_load, &stage_compile, &stage_correct, &stage_legality,
                                              &stage_perf, &stage_reward, &stage_feedback};
 
-bool job_blamed(const struct job *j)
-{
-    return json_array_size(json_object_get(j->rec, "reasons")) > 0;
-}
-
 /* What a stage waited for is not its own time: compiling is the compile stage's, and slots are nobody's. */
 static double built_s(const struct job *j)
 {

@@ -3,6 +3,7 @@
 #define MC_EVAL_STAGE_H
 
 #include "eval/process/job.h"
+#include "eval/verdict/record.h"
 
 #define SLOW_S 0.3 /* of run time (share.h) for one call */
 
@@ -16,7 +17,11 @@ struct stage {
 extern const struct stage stage_extract, stage_load, stage_compile, stage_correct, stage_legality, stage_perf,
     stage_reward, stage_feedback;
 
-bool job_blamed(const struct job *j);
+static inline bool job_blamed(const struct job *j)
+{
+    return record_blamed(j->rec);
+}
+
 /* reference_get into j->ref (what it held is released), on the clock of its own. */
 int job_reference(struct job *j, const char *params, struct err *e);
 /* Constructs ModelNew with the arguments of j->ref: sets ready and state, or blames. -1 only for infra. */

@@ -107,3 +107,8 @@ void record_waiting(json_t *rec, const char *what, double ms)
         json_object_set_new(rec, "waiting_ms", json_object());
     add_ms(json_object_get(rec, "waiting_ms"), what, ms);
 }
+
+bool record_blamed(const json_t *rec)
+{
+    return json_array_size(json_object_get(rec, "reasons")) > 0;
+}

@@ -9,6 +9,7 @@
 #define MC_RECORD_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #define RECORD_SCHEMA "musacoder.verdict/1"
 #define RECORD_SCHEMA_REPLAY "musacoder.verdict/2"
@@ -21,6 +22,7 @@ void record_set(json_t *rec, const char *key, json_t *section); /* takes the ref
 /* Appends a reason {"category","stage","message"} and returns it (borrowed), so that the caller can add details. */
 json_t *record_blame(json_t *rec, const char *category, const char *stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+bool record_blamed(const json_t *rec);
 void record_settle(json_t *rec);
 const json_t *record_reason(const json_t *rec); /* the deciding reason (borrowed), NULL if passed */
 

@@ -1,0 +1,29 @@
+/* attempt.c - one attempt of a benchmark, and what its verdict says. */
+#include <string.h>
+
+#include "base/json.h"
+#include "bench/run.h"
+
+struct attempt *bench_attempt(const struct bench_run *b, int task, int sample, int turn)
+{
+    return &b->slots[task * b->o.samples + sample].turn[turn];
+}
+
+bool bench_goes_on(const struct bench_run *b, int task, int sample, int turn)
+{
+    const struct attempt *a = bench_attempt(b, task, sample, turn);
+
+    return a->verdict && !verdict_passed(a->verdict) && !verdict_infra(a->verdict);
+}
+
+bool verdict_passed(const json_t *verdict)
+{
+    return !strcmp(json_str(verdict, "status", ""), "passed");
+}
+
+bool verdict_infra(const json_t *verdict)
+{
+    const char *status = json_str(verdict, "status", "infra");
+
+    return verdict && strcmp(status, "passed") && strcmp(status, "failed") && strcmp(status, "unsupported");
+}

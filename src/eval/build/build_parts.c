@@ -1,0 +1,178 @@
+/* build_parts.c - what targets share: shell words, hashes of our own files, answers of compilers, prepared folders. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "eval/build/build_target.h"
+#include "proc/proc.h"
+#include "store/store.h"
+
+#define MAX_PREPARE 300.0
+
+const char build_torch_macros[] =
+    "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ "
+    "-D__CUDA_NO_HALF2_OPERATORS__";
+
+void build_quote(struct buf *out, const char *s)
+{
+    buf_addc(out, '\'');
+    for (; *s; s++)
+        if (*s == '\'')
+            buf_adds(out, "'\\''");
+        else
+            buf_addc(out, *s);
+    buf_adds(out, "' ");
+}
+
+void build_hash_file(struct sha256 *h, const char *path)
+{
+    struct buf b;
+
+    buf_init(&b, BUILD_MAX_SOURCE);
+    if (file_read(path, &b, NULL) == 0)
+        sha256_add(h, b.p, b.n);
+    buf_free(&b);
+}
+
+void build_hash_tree(struct sha256 *h, const char *dir)
+{
+    char **names, *path;
+    size_t n;
+
+    if (dir_list(dir, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        path = path_join(dir, names[i]);
+        sha256_adds(h, names[i]);
+        if (file_is_dir(path))
+            build_hash_tree(h, path);
+        else
+            build_hash_file(h, path);
+        free(path);
+    }
+    names_free(names, n);
+}
+
+int build_ask(char *const *argv, struct buf *out, struct err *e)
+{
+    struct proc_spec s = {.argv = argv, .timeout_s = 20};
+    struct proc_result r;
+    size_t had = out->n;
+
+    if (proc_run(&s, &r, e) < 0)
+        return -1;
+    if (r.why == PROC_EXITED && r.code == 0) {
+        for (char *c = r.out.p; *c; c++)
+            if (*c == '\n')
+                *c = ' ';
+        buf_adds(out, r.out.p);
+    }
+    proc_result_free(&r);
+    return out->n > had ? 0 : err_set(e, ERR_ENV, "'%s' does not answer", argv[0]);
+}
+
+int build_shell(const char *script, double timeout_s, const struct jail_spec *jail, struct proc_result *r,
+                     struct err *e)
+{
+    char *argv[] = {"/bin/sh", "-c", (char *)script, NULL};
+    struct proc_spec s = {.argv = argv, .timeout_s = timeout_s, .jail = jail, .max_out = BUILD_MAX_LOG,
+                          .max_err = BUILD_MAX_LOG};
+
+    return proc_run(&s, r, e);
+}
+
+/* Each version of our headers leaves 150 MB behind: those of former days go when new ones are made. */
+static void drop_old_prefixes(const char *root)
+{
+    char **names, *ready, *dir;
+    struct stat st;
+    size_t n;
+
+    if (dir_list(root, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(names[i], "prefix-", 7))
+            continue;
+        dir = path_join(root, names[i]);
+        ready = path_join(dir, "ready");
+        if (stat(ready, &st) == 0 && time(NULL) - st.st_mtime > 3 * 86400)
+            dir_remove(dir, NULL);
+        free(ready);
+        free(dir);
+    }
+    names_free(names, n);
+}
+
+/* Our own code, compiled unjailed. */
+static int prefix_make(const struct toolchain *t, const char *dir, const struct buf *script, struct err *e)
+{
+    struct proc_result r;
+    int rc = build_shell(script->p, MAX_PREPARE, NULL, &r, e);
+
+    if (rc < 0)
+        return -1;
+    if (r.why != PROC_EXITED || r.code != 0)
+        rc = err_set(e, ERR_ENV, "our own headers do not compile for %s with '%s': %.600s", t->target->name,
+                     t->nvcc ? t->nvcc : t->compiler, r.err.p);
+    proc_result_free(&r);
+    return rc;
+}
+
+char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
+                       const struct toolchain *t, const char *dir, int arg), int arg, struct err *e)
+{
+    char folder[64], *root = path_cache("build"), *dir, *ready, *lock;
+    struct buf script;
+    int fd, rc = 0;
+
+    snprintf(folder, sizeof folder, "prefix-%.24s-%s", t->hash, name);
+    dir = path_join(root, folder);
+    ready = path_join(dir, "ready");
+    lock = path_join(dir, "lock");
+    if (!file_exists(ready)) {
+        drop_old_prefixes(root);
+        buf_init(&script, 1 << 16);
+        buf_adds(&script, "set -e; cd ");
+        build_quote(&script, dir);
+        buf_adds(&script, "\n");
+        make(&script, t, dir, arg);
+        buf_adds(&script, "\ntouch ready\n");
+        rc = dir_make(dir, e);
+        fd = rc < 0 ? -1 : lock_file(lock, BUILD_LOCK_WAIT_S, e);
+        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : prefix_make(t, dir, &script, e);
+        if (fd >= 0)
+            close(fd);
+        buf_free(&script);
+    } else {
+        utime(ready, NULL); // in use
+    }
+    free(root);
+    free(ready);
+    free(lock);
+    if (rc < 0) {
+        free(dir);
+        return NULL;
+    }
+    return dir;
+}
+
+int build_write(const char *dir, const char *name, const struct buf *text, struct err *e)
+{
+    char *path = path_join(dir, name);
+    int rc = file_write(path, text->p, text->n, e);
+
+    free(path);
+    return rc;
+}
+
+void build_plan_ro(struct build_plan *p, const char *path)
+{
+    if (path && strncmp(path, "/usr/", 5) && p->n_ro + 1 < (int)(sizeof p->ro / sizeof *p->ro))
+        p->ro[p->n_ro++] = xstrdup(path);
+}

@@ -1,0 +1,85 @@
+/* ref_draw.c - one draw of a reference: where its sections lie, and how far an output may be from it. */
+#include <string.h>
+
+#include "base/json.h"
+#include "eval/process/reference.h"
+
+int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e)
+{
+    int64_t at = json_i64(s, "at", -1), n = json_i64(s, "nbytes", -1);
+
+    if (at < 0 || n < 0 || (uint64_t)at > f->n_blob || (uint64_t)n > f->n_blob - (uint64_t)at ||
+        !json_object_get(s, "tree"))
+        return err_set(e, ERR_BUG, "the reference side sent a broken section");
+    *ret = (struct section){json_object_get(s, "tree"), f->blob + at, (size_t)n, NULL, 0};
+    return 0;
+}
+
+/* As ref_section_parse, of a section on the desk: inside a draw of 'size' bytes at mem. */
+static int desk_section(const json_t *s, const struct device_buf *mem, size_t size, struct section *ret, struct err *e)
+{
+    int64_t at = json_i64(s, "at", -1), n = json_i64(s, "nbytes", -1);
+
+    if (at < 0 || n < 0 || (uint64_t)at > size || (uint64_t)n > size - (uint64_t)at || !json_object_get(s, "tree"))
+        return err_set(e, ERR_BUG, "the reference side sent a broken section");
+    *ret = (struct section){json_object_get(s, "tree"), NULL, (size_t)n, mem, (size_t)at};
+    return 0;
+}
+
+static void draw_facts(const json_t *d, struct ref_draw *ret)
+{
+    ret->regime = json_str(d, "regime", "?");
+    ret->trial = (int)json_i64(d, "trial", 0);
+    ret->noise = json_object_get(d, "noise");
+    ret->mutates = json_object_get(d, "mutates");
+    ret->aliases = json_object_get(d, "aliases");
+}
+
+int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, struct ref_draw *ret, struct err *e)
+{
+    *ret = (struct ref_draw){.size = size};
+    draw_facts(d, ret);
+    if (desk_section(json_object_get(d, "inputs"), mem, size, &ret->inputs, e) < 0 ||
+        desk_section(json_object_get(d, "eager"), mem, size, &ret->eager, e) < 0)
+        return -1;
+    return desk_section(json_object_get(d, "oracle"), mem, size, &ret->oracle, e);
+}
+
+int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e)
+{
+    *ret = (struct ref_draw){.regime = NULL};
+    draw_facts(d, ret);
+    if (ref_section_parse(f, json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
+        ref_section_parse(f, json_object_get(d, "eager"), &ret->eager, e) < 0 ||
+        (json_is_object(json_object_get(d, "after")) &&
+         ref_section_parse(f, json_object_get(d, "after"), &ret->after, e) < 0))
+        return -1;
+    return ref_section_parse(f, json_object_get(d, "oracle"), &ret->oracle, e);
+}
+
+struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own)
+{
+    const json_t *row = json_array_get(d->noise, tensor);
+    struct noise n = {json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")),
+                      json_num_value(json_object_get(row, "max_abs")), json_num_value(json_object_get(row, "fan_in"))};
+    enum dtype low = DT_F32, out;
+
+    dt_parse(json_str(row, "dtype", "float32"), &low);
+    out = low;
+    dt_parse(json_str(row, "out", ""), &out);
+    if (strcmp(protocol, "strict"))
+        return tolerance_kernelbench(low);
+    if (own && dt_is_float(out))
+        return tolerance_own(json_f64(own, "abs", 0), json_f64(own, "rel", 0), &n);
+    return tolerance_strict(out, low, &n);
+}
+
+bool ref_decides(const struct ref_draw *d, const char *protocol, const json_t *own)
+{
+    size_t n = json_array_size(d->noise);
+    bool any = n == 0; /* numbers alone: compared exactly */
+
+    for (size_t i = 0; i < n && !any; i++)
+        any = ref_tolerance(d, i, protocol, own).decides;
+    return any;
+}

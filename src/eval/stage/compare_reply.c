@@ -1,0 +1,181 @@
+/* compare_reply.c - one reply of a candidate beside one draw: structure, kinds, then values. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "eval/check/compare_parts.h"
+#include "eval/life/life_streamed.h"
+#include "eval/stage/stage.h"
+
+struct leaf {
+    const json_t *node;
+    char path[128];
+};
+
+struct leaves {
+    struct leaf *v;
+    size_t n;
+};
+
+static int leaf_add(const json_t *node, const char *path, void *ctx, struct err *e)
+{
+    struct leaves *l = ctx;
+
+    if (l->n >= 4096)
+        return err_set(e, ERR_INPUT, "more than 4096 outputs");
+    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v[l->n].node = node;
+    snprintf(l->v[l->n++].path, sizeof l->v->path, "%s", path);
+    return 0;
+}
+
+static const char *kind_text(const json_t *tree)
+{
+    const char *t = json_str(tree, "t", "");
+
+    return tree_is_tensor(tree) ? "a tensor" : !strcmp(t, "list") || !strcmp(t, "tuple") ? "a sequence"
+         : !strcmp(t, "dict") ? "a dict" : json_is_null(tree) ? "None" : "a number";
+}
+
+static bool same_structure(const struct leaves *a, const struct leaves *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->v[i].path, b->v[i].path) || tree_is_tensor(a->v[i].node) != tree_is_tensor(b->v[i].node))
+            return false;
+    return true;
+}
+
+static json_t *spot(const char *at, double expected, double got)
+{
+    return json_pack("{s:s,s:o,s:o}", "index", at, "expected", json_num(expected), "got", json_num(got));
+}
+
+json_t *correct_worst(const struct ref_draw *d, const char *path, const struct comparison *c, const struct tolerance *t)
+{
+    static const char *const kinds[] = {"same", "structure", "dtype", "shape", "values"};
+    json_t *w = json_pack("{s:s,s:i,s:s,s:s}", "regime", d->regime, "trial", d->trial, "output", path, "kind",
+                          kinds[c->kind]);
+
+    if (c->kind != CMP_VALUES) {
+        json_object_set_new(w, "detail", json_utf8(c->detail, strlen(c->detail)));
+        return w;
+    }
+    json_object_set_new(w, "elements", json_integer(c->n));
+    json_object_set_new(w, "wrong", json_integer(c->n_bad));
+    json_object_set_new(w, "nan", json_integer(c->n_nan));
+    json_object_set_new(w, "share", json_num((double)c->n_bad / (double)c->n));
+    json_object_set_new(w, "pattern", json_string(c->pattern));
+    json_object_set_new(w, "first", spot(c->first_at, c->first_expected, c->first_got));
+    json_object_set_new(w, "worst", spot(c->worst_at, c->worst_expected, c->worst_got));
+    json_object_set_new(w, "tolerance", json_pack("{s:o,s:o}", "abs", json_num(t->abs), "rel", json_num(t->rel)));
+    return w;
+}
+
+static bool unreadable(struct comparison *c, struct err *e)
+{
+    *c = (struct comparison){.kind = CMP_STRUCTURE};
+    snprintf(c->detail, sizeof c->detail, "the output cannot be read: %.100s", e->msg);
+    *e = (struct err)ERR_INIT;
+    return false;
+}
+
+static bool judged(int rc, const struct tolerance *tol, struct comparison *c)
+{
+    if (rc == 0 && c->kind == CMP_VALUES && !tol->usable)
+        c->kind = CMP_SAME; /* ill-conditioned: this draw decides nothing for this output */
+    return rc == 0 && c->kind == CMP_SAME;
+}
+
+/* Compares leaf i. Returns false and fills c if it differs. */
+static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves l[3], size_t i, size_t tensor_index,
+                    const struct frame *got, struct comparison *c, struct tolerance *tol, struct err *e)
+{
+    struct tensor eager, oracle, mine;
+    int rc = 0;
+
+    if (!tree_is_tensor(l[0].v[i].node))
+        return compare_number(l[0].v[i].node, l[2].v[i].node, c);
+    *tol = ref_tolerance(d, tensor_index, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
+    if (j->ref->streamed) {
+        rc = tensor_kind(l[0].v[i].node, &eager, e);
+        if (rc == 0 && eager.n)
+            rc = life_streamed_compare(j, tensor_index, l[2].v[i].node, &eager, tol, c, e);
+        return judged(rc, tol, c);
+    }
+    if (tensor_parse(l[0].v[i].node, (const uint8_t *)d->eager.bytes, d->eager.n, &eager, e) < 0 ||
+        tensor_parse(l[1].v[i].node, (const uint8_t *)d->oracle.bytes, d->oracle.n, &oracle, e) < 0)
+        return false;
+    if (tensor_parse(l[2].v[i].node, (const uint8_t *)got->blob, got->n_blob, &mine, e) < 0)
+        return unreadable(c, e);
+    compare_tensors(&eager, &oracle, &mine, tol, c);
+    return judged(0, tol, c);
+}
+
+/* Types and shapes of all outputs, before any value is looked at: outputs of another kind have not been fetched. */
+static int kinds_ok(const struct leaves l[3], struct comparison *c, size_t *ret_at)
+{
+    struct tensor want, mine;
+
+    for (size_t i = 0; i < l[0].n; i++) {
+        *ret_at = i;
+        if (tree_is_tensor(l[0].v[i].node) && tensor_kind(l[0].v[i].node, &want, NULL) == 0 &&
+            tensor_kind(l[2].v[i].node, &mine, NULL) == 0 && !compare_kinds(&want, &mine, c))
+            return 0;
+    }
+    return 1;
+}
+
+int correct_compare(struct job *j, const struct ref_draw *d, const struct frame *got, json_t **ret_worst,
+                    double *max_abs, double *max_rel, struct err *e)
+{
+    const json_t *out = json_object_get(got->head, "output"), *host = json_object_get(got->head, "on_host");
+    struct leaves l[3] = {0};
+    struct comparison c = {.kind = CMP_SAME};
+    struct tolerance tol = {0};
+    size_t tensors = 0, at = 0;
+    bool streamed = j->ref->streamed != NULL; /* then other inputs than the draw's say nothing: inputs_kept does */
+    bool changed = json_array_size(json_object_get(got->head, "changed")) > 0;
+    int ok = 1;
+
+    if (tree_each(d->eager.tree, leaf_add, &l[0], e) < 0 || tree_each(d->oracle.tree, leaf_add, &l[1], e) < 0) {
+        ok = -1;
+    } else if (tree_each(out, leaf_add, &l[2], NULL) < 0 || !same_structure(&l[0], &l[2])) {
+        c.kind = CMP_STRUCTURE;
+        snprintf(c.detail, sizeof c.detail, "forward returned %s (%zu values), expected %s (%zu values)",
+                 kind_text(out), l[2].n, kind_text(d->eager.tree), l[0].n);
+        ok = 0;
+        *ret_worst = correct_worst(d, "", &c, &tol);
+    } else if (json_array_size(host)) {
+        c.kind = CMP_STRUCTURE;
+        snprintf(c.detail, sizeof c.detail, "output %lld is on the CPU, expected cuda:0",
+                 (long long)json_integer_value(json_array_get(host, 0)));
+        ok = 0;
+        *ret_worst = correct_worst(d, "", &c, &tol);
+    }
+    if (ok == 1 && (ok = kinds_ok(l, &c, &at)) == 0)
+        *ret_worst = correct_worst(d, l[0].v[at].path, &c, &tol);
+    if (ok == 1 && streamed && !changed)
+        ok = streamed_expect(j->ref->streamed, false, e) < 0 ? -1 : 1;
+    for (size_t i = 0; ok == 1 && !(streamed && changed) && i < l[0].n; i++) {
+        bool good = leaf_ok(j, d, l, i, tensors, got, &c, &tol, e);
+
+        *max_abs = fmax(*max_abs, c.max_abs);
+        *max_rel = fmax(*max_rel, c.max_rel);
+        tensors += tree_is_tensor(l[0].v[i].node);
+        if (good)
+            continue;
+        ok = e->kind == ERR_NONE ? 0 : -1;
+        if (ok == 0)
+            *ret_worst = correct_worst(d, l[0].v[i].path, &c, &tol);
+    }
+    if (streamed && !changed && streamed_drop(j->ref->streamed, e) < 0)
+        ok = -1;
+    for (int k = 0; k < 3; k++)
+        free(l[k].v);
+    return ok;
+}
