@@ -4,6 +4,7 @@
 
 static const struct opt rows[] = {
     {"launch", "n", OPT_INT, "1", "ranks; each gets the GPU of its number"},
+    {"launch", "device", OPT_CHOICE, "cuda", "cuda|sim: what the ranks meet on; sim for tests on a CPU"},
     {0},
 };
 
@@ -13,7 +14,7 @@ static int launch_run(const struct opts *o, struct err *e)
 
     if (n < 1 || n > RANKS_MAX || !o->n_args)
         return err_set(e, ERR_INPUT, "launch wants --n from 1 to %d, then '--' and a command", RANKS_MAX);
-    if (ranks_launch(n, "cuda", o->args, o->n_args, &code, e) < 0)
+    if (ranks_launch(n, opts_str(o, "device"), o->args, o->n_args, &code, e) < 0)
         return -1;
     return code;
 }

@@ -51,6 +51,13 @@ static const struct opt rows[] = {
     {"rl", "mirrorpop", OPT_BOOL, "true", "leave out responses that are too far off policy"},
     {"rl", "delta", OPT_REAL, "0.02", "MirrorPop: largest mean |log ratio|"},
     {"rl", "logprobs", OPT_CHOICE, "fast", "fast|strict: behaviour log-probs of the sampler, or the training pass"},
+    {"rl", "rollout-engine", OPT_CHOICE, "own",
+     "own|openai: this process, or a server that returns token ids and log-probs"},
+    {"rl", "rollout-url", OPT_STR, NULL, "openai: http://HOST:PORT/v1 of vLLM, SGLang or 'musacoder serve --model'"},
+    {"rl", "rollout-model", OPT_STR, NULL, "openai: the model as the server calls it (default: its first)"},
+    {"rl", "rollout-parallel", OPT_INT, "64", "openai: requests at a time"},
+    {"rl", "rollout-sync", OPT_CHOICE, "none",
+     "none|disk: openai: after each step save weights to RUN/weights and POST /update_weights_from_disk"},
     {"rl", "staleness", OPT_INT, "0",
      "batches drawn ahead: the next is sampled and judged while this one is learned from"},
     {"rl", "style", OPT_CHOICE, "plain", "plain|full: wording of the feedback"},
@@ -96,6 +103,8 @@ static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
         .weight_decay = opts_real(o, "weight-decay"), .grad_clip = opts_real(o, "grad-clip"),
         .advantage_eps = opts_real(o, "advantage-eps"), .primeecho = opts_bool(o, "primeecho"),
         .echo = {opts_real(o, "alpha"), opts_real(o, "bonus-first"), opts_real(o, "bonus-second")},
+        .engine = opts_str(o, "rollout-engine"), .url = opts_str(o, "rollout-url"),
+        .url_model = opts_str(o, "rollout-model"), .parallel = (int)opts_int(o, "rollout-parallel"),
         .staleness = (int)opts_int(o, "staleness"),
         .rollouts = opts_bool(o, "rollouts"), .strict = !strcmp(opts_str(o, "logprobs"), "strict"),
         .bdr_size = opts_bool(o, "bdr") ? (int)opts_int(o, "bdr-size") : 0,
@@ -107,6 +116,8 @@ static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
     if (schedule_check(&r->schedule, e) < 0 ||
         schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 || policy_of(o, &r->policy, e) < 0 ||
         prompt_style_parse(opts_str(o, "style"), &r->style, e) < 0)
+        return -1;
+    if (drawer_sync_of(opts_str(o, "rollout-sync"), &r->sync, e) < 0)
         return -1;
     return advantage_kind_of(opts_str(o, "advantage"), &r->advantage, e);
 }

@@ -145,7 +145,7 @@ static json_t *meaning(const struct run_stage *s, const struct kind *k)
 }
 
 /* How often to save and how many processes work change nothing in the result: a stage may go on with other values. */
-static const char *const no_meaning[] = {"save-every", "workers", "jobs", "gpus"};
+static const char *const no_meaning[] = {"save-every", "workers", "jobs", "gpus", "zero"};
 
 static void set_key(struct run *r, struct run_stage *s, const struct kind *k, const json_t *what)
 {
@@ -494,7 +494,9 @@ static void tell_budget(const struct run_stage *s, const struct model_config *c)
     struct train_limits l = {.max_tokens = (int)opts_int(&s->opts, "micro-tokens")};
     bool samples = opts_has(&s->opts, "max-prompt");
     int len = samples ? (int)(opts_int(&s->opts, "max-prompt") + opts_int(&s->opts, "max-new")) : 0;
-    struct model_budget b = model_budget(c, opts_str(&s->opts, "dtype"), &l, len);
+    bool zero = json_i64(s->opts.values, "zero", 0) > 0;
+    int parts = zero ? (int)json_i64(s->opts.values, "gpus", 1) : 1;
+    struct model_budget b = model_budget(c, opts_str(&s->opts, "dtype"), &l, len, parts);
     char *lead = xasprintf("# %s: ", s->name);
     struct buf out;
 

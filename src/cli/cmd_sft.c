@@ -40,6 +40,7 @@ static const struct opt sft_rows[] = {
     {"sft", "save-every", OPT_INT, "100", "steps between checkpoints"},
     {"sft", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
     {"sft", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
+    {"sft", "zero", OPT_INT, "0", "with --gpus: 1: AdamW's moments in parts, one on each GPU (ZeRO-1); the same bits"},
     {"sft", "gpus", OPT_INT, "1", "with --device cuda: so many GPUs of this host, each with its share of a batch"},
     {"sft", "seed", OPT_INT, "1", "seed of the data order"},
     {"sft", "harvest", OPT_STR, NULL,
@@ -74,7 +75,8 @@ int sft_options_of(const struct opts *o, struct sft_options *ret, struct err *e)
         .changed_weight = opts_real(o, "changed-weight"),
         .val_share = opts_real(o, "val-share"), .val_every = opts_int(o, "val-every"),
         .save_every = opts_int(o, "save-every"), .val_max = (int)opts_int(o, "val-max"),
-        .seed = (uint64_t)opts_int(o, "seed"), .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype"),
+        .seed = (uint64_t)opts_int(o, "seed"), .zero = (int)opts_int(o, "zero"),
+        .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype"),
         .schedule = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"), .floor = opts_real(o, "lr-floor")}};
     if (!ret->model || !ret->data || !ret->out)
         return err_set(e, ERR_INPUT, "'--model', '--data' and '--out' are needed");
@@ -100,7 +102,7 @@ static int run_ranks(const struct opts *o, int gpus, struct err *e)
             args[n++] = xasprintf("--%s=%s", key, text);
         free(text);
     }
-    rc = ranks_launch(gpus, "cuda", args, n, &code, e);
+    rc = ranks_launch(gpus, opts_str(o, "device"), args, n, &code, e);
     for (int i = 0; i < n; i++)
         free(args[i]);
     free(args);
@@ -186,8 +188,10 @@ static int sft_command(const struct opts *o, struct err *e)
 
     if (sft_options_of(o, &so, e) < 0)
         return -1;
-    if (gpus < 1 || gpus > RANKS_MAX || (gpus > 1 && strcmp(so.device, "cuda")))
+    if (gpus < 1 || gpus > RANKS_MAX || (gpus > 1 && strcmp(so.device, "cuda") && strcmp(so.device, "sim")))
         return err_set(e, ERR_INPUT, "gpus wants 1 to %d, and '--device cuda' for more than 1", RANKS_MAX);
+    if (so.zero < 0 || so.zero > 1)
+        return err_set(e, ERR_INPUT, "zero wants 0 or 1, not %d: gradients and weights are whole on each GPU", so.zero);
     if (!opts_has(o, "harvest") || opts_int(o, "harvest-tasks") < 1)
         rc = train(o, json_object(), e);
     else if (opts_has(o, "backend") && eval_backend_check(opts_str(o, "backend"), e) < 0)

@@ -20,12 +20,13 @@ static struct model outline(const struct model_config *c, struct dev_model *g, c
 }
 
 struct model_budget model_budget(const struct model_config *c, const char *dtype, const struct train_limits *limits,
-                                 int max_len)
+                                 int max_len, int parts)
 {
     struct dev_model g;
     struct model m = outline(c, &g, dtype);
     size_t n = model_config_params(c);
-    struct model_budget b = {.weights = n * (g.dt == NN_BF16 ? 6 : 4), .gradients = n * 4, .moments = n * 8,
+    struct model_budget b = {.weights = n * (g.dt == NN_BF16 ? 6 : 4), .gradients = n * 4,
+                             .moments = n * 8 / (size_t)(parts > 1 ? parts : 1),
                              .step = dev_step_bytes(&m, limits)};
 
     for (int i = 0; i < c->num_layers && max_len; i++)
@@ -44,7 +45,7 @@ void model_budget_tell(const struct model_config *c, const struct model_budget *
                        struct buf *out)
 {
     size_t n = model_config_params(c), sum = model_budget_sum(b);
-    size_t shared = n * 2 + (state_of(b) - n * 2) / 8; // ZeRO-2 over eight: operands whole, the rest in parts
+    size_t shared = n * 2 + (b->weights - n * 2 + b->gradients + n * 8) / 8; // over eight, operands whole
 
     buf_addf(out, "%s%.2f billion weights: weights %.1f GB, gradients %.1f, moments %.1f, a step %.1f", lead,
              (double)n / 1e9, gb(b->weights), gb(b->gradients), gb(b->moments), gb(b->step));
@@ -57,6 +58,7 @@ void model_budget_tell(const struct model_config *c, const struct model_budget *
     if (state_of(b) <= card)
         buf_addf(out, "%sfewer micro-tokens make the step smaller\n", lead);
     else
-        buf_addf(out, "%ssharded over eight cards of 141 GB (ZeRO-2) the state would be %.1f GB on each, with this "
-                 "step %.1f GB; this engine does not shard yet\n", lead, gb(shared), gb(shared + b->step));
+        buf_addf(out, "%swith the moments in eight parts ('gpus: 8', 'zero: 1' of sft) the state is %.1f GB on each; "
+                 "with gradients in parts too (ZeRO-2, which this engine has not) it would be %.1f GB\n", lead,
+                 gb(b->weights + b->gradients + n), gb(shared));
 }

@@ -8,15 +8,16 @@
 #include "base/buf.h"
 #include "nn/model.h"
 
-/* Bytes. State: weights, gradients and moments, which every GPU holds whole. step: activations and what a step needs
+/* Bytes. State: weights, gradients and moments, of each GPU. step: activations and what a step needs
  * beside them. sequence: keys, values and states of one sampled sequence. */
 struct model_budget {
     size_t weights, gradients, moments, step, sequence;
 };
 
-/* dtype: "bf16" (NULL too) or "fp32". limits: of one micro-batch. max_len: of a sampled sequence; 0: none. */
+/* parts: ranks that share the moments (sft --zero 1), or 1. dtype: "bf16" (NULL too) or "fp32". limits: of one
+ * micro-batch. max_len: of a sampled sequence; 0: none. */
 struct model_budget model_budget(const struct model_config *c, const char *dtype, const struct train_limits *limits,
-                                 int max_len);
+                                 int max_len, int parts);
 size_t model_budget_sum(const struct model_budget *b); /* with one sequence */
 /* Lines for people, each behind 'lead': the parts, the sum beside 'card' bytes of one GPU, and what would help. */
 void model_budget_tell(const struct model_config *c, const struct model_budget *b, const char *lead, size_t card,

@@ -92,6 +92,60 @@ int dev_fetch(const struct dev_model *g, const struct model *m, const float *sla
     return nn_device_sync(g->d, e);
 }
 
+/* ---- moments in parts ---- */
+
+void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to)
+{
+    size_t grains = g->n / GRAIN, each = (grains + (size_t)g->parts - 1) / (size_t)g->parts;
+
+    *from = (size_t)r * each < grains ? (size_t)r * each * GRAIN : g->n;
+    *to = (size_t)(r + 1) * each < grains ? (size_t)(r + 1) * each * GRAIN : g->n;
+}
+
+static size_t part_size(const struct dev_model *g)
+{
+    size_t from, to;
+
+    dev_part(g, g->parts > 1 ? g->rank : 0, &from, &to);
+    return to - from;
+}
+
+int dev_push_part(const struct dev_model *g, const struct model *m, const float *host, float *part, struct err *e)
+{
+    float *padded = xmalloc(g->n * sizeof *padded);
+    size_t from, to;
+
+    spread(g, m, host, padded);
+    dev_part(g, g->rank, &from, &to);
+    g->d->ops->upload(g->d->q, part, padded + from, (to - from) * sizeof *padded);
+    free(padded);
+    return nn_device_sync(g->d, e);
+}
+
+int dev_fetch_parts(const struct dev_model *g, const struct model *m, const float *part, float *host, struct err *e)
+{
+    const struct nn_dev_ops *op = g->d->ops;
+    size_t from, to, most;
+    float *padded = host ? xmalloc(g->n * sizeof *padded) : NULL, *at;
+
+    dev_part(g, 0, &from, &most);
+    at = nn_device_alloc(g->d, most * sizeof *at, "a part of a moment", e);
+    for (int r = 0; r < g->parts && at; r++) {
+        dev_part(g, r, &from, &to);
+        if (r == g->rank)
+            op->copy(g->d->q, at, part, (to - from) * sizeof *at);
+        op->comm_share(g->d->q, to - from, at, r);
+        if (host)
+            op->download(g->d->q, padded + from, at, (to - from) * sizeof *at);
+    }
+    for (int i = 0; i < m->n_tensors && host && at; i++)
+        memcpy(host + m->tensors[i].offset, padded + g->offset[i], tensor_size(&m->tensors[i]) * sizeof *host);
+    free(padded);
+    int rc = at ? nn_device_sync(g->d, e) : -1;
+    nn_device_free(g->d, at);
+    return rc;
+}
+
 int model_fetch(const struct model *m, struct err *e)
 {
     struct dev_model *g = m->dev;
@@ -193,7 +247,7 @@ int model_to_device(struct model *m, const char *spec, const char *dtype, struct
         return -1;
     g = xcalloc(1, sizeof *g);
     *g = (struct dev_model){.dt = dt, .dims = model_dims(m), .eps = (float)m->config.rms_norm_eps, .pending = 1};
-    g->world = 1;
+    g->world = g->parts = 1;
     lay_out(g, m);
     if (!(g->d = nn_device_open(spec, e)) || allocate(g, m, e) < 0) {
         dev_model_free(g);
@@ -260,12 +314,14 @@ void dev_zero_grads(struct dev_model *g)
 
 int dev_optim_new(struct dev_model *g, struct err *e)
 {
-    if (!g->m && !(g->m = nn_device_alloc(g->d, g->n * sizeof(float), "the first moment", e)))
+    size_t bytes = (part_size(g) + GRAIN) * sizeof(float); // a rank may have none of it
+
+    if (!g->m && !(g->m = nn_device_alloc(g->d, bytes, "the first moment", e)))
         return -1;
-    if (!g->v && !(g->v = nn_device_alloc(g->d, g->n * sizeof(float), "the second moment", e)))
+    if (!g->v && !(g->v = nn_device_alloc(g->d, bytes, "the second moment", e)))
         return -1;
-    g->d->ops->zero(g->d->q, g->m, g->n * sizeof(float));
-    g->d->ops->zero(g->d->q, g->v, g->n * sizeof(float));
+    g->d->ops->zero(g->d->q, g->m, bytes);
+    g->d->ops->zero(g->d->q, g->v, bytes);
     return 0;
 }
 
@@ -290,24 +346,44 @@ static int name_bad_gradient(struct model *m, struct err *e)
     return err_set(e, ERR_INPUT, "the gradient's norm is not finite; lower the learning rate");
 }
 
+/* Every rank has moved its part of the master: all get all of it, and round it for the operators. */
+static void share_weights(struct dev_model *g)
+{
+    size_t from, to;
+
+    for (int r = 0; r < g->parts; r++) {
+        dev_part(g, r, &from, &to);
+        if (from < to)
+            g->d->ops->comm_share(g->d->q, to - from, g->master + from, r);
+    }
+    if (g->w != g->master)
+        g->d->ops->from_f32(g->d->q, g->dt, g->n, g->master, g->w);
+}
+
 int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
 {
     struct dev_model *g = m->dev;
     const struct adamw_options *a = &o->opts;
     struct nn_adamw x;
+    size_t from, to;
 
     if (!g->m || !g->grads)
         return err_set(e, ERR_BUG, "the optimiser belongs to another model, or there are no gradients");
     if (!isfinite(dev_grad_norm(m)))
         return name_bad_gradient(m, e);
     o->step++;
-    x = (struct nn_adamw){.n = g->n, .w = g->master, .w16 = g->w == g->master ? NULL : g->w, .g = g->grads, .m = g->m,
-                          .v = g->v, .decays = g->decays, .scale = g->pending, .lr = (float)lr,
+    dev_part(g, g->parts > 1 ? g->rank : 0, &from, &to);
+    x = (struct nn_adamw){.n = to - from, .w = g->master + from,
+                          .w16 = g->w == g->master ? NULL : dev_at(g, g->w, from), .g = g->grads + from, .m = g->m,
+                          .v = g->v, .decays = g->decays + from / GRAIN, .scale = g->pending, .lr = (float)lr,
                           .beta1 = (float)a->beta1,
                           .beta2 = (float)a->beta2, .eps = (float)a->eps, .decay = (float)a->weight_decay,
                           .correct1 = (float)(1 - pow(a->beta1, (double)o->step)),
                           .correct2 = (float)(1 - pow(a->beta2, (double)o->step))};
-    g->d->ops->adamw(g->d->q, g->dt, &x);
+    if (x.n)
+        g->d->ops->adamw(g->d->q, g->dt, &x);
+    if (g->parts > 1)
+        share_weights(g);
     g->newer = true;
     m->version++;
     return nn_device_sync(g->d, e);

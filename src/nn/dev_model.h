@@ -31,6 +31,7 @@ struct dev_model {
     void *embed, *final_norm, *head;
     struct dev_train *train;
     int world, rank;
+    int parts;             // the moments lie in so many parts, one on each rank; 1: whole here
     float *sums;           // MODEL_SUM_MAX, for model_sum
 };
 
@@ -57,6 +58,11 @@ void dev_linear_dw(struct dev_model *g, int m, int n, int k, const void *dy, int
                    const void *w);
 
 int dev_fetch(const struct dev_model *g, const struct model *m, const float *slab, float *host, struct err *e);
+/* Elements [*from, *to) of the moments are rank r's. */
+void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to);
+/* A moment that lies in parts; every rank calls. host: NULL on ranks that only give theirs. */
+int dev_fetch_parts(const struct dev_model *g, const struct model *m, const float *part, float *host, struct err *e);
+int dev_push_part(const struct dev_model *g, const struct model *m, const float *host, float *part, struct err *e);
 int dev_push(const struct dev_model *g, const struct model *m, const float *host, float *slab, struct err *e);
 int dev_copy_weights(struct dev_model *to, const struct dev_model *from, struct err *e);
 void dev_model_free(struct dev_model *g);

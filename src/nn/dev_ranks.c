@@ -1,4 +1,5 @@
-/* dev_ranks.c - one model on several GPUs: every rank holds all of it, takes its part of a batch, sums gradients. */
+/* dev_ranks.c - one model on several GPUs: every rank holds all of it, takes its part of a batch, sums
+ * gradients; the moments may lie in parts, one on each rank (ZeRO-1). */
 #include <string.h>
 
 #include "nn/dev_model.h"
@@ -29,6 +30,12 @@ int model_join(struct model *m, const unsigned char *id, int rank, int world, st
     g->rank = rank;
     g->world = world;
     return 0;
+}
+
+void model_part_moments(struct model *m)
+{
+    if (m->dev && m->dev->world > 1)
+        m->dev->parts = m->dev->world;
 }
 
 int model_sum_grads(struct model *m, struct err *e)

@@ -88,7 +88,9 @@ static void make_plan(const struct model *m, const struct train_limits *l, struc
 /* What the optimiser and the gradients still need beside the slab. */
 static size_t other_bytes(const struct dev_model *g)
 {
-    return g->n * sizeof(float) * (size_t)(!g->grads + !g->m + !g->v);
+    size_t parts = g->parts > 1 ? (size_t)g->parts : 1;
+
+    return g->n * sizeof(float) * (size_t)!g->grads + g->n * sizeof(float) / parts * (size_t)(!g->m + !g->v);
 }
 
 size_t dev_step_bytes(const struct model *m, const struct train_limits *l)

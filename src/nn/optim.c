@@ -110,7 +110,9 @@ static int host_moments(const struct optim *o, float **ret_m, float **ret_v, flo
         return -1;
     *ret_m = *ret_owned;
     *ret_v = *ret_owned + o->n;
-    return dev_fetch(o->dev, o->on, o->dev->m, *ret_m, e) < 0 ? -1 : dev_fetch(o->dev, o->on, o->dev->v, *ret_v, e);
+    int (*fetch)(const struct dev_model *, const struct model *, const float *, float *, struct err *) =
+        o->dev->parts > 1 ? dev_fetch_parts : dev_fetch;
+    return fetch(o->dev, o->on, o->dev->m, *ret_m, e) < 0 ? -1 : fetch(o->dev, o->on, o->dev->v, *ret_v, e);
 }
 
 static int save_moments(const struct optim *o, const float *m, const float *v, const char *path, struct err *e)
@@ -128,6 +130,14 @@ static int save_moments(const struct optim *o, const float *m, const float *v, c
         return -1;
     }
     return st_commit(w, e);
+}
+
+int optim_give(const struct optim *o, struct err *e)
+{
+    if (!o->dev || o->dev->parts < 2)
+        return 0;
+    return dev_fetch_parts(o->dev, o->on, o->dev->m, NULL, e) < 0 ? -1
+                                                                  : dev_fetch_parts(o->dev, o->on, o->dev->v, NULL, e);
 }
 
 int optim_save(const struct optim *o, const char *path, struct err *e)
@@ -152,9 +162,12 @@ static int state_tensor(const struct safetensors *s, const char *name, enum st_d
 
 static int set_moments(struct optim *o, const struct st_tensor *m, const struct st_tensor *v, struct err *e)
 {
-    if (o->dev)
-        return dev_push(o->dev, o->on, (const float *)m->data, o->dev->m, e) < 0
-                   ? -1 : dev_push(o->dev, o->on, (const float *)v->data, o->dev->v, e);
+    if (o->dev) {
+        int (*push)(const struct dev_model *, const struct model *, const float *, float *, struct err *) =
+            o->dev->parts > 1 ? dev_push_part : dev_push;
+        return push(o->dev, o->on, (const float *)m->data, o->dev->m, e) < 0
+                   ? -1 : push(o->dev, o->on, (const float *)v->data, o->dev->v, e);
+    }
     memcpy(o->m, m->data, m->nbytes);
     memcpy(o->v, v->data, v->nbytes);
     return 0;

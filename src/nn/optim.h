@@ -31,6 +31,8 @@ double grad_clip(struct model *m, double max_norm);     /* returns the norm befo
 void grad_scale(struct model *m, double factor);
 
 /* Exact state: a loaded optimiser continues bit for bit. Atomic write; shapes are checked on load. */
+/* Moments in parts: while one rank saves, every other gives its part. */
+int optim_give(const struct optim *o, struct err *e);
 int optim_save(const struct optim *o, const char *path, struct err *e);
 int optim_load(struct optim *o, const char *path, struct err *e);
 

@@ -355,6 +355,30 @@ const char *openai_model(const struct openai *a)
     return a->model;
 }
 
+static json_t *ids_json(const int32_t *v, int n)
+{
+    json_t *a = json_array();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new(a, json_integer(v[i]));
+    return a;
+}
+
+static char *prompt_body(const struct openai *a, const struct openai_ask *ask)
+{
+    json_t *v = json_pack("{s:s,s:o,s:i,s:i,s:f,s:f,s:I,s:i,s:b,s:b}", "model", a->model, "prompt",
+                          ids_json(ask->prompt, ask->n_prompt), "n", ask->n, "max_tokens", ask->max_tokens,
+                          "temperature", ask->temperature, "top_p", ask->top_p > 0 ? ask->top_p : 1.0, "seed",
+                          (json_int_t)ask->seed, "logprobs", 1, "return_token_ids", 1, "skip_special_tokens", 0);
+    char *text;
+
+    if (ask->n_stop)
+        json_object_set_new(v, "stop_token_ids", ids_json(ask->stop_ids, ask->n_stop));
+    text = json_text(v);
+    json_decref(v);
+    return text;
+}
+
 static char *body_of(const struct openai *a, const struct openai_ask *ask)
 {
     json_t *v = json_pack("{s:s,s:O,s:b,s:{s:b},s:f}", "model", a->model, "messages", ask->messages, "stream", 1,
@@ -386,8 +410,83 @@ static int take_whole(struct exchange *x, struct err *e)
     return choice ? 0 : err_set(e, ERR_ENV, "the server's answer has no 'choices'");
 }
 
+/* ---- samples as ids ---- */
+
+static void take_ids(struct openai_sample *s, const json_t *choice)
+{
+    const json_t *ids = json_object_get(choice, "token_ids");
+    const json_t *logp = json_object_get(json_object_get(choice, "logprobs"), "token_logprobs");
+    size_t n = json_array_size(ids);
+
+    s->cut = !strcmp(json_str(choice, "finish_reason", ""), "length");
+    if (n == 0 || json_array_size(logp) != n)
+        return;
+    s->ids = xcalloc(n, sizeof *s->ids);
+    s->logp = xcalloc(n, sizeof *s->logp);
+    for (size_t i = 0; i < n; i++) {
+        s->ids[i] = (int32_t)json_integer_value(json_array_get(ids, i));
+        s->logp[i] = (float)json_number_value(json_array_get(logp, i));
+    }
+    s->n = (int)n;
+}
+
+static int take_samples(struct exchange *x, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
+{
+    json_t *v = json_parse(x->body.p, x->body.n, "the server's answer", e);
+    const json_t *choices = json_object_get(v, "choices"), *choice;
+    size_t i;
+
+    if (!v)
+        return -1;
+    *ret = (struct openai_reply){.samples = xcalloc((size_t)ask->n, sizeof *ret->samples), .n_samples = ask->n};
+    json_array_foreach(choices, i, choice)
+        if (json_i64(choice, "index", -1) >= 0 && json_i64(choice, "index", -1) < ask->n)
+            take_ids(&ret->samples[json_i64(choice, "index", 0)], choice);
+    take_usage(x, v);
+    ret->prompt_tokens = x->prompt_tokens;
+    ret->completion_tokens = x->completion_tokens;
+    json_decref(v);
+    return 0;
+}
+
+static int complete(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
+{
+    char *body = prompt_body(a, ask);
+    struct exchange x;
+    int rc = exchange_run(a, "/completions", body, ask, &x, e);
+
+    free(body);
+    if (rc < 0)
+        return -1;
+    rc = take_samples(&x, ask, ret, e);
+    exchange_end(&x);
+    return rc;
+}
+
+int openai_load_weights(struct openai *a, const char *folder, struct err *e)
+{
+    size_t n = strlen(a->url);
+    struct openai root = *a;
+    struct exchange x;
+    json_t *v = json_pack("{s:s}", "model_path", folder);
+    char *body = json_text(v);
+
+    json_decref(v);
+    root.url = xstrndup(a->url, n > 3 && !strcmp(a->url + n - 3, "/v1") ? n - 3 : n);
+    int rc = exchange_run(&root, "/update_weights_from_disk", body, NULL, &x, e);
+    if (rc == 0)
+        exchange_end(&x);
+    else
+        err_prefix(e, "the server was told to load '%s'", folder);
+    free(root.url);
+    free(body);
+    return rc;
+}
+
 int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
 {
+    if (ask->prompt)
+        return complete(a, ask, ret, e);
     char *body = body_of(a, ask);
     struct exchange x;
     int rc = exchange_run(a, "/chat/completions", body, ask, &x, e);
@@ -409,6 +508,11 @@ int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_re
 
 void openai_reply_free(struct openai_reply *r)
 {
+    for (int i = 0; i < r->n_samples; i++) {
+        free(r->samples[i].ids);
+        free(r->samples[i].logp);
+    }
+    free(r->samples);
     free(r->text);
     memset(r, 0, sizeof *r);
 }

@@ -1,4 +1,5 @@
-/* openai.h - chat completions from an OpenAI-compatible server, as vLLM, SGLang and hosted ones answer them.
+/* openai.h - chat completions, and completions of prompts given as ids, from an OpenAI-compatible server, as vLLM,
+ * SGLang and hosted ones answer them.
  *
  * One struct openai may be used by many threads; each call has a connection of its own while it lasts. A server that
  * is busy (429), restarting (5xx) or unreachable is asked again with growing pauses, as long as retry_s allows; a
@@ -23,16 +24,29 @@ struct openai_config {
 };
 
 struct openai_ask {
-    const json_t *messages;    /* [{"role","content"},...] */
+    const json_t *messages;    /* [{"role","content"},...]; NULL where a prompt is given */
+    const int32_t *prompt;     /* (n_prompt) ids: samples come as ids with log-probs, and not as a stream */
+    int n_prompt, n;           /* n: samples */
+    const int32_t *stop_ids;   /* (n_stop) beside the model's own; with a prompt */
+    int n_stop;
     double temperature, top_p; /* top_p 0 means 1 */
     int max_tokens;            /* 0: the server's */
-    int64_t seed;              /* negative: none is sent */
+    int64_t seed;              /* negative: none is sent, but with a prompt */
     void (*on_text)(const char *text, size_t n,
                     void *ctx); /* as it streams; NULL. Called again from the start never */
     void *ctx;
 };
 
+struct openai_sample {
+    int32_t *ids; /* (n) */
+    float *logp;  /* (n) of the ids, as the server drew them */
+    int n;        /* 0: it sent none */
+    bool cut;
+};
+
 struct openai_reply {
+    struct openai_sample *samples; /* (n_samples) of a prompt; owned */
+    int n_samples;
     char *text; /* owned: openai_reply_free. Reasoning that the server sends apart stands before it in <think> */
     bool cut;   /* finish_reason "length" */
     int prompt_tokens, completion_tokens; /* 0 where the server does not say */
@@ -45,6 +59,8 @@ void openai_close(struct openai *a); /* NULL is fine */
 const char *openai_model(const struct openai *a);
 
 int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e);
+/* Tells the server to load the weights of a model folder that it can read ('/update_weights_from_disk', SGLang's). */
+int openai_load_weights(struct openai *a, const char *folder, struct err *e);
 void openai_reply_free(struct openai_reply *r);
 
 #endif

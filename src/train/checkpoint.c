@@ -10,7 +10,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static int write_parts(const char *dir, const struct model *m, const struct optim *o, const json_t *state, struct err *e)
+static int write_parts(const char *dir, const struct model *m, const struct optim *o, const json_t *state,
+                       struct err *e)
 {
     char *optim = path_join(dir, "optim.safetensors"), *js = path_join(dir, "state.json");
     int rc = model_save(m, dir, e);

@@ -77,7 +77,8 @@ static uint8_t *mark_changes(const struct chat *c)
 }
 
 /* Only the ids that matter are kept: the "\n" behind the last <|im_end|> is never predicted. */
-static int to_example(const json_t *rec, struct chat *c, int max_len, struct entry *ret, struct err *e)
+static int to_example(const json_t *rec, struct chat *c, int max_len, struct entry *ret,
+                      struct err *e)
 {
     struct example *ex = &ret->ex;
 
@@ -162,7 +163,8 @@ static int add_lines(void *ctx, const struct shard_line *lines, size_t n, struct
     return rc;
 }
 
-int dataset_add(struct dataset *d, const char *path, struct tokenizer *const *tok, int n_tok, int max_len, struct err *e)
+int dataset_add(struct dataset *d, const char *path, struct tokenizer *const *tok, int n_tok, int max_len,
+                struct err *e)
 {
     struct add_ctx a = {.d = d, .tok = tok, .n_tok = n_tok, .path = path, .max_len = max_len, .cap = d->n};
 

@@ -190,7 +190,8 @@ static json_t *sum_up(const struct harvest *h, int64_t from, int n, const struct
 static int make_chunk(struct harvest *h, int64_t c, json_t **ret, struct err *e)
 {
     struct rollout_options ro = {.turns = 1, .max_new = h->o->max_new, .temperature = h->o->temperature,
-                                 .style = h->o->style};
+                                 .positions = h->m->config.max_positions, .style = h->o->style};
+    struct drawer *d = drawer_own(h->m);
     int64_t from = c * h->o->chunk;
     int n = (int)(from + h->o->chunk < h->n ? h->o->chunk : h->n - from), rc;
     struct rollout_group *g = xcalloc((size_t)n, sizeof *g);
@@ -198,12 +199,13 @@ static int make_chunk(struct harvest *h, int64_t c, json_t **ret, struct err *e)
     rc = open_groups(h, from, n, g, e);
     judge_step(h->judge, c);
     if (!rc)
-        rc = rollout_run(h->m, h->tok, h->judge, &ro, g, n, e);
+        rc = rollout_run(d, h->tok, h->judge, &ro, g, n, e);
     if (!rc)
         *ret = sum_up(h, from, n, g);
     for (int i = 0; i < n; i++)
         rollout_group_free(&g[i]);
     free(g);
+    drawer_close(d);
     return rc;
 }
 

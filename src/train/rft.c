@@ -92,7 +92,9 @@ static json_t *select_group(struct rft *s, const struct prompt_item *p, const st
 
 static int sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
 {
-    struct rollout_options ro = {.turns = 1, .max_new = s->o->max_new, .temperature = s->o->temperature};
+    struct rollout_options ro = {.turns = 1, .max_new = s->o->max_new, .temperature = s->o->temperature,
+                                 .positions = s->m->config.max_positions};
+    struct drawer *d = drawer_own(s->m);
     int64_t from = c * s->o->chunk, to = from + s->o->chunk < s->n ? from + s->o->chunk : s->n;
     struct rollout_group *g = xcalloc((size_t)s->o->chunk, sizeof *g);
     json_t *out = json_array();
@@ -110,12 +112,13 @@ static int sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
     }
     judge_step(s->judge, c);
     if (rc == 0)
-        rc = rollout_run(s->m, s->tok, s->judge, &ro, g, n, e);
+        rc = rollout_run(d, s->tok, s->judge, &ro, g, n, e);
     for (int k = 0; k < n && rc == 0; k++)
         json_array_append_new(out, select_group(s, &s->prompts.items[s->order[from + k]], &g[k], &rng));
     for (int k = 0; k < n; k++)
         rollout_group_free(&g[k]);
     free(g);
+    drawer_close(d);
     if (rc == 0)
         *ret = out;
     else

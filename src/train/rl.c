@@ -17,6 +17,7 @@
 #include "objective/bdr.h"
 #include "train/checkpoint.h"
 #include "train/data.h"
+#include "train/drawer.h"
 #include "train/judge.h"
 #include "train/metrics.h"
 #include "train/minibatch.h"
@@ -31,7 +32,7 @@ struct rl {
     uint32_t *order;  /* this pass over the prompts */
     int64_t drawn;    /* prompts taken from passes so far; the pass is drawn / prompts.n */
     struct model *m, *ref;
-    struct model *drawer; /* what draws rollouts: m, or with staleness a copy that stays as it was while m learns */
+    struct drawer *drawer; /* with staleness apart from m, which learns meanwhile */
     struct batch *ahead;  /* (staleness) drawn and not learned from: of steps [step, sampled) */
     int64_t sampled;      /* steps whose rollouts are drawn */
     struct optim *opt;
@@ -139,7 +140,8 @@ static int open_fresh(struct rl *s, struct batch *b, struct rollout_group *g, st
         rollout_group_free(g);
     }
     return err_set(e, ERR_INPUT, "every prompt of '%s' has more than %d tokens; raise max-prompt (%d), within "
-                                 "the model's %d positions", s->o->data, s->room, s->o->max_prompt, s->m->config.max_positions);
+                                 "the model's %d positions", s->o->data, s->room, s->o->max_prompt,
+                   s->m->config.max_positions);
 }
 
 static int open_group(struct rl *s, struct batch *b, struct rng *r, struct err *e)
@@ -531,7 +533,7 @@ static int log_rollouts(const struct rl *s, const struct batch *b, struct err *e
 static int batch_play(struct rl *s, struct batch *b, struct err *e)
 {
     struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
-                                 .style = s->o->style, .times = &b->times};
+                                 .positions = s->m->config.max_positions, .style = s->o->style, .times = &b->times};
 
     judge_step(s->judge, b->step);
     if (rollout_run(s->drawer, s->tok, s->judge, &ro, b->g, b->n, e) < 0 || score_batch(s, b, e) < 0)
@@ -624,7 +626,7 @@ static int touch_down(struct rl *s, struct flight *f, bool keep, struct err *e)
         return err_set(e, f->e.kind, "%s", f->e.msg);
     if (f->flies)
         keep_ahead(s, &f->b);
-    return model_copy(s->drawer, s->m, e);
+    return drawer_renew(s->drawer, e);
 }
 
 /* ---- a step ---- */
@@ -661,6 +663,8 @@ static int fresh_step(struct rl *s, struct progress *bar, struct err *e)
         rc = batch_play(s, &b, e);
     if (rc == 0)
         rc = learn_step(s, &b, &l, e);
+    if (rc == 0)
+        rc = drawer_renew(s->drawer, e);
     if (rc == 0)
         rc = tell_step(s, &b, &l, bar, e);
     s->sampled = s->step;
@@ -829,16 +833,18 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
 static int open_drawer(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
+    char *folder = path_join(o->out, "weights");
+    struct drawer_config c = {.engine = o->engine, .learner = s->m, .apart = o->staleness > 0, .device = o->device,
+                              .dtype = o->dtype, .url = o->url, .model = o->url_model, .parallel = o->parallel,
+                              .sync = o->sync, .folder = folder};
+    int rc = drawer_open(&c, &s->drawer, e);
 
-    s->drawer = s->m;
-    if (!o->staleness)
-        return 0;
-    if (!(s->drawer = model_clone(s->m)))
-        return err_set(e, ERR_ENV, "no memory for the weights that draw");
-    return model_to_device(s->drawer, o->device ? o->device : "cpu", o->dtype, e);
+    free(folder);
+    return rc;
 }
 
-static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
+static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype",
+                                         "rollout-url", "rollout-parallel", NULL};
 
 static int run(struct rl *s, struct err *e)
 {
@@ -917,8 +923,7 @@ int rl_run(const struct rl_options *o, struct err *e)
     free(s.ahead);
     if (s.opt)
         optim_free(s.opt);
-    if (s.drawer && s.drawer != s.m)
-        model_free(s.drawer);
+    drawer_close(s.drawer);
     if (s.m)
         model_free(s.m);
     if (s.ref)

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "task/prompt.h"
 #include "objective/advantage.h"
+#include "train/drawer.h"
 #include "train/policy.h"
 #include "objective/primeecho.h"
 #include "train/schedule.h"
@@ -35,6 +36,10 @@ struct rl_options {
     struct policy_options policy;
     bool primeecho;
     struct primeecho echo;
+    const char *engine;          /* drawer.h: NULL, "own" or "openai", and what that needs */
+    const char *url, *url_model;
+    int parallel;
+    enum drawer_sync sync;
     int staleness;               /* batches that are drawn ahead: step n's by the weights before step n - staleness */
     bool rollouts;               /* keep out/rollouts/STEP.jsonl (rollout_log.h) */
     bool strict;                 /* behaviour log-probs by the training pass; differences to the sampler's are counted */

@@ -191,7 +191,7 @@ static int extend(struct turn *t, const struct slot *s, enum prompt_style style,
     return 0;
 }
 
-static int sample_turn(struct model *m, const struct rollout_options *o, struct turn *t,
+static int sample_turn(struct drawer *d, const struct rollout_options *o, struct turn *t,
                        const struct sample_request *reqs, struct sample **ret, size_t *n, struct err *e)
 {
     struct sampler_options so = {.temperature = (float)o->temperature, .top_p = 1, .max_batch = o->max_batch,
@@ -201,7 +201,7 @@ static int sample_turn(struct model *m, const struct rollout_options *o, struct 
 
     progress_start(&t->bar, o->name ? o->name : "", 0, (uint64_t)t->n_slots);
     t->e = e;
-    rc = sampler_run(m, &so, reqs, t->n_reqs, ret, n, e);
+    rc = drawer_run(d, &so, reqs, t->n_reqs, ret, n, e);
     drawn = now_s();
     if (rc == 0 && t->failed)
         rc = -1;
@@ -214,12 +214,12 @@ static int sample_turn(struct model *m, const struct rollout_options *o, struct 
     return rc;
 }
 
-static int play_turn(struct model *m, const struct rollout_options *o, struct turn *t, struct sample_request *reqs,
+static int play_turn(struct drawer *d, const struct rollout_options *o, struct turn *t, struct sample_request *reqs,
                      struct err *e)
 {
     struct sample *sm = NULL;
     size_t n = 0;
-    int rc = sample_turn(m, o, t, reqs, &sm, &n, e);
+    int rc = sample_turn(d, o, t, reqs, &sm, &n, e);
 
     for (int i = 0; i < t->n_slots && rc == 0; i++) {
         struct slot *s = &t->slots[i];
@@ -269,7 +269,7 @@ static void next_turn(struct turn *t, struct sample_request *reqs, int n_groups)
         }
 }
 
-int rollout_run(struct model *m, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
+int rollout_run(struct drawer *d, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
                 struct rollout_group *g, int n_groups, struct err *e)
 {
     struct turn t = {.g = g, .tok = tok, .j = j, .name = o->name};
@@ -277,7 +277,7 @@ int rollout_run(struct model *m, struct tokenizer *tok, struct judge *j, const s
     size_t total = 0;
     int rc = 0;
 
-    t.room = rollout_room(m->config.max_positions, o->max_new);
+    t.room = rollout_room(o->positions, o->max_new);
     for (int i = 0; i < n_groups; i++)
         total += (size_t)g[i].n;
     t.slots = xcalloc(total + 1, sizeof *t.slots);
@@ -290,7 +290,7 @@ int rollout_run(struct model *m, struct tokenizer *tok, struct judge *j, const s
             next_turn(&t, reqs, n_groups);
         if (t.n_slots == 0)
             break;
-        rc = play_turn(m, o, &t, reqs, e);
+        rc = play_turn(d, o, &t, reqs, e);
     }
     free(t.slots);
     free(t.first);

@@ -15,6 +15,7 @@
 #include "nn/model.h"
 #include "nn/sampler.h"
 #include "task/prompt.h"
+#include "train/drawer.h"
 #include "train/judge.h"
 
 #define ROLLOUT_MAX_TURNS 8
@@ -60,7 +61,7 @@ struct rollout_times {
 };
 
 struct rollout_options {
-    int turns, max_new;
+    int turns, max_new, positions;   /* positions: of the model */
     int max_batch;                   /* rows decoded together; 0: the sampler's default */
     double temperature;
     enum prompt_style style;
@@ -81,7 +82,7 @@ int rollout_group_ids(struct rollout_group *g, struct tokenizer *tok, const int3
 void rollout_group_free(struct rollout_group *g);
 
 /* Plays all groups. ERR_STOP after Ctrl-C: nothing of the step may be used. */
-int rollout_run(struct model *m, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
+int rollout_run(struct drawer *d, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
                 struct rollout_group *g, int n_groups, struct err *e);
 
 #endif

@@ -220,7 +220,7 @@ static int validate(struct sft *s, json_t *line, struct err *e)
 static int save(struct sft *s, struct err *e)
 {
     if (s->ranks.rank)
-        return 0;
+        return optim_give(s->opt, e);
     json_t *state = json_pack("{s:I,s:f,s:I,s:O}", "step", (json_int_t)s->step, "seconds", metrics_seconds(&s->metrics),
                               "tokens", (json_int_t)s->tokens_seen, "val_curve", s->val_curve);
     int rc = checkpoint_save(s->o->out, s->step, s->m, s->opt, state, e);
@@ -341,14 +341,17 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
     if (!(s->m = checkpoint_model(folder, o->model, e)))
         return -1;
     if (model_use_tokenizer(s->m, s->tok, e) < 0 ||
-        ranks_place(&s->ranks, s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 ||
-        model_train_begin(s->m, &lim, e) < 0)
+        ranks_place(&s->ranks, s->m, o->device ? o->device : "cpu", o->dtype, e) < 0)
+        return -1;
+    if (o->zero)
+        model_part_moments(s->m);
+    if (model_train_begin(s->m, &lim, e) < 0)
         return -1;
     s->opt = optim_new(s->m, &ao);
     return folder ? restore(s, folder, e) : 0;
 }
 
-static const char *const may_change[] = {"metrics", "save-every", "out", "device", "dtype", "gpus", NULL};
+static const char *const may_change[] = {"metrics", "save-every", "out", "device", "dtype", "gpus", "zero", NULL};
 
 static int run(struct sft *s, struct err *e)
 {

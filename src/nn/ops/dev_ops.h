@@ -16,7 +16,7 @@
 
 #include "nn/ops/shapes.h"
 
-#define NN_DEV_ABI 4
+#define NN_DEV_ABI 5
 #define NN_DEV_SYMBOL "nn_dev_ops"
 
 enum nn_dtype { NN_F32, NN_BF16 };
@@ -237,10 +237,12 @@ struct nn_dev_ops {
     bool (*step)(struct nn_queue *q, enum nn_dtype dt, const struct nn_step *s); /* step.cu; false: another shape */
     void (*sample)(struct nn_queue *q, enum nn_dtype dt, const struct nn_sample *s);
 
-    /* ---- collective.cu: NCCL by dlopen. id: 128 bytes that rank 0 makes and the others are given ---- */
+    /* ---- collective.cu: NCCL by dlopen, shared memory on the emulator. id: 128 bytes that rank 0 makes and the others
+     * are given ---- */
     int (*comm_id)(void *host_id, char *msg, size_t msg_n);
     int (*comm_open)(struct nn_queue *q, const void *host_id, int rank, int world, char *msg, size_t msg_n);
     void (*comm_sum)(struct nn_queue *q, size_t n, float *x); /* all ranks get the sum */
+    void (*comm_share)(struct nn_queue *q, size_t n, float *x, int root); /* all ranks get what root has */
     int (*comm_failed)(struct nn_queue *q, char *msg, size_t msg_n); /* 1 with a message after an asynchronous error */
     void (*comm_abort)(struct nn_queue *q);
 };
