@@ -128,6 +128,59 @@ static void kill_scores(void **state)
     assert_true(k.mutants > 1 && k.killed < k.mutants);
 }
 
+static void random_leaves(const struct dag *g, struct rng *r, double *leaf[])
+{
+    int n = 0;
+
+    for (int i = 0; i < g->n_values; i++) {
+        int64_t m = tdesc_numel(&g->value[i].t);
+        if (g->value[i].kind == VALUE_NODE)
+            continue;
+        leaf[n] = xcalloc((size_t)m + 1, sizeof(double));
+        for (int64_t k = 0; k < m; k++)
+            leaf[n][k] = 0.1 + rng_f64(r);
+        n++;
+    }
+    leaf[n] = NULL;
+}
+
+/* A node's own loop nest in its place changes nothing, wherever the node stands; one that is left out changes what reads it. */
+static void nests_in_place(void **state)
+{
+    static const char *const pairs[][2] = {{"linear", "gelu"}, {"softmax", "tanh"}, {"tanh", "rms_norm"}, {"sigmoid", "cumsum"},
+                                           {"relu", "amax"}, {"gelu", "logsumexp"}};
+    (void)state;
+
+    for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
+        static struct dag g;
+        double *leaf[DAG_VALUES + 1], *v[DAG_VALUES];
+        struct rng r;
+        chain(&g, 6, 33, pairs[p][0], pairs[p][1]);
+        rng_seed(&r, p, 0);
+        random_leaves(&g, &r, leaf);
+        dag_eval_all(&g, (const double *const *)leaf, v);
+        for (int node = 0; node < g.n_nodes; node++) {
+            struct arena a = {0};
+            struct nest k;
+            double *z;
+            op_lower(&g.node[node].c, &a, &k);
+            z = dag_eval_with(&g, v, node, &k);
+            for (int64_t i = 0; i < tdesc_numel(&g.value[dag_result(&g)].t); i++)
+                assert_float_equal(z[i], v[dag_result(&g)][i], 1e-6);
+            free(z);
+            arena_free(&a);
+        }
+        if (p == 3) {
+            double *z = dag_eval_with(&g, v, 0, NULL);
+            assert_true(z[3] != v[dag_result(&g)][3]);
+            free(z);
+        }
+        dag_values_free(&g, v);
+        for (int i = 0; leaf[i]; i++)
+            free(leaf[i]);
+    }
+}
+
 static void domains(void **state)
 {
     static struct dag g;
@@ -331,7 +384,7 @@ static void answers_become_records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(costs),        cmocka_unit_test(rewrites),
-                                       cmocka_unit_test(kill_scores),  cmocka_unit_test(domains),
+                                       cmocka_unit_test(kill_scores), cmocka_unit_test(nests_in_place),  cmocka_unit_test(domains),
                                        cmocka_unit_test(four_at_once), cmocka_unit_test(four_along_rows),
                                        cmocka_unit_test(bounds),
                                        cmocka_unit_test(answers_become_records)};
