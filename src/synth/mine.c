@@ -477,7 +477,8 @@ int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *
     if (!rc)
         rc = list_files(o->tree, 0, &f, e);
     if (!rc && !f.n)
-        rc = err_set(e, ERR_INPUT, "'%s' has no .py file%s", o->tree, f.links ? "; symbolic links are not followed" : "");
+        rc = err_set(e, ERR_INPUT, "'%s' has no .py file%s", o->tree,
+                     f.links ? "; symbolic links are not followed" : "");
     if (!rc && f.links)
         json_object_set_new(m.n.reasons, "symbolic_link", json_integer(f.links));
     if (!rc && (forkserver_start(&server, &m.fs, e) < 0 || start_child(&m, &m.reader, e) < 0))

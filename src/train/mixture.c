@@ -74,7 +74,8 @@ static void split_kinds(struct pass *p, const struct dataset *d, const uint32_t 
     }
 }
 
-/* Stable: counts, places, copies. Difficulties beyond DIFFICULTIES count as that. An example without one keeps its place. */
+/* Stable: counts, places, copies. Difficulties beyond DIFFICULTIES count as that. An example without one keeps its
+ * place. */
 #define DIFFICULTIES 256
 static void sort_by_difficulty(struct pass *p, const struct dataset *d)
 {

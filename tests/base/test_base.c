@@ -88,7 +88,7 @@ static int join_line(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
-/* The file after a process died inside a line: what continues it reads 'first', appends one line, and reads it again. */
+/* The file after a process died inside a line: what continues it reads 'first', appends a line, reads it again. */
 static void continues(const char *text, const char *first, const char *again)
 {
     struct err e = ERR_INIT;

@@ -199,7 +199,7 @@ m("unknown difficulty counts as easy", "train/data.c", "json_i64(rec, \"difficul
 m("what has no difficulty is sorted", "train/mixture.c",
   [("            if (v < 0)\n                continue;\n", "            v = v < 0 ? 0 : v;\n"),
    ("        if (d->ex[p->ids[i]].difficulty >= 0)\n", "")], "train/test_mixture")
-m("what has no difficulty is repeated", "train/mixture.c", "        if (d->ex[p->ids[i]].difficulty >= 0)\n", "        if (1)\n",
+m("what has no difficulty is repeated", "train/mixture.c", "if (d->ex[p->ids[i]].difficulty >= 0)\n", "if (1)\n",
   "train/test_mixture")
 m("no pointer to the checkpoint", "train/checkpoint.c", "        rc = file_write(latest, name, strlen(name), e);",
   "        rc = step > 2 ? 0 : file_write(latest, name, strlen(name), e);", "train/test_killed")
@@ -240,8 +240,8 @@ m("tiles are not reused", "synth/cost.c", "{1u << NEST_CONTRACT, \"tile\", '1', 
 m("lanes share nothing", "synth/cost.c", "(depth_of(n) + lanes - 1) / lanes", "depth_of(n)", "synth/test_parts")
 m("the slow one is the answer", "synth/rewrite.c", "if (found && theirs > mine)", "if (found && theirs < mine)",
   "synth/test_parts")
-m("every bug is told", "synth/worth.c", "        dead = tells(g, l->v[r][last], z, n);", "        dead = true;", "synth/test_parts")
-m("no bug is told", "synth/worth.c", "        dead = tells(g, l->v[r][last], z, n);", "        dead = false;", "synth/test_parts")
+m("every bug is told", "synth/worth.c", "dead = tells(g, l->v[r][last], z, n);", "dead = true;", "synth/test_parts")
+m("no bug is told", "synth/worth.c", "dead = tells(g, l->v[r][last], z, n);", "dead = false;", "synth/test_parts")
 m("inputs outside of the domain", "synth/worth.c", "d.lo < d.hi            ?", "0 ?", "synth/test_parts")
 m("float4 of halves", "synth/emit.c", "k->in[load->i].t.dtype == DT_F32;", "true;", "synth/test_parts")
 m("columns without columns", "synth/sched/contract.c", "along(k, k->b, 2) &&", "true &&", "synth/test_parts")
@@ -257,8 +257,8 @@ m("answers of other questions", "synth/teach.c", "sha256_adds(&h, text), sha256_
 m("always the emulator", "synth/verify.c", "o->backend ? o->backend : \"sim\"", "\"sim\"", "synth/test_verify")
 m("infra stays infra", "synth/verify.c", "infra_only ? is_infra(v->verdict[i]) : ", "infra_only ? false : ",
   "synth/test_verify")
-m("what depends on a bug is not computed again", "synth/dag.c", "p->node == node || reads_changed(&g->node[p->node], changed)",
-  "p->node == node", "synth/test_parts")
+m("what depends on a bug is not computed again", "synth/dag.c",
+  "p->node == node || reads_changed(&g->node[p->node], changed)", "p->node == node", "synth/test_parts")
 m("a name means what it meant first", "synth/ir/nest.c",
   [("#define SEEN_NAMES 64", "#define SEEN_NAMES 1"),
    ("    if (known->name != s)\n        *known = (struct seen){s, nest_find_dim(v->k, s)};",

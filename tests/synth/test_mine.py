@@ -182,7 +182,7 @@ def check_tree(tree, out):
 
 
 def check_torn(tree, out):
-    """A run that was killed while it wrote its last line: that class is tried again, and the next run can read the file."""
+    """A run that was killed inside its last line: that class is tried again, and the next run can read the file."""
     path = out + "/mined.jsonl"
     with open(path, "rb+") as f:
         f.truncate(os.path.getsize(path) - 9)

@@ -189,7 +189,8 @@ static void blocks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(folder_is_its_files), cmocka_unit_test(named), cmocka_unit_test(difficulties),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(folder_is_its_files), cmocka_unit_test(named),
+                                       cmocka_unit_test(difficulties),
                                        cmocka_unit_test(blocks)};
     struct err e = ERR_INIT;
     int rc;
