@@ -71,7 +71,7 @@ struct layer_kind {
 const struct layer_kind *layer_kind_of(const struct model *m, int layer);
 extern const struct layer_kind layer_delta; /* layer_delta.c */
 
-/* ---- layer.c: what kinds have in common ---- */
+/* ---- layer_parts.c: what kinds have in common ---- */
 
 struct layer_part {
     void *where; /* the address of a pointer of struct dev_acts */

@@ -75,12 +75,6 @@ size_t model_acts_floats(const struct model *m, int T, bool all)
     return sum;
 }
 
-struct attn_shape model_attn_shape(const struct model_dims *n)
-{
-    return (struct attn_shape){.heads = n->heads, .kv_heads = n->kv_heads, .dim = n->dim, .ld_q = n->q + n->kv,
-                               .ld_k = n->q + n->kv, .ld_v = n->qkv, .ld_o = n->q};
-}
-
 /* cos then sin of position * theta^(-2i / rotary_dim). The frequency is rounded to float first, as everybody does. */
 float *model_rope_table(const struct model_config *c, int positions)
 {
