@@ -330,8 +330,8 @@ def needed_s(v):
     c = p.get("calls") or {}
     number = lambda key: p.get(key) if isinstance(p.get(key), (int, float)) else 0  # noqa: E731
     trials = (v.get("correctness") or {}).get("trials") or 0
-    ms = c.get("cold", 0) * number("candidate_ms") + c.get("warm", 0) * number("candidate_warm_ms")
-    ms += c.get("eager", 0) * number("eager_ms") + c.get("warm", 0) * number("eager_warm_ms")
+    ms = c.get("cold", 0) * number("candidate_ms")
+    ms += c.get("eager", 0) * number("eager_ms")
     return (ms + trials * (number("candidate_ms") + number("eager_ms"))) / 1e3
 
 

@@ -74,7 +74,7 @@ struct draw {
 static struct tolerance tolerance_at(const struct lint_state *s, int level, const struct ref_draw *d, size_t output)
 {
     if (level == LEVEL_STRICT)
-        return ref_tolerance(d, output, "strict", task_setting(s->task, s->variant, "tolerance"));
+        return ref_tolerance(d, output, protocol_find("strict"), task_setting(s->task, s->variant, "tolerance"));
     return tolerance_kernelbench(level == LEVEL_HALF ? DT_F16 : DT_F32);
 }
 

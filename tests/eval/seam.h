@@ -159,7 +159,7 @@ static inline void seam_say(struct seam *r, const struct ref_draw *d, size_t i, 
 
 static inline int seam_judge_output(struct seam *r, const struct ref_draw *d, size_t i, struct err *e)
 {
-    struct tolerance tol = ref_tolerance(d, i, r->o.protocol, NULL);
+    struct tolerance tol = ref_tolerance(d, i, protocol_find(r->o.protocol), NULL);
     struct part p = {.r = r, .out = &r->outs[i], .tol = &tol};
     struct comparison c;
 
@@ -213,7 +213,7 @@ static inline int seam_judge_draws(struct seam *r, struct err *e)
 
     while ((rc = streamed_next(r->s, &d, &head, e)) == 1) {
         r->draws++;
-        r->deciding += ref_decides(&d, r->o.protocol, NULL);
+        r->deciding += ref_decides(&d, protocol_find(r->o.protocol), NULL);
         if (seam_answer(r, &d, e) < 0 || seam_judge(r, &d, e) < 0)
             rc = -1;
         json_decref(head);

@@ -293,8 +293,10 @@ static int take_answer(struct build_remote *b, const json_t *v, const char *dir,
 
     if (refused)
         return err_set(e, ERR_INPUT, "%s", refused);
-    if (!json_is_object(build) || (json_flag(build, "ok", false) && unpack(b, v, dir, e) < 0))
-        return build ? -1 : err_set(e, ERR_ENV, "a builder's answer holds no build");
+    if (!json_is_object(build))
+        return err_set(e, ERR_ENV, "a builder's answer holds no build");
+    if (json_flag(build, "ok", false) && unpack(b, v, dir, e) < 0)
+        return -1;
     build_result_read(ret, build, dir);
     ret->cached = json_flag(build, "cached", false);
     return ret->ok && !file_exists(ret->so) ? err_set(e, ERR_ENV, "a builder's answer holds no library") : 0;

@@ -219,69 +219,18 @@ static double trimmed_mean(double *x, int n, double *ret_se)
     return mean;
 }
 
-struct perf_overhead perf_calibrate(const struct perf_calls *trusted)
+struct perf_overhead perf_calibrate(const struct perf_calls *empty)
 {
-    struct perf_overhead o = {.n = trusted->n, .ms = NAN, .se_ms = NAN};
+    struct perf_overhead o = {.n = empty->n, .ms = NAN, .se_ms = NAN};
     double *d = xcalloc((size_t)o.n + 1, sizeof *d);
 
     for (int i = 0; i < o.n; i++)
-        d[i] = trusted->span_ms[i] - trusted->event_ms[i];
+        d[i] = empty->span_ms[i] - empty->event_ms[i];
     if (o.n)
         o.ms = trimmed_mean(d, o.n, &o.se_ms);
     o.noise_ms = perf_mad(d, o.n, o.ms);
     free(d);
     return o;
-}
-
-struct perf_overhead perf_carry_over(const struct perf_overhead *o, const struct perf_calls *trusted_empty,
-                                     const struct perf_calls *empty)
-{
-    struct perf_overhead there = perf_calibrate(trusted_empty), here = perf_calibrate(empty), r = *o;
-
-    if (here.n == 0 || there.n == 0)
-        return r;
-    r.ms += fmin(fmax(here.ms - there.ms, 0), PERF_PROCESS_MS);
-    r.se_ms = hypot(o->se_ms, there.se_ms * sqrt(1 + (double)there.n / here.n));
-    return r;
-}
-
-/* How far the mean over n calls may be off. */
-static double margin(const struct perf_overhead *o, int n, double event, double eager_ms)
-{
-    double se = o->se_ms * sqrt(1 + (double)o->n / (n > 0 ? n : 1));
-
-    return PERF_MARGIN_MS + fmin(6 * se, fmax(PERF_NOISE_MS, eager_ms / 4)) + 0.02 * event;
-}
-
-/* What the spans of the calls hold that claim to be no slower than 'event' besides their events. */
-static struct perf_overhead of_fast_calls(const struct perf_calls *c, double event)
-{
-    double *x = xcalloc((size_t)c->n * 2 + 1, sizeof *x);
-    struct perf_calls fast = {.event_ms = x, .span_ms = x + c->n};
-    struct perf_overhead o;
-
-    for (int i = 0; i < c->n; i++)
-        if (c->event_ms[i] <= event) {
-            x[fast.n] = c->event_ms[i];
-            x[c->n + fast.n++] = c->span_ms[i];
-        }
-    o = perf_calibrate(&fast);
-    free(x);
-    return o;
-}
-
-struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c, double eager_ms)
-{
-    struct perf_agreement a = {0};
-    double event = perf_median(c->event_ms, c->n);
-    struct perf_overhead fast = of_fast_calls(c, event);
-
-    a.gap_ms = perf_calibrate(c).ms - o->ms;
-    a.fast_gap_ms = fast.ms - o->ms;
-    a.margin_ms = margin(o, c->n, event, eager_ms);
-    a.judge_ms = event + a.gap_ms;
-    a.agree = fabs(a.gap_ms) <= a.margin_ms && a.fast_gap_ms <= margin(o, fast.n, event, eager_ms); /* false for NaN */
-    return a;
 }
 
 /* The lowest fifth's upper end of span - event, of calls that claim to be no slower than 'event'; NaN: none. */
@@ -307,7 +256,7 @@ static double low_error(double noise, int a, int b)
     return a && b ? 1.75 * noise * sqrt(1.0 / a + 1.0 / b) : INFINITY;
 }
 
-struct perf_agreement perf_agree_alone(const struct perf_calls *c, const struct perf_calls *empty)
+struct perf_agreement perf_agree(const struct perf_calls *c, const struct perf_calls *empty)
 {
     struct perf_agreement a = {0};
     double event = perf_median(c->event_ms, c->n), noise = perf_calibrate(empty).noise_ms, fast;
@@ -321,14 +270,6 @@ struct perf_agreement perf_agree_alone(const struct perf_calls *c, const struct 
     a.judge_ms = event + a.gap_ms;
     a.agree = a.gap_ms <= a.margin_ms && a.fast_gap_ms <= fast; /* false for NaN */
     return a;
-}
-
-struct perf_agreement perf_clocks(const struct perf_calls *cold, const struct perf_calls *empty,
-                                  const struct perf_calls *eager_cold, const struct perf_calls *eager_empty)
-{
-    struct perf_overhead trusted = perf_calibrate(eager_cold), o = perf_carry_over(&trusted, eager_empty, empty);
-
-    return perf_agree(&o, cold, perf_median(eager_cold->event_ms, eager_cold->n));
 }
 
 /* ---- roofline ---- */
@@ -387,9 +328,7 @@ static void add_times(json_t *o, const struct perf_facts *f, struct perf_estimat
 
     set(o, "candidate_ms", number(mine.value));
     set(o, "candidate_ci", interval(mine));
-    set(o, "candidate_warm_ms", number(perf_median(f->warm.event_ms, f->warm.n)));
     set(o, "eager_ms", number(eager));
-    set(o, "eager_warm_ms", number(perf_median(f->eager_warm.event_ms, f->eager_warm.n)));
     set(o, "compile_ms", compiled ? number(eager * f->compile_of_eager.value) : json_null());
     set(o, "compile_error", f->compile_error ? json_utf8(f->compile_error, strlen(f->compile_error)) : json_null());
     set(o, "speedup_eager", number(up.value));
@@ -429,13 +368,14 @@ static void add_roofline(json_t *o, const struct perf_facts *f, const struct per
     set(o, "flops_peak", number(f->device.peak_flops));
 }
 
-/* process_ms: what the candidate's process was allowed on top of the reference's. */
-static json_t *clocks(const struct perf_agreement *a, const struct perf_overhead *o, const struct perf_facts *f)
+static json_t *clocks(const struct perf_agreement *a, const struct perf_facts *f)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "judge_ms", number(a->judge_ms), "gap_ms",
-                     number(a->gap_ms), "fast_gap_ms", number(a->fast_gap_ms), "margin_ms", number(a->margin_ms),
-                     "overhead_ms", number(o->ms), "noise_ms", number(o->noise_ms), "se_ms", number(o->se_ms),
-                     "empty_ms", number(f->empty_ms), "process_ms", number(o->ms - f->overhead.ms));
+    struct perf_overhead o = perf_calibrate(&f->empty);
+
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "judge_ms", number(a->judge_ms), "gap_ms", number(a->gap_ms),
+                     "fast_gap_ms", number(a->fast_gap_ms), "margin_ms", number(a->margin_ms), "overhead_ms",
+                     number(o.ms), "noise_ms", number(o.noise_ms), "se_ms", number(o.se_ms), "empty_ms",
+                     number(perf_median(f->empty.event_ms, f->empty.n)));
 }
 
 static int outliers(const struct perf_calls *c)
@@ -470,18 +410,15 @@ json_t *perf_section(const struct perf_facts *f)
     struct perf_estimate mine = perf_time(&f->cold, f->seed);
     double eager = perf_time(&f->eager_cold, f->seed).value;
     struct perf_roofline r = perf_roofline(&f->work, &f->device, eager);
-    struct perf_overhead o_cold = perf_carry_over(&f->overhead, &f->eager_empty, &f->empty);
-    struct perf_agreement cold = f->alone ? perf_agree_alone(&f->cold, &f->empty)
-                                          : perf_agree(&o_cold, &f->cold, perf_median(f->eager_cold.event_ms,
-                                                                                      f->eager_cold.n));
+    struct perf_agreement cold = perf_agree(&f->cold, &f->empty);
     json_t *o = json_object(), *reasons;
 
     add_times(o, f, mine, eager);
     add_roofline(o, f, &r, mine.value);
     add_library(o, f, &r, eager);
-    set(o, "clocks", clocks(&cold, &o_cold, f));
-    set(o, "calls", json_pack("{s:i,s:i,s:i,s:i,s:i}", "cold", f->cold.n, "warm", f->warm.n, "eager", f->eager_cold.n,
-                              "checked", f->checked, "outliers", outliers(&f->cold)));
+    set(o, "clocks", clocks(&cold, f));
+    set(o, "calls", json_pack("{s:i,s:i,s:i,s:i}", "cold", f->cold.n, "eager", f->eager_cold.n, "checked", f->checked,
+                              "outliers", outliers(&f->cold)));
     reasons = reasons_of(f, cold.agree, r.floor_ms, mine.value);
     set(o, "trusted", json_boolean(json_array_size(reasons) == 0));
     set(o, "reasons", reasons);

@@ -4,8 +4,8 @@
  *
  * One timed call gives two times. event_ms: between two device events around forward, taken in the process that ran it.
  * span_ms: the judge's own clock, from the moment it reveals the call's data until it holds a commitment to the output.
- * A span holds a constant amount of work that no event covers (drawing the data, flushing the cache, committing). That
- * constant is measured on the reference side, where nobody has a reason to lie, and a candidate must show the same. */
+ * A span holds a constant amount of work that no event covers. That constant is measured with empty kernels, of which
+ * no candidate's code is a part. */
 #ifndef MC_EVAL_PERF_H
 #define MC_EVAL_PERF_H
 
@@ -48,7 +48,7 @@ struct perf_estimate perf_ratio(const struct perf_calls *num, const struct perf_
 /* Product of two independent estimates, intervals combined in the logarithm. */
 struct perf_estimate perf_product(struct perf_estimate a, struct perf_estimate b);
 
-/* What a span holds besides its event: measured over calls of the reference side. */
+/* What a span holds besides its event: measured over empty calls. */
 struct perf_overhead {
     double ms;           /* mean without the lowest and the highest fifth: spans have modes some microseconds apart, and a
                             median jumps between them from run to run (measured) */
@@ -56,39 +56,21 @@ struct perf_overhead {
     double se_ms;        /* standard error of ms, from the winsorised variance (Tukey and McLaughlin 1963) */
     int n;
 };
-struct perf_overhead perf_calibrate(const struct perf_calls *trusted);
-
-/* The same, as it is to be expected of another process: the same code takes longer in one than in the other (its memory,
- * its hooks, its caches). How much longer is read from calls that run an empty kernel in place of forward, in both. A
- * candidate could stretch its own empty calls to make room for hidden work: the difference counts up to PERF_PROCESS_MS,
- * and never below zero. The error of the reference's empty calls counts for both, or a candidate could widen its own margin.
- * Without empty calls of both sides: o itself. */
-#define PERF_PROCESS_MS 0.010
-struct perf_overhead perf_carry_over(const struct perf_overhead *o, const struct perf_calls *trusted_empty,
-                                     const struct perf_calls *empty);
+struct perf_overhead perf_calibrate(const struct perf_calls *empty);
 
 struct perf_agreement {
     bool agree;
-    double gap_ms;    /* span - event of the candidate, averaged as the overhead is, less the overhead */
-    double margin_ms; /* |gap| up to this is noise: PERF_MARGIN_MS + 6 standard errors (the reference's) + 2 % of the event.
-                         Of the errors no more counts than PERF_NOISE_MS, or a quarter of the reference's own call: on a
-                         machine so busy that they are larger, the clocks can tell nothing */
+    double gap_ms;    /* span - event of the calls, less that of empty ones */
+    double margin_ms; /* a gap up to this is noise: PERF_MARGIN_MS + 6 standard errors + 2 % of the event */
     double fast_gap_ms; /* the same of the calls at or below the median event, which alone make the time: it may not be
                            above the margin for so few. Else some calls could claim less, and the others as much more */
     double judge_ms;  /* median event + gap: the judge's own estimate of the call */
 };
-#define PERF_MARGIN_MS 0.005 /* a forward that is itself heavy on the host leaves slower host code behind it */
-#define PERF_NOISE_MS 0.05
-/* eager_ms: of a cold call of the reference, by the device's clock. */
-struct perf_agreement perf_agree(const struct perf_overhead *o, const struct perf_calls *c, double eager_ms);
-/* Where both clocks are the judge's own (replays): what a busy host does to a span only ever makes it longer, so low
- * quantiles of span - event are compared, of the calls and of the fast ones among them, with those of empty calls. The
- * margin grows with the spread of the empty calls, which no candidate's code has a part in. A gap below zero is the
- * host's, never hidden work. */
-struct perf_agreement perf_agree_alone(const struct perf_calls *c, const struct perf_calls *empty);
-/* The same of a measurement as it comes: the candidate's cold calls and empty ones, the reference's. */
-struct perf_agreement perf_clocks(const struct perf_calls *cold, const struct perf_calls *empty,
-                                  const struct perf_calls *eager_cold, const struct perf_calls *eager_empty);
+#define PERF_MARGIN_MS 0.005
+/* Both clocks are the judge's own (replays): what a busy host does to a span only ever makes it longer, so low
+ * quantiles of span - event are compared, of the calls and of the fast ones among them, with those of empty calls. The margin
+ * grows with the spread of the empty calls. A gap below zero is the host's, never hidden work. */
+struct perf_agreement perf_agree(const struct perf_calls *c, const struct perf_calls *empty);
 
 /* What the task must do at least, and what the device can do at most. Zeros: unknown. */
 struct perf_work {
@@ -118,33 +100,26 @@ struct perf_roofline perf_roofline(const struct perf_work *w, const struct perf_
 
 /* Everything that the section says. Sets of calls with n = 0 were not measured. */
 struct perf_facts {
-    struct perf_calls cold, warm;             /* the candidate */
-    struct perf_calls eager_cold, eager_warm; /* the reference, interleaved with it */
-    struct perf_calls empty, eager_empty;     /* an empty kernel in place of forward, in both processes */
-    struct perf_overhead overhead; /* of cold calls */
+    struct perf_calls cold, eager_cold; /* the candidate; the reference, interleaved with it */
+    struct perf_calls empty;            /* an empty kernel in place of the candidate's call */
     struct perf_estimate compile_of_eager; /* compile / eager, measured interleaved, maybe earlier; value NaN: none */
     const char *compile_error;             /* why there is none; may be NULL */
     struct perf_estimate library_of_eager; /* the same for one call of a vendor's library that does the task; NaN: none */
     const char *library_call;              /* "mm", "softmax", ...; NULL: none */
     struct perf_work work;
     struct perf_device device;
-    bool alone; /* both clocks are the judge's own: perf_agree_alone */
     bool throttled, device_busy, output_wrong, inputs_repeat;
-    double empty_ms; /* an empty kernel between two events: no time can be told from it; 0 unknown */
     int checked; /* outputs of timed calls that were compared; 0 is output_wrong */
     uint64_t seed;
 };
 
 /* The record's section "performance" (new reference):
- *   candidate_ms candidate_ci candidate_warm_ms (null: a call of seconds is timed cold alone) eager_ms eager_warm_ms
- *   compile_ms compile_error
+ *   candidate_ms candidate_ci eager_ms compile_ms compile_error
  *   library_ms library_call library_share (of the roofline) speedup_library speedup_library_ci
  *   speedup_eager speedup_eager_ci speedup_compile speedup_compile_ci ([lo, hi], or null)
  *   roofline_ms roofline_share bound ("memory"|"compute"|null) floor_ms bytes flops bandwidth (achieved) bandwidth_peak
- *   clocks {judge_ms gap_ms fast_gap_ms margin_ms overhead_ms noise_ms se_ms empty_ms process_ms}
- *   calls {cold warm eager checked outliers} trusted reasons
- * The clocks are compared on cold calls. A warm call's span is another: its output is committed to without waiting for the
- * device, to catch work that the stream does not wait for, so that span and event overlap differently from forward to forward.
+ *   clocks {judge_ms gap_ms fast_gap_ms margin_ms overhead_ms noise_ms se_ms empty_ms}
+ *   calls {cold eager checked outliers} trusted reasons
  * reasons: clock_disagree below_roofline throttled device_busy output_wrong inputs_repeat. A time that is not trusted is
  * still reported; it earns nothing. */
 json_t *perf_section(const struct perf_facts *f);

@@ -60,6 +60,7 @@ struct job {
     const struct task *task;
     const struct eval_candidate *cand;
     const struct eval_options *opt;
+    const struct protocol *protocol; /* of opt */
     json_t *rec;
     struct extraction extraction;
     char *code;             /* NUL-terminated copy of the extracted program */

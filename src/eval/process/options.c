@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/opt.h"
+#include "eval/check/protocol.h"
 #include "eval/process/backend.h"
 
 int options_no_backend(const char *name, struct err *e)
@@ -16,7 +17,7 @@ int eval_options_check(const struct eval_options *o, struct err *e)
 {
     if (!backend_find(o->backend))
         return options_no_backend(o->backend, e);
-    if (strcmp(o->protocol, "strict") && strcmp(o->protocol, "kernelbench"))
+    if (!protocol_find(o->protocol))
         return err_set(e, ERR_INPUT, "no protocol '%s'; use strict or kernelbench", o->protocol);
     if (o->trials < 1 || o->trials > 1000)
         return err_set(e, ERR_INPUT, "trials must be 1 to 1000");

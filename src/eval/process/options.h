@@ -23,7 +23,7 @@ struct eval_config {
 
 struct eval_options {
     const char *backend;    /* "sim", "cuda": rows of backend.h */
-    const char *protocol;   /* "strict" or "kernelbench" */
+    const char *protocol;   /* "strict", "kernelbench": rows of check/protocol.h */
     int trials;             /* draws per regime (strict), or trials (kernelbench) */
     double timeout_s;       /* one candidate's run, builds excluded */
     double build_timeout_s; /* all its builds together */

@@ -57,24 +57,22 @@ int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret,
     return ref_section_parse(f, json_object_get(d, "oracle"), &ret->oracle, e);
 }
 
-struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own)
+struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const struct protocol *protocol,
+                               const json_t *own)
 {
     const json_t *row = json_array_get(d->noise, tensor);
     struct noise n = {json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")),
                       json_num_value(json_object_get(row, "max_abs")), json_num_value(json_object_get(row, "fan_in"))};
+    struct own_tolerance sidecar = {json_f64(own, "abs", 0), json_f64(own, "rel", 0)};
     enum dtype low = DT_F32, out;
 
     dt_parse(json_str(row, "dtype", "float32"), &low);
     out = low;
     dt_parse(json_str(row, "out", ""), &out);
-    if (strcmp(protocol, "strict"))
-        return tolerance_kernelbench(low);
-    if (own && dt_is_float(out))
-        return tolerance_own(json_f64(own, "abs", 0), json_f64(own, "rel", 0), &n);
-    return tolerance_strict(out, low, &n);
+    return protocol->tolerance(out, low, &n, own ? &sidecar : NULL);
 }
 
-bool ref_decides(const struct ref_draw *d, const char *protocol, const json_t *own)
+bool ref_decides(const struct ref_draw *d, const struct protocol *protocol, const json_t *own)
 {
     size_t n = json_array_size(d->noise);
     bool any = n == 0; /* numbers alone: compared exactly */

@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
+#include "eval/check/protocol.h"
 #include "eval/check/tensor.h"
-#include "eval/check/tolerance.h"
 #include "eval/process/desk.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
@@ -82,9 +82,10 @@ int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret,
 int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, struct ref_draw *ret, struct err *e);
 /* How far output 'tensor' of a draw may be from expected. own: a sidecar's {"abs","rel"} for floating outputs, or
  * NULL. */
-struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const char *protocol, const json_t *own);
+struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const struct protocol *protocol,
+                               const json_t *own);
 /* Can this draw tell a right answer from zeros, in any of its outputs? Arguments as ref_tolerance's. */
-bool ref_decides(const struct ref_draw *d, const char *protocol, const json_t *own);
+bool ref_decides(const struct ref_draw *d, const struct protocol *protocol, const json_t *own);
 /* The seed that draws are made from: of the user's seed and a secret of this machine (path_cache("judge-secret"), or
  * $MUSACODER_SECRET), so that a program which knows this source cannot draw them itself.
  * A hash of it is recorded as "inputs_id". */

@@ -41,7 +41,7 @@ json_t *reference_request(const struct reference_want *w)
         json_object_set_new(req, "small", json_integer(w->small));
     if (req && variant)
         json_object_set_new(req, "variant", json_deep_copy(variant));
-    if (req && task_setting(w->t, w->variant, "regimes") && !strcmp(o->protocol, "strict"))
+    if (req && task_setting(w->t, w->variant, "regimes") && protocol_find(o->protocol)->sidecar)
         json_object_set_new(req, "regimes", json_deep_copy(task_setting(w->t, w->variant, "regimes")));
     return req;
 }
@@ -90,7 +90,7 @@ int reference_ask(struct child *c, const struct reference_want *w, json_t *req, 
 
 int reference_start(const struct reference_want *w, const char *role, struct child **ret, struct err *e)
 {
-    struct server_child spec = {.role = role, .queues = 1, .published = !strcmp(w->o->protocol, "kernelbench"),
+    struct server_child spec = {.role = role, .queues = 1, .published = protocol_find(w->o->protocol)->published,
                                 .jail = {.memory_bytes = w->sv->backend->reference_memory_bytes}};
 
     return server_spawn(w->sv, &spec, ret, e);

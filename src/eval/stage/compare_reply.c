@@ -100,7 +100,7 @@ static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves
 
     if (!tree_is_tensor(l[0].v[i].node))
         return compare_number(l[0].v[i].node, l[2].v[i].node, c);
-    *tol = ref_tolerance(d, tensor_index, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
+    *tol = ref_tolerance(d, tensor_index, j->protocol, task_setting(j->task, j->variant, "tolerance"));
     if (j->ref->streamed) {
         rc = tensor_kind(l[0].v[i].node, &eager, e);
         if (rc == 0 && eager.n)

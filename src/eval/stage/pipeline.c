@@ -138,7 +138,8 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
                  struct err *ret_void, struct err *e)
 {
     struct job j = {.ev = ev, .alone = how >= RETRY_ALONE, .yields = how == RETRY_AGAIN, .claim = claim, .server = sv,
-                    .task = task, .cand = c, .opt = o, .params = "none", .findings = json_array()};
+                    .task = task, .cand = c, .opt = o, .protocol = protocol_find(o->protocol),
+                    .params = "none", .findings = json_array()};
     struct err why = ERR_INIT;
     char sha[65];
     int rc = 0;

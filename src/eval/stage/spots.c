@@ -105,7 +105,7 @@ static int check_output(struct spots *s, struct job *j, const struct ref_draw *b
                         struct err *e)
 {
     struct streamed *st = j->ref->streamed;
-    struct tolerance tol = ref_tolerance(base, o->tensor, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
+    struct tolerance tol = ref_tolerance(base, o->tensor, j->protocol, task_setting(j->task, j->variant, "tolerance"));
     struct comparison all = {.kind = CMP_SAME, .first = -1, .worst = -1};
     size_t part = (size_t)o->per * dt_size(o->whole.dtype) * (size_t)dt_components(o->whole.dtype);
     uint8_t *want = xmalloc(part);

@@ -109,9 +109,9 @@ int correct_parameters(struct job *j, struct err *e)
     int rc = 0;
 
     j->params = match_state(j->ref->state, cand, pairs);
-    if (strcmp(j->opt->protocol, "strict"))
+    if (!j->protocol->lays_params)
         j->params = parameters_of(j->ref->state) ? "seed" : "none";
-    if (!strcmp(j->params, "seed") && !strcmp(j->opt->protocol, "strict")) {
+    if (!strcmp(j->params, "seed") && j->protocol->lays_params) {
         record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by name and "
                      "shape or in order: what cannot take the weights replaces nothing");
     } else if (strcmp(j->params, "seed")) {
@@ -152,7 +152,7 @@ static void regime_key(const struct job *j, const char *regime, char *out, size_
 
 static bool draw_decides(const struct job *j, const struct ref_draw *d)
 {
-    return ref_decides(d, j->opt->protocol, task_setting(j->task, j->variant, "tolerance"));
+    return ref_decides(d, j->protocol, task_setting(j->task, j->variant, "tolerance"));
 }
 
 /* Outputs of floating numbers that rounding does not move as much as they are large; the first 64. */
@@ -162,7 +162,7 @@ static uint64_t looked_at(const struct job *j, const struct ref_draw *d)
     uint64_t bits = 0;
 
     for (size_t i = 0; i < json_array_size(d->noise) && i < 64; i++)
-        bits |= (uint64_t)ref_tolerance(d, i, j->opt->protocol, own).usable << i;
+        bits |= (uint64_t)ref_tolerance(d, i, j->protocol, own).usable << i;
     return bits;
 }
 
@@ -298,7 +298,6 @@ static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, st
 /* What became of the sidecar: null without one. */
 static json_t *sidecar_json(const struct job *j)
 {
-    bool strict = !strcmp(j->opt->protocol, "strict");
     json_t *names;
 
     if (!j->task->sidecar)
@@ -306,8 +305,8 @@ static json_t *sidecar_json(const struct job *j)
     names = json_array();
     for (int i = 1; i <= task_variants(j->task); i++)
         json_array_append_new(names, json_string(task_variant_name(j->task, i)));
-    return json_pack("{s:b,s:o,s:s?}", "applied", strict, "variants", names, "why", strict ? NULL
-                     : "the published protocol knows one shape, dtype, layout and tolerance");
+    return json_pack("{s:b,s:o,s:s?}", "applied", j->protocol->sidecar, "variants", names, "why",
+                     j->protocol->sidecar ? NULL : "the published protocol knows one shape, dtype, layout and tolerance");
 }
 
 static json_t *correct_section(struct job *j, struct tally *t, const char *params)
@@ -332,7 +331,7 @@ static json_t *correct_section(struct job *j, struct tally *t, const char *param
  * slow now and fast when it is timed has gained nothing: stage_perf.c. */
 static bool is_slow(const struct job *j, double call_s)
 {
-    return call_s > SLOW_S && j->server->backend->timed && !strcmp(j->opt->protocol, "strict");
+    return call_s > SLOW_S && j->server->backend->timed && j->protocol->stops_early;
 }
 
 /* Of each regime. */
@@ -348,7 +347,7 @@ static const char *enough(const struct job *j, const struct tally *t)
 {
     const char *kind = json_str(t->worst, "kind", "values");
 
-    if (strcmp(j->opt->protocol, "strict"))
+    if (!j->protocol->stops_early)
         return NULL;
     if (legality_convicts(j))
         return "legality";
@@ -699,7 +698,7 @@ static int correct_run(struct job *j, struct err *e)
     rc = run_draws(j, &t, e);
     if (rc == 0 && may_be_live(j, &t))
         rc = run_live(j, &t, e);
-    if (rc == 0 && !strcmp(j->opt->protocol, "strict"))
+    if (rc == 0 && j->protocol->sidecar)
         rc = run_variants(j, &t, e);
     if (rc == 0 && !job_blamed(j) && t.ran && !t.deciding)
         rc = undecided(&t, e);

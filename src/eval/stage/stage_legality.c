@@ -116,7 +116,7 @@ static uint64_t drawn_by_seed(const struct job *j)
 {
     uint64_t up = j->life->counts.bytes_up, n = j->ref->state_values.n;
 
-    return !strcmp(j->opt->protocol, "strict") ? 0 : n < up ? n : up;
+    return j->protocol->lays_params ? 0 : n < up ? n : up;
 }
 
 static void take_facts(const struct job *j, struct rules_facts *f)

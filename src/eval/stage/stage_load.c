@@ -204,7 +204,7 @@ static int load_run(struct job *j, struct err *e)
 {
     if (j->opt->perf)
         server_expect_baseline(j->ev, j->server);
-    if (job_reference(j, strcmp(j->opt->protocol, "strict") ? "seed" : "random", e) < 0 ||
+    if (job_reference(j, j->protocol->lays_params ? "random" : "seed", e) < 0 ||
         session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || life_open(j, e) < 0)
         return -1;
     return job_construct(j, e);

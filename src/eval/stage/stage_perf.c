@@ -247,7 +247,7 @@ static int time_alone(struct perf *p, struct err *e)
     int rc;
 
     plan.calls = o->calls;
-    plan.published = strcmp(o->protocol, "strict") != 0;
+    plan.published = p->j->protocol->published;
     p->usual = measure_usual(&plan);
     plan.input_bytes = p->j->ref->streamed ? p->j->ref->streamed->area.size : p->draws[0]->inputs.n;
     device_health(p->j->ev->timer, &p->before, NULL);
@@ -288,9 +288,6 @@ static struct perf_facts facts_of(struct perf *p, struct measure_calls c[KINDS])
     measure_calls(&p->mine.calls, TIMING_NULL, &c[MINE_EMPTY]);
     measure_calls(&p->eager.calls, TIMING_COLD, &c[EAGER]);
     f.cold = c[MINE].c, f.empty = c[MINE_EMPTY].c, f.eager_cold = c[EAGER].c;
-    f.empty_ms = perf_median(f.empty.event_ms, f.empty.n);
-    f.overhead = perf_calibrate(&f.empty); /* both clocks are the judge's own: so they differ where no kernel runs */
-    f.alone = true;
     f.inputs_repeat = p->j->ref->streamed && json_array_size(p->base->fresh) == 0;
     f.device = limits_of(device_info(p->j->ev->timer), json_str(p->base->facts, "dtype", "float32"), p->place.tf32);
     f.throttled = (p->before.reasons | p->after.reasons) & TROUBLE;
@@ -425,7 +422,7 @@ static int measure_job(struct perf *p, struct err *e)
     snprintf(machine, sizeof machine, "%s %s torch %s", d->name, d->driver_version,
              json_str(j->server->info, "torch", "?"));
     p->place = (struct baseline_place){.role = j->server->backend->baseline, .device = j->server->backend->place,
-                                       .machine = machine, .tf32 = strcmp(j->opt->protocol, "strict") != 0};
+                                       .machine = machine, .tf32 = j->protocol->published};
     if (reference_all(j, e) < 0)
         return -1;
     session_rest(j->session);

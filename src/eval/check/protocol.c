@@ -1,0 +1,30 @@
+/* protocol.c - the table of protocols; see protocol.h. What each draws is in runner/reference.py. */
+#include "eval/check/protocol.h"
+
+#include <string.h>
+
+static struct tolerance strict(enum dtype out, enum dtype low, const struct noise *n,
+                               const struct own_tolerance *own)
+{
+    return own && dt_is_float(out) ? tolerance_own(own->abs, own->rel, n) : tolerance_strict(out, low, n);
+}
+
+static struct tolerance kernelbench(enum dtype out, enum dtype low, const struct noise *n,
+                                    const struct own_tolerance *own)
+{
+    (void)out, (void)n, (void)own;
+    return tolerance_kernelbench(low);
+}
+
+static const struct protocol protocols[] = {
+    {.name = "strict", .lays_params = true, .sidecar = true, .stops_early = true, .tolerance = strict},
+    {.name = "kernelbench", .published = true, .tolerance = kernelbench},
+};
+
+const struct protocol *protocol_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
+        if (!strcmp(protocols[i].name, name))
+            return &protocols[i];
+    return NULL;
+}
