@@ -1,7 +1,8 @@
 """client.py - verdicts from a server: judge(items) -> records, in the order of the items.
 
 An item is {"task": {"name", "code"}, "code": PROGRAM} or, for a model's answer, {"task", "response": TEXT}; it may have
-"options" (eval's flags), "sidecar" and "priority". A record is a verdict (schema musacoder.verdict/1).
+"options" (eval's flags), "sidecar" and "priority"; "run" and "turn" (default 1) count it on the server's page. A run's
+name may come from the client too, or from $MUSACODER_RUN. A record is a verdict (schema musacoder.verdict/1).
 
 The server judges the same content once, so a request may be sent again: connections that break, 429 and 503 are
 tried again until patience is over. What then has no verdict is a record with status 'infra', which is no reward of 0:
@@ -68,7 +69,8 @@ def _clean(text):
 
 def _what_is_shared(item):
     """Items of one request have these in common."""
-    return json.dumps([item["task"], item.get("options"), item.get("sidecar"), item.get("priority", 0)], sort_keys=True)
+    more = ("options", "sidecar", "priority", "run", "turn")
+    return json.dumps([item["task"], *map(item.get, more)], sort_keys=True)
 
 
 def _batches(items, size):
@@ -84,9 +86,11 @@ class Client:
 
     url, token: default $MUSACODER_URL (else http://127.0.0.1:8642) and $MUSACODER_TOKEN. patience_s: how long an item
     may take in all, waiting and refusals included. parallel: requests at once. batch: candidates in one request.
+    run: of items that name none.
     """
 
-    def __init__(self, url=None, token=None, patience_s=3600.0, parallel=16, batch=16):
+    def __init__(self, url=None, token=None, patience_s=3600.0, parallel=16, batch=16, run=None):
+        self.run = run or os.environ.get("MUSACODER_RUN")
         self.url = urllib.parse.urlsplit(url or os.environ.get("MUSACODER_URL") or "http://127.0.0.1:8642")
         if self.url.scheme not in ("http", "https") or not self.url.hostname:
             raise ValueError(f"{url!r} is not a server's address; say http://HOST:PORT")
@@ -156,7 +160,12 @@ class Client:
         first = items[0]
         asked = {"task": first["task"],
                  "candidates": [{k: _clean(i[k])} for i in items for k in ("code" if "code" in i else "response",)]}
-        asked.update({k: first[k] for k in ("options", "sidecar", "priority", "group", "group_size") if first.get(k)})
+        asked.update({k: first[k] for k in ("options", "sidecar", "priority", "group", "group_size", "run", "turn")
+                      if first.get(k)})
+        if self.run:
+            asked.setdefault("run", self.run)
+        if "run" not in asked:
+            asked.pop("turn", None)
         return asked
 
     def _judge_batch(self, items):

@@ -26,6 +26,8 @@ static const struct opt rows[] = {
     {"worker", "jobs", OPT_INT, "0", "candidates at once; 0 = 1.5 for each CPU, on a GPU 3"},
     {"worker", "builds", OPT_INT, "0", "kind build: compilers at once; 0 = one for each CPU"},
     {"worker", "artefacts", OPT_STR, NULL, "where builds above 1 MiB travel: a shared folder, or s3://BUCKET/PREFIX"},
+    {"worker", "artefacts-keep", OPT_REAL, "24", "hours that a build stays in that folder; 0 = for good"},
+    {"worker", "artefacts-limit", OPT_STR, "100GiB", "bytes in that folder: the oldest go; 0 = no limit"},
     {"worker", "device", OPT_INT, "-1", "which GPU it judges on, as the driver counts them; -1: the first"},
     {"worker", "name", OPT_STR, NULL, "its name in the queue; default HOST-PID"},
     {"worker", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
@@ -79,6 +81,15 @@ static void say(const struct opts *o, const struct eval_worker_config *c, const 
     fprintf(stderr, "%s\n", is_kind(o, "run") ? "; others build for it" : "");
 }
 
+/* check() has seen that it is a size. */
+static uint64_t artefacts_limit(const struct opts *o)
+{
+    uint64_t n = 0;
+
+    size_parse("artefacts-limit", opts_str(o, "artefacts-limit"), &n, NULL);
+    return n;
+}
+
 static int work(const struct opts *o, const struct eval_config *ec, struct eval *ev, struct err *e)
 {
     char *name = opts_has(o, "name") ? xstrdup(opts_str(o, "name")) : default_name(), *info = info_of(o, ev);
@@ -87,6 +98,8 @@ static int work(const struct opts *o, const struct eval_config *ec, struct eval 
     const struct eval_worker_config c = {.queue = opts_str(o, "queue"), .name = name, .lane = lane,
                                          .build_lane = build_lane, .builds = builds_of(o),
                                          .artefacts = opts_str(o, "artefacts"),
+                                         .artefacts_limit = artefacts_limit(o),
+                                         .artefacts_keep_s = 3600 * opts_real(o, "artefacts-keep"),
                                          .no_jail = ec->no_jail, .cache_limit = ec->cache_limit, .info = info};
     int rc;
 
@@ -189,10 +202,16 @@ static void choose_device(const struct opts *o)
 
 static int check(const struct opts *o, struct err *e)
 {
+    uint64_t n;
+
     if (!opts_has(o, "queue"))
         return err_set(e, ERR_INPUT, "no queue; give --queue FILE or --queue postgres://USER@HOST/DATABASE");
     if (o->n_args > 0)
         return err_set(e, ERR_INPUT, "unexpected '%s'; a worker takes its work from --queue", o->args[0]);
+    if (size_parse("artefacts-limit", opts_str(o, "artefacts-limit"), &n, e) < 0)
+        return -1;
+    if (opts_real(o, "artefacts-keep") < 0)
+        return err_set(e, ERR_INPUT, "--artefacts-keep is hours, from 0");
     return opts_has(o, "artefacts") ? blob_check(opts_str(o, "artefacts"), e) : 0;
 }
 

@@ -350,7 +350,7 @@ static void flight_land(struct eval *ev, struct flight *f, const json_t *rec)
 static void cache_tend(struct eval *ev)
 {
     static const char *const folders[] = {"build", "reference", NULL};
-    struct cache_limit l = {ev->config.cache_limit, CACHE_GRACE_S, CACHE_EVERY_S};
+    struct cache_limit l = {.bytes = ev->config.cache_limit, .grace_s = CACHE_GRACE_S, .every_s = CACHE_EVERY_S};
     struct cache_trimmed done = {0};
     struct err e = ERR_INIT;
     uint64_t verdicts = 0;

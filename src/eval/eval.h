@@ -51,6 +51,8 @@ struct eval_worker_config {
     const char *build_lane; /* whose builds it makes for workers that only run */
     int builds;             /* so many of them at once; 0: none */
     const char *artefacts;  /* of those builds: build_remote.h */
+    uint64_t artefacts_limit; /* bytes there; 0: no limit */
+    double artefacts_keep_s;  /* how long they stay there; 0: for good */
     bool no_jail;           /* of those builds */
     uint64_t cache_limit;   /* without ev: bytes that builds may take; 0: no limit */
     bool child;        /* it ends when its parent does, and announces itself to nobody (queue/verdict.h) */

@@ -20,6 +20,7 @@
 #include "eval/verdict/record.h"
 #include "queue/queue.h"
 #include "queue/verdict.h"
+#include "store/blob.h"
 #include "store/limit.h"
 
 #define ANNOUNCE_S 5.0
@@ -113,7 +114,7 @@ static char *answer_run(struct worker *w, const struct queue_job *job, struct er
 static void tend_builds(const struct eval_worker_config *c)
 {
     static const char *const folders[] = {"build", NULL};
-    const struct cache_limit l = {c->cache_limit, CACHE_GRACE_S, CACHE_EVERY_S};
+    const struct cache_limit l = {.bytes = c->cache_limit, .grace_s = CACHE_GRACE_S, .every_s = CACHE_EVERY_S};
     struct cache_trimmed done;
     struct err e = ERR_INIT;
     char *root = path_cache("");
@@ -123,10 +124,20 @@ static void tend_builds(const struct eval_worker_config *c)
     free(root);
 }
 
+/* Artefacts are fetched within minutes; whoever puts them there tidies up. */
+static void tend_artefacts(const struct eval_worker_config *c)
+{
+    struct err e = ERR_INIT;
+
+    if (c->artefacts && blob_tidy(c->artefacts, c->artefacts_limit, c->artefacts_keep_s, CACHE_EVERY_S, &e) < 0)
+        log_warn("the limit of '%s': %s", c->artefacts, e.msg);
+}
+
 static char *answer_build(struct worker *w, const struct queue_job *job, struct err *e)
 {
     if (!w->ev)
         tend_builds(w->c);
+    tend_artefacts(w->c);
     return build_remote_answer(job->payload, w->c->artefacts, w->c->no_jail, e);
 }
 

@@ -145,7 +145,7 @@ static const char *unknown_key(const json_t *v, const char *const *known)
 static bool known_keys(struct serve *s, struct http_call *c, const json_t *body)
 {
     static const char *const of_body[] = {"task",     "candidates", "options",    "sidecar", "priority",
-                                          "group",    "group_size", "prompt_id",  NULL};
+                                          "group",    "group_size", "prompt_id",  "run",     "turn",     NULL};
     static const char *const of_task[] = {"name", "code", NULL}, *const of_candidate[] = {"code", "response", NULL};
     const char *key = unknown_key(body, of_body);
     json_t *one;
@@ -241,6 +241,19 @@ static bool good_group(struct serve *s, struct http_call *c, const json_t *body)
     return false;
 }
 
+static bool good_run(struct serve *s, struct http_call *c, const json_t *body)
+{
+    const json_t *run = json_object_get(body, "run"), *turn = json_object_get(body, "turn");
+    json_int_t n = json_integer_value(turn);
+
+    if ((!run || (json_is_string(run) && *json_string_value(run) && json_string_length(run) <= RUNS_NAME_MAX)) &&
+        (!turn || (run && json_is_integer(turn) && n >= 1 && n <= RUNS_TURN_MAX)))
+        return true;
+    serve_refuse(s, c, 400, "bad_request", "'run' is a name of 1 to %d bytes, 'turn' one of its turns, 1 to %d",
+                 RUNS_NAME_MAX, RUNS_TURN_MAX);
+    return false;
+}
+
 bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n)
 {
     long load = atomic_fetch_add(&s->load, n);
@@ -276,24 +289,30 @@ static int doubles(const struct asked *a)
     return n;
 }
 
-/* A request that names a group: its candidates may feed the retry buffer. What had ended before it joined is told. */
-static void join_group(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const struct asked *a)
+/* A request that names a group, whose candidates may feed the retry buffer, or a run. What had ended before it joined
+ * is told. */
+static void join(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const struct asked *a)
 {
     const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
-    const char *group = json_str(body, "group", NULL);
+    const char *group = json_str(body, "group", NULL), *run = json_str(body, "run", NULL);
+    const char *owner = s->tokens ? http_owner(c) : NULL;
     const char *prompt_id = json_str(body, "prompt_id", json_str(task, "name", "task"));
     int size = (int)json_i64(body, "group_size", a->n) - (group ? doubles(a) : 0);
     bool is_response;
 
     for (int i = 0; group && i < a->n; i++)
-        retry_join(s->retry, s->tokens ? http_owner(c) : NULL, group, size, prompt_id, a->id[i],
+        retry_join(s->retry, owner, group, size, prompt_id, a->id[i],
                    ask_candidate(json_array_get(candidates, (size_t)i), &is_response));
-    for (int i = 0; group && i < a->n; i++) {
+    for (int i = 0; run && i < a->n; i++)
+        runs_join(s->runs, owner, run, (int)json_i64(body, "turn", 1), a->id[i]);
+    for (int i = 0; (group || run) && i < a->n; i++) {
         char *text = NULL;
         int state = queue_result(q, a->id[i], &text, NULL);
         json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL;
-        if (state >= QUEUE_DONE)
+        if (state >= QUEUE_DONE) {
             retry_ended(s->retry, a->id[i], v);
+            runs_ended(s->runs, a->id[i], v);
+        }
         json_decref(v);
         free(text);
     }
@@ -331,7 +350,7 @@ static void take(struct serve *s, struct http_call *c, const json_t *body)
 
     if (!known_keys(s, c, body) || !small_enough(s, c, body) ||
         !well_formed(s, c, task, candidates, json_object_get(body, "sidecar")) ||
-        !good_group(s, c, body) || !(options = options_of(s, c, body)))
+        !good_group(s, c, body) || !good_run(s, c, body) || !(options = options_of(s, c, body)))
         return;
     if (!(q = serve_queue(s, &e))) {
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
@@ -342,7 +361,7 @@ static void take(struct serve *s, struct http_call *c, const json_t *body)
     json_decref(options);
     if (!all)
         return;
-    join_group(s, c, q, body, &a);
+    join(s, c, q, body, &a);
     if (!wait || strcmp(wait, "0")) {
         park(s, c, q, &a);
         return;
@@ -494,6 +513,16 @@ void route_jobs(struct http_call *c, void *ctx)
     json_array_foreach(jobs, i, j)
         json_object_set_new(j, "state", json_string(serve_state_name((int)json_i64(j, "state", 0))));
     http_reply_json(c, 200, json_pack("{s:o}", "jobs", jobs));
+}
+
+/* How far the caller's runs are; an operator sees all. */
+void route_runs(struct http_call *c, void *ctx)
+{
+    struct serve *s = ctx;
+    const char *owner = serve_operates(s, c) ? NULL : http_owner(c);
+
+    metrics_request(s->metrics, "/v1/runs");
+    http_reply_json(c, 200, json_pack("{s:o}", "runs", runs_json(s->runs, owner)));
 }
 
 /* {"probability": 0.1}: {"retry": {"prompt_id","response","feedback"} or null}. */

@@ -36,6 +36,7 @@ static const struct http_route routes[] = {
     {"POST", "/v1/eval", route_eval, false},
     {"GET", "/", route_page, true},
     {"GET", "/v1/jobs", route_jobs, false},
+    {"GET", "/v1/runs", route_runs, false},
     {"POST", "/v1/retry/draw", route_retry_draw, false},
     {"GET", "/v1/jobs/{id}", route_job, false},
     {"DELETE", "/v1/jobs/{id}", route_job_cancel, false},
@@ -76,6 +77,7 @@ static void on_ended(int64_t id, int state, const char *text, void *ctx)
 
     metrics_verdict(s->metrics, state, v);
     retry_ended(s->retry, id, v);
+    runs_ended(s->runs, id, v);
     owner = s->tokens && (q = serve_queue(s, &e)) ? queue_owner(q, id, &e) : NULL;
     if ((said = summary(id, state, v)))
         events_say(s->events, s->tokens ? owner ? owner : "" : NULL, "verdict", said);
@@ -149,6 +151,7 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
     s->metrics = metrics_new();
     s->events = events_new();
     s->retry = retry_new();
+    s->runs = runs_new();
     s->swept = now_s();
     atomic_store(&s->queue_up, true);
     if (!c->tokens && !is_local(c->address)) {
@@ -183,6 +186,7 @@ void serve_stop(struct serve *s)
     waiters_stop(s->waiters);
     events_free(s->events);
     retry_free(s->retry);
+    runs_free(s->runs);
     metrics_free(s->metrics);
     tokens_free(s->tokens);
     free(s);

@@ -8,6 +8,7 @@
 #include "serve/http.h"
 #include "serve/metrics.h"
 #include "serve/retry.h"
+#include "serve/runs.h"
 #include "serve/serve.h"
 #include "serve/tokens.h"
 #include "serve/waiters.h"
@@ -23,6 +24,7 @@ struct serve {
     atomic_bool queue_up; /* the last look went well */
     double swept, looked, look_took; /* the waiters' thread's own */
     struct retry *retry;
+    struct runs *runs;
 };
 
 /* This thread's connection to the queue, made at its first use and closed when it ends; NULL with *e set. */
@@ -32,6 +34,7 @@ struct queue *serve_queue(struct serve *s, struct err *e);
 void route_eval(struct http_call *c, void *ctx);
 void route_job(struct http_call *c, void *ctx);
 void route_jobs(struct http_call *c, void *ctx);
+void route_runs(struct http_call *c, void *ctx);
 void route_retry_draw(struct http_call *c, void *ctx);
 void route_page(struct http_call *c, void *ctx);
 void route_job_cancel(struct http_call *c, void *ctx);

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "store/blob_s3.h"
+#include "store/limit.h"
 #include "store/store.h"
 
 static bool is_s3(const char *place)
@@ -55,6 +56,16 @@ static int file_get(const char *folder, const char *sha256, struct buf *out, str
 
     free(path);
     return rc;
+}
+
+int blob_tidy(const char *place, uint64_t bytes, double keep_s, double every_s, struct err *e)
+{
+    const struct cache_limit l = {
+        .bytes = bytes, .grace_s = CACHE_GRACE_S, .every_s = every_s, .keep_s = keep_s, .by_content = true};
+    static const char *const whole[] = {".", NULL};
+    struct cache_trimmed done;
+
+    return is_s3(place) ? 0 : cache_trim(place, whole, &l, 0, &done, e);
 }
 
 int blob_put(const char *place, const void *data, size_t n, const char sha256[65], struct err *e)

@@ -10,12 +10,17 @@
 #define MC_STORE_BLOB_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 
 /* Can this place be used? ERR_INPUT: it is none; ERR_ENV: what it needs is missing here. */
 int blob_check(const char *place, struct err *e);
+/* Removes from a folder what was put more than keep_s ago, and the oldest beyond so many bytes; 0: no such limit. What
+ * is younger than an hour stays, and so does what is no artefact. Does nothing within every_s of the last time, by
+ * whatever process, and to a bucket: its rules do that. */
+int blob_tidy(const char *place, uint64_t bytes, double keep_s, double every_s, struct err *e);
 int blob_put(const char *place, const void *data, size_t n, const char sha256[65], struct err *e);
 /* Appends them to out; more than out->max is an error. */
 int blob_get(const char *place, const char sha256[65], struct buf *out, struct err *e);

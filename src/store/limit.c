@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct walk {
     size_t n, cap;
     char **locks; /* lock files, owned */
     size_t n_locks, cap_locks;
+    bool by_content;
 };
 
 void cache_touch(const char *path)
@@ -123,6 +125,14 @@ static bool is_fan(const char *name)
     return isxdigit((unsigned char)name[0]) && isxdigit((unsigned char)name[1]) && !name[2];
 }
 
+/* A file of SHA-256, 'ab/cdef..' here without its folder, or one that was not finished: 'cdef...WORD'. */
+static bool is_content(const char *name)
+{
+    size_t n = strspn(name, "0123456789abcdef");
+
+    return n == 62 && (!name[n] || name[n] == '.');
+}
+
 static void walk_folder(struct walk *w, const char *folder, bool fan)
 {
     struct dirent *de;
@@ -132,6 +142,8 @@ static void walk_folder(struct walk *w, const char *folder, bool fan)
         const char *name = de->d_name;
         char *path;
         if (!strcmp(name, ".") || !strcmp(name, ".."))
+            continue;
+        if (w->by_content && !(fan ? is_fan(name) : is_content(name)))
             continue;
         path = path_join(folder, name);
         if (!strncmp(name, TRASH, strlen(TRASH))) {
@@ -244,13 +256,13 @@ int cache_trim(const char *root, const char *const *folders, const struct cache_
                struct cache_trimmed *ret, struct err *e)
 {
     struct cache_trimmed out = {0};
-    struct walk w = {0};
+    struct walk w = {.by_content = l->by_content};
     double newest = clock_s() - l->grace_s;
-    uint64_t limit = l->bytes > other ? l->bytes - other : 0;
+    uint64_t limit = !l->bytes ? UINT64_MAX : l->bytes > other ? l->bytes - other : 0;
     size_t go;
     int fd = -1;
 
-    if (l->bytes && file_is_dir(root) && claim(root, l->every_s, &fd, e) < 0)
+    if ((l->bytes || l->keep_s > 0) && file_is_dir(root) && claim(root, l->every_s, &fd, e) < 0)
         return -1;
     if (fd < 0) {
         *ret = out;
@@ -266,6 +278,8 @@ int cache_trim(const char *root, const char *const *folders, const struct cache_
         out.before += w.v[i].bytes;
     out.after = out.before;
     go = cache_choose(w.v, w.n, limit, newest);
+    while (l->keep_s > 0 && go < w.n && w.v[go].used < fmin(newest, clock_s() - l->keep_s))
+        go++;
     for (size_t i = 0; i < go; i++)
         if (remove_entry(&w.v[i], newest)) {
             out.after -= w.v[i].bytes;

@@ -19,6 +19,8 @@ struct cache_limit {
     uint64_t bytes;  /* on disk, for all folders together; 0: no limit */
     double grace_s;  /* see above */
     double every_s;  /* a call sooner after the last trimming, by whatever process, does nothing */
+    double keep_s;   /* what was used longer ago goes, however little there is; 0: no such limit */
+    bool by_content; /* entries are files ab/cdef.. of SHA-256 alone: whatever else lies there is somebody's */
 };
 
 #define CACHE_GRACE_S 3600.0

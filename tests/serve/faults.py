@@ -18,12 +18,13 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIGHT = os.path.abspath(os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "lab/bench_serve"))
 EXE = os.path.abspath(os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "musacoder"))
 SLOW = float(os.environ.get("TEST_SLOWDOWN", "1"))
-sys.path.insert(0, os.path.join(ROOT, "python"))
+sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests/faults")]
 import musacoder  # noqa: E402
 
 JOBS, CLIENTS, PATIENCE_S = 24, 6, 150 * SLOW
@@ -266,6 +267,36 @@ def link_cut(s):
     s.finish()
 
 
+def build_awaited(s):
+    """The database is away for 40 s while a worker without a compiler awaits a build. No record that says less than the
+    candidate's verdict may be kept."""
+    import honest
+    s.server()
+    run = s.launch([EXE, "worker", "--queue", s.broker.url, "--kind", "run", "--jobs", "1"], None,
+                   ["env", "MUSACODER_CXX=/no/such/compiler", "MUSACODER_NVCC=/no/such/compiler"])
+    said = []
+    threading.Thread(target=lambda: said.extend(run.stderr), daemon=True).start()
+    client = musacoder.Client(f"http://127.0.0.1:{s.port}", patience_s=PATIENCE_S)
+    s.got = {}
+    asking = threading.Thread(target=lambda: s.got.update(one=client.judge(
+        [{"task": {"name": "relu", "code": honest.RELU_TASK}, "code": honest.relu(128),
+          "options": {"trials": 1, "perf": False}}])[0]), daemon=True)
+    asking.start()
+    builder = s.launch([EXE, "worker", "--queue", s.broker.url, "--kind", "build", "--builds", "1"], None)
+    while not s.broker.rows("SELECT 1 FROM job WHERE lane = 'build:sim' AND payload LIKE '%request\":{%'"):
+        assert asking.is_alive() and run.poll() is None, "".join(said)
+        time.sleep(0.05)
+    builder.kill()
+    s.broker.kill()
+    time.sleep(40)
+    s.broker.start()
+    s.launch([EXE, "worker", "--queue", s.broker.url, "--kind", "build", "--builds", "1"], None)
+    asking.join(PATIENCE_S)
+    assert s.got["one"]["status"] == "passed", str(s.got)[:600]
+    with urllib.request.urlopen(f"http://127.0.0.1:{s.port}/metrics") as r:
+        assert 'verdicts_total{category="infra"} 0' in r.read().decode(), "infra came first: " + "".join(said)
+
+
 class Namespace:
     NAME, LINK = f"mcf{os.getpid()}", f"mcf{os.getpid()}"[:13]
     HOST, GUEST = "198.51.100.1", "198.51.100.2"  # RFC 5737: for documentation, so nobody's
@@ -312,7 +343,7 @@ POSTGRES = ([(f"server at message {n}", dies("server", f"send:{n}")) for n in (1
                                                                                                        27)] +
             [(f"database at the worker's message {n}", database_dies("worker", f"send:{n}")) for n in (9, 13, 17, 22)] +
             [("clock an hour ahead", clock_jumps(3600)), ("clock an hour back", clock_jumps(-3600)),
-             ("disk full", disk_full), ("network cut", link_cut)])
+             ("disk full", disk_full), ("network cut", link_cut), ("database while a build is awaited", build_awaited)])
 
 
 @contextlib.contextmanager

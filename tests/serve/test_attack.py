@@ -239,6 +239,12 @@ class Tenants(Guarded):
         self.assertEqual(tasks, {"alice": {"of-alice"}, "bobby": {"of-bobby"}, "carol": {"of-alice", "of-bobby"}})
         self.assertIn("event: stats", "".join(heard["bobby"]))
 
+    def test_runs_are_each_owners(self):
+        for who in ("alice", "bobby"):
+            self.ask("POST", "/v1/eval", self.request("a", run="of-" + who), KEYS[who])
+        seen = {who: {r["run"] for r in self.ask("GET", "/v1/runs", None, KEYS[who])[1]["runs"]} for who in KEYS}
+        self.assertEqual(seen, {"alice": {"of-alice"}, "bobby": {"of-bobby"}, "carol": {"of-alice", "of-bobby"}})
+
     def test_only_operators_drain_workers(self):
         for who, status in (("alice", 403), ("bobby", 403), ("carol", 404)):
             self.assertEqual(self.ask("POST", "/v1/workers/none/drain", None, KEYS[who])[0], status)

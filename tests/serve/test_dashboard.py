@@ -81,23 +81,26 @@ class Page(test_serve.Serve):
             for i in range(500):
                 if stop.wait(0.2):
                     return
-                self.ask("POST", "/v1/eval", dict(self.request(f"p{i}"), task=dict(self.request("x")["task"],
-                                                                                   name=foul)))
+                task = dict(self.request("x")["task"], name=foul)
+                self.ask("POST", "/v1/eval", dict(self.request(f"p{i}"), task=task, run="of " + foul, turn=i % 3 + 1))
                 self.ask("POST", "/v1/eval?wait=0", self.request(f"never {i}"))
         feeder = threading.Thread(target=feed)
         feeder.start()
         try:
             dom = self.browse("--dump-dom")
             shots = os.environ.get("SHOTS", self.folder.name)
-            for theme, flags in (("light", []), ("dark", ["--blink-settings=preferredColorScheme=0"])):
-                self.browse(*flags, "--window-size=1400,1000", f"--screenshot={shots}/dashboard-{theme}.png")
-                self.assertGreater(os.path.getsize(f"{shots}/dashboard-{theme}.png"), 20000)
+            dark = "--blink-settings=preferredColorScheme=0"
+            for kind, *flags in (("light", "--window-size=1400,1100"), ("dark", "--window-size=1400,1100", dark),
+                                 ("phone", "--window-size=500,2400")):
+                self.browse(*flags, f"--screenshot={shots}/dashboard-{kind}.png")
+                self.assertGreater(os.path.getsize(f"{shots}/dashboard-{kind}.png"), 20000)
         finally:
             stop.set()
             feeder.join()
         self.assertIn('id="state">live<', dom)
         self.assertIn("<title>musacoder judge</title>", dom)
         self.assertIn("&lt;img src=x", dom)
+        self.assertRegex(dom, r'id="runs"><tr><td class="t">of &lt;img[^\n]*100.0 %')
         self.assertNotIn("<img", dom)
         self.assertRegex(dom, r'id="waiting">[1-9]\d*<')
         self.assertRegex(dom, r">never|>waiting<")

@@ -66,6 +66,7 @@ class Described(test_serve.Serve):
                 (404, "GET", "/v1/jobs/77777", "/v1/jobs/{id}", None),
                 (200, "DELETE", f"/v1/jobs/{job}", "/v1/jobs/{id}", None), (200, "GET", "/v1/jobs", "/v1/jobs", None),
                 (400, "GET", "/v1/jobs?state=x", "/v1/jobs", None), (200, "GET", "/v1/stats", "/v1/stats", None),
+                (200, "GET", "/v1/runs", "/v1/runs", None),
                 (404, "GET", "/v1/verdicts/00", "/v1/verdicts/{sha}", None),
                 (404, "POST", "/v1/workers/x/drain", "/v1/workers/{name}/drain", None),
                 (200, "POST", "/v1/retry/draw", "/v1/retry/draw", {}),

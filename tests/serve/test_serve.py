@@ -151,6 +151,21 @@ class Calls(Serve):
         c.close()
         self.assertEqual((said["task"], said["status"]), ("t", "passed"))
 
+    def test_runs_are_counted_by_turn(self):
+        for run, turn, programs in (("one", 1, "ab"), ("one", 1, "bc"), ("one", 2, "a"), ("two", 1, "a")):
+            self.assertEqual(self.ask("POST", "/v1/eval", self.request(*programs, run=run, turn=turn))[0], 200)
+        self.ask("POST", "/v1/eval?wait=0", self.request("never", run="two"))
+        for bad in ({"run": ""}, {"run": 1}, {"run": "x" * 81}, {"turn": 1}, {"run": "x", "turn": 0},
+                    {"run": "x", "turn": 65}, {"run": "x", "turn": "1"}):
+            status, v = self.ask("POST", "/v1/eval", self.request("a", **bad))
+            self.assertEqual((status, v["error"]["code"]), (400, "bad_request"), bad)
+        time.sleep(0.5)
+        rows = self.ask("GET", "/v1/runs")[1]["runs"]
+        seen = {(r["run"], r["turn"]): (r["asked"], r["judged"], r["passed"], r["unscored"]) for r in rows}
+        self.assertEqual(seen, {("one", 1): (3, 3, 3, 0), ("one", 2): (1, 1, 1, 0), ("two", 1): (2, 1, 1, 0)})
+        self.assertEqual(rows[0]["run"], "two")
+        self.assertGreater(rows[0]["reward"], 0)
+
     def test_a_stopped_server_answers_who_waits_and_loses_nothing(self):
         got = []
         t = threading.Thread(target=lambda: got.append(self.ask("POST", "/v1/eval", self.request("never"))))

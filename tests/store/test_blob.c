@@ -1,6 +1,7 @@
 /* test_blob.c - bytes by content in a bucket that answers what it should not, and in a folder. The bucket's protocol as
  * such is tried by tests/serve/test_kinds.py. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -87,11 +90,59 @@ static void a_failed_put_leaves_no_file(void **state)
     free(path), free(deep), free(dir);
 }
 
+static char *put_one(const char *dir, const char *text, time_t used)
+{
+    const struct timespec at[2] = {{.tv_sec = used}, {.tv_sec = used}};
+    struct err e = ERR_INIT;
+    char sha[65], *path;
+
+    sha256_hex(text, strlen(text), sha);
+    assert_int_equal(blob_put(dir, text, strlen(text), sha, &e), 0);
+    path = xasprintf("%s/%.2s/%s", dir, sha, sha + 2);
+    assert_return_code(utimensat(AT_FDCWD, path, at, 0), 0);
+    return path;
+}
+
+/* What is old goes, and what is too much but was not used lately; what is nobody's artefact stays. */
+static void a_folder_is_tidied(void **state)
+{
+    char *dir = dir_temp("test-blob", NULL), *german = path_join(dir, "de"), *own = path_join(dir, "notes.txt");
+    char *words = path_join(german, "words.txt"), *all[4], large[65536];
+    time_t now = time(NULL);
+    struct err e = ERR_INIT;
+
+    memset(large, 'x', sizeof large - 1);
+    large[sizeof large - 1] = 0;
+    dir_make(german, &e);
+    assert_int_equal(file_write(own, "mine", 4, &e), 0);
+    assert_int_equal(file_write(words, "Wort", 4, &e), 0);
+    all[0] = put_one(dir, "old", now - 90000);
+    all[1] = put_one(dir, large, now - 8000);
+    all[2] = put_one(dir, "younger", now - 7000);
+    all[3] = put_one(dir, "new", now);
+    assert_int_equal(blob_tidy(dir, 0, 0, 0, &e), 0); /* no limits */
+    assert_true(file_exists(all[0]));
+    assert_int_equal(blob_tidy(dir, 0, 86400, 0, &e), 0);
+    assert_false(file_exists(all[0]));
+    assert_true(file_exists(all[1]));
+    assert_int_equal(blob_tidy(dir, 40000, 86400, 0, &e), 0);
+    assert_false(file_exists(all[1]));
+    assert_true(file_exists(all[2]) && file_exists(all[3]));
+    assert_int_equal(blob_tidy(dir, 1, 1, 0, &e), 0); /* what was used within the hour may be on its way */
+    assert_true(!file_exists(all[2]) && file_exists(all[3]));
+    assert_true(file_exists(own) && file_exists(words));
+    dir_remove(dir, NULL);
+    for (int i = 0; i < 4; i++)
+        free(all[i]);
+    free(words), free(own), free(german), free(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_too_large_is_said_so),
         cmocka_unit_test(a_failed_put_leaves_no_file),
+        cmocka_unit_test(a_folder_is_tidied),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ static bool is_there(const char *name)
 
 static struct cache_trimmed trim(uint64_t limit, double grace_s, double every_s, uint64_t other)
 {
-    struct cache_limit l = {limit, grace_s, every_s};
+    struct cache_limit l = {.bytes = limit, .grace_s = grace_s, .every_s = every_s};
     struct cache_trimmed done;
     struct err e = ERR_INIT;
 
@@ -202,7 +202,7 @@ static int maker(unsigned seed)
 
 static int trimmer(void)
 {
-    struct cache_limit l = {1, 0, 0};
+    struct cache_limit l = {.bytes = 1};
     struct cache_trimmed done;
     size_t removed = 0;
 

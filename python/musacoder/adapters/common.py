@@ -16,9 +16,10 @@ def text_of(completion):
     return completion if isinstance(completion, str) else completion[-1]["content"]
 
 
-def item(task_code, response, task_name=None, options=None, sidecar=None):
-    """One item of judge(). options and sidecar may be JSON text: some data sets hold no nested columns."""
-    made = {"task": {"name": task_name or "task", "code": task_code}, "response": response}
+def item(task_code, response, task_name=None, options=None, sidecar=None, turn=1):
+    """One item of judge(). options and sidecar may be JSON text: some data sets hold no nested columns. turn: counted
+    on the server's page where $MUSACODER_RUN names a run."""
+    made = {"task": {"name": task_name or "task", "code": task_code}, "response": response, "turn": turn}
     for key, value in (("options", options), ("sidecar", sidecar)):
         value = json.loads(value) if isinstance(value, str) and value else value
         if value:

@@ -29,7 +29,8 @@ async def generate(args, sample, sampling_params):
     while len(records) < turns:
         if now.status == type(now).Status.ABORTED:
             break
-        records += await common.client_of(None).ajudge([_item(sample, now.response)])
+        records += await common.client_of(None).ajudge([dict(_item(sample, now.response),
+                                                                turn=len(records) + 1)])
         if records[-1].get("status") == "passed" or objective.reward(records[-1]) is None or len(records) == turns:
             break
         now = type(sample)(index=sample.index, prompt=_dialogue(prompt, now.response, records[-1]))

@@ -81,7 +81,7 @@ def make_rollout(task_of, client=None, turns=3, reward=None, **primeecho):
                 break
             texts = turn(trainer, live or all_of[:1], trainer.num_generations if k == 0 else 1)
             if live:  # else: another process generates, and sharded weights are gathered by all at once
-                records = judge.judge([common.item(response=x, **t.task) for t, x in zip(live, texts)])
+                records = judge.judge([common.item(response=x, turn=k + 1, **t.task) for t, x in zip(live, texts)])
                 for t, x, r in zip(live, texts, records):
                     t.take(x, r)
         logps = [t.first[2] for t in all_of]

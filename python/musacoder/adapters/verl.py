@@ -54,7 +54,7 @@ def agent_loop(turns=3, **primeecho):
                                                          sampling_params=sampling_params)
                 text = self.tokenizer.decode(got.token_ids, skip_special_tokens=True)
                 it = common.item(row["reward_model"]["ground_truth"], text, info.get("task_name"), info.get("options"),
-                                 info.get("sidecar"))
+                                 info.get("sidecar"), len(records) + 1)
                 records += await common.client_of(None).ajudge([it])
                 first = first or (ids, got)
                 if objective.reward(records[-1]) is None:

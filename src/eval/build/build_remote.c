@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base64.h"
@@ -41,15 +42,30 @@ struct build_remote {
 
 /* ---- connections ---- */
 
+/* A queue that is away for a while is no build's fault, and no candidate's. Waits a moment; false: it is not that, it
+ * was long enough, or we have to leave. */
+static bool sit_out(const struct err *why, double until)
+{
+    if (why->kind != ERR_ENV || now_s() > until || stop_requested())
+        return false;
+    log_warn("%s; the build that waits for an answer asks again", why->msg);
+    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    return true;
+}
+
 static struct queue *connection(struct build_remote *b, struct err *e)
 {
+    double until = now_s() + ASK_S;
     struct queue *q = NULL;
 
     pthread_mutex_lock(&b->lock);
     if (b->n_idle)
         q = b->idle[--b->n_idle];
     pthread_mutex_unlock(&b->lock);
-    return q || queue_open(b->url, &q, e) == 0 ? q : NULL;
+    while (!q && queue_open(b->url, &q, e) < 0)
+        if (!sit_out(e, until))
+            return NULL;
+    return q;
 }
 
 static void connection_back(struct build_remote *b, struct queue *q)
@@ -95,8 +111,9 @@ static char *await_answer(struct queue *q, const char *payload, const char *key,
     int64_t id;
     int state;
 
-    if (put(q, payload, key, lane, &id, e) < 0)
-        return NULL;
+    while (put(q, payload, key, lane, &id, e) < 0)
+        if (!sit_out(e, began + ASK_S))
+            return NULL;
     for (;; queue_wait_change(q, LOOK_S)) {
         state = queue_result(q, id, &text, &why);
         if (state == QUEUE_DONE)
@@ -106,8 +123,9 @@ static char *await_answer(struct queue *q, const char *payload, const char *key,
             free(text);
             return NULL;
         }
-        if (state < 0 && (why.kind != ERR_INPUT || put(q, payload, key, lane, &id, &why) < 0)) {
-            err_set(e, why.kind, "%s", why.msg);
+        if (state < 0 && (why.kind != ERR_INPUT || put(q, payload, key, lane, &id, &why) < 0) &&
+            !sit_out(&why, began + ASK_S)) {
+            err_set(e, stop_requested() ? ERR_STOP : why.kind, "%s", why.msg);
             return NULL;
         }
         if (stop_requested()) {
