@@ -16,6 +16,7 @@
 
 #define REAP_S 0.5    /* how often a claim looks for expired leases */
 #define OVERLAP_S 0.25 /* of queue_ended: how long a commit may take */
+#define TICK_S 0.002   /* the clock's, in which several jobs end, and more than a printed time is off */
 
 static const char schema[] =
     "CREATE TABLE job(id {id}, key TEXT UNIQUE NOT NULL, lane TEXT NOT NULL, owner TEXT NOT NULL,"
@@ -37,6 +38,7 @@ static const char schema[] =
 struct queue {
     struct sql *db;
     double reaped; /* when this connection last looked for expired leases */
+    bool busy;     /* the last claim found a job at once */
 };
 
 int queue_open(const char *url, struct queue **ret, struct err *e)
@@ -147,8 +149,8 @@ static int claim_once(struct queue *q, const char *lane, const char *worker, dou
     return 1;
 }
 
-/* Waiting workers look before they ask for the write lock, so that an idle pool does not keep others from it.
- */
+/* Waiting workers look before they ask for the write lock, so that an idle pool does not keep others from it. Who just
+ * had a job asks at once. */
 static int has_work(struct queue *q, const char *lane, struct err *e)
 {
     struct sql_rows r;
@@ -166,10 +168,11 @@ int queue_claim(struct queue *q, const char *lane, const char *worker, double le
     double deadline = now_s() + wait_s;
 
     for (lane = or_empty(lane);;) {
-        int got = reap(q, e) < 0 ? -1 : has_work(q, lane, e);
+        int got = reap(q, e) < 0 ? -1 : q->busy ? 1 : has_work(q, lane, e);
         double left = deadline - now_s();
         if (got == 1)
             got = claim_once(q, lane, worker, lease_s, ret, e);
+        q->busy = got == 1;
         if (got != 0 || left <= 0 || stop_requested())
             return got;
         queue_wait_change(q, left);
@@ -296,7 +299,7 @@ int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err
     for (int i = 0; i < r.n; i++)
         ids[i] = sql_int(&r, i, 0);
     if (r.n > 0) {
-        double last = strtod(sql_cell(&r, r.n - 1, 1), NULL) - (r.n < n ? OVERLAP_S : 0);
+        double last = strtod(sql_cell(&r, r.n - 1, 1), NULL) - (r.n < n ? OVERLAP_S : TICK_S);
         *cursor = last > *cursor ? last : *cursor;
     }
     sql_rows_free(&r);

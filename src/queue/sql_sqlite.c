@@ -1,10 +1,15 @@
-/* sql_sqlite.c - sql.h on a SQLite file. Waiting is on inotify, because every commit writes the WAL file
- * beside it. */
+/* sql_sqlite.c - sql.h on a SQLite file. Whoever changed something touches the file, and whoever waits has inotify tell
+ * it: SQLite's own writes are dozens for each commit, and each would wake all. What nobody told of is found at the next
+ * look. */
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -12,11 +17,14 @@
 #include "store/store.h"
 
 #define PREPARED 64
+#define BUSY_S 20.0
+#define BUSY_LOOK_US 300 /* another process's write takes about this long; SQLite's own pauses grow to 0.1 s */
 #define WAIT_SLICE_S 0.5 /* leases expire without anybody writing: look again this often */
 
 struct lite {
     sqlite3 *db;
-    int watch; /* inotify, or -1 */
+    char *path;
+    int watch; /* inotify, or -1: it has not waited yet */
     struct {
         const char *text;
         sqlite3_stmt *s;
@@ -28,19 +36,31 @@ static int broken(struct lite *l, struct err *e)
     return err_set(e, ERR_ENV, "job queue: %s", sqlite3_errmsg(l->db));
 }
 
-static int watch_folder(const char *path)
+static int watch_file(const char *path)
 {
-    char *dir = xstrdup(path), *slash = strrchr(dir, '/');
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 
-    if (slash)
-        *(slash == dir ? slash + 1 : slash) = 0;
-    if (fd >= 0 && inotify_add_watch(fd, slash ? dir : ".", IN_MODIFY) < 0) {
+    if (fd >= 0 && inotify_add_watch(fd, path, IN_ATTRIB) < 0) {
         close(fd);
         fd = -1;
     }
-    free(dir);
     return fd;
+}
+
+/* A queue is written all the time: the log may be larger than usual (32 MiB), so that it is copied back less often. */
+#define QUEUE_LOG "PRAGMA wal_autocheckpoint = 8192"
+
+/* Threads of this process that write take turns here: they would find the file locked, and sleep. */
+static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
+
+/* Another process writes. */
+static int busy(void *ctx, int n)
+{
+    long us = BUSY_LOOK_US * (1 + n % 4);
+
+    (void)ctx;
+    nanosleep(&(struct timespec){.tv_nsec = 1000 * us}, NULL);
+    return n < (int)(BUSY_S * 1e6 / BUSY_LOOK_US / 2.5);
 }
 
 static int lite_open(const char *url, const char *schema, int version, void **ret, struct err *e)
@@ -52,7 +72,10 @@ static int lite_open(const char *url, const char *schema, int version, void **re
         return -1;
     l = xcalloc(1, sizeof *l);
     l->db = db;
-    l->watch = watch_folder(url);
+    l->path = xstrdup(url);
+    l->watch = -1;
+    sqlite3_exec(db, QUEUE_LOG, NULL, NULL, NULL);
+    sqlite3_busy_handler(db, busy, NULL);
     *ret = l;
     return 0;
 }
@@ -66,6 +89,7 @@ static void lite_close(void *db)
     sqlite3_close(l->db);
     if (l->watch >= 0)
         close(l->watch);
+    free(l->path);
     free(l);
 }
 
@@ -133,31 +157,42 @@ static int64_t lite_run(void *db, const char *text, const struct sql_value *v, i
     if (!s)
         return -1;
     bind(s, v, n);
+    if (!sqlite3_stmt_readonly(s))
+        pthread_mutex_lock(&writers);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) /* an update commits when the statement is done */
         add_row(s, ret);
     got = rc != SQLITE_DONE ? broken(l, e) : sqlite3_column_count(s) ? ret->n : sqlite3_changes(l->db);
     sqlite3_reset(s);
+    if (!sqlite3_stmt_readonly(s))
+        pthread_mutex_unlock(&writers);
     sqlite3_clear_bindings(s);
     if (own)
         sqlite3_finalize(s);
     return got;
 }
 
+/* By name: to close another descriptor of the file would end SQLite's locks on it. */
 static int lite_notify(void *db, struct err *e)
 {
+    struct lite *l = db;
+
+    utimensat(AT_FDCWD, l->path, NULL, 0);
     return 0;
 }
 
 static void lite_wait(void *db, double wait_s)
 {
     struct lite *l = db;
-    struct pollfd p = {.fd = l->watch, .events = POLLIN};
+    struct pollfd p = {.events = POLLIN};
     char events[4096];
 
     if (wait_s > WAIT_SLICE_S)
         wait_s = WAIT_SLICE_S;
-    if (l->watch < 0 && wait_s > 0.02)
-        wait_s = 0.02;
+    if (l->watch < 0) {
+        l->watch = watch_file(l->path);
+        wait_s = l->watch < 0 && wait_s > 0.02 ? 0.02 : 0; /* what came before was not heard: look once more */
+    }
+    p.fd = l->watch;
     if (poll(&p, l->watch >= 0, (int)(wait_s * 1000) + 1) > 0)
         while (read(l->watch, events, sizeof events) > 0)
             ;

@@ -12,7 +12,7 @@
 
 #define SLOTS 4096 /* of the table: a power of two */
 #define TICK_S 0.25
-#define BATCH 256
+#define BATCH 1024 /* at first; more than end within what queue_ended repeats */
 #define GATHER_NS 5000000L /* changes come in crowds: one look for all of them */
 #define CHECK_S 5.0 /* how often jobs that somebody waits for are asked after, should a change have been missed */
 #define SEEN_S 10.0 /* how long an id is remembered as told; longer than queue_ended repeats */
@@ -51,6 +51,8 @@ struct waiters {
     struct wait_job *slot[SLOTS];
     struct waiter *first;
     bool stop;
+    int64_t *ids; /* room for 'batch' that ended */
+    int batch;
     double cursor, ticked, checked, turned;
     struct id_set seen[2];
 };
@@ -153,16 +155,20 @@ static void tell(struct waiters *w, int64_t id, bool aloud)
 
 static void take_ended(struct waiters *w)
 {
-    int64_t ids[BATCH];
     struct err e = ERR_INIT;
     int n;
 
     do {
-        n = queue_ended(w->q, &w->cursor, ids, BATCH, &e);
+        double from = w->cursor;
+        n = queue_ended(w->q, &w->cursor, w->ids, w->batch, &e);
         for (int i = 0; i < n; i++)
-            if (!told(w, ids[i]))
-                tell(w, ids[i], true);
-    } while (n == BATCH && !w->stop);
+            if (!told(w, w->ids[i]))
+                tell(w, w->ids[i], true);
+        if (n < w->batch)
+            break;
+        if (w->cursor <= from) /* so many ended at once that the next look would show the same ones */
+            w->ids = xrealloc(w->ids, (size_t)(w->batch *= 2) * sizeof *w->ids);
+    } while (!w->stop);
     if (n < 0)
         log_warn("%s", e.msg);
 }
@@ -236,15 +242,18 @@ int waiters_start(const char *queue_url, waiters_listener *heard, waiters_tick *
     struct waiters *w = xcalloc(1, sizeof *w);
     double now = now_s();
 
-    *w = (struct waiters){.heard = heard, .tick = tick, .ctx = ctx, .checked = now, .turned = now};
+    *w = (struct waiters){.heard = heard, .tick = tick, .ctx = ctx, .checked = now, .turned = now, .batch = BATCH};
+    w->ids = xcalloc(BATCH, sizeof *w->ids);
     pthread_mutex_init(&w->lock, NULL);
     if (queue_open(queue_url, &w->q, e) < 0 || queue_ended_now(w->q, &w->cursor, e) < 0) {
         queue_close(w->q); /* what ended before this server began is nobody's news */
+        free(w->ids);
         free(w);
         return -1;
     }
     if (pthread_create(&w->thread, NULL, follow, w) != 0) {
         queue_close(w->q);
+        free(w->ids);
         free(w);
         return err_set(e, ERR_ENV, "cannot start a thread");
     }
@@ -261,6 +270,7 @@ void waiters_stop(struct waiters *w)
     queue_close(w->q);
     free(w->seen[0].id);
     free(w->seen[1].id);
+    free(w->ids);
     free(w);
 }
 

@@ -302,6 +302,45 @@ static void what_ended_is_told_and_swept(void **state)
     queue_close(q);
 }
 
+static int64_t finish_one(struct queue *q, int *serial)
+{
+    struct err e = ERR_INIT;
+    struct queue_job j;
+    char key[32];
+    int64_t id;
+
+    snprintf(key, sizeof key, "fast %d", (*serial)++);
+    id = put(q, key, "work");
+    assert_int_equal(claim(q, "w", 10, 0, &j), 1);
+    assert_int_equal(queue_finish(q, &j, "r", &e), 1);
+    queue_job_free(&j);
+    return id;
+}
+
+/* Jobs that end within one tick of the clock, where the first of them fill what one call returns. */
+static void none_is_missed_between_two_full_answers(void **state)
+{
+    struct queue *q = fresh("full");
+    struct err e = ERR_INIT;
+    double cursor = 0;
+    int serial = 0;
+
+    for (int i = 0; i < 200; i++) {
+        int64_t ids[64], one = finish_one(q, &serial), two = finish_one(q, &serial), three;
+        bool seen = false;
+        assert_int_equal(queue_ended_now(q, &cursor, &e), 0);
+        cursor -= 5;
+        while (queue_ended(q, &cursor, ids, 2, &e) == 2 && ids[1] < two)
+            ;
+        three = finish_one(q, &serial);
+        for (int k = 0, n = queue_ended(q, &cursor, ids, 64, &e); k < n; k++)
+            seen |= ids[k] == three;
+        assert_true(seen);
+        queue_forget(q, one, &e), queue_forget(q, two, &e), queue_forget(q, three, &e);
+    }
+    queue_close(q);
+}
+
 static void workers_are_leased_rows(void **state)
 {
     struct queue *q = fresh("workers");
@@ -587,6 +626,7 @@ int main(int argc, char **argv)
         ON_BOTH(cancelled_jobs_end),
         ON_BOTH(owners_take_turns_and_lanes_are_apart),
         ON_BOTH(what_ended_is_told_and_swept),
+        ON_BOTH(none_is_missed_between_two_full_answers),
         ON_BOTH(workers_are_leased_rows),
         ON_BOTH(the_first_to_ask_makes_the_secret),
         ON_BOTH(many_processes_lose_and_double_nothing),

@@ -138,6 +138,29 @@ class Calls(Serve):
         text = self.ask("GET", "/metrics")[1]
         self.assertRegex(text, r'musacoder_verdicts_total\{category="passed"\} 40\n')
 
+    def test_a_crowd_that_ends_at_one_moment(self):
+        """More than one look of the server's takes."""
+        self.worker.stop = True
+        self.worker.join()
+        got = []
+        ids = []
+        for i in range(12):
+            many = self.request(*[f"never {i} {k}" for k in range(250)])
+            ids += [j["id"] for j in self.ask("POST", "/v1/eval?wait=0", many)[1]["jobs"]]
+        last = self.request("never 11 249")
+        t = threading.Thread(target=lambda: got.append(self.ask("POST", "/v1/eval", last)[0]))
+        t.start()
+        time.sleep(0.5)
+        db = sqlite3.connect(self.queue, timeout=30, isolation_level=None)
+        began = time.time()
+        db.execute(f"UPDATE job SET state = 2, result = '{{}}', ended = {NOW}")
+        db.close()
+        t.join(20)
+        self.assertEqual(got, [200])
+        self.assertLess(time.time() - began, 4)
+        status = self.ask("GET", "/metrics")[1]
+        self.assertRegex(status, r'musacoder_verdicts_total\{category="infra"\} 3000\n')
+
     def test_events_say_what_ended(self):
         c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         c.request("GET", "/v1/events")
