@@ -194,7 +194,8 @@ def environment(build, cache, slowdown):
                MUSACODER_PYTHON=torch_python(), MUSACODER_CACHE_DIR=cache, OMP_WAIT_POLICY="passive",
                PYTHONDONTWRITEBYTECODE="1", TEST_SLOWDOWN=str(slowdown))
     env.setdefault("MUSACODER_SECRET", "tests")  # the same draws in every run
-    env.setdefault("MUSACODER_OWNER", "none")     # what a test starts ends with it; tests/owner has owners
+    if "--gpu" not in sys.argv:
+        env.setdefault("MUSACODER_OWNER", "none")  # what a test starts ends with it; tests/owner has owners
     env.setdefault("MUSACODER_LIB_DIR", os.path.join(build, "lib"))
     return env
 

@@ -135,7 +135,7 @@ static int play(const struct opts *o, struct talker *t, struct eval *ev, const s
 
 static int agent_main(const struct opts *o, struct err *e)
 {
-    struct eval_config c = {.no_jail = !strcmp(opts_str(o, "jail"), "none"), .jobs = 1};
+    struct eval_config c = {.no_jail = !strcmp(opts_str(o, "jail"), "none"), .jobs = 1, .owned = true};
     struct agent_options a;
     struct talk_config tc;
     struct talker *t = NULL;

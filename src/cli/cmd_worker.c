@@ -220,7 +220,8 @@ static int worker_run(const struct opts *o, struct err *e)
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"),
                             .no_jail = !strcmp(opts_str(o, "jail"), "none"),
                             .backend = opts_str(o, "backend"),
-                            .start = true};
+                            .start = true,
+                            .owned = !is_kind(o, "run")}; /* its builds are the queue's: it judges itself */
     const struct build_opts target = {.target = c.backend};
     char *id;
 

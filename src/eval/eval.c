@@ -24,12 +24,11 @@
 #include "eval/perf/baseline.h"
 #include "eval/process/job.h"
 #include "eval/process/server.h"
-#include "eval/schedule/admit.h"
+#include "eval/schedule/schedule.h"
 #include "eval/stage/pipeline.h"
 #include "eval/verdict/record.h"
 #include "store/limit.h"
 
-#define IDLE_LOOKS_S 2 /* more than a worker waits for its next job (worker.c) */
 
 /* ---- opening ---- */
 
@@ -377,7 +376,7 @@ static void cache_tend(struct eval *ev)
     free(root);
 }
 
-/* ---- room on a GPU (room.h) ---- */
+/* ---- tries ---- */
 
 struct entry { /* of one candidate, through all its tries */
     struct eval *ev;
@@ -389,70 +388,50 @@ struct entry { /* of one candidate, through all its tries */
     struct err why; /* there is none */
 };
 
-static const char *device_name(const struct server *sv)
+/* References that nobody uses give the device's memory back, but for the latest 'kept'. */
+static void give_way(struct entry *n, int kept)
 {
-    return sv->uuid ? sv->uuid : "";
-}
-
-/* What nobody uses gives its memory back. */
-static void give_way(void *ctx)
-{
-    struct entry *n = ctx;
     struct hold share = {0};
 
-    if (hold_take(device_name(n->sv), false, &share, NULL) < 0)
+    if (hold_take(&n->sv->schedule, false, &share, NULL) < 0)
         return;
-    reference_list_keep(n->ev, 0);
-    baseline_list_stop(n->ev, false, 0);
+    reference_list_keep(n->ev, kept);
+    if (!kept)
+        baseline_list_stop(n->ev, false, 0);
     hold_drop(&share);
 }
 
-/* Half of the device's memory: judges' own contexts, what timing keeps, and fragments have the rest. */
-static uint64_t room_budget(const struct server *sv)
+/* A claim of the device for one try. Waiting for it is nobody's run time. */
+static int enter(struct entry *n, enum retry_step how, struct claim *c)
 {
-    return sv->device_memory / 2;
+    char *task = xasprintf("%s %s", n->task->sha256, n->o->protocol);
+    bool fresh = false;
+    int rc = claim_enter(&n->sv->schedule, task, n->o->caller, how == RETRY_ALONE, c, &fresh, &n->why);
+
+    if (rc == 0 && n->sv->backend->timed && (fresh || c->all))
+        give_way(n, c->all ? 0 : TASKS_KEPT);
+    free(task);
+    return rc;
 }
 
-static struct admit admission(struct entry *n)
-{
-    const struct backend *b = n->sv->backend;
-
-    return (struct admit){.device = device_name(n->sv), .settle_s = IDLE_LOOKS_S, .give_way = give_way, .ctx = n,
-                          .budget = room_budget(n->sv),
-                          .most = {.host_own = b->memory_bytes, .host_shared = b->reference_memory_bytes}};
-}
-
-void eval_idle(struct eval *ev)
-{
-    for (int i = 0; i < BACKENDS; i++)
-        if (ev->servers[i].started && ev->servers[i].backend->timed) {
-            struct entry n = {.ev = ev, .sv = &ev->servers[i]};
-            struct admit a = admission(&n);
-
-            admit_idle(&a);
-        }
-}
-
-/* One try. Waiting for room is nobody's run time. */
 static void try_once(void *ctx, enum retry_step how, struct try_seen *seen)
 {
     struct entry *n = ctx;
-    struct admit a = admission(n);
     struct err infra = ERR_INIT;
-    struct room room = {0};
+    struct claim claim = {0};
     double t0 = now_s(), waited;
 
     json_decref(n->rec);
     n->rec = NULL;
     n->why = (struct err)ERR_INIT;
     *seen = (struct try_seen){.end = TRY_NOTHING, .shared = n->sv->backend->timed};
-    if (!seen->shared || admit_enter(&a, n->task->sha256, n->o->protocol, how, &room, &n->why) == 0) {
+    if (enter(n, how, &claim) == 0) {
         waited = now_s() - t0;
         trace_span(t0, "wait", "memory");
-        pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how, &room, &n->rec, &infra, &n->why);
+        pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how, &claim, &n->rec, &infra, &n->why);
         trace_span(t0, "candidate", "%s, %s", n->task->name, n->c->name);
-        seen->learned = admit_learned(n->task->sha256, n->o->protocol, &room);
-        admit_leave(&a, &room);
+        seen->learned = claim_learned(&claim);
+        claim_leave(&claim);
         if (n->rec && waited > 1e-3) {
             record_stage_ms(n->rec, "waiting", waited * 1e3);
             record_waiting(n->rec, "memory", waited * 1e3);
@@ -520,49 +499,6 @@ static json_t *known(struct eval *ev, const struct task *task, const struct eval
     return rec;
 }
 
-/* ---- few tasks at once on a GPU: each has processes of its own there, and values of its own ---- */
-
-/* Waits until candidates of this task may be judged; returns the task's place. -1: no limit on this backend. */
-static int task_enter(struct eval *ev, const struct server *sv, const char *sha256)
-{
-    struct task_gate *g = &ev->gates[backend_index(sv->backend)];
-    struct hold share = {0};
-    bool fresh = false;
-    int at = -1;
-
-    if (!sv->backend->timed)
-        return -1;
-    pthread_mutex_lock(&ev->lock);
-    while (at < 0) {
-        for (int i = 0; i < TASKS_AT_ONCE; i++)
-            if (g->tasks[i].n && !strcmp(g->tasks[i].sha256, sha256))
-                at = i;
-        for (int i = 0; i < TASKS_AT_ONCE && at < 0; i++)
-            if (!g->tasks[i].n)
-                at = i, fresh = true;
-        if (at < 0)
-            pthread_cond_wait(&ev->landed, &ev->lock);
-    }
-    snprintf(g->tasks[at].sha256, sizeof g->tasks[at].sha256, "%s", sha256);
-    g->tasks[at].n++;
-    pthread_mutex_unlock(&ev->lock);
-    if (fresh && hold_take(sv->uuid ? sv->uuid : "", false, &share, NULL) == 0) {
-        reference_list_keep(ev, TASKS_KEPT);
-        hold_drop(&share);
-    }
-    return at;
-}
-
-static void task_leave(struct eval *ev, const struct server *sv, int at)
-{
-    if (at < 0)
-        return;
-    pthread_mutex_lock(&ev->lock);
-    ev->gates[backend_index(sv->backend)].tasks[at].n--;
-    pthread_cond_broadcast(&ev->landed);
-    pthread_mutex_unlock(&ev->lock);
-}
-
 static int judge_once(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
                       const struct eval_options *o, json_t **ret, struct err *e)
 {
@@ -570,7 +506,7 @@ static int judge_once(struct eval *ev, struct server *sv, const struct task *tas
     json_t *rec = NULL;
     bool kept;
     char key[65];
-    int rc, place;
+    int rc;
 
     cache_key(ev, sv->toolchain, task, c, o, key);
     if (!ev->config.no_cache && !o->fresh && !(f = flight_board(ev, key, &rec))) {
@@ -583,9 +519,7 @@ static int judge_once(struct eval *ev, struct server *sv, const struct task *tas
         *ret = renamed(rec, task, c);
         return 0;
     }
-    place = task_enter(ev, sv, task->sha256);
     rc = judge(ev, sv, task, c, o, &rec, e);
-    task_leave(ev, sv, place);
     kept = rc == 0 && cache_put(ev, key, rec);
     if (f)
         flight_land(ev, f, kept ? rec : NULL);

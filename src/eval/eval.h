@@ -37,9 +37,6 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
 int eval_many(struct eval *ev, const struct task *task, const struct eval_candidate *cs, int n, const struct eval_options *o,
               int (*each)(int i, const json_t *verdict, void *ctx, struct err *e), void *ctx, struct err *e);
 
-/* For who has nothing to judge now: what is kept for later leaves a device's memory to a job that needs all of it. */
-void eval_idle(struct eval *ev);
-
 /* What ends an owner (owner/owner.h): nobody asked for so long. $MUSACODER_OWNER_IDLE, for tests, else OWNER_IDLE_S.
  * Serves the socket of the backend of c until then; digest: as who starts it knows it; NULL: it finds it out. */
 int eval_own(const struct eval_config *c, const char *digest, struct err *e);

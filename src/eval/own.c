@@ -16,7 +16,7 @@ struct own {
 };
 
 /* As the service answers: {"jobs":[{"state","verdict"}]}. */
-static json_t *judge_body(struct eval *ev, const json_t *request, struct err *e)
+static json_t *judge_body(struct eval *ev, const json_t *request, pid_t caller, struct err *e)
 {
     const json_t *body = json_object_get(request, "job");
     json_t *jobs = json_array(), *payload, *rec;
@@ -28,7 +28,7 @@ static json_t *judge_body(struct eval *ev, const json_t *request, struct err *e)
             rc = -1;
             break;
         }
-        rc = request_judge(ev, payload, request, &rec, e);
+        rc = request_judge(ev, payload, request, caller, &rec, e);
         json_decref(payload);
         if (rc == 0)
             json_array_append_new(jobs, json_pack("{s:s,s:o}", "state", "done", "verdict", rec));
@@ -44,7 +44,6 @@ static json_t *answer(void *ctx, const json_t *request, pid_t caller, struct err
     struct own *w = ctx;
     const char *op = json_str(request, "op", "");
 
-    (void)caller;
     if (!w->ev) {
         *e = w->why;
         return NULL;
@@ -52,17 +51,9 @@ static json_t *answer(void *ctx, const json_t *request, pid_t caller, struct err
     if (!strcmp(op, "begin"))
         return json_object();
     if (!strcmp(op, "eval"))
-        return judge_body(w->ev, request, e);
+        return judge_body(w->ev, request, caller, e);
     err_set(e, ERR_INPUT, "the owner of a device knows no '%.40s'", op);
     return NULL;
-}
-
-static void idle(void *ctx)
-{
-    struct own *w = ctx;
-
-    if (w->ev)
-        eval_idle(w->ev);
 }
 
 /* Whoever started it waits for this: it listens. */
@@ -83,7 +74,7 @@ int eval_own(const struct eval_config *c, const char *digest, struct err *e)
 {
     struct eval_config local = *c;
     struct own w = {.why = ERR_INIT};
-    struct owner_work work = {.answer = answer, .idle = idle, .ctx = &w, .backend = c->backend, .idle_s = idle_s()};
+    struct owner_work work = {.answer = answer, .ctx = &w, .backend = c->backend, .idle_s = idle_s()};
     struct owner_place place;
     struct owner *o = NULL;
     int rc;
@@ -93,6 +84,7 @@ int eval_own(const struct eval_config *c, const char *digest, struct err *e)
     say_ready();
     local.start = true;
     local.owned = false;
+    local.socket = place.socket;
     if ((rc = eval_open(&local, &w.ev, &w.why)) < 0)
         work.idle_s = 1; /* those who wait hear why; the next one may find it mended */
     if (rc < 0)

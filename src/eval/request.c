@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 
-static int judge(struct eval *ev, const json_t *p, const json_t *more, const struct task *t, json_t **ret,
-                 struct err *e)
+static int judge(struct eval *ev, const json_t *p, const json_t *more, int64_t caller, const struct task *t,
+                 json_t **ret, struct err *e)
 {
     const json_t *text = json_object_get(p, "candidate");
     struct eval_candidate c = {.name = "candidate", .text = json_string_value(text), .n = json_string_length(text),
@@ -16,12 +16,14 @@ static int judge(struct eval *ev, const json_t *p, const json_t *more, const str
 
     if (eval_options_parse(json_object_get(p, "options"), &o, e) < 0)
         return -1;
+    o.caller = caller;
     o.fresh = json_flag(more, "fresh", false);
     o.capsule = json_str(more, "capsule", NULL);
     return eval_one(ev, t, &c, &o, ret, e);
 }
 
-int request_judge(struct eval *ev, const json_t *p, const json_t *more, json_t **ret, struct err *e)
+int request_judge(struct eval *ev, const json_t *p, const json_t *more, int64_t caller, json_t **ret,
+                  struct err *e)
 {
     const json_t *code = json_object_get(p, "task_code");
     struct task t;
@@ -33,7 +35,7 @@ int request_judge(struct eval *ev, const json_t *p, const json_t *more, json_t *
         return -1;
     rc = task_attach(&t, json_object_get(p, "sidecar"), "sidecar", e);
     if (rc == 0)
-        rc = judge(ev, p, more, &t, ret, e);
+        rc = judge(ev, p, more, caller, &t, ret, e);
     task_free(&t);
     return rc;
 }

@@ -4,8 +4,9 @@
 
 #include "eval/eval.h"
 
-/* payload: as queue/ask.h makes it. more: what such a request cannot say, "fresh" and "capsule"; NULL: nothing. As
- * eval_one; ERR_INPUT: it is no request. */
-int request_judge(struct eval *ev, const json_t *payload, const json_t *more, json_t **ret, struct err *e);
+/* payload: as queue/ask.h makes it. more: what such a request cannot say, "fresh" and "capsule"; NULL: nothing.
+ * caller: whose turn it is (schedule.h). As eval_one; ERR_INPUT: it is no request. */
+int request_judge(struct eval *ev, const json_t *payload, const json_t *more, int64_t caller, json_t **ret,
+                  struct err *e);
 
 #endif

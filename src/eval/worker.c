@@ -99,7 +99,7 @@ static char *answer_run(struct worker *w, const struct queue_job *job, struct er
     json_t *p = json_parse(job->payload, strlen(job->payload), "verdict request", &why), *rec = NULL;
     char *text = NULL;
 
-    if (!p || request_judge(w->ev, p, NULL, &rec, &why) < 0)
+    if (!p || request_judge(w->ev, p, NULL, 0, &rec, &why) < 0)
         rec = why.kind == ERR_STOP ? NULL : refusal(p, &why);
     if (!rec)
         *e = why;
@@ -218,8 +218,6 @@ static void *worker_thread(void *arg)
         return NULL;
     while (goes_on(w)) {
         got = queue_claim(q, t->lane, w->c->name, VERDICT_LEASE_S, 1.0, &job, &e);
-        if (got == 0 && w->ev)
-            eval_idle(w->ev);
         if (got == 1) {
             got = serve_job(t, q, &job, &e);
             queue_job_free(&job);

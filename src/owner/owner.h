@@ -50,7 +50,6 @@ struct owner_work {
     /* A new reply to a request, or NULL with *e. Called from many threads; stop_requested() there is true once the
      * caller has gone. caller: its process. */
     json_t *(*answer)(void *ctx, const json_t *request, pid_t caller, struct err *e);
-    void (*idle)(void *ctx); /* now and then, while nothing is asked; may be NULL */
     void *ctx;
     const char *backend; /* for owner_list */
     double idle_s;       /* leaves after so long without a request */
@@ -61,6 +60,10 @@ int owner_listen(const struct owner_place *p, struct owner **ret, struct err *e)
 /* Until it has been idle, is asked to leave, or SIGTERM. */
 int owner_serve(struct owner *o, const struct owner_work *w, struct err *e);
 void owner_close(struct owner *o); /* NULL is fine */
+
+/* Makes this process the only one of the user's that judges on a device, for as long as the descriptor is open: waits until
+ * the one that has it ends, and asks it to leave if it is an owner. socket: ours, or NULL. -1: Ctrl-C, or no folder. */
+int owner_device(const char *uuid, const char *socket, struct err *e);
 
 /* A failure as a reply, and back: -1 with *e if the reply is one. */
 json_t *owner_error(const struct err *why);

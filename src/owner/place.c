@@ -1,12 +1,16 @@
 /* place.c - where owners are found: the folder, the names, and who lives there. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "owner/owner.h"
 #include "owner/wire.h"
 
@@ -83,6 +87,46 @@ static json_t *say_to_all(const char *op, struct err *e)
     }
     names_free(names, n);
     return all;
+}
+
+/* What the lock's file says of who has the device: "PID SOCKET". Says "leave" to a socket that it has not told yet. */
+static void ask_to_leave(int fd, char *told, size_t n)
+{
+    char text[200], socket[120] = "";
+    ssize_t got = pread(fd, text, sizeof text - 1, 0);
+    int pid = 0;
+
+    text[got < 0 ? 0 : got] = 0;
+    if (!strcmp(text, told) || sscanf(text, "%d %119s", &pid, socket) < 1)
+        return;
+    snprintf(told, n, "%s", text);
+    log_info("process %d has the device; waiting until it leaves", pid);
+    if (*socket)
+        json_decref(say(socket, "leave"));
+}
+
+int owner_device(const char *uuid, const char *socket, struct err *e)
+{
+    char folder[64], path[200], told[200] = "", text[200];
+    int fd;
+
+    if (folder_of(folder, sizeof folder, e) < 0)
+        return -1;
+    snprintf(path, sizeof path, "%s/%.100s.device", folder, uuid);
+    if ((fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0)
+        return err_sys(e, "cannot open '%s'", path);
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (stop_requested()) {
+            close(fd);
+            return err_set(e, ERR_STOP, "interrupted");
+        }
+        ask_to_leave(fd, told, sizeof told);
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    snprintf(text, sizeof text, "%d %s", (int)getpid(), socket ? socket : "");
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, strlen(text), 0) < 0)
+        log_debug("cannot write '%s'", path);
+    return fd;
 }
 
 json_t *owner_list(struct err *e)

@@ -19,7 +19,7 @@
 #include "owner/owner.h"
 #include "owner/wire.h"
 
-#define LOOK_MS 1000      /* how often idle() is called */
+#define LOOK_MS 1000      /* how often it looks whether it has been idle */
 #define REQUEST_S 60.0    /* for a request to arrive */
 
 struct call { /* one connection */
@@ -183,8 +183,6 @@ int owner_serve(struct owner *o, const struct owner_work *w, struct err *e)
     while (goes_on(o)) {
         wait_for_change(o);
         end_calls(o);
-        if (!o->n && w->idle)
-            w->idle(w->ctx);
     }
     stop_listening(o);
     return 0;

@@ -1,5 +1,5 @@
 /* test_claim.c - a reference's process says what its task needs, and the job's claim grows to that or the job yields, before
- * anything is made. On the emulator, streamed as large tasks are on a GPU, with a ledger of its own. */
+ * anything is made. On the emulator, streamed as large tasks are on a GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +11,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "eval/process/backend.h"
 #include "eval/process/job.h"
-#include "eval/schedule/room.h"
+#include "eval/schedule/schedule.h"
 
 #define GIB ((uint64_t)1 << 30)
 #define INPUT ((size_t)64 * 33 * 4)
@@ -40,6 +41,7 @@ static int start(void **state)
     pthread_mutex_init(&ev.server_lock, NULL);
     sv->backend = backend_find("sim");
     sem_init(&sv->run_slots, 0, 2);
+    schedule_init(&sv->schedule, 4 * GIB, 10);
     desk_set_init(&ev.desks[at]);
     if (forkserver_start(&s, &sv->fs, &e) < 0) {
         print_message("%s\n", e.msg);
@@ -64,65 +66,77 @@ static const char source[] =
     "        self.w = nn.Parameter(torch.randn(33))\n    def forward(self, x):\n        return torch.stack([x + self.w] * 3)\n"
     "def get_inputs():\n    return [torch.randn(64, 33)]\ndef get_init_inputs():\n    return []\n";
 
-static void enter(uint64_t own, uint64_t group, struct room *r)
+static void enter(const char *task, struct claim *c)
 {
-    const struct room_budget b = {4 * GIB, 0};
-    const struct room_need n = {.own = own, .shared = 1};
+    char *text = xasprintf("%s strict", task);
+    bool fresh;
     struct err e = ERR_INIT;
 
-    assert_int_equal(room_take("gpu", &b, &n, group, NULL, NULL, r, &e), 0);
+    assert_int_equal(claim_enter(&sv->schedule, text, 1, false, c, &fresh, &e), 0);
+    free(text);
+}
+
+static bool covers(const struct need *have, const struct need *want)
+{
+    return have->own >= want->own && have->shared >= want->shared;
 }
 
 static void test_yields_then_grows(void **state)
 {
     struct eval_options o = EVAL_OPTIONS_DEFAULT;
-    const struct room_need want = room_estimate(33 * 4, INPUT, INPUT);
-    const struct room_need all = room_estimate(33 * 4, INPUT, 3 * INPUT); /* once outputs are known */
+    const struct need all = need_estimate(33 * 4, INPUT, 3 * INPUT); /* once outputs are known */
+    const struct need most = {4 * GIB - GIB / 2, 1};
     struct forkserver *fs = sv->fs;
-    struct room_need known = {0};
-    struct room mine = {0}, other = {0};
+    struct claim mine, other;
     struct task t;
     struct err e = ERR_INIT;
     struct job j = {.ev = &ev, .server = sv, .task = &t, .opt = &o, .claim = &mine, .yields = true};
+    size_t small;
 
     (void)state;
     o.trials = 1;
     assert_int_equal(task_make("t", source, strlen(source), &t, &e), 0);
-    enter(2 * GIB, 1, &other);
-    enter(GIB / 2, 2, &mine);
+    enter(t.sha256, &mine);
+    small = mine.need.own;
+    enter("other", &other);
+    claim_learn(&other, &most);
+    claim_leave(&other);
+    claim_leave(&mine);
+    enter("other", &other);
+    enter(t.sha256, &mine);
     assert_int_equal(reference_get(&j, "random", &j.ref, &e), -1);
     assert_int_equal(e.lack, LACK_DEVICE);
     assert_null(j.ref);
-    assert_int_equal(mine.need.own, GIB / 2);
-    assert_true(room_recall(t.sha256, o.protocol, &known));
-    assert_true(known.own == want.own && known.shared == want.shared);
+    assert_int_equal(mine.need.own, small);
+    assert_true(claim_learned(&mine));
     sv->fs = NULL; /* it is known: no process is asked */
     assert_int_equal(reference_get(&j, "random", &j.ref, &e), -1);
     assert_int_equal(e.lack, LACK_DEVICE);
     sv->fs = fs;
-    room_drop(&other);
+    claim_leave(&other);
     if (reference_get(&j, "random", &j.ref, &e) < 0)
         fail_msg("%s", e.msg);
-    assert_true(room_covers(&mine.need, &all));
+    assert_true(covers(&mine.need, &all));
     reference_release(&ev, j.ref);
-    room_drop(&mine);
+    claim_leave(&mine);
 
-    enter(GIB / 2, 2, &mine); /* who comes to a reference that is there claims as much */
+    enter(t.sha256, &mine); /* who comes to a reference that is there claims as much */
+    assert_true(covers(&mine.need, &all));
     if (reference_get(&j, "random", &j.ref, &e) < 0)
         fail_msg("%s", e.msg);
-    assert_true(room_covers(&mine.need, &all));
     reference_release(&ev, j.ref);
-    room_drop(&mine);
+    claim_leave(&mine);
 
-    enter(2 * GIB, 1, &other); /* who does not yield goes on with what it has */
-    enter(GIB / 2, 2, &mine);
+    enter("third", &mine); /* who does not yield goes on with what it has */
+    enter("other", &other);
+    claim_learn(&mine, &most);
     j.yields = false;
     if (reference_get(&j, "random", &j.ref, &e) < 0)
         fail_msg("%s", e.msg);
-    assert_int_equal(mine.need.own, GIB / 2);
+    assert_int_equal(mine.need.own, small);
     reference_release(&ev, j.ref);
-    room_drop(&mine);
-    room_drop(&other);
+    claim_leave(&mine);
+    claim_leave(&other);
     task_free(&t);
 }
 

@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "eval/perf/measure.h"
-#include "eval/schedule/hold.h"
+#include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
 
 static struct forkserver *fs;
@@ -343,6 +343,8 @@ static struct {
     bool broken;
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static struct schedule device;
+
 static void *holder(void *arg)
 {
     bool alone = arg != NULL;
@@ -351,7 +353,7 @@ static void *holder(void *arg)
         struct hold h = {0};
         struct err e = ERR_INIT;
 
-        if (hold_take("test", alone, &h, &e) < 0)
+        if (hold_take(&device, alone, &h, &e) < 0)
             return (void *)1;
         pthread_mutex_lock(&seen.lock);
         seen.alone += alone;
@@ -373,7 +375,7 @@ static void *alone(void *arg)
 {
     struct hold h = {0};
 
-    if (hold_take("test", true, &h, NULL) < 0)
+    if (hold_take(&device, true, &h, NULL) < 0)
         return (void *)1;
     *(int *)arg = 1;
     hold_drop(&h);
@@ -389,11 +391,11 @@ static void test_a_share_within_a_share(void **state)
     pthread_t t;
 
     (void)state;
-    assert_int_equal(hold_take("test", false, &outer, &e), 0);
-    assert_int_equal(hold_take("test", true, &inner, &e), -1); /* would wait for itself */
+    assert_int_equal(hold_take(&device, false, &outer, &e), 0);
+    assert_int_equal(hold_take(&device, true, &inner, &e), -1); /* would wait for itself */
     assert_int_equal(pthread_create(&t, NULL, alone, (void *)&was_alone), 0);
     usleep(50000);
-    assert_int_equal(hold_take("test", false, &inner, &e), 0);
+    assert_int_equal(hold_take(&device, false, &inner, &e), 0);
     hold_drop(&inner);
     assert_int_equal(was_alone, 0);
     hold_drop(&outer);
@@ -412,7 +414,7 @@ static void *never_gone(void *arg)
         pthread_mutex_lock(&seen.lock);
         seen.broken |= seen.alone > 0;
         pthread_mutex_unlock(&seen.lock);
-        if (hold_take("busy", false, &h[0], NULL) < 0)
+        if (hold_take(&device, false, &h[0], NULL) < 0)
             return (void *)1;
         usleep(3000);
         hold_drop(&h[0]);
@@ -432,7 +434,7 @@ static void *logged(void *arg)
     bool alone = arg != NULL;
     struct hold h = {0};
 
-    if (hold_take("batch", alone, &h, NULL) < 0)
+    if (hold_take(&device, alone, &h, NULL) < 0)
         return (void *)1;
     pthread_mutex_lock(&log_of.lock);
     log_of.order[log_of.n++] = alone ? 'a' : 's';
@@ -442,7 +444,7 @@ static void *logged(void *arg)
     return NULL;
 }
 
-/* Sharers come and go and are never all gone: who wants to be alone gets in all the same, after its patience. */
+/* Sharers come and go and are never all gone: who wants to be alone gets in all the same. */
 static void test_patience_ends(void **state)
 {
     struct hold h = {0};
@@ -451,12 +453,11 @@ static void test_patience_ends(void **state)
     double t0;
 
     (void)state;
-    hold_patience_s = 0.2;
     for (int i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&t[i], NULL, never_gone, &stop), 0);
     usleep(20000);
     t0 = now_s();
-    assert_int_equal(hold_take("busy", true, &h, NULL), 0);
+    assert_int_equal(hold_take(&device, true, &h, NULL), 0);
     assert_true(now_s() - t0 < 5);
     hold_drop(&h);
     __atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
@@ -467,7 +468,7 @@ static void test_patience_ends(void **state)
     }
 }
 
-/* Three that want to be alone, and a sharer that comes before the last of them but after the gate was closed: it waits for
+/* Three that want to be alone, and a sharer that comes before the last of them but after they were kept out: it waits for
  * all three. */
 static void test_batch(void **state)
 {
@@ -475,11 +476,10 @@ static void test_batch(void **state)
     pthread_t t[4];
 
     (void)state;
-    hold_patience_s = 0.05;
-    assert_int_equal(hold_take("batch", false, &h, NULL), 0);
+    assert_int_equal(hold_take(&device, false, &h, NULL), 0);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, logged, i == 2 ? NULL : &t), 0);
-        usleep(i == 1 ? 150000 : 20000); /* the first two wait behind the closed gate when the sharer comes */
+        usleep(i == 1 ? 150000 : 20000); /* the first two wait when the sharer comes */
     }
     hold_drop(&h);
     for (int i = 0; i < 4; i++)
@@ -516,5 +516,6 @@ int main(void)
         cmocka_unit_test(test_who_failed_is_said),
     };
 
+    schedule_init(&device, 0, 1);
     return cmocka_run_group_tests(tests, start, stop);
 }

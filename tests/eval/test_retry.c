@@ -24,7 +24,7 @@ static void a_verdict_stands(void **state)
 {
     (void)state;
     for (int made = 1; made <= RETRY_TRIES; made++)
-        for (enum retry_step had = RETRY_AGAIN; had <= RETRY_ALL; had++)
+        for (enum retry_step had = RETRY_AGAIN; had <= RETRY_ALONE; had++)
             for (enum err_lack lack = LACK_NONE; lack <= LACK_HOST; lack++)
                 assert_int_equal(next(made, had, TRY_VERDICT, lack), RETRY_STOP);
 }
@@ -37,19 +37,16 @@ static void a_fault_of_ours_is_tried_three_times(void **state)
     assert_int_equal(next(3, RETRY_ALONE, TRY_INFRA, LACK_NONE), RETRY_STOP);
 }
 
-/* Beside others with more of the device, then alone. */
+/* Then it is alone. */
 static void where_memory_was_short_the_next_try_has_more(void **state)
 {
     (void)state;
-    assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_DEVICE), RETRY_WIDE);
-    assert_int_equal(next(1, RETRY_WIDE, TRY_INFRA, LACK_DEVICE), RETRY_ALONE);
-    assert_int_equal(next(2, RETRY_WIDE, TRY_INFRA, LACK_DEVICE), RETRY_ALONE);
-    assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_HOST), RETRY_ALL);
-    assert_int_equal(next(2, RETRY_AGAIN, TRY_INFRA, LACK_HOST), RETRY_ALL);
-    assert_int_equal(next(2, RETRY_ALONE, TRY_INFRA, LACK_HOST), RETRY_ALL);
-    assert_int_equal(next(2, RETRY_ALONE, TRY_INFRA, LACK_DEVICE), RETRY_ALONE); /* who gave way may have been late */
-    assert_int_equal(next(2, RETRY_ALL, TRY_INFRA, LACK_NONE), RETRY_ALL);       /* once alone, alone */
-    assert_int_equal(next(3, RETRY_ALL, TRY_INFRA, LACK_HOST), RETRY_STOP);
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_DEVICE), RETRY_ALONE);
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_HOST), RETRY_ALONE);
+    assert_int_equal(next(2, RETRY_AGAIN, TRY_INFRA, LACK_HOST), RETRY_ALONE);
+    assert_int_equal(next(2, RETRY_ALONE, TRY_INFRA, LACK_DEVICE), RETRY_ALONE); /* what gave way may have been late */
+    assert_int_equal(next(2, RETRY_ALONE, TRY_INFRA, LACK_NONE), RETRY_ALONE);   /* once alone, alone */
+    assert_int_equal(next(3, RETRY_ALONE, TRY_INFRA, LACK_HOST), RETRY_STOP);
 }
 
 /* Where the task is known by now to need more than the try had, that is what the next one gets, once. */
@@ -60,7 +57,7 @@ static void what_was_learned_is_tried_first(void **state)
     (void)state;
     s.learned = true;
     assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_KNOWN);
-    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_WIDE);
+    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_ALONE);
     assert_int_equal(retry_next(2, RETRY_KNOWN, &s), RETRY_ALONE);
     assert_int_equal(retry_next(2, RETRY_AGAIN, &s), RETRY_ALONE); /* the last one */
     assert_int_equal(retry_next(2, RETRY_ALONE, &s), RETRY_ALONE);
@@ -69,16 +66,14 @@ static void what_was_learned_is_tried_first(void **state)
     assert_true(retry_is_final(RETRY_ALONE, &s));
     s.end = TRY_NOTHING;
     assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_KNOWN);
-    assert_int_equal(retry_next(2, RETRY_KNOWN, &s), RETRY_WIDE);
-    s.end = TRY_INFRA;
     assert_int_equal(retry_next(2, RETRY_KNOWN, &s), RETRY_ALONE);
     s.end = TRY_NOTHING;
     assert_int_equal(retry_next(2, RETRY_ALONE, &s), RETRY_STOP);
     s = seen(TRY_INFRA, LACK_DEVICE);
-    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_WIDE);
+    assert_int_equal(retry_next(1, RETRY_KNOWN, &s), RETRY_ALONE);
     s.lack = LACK_HOST;
     s.learned = true;
-    assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_ALL); /* who was killed is not asked how large it was */
+    assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_ALONE); /* who was killed is not asked how large it was */
     s.lack = LACK_NONE;
     assert_int_equal(retry_next(1, RETRY_AGAIN, &s), RETRY_AGAIN);
 }
@@ -88,12 +83,10 @@ static void a_task_that_cannot_be_used(void **state)
 {
     (void)state;
     assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_NONE), RETRY_STOP);
-    assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_HOST), RETRY_ALL);
-    assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_DEVICE), RETRY_WIDE);
-    assert_int_equal(next(2, RETRY_WIDE, TRY_NOTHING, LACK_DEVICE), RETRY_ALONE);
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_HOST), RETRY_ALONE);
+    assert_int_equal(next(1, RETRY_AGAIN, TRY_NOTHING, LACK_DEVICE), RETRY_ALONE);
     assert_int_equal(next(2, RETRY_ALONE, TRY_NOTHING, LACK_DEVICE), RETRY_STOP);
-    assert_int_equal(next(2, RETRY_ALONE, TRY_NOTHING, LACK_HOST), RETRY_ALL);
-    assert_int_equal(next(2, RETRY_ALL, TRY_NOTHING, LACK_HOST), RETRY_STOP);
+    assert_int_equal(next(2, RETRY_ALONE, TRY_NOTHING, LACK_HOST), RETRY_STOP);
     assert_int_equal(next(3, RETRY_AGAIN, TRY_NOTHING, LACK_HOST), RETRY_STOP);
 }
 
@@ -147,17 +140,16 @@ static void what_is_final(void **state)
 
     (void)state;
     assert_false(retry_is_final(RETRY_AGAIN, &device));
+    assert_false(retry_is_final(RETRY_KNOWN, &device));
     assert_true(retry_is_final(RETRY_ALONE, &device));
-    assert_true(retry_is_final(RETRY_ALL, &device));
-    assert_false(retry_is_final(RETRY_ALONE, &host)); /* jobs of other devices were there */
-    assert_true(retry_is_final(RETRY_ALL, &host));
-    assert_false(retry_is_final(RETRY_ALL, &other));
-    assert_false(retry_is_final(RETRY_ALL, &fine));
+    assert_true(retry_is_final(RETRY_ALONE, &host));
+    assert_false(retry_is_final(RETRY_ALONE, &other));
+    assert_false(retry_is_final(RETRY_ALONE, &fine));
 }
 
 static enum err_lack others(bool alone, const char *finding, bool outside)
 {
-    return retry_others(&(struct try_error){alone, finding, outside, false, true});
+    return retry_others(&(struct try_error){alone, finding, outside, true});
 }
 
 /* What lacked memory beside others is not judged; what lacks it alone is. */
@@ -172,14 +164,14 @@ static void what_others_may_have_done(void **state)
     assert_int_equal(others(true, "out_of_memory", false), LACK_NONE);
 }
 
-/* Alone on its device it shares the machine with jobs of other devices, and alone there with what is not ours. */
+/* With no other candidate there, it was itself if it was large, else something that is not ours. */
 static void who_took_the_machines_memory(void **state)
 {
-    struct try_error x = {.alone = true, .killed_outside = true, .finding = "", .large = true};
+    struct try_error x = {.killed_outside = true, .finding = "", .large = true};
 
     (void)state;
     assert_int_equal(retry_others(&x), LACK_HOST);
-    x.all = true;
+    x.alone = true;
     assert_int_equal(retry_others(&x), LACK_NONE); /* it did */
     x.large = false;
     assert_int_equal(retry_others(&x), LACK_HOST); /* something else did */
@@ -217,12 +209,12 @@ static void the_loop(void **state)
     struct try_seen last;
 
     (void)state;
-    assert_int_equal(retry_run(play, count_again, &s, &last), RETRY_ALL);
+    assert_int_equal(retry_run(play, count_again, &s, &last), RETRY_ALONE);
     assert_int_equal(s.n, 3);
     assert_int_equal(s.again, 2);
-    assert_true(s.had[0] == RETRY_AGAIN && s.had[1] == RETRY_AGAIN && s.had[2] == RETRY_ALL);
-    assert_true(retry_is_final(RETRY_ALL, &last));
-    assert_int_equal(retry_run(play, NULL, &h, &last), RETRY_WIDE);
+    assert_true(s.had[0] == RETRY_AGAIN && s.had[1] == RETRY_AGAIN && s.had[2] == RETRY_ALONE);
+    assert_true(retry_is_final(RETRY_ALONE, &last));
+    assert_int_equal(retry_run(play, NULL, &h, &last), RETRY_ALONE);
     assert_int_equal(h.n, 2);
     assert_int_equal(last.end, TRY_VERDICT);
 }

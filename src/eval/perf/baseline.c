@@ -16,7 +16,7 @@
 #include "base/trace.h"
 #include "eval/process/job.h"
 #include "eval/process/streamed.h"
-#include "eval/schedule/hold.h"
+#include "eval/schedule/schedule.h"
 
 #define START_S 120.0
 #define BLOCK_S 60.0
@@ -489,7 +489,7 @@ bool baseline_begin_compile(struct baseline *b, const char *mode)
 /* What the process says next, with its answer to a request that means "lend me the device" given. 1: it has ended
  * the conversation with *ret; 0: it goes on. -1: broken, or (*ret_ours) we could not lend. Time spent waiting moves
  * *deadline. */
-static int compile_step(int fd, const char *device, struct hold *share, double *deadline, struct frame *ret,
+static int compile_step(int fd, struct schedule *device, struct hold *share, double *deadline, struct frame *ret,
                         enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
 {
     double start;
@@ -507,7 +507,7 @@ static int compile_step(int fd, const char *device, struct hold *share, double *
         return 1;
     frame_free(ret);
     start = now_s();
-    if (share->fd == 0 && hold_take(device, false, share, e) < 0) {
+    if (!share->s && hold_take(device, false, share, e) < 0) {
         *ret_ours = true;
         return -1;
     }
@@ -520,7 +520,7 @@ static int compile_step(int fd, const char *device, struct hold *share, double *
 }
 
 /* The whole conversation; *share may be held at its end. 1: *ret is "ok" or "error". -1 as compile_step. */
-static int compile_talk(int fd, const char *mode, const char *device, struct hold *share, struct frame *ret,
+static int compile_talk(int fd, const char *mode, struct schedule *device, struct hold *share, struct frame *ret,
                         enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
 {
     json_t *req = json_pack("{s:s,s:s}", "op", "compile", "mode", mode);
@@ -554,7 +554,7 @@ static void compile_answered(struct baseline *b, const char *mode, const struct 
         cache_save(b, mode, &b->compile_of_eager, b->compile_error);
 }
 
-int baseline_compile(struct baseline *b, const char *mode, const char *device, struct err *e)
+int baseline_compile(struct baseline *b, const char *mode, struct schedule *device, struct err *e)
 {
     enum frame_fault fault = FRAME_OK;
     struct hold share = {0};
@@ -564,7 +564,7 @@ int baseline_compile(struct baseline *b, const char *mode, const char *device, s
     int rc = compile_talk(b->child->fd, mode, device, &share, &f, &fault, &ours, &why);
 
     ours = ours || why.kind == ERR_STOP;
-    if (rc != 1 && share.fd == 0)
+    if (rc != 1 && !share.s)
         hold_take(device, false, &share, NULL); /* its end is work for the device */
     baseline_lock(b);
     if (rc == 1) {

@@ -19,6 +19,7 @@
 
 #include "eval/perf/measure.h"
 #include "eval/process/reference.h"
+#include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
 
 struct eval;
@@ -63,7 +64,7 @@ struct baseline_place {
 
 /* The baseline of j's task. Never NULL. */
 struct baseline *baseline_get(struct job *j, const struct baseline_place *p);
-/* For all that follows: waits for its other users. Who locks has the device already, shared or alone (hold.h), and
+/* For all that follows: waits for its other users. Who locks has the device already, shared or alone (schedule.h), and
  * gives it back after unlocking: so nobody with the lock waits for the device. Another user may have given the
  * process up meanwhile, or have it compile: then there is nothing to do but to unlock, to give the device back and
  * to wait (baseline_wait). */
@@ -90,13 +91,13 @@ void baseline_give_up(struct baseline *b); /* its process is not to be used agai
 const struct ref_draw *baseline_base(const struct reference *r);
 /* torch.compile takes seconds of CPU, during which the device is others': so it goes in two steps.
  * baseline_begin_compile, with the lock: is there anything to compile? Then the conversation is the caller's, who
- * unlocks, gives the device back and calls baseline_compile, holding nothing: it takes a share of 'device' (hold.h)
+ * unlocks, gives the device back and calls baseline_compile, holding nothing: it takes a share of 'device' (schedule.h)
  * whenever the process asks for one, and ends what the first began. mode: "default", "max-autotune" (asks at once).
  * What fails is in compile_error, and a process that hangs or dies is given up; -1 only when the device could not
  * be had or on Ctrl-C: then nothing is known. Then, holding the device alone, baseline_time_compiled measures
  * compile / eager, once. */
 bool baseline_begin_compile(struct baseline *b, const char *mode);
-int baseline_compile(struct baseline *b, const char *mode, const char *device, struct err *e);
+int baseline_compile(struct baseline *b, const char *mode, struct schedule *device, struct err *e);
 extern double baseline_compile_s; /* of compiling, waiting for the device not counted; tests make it short */
 void baseline_time_compiled(struct baseline *b, const char *mode, const struct measure_plan *p);
 

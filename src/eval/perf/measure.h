@@ -1,5 +1,5 @@
 /* measure.h - two sides timed against each other, block by block: A B A B. Both are children that speak runner/timing.py
- * ("put" is done); the device must be held alone (hold.h). */
+ * ("put" is done); the device must be held alone (schedule.h). */
 #ifndef MC_EVAL_MEASURE_H
 #define MC_EVAL_MEASURE_H
 

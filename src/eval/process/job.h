@@ -12,22 +12,11 @@
 #include "eval/process/reference.h"
 #include "eval/process/server.h"
 #include "eval/process/session.h"
-#include "eval/schedule/room.h"
+#include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
 #include "store/store.h"
 
-#define TASKS_AT_ONCE 24
-#define TASKS_KEPT 2 /* of those that nobody is at, so many may keep their reference */
-struct baseline_list;
-struct flight;
-struct life;
-
-struct task_gate { /* tasks whose candidates are being judged on one device (eval.c); n 0: free */
-    struct {
-        char sha256[65];
-        int n;
-    } tasks[TASKS_AT_ONCE];
-};
+#define TASKS_KEPT 2 /* of those that nobody is at, so many may keep their reference on a device */
 
 struct owned;
 
@@ -37,7 +26,6 @@ struct eval {
     struct identity identities[BACKENDS]; /* of servers, started or not */
     struct desk_set desks[BACKENDS]; /* the judge's device, for values */
     struct store *store;
-    struct task_gate gates[BACKENDS];
     struct flight *flights;      /* candidates that are being judged right now (eval.c) */
     pthread_cond_t landed;       /* one of them is not any more */
     pthread_mutex_t lock;        /* the store, identities, flights, the list of references */
@@ -70,7 +58,7 @@ struct job {
     double reference_s;     /* wall time until the expected values were there */
     const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
     int variant;            /* of the task's sidecar that the candidate is constructed for; 0: the task as written */
-    struct room *claim;     /* of memory; NULL: nothing is claimed */
+    struct claim *claim;    /* of memory; NULL: nothing is claimed */
     bool yields;            /* until its first reference is there: ends where the claim cannot grow to what is needed */
     bool alone;             /* on the device: a try after one that others may have disturbed */
     bool ready;             /* the candidate was constructed */

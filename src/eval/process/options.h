@@ -17,6 +17,7 @@ struct eval_config {
     uint64_t cache_limit; /* bytes that the cache folder may take; 0: no limit */
     const char *backend; /* checked by eval_open (NULL: "sim"), and made ready if 'start'; else when a candidate needs it */
     bool start;          /* start the backend's fork server in eval_open (seconds): a worker, who would wait for it anyway */
+    const char *socket;  /* where this process answers others; NULL: nowhere */
     bool owned;          /* hand candidates to the process that owns the device (owned.h) */
     bool jobs_given;     /* set by eval_open: jobs was more than 0, so it is the number of slots on a GPU too */
 };
@@ -34,6 +35,7 @@ struct eval_options {
     bool compile_baseline;  /* time torch.compile too */
     const char *compile_mode; /* "default" or "max-autotune" */
     const char *dialect;    /* "any"; "cuda" or "musa": programs of the other one are no answer */
+    int64_t caller;         /* whose turn it is (schedule.h): a process; 0: ours */
     bool fresh;             /* do not read the verdict from the cache */
     const char *capsule;    /* file for what was judged, if it passes (exec/capsule.h); NULL: none. One candidate */
 };

@@ -14,8 +14,7 @@
 #include "eval/process/job.h"
 #include "eval/process/reference_child.h"
 #include "eval/process/streamed.h"
-#include "eval/schedule/hold.h"
-#include "eval/schedule/room.h"
+#include "eval/schedule/schedule.h"
 #include "store/limit.h"
 
 #define MAGIC "MCREF1\n"
@@ -149,7 +148,7 @@ static int reference_make(const struct reference_want *w, struct frame *ret, str
 
 static int share_device(const struct reference_want *w, struct hold *share, struct err *e)
 {
-    return w->sv->backend->timed ? hold_take(w->sv->uuid, false, share, e) : 0;
+    return w->sv->backend->timed ? hold_take(&w->sv->schedule, false, share, e) : 0;
 }
 
 static int reference_find(const char *key, const struct reference_want *w, struct frame *ret, struct err *e)
@@ -239,21 +238,12 @@ static void list_drop(struct reference_list *l, struct reference *r)
     r->listed = false;
 }
 
-/* The claim becomes as large as what is known by now, and no larger. */
+/* The claim becomes as large as what is known by now. */
 static int claim_known(const struct reference_want *w, struct err *e)
 {
-    struct room_need known = {0};
-
-    if (!w->claim || !room_recall(w->t->sha256, w->o->protocol, &known))
+    if (!w->claim || claim_grow(w->claim) || !w->yields)
         return 0;
-    if (room_grow(w->claim, &known)) {
-        room_shrink(w->claim, &known);
-        return 0;
-    }
-    if (!w->yields)
-        return 0;
-    err_set(e, ERR_ENV, "%s: it needs %.1f GiB of the device and its reference %.1f GiB; others have them", w->title,
-            (double)known.own / 0x1p30, (double)known.shared / 0x1p30);
+    err_set(e, ERR_ENV, "%s: it needs more of the device than others leave", w->title);
     return err_lack(e, LACK_DEVICE);
 }
 
@@ -325,11 +315,11 @@ static pthread_mutex_t one_streamed = PTHREAD_MUTEX_INITIALIZER;
 /* out: -1 is not known; as large as the inputs then. */
 static int claim_streamed(const struct reference_want *w, int64_t state, int64_t in, int64_t out, struct err *e)
 {
-    struct room_need need = room_estimate((size_t)state, (size_t)in, (size_t)(out < 0 ? in : out));
+    struct need need = need_estimate((size_t)state, (size_t)in, (size_t)(out < 0 ? in : out));
 
-    if (!w->claim || !w->claim->fd)
+    if (!w->claim)
         return 0;
-    room_note_estimate(w->t->sha256, w->o->protocol, &need);
+    claim_learn(w->claim, &need);
     return claim_known(w, e);
 }
 

@@ -71,7 +71,7 @@ struct reference_list {
 
 /* Of j's task and variant, whatever j->ref is. params: "random" (floating parameters re-randomised) or "seed" (as
  * constructed). ERR_INPUT: the task or its sidecar is at fault. Before its process uses the device, j's claim grows to
- * what the task is known or (room.h: estimates) expected to need; where that does not fit and j yields: LACK_DEVICE, and
+ * what the task is known or (estimated) expected to need; where that does not fit and j yields: LACK_DEVICE, and
  * nothing was made. A streamed one is j's alone until reference_release, by the same thread: j waits, and holds no run
  * slot while it does. */
 int reference_get(struct job *j, const char *params, struct reference **ret, struct err *e);
@@ -93,7 +93,7 @@ int64_t reference_seed(const struct eval *ev, int64_t seed);
 void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
 void reference_list_free(struct eval *ev);
 /* Gives up those that nobody uses, except the 'idle' most recent ones: their processes and what they hold on the device. Where the
- * device has a clock the caller shares it (hold.h). */
+ * device has a clock the caller shares it (schedule.h). */
 void reference_list_keep(struct eval *ev, int idle);
 
 /* Draw i of j->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at fault). The caller

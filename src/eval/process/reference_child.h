@@ -5,7 +5,7 @@
 
 #include "eval/process/options.h"
 #include "eval/process/server.h"
-#include "eval/schedule/room.h"
+#include "eval/schedule/schedule.h"
 #include "proc/frame.h"
 
 #define REFERENCE_TIMEOUT_S 120.0
@@ -18,7 +18,7 @@ struct reference_want {
     const char *params;
     int variant;
     int64_t seed;    /* of the draws: reference_seed */
-    struct room *claim; /* of the job that asks; NULL: nothing is claimed */
+    struct claim *claim; /* of the job that asks; NULL: nothing is claimed */
     int64_t small;   /* streamed.py: elements up to which a task is small; 0: as it says */
     bool yields;     /* it ends where that is too small and cannot grow */
     char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -13,6 +14,7 @@
 #include "base/trace.h"
 #include "device/device.h"
 #include "eval/process/job.h"
+#include "owner/owner.h"
 #include "proc/frame.h"
 
 #define BEGIN_S 60.0 /* context, first launch; several children may wait for the driver's lock */
@@ -208,10 +210,11 @@ static void server_close(struct server *sv)
     if (sv->started) {
         executors_end(&sv->executors);
         sem_destroy(&sv->run_slots);
-        sem_destroy(&sv->slow_lane);
-        sem_destroy(&sv->large_turn);
+        schedule_free(&sv->schedule);
         share_free(&sv->share);
     }
+    if (sv->device_lock >= 0)
+        close(sv->device_lock);
     if (sv->devices)
         names_free(sv->devices, sv->n_devices);
     if (sv->folders)
@@ -224,13 +227,27 @@ static void server_close(struct server *sv)
     memset(sv, 0, sizeof *sv);
 }
 
+/* A real device has one process that judges there: what it knows of the memory is all that is given out. */
+static int take_device(struct eval *ev, struct server *sv, struct err *e)
+{
+    struct err why = ERR_INIT;
+
+    if (!sv->backend->usable || !sv->uuid || (sv->device_lock = owner_device(sv->uuid, ev->config.socket, &why)) >= 0)
+        return 0;
+    if (why.kind == ERR_STOP)
+        return err_set(e, ERR_STOP, "interrupted");
+    log_debug("the device may have other owners: %s", why.msg);
+    return 0;
+}
+
 static int server_start(struct eval *ev, struct server *sv, struct err *e)
 {
     const struct backend *b = sv->backend;
     struct preparation p = {.rc = 0};
     int rc;
 
-    if (look_at_device(sv, e) < 0)
+    sv->device_lock = -1;
+    if (look_at_device(sv, e) < 0 || take_device(ev, sv, e) < 0)
         return -1;
     sv->devices = b->devices ? b->devices(&sv->n_devices) : NULL;
     sv->folders = b->folders ? b->folders(&sv->n_folders) : NULL;
@@ -242,8 +259,7 @@ static int server_start(struct eval *ev, struct server *sv, struct err *e)
     if (preparation_end(&p, rc == 0 ? e : NULL) < 0 || rc < 0 || make_toolchain(ev, sv, e) < 0)
         return -1;
     sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
-    sem_init(&sv->slow_lane, 0, 1);
-    sem_init(&sv->large_turn, 0, 1);
+    schedule_init(&sv->schedule, b->timed ? sv->device_memory / 2 : 0, 2 * ev->config.jobs);
     share_init(&sv->share);
     executors_init(&sv->executors, b->timed);
     sv->started = true;

@@ -9,6 +9,7 @@
 
 #include "eval/process/backend.h"
 #include "eval/process/executors.h"
+#include "eval/schedule/schedule.h"
 #include "eval/schedule/share.h"
 #include "proc/forkserver.h"
 
@@ -27,14 +28,14 @@ struct server {
     char *compiler;       /* build_toolchain_id */
     char runner_sha[65];  /* of runner/ and the device package */
     char *device;         /* "NVIDIA H200, driver 580.159.04"; "" on sim */
-    char *uuid;           /* names the device for hold.h; NULL on sim */
+    char *uuid;           /* names the device; NULL on sim */
     char *arch;           /* for build_opts: "sm_90"; NULL on sim */
     size_t device_memory; /* bytes; 0 on sim */
     char **devices, **folders; /* backend's; NULL-terminated or NULL */
     size_t n_devices, n_folders;
     sem_t run_slots;
-    sem_t slow_lane;      /* candidates whose calls take long: one at a time, so that the others are not kept waiting */
-    sem_t large_turn;     /* first calls on gigabytes: one at a time */
+    int device_lock;      /* owner_device's; -1: there is none */
+    struct schedule schedule; /* of claims, and of the device */
     struct share_clock share; /* of the device: run time of candidates that share it */
     _Atomic int beginning;   /* so many are being made right now, */
     _Atomic double begun_at; /* and the last one was ready at this time of now_s() */

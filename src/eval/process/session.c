@@ -56,17 +56,10 @@ static void share_device(struct session *s)
     struct err e = ERR_INIT;
     double t0 = now_s();
 
-    if (s->server->backend->timed && hold_take(s->server->uuid, s->alone, &s->hold, &e) < 0)
+    if (s->server->backend->timed && hold_take(&s->server->schedule, s->alone, &s->hold, &e) < 0)
         log_debug("the device's lock: %s", e.msg);
     trace_span(t0, "wait", "device");
     waited_for_device(s, now_s() - t0);
-}
-
-static void leave_lane(struct session *s)
-{
-    if (s->slow)
-        sem_post(&s->server->slow_lane);
-    s->slow = false;
 }
 
 static void run_slot(struct session *s, bool take)
@@ -77,14 +70,11 @@ static void run_slot(struct session *s, bool take)
         s->slot = slot_take(s, &s->server->run_slots);
         if (s->slot)
             share_device(s);
-        else
-            leave_lane(s);
         return;
     }
     s->slot = false;
     hold_drop(&s->hold);
     sem_post(&s->server->run_slots);
-    leave_lane(s);
 }
 
 void session_rest(struct session *s)
@@ -99,73 +89,10 @@ void session_wake(struct session *s)
 
 void session_give_way(struct session *s)
 {
-    if (s->hold.fd <= 0 || s->alone || !hold_wanted(s->server->uuid))
+    if (!s->hold.s || s->alone || !hold_wanted(&s->server->schedule))
         return;
     hold_drop(&s->hold);
     share_device(s);
-}
-
-/* Looks every 20 ms. Returns the seconds. */
-static double wait_while(struct session *s, bool (*still)(struct session *s), double most_s, const char *what)
-{
-    double t0 = now_s(), waited = 0;
-
-    while (still(s) && waited < most_s && !stop_requested()) {
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-        waited = now_s() - t0;
-    }
-    trace_span(t0, "wait", "%s", what);
-    waited_for_device(s, waited);
-    return waited;
-}
-
-static bool timing_is_awaited(struct session *s)
-{
-    return hold_awaited(s->server->uuid);
-}
-
-/* Nobody is timed beside a call of seconds: it comes after them. */
-static void let_timed_pass(struct session *s)
-{
-    s->yielded_s += wait_while(s, timing_is_awaited, SESSION_YIELD_S - s->yielded_s, "while others are timed");
-}
-
-void session_slow_lane(struct session *s)
-{
-    if (!s->slot || !shares_device(s))
-        return;
-    if (!s->slow || (timing_is_awaited(s) && s->yielded_s < SESSION_YIELD_S)) {
-        bool lane = s->slow;
-
-        s->slow = false; /* kept while the slot is free for others */
-        run_slot(s, false);
-        s->slow = lane || slot_take(s, &s->server->slow_lane);
-        let_timed_pass(s);
-        run_slot(s, true);
-    }
-    hold_lasts(&s->hold, true);
-}
-
-static bool has_no_turn(struct session *s)
-{
-    s->turn = !hold_any_lasts() && !timing_is_awaited(s) && sem_trywait(&s->server->large_turn) == 0;
-    return !s->turn;
-}
-
-void session_take_turn(struct session *s)
-{
-    if (!s->slot || !shares_device(s))
-        return;
-    run_slot(s, false);
-    wait_while(s, has_no_turn, SESSION_TURN_S, "turn");
-    run_slot(s, true);
-}
-
-void session_end_turn(struct session *s)
-{
-    if (s->turn)
-        sem_post(&s->server->large_turn);
-    s->turn = false;
 }
 
 int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone, struct session **ret,
@@ -370,7 +297,7 @@ static void wait_shared(struct session *s, struct share_clock *c, double v0)
 
         if (poll(&p, 1, (int)(wait * 1e3) + 1) > 0)
             break;
-        if (now_s() - start > SESSION_LASTS_S)
+        if (now_s() - start > SCHEDULE_LASTS_S)
             hold_lasts(&s->hold, true);
     }
     hold_lasts(&s->hold, lasts);
@@ -468,7 +395,6 @@ void session_close(struct session *s)
         buf_free(&s->end.output);
     }
     child_free(s->child);
-    session_end_turn(s);
     run_slot(s, false);
     json_decref(s->diagnostics);
     json_decref(s->sources);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "eval/build/build.h"
-#include "eval/schedule/hold.h"
+#include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 
@@ -34,14 +34,11 @@ struct session {
     struct child *child;
     struct child_end end; /* valid after CALL_DIED */
     bool ended, slot, alone;
-    bool slow;            /* has the slow lane of the device */
-    bool turn;            /* has the turn of first calls on gigabytes */
     struct hold hold;     /* a share of the device while it has a slot, where the device has a clock */
     double used_s;        /* run time so far */
     double build_s;       /* wall time spent serving builds */
     double wait_s;        /* wall time spent waiting for a run or build slot, and for the device */
     double wait_device_s; /* of this, for the device */
-    double yielded_s;     /* and of that, to those that are timed there (session_slow_lane) */
     int builds, builds_failed, builds_cached;
     int builds_refused;   /* failed, and what is missing is a vendor's library: legality's matter, not the compiler's */
     double compile_ms;    /* sum over requests of the time that compiling takes on a cache miss */
@@ -73,18 +70,6 @@ const char *session_output(struct session *s);
 void session_rest(struct session *s);
 void session_wake(struct session *s);
 void session_give_way(struct session *s); /* between two calls: to whoever wants the device alone, and waits until that is done */
-/* Between two calls of a candidate that takes long: waits until no other such one is on the device, and while somebody
- * is to be timed there, SESSION_YIELD_S in all at most: without slot and share then, but the lane stays its own. The
- * lane goes with the slot otherwise, with session_rest at the latest. */
-#define SESSION_YIELD_S 60.0
-#define SESSION_LASTS_S 2.0 /* of waiting for an answer: then the share is one that lasts (hold.h) until it is there */
-void session_slow_lane(struct session *s);
-/* Before the first call of a candidate whose claim is large, and after it. It may take many seconds, and beside others
- * that do as many times longer, while nobody can be timed: waits until nobody has the turn, no share lasts, and nobody is
- * to be timed, but no longer than SESSION_TURN_S. */
-#define SESSION_TURN_S 20.0
-void session_take_turn(struct session *s);
-void session_end_turn(struct session *s);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
 
 #endif

@@ -7,7 +7,7 @@ enum err_lack retry_others(const struct try_error *x)
 {
     if (!x->alone && !strcmp(x->finding, "out_of_memory"))
         return LACK_DEVICE;
-    return x->killed_outside && !(x->all && x->large) ? LACK_HOST : LACK_NONE;
+    return x->killed_outside && !(x->alone && x->large) ? LACK_HOST : LACK_NONE;
 }
 
 static enum retry_step larger(enum retry_step a, enum retry_step b)
@@ -20,11 +20,7 @@ static enum retry_step wanted(enum retry_step had, const struct try_seen *seen)
 {
     if (!seen->shared || seen->lack == LACK_NONE)
         return RETRY_AGAIN;
-    if (seen->lack == LACK_DEVICE && seen->learned && had < RETRY_KNOWN)
-        return RETRY_KNOWN;
-    if (seen->lack == LACK_HOST)
-        return RETRY_ALL;
-    return had < RETRY_WIDE ? RETRY_WIDE : RETRY_ALONE;
+    return seen->lack == LACK_DEVICE && seen->learned && had < RETRY_KNOWN ? RETRY_KNOWN : RETRY_ALONE;
 }
 
 enum retry_step retry_next(int made, enum retry_step had, const struct try_seen *seen)

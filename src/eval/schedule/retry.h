@@ -1,6 +1,5 @@
 /* retry.h - what follows a try of one candidate: a verdict stands; a fault of ours is tried again; where memory was
- * short it is tried with more of it: with as much as is known by then, or with a quarter of all, at last with nobody else
- * there. Inside src/eval only. */
+ * short it is tried with as much of it as is known by then to be needed, or with nobody else there. Inside src/eval only. */
 #ifndef MC_EVAL_RETRY_H
 #define MC_EVAL_RETRY_H
 
@@ -21,23 +20,20 @@ struct try_seen {
     enum err_lack lack; /* what there was too little of; of a verdict: not looked at */
     bool learned;       /* the task is known by now to need more than this try had claimed */
     bool stopped;       /* Ctrl-C */
-    bool shared;        /* the backend has room to be claimed (room.h); else nobody can be alone */
+    bool shared;        /* the backend's memory is claimed (schedule.h); else nobody can be alone */
 };
 
 enum retry_step {
     RETRY_STOP,  /* what was seen is how it is */
     RETRY_AGAIN, /* as before */
     RETRY_KNOWN, /* with what is known by now to be needed, beside others */
-    RETRY_WIDE,  /* with a quarter of the device's memory at least: to be alone stops everybody else */
-    RETRY_ALONE, /* with all of the device's memory */
-    RETRY_ALL    /* and with all of the machine's */
+    RETRY_ALONE  /* with nobody else on the device */
 };
 
 struct try_error { /* a candidate's runtime_error */
-    bool alone;           /* nobody else was on its device */
+    bool alone;           /* no other candidate was on its device */
     const char *finding;  /* kind of what was found (life.c); "" */
     bool killed_outside;  /* struct child_end */
-    bool all;             /* nor anybody of ours on its machine */
     bool large;           /* of the machine's memory it had half of what it may have, or more */
 };
 

@@ -13,7 +13,7 @@
 #include "eval/build/dialect.h"
 #include "eval/life/life.h"
 #include "eval/schedule/retry.h"
-#include "eval/schedule/room.h"
+#include "eval/schedule/schedule.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"
 
@@ -85,7 +85,7 @@ static json_t *environment(const struct job *j)
 
 /* Is what went wrong the candidate's doing? Where others share a device or its machine they may have taken all memory, or
  * the device itself is gone. -1 with what it was. */
-static int look_for_others(struct job *j, enum retry_step how, struct err *e)
+static int look_for_others(struct job *j, struct err *e)
 {
     const json_t *r = record_reason(j->rec);
     const char *category = r ? json_str(r, "category", "") : "", *kind;
@@ -98,10 +98,10 @@ static int look_for_others(struct job *j, enum retry_step how, struct err *e)
     kind = json_str(json_object_get(r, "finding"), "kind", "");
     x = (struct try_error){.alone = j->alone, .finding = kind,
                            .killed_outside = j->session && j->session->ended && j->session->end.outside,
-                           .all = how >= RETRY_ALL, .large = job_was_large(j)};
+                           .large = job_was_large(j)};
     if (runtime && (lack = retry_others(&x)) != LACK_NONE) {
         err_set(e, ERR_ENV, lack == LACK_DEVICE ? "the device's memory was used up while others had part of it"
-                : x.all ? "the candidate's process, which was small, was killed because the machine's memory was used "
+                : x.alone ? "the candidate's process, which was small, was killed because the machine's memory was used "
                           "up, by something else than the judge"
                         : "the candidate's process was killed from outside; was the machine's memory used up?");
         return err_lack(e, lack);
@@ -109,18 +109,6 @@ static int look_for_others(struct job *j, enum retry_step how, struct err *e)
     if (strcmp(category, "timeout") && !(runtime && !strcmp(kind, "device_error")))
         return 0;
     return server_check(j->server, e);
-}
-
-/* For room.h: what the candidate's process took of the machine's memory, if it did what it should: what others take is
- * their own doing. */
-static void note_host(struct job *j)
-{
-    struct room_need need = {0};
-
-    if (!j->server->backend->timed || !j->ref || !j->session || job_blamed(j))
-        return;
-    need.host_own = session_peak(j->session);
-    room_note(j->task->sha256, j->opt->protocol, &need);
 }
 
 static void job_end(struct job *j)
@@ -134,7 +122,7 @@ static void job_end(struct job *j)
 }
 
 int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
-                 const struct eval_options *o, enum retry_step how, struct room *claim, json_t **ret,
+                 const struct eval_options *o, enum retry_step how, struct claim *claim, json_t **ret,
                  struct err *ret_void, struct err *e)
 {
     struct job j = {.ev = ev, .alone = how >= RETRY_ALONE, .yields = how == RETRY_AGAIN, .claim = claim, .server = sv,
@@ -148,8 +136,8 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
     j.rec = record_new(task->name, task->sha256, c->name, sha, o->backend, o->protocol);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && rc == 0; i++)
         rc = run_stage(&j, stages[i], &why);
-    if (rc == 0 && (rc = look_for_others(&j, how, &why)) == 0)
-        note_host(&j);
+    if (rc == 0)
+        rc = look_for_others(&j, &why);
     if (rc < 0 && (why.kind == ERR_INPUT || why.kind == ERR_STOP)) {
         if (e)
             *e = why;

@@ -4,7 +4,7 @@
 
 #include "eval/process/job.h"
 #include "eval/schedule/retry.h"
-#include "eval/schedule/room.h"
+#include "eval/schedule/schedule.h"
 
 struct server;
 
@@ -14,7 +14,7 @@ struct server;
  * has of the device's memory and the machine's. It may grow; where RETRY_AGAIN is seen to need more than there is
  * room for, it ends before anything is there, with LACK_DEVICE. */
 int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
-                 const struct eval_options *o, enum retry_step how, struct room *claim, json_t **ret,
+                 const struct eval_options *o, enum retry_step how, struct claim *claim, json_t **ret,
                  struct err *ret_void, struct err *e);
 
 #endif

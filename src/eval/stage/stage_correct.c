@@ -369,14 +369,9 @@ static int judge_draw(struct job *j, const struct ref_draw *d, struct tally *t, 
     double used = j->session->used_s;
     int ok;
 
-    if (first && !t->slow && j->claim && room_is_large(j->claim))
-        session_take_turn(j->session);
-    if (t->slow) /* not for draws that it does not get: each may wait for long */
-        session_slow_lane(j->session);
     if (reference_hold(j->ref, d, e) < 0)
         return -1;
     ok = run_draw(j, d, t, e);
-    session_end_turn(j->session);
     reference_let_go(j->ref, d);
     used = j->session->used_s - used;
     t->fastest_s = t->fastest_s == 0 || used < t->fastest_s ? used : t->fastest_s;

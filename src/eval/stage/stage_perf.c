@@ -18,7 +18,7 @@
 #include "eval/perf/baseline.h"
 #include "eval/perf/measure.h"
 #include "eval/process/streamed.h"
-#include "eval/schedule/hold.h"
+#include "eval/schedule/schedule.h"
 #include "eval/stage/spots.h"
 #include "eval/verdict/record.h"
 
@@ -333,11 +333,6 @@ static json_t *section(struct perf *p)
 
 /* ---- the stage ---- */
 
-static const char *device_name(const struct job *j)
-{
-    return j->server->uuid ? j->server->uuid : "";
-}
-
 static int prepare(struct perf *p, struct err *e)
 {
     if (baseline_start(p->base, p->j, &p->place, e) < 0)
@@ -351,7 +346,7 @@ static int prepare(struct perf *p, struct err *e)
 static int take_base(struct perf *p, bool alone, struct err *e)
 {
     for (;;) {
-        if (baseline_wait(p->base, e) < 0 || hold_take(device_name(p->j), alone, &p->hold, e) < 0)
+        if (baseline_wait(p->base, e) < 0 || hold_take(&p->j->server->schedule, alone, &p->hold, e) < 0)
             return -1;
         baseline_lock(p->base);
         if (!p->base->compiling)
@@ -383,7 +378,7 @@ static int prepare_base(struct perf *p, struct err *e)
         return 0;
     if (with_base(p, false, prepare, e) < 0)
         return -1;
-    return p->compiles ? baseline_compile(p->base, p->j->opt->compile_mode, device_name(p->j), e) : 0;
+    return p->compiles ? baseline_compile(p->base, p->j->opt->compile_mode, &p->j->server->schedule, e) : 0;
 }
 
 /* The state before the last call, of the whole life on one of the draws: what each timed call starts from. */

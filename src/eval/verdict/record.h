@@ -27,7 +27,7 @@ void record_settle(json_t *rec);
 const json_t *record_reason(const json_t *rec); /* the deciding reason (borrowed), NULL if passed */
 
 void record_stage_ms(json_t *rec, const char *stage, double ms);
-/* Of stage_ms.waiting, what for: "memory" (room.h), "slot", "device" (hold.h). Section waiting_ms. */
+/* Of stage_ms.waiting, what for: "memory" (schedule.h), "slot", "device" (schedule.h). Section waiting_ms. */
 void record_waiting(json_t *rec, const char *what, double ms);
 
 #endif

@@ -1,0 +1,250 @@
+/* claim.c - memory of a device: see schedule.h. Who leaves or grows less lets the next ones in. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "eval/schedule/schedule.h"
+#include "exec/plan.h"
+
+struct note { /* what a task needs */
+    uint64_t task;
+    struct need need;
+};
+
+void schedule_init(struct schedule *s, uint64_t memory, int most)
+{
+    *s = (struct schedule){.memory = memory, .most = most};
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->change, NULL);
+}
+
+void schedule_free(struct schedule *s)
+{
+    free(s->notes);
+    pthread_cond_destroy(&s->change);
+    pthread_mutex_destroy(&s->lock);
+}
+
+/* ---- what tasks need; under the lock ---- */
+
+static struct note *note_of(struct schedule *s, uint64_t task)
+{
+    for (size_t i = 0; i < s->n_notes; i++)
+        if (s->notes[i].task == task)
+            return &s->notes[i];
+    return NULL;
+}
+
+/* Of a task that nobody has seen: most are small, and a reference says how large it is before it makes anything. */
+static struct need known(struct schedule *s, uint64_t task)
+{
+    const struct note *n = note_of(s, task);
+    size_t guess = s->memory / 32;
+
+    return (struct need){n && n->need.own ? n->need.own : guess, n && n->need.shared ? n->need.shared : guess};
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+void claim_learn(const struct claim *c, const struct need *need)
+{
+    struct schedule *s = c->s;
+    struct note *n;
+
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (!(n = note_of(s, c->task))) {
+        s->notes = xrealloc(s->notes, (s->n_notes + 1) * sizeof *n);
+        n = &s->notes[s->n_notes++];
+        *n = (struct note){.task = c->task};
+    }
+    n->need = (struct need){larger(n->need.own, need->own), larger(n->need.shared, need->shared)};
+    pthread_mutex_unlock(&s->lock);
+}
+
+struct need need_estimate(size_t state, size_t in, size_t out)
+{
+    const struct plan_sizes s = {.inputs = in, .state = state, .outputs = out};
+    struct plan p;
+
+    memory_plan_make(&s, SIZE_MAX, &p);
+    return (struct need){.own = SCHEDULE_CONTEXT + 2 * p.least, .shared = p.judge + larger(p.reference, p.timing)};
+}
+
+/* ---- who is next; under the lock ---- */
+
+/* What claim c adds for its task, if it is the first of those in (or 'who') that have it: the most that one of them wants. */
+static uint64_t shared_part(const struct schedule *s, const struct claim *c, const struct claim *who)
+{
+    bool before = true;
+    uint64_t most = 0;
+
+    for (const struct claim *k = s->first; k; k = k->next) {
+        before = before && k != c;
+        if (k->task != c->task || (!k->in && k != who))
+            continue;
+        if (before)
+            return 0;
+        most = larger(most, k->need.shared);
+    }
+    return most;
+}
+
+/* Bytes of those that are in, and of c. */
+static uint64_t sum_with(const struct schedule *s, const struct claim *c)
+{
+    uint64_t sum = 0;
+
+    for (const struct claim *k = s->first; k; k = k->next)
+        if (k->in || k == c)
+            sum += k->need.own + shared_part(s, k, c);
+    return sum;
+}
+
+/* Beside those that are in; one that needs more than there is, with nobody. */
+static bool fits(const struct schedule *s, const struct claim *c)
+{
+    int others = 0;
+    bool all = c->all;
+
+    for (const struct claim *k = s->first; k; k = k->next)
+        if (k->in && k != c) {
+            others++;
+            all = all || k->all;
+        }
+    if (!others)
+        return true;
+    return !all && others < s->most && (!s->memory || sum_with(s, c) <= s->memory);
+}
+
+static int in_of(const struct schedule *s, int64_t caller)
+{
+    int n = 0;
+
+    for (const struct claim *k = s->first; k; k = k->next)
+        n += k->in && k->caller == caller;
+    return n;
+}
+
+/* The first of those that wait whose caller has the fewest in. */
+static struct claim *next(const struct schedule *s)
+{
+    struct claim *best = NULL;
+    int fewest = 0, n;
+
+    for (struct claim *k = s->first; k; k = k->next)
+        if (!k->in && ((n = in_of(s, k->caller)) < fewest || !best)) {
+            best = k;
+            fewest = n;
+        }
+    return best;
+}
+
+static void let_in(struct schedule *s)
+{
+    struct claim *c;
+
+    while ((c = next(s)) && fits(s, c)) {
+        c->in = true;
+        pthread_cond_signal(&c->turn);
+    }
+}
+
+static bool is_fresh(const struct schedule *s, const struct claim *c)
+{
+    for (const struct claim *k = s->first; k; k = k->next)
+        if (k != c && k->in && k->task == c->task)
+            return false;
+    return true;
+}
+
+/* Under the lock. */
+static void take_out(struct claim *c)
+{
+    struct claim **at = &c->s->first;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    let_in(c->s);
+}
+
+/* ---- coming and going ---- */
+
+int claim_enter(struct schedule *s, const char *task, int64_t caller, bool all, struct claim *c, bool *ret_fresh,
+                struct err *e)
+{
+    struct claim **end = &s->first;
+    struct timespec t;
+
+    *c = (struct claim){.s = s, .task = hash64(task, strlen(task), 2), .caller = caller, .all = all};
+    pthread_cond_init(&c->turn, NULL);
+    pthread_mutex_lock(&s->lock);
+    c->need = known(s, c->task);
+    while (*end)
+        end = &(*end)->next;
+    *end = c;
+    let_in(s);
+    while (!c->in && !stop_requested()) {
+        t = stop_look_again();
+        pthread_cond_clockwait(&c->turn, &s->lock, CLOCK_MONOTONIC, &t);
+    }
+    *ret_fresh = is_fresh(s, c);
+    all = c->in;
+    if (!all)
+        take_out(c);
+    pthread_mutex_unlock(&s->lock);
+    if (all)
+        return 0;
+    pthread_cond_destroy(&c->turn);
+    *c = (struct claim){0};
+    return err_set(e, ERR_STOP, "interrupted");
+}
+
+bool claim_grow(struct claim *c)
+{
+    struct schedule *s = c->s;
+    struct need before = c->need;
+    bool fit;
+
+    if (!s)
+        return true;
+    pthread_mutex_lock(&s->lock);
+    c->need = known(s, c->task);
+    if (!(fit = fits(s, c)))
+        c->need = before;
+    let_in(s);
+    pthread_mutex_unlock(&s->lock);
+    return fit;
+}
+
+bool claim_learned(const struct claim *c)
+{
+    struct need n;
+
+    if (!c->s)
+        return false;
+    pthread_mutex_lock(&c->s->lock);
+    n = known(c->s, c->task);
+    pthread_mutex_unlock(&c->s->lock);
+    return n.own > c->need.own || n.shared > c->need.shared;
+}
+
+void claim_leave(struct claim *c)
+{
+    struct schedule *s = c->s;
+
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    take_out(c);
+    pthread_mutex_unlock(&s->lock);
+    pthread_cond_destroy(&c->turn);
+    *c = (struct claim){0};
+}
