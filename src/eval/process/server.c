@@ -227,12 +227,15 @@ static void server_close(struct server *sv)
     memset(sv, 0, sizeof *sv);
 }
 
-/* A real device has one process that judges there: what it knows of the memory is all that is given out. */
+/* A real device has one process that judges there: what it knows of the memory is all that is given out. Whoever sets
+ * $MUSACODER_OWNER to "none" sees to that. */
 static int take_device(struct eval *ev, struct server *sv, struct err *e)
 {
     struct err why = ERR_INIT;
 
-    if (!sv->backend->usable || !sv->uuid || (sv->device_lock = owner_device(sv->uuid, ev->config.socket, &why)) >= 0)
+    const char *how = getenv("MUSACODER_OWNER");
+
+    if (!sv->backend->usable || !sv->uuid || (how && !strcmp(how, "none")) || (sv->device_lock = owner_device(sv->uuid, ev->config.socket, &why)) >= 0)
         return 0;
     if (why.kind == ERR_STOP)
         return err_set(e, ERR_STOP, "interrupted");
