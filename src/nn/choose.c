@@ -71,7 +71,7 @@ static int collect(int V, const float *p, float sum, const struct choice_rule *r
 }
 
 static int32_t draw_top(int V, const float *p, float sum, const struct choice_rule *rule, double u,
-                        struct choice_candidate *c)
+                        struct choice_candidate *c, int *ret_kept, double *ret_mass)
 {
     int n = collect(V, p, sum, rule, c), kept = 0;
     double mass = 0, at = 0;
@@ -79,6 +79,8 @@ static int32_t draw_top(int V, const float *p, float sum, const struct choice_ru
     n = rule->top_k > 0 && rule->top_k < n ? rule->top_k : n;
     while (kept < n && (kept == 0 || mass < (double)rule->top_p * sum))
         mass += c[kept++].p;
+    *ret_kept = kept;
+    *ret_mass = mass;
     u *= mass;
     for (int i = 0; i < kept; i++) {
         at += c[i].p;
@@ -98,11 +100,12 @@ static float sum_of(int n, const float *p)
 }
 
 int32_t choose_token(const struct ops *op, int V, const float *z, const struct choice_rule *rule, struct rng *r, float *scratch,
-                     struct choice_candidate *cand, float *ret_logp)
+                     struct choice_candidate *cand, int *ret_kept, float *ret_logp)
 {
     bool greedy = rule->temperature <= 0, cut = rule->top_p < 1 || (rule->top_k > 0 && rule->top_k < V);
     float inv = greedy ? 1.0f : 1.0f / rule->temperature, max, sum;
-    int ids = rule->ids ? rule->ids : V;
+    int ids = rule->ids ? rule->ids : V, kept = 0;
+    double mass = 0;
     int32_t id;
 
     memcpy(scratch, z, (size_t)V * sizeof *z);
@@ -110,9 +113,11 @@ int32_t choose_token(const struct ops *op, int V, const float *z, const struct c
     if (greedy)
         id = argmax(ids, z);
     else if (cut)
-        id = draw_top(ids, scratch, ids < V ? sum_of(ids, scratch) : sum, rule, rng_f64(r), cand);
+        id = draw_top(ids, scratch, ids < V ? sum_of(ids, scratch) : sum, rule, rng_f64(r), cand, &kept, &mass);
     else
         id = draw_all(ids, scratch, rng_f64(r));
-    *ret_logp = z[id] * inv - max - logf(sum);
+    *ret_logp = z[id] * inv - max - (ret_kept && kept ? (float)log(mass) : logf(sum));
+    if (ret_kept)
+        *ret_kept = kept;
     return id;
 }

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 
 #define GRAIN 64 /* elements: 128 bytes of bf16 */
+#define SHARE ((size_t)4 << 20) /* elements of a moment that travel at a time */
 
 static size_t tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
 
@@ -125,18 +126,20 @@ int dev_push_part(const struct dev_model *g, const struct model *m, const float 
 int dev_fetch_parts(const struct dev_model *g, const struct model *m, const float *part, float *host, struct err *e)
 {
     const struct nn_dev_ops *op = g->d->ops;
-    size_t from, to, most;
+    size_t from, to;
     float *padded = host ? xmalloc(g->n * sizeof *padded) : NULL, *at;
 
-    dev_part(g, 0, &from, &most);
-    at = nn_device_alloc(g->d, most * sizeof *at, "a part of a moment", e);
+    at = nn_device_alloc(g->d, SHARE * sizeof *at, "a part of a moment", e);
     for (int r = 0; r < g->parts && at; r++) {
         dev_part(g, r, &from, &to);
-        if (r == g->rank)
-            op->copy(g->d->q, at, part, (to - from) * sizeof *at);
-        op->comm_share(g->d->q, to - from, at, r);
-        if (host)
-            op->download(g->d->q, padded + from, at, (to - from) * sizeof *at);
+        for (size_t i = from; i < to; i += SHARE) {
+            size_t n = to - i < SHARE ? to - i : SHARE;
+            if (r == g->rank)
+                op->copy(g->d->q, at, part + (i - from), n * sizeof *at);
+            op->comm_share(g->d->q, n, at, r);
+            if (host)
+                op->download(g->d->q, padded + i, at, n * sizeof *at);
+        }
     }
     for (int i = 0; i < m->n_tensors && host && at; i++)
         memcpy(host + m->tensors[i].offset, padded + g->offset[i], tensor_size(&m->tensors[i]) * sizeof *host);

@@ -81,6 +81,8 @@ int dev_optim_new(struct dev_model *g, struct err *e);
 int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e);
 double dev_grad_norm(const struct model *m);
 
+void sample_keep_room(struct sample *o, int ids); /* for the sets of o->n + 1 tokens, ids of them */
+
 /* A request as sampler_run has checked it, with a place for its samples. */
 struct asked {
     struct sample_request q;

@@ -57,6 +57,8 @@ struct gen {
     int ld_logits;
     struct { int rows; void *graph; } graph[MAX_GRAPHS];
     int n_graphs;
+    uint32_t *kept, *host_kept; // with 'keep': (STEPS, slots, words) bits of the ids that could be drawn
+    int words;
     int32_t *host_ints, *host_token;
     float *host_logp;
 };
@@ -98,6 +100,8 @@ static void add_items(struct gen *s, struct plan *p)
     plan_add(p, NULL, B * sizeof(int32_t), 0, 0, &s->slot);
     plan_add(p, NULL, B * sizeof(uint64_t), 0, 0, &s->seed);
     plan_add(p, NULL, 2 * STEPS * B * sizeof(int32_t), 0, 0, &s->out_token); // log-probs behind: one copy takes both
+    s->words = s->j->o->keep ? (s->m->n_ids + 31) / 32 : 0;
+    plan_add(p, "kept sets", STEPS * B * (size_t)s->words * sizeof *s->kept, 0, 0, &s->kept);
     plan_add(p, NULL, (size_t)s->m->config.num_layers * sizeof *s->layer, 0, 0, &s->layer);
     plan_add(p, "rotations", (size_t)s->max_len * (size_t)n->rot * sizeof(float), 0, 0, &s->rope);
     plan_layout(p);
@@ -162,6 +166,7 @@ static int allocate(struct gen *s, struct err *e)
     s->host_ints = xcalloc(ints_of(s), sizeof *s->host_ints);
     s->host_token = xcalloc(2 * STEPS * (size_t)s->slots, sizeof *s->host_token);
     s->host_logp = (float *)(s->host_token + STEPS * s->slots);
+    s->host_kept = xcalloc(STEPS * (size_t)s->slots * (size_t)s->words + 1, sizeof *s->host_kept);
     for (int i = 0; i < s->slots; i++)
         s->free_slots[s->n_free++] = s->slots - 1 - i;
     return 0;
@@ -195,6 +200,7 @@ static void release(struct gen *s)
     free(s->free_slots);
     free(s->host_ints);
     free(s->host_token);
+    free(s->host_kept);
 }
 
 /* Every kind of layer has x in the first place, so that it is the same for all. */
@@ -437,7 +443,8 @@ static void queue_step(struct gen *s, int B, int k)
     struct nn_sample c = {.B = B, .V = g->dims.V, .ids = s->m->n_ids, .ld = s->ld_logits, .logits = s->logits,
                           .temperature = s->choice.temperature, .top_p = s->choice.top_p, .seed = s->seed,
                           .pos = s->pos, .token = s->token, .out_token = s->out_token + (size_t)k * (size_t)s->slots,
-                          .out_logp = s->out_logp + (size_t)k * (size_t)s->slots};
+                          .out_logp = s->out_logp + (size_t)k * (size_t)s->slots,
+                          .kept = s->words ? s->kept + (size_t)k * (size_t)(s->slots * s->words) : NULL};
 
     if (!fused_step(s, B))
         layered_step(s, B);
@@ -548,14 +555,31 @@ static void take_token(struct gen *s, struct row *r, int32_t token, float logp)
         finish_row(s, r, FINISH_LENGTH);
 }
 
+/* Before the token is taken: what could be drawn in its place. */
+static void keep_set(const struct gen *s, struct sample *o, const uint32_t *words)
+{
+    int had = o->n ? o->kept_to[o->n - 1] : 0, n = 0;
+
+    for (int w = 0; w < s->words; w++)
+        n += __builtin_popcount(words[w]);
+    sample_keep_room(o, had + n);
+    for (int w = 0; w < s->words; w++)
+        for (uint32_t bits = words[w]; bits; bits &= bits - 1)
+            o->kept[had++] = w * 32 + __builtin_ctz(bits);
+    o->kept_to[o->n] = had;
+}
+
 /* Returns whether rows ended. */
 static bool take_tokens(struct gen *s)
 {
     int k = 0, had = s->n_rows;
 
     for (int i = 0; i < s->n_rows; i++)
-        for (int t = 0; t < STEPS && s->rows[i].out; t++)
+        for (int t = 0; t < STEPS && s->rows[i].out; t++) {
+            if (s->words)
+                keep_set(s, s->rows[i].out, s->host_kept + (size_t)(t * s->slots + i) * (size_t)s->words);
             take_token(s, &s->rows[i], s->host_token[t * s->slots + i], s->host_logp[t * s->slots + i]);
+        }
     for (int i = 0; i < s->n_rows; i++)
         if (s->rows[i].out)
             s->rows[k++] = s->rows[i];
@@ -647,6 +671,9 @@ static int loop(struct gen *s, struct err *e)
             upload_rows(s, B);
         run_steps(s, B);
         op->download(s->g->d->q, s->host_token, s->out_token, bytes);
+        if (s->words)
+            op->download(s->g->d->q, s->host_kept, s->kept,
+                         STEPS * (size_t)s->slots * (size_t)s->words * sizeof *s->kept);
         if (nn_device_sync(s->g->d, e) < 0)
             return -1;
         changed = take_tokens(s);

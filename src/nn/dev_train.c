@@ -34,6 +34,9 @@ struct dev_train {
     bool ready;
     int32_t *from;           // (N) position of each target in the batch, on the host
     int n_targets, n_ids;
+    int32_t *kept_to, *kept; // on the device: (N + 1), and the ids; NULL where every softmax runs over all ids
+    float *kept_hold;
+    int32_t *host_kept_to;   // (N + 1)
     float inv_temp;
     const int32_t *tokens, *at, *target, *ids, *start, *order; // into ints
 };
@@ -109,12 +112,25 @@ size_t dev_train_bytes(const struct model *m, const struct train_limits *l)
 
 const struct train_limits *dev_train_limits(const struct dev_model *g) { return g->train ? &g->train->limits : NULL; }
 
+static void drop_kept(struct dev_model *g)
+{
+    struct dev_train *t = g->train;
+
+    nn_device_free(g->d, t->kept_to);
+    nn_device_free(g->d, t->kept);
+    nn_device_free(g->d, t->kept_hold);
+    free(t->host_kept_to);
+    t->kept_to = t->kept = t->host_kept_to = NULL;
+    t->kept_hold = NULL;
+}
+
 void dev_train_free(struct dev_model *g)
 {
     struct dev_train *t = g->train;
 
     if (!t)
         return;
+    drop_kept(g);
     nn_device_free(g->d, t->slab);
     nn_device_free(g->d, t->rope);
     free(t->acts);
@@ -179,7 +195,7 @@ int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e
  * the plan. The rows added are a sequence of their own without targets: they change no result and no gradient. */
 int dev_round_rows(int n, int max)
 {
-    int grain = (max / 32 + 127) / 128 * 128, up = (n + grain - 1) / grain * grain;
+    int grain = max < 32 ? 128 : (max / 32 + 127) / 128 * 128, up = (n + grain - 1) / grain * grain;
 
     return up < max ? up : max;
 }
@@ -338,6 +354,43 @@ static int set_rope(struct model *m, const struct train_batch *b, struct err *e)
     return t->rope ? 0 : -1;
 }
 
+/* The kept sets of a batch, which are as large as they are: beside the plan, and gone with the next batch. */
+static int set_kept(struct dev_model *g, const struct train_batch *b, struct err *e)
+{
+    struct dev_train *t = g->train;
+    size_t N = (size_t)t->n_targets, total = 0;
+    int32_t *ids;
+
+    drop_kept(g);
+    if (!b->kept)
+        return 0;
+    t->host_kept_to = xcalloc(N + 1, sizeof *t->host_kept_to);
+    for (size_t i = 0; i < N; i++)
+        t->host_kept_to[i + 1] = (int32_t)(total += (size_t)b->n_kept[t->from[i]]);
+    ids = xmalloc((total + 1) * sizeof *ids);
+    for (size_t i = 0; i < N; i++)
+        if (b->n_kept[t->from[i]])
+            memcpy(ids + t->host_kept_to[i], b->kept[t->from[i]], (size_t)b->n_kept[t->from[i]] * sizeof *ids);
+    t->kept_to = nn_device_alloc(g->d, (N + 1) * sizeof *ids, "kept sets", e);
+    t->kept = nn_device_alloc(g->d, (total + 1) * sizeof *ids, "kept sets", e);
+    t->kept_hold = nn_device_alloc(g->d, (total + 1) * sizeof(float), "kept sets", e);
+    if (t->kept_to && t->kept && t->kept_hold) {
+        g->d->ops->upload(g->d->q, t->kept_to, t->host_kept_to, (N + 1) * sizeof *ids);
+        g->d->ops->upload(g->d->q, t->kept, ids, total * sizeof *ids);
+    }
+    free(ids);
+    return t->kept_to && t->kept && t->kept_hold ? 0 : -1;
+}
+
+static void keep_chunk(struct dev_model *g, int from, int rows)
+{
+    const struct dev_train *t = g->train;
+
+    if (t->kept)
+        g->d->ops->keep_rows(g->d->q, g->dt, rows, g->dims.V, t->ld_logits, t->logits, t->kept_to + from, t->kept,
+                             LOGIT_OUT, t->kept_hold);
+}
+
 static int set_batch(struct model *m, const struct train_batch *given, struct err *e)
 {
     struct dev_model *g = m->dev;
@@ -364,7 +417,7 @@ static int set_batch(struct model *m, const struct train_batch *given, struct er
     t->inv_temp = b->temperature > 0 ? 1.0f / b->temperature : 1.0f;
     t->tokens = s.tokens, t->at = s.at, t->target = s.target, t->ids = s.ids, t->start = s.start, t->order = s.order;
     describe(g, b, &s, n_tiles);
-    return 0;
+    return set_kept(g, given, e);
 }
 
 /* ---- forward ---- */
@@ -408,6 +461,7 @@ static void classify(struct dev_model *g)
     for (int i = 0; i < N; i += t->chunk) {
         int rows = N - i < t->chunk ? N - i : t->chunk;
         logits_chunk(g, i, dev_round_rows(rows, t->chunk));
+        keep_chunk(g, i, rows);
         g->d->ops->classifier(g->d->q, g->dt, rows, g->dims.V, t->ld_logits, t->logits, t->inv_temp, t->target + i,
                               t->lse + i, t->logp + i, t->entropy + i);
     }
@@ -460,8 +514,10 @@ static void classify_backward(struct dev_model *g, const float *dlogp, const flo
     op->upload(g->d->q, t->dentropy, t->host_floats + N, bytes);
     for (int i = 0; i < N; i += t->chunk) {
         int rows = N - i < t->chunk ? N - i : t->chunk, up = dev_round_rows(rows, t->chunk);
-        if (N > t->chunk)
+        if (N > t->chunk) {
             logits_chunk(g, i, up);
+            keep_chunk(g, i, rows);
+        }
         op->classifier_backward(g->d->q, g->dt, rows, n->V, t->ld_logits, t->logits, t->inv_temp, t->target + i,
                                 t->lse + i,
                                 t->entropy + i, t->dlogp + i, dentropy ? t->dentropy + i : NULL);
@@ -503,7 +559,7 @@ int dev_logits(struct model *m, const int32_t *tokens, int n, float *ret, struct
 {
     struct dev_model *g = m->dev;
     int32_t cu[2] = {0, n}, *targets = xmalloc((size_t)n * sizeof *targets);
-    struct train_batch b = {tokens, cu, 1, targets, 0};
+    struct train_batch b = {.tokens = tokens, .cu_seqlens = cu, .n_seq = 1, .targets = targets};
     struct train_limits l = {.max_tokens = n};
     struct dev_train *t;
     int rc, V = g->dims.V;

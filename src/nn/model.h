@@ -150,6 +150,10 @@ struct train_batch {
     const int32_t *targets;    /* (tokens) the id to be predicted *at* this position, usually tokens[t + 1]; -1 means
                                 * no prediction here, and the classifier is not computed */
     float temperature;         /* logits are divided by it; 0 means 1 */
+    /* NULL, or of each position the ids that its softmax runs over, n_kept[t] of them, the target among them; 0: all.
+     * Log-prob, entropy and gradients are then that softmax's. They stay as they are until model_backward. */
+    const int32_t *const *kept;
+    const int *n_kept;
 };
 
 /* Sequences that begin like an earlier neighbour (samples of one prompt) and have no targets there compute that beginning

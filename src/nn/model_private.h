@@ -77,6 +77,9 @@ size_t layer_acts_floats(const struct model_dims *n, enum mix kind, int T);
 float *layer_acts_place(struct layer_acts *a, const struct model_dims *n, enum mix kind, int T, float *at);
 size_t model_acts_floats(const struct model *m, int T, bool all); /* of all layers, or of the largest */
 
+/* Logits that are outside their row's kept set: far below all others, and finite. */
+#define LOGIT_OUT (-1e5f)
+
 struct pack_geometry {
     int T;
     struct attn_seqs seqs;

@@ -47,6 +47,8 @@ struct model_train {
     int32_t *cu, *tokens;    // (n_seq + 1) (T) rows of the step
     int n_targets;
     float inv_temp;
+    const int32_t *const *kept; // of the batch
+    const int *n_kept;
 };
 
 struct plan_line {
@@ -305,6 +307,8 @@ static void set_batch(struct model *m, const struct train_batch *b)
     set_rows(t, b, m->config.n_linear == 0);
     t->geo.rope = t->rope;
     t->inv_temp = b->temperature > 0 ? 1.0f / b->temperature : 1.0f;
+    t->kept = b->kept;
+    t->n_kept = b->n_kept;
 }
 
 static void logits_chunk(struct model *m, int from, int rows)
@@ -351,6 +355,27 @@ static void last_layer(struct model *m, const struct forward_scratch *s)
     model_layer_mlp(m, l, t->n_targets, a, t->mixed_last, s, t->x_last);
 }
 
+/* Rows [from, from + rows) of the targets are in t->logits: what a row's softmax does not run over goes far down. */
+static void keep_chunk(struct model *m, int from, int rows)
+{
+    struct model_train *t = m->train;
+    int V = m->config.vocab_size;
+
+    for (int i = 0; i < rows && t->kept; i++) {
+        int n = t->n_kept[t->from[from + i]];
+        const int32_t *ids = t->kept[t->from[from + i]];
+        float *z = t->logits + (size_t)i * (size_t)V, *hold = n ? xmalloc((size_t)n * sizeof *hold) : NULL;
+
+        for (int k = 0; k < n; k++)
+            hold[k] = z[ids[k]];
+        for (int v = 0; v < V && n; v++)
+            z[v] = LOGIT_OUT;
+        for (int k = 0; k < n; k++)
+            z[ids[k]] = hold[k];
+        free(hold);
+    }
+}
+
 static void classify(struct model *m)
 {
     struct model_train *t = m->train;
@@ -360,6 +385,7 @@ static void classify(struct model *m)
     for (int i = 0; i < t->n_targets; i += t->chunk) {
         int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
         logits_chunk(m, i, rows);
+        keep_chunk(m, i, rows);
         m->ops->classifier_mt(rows, n.V, t->logits, t->inv_temp, t->target + i, t->lse + i, t->logp + i, t->entropy + i);
     }
 }
@@ -419,8 +445,10 @@ static void classify_backward(struct model *m, const float *dlogp, const float *
     }
     for (int i = 0; i < t->n_targets; i += t->chunk) {
         int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
-        if (t->n_targets > t->chunk)
+        if (t->n_targets > t->chunk) {
             logits_chunk(m, i, rows);
+            keep_chunk(m, i, rows);
+        }
         m->ops->classifier_backward_mt(rows, n.V, t->logits, t->inv_temp, t->target + i, t->lse + i, t->entropy + i,
                                        t->dlogp + i, dentropy ? t->dentropy + i : NULL);
         m->ops->gemm_mt(rows, n.d, n.V, t->logits, n.V, false, model_packs(m, PACK_BACKWARD)->head,

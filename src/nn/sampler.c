@@ -115,8 +115,27 @@ void sample_free(struct sample *s)
 {
     free(s->tokens);
     free(s->logp);
-    s->tokens = NULL;
+    free(s->kept);
+    free(s->kept_to);
+    s->tokens = s->kept = NULL;
+    s->kept_to = NULL;
     s->logp = NULL;
+}
+
+/* Twice the room where it is full: blocks of 64 tokens, and powers of two of ids. */
+void sample_keep_room(struct sample *o, int ids)
+{
+    int had = o->n ? o->kept_to[o->n - 1] : 0;
+    int room = 256, had_room = 256;
+
+    while (room < ids)
+        room *= 2;
+    while (had_room < had)
+        had_room *= 2;
+    if (!o->kept || room > had_room)
+        o->kept = xrealloc(o->kept, (size_t)room * sizeof *o->kept);
+    if (o->n % 64 == 0)
+        o->kept_to = xrealloc(o->kept_to, (size_t)(o->n + 64) * sizeof *o->kept_to);
 }
 
 void samples_free(struct sample *s, size_t n)
@@ -621,13 +640,30 @@ static void drop_finished(struct worker *w)
     w->n_rows = k;
 }
 
+/* Before the token is taken: what could be drawn in its place. */
+static void keep_set(struct sample *o, const struct choice_candidate *c, int n)
+{
+    int had = o->n ? o->kept_to[o->n - 1] : 0;
+
+    sample_keep_room(o, had + n);
+    for (int i = 0; i < n; i++)
+        o->kept[had + i] = c[i].id;
+    o->kept_to[o->n] = had + n;
+}
+
 static int32_t choose_for(struct worker *w, int i, const float *z, struct row *r, float *logp)
 {
     size_t V = (size_t)w->m->config.vocab_size, at = (size_t)i * V;
     const struct sample_choice *c = &r->asked->choice;
     struct choice_rule rule = {c->temperature, c->top_p, c->top_k, w->m->n_ids};
 
-    return choose_token(w->m->ops, (int)V, z, &rule, &r->rng, w->scratch + at, w->cand + at, logp);
+    int kept = 0;
+    int32_t id = choose_token(w->m->ops, (int)V, z, &rule, &r->rng, w->scratch + at, w->cand + at,
+                              w->run->o.keep ? &kept : NULL, logp);
+
+    if (w->run->o.keep)
+        keep_set(r->out, w->cand + at, kept);
+    return id;
 }
 
 /* The next waiting sample gets a row and its first token. */

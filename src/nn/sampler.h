@@ -18,12 +18,14 @@ struct sample {
     int32_t *tokens; /* (n) generated ids; the stop id is included when finish is FINISH_STOP */
     float *logp;     /* (n) behaviour log-probs: log_softmax(z / T)[token] over the whole vocabulary, no truncation;
                       * with temperature 0 (greedy) they are at T = 1 */
+    int32_t *kept;   /* with 'keep': ids that could be drawn instead, of all tokens behind each other */
+    int *kept_to;    /* (n) where each token's end; NULL without 'keep' */
     int n;
     enum finish finish;
     int request, index; /* which request, which of its samples */
     void *user;         /* the request's */
 };
-void sample_free(struct sample *s);              /* the two arrays */
+void sample_free(struct sample *s);              /* the arrays */
 void samples_free(struct sample *s, size_t n);   /* and the array itself */
 
 struct sample_choice {
@@ -46,6 +48,7 @@ struct sampler_options {
     float temperature;  /* 0 means greedy */
     float top_p;        /* (0, 1]; 0 means 1. The kept set is the smallest whose mass reaches top_p */
     int top_k;          /* 0 means all */
+    bool keep;          /* with top_p < 1: samples hold their kept sets, and log-probs are normalised over them */
     int max_batch;      /* rows decoded at a time, by all threads together; 0 means 64 per thread */
     int max_new;        /* tokens per sample at most */
     int max_prompt;     /* longest prompt; 0 means as the requests need */

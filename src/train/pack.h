@@ -12,6 +12,8 @@
 struct pack_seq {
     const int32_t *ids;
     int n, from, to;
+    const int32_t *kept; /* NULL, or of the predicted ids what their softmax runs over, behind each other */
+    const int *kept_to;  /* (to - from) where each one's ends */
 };
 
 struct pack {
@@ -19,6 +21,9 @@ struct pack {
     int32_t *tokens, *targets, *cu; /* (max_tokens) (max_tokens) (max_seqs + 1) */
     int *seq;                       /* (max_seqs) the caller's number of each packed sequence */
     int *start;                     /* (max_seqs) position of the first prediction; the k-th is at start + k */
+    const int32_t **kept;           /* (max_tokens) see train_batch; with n_kept */
+    int *n_kept;
+    bool keeps;                     /* some sequence has kept sets */
     float *logp, *entropy, *dlogp, *dentropy; /* (max_tokens) scratch for the caller */
     int n_tokens, n_seqs;
 };

@@ -109,7 +109,7 @@ static int walk(struct pass *p, size_t n, bool measure, double *learn_weight, st
 
         if (i < n)
             s = (struct pack_seq){p->seqs[i].ids, p->seqs[i].n_prompt + p->seqs[i].n, p->seqs[i].n_prompt,
-                                  p->seqs[i].n_prompt + p->seqs[i].n};
+                                  p->seqs[i].n_prompt + p->seqs[i].n, p->seqs[i].kept, p->seqs[i].kept_to};
         if (i < n && pack_add(p->pack, &s, (int)i))
             continue;
         if (p->pack->n_seqs) {
@@ -211,7 +211,7 @@ int policy_logprobs(struct model *m, struct pack *pack, const struct policy_seq 
     pack_clear(pack);
     for (size_t i = 0; i < n; i++) {
         int len = seqs[i].n_prompt + seqs[i].n;
-        struct pack_seq s = {seqs[i].ids, len, seqs[i].n_prompt, len};
+        struct pack_seq s = {seqs[i].ids, len, seqs[i].n_prompt, len, seqs[i].kept, seqs[i].kept_to};
 
         if (pack_add(pack, &s, (int)i))
             continue;

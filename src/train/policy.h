@@ -20,6 +20,8 @@ struct policy_seq {
     int n_prompt, n;    /* n >= 1 tokens of response */
     const float *behav; /* (n) log-probs at sampling */
     double adv;
+    const int32_t *kept; /* as in struct pack_seq, of the response; NULL: all ids */
+    const int *kept_to;
 };
 
 struct policy_options {

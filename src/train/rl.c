@@ -231,7 +231,8 @@ static void add_seq(struct batch *b, int group, const struct rollout *r, double 
     memcpy(ids + np, first->ids, (size_t)first->n * sizeof *ids);
     b->ids[b->n_seqs] = ids;
     b->group_of[b->n_seqs] = group;
-    b->seqs[b->n_seqs++] = (struct policy_seq){ids, (int)np, first->n, first->logp, adv};
+    b->seqs[b->n_seqs++] = (struct policy_seq){ids, (int)np, first->n, first->logp, adv, first->kept,
+                                                first->kept_to};
 }
 
 static int score_group(struct rl *s, struct batch *b, int i, struct err *e)
@@ -533,6 +534,7 @@ static int log_rollouts(const struct rl *s, const struct batch *b, struct err *e
 static int batch_play(struct rl *s, struct batch *b, struct err *e)
 {
     struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
+                                 .top_p = s->o->top_p,
                                  .positions = s->m->config.max_positions, .style = s->o->style, .times = &b->times};
 
     judge_step(s->judge, b->step);
@@ -885,6 +887,11 @@ static int check(const struct rl_options *o, struct err *e)
         return err_set(e, ERR_INPUT, "turns wants 1 to %d", ROLLOUT_MAX_TURNS);
     if (!(o->temperature > 0))
         return err_set(e, ERR_INPUT, "temperature wants more than 0: greedy samples of a group are all the same");
+    if (!(o->top_p >= 0 && o->top_p <= 1))
+        return err_set(e, ERR_INPUT, "top-p wants more than 0, and 1 at most");
+    if (o->top_p > 0 && o->top_p < 1 && o->engine && strcmp(o->engine, "own"))
+        return err_set(e, ERR_INPUT, "top-p %g needs rollout-engine own: servers do not say which ids they kept",
+                       o->top_p);
     if (o->staleness < 0 || o->staleness > RL_MAX_STALENESS)
         return err_set(e, ERR_INPUT, "staleness wants 0 to %d", RL_MAX_STALENESS);
     if (o->staleness && !o->rollouts)

@@ -28,7 +28,7 @@ struct rl_options {
     int prompts, group;          /* prompts a step, samples of each */
     int turns, max_new, max_prompt, micro_tokens;
     int minibatches, epochs;     /* optimiser steps a rollout batch: minibatches x epochs */
-    double temperature;
+    double temperature, top_p;   /* top_p: 0 means 1; below 1 the kept sets are replayed in training */
     struct schedule schedule;    /* by rl step; .steps is set from steps */
     double weight_decay, grad_clip;
     enum advantage_kind advantage;

@@ -48,6 +48,8 @@ static void turn_free(struct rollout_turn *t)
     free(t->added);
     free(t->ids);
     free(t->logp);
+    free(t->kept);
+    free(t->kept_to);
     free(t->text);
     free(t->feedback);
 }
@@ -141,7 +143,10 @@ static void keep_sample(struct rollout_turn *u, struct sample *sm)
     u->logp = sm->logp;
     u->n = sm->n;
     u->cut = sm->finish == FINISH_LENGTH;
-    sm->tokens = NULL;
+    u->kept = sm->kept;
+    u->kept_to = sm->kept_to;
+    sm->tokens = sm->kept = NULL;
+    sm->kept_to = NULL;
     sm->logp = NULL;
 }
 
@@ -194,7 +199,8 @@ static int extend(struct turn *t, const struct slot *s, enum prompt_style style,
 static int sample_turn(struct drawer *d, const struct rollout_options *o, struct turn *t,
                        const struct sample_request *reqs, struct sample **ret, size_t *n, struct err *e)
 {
-    struct sampler_options so = {.temperature = (float)o->temperature, .top_p = 1, .max_batch = o->max_batch,
+    struct sampler_options so = {.temperature = (float)o->temperature, .top_p = o->top_p > 0 ? (float)o->top_p : 1,
+                                 .keep = o->top_p > 0 && o->top_p < 1, .max_batch = o->max_batch,
                                  .max_new = o->max_new, .on_sample = on_sample, .progress = on_progress, .ctx = t};
     double start = now_s(), drawn;
     int rc;

@@ -3,7 +3,8 @@
  * Turn 1 draws n samples for each prompt. A trajectory that failed goes on: its own tokens, then MooreEval's feedback
  * as the next request (append only: what was sampled is never tokenised again), until it passes, the last turn is
  * over, a verdict that is not scored ends it, or the dialogue leaves no room for an answer (rollout_room).
- * Behaviour log-probs are log-softmax(z / T) over the whole vocabulary. */
+ * Behaviour log-probs are log-softmax(z / T) over the whole vocabulary; with top-p below 1 over the ids that could be
+ * drawn, which the turns hold. */
 #ifndef MC_TRAIN_ROLLOUT_H
 #define MC_TRAIN_ROLLOUT_H
 
@@ -25,6 +26,8 @@ struct rollout_turn {
     int n_added;    /* 0 in turn 1, whose request is the group's prompt */
     int32_t *ids;   /* (n) the response, as sampled */
     float *logp;    /* (n) its behaviour log-probs */
+    int32_t *kept;  /* with top-p below 1: as in struct sample */
+    int *kept_to;
     int n;
     bool cut;       /* hit the length limit */
     enum outcome_kind kind;
@@ -63,7 +66,7 @@ struct rollout_times {
 struct rollout_options {
     int turns, max_new, positions;   /* positions: of the model */
     int max_batch;                   /* rows decoded together; 0: the sampler's default */
-    double temperature;
+    double temperature, top_p;       /* top_p: 0 means 1; below it turns hold their kept sets */
     enum prompt_style style;
     const char *name;                /* progress line; NULL: silent */
     struct rollout_times *times;     /* added to; may be NULL */

@@ -67,6 +67,10 @@ static void add_turn(struct buf *out, const struct rollout_turn *t)
     json_object_set_new(v, "score", scored ? json_num(t->score) : json_null());
     json_object_set_new(v, "feedback", text_json(t->feedback));
     json_object_set_new(v, "verdict", json_string(t->key));
+    if (t->kept_to) {
+        json_object_set_new(v, "kept", ids_json(t->kept, (size_t)t->kept_to[t->n - 1]));
+        json_object_set_new(v, "kept_to", ids_json(t->kept_to, (size_t)t->n));
+    }
     add_open(out, v);
     buf_adds(out, ",\"logp\":");
     add_floats(out, t->logp, t->n);
@@ -127,6 +131,11 @@ static int take_turn(const json_t *v, struct tokenizer *tok, struct rollout_turn
         return err_set(e, ERR_INPUT, "no rollout of this program's");
     for (int i = 0; i < t->n; i++)
         t->logp[i] = (float)json_num_value(json_array_get(logp, (size_t)i));
+    if (json_object_get(v, "kept_to")) {
+        int n;
+        t->kept = take_ids(json_object_get(v, "kept"), &n);
+        t->kept_to = take_ids(json_object_get(v, "kept_to"), &n);
+    }
     t->cut = json_is_true(json_object_get(v, "cut"));
     t->kind = (enum outcome_kind)kind;
     t->score = json_f64(v, "score", 0);

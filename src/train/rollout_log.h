@@ -2,6 +2,7 @@
  *
  * {"step","policy","prompt_id","repair","sample","reward","advantage","minibatch","passed_turn","full",
  *  "prompt_tokens":[ids],"turns":[{"added":[ids],"tokens":[ids],"cut","text","status","category","score","feedback","verdict","logp":[..]}]}
+ * With top-p below 1 a turn has "kept" and "kept_to" too: struct sample's.
  * The first sample of a group carries prompt_tokens. The dialogue of turn k is prompt_tokens, then tokens and added of
  * the turns before it, in order. logp is at the rollout temperature. "verdict" is a key of verdicts.jsonl (with
  * "@STEP" behind it where the status is infra or unsupported). reward, advantage and minibatch are null for samples

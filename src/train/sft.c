@@ -119,7 +119,7 @@ static void split(struct sft *s)
 
 static struct pack_seq seq_of(const struct example *ex)
 {
-    return (struct pack_seq){ex->ids, ex->n, ex->from, ex->to};
+    return (struct pack_seq){.ids = ex->ids, .n = ex->n, .from = ex->from, .to = ex->to};
 }
 
 /* Weight of the k-th token of a response. */

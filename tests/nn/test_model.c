@@ -138,7 +138,7 @@ static double step(struct golden *g, int s0, int s1, float *logp, float *entropy
 
     for (int s = s0; s <= s1; s++)
         cu[s - s0] = g->cu[s] - from;
-    struct train_batch b = {g->tokens + from, cu, s1 - s0, g->targets + from, g->temperature};
+    struct train_batch b = {g->tokens + from, cu, s1 - s0, g->targets + from, .temperature = g->temperature};
     if (model_forward(g->m, &b, logp, entropy, &e) < 0)
         fail_msg("%s", e.msg);
     for (int t = 0; t < T; t++) {
@@ -386,10 +386,11 @@ static void check_packed_is_solo(size_t kind)
     random_tokens(tok, T, 10);
     random_tokens(target, T, 11);
     assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = T}, &e), 0);
-    assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, 5, target, 0.7f}, packed, ent, &e), 0);
+    assert_int_equal(model_forward(m,
+                                   &(struct train_batch){tok, cu, 5, target, .temperature = 0.7f}, packed, ent, &e), 0);
     for (int s = 0; s < 5; s++) {
         int n = cu[s + 1] - cu[s], one[2] = {0, n};
-        struct train_batch b = {tok + cu[s], one, 1, target + cu[s], 0.7f};
+        struct train_batch b = {tok + cu[s], one, 1, target + cu[s], .temperature = 0.7f};
         assert_int_equal(model_forward(m, &b, solo + cu[s], ent1 + cu[s], &e), 0);
     }
     assert_memory_equal(packed, solo, sizeof packed);
@@ -428,11 +429,12 @@ static void check_order(size_t kind)
         memcpy(target2 + cu2[s], target + from, (size_t)n * sizeof *tok);
     }
     assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = T}, &e), 0);
-    assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, N, target, 0.7f}, a, ent, &e), 0);
+    assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, N, target, .temperature = 0.7f}, a, ent, &e), 0);
     assert_int_equal(model_backward(m, d, NULL, &e), 0);
     memcpy(ref, m->grads, m->n_params * sizeof *ref);
     model_zero_grads(m);
-    assert_int_equal(model_forward(m, &(struct train_batch){tok2, cu2, N, target2, 0.7f}, b, ent2, &e), 0);
+    assert_int_equal(model_forward(m,
+                                   &(struct train_batch){tok2, cu2, N, target2, .temperature = 0.7f}, b, ent2, &e), 0);
     assert_int_equal(model_backward(m, d, NULL, &e), 0);
     for (int s = 0; s < N; s++) {
         size_t n = (size_t)len[order[s]] * sizeof *a;
@@ -481,13 +483,14 @@ static void check_shared_prompts(size_t kind)
     float *ref = xcalloc(m->n_params, sizeof *ref);
     for (int s = 0; s < N; s++) {
         int one[2] = {0, len[s]};
-        struct train_batch b = {tok + cu[s], one, 1, target + cu[s], 0.8f};
+        struct train_batch b = {tok + cu[s], one, 1, target + cu[s], .temperature = 0.8f};
         assert_int_equal(model_forward(m, &b, solo + cu[s], ent + cu[s], &e), 0);
         assert_int_equal(model_backward(m, d + cu[s], dent + cu[s], &e), 0);
     }
     memcpy(ref, m->grads, m->n_params * sizeof *ref);
     model_zero_grads(m);
-    assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, N, target, 0.8f}, packed, ent, &e), 0);
+    assert_int_equal(model_forward(m,
+                                   &(struct train_batch){tok, cu, N, target, .temperature = 0.8f}, packed, ent, &e), 0);
     assert_int_equal(model_backward(m, d, dent, &e), 0);
     assert_memory_equal(packed, solo, (size_t)cu[N] * sizeof *solo);
     for (int i = 0; i < m->n_tensors; i++) {
@@ -522,7 +525,8 @@ static void check_threads(size_t kind)
         omp_set_num_threads(threads);
         assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = T}, &e), 0);
         model_zero_grads(m);
-        assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, 2, target, 0}, logp, NULL, &e), 0);
+        assert_int_equal(model_forward(m,
+                                       &(struct train_batch){tok, cu, 2, target, .temperature = 0}, logp, NULL, &e), 0);
         assert_int_equal(model_backward(m, d, NULL, &e), 0);
         if (threads == 1)
             memcpy(first, m->grads, m->n_params * sizeof *first);
@@ -691,7 +695,8 @@ static void train_steps(struct model *m, struct optim *o, int from, int to)
         for (int t = 0; t < T; t++)
             d[t] = -1.0f / T;
         model_zero_grads(m);
-        assert_int_equal(model_forward(m, &(struct train_batch){tok, cu, 2, target, 0}, logp, NULL, &e), 0);
+        assert_int_equal(model_forward(m,
+                                       &(struct train_batch){tok, cu, 2, target, .temperature = 0}, logp, NULL, &e), 0);
         assert_int_equal(model_backward(m, d, NULL, &e), 0);
         grad_clip(m, 0.5);
         assert_int_equal(optim_step(o, m, 1e-3, &e), 0);
@@ -769,7 +774,7 @@ static void test_bad_batches(void **state)
     int32_t tok[8] = {1, 2, 3, 4, 5, 6, 7, 100}, target[8] = {1, -1, -1, -1, -1, -1, -1, -1}, cu[] = {0, 8},
         bad[] = {0, 5, 5};
     float logp[16];
-    struct train_batch b = {tok, cu, 1, target, 0};
+    struct train_batch b = {tok, cu, 1, target, .temperature = 0};
 
     assert_int_equal(model_forward(m, &b, logp, NULL, &e), -1); // no plan
     assert_int_equal(model_train_begin(m, &(struct train_limits){.max_tokens = 8, .max_targets = 1}, &e), 0);

@@ -134,7 +134,7 @@ static double step(struct golden *g, int s0, int s1, float *logp, float *entropy
 
     for (int s = s0; s <= s1; s++)
         cu[s - s0] = g->cu[s] - from;
-    struct train_batch b = {g->tokens + from, cu, s1 - s0, g->targets + from, g->temperature};
+    struct train_batch b = {g->tokens + from, cu, s1 - s0, g->targets + from, .temperature = g->temperature};
     if (model_forward(g->m, &b, logp, entropy, &e) < 0)
         die(&e);
     for (int t = 0; t < T; t++) {
@@ -227,7 +227,7 @@ static void check_alone(struct golden *g, const float *logp, double limit)
 
 static void log_probs(struct golden *g, const int32_t *tokens, const int32_t *cu, const int32_t *targets, float *ret)
 {
-    struct train_batch b = {tokens, cu, g->n_seq, targets, g->temperature};
+    struct train_batch b = {tokens, cu, g->n_seq, targets, .temperature = g->temperature};
     struct err e = ERR_INIT;
 
     if (model_forward(g->m, &b, ret, NULL, &e) < 0)
@@ -346,7 +346,7 @@ static double replay(struct golden *g, const struct sample *s, size_t n, float t
         for (int t = 0; t < T; t++)
             targets[from + t] = t + 1 < T && t + 1 >= len ? tokens[from + t + 1] : -1;
     }
-    struct train_batch b = {tokens, cu, (int)n, targets, temperature};
+    struct train_batch b = {tokens, cu, (int)n, targets, .temperature = temperature};
     if (model_forward(g->m, &b, logp, NULL, &e) < 0)
         die(&e);
     for (size_t i = 0; i < n; i++)

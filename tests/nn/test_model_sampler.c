@@ -194,7 +194,7 @@ static void test_distribution(void **state)
         while (kept < (rules[k].top_k ? rules[k].top_k : ids) && mass < (double)rules[k].top_p * can * (1 - 1e-12))
             mass += p[order[kept++]];
         for (int i = 0; i < N; i++) {
-            int32_t id = choose_token(cpu_ops(), V, z, &rules[k], &r, scratch, cand, &logp);
+            int32_t id = choose_token(cpu_ops(), V, z, &rules[k], &r, scratch, cand, NULL, &logp);
             count[id]++;
             assert_true(fabs(logp - log(p[id] / sum)) < 1e-5);
         }

@@ -49,7 +49,7 @@ static double replay(struct model *m, const struct sample *s, float temperature)
 {
     int len = lengths[s->request], T = len + s->n;
     int32_t tokens[2 * LONGEST], targets[2 * LONGEST], cu[2] = {0, T};
-    struct train_batch b = {tokens, cu, 1, targets, temperature};
+    struct train_batch b = {tokens, cu, 1, targets, .temperature = temperature};
     float logp[2 * LONGEST];
     struct err e = ERR_INIT;
     double worst = 0;

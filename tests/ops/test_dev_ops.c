@@ -793,7 +793,8 @@ static void check_sample(float temperature, float top_p, int ids)
     void *dpos = ints(pos, B), *dtok = op->alloc(dev->q, B * 4), *dout = op->alloc(dev->q, B * 4),
          *dlp = op->alloc(dev->q, B * 4), *dseed = op->alloc(dev->q, B * 8);
     op->upload(dev->q, dseed, seed, sizeof seed);
-    struct nn_sample s = {B, V, LD, ids, all.dev, temperature, top_p, dseed, dpos, dtok, dout, dlp};
+    struct nn_sample s = {B, V, LD, ids, all.dev, temperature, top_p, dseed, dpos, dtok, dout,
+                          .out_logp = dlp};
     bool outside = false;
     for (int r = 0; r < rounds; r++) {
         op->sample(dev->q, dt, &s);

@@ -14,9 +14,9 @@ static void two_sequences(void **state)
     struct pack p;
 
     pack_init(&p, 8);
-    assert_true(pack_add(&p, &(struct pack_seq){a, 5, 2, 5}, 7));
-    assert_true(pack_add(&p, &(struct pack_seq){b, 3, 1, 2}, 9));
-    assert_false(pack_add(&p, &(struct pack_seq){b, 3, 1, 2}, 10)); // full
+    assert_true(pack_add(&p, &(struct pack_seq){a, 5, 2, .to = 5}, 7));
+    assert_true(pack_add(&p, &(struct pack_seq){b, 3, 1, .to = 2}, 9));
+    assert_false(pack_add(&p, &(struct pack_seq){b, 3, 1, .to = 2}, 10)); // full
     const int32_t tokens[] = {10, 11, 12, 13, 14, 20, 21, 22}, targets[] = {-1, 12, 13, 14, -1, 21, -1, -1};
     assert_memory_equal(p.tokens, tokens, sizeof tokens);
     assert_memory_equal(p.targets, targets, sizeof targets);
@@ -32,9 +32,9 @@ static void two_sequences(void **state)
     assert_int_equal(p.seq[0], 7);
     assert_int_equal(p.seq[1], 9);
     pack_clear(&p);
-    assert_true(pack_add(&p, &(struct pack_seq){b, 3, 1, 3}, 0));
+    assert_true(pack_add(&p, &(struct pack_seq){b, 3, 1, .to = 3}, 0));
     assert_int_equal(p.n_tokens, 3);
-    assert_false(pack_add(&p, &(struct pack_seq){tokens, 6, 1, 2}, 1));
+    assert_false(pack_add(&p, &(struct pack_seq){tokens, 6, 1, .to = 2}, 1));
     pack_free(&p);
 }
 

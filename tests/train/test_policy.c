@@ -35,9 +35,9 @@ static void make_batch(struct batch *b, double off)
 
         for (int t = 0; t < np + n; t++)
             b->ids[i][t] = (int32_t)rng_below(&g, 250);
-        b->seq[i] = (struct policy_seq){b->ids[i], np, n, b->behav[i], i == 2 ? 0 : rng_normal(&g)};
+        b->seq[i] = (struct policy_seq){b->ids[i], np, n, b->behav[i], .adv = i == 2 ? 0 : rng_normal(&g)};
         pack_clear(&pack);
-        pack_add(&pack, &(struct pack_seq){b->ids[i], np + n, np, np + n}, 0);
+        pack_add(&pack, &(struct pack_seq){b->ids[i], np + n, np, .to = np + n}, 0);
         struct train_batch tb = pack_batch(&pack, 0.9);
         tiny_must(model_forward(m, &tb, pack.logp, pack.entropy, &e), &e);
         for (int t = 0; t < n; t++)
@@ -162,7 +162,7 @@ static void mask(void **state)
 
         pack_clear(&pack);
         pack_add(&pack, &(struct pack_seq){b.ids[i], b.seq[i].n_prompt + b.seq[i].n, b.seq[i].n_prompt,
-                                           b.seq[i].n_prompt + b.seq[i].n}, 0);
+                                           .to = b.seq[i].n_prompt + b.seq[i].n}, 0);
         struct train_batch tb = pack_batch(&pack, 0.9);
         tiny_must(model_forward(m, &tb, pack.logp, NULL, &e), &e);
         memcpy(own, pack.logp + b.seq[i].n_prompt - 1, sizeof(float) * (size_t)b.seq[i].n);

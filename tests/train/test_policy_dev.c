@@ -88,7 +88,7 @@ static void same_moves(void **state)
     for (int i = 0; i < N; i++) {
         for (int t = 0; t < LONGEST; t++)
             ids[i][t] = (int32_t)rng_below(&r, 250);
-        seqs[i] = (struct policy_seq){ids[i], 3 + i, 6 + 2 * (i % 3), behav[i], i == 2 ? 0 : rng_normal(&r)};
+        seqs[i] = (struct policy_seq){ids[i], 3 + i, 6 + 2 * (i % 3), behav[i], .adv = i == 2 ? 0 : rng_normal(&r)};
     }
     open_side(&host, "cpu");
     open_side(&dev, device ? device : "sim");

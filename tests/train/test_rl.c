@@ -51,6 +51,7 @@ static void killed_with(const char *one, const char *other, int staleness)
 
     a.staleness = b.staleness = staleness;
     a.rollouts = b.rollouts = staleness > 0;
+    a.top_p = b.top_p = staleness ? 0.9 : 1; // their kept sets are read again too
     fake_infra_every = 37;
     for (unsigned i = 0; i < 4; i++)
         kills += tiny_killed(work, &a, a.out, i * 1700);
@@ -226,6 +227,28 @@ static void strict(void **state)
     done(&o);
 }
 
+/* Top-p below 1: training's softmax runs over what the sampler kept, so its log-probs are the sampler's again. */
+static void kept_sets(void **state)
+{
+    (void)state;
+    struct rl_options o = options("kept", 1);
+    char *m = path_join(o.out, "metrics.jsonl");
+    struct err e = ERR_INIT;
+    double worst = 0;
+
+    o.steps = 3, o.minibatches = 1, o.strict = true, o.top_p = 0.7;
+    tiny_must(rl_run(&o, &e), &e);
+    tiny_must(jsonl_each(m, mismatch_line, &worst, &e), &e);
+    assert_true(worst < 1e-4);
+    o.top_p = 1.5;
+    assert_int_equal(rl_run(&o, &e), -1);
+    o.top_p = 0.7, o.engine = "openai";
+    assert_int_equal(rl_run(&o, &e), -1);
+    assert_non_null(strstr(e.msg, "rollout-engine own"));
+    free(m);
+    done(&o);
+}
+
 static void nonsense(void **state)
 {
     (void)state;
@@ -290,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued), cmocka_unit_test(books),
                                        cmocka_unit_test(killed_while_ahead), cmocka_unit_test(learns_behind),
                                        cmocka_unit_test(learns), cmocka_unit_test(rft), cmocka_unit_test(strict),
+                                       cmocka_unit_test(kept_sets),
                                        cmocka_unit_test(nonsense)};
     int rc;
 

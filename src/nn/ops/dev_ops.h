@@ -16,7 +16,7 @@
 
 #include "nn/ops/shapes.h"
 
-#define NN_DEV_ABI 5
+#define NN_DEV_ABI 6
 #define NN_DEV_SYMBOL "nn_dev_ops"
 
 enum nn_dtype { NN_F32, NN_BF16 };
@@ -108,6 +108,8 @@ struct nn_sample {
     int32_t *token;          /* (B) out: the chosen id, input of the next step */
     int32_t *out_token;      /* (B) also written here */
     float *out_logp;         /* (B) log_softmax(z / T)[token], no truncation; T = 1 when greedy */
+    uint32_t *kept;          /* NULL, or (B, (ids + 31) / 32) out: a bit for each id that could be drawn; out_logp is
+                              * then normalised over those */
 };
 
 struct nn_dev_ops {
@@ -220,6 +222,11 @@ struct nn_dev_ops {
     void (*classifier_backward)(struct nn_queue *q, enum nn_dtype dt, int n, int V, int ld, void *z, float inv_temp,
                                 const int32_t *target, const float *lse, const float *entropy, const float *dlogp,
                                 const float *dentropy);
+
+    /* Row i keeps ids [to[i], to[i + 1]) of 'kept' (device, both), the rest become 'out'; none: it stays. hold: scratch
+     * of to[n] - to[0] numbers. */
+    void (*keep_rows)(struct nn_queue *q, enum nn_dtype dt, int n, int V, int ld, void *z, const int32_t *to,
+                      const int32_t *kept, float out, float *hold);
 
     /* ---- adamw.cu ---- */
     void (*adamw)(struct nn_queue *q, enum nn_dtype dt, const struct nn_adamw *a);

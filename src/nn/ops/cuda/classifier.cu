@@ -63,6 +63,39 @@ classifier_backward_kernel(int V, int ld, T *z, float inv_temp, const int32_t *t
 }
 
 template <class T>
+__global__ void __launch_bounds__(THREADS)
+keep_rows_kernel(int V, int ld, T *z, const int32_t *to, const int32_t *kept, float out, float *hold)
+{
+    int row = blockIdx.x, from = to[row], n = to[row + 1] - from;
+
+    z += (size_t)row * ld;
+    kept += from, hold += from - to[0];
+    if (n == 0)
+        return;
+    for (int k = threadIdx.x; k < n; k += THREADS)
+        hold[k] = to_float(z[kept[k]]);
+    __syncthreads();
+    for (int v = threadIdx.x; v < V; v += THREADS)
+        z[v] = from_float<T>(out);
+    __syncthreads();
+    for (int k = threadIdx.x; k < n; k += THREADS)
+        z[kept[k]] = from_float<T>(hold[k]);
+}
+
+template <class T>
+static void keep_rows_t(struct nn_queue *q, int n, int V, int ld, void *z, const int32_t *to, const int32_t *kept,
+                        float out, float *hold)
+{
+    launch(q, "keep_rows", (keep_rows_kernel<T>), n, THREADS, 0, V, ld, (T *)z, to, kept, out, hold);
+}
+
+void op_keep_rows(struct nn_queue *q, enum nn_dtype dt, int n, int V, int ld, void *z, const int32_t *to,
+                  const int32_t *kept, float out, float *hold)
+{
+    by_dtype(dt, keep_rows_t, q, n, V, ld, z, to, kept, out, hold);
+}
+
+template <class T>
 static void classifier_t(struct nn_queue *q, int n, int V, int ld, const void *z, float inv_temp, const int32_t *target,
                          float *lse, float *logp, float *entropy)
 {

@@ -307,6 +307,23 @@ __device__ int walk(const T *z, int V, int from_id, int segment, float top, floa
     return last;
 }
 
+/* A word of 32 ids a thread. */
+template <class T>
+__device__ void mark_kept(const T *z, int ids, float top, float inv, uint32_t from, uint32_t *words)
+{
+    float e[8];
+
+    for (int w = threadIdx.x; w * 32 < ids; w += THREADS) {
+        uint32_t bits = 0;
+        for (int k = 0; k < 4 && w * 32 + k * 8 < ids; k++) {
+            weights8(z, w * 32 + k * 8, ids, top, inv, from, e);
+            for (int j = 0; j < 8; j++)
+                bits |= (e[j] > 0 ? 1u : 0u) << (k * 8 + j);
+        }
+        words[w] = bits;
+    }
+}
+
 template <class T> __global__ void __launch_bounds__(THREADS) sample_kernel(struct nn_sample a)
 {
     __shared__ float sums[SEGMENTS], part[32];
@@ -330,6 +347,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample_kernel(stru
         from = threshold(z, ids, segment, top, inv, a.top_p * kept, sums);
         kept = mass(z, ids, segment, top, inv, from, sums);
     }
+    if (a.kept)
+        mark_kept(z, ids, top, inv, from, a.kept + (size_t)row * ((ids + 31) / 32));
     if (threadIdx.x >= 32)
         return;
     if (a.temperature <= 0) {
@@ -346,7 +365,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample_kernel(stru
     if (threadIdx.x == 0) {
         a.token[row] = id;
         a.out_token[row] = id;
-        a.out_logp[row] = (to_float(z[id]) - top) * inv - logf(total);
+        a.out_logp[row] = (to_float(z[id]) - top) * inv - logf(a.kept ? kept : total);
         a.pos[row]++;
     }
 }
