@@ -1,6 +1,6 @@
 /* bench_nn_gpu.c - training and sampling on a GPU at several sizes, beside bench_nn_gpu.py in the same run.
  *
- * Usage: bench_nn_gpu [shape...]     shapes: 20m 123m 600m 1700m 123m-1k 123m-16k (all)
+ * Usage: bench_nn_gpu [shape...]     shapes: those of the table below (all); one model serves neighbours
  * Steps from random weights, bf16, packed sequences.
  * $BENCH_PARTS: "train", "sample" or both (default); $BENCH_STEPS: training steps that are timed.
  * Memory: what the planner says before the first step (weights, gradients, optimiser, activations), and what the device
@@ -31,10 +31,14 @@ static const struct shape {
 } shapes[] = {
     {"20m", 384, 8, 1152, 6, 2, 64, 16384, 32, 2048},
     {"123m", 768, 16, 2304, 12, 4, 64, 16384, 16, 2048},
+    {"123m-1k", 768, 16, 2304, 12, 4, 64, 16384, 32, 1024},
+    {"123m-4k", 768, 16, 2304, 12, 4, 64, 16384, 8, 4096},
+    {"123m-16k", 768, 16, 2304, 12, 4, 64, 16384, 2, 16384},
     {"600m", 1024, 28, 3072, 16, 8, 128, 151936, 4, 4096},
     {"1700m", 2048, 28, 6144, 16, 8, 128, 151936, 2, 4096},
-    {"123m-1k", 768, 16, 2304, 12, 4, 64, 16384, 32, 1024},
-    {"123m-16k", 768, 16, 2304, 12, 4, 64, 16384, 2, 16384},
+    {"1700m-1k", 2048, 28, 6144, 16, 8, 128, 151936, 8, 1024},
+    {"1700m-16k", 2048, 28, 6144, 16, 8, 128, 151936, 1, 16384},
+    {"1700m-40k", 2048, 28, 6144, 16, 8, 128, 151936, 1, 40960},
 };
 
 static struct nn_device *meter; /* only asked how much memory is free */
@@ -100,7 +104,7 @@ static struct batch make_batch(const struct shape *s)
         x.targets[i] = (i + 1) % s->length ? x.tokens[i + 1] : -1;
     for (int i = 0; i <= s->rows; i++)
         x.cu[i] = i * s->length;
-    x.b = (struct train_batch){x.tokens, x.cu, s->rows, x.targets, 0};
+    x.b = (struct train_batch){.tokens = x.tokens, .cu_seqlens = x.cu, .n_seq = s->rows, .targets = x.targets};
     return x;
 }
 
@@ -191,9 +195,17 @@ static bool part(const char *name)
     return !own || strstr(own, name);
 }
 
+static bool same_model(const struct shape *a, const struct shape *b)
+{
+    return a && a->d == b->d && a->layers == b->layers && a->V == b->V;
+}
+
 int main(int argc, char **argv)
 {
     struct err e = ERR_INIT;
+    const struct shape *had = NULL;
+    struct model *m = NULL;
+    size_t free_before = 0;
 
     check((meter = nn_device_open("cuda", &e)) ? 0 : -1, &e);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -202,8 +214,13 @@ int main(int argc, char **argv)
             wanted |= !strcmp(argv[k], shapes[i].name);
         if (!wanted)
             continue;
-        size_t free_before = free_bytes();
-        struct model *m = make_model(&shapes[i]);
+        if (!same_model(had, &shapes[i])) {
+            if (m)
+                model_free(m);
+            free_before = free_bytes();
+            m = make_model(&shapes[i]);
+            had = &shapes[i];
+        }
         if (part("sample") && !strchr(shapes[i].name, '-')) { // a context is a matter of training
             bench_sample(&shapes[i], m, 1, 1, 64); // records graphs, warms up
             bench_sample(&shapes[i], m, 1, 1, 256);
@@ -217,7 +234,8 @@ int main(int argc, char **argv)
         }
         if (part("train"))
             bench_train(&shapes[i], m, free_before);
-        model_free(m);
     }
+    if (m)
+        model_free(m);
     return 0;
 }

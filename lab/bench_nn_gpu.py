@@ -1,7 +1,7 @@
 """bench_nn_gpu.py - the training step of bench_nn_gpu.c in PyTorch and Transformers, same shapes, for comparison.
 
-Usage: bench_nn_gpu.py [--compile] [--no-eager] [--generate] [--rows N...] [shape...]
-Shapes: 20m 123m 600m 1700m 123m-1k 123m-16k (all).
+Usage: bench_nn_gpu.py [--compile] [--no-eager] [--generate] [--rows N...] [--steps N] [shape...]
+Shapes: those of the table below (all).
 Qwen3ForCausalLM with bf16 weights, scaled_dot_product_attention, fused AdamW, clipping; eager, then compiled with
 --compile.
 --generate: tokens a second of 'generate' at batch 1, 64 and 512 (static cache and compiled with --compile). MFU as
@@ -19,7 +19,11 @@ SHAPES = {  # d, layers, f, heads, kv, dim, V, rows, length
     "600m": (1024, 28, 3072, 16, 8, 128, 151936, 4, 4096),
     "1700m": (2048, 28, 6144, 16, 8, 128, 151936, 2, 4096),
     "123m-1k": (768, 16, 2304, 12, 4, 64, 16384, 32, 1024),
+    "123m-4k": (768, 16, 2304, 12, 4, 64, 16384, 8, 4096),
     "123m-16k": (768, 16, 2304, 12, 4, 64, 16384, 2, 16384),
+    "1700m-1k": (2048, 28, 6144, 16, 8, 128, 151936, 8, 1024),
+    "1700m-16k": (2048, 28, 6144, 16, 8, 128, 151936, 1, 16384),
+    "1700m-40k": (2048, 28, 6144, 16, 8, 128, 151936, 1, 40960),
 }
 PEAK = 989e12
 
@@ -51,14 +55,14 @@ def train(name, shape, compiled):
         opt.step()
         return loss
 
-    for _ in range(3):
+    for _ in range(min(3, args.steps)):
         step()
     torch.cuda.synchronize()
     t = time.perf_counter()
-    for _ in range(8):
+    for _ in range(args.steps):
         step()
     torch.cuda.synchronize()
-    t = (time.perf_counter() - t) / 8
+    t = (time.perf_counter() - t) / args.steps
     flops = (6.0 * n + 6.0 * length * heads * dim * layers) * rows * length
     print(f"train  {name:5} {n / 1e6:6.1f} M weights, {rows} x {length}: {t * 1e3:8.2f} ms a step "
           f"{rows * length / t:9.0f} "
@@ -86,6 +90,7 @@ args = argparse.ArgumentParser()
 args.add_argument("--compile", action="store_true")
 args.add_argument("--no-eager", action="store_true")
 args.add_argument("--generate", action="store_true")
+args.add_argument("--steps", type=int, default=8)
 args.add_argument("--rows", type=int, nargs="+", default=[1, 64, 512])
 args.add_argument("shapes", nargs="*")
 args = args.parse_args()
@@ -96,5 +101,8 @@ for name in args.shapes or SHAPES:
             for rows in args.rows:
                 generate(name, SHAPES[name], rows, compiled)
         elif not args.generate:
-            train(name, SHAPES[name], compiled)
+            try:
+                train(name, SHAPES[name], compiled)
+            except torch.OutOfMemoryError as e:
+                print(f"train  {name:5} {'compiled' if compiled else 'eager'}: out of memory: {str(e)[:120]}", flush=True)
         torch.cuda.empty_cache()

@@ -191,9 +191,11 @@ static void init_tensor(const struct model *m, const struct model_tensor *t, str
 struct model *model_init(const struct model_config *c, uint64_t seed, struct err *e)
 {
     struct model *m = model_new(c, e);
-    struct rng r;
+    int n = m ? m->n_tensors : 0;
 
-    for (int i = 0; m && i < m->n_tensors; i++) {
+#pragma omp parallel for schedule(dynamic, 1)
+    for (int i = 0; i < n; i++) {
+        struct rng r;
         rng_seed(&r, seed, (uint64_t)i); // a stream per tensor: adding layers does not change the others
         init_tensor(m, &m->tensors[i], &r);
     }

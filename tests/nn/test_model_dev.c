@@ -355,6 +355,32 @@ static double replay(struct golden *g, const struct sample *s, size_t n, float t
     return worst;
 }
 
+/* Three samples of a prompt that is prefilled once, against three requests that each prefill it. Greedy: all alike. */
+static void check_shared(struct golden *g, bool same_bits)
+{
+    struct sampler_options o = {.max_new = 9, .max_batch = 4};
+    struct sample_request q = {.prompt = g->tokens + g->cu[5], .n_prompt = 40, .n_samples = 3}, apart[3] = {q, q, q};
+    struct sample *once, *each;
+    struct err e = ERR_INIT;
+    double worst = 0;
+    size_t n, k;
+    int differ = 0;
+
+    for (int i = 0; i < 3; i++)
+        apart[i].n_samples = 1;
+    if (sampler_run(g->m, &o, &q, 1, &once, &n, &e) < 0 || sampler_run(g->m, &o, apart, 3, &each, &k, &e) < 0)
+        die(&e);
+    for (size_t i = 0; i < n; i++) {
+        differ += once[i].n != once[0].n || memcmp(once[i].logp, once[0].logp, (size_t)once[0].n * sizeof(float));
+        for (int t = 0; t < once[i].n && once[i].n == each[i].n; t++)
+            worst = fmax(worst, fabs(once[i].logp[t] - each[i].logp[t]));
+        differ += once[i].n != each[i].n;
+    }
+    expect("samples of one prompt: other bits", differ, 0);
+    expect("prefilled once or each: log-probs apart by", worst, same_bits ? 0 : 1e-5);
+    samples_free(once, n), samples_free(each, k);
+}
+
 static void check_sampling(struct golden *g, double limit, bool exact)
 {
     struct err e = ERR_INIT;
@@ -432,6 +458,8 @@ static void check_case(const char *dir, const char *dtype)
         check_order(&g, logp);
     }
     check_sampling(&g, same, !g.half);
+    if (!g.half)
+        check_shared(&g, quick);
     if (!quick)
         check_steps(&g, logp, entropy, g.half ? same : 1e-5);
     golden_close(&g);
