@@ -440,6 +440,7 @@ class Task(reference.Task):
 
     def lay(self, regime, trial, spiked=None, other=False):
         """The draw's inputs come into the area. spiked: reference.draw_inputs'; None: as the draw was first made."""
+        self.live(regime)
         odd = regime != "task" and regime in REGIMES and trial % 2
         base = trial - 1 if odd else trial
         spiked = self.spiked.get((regime, trial), True) if spiked is None else spiked

@@ -92,9 +92,12 @@ class Timed(unittest.TestCase):
         self.wrong(wrong)
 
     def test_as_published(self):
-        calls = self.timed(self.judge({}, options=["--protocol", "kernelbench"])[0])
-        self.assertEqual(calls["cold"], 100)
-        self.assertGreaterEqual(calls["checked"], 2)
+        for streamed in True, False:
+            v = self.judge({}, options=["--protocol", "kernelbench"], streamed=streamed)[0]
+            self.assertEqual(v["correctness"]["regimes"]["secret"]["passed"], 3)  # and its weights are those that are timed
+            calls = self.timed(v)
+            self.assertEqual(calls["cold"], 100)
+            self.assertGreaterEqual(calls["checked"], 2)
 
     def test_whole_lives(self):
         """Where the state before the last call is too large to be kept, each timed call is a whole life's last one."""

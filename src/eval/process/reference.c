@@ -26,7 +26,7 @@
 /* All but the draws. */
 static int parse_rest(struct reference *r, struct err *e)
 {
-    const json_t *h = r->f.head;
+    const json_t *h = r->f.head, *second = json_object_get(h, "second");
 
     r->state = json_object_get(h, "state");
     r->defects = json_object_get(h, "defects");
@@ -36,6 +36,10 @@ static int parse_rest(struct reference *r, struct err *e)
     r->mode = json_str(h, "mode", "train");
     r->init_seed = json_i64(h, "init_seed", 0);
     if (ref_section_parse(&r->f, json_object_get(h, "init"), &r->init, e) < 0)
+        return -1;
+    r->has_second = json_is_object(second);
+    r->second_seed = json_i64(second, "seed", 0);
+    if (r->has_second && ref_section_parse(&r->f, json_object_get(second, "init"), &r->second, e) < 0)
         return -1;
     return ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e);
 }

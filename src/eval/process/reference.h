@@ -55,7 +55,9 @@ struct reference {
     const char *dtype;     /* floating parameters are to have it: "float16"...; NULL: as constructed */
     const char *mode;
     const json_t *tf32;    /* on a GPU: {"matmul","cudnn"}, what the reference was allowed; else NULL */
-    int64_t init_seed;
+    int64_t init_seed, second_seed;
+    bool has_second;       /* protocol kernelbench: its secret draws are of models that second_seed constructs, */
+    struct section second; /* with these arguments */
     struct ref_draw *draws;   /* they stay where they are */
     _Atomic size_t n_draws;   /* so many are made */
     size_t n_most;        /* more draws there cannot be */
@@ -68,6 +70,8 @@ struct reference {
 struct reference_list {
     struct reference *items[REFERENCE_LIST]; /* most recent first */
 };
+
+#define REGIME_SECRET "secret" /* runner/reference.py: draws of protocol kernelbench whose seed is not published */
 
 /* Of j's task and variant, whatever j->ref is. params: "random" (floating parameters re-randomised) or "seed" (as
  * constructed). ERR_INPUT: the task or its sidecar is at fault. Before its process uses the device, j's claim grows to

@@ -32,10 +32,14 @@ bool job_was_large(const struct job *j);
 int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e);
 void job_blame_error(struct job *j, const json_t *head, const char *stage);
 void compile_judge(struct job *j);
+/* Is the draw one of the life that is lived? */
+bool job_lives(const struct job *j, const struct ref_draw *d);
 /* May draws that were right as they were lived, and not by replay, count as passed? */
 bool legality_live(const struct job *j);
 /* Does the evidence so far make the program a cheat, whatever comes? Runs nothing. */
 bool legality_convicts(const struct job *j);
+/* The same of the life as it was, with all that its replays show. 1, 0, -1: infra. */
+int legality_judges(struct job *j, struct err *e);
 /* The judge's parameter values into the candidate, as far as they can be matched; sets params. -1 only for infra. */
 int correct_parameters(struct job *j, struct err *e);
 /* The record's "worst": output 'path' of a draw. New reference. */

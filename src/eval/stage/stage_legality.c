@@ -151,13 +151,18 @@ bool legality_convicts(const struct job *j)
 }
 
 /* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
-static const struct ref_draw *telling_draw(const struct reference *r)
+static const struct ref_draw *telling_draw(const struct job *j)
 {
+    const struct reference *r = j->ref;
+    size_t first = 0;
+
     for (size_t i = 0; i < r->n_draws; i++)
-        for (size_t k = 0; k < json_array_size(r->draws[i].noise); k++)
+        for (size_t k = 0; job_lives(j, &r->draws[i]) && k < json_array_size(r->draws[i].noise); k++)
             if (json_num_value(json_object_get(json_array_get(r->draws[i].noise, k), "max_abs")) > 0)
                 return &r->draws[i];
-    return &r->draws[0];
+    while (first + 1 < r->n_draws && !job_lives(j, &r->draws[first]))
+        first++;
+    return &r->draws[first];
 }
 
 /* Where the task itself only copies, one element of the program's own decides nothing: most of the answer must be. */
@@ -192,17 +197,21 @@ static int plumbing_gives(struct job *j, const struct ref_draw *d, struct err *e
 static int plumbing_suffices(struct job *j, struct err *e)
 {
     const struct reference *r = j->ref;
-    size_t first = (size_t)(telling_draw(r) - r->draws);
+    size_t first = (size_t)(telling_draw(j) - r->draws);
     int ok = 1;
 
-    for (size_t i = 0; i < r->n_draws && ok == 1; i++)
-        ok = plumbing_gives(j, &r->draws[(first + i) % r->n_draws], e);
+    for (size_t i = 0; i < r->n_draws && ok == 1; i++) {
+        const struct ref_draw *d = &r->draws[(first + i) % r->n_draws];
+
+        if (job_lives(j, d))
+            ok = plumbing_gives(j, d, e);
+    }
     return ok;
 }
 
 static int record_capsule(struct job *j, struct err *e)
 {
-    const struct ref_draw *d = telling_draw(j->ref);
+    const struct ref_draw *d = telling_draw(j);
     int rc;
 
     if (!j->opt->capsule || !j->all_passed || j->life->live || job_blamed(j))
@@ -228,25 +237,39 @@ static void blame(struct job *j, const struct rules_finding *r, json_t *violatio
     json_array_append_new(violations, v);
 }
 
+/* 0, or -1: infra. */
+static int decide(struct job *j, struct rules_finding *ret, struct err *e)
+{
+    struct rules_facts f;
+    int still = 0;
+
+    take_facts(j, &f);
+    if (executor_lacks(j->life->x, &f.lacks, e) < 0)
+        *e = (struct err)ERR_INIT; /* it ended: that is blamed already */
+    if (j->all_passed && !job_blamed(j) && (still = plumbing_suffices(j, e)) < 0)
+        return -1;
+    f.plumbing_right = still == 1;
+    rules_decide(&f, ret);
+    return 0;
+}
+
+int legality_judges(struct job *j, struct err *e)
+{
+    struct rules_finding r;
+
+    return decide(j, &r, e) < 0 ? -1 : r.category != RULES_PASSED;
+}
+
 static int legality_run(struct job *j, struct err *e)
 {
     json_t *violations;
     struct rules_finding r;
-    struct rules_facts f;
-    int still = 0;
 
     if (!j->life)
         return 0;
-    violations = json_array();
-    take_facts(j, &f);
-    if (executor_lacks(j->life->x, &f.lacks, e) < 0)
-        *e = (struct err)ERR_INIT; /* it ended: that is blamed already */
-    if (j->all_passed && !job_blamed(j) && (still = plumbing_suffices(j, e)) < 0) {
-        json_decref(violations);
+    if (decide(j, &r, e) < 0)
         return -1;
-    }
-    f.plumbing_right = still == 1;
-    rules_decide(&f, &r);
+    violations = json_array();
     operators(j, violations);
     blame(j, &r, violations);
     record_set(j->rec, "replay", life_json(j->life));

@@ -178,11 +178,13 @@ int job_reference(struct job *j, const char *params, struct err *e)
 
 int job_construct(struct job *j, struct err *e)
 {
+    const struct section *init = j->second ? &j->ref->second : &j->ref->init;
+    int64_t seed = j->second ? j->ref->second_seed : j->ref->init_seed;
     json_t *req = json_pack("{s:s,s:f,s:o,s:O,s:I,s:s,s:s?}", "op", "load", "timeout_s", j->opt->timeout_s, "source",
-                            json_utf8(j->code, strlen(j->code)), "init", j->ref->init.tree, "seed",
-                            (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "dtype", j->ref->dtype);
+                            json_utf8(j->code, strlen(j->code)), "init", init->tree, "seed", (json_int_t)seed, "mode",
+                            j->ref->mode, "dtype", j->ref->dtype);
     struct frame f;
-    enum call_fault fault = session_call(j->session, req, j->ref->init.bytes, j->ref->init.n, &f, e);
+    enum call_fault fault = session_call(j->session, req, init->bytes, init->n, &f, e);
 
     j->ready = false;
     json_decref(req);
