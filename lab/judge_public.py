@@ -37,6 +37,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FEED = os.environ.get("JUDGE_FEED", str(ROOT / "build/lab/judge_feed"))
+CARD = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
 MUSACODER = os.environ.get("MUSACODER_EXE", str(ROOT / "build/musacoder"))
 
 
@@ -135,7 +136,7 @@ class Watch:
         self.smi = None
         if shutil.which("nvidia-smi"):
             self.smi = subprocess.Popen(["nvidia-smi", "--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits",
-                                         "-lms", "200"], stdout=subprocess.PIPE, text=True)
+                                         "-lms", "200", "-i", CARD], stdout=subprocess.PIPE, text=True)
         self.threads = [threading.Thread(target=f, daemon=True) for f in (self.look_at_host, self.look_at_gpu)]
         for t in self.threads:
             t.start()

@@ -108,16 +108,16 @@ static int namespaces(const struct executor_options *o)
     return held & JAIL_USERNS && !strcmp(o->backend, "sim") ? all | CLONE_NEWUSER : 0;
 }
 
-/* Of our environment: other drivers, the executor's own kernels for MUSA, the emulated card. */
+/* Of our environment: other drivers, the executor's own kernels for MUSA, the emulated card, and which cards are ours. */
 static const char *const pass[] = {"MUSACODER_LIBCUDA", "MUSACODER_LIBMUSA", "MUSACODER_EXEC_MUBIN", "SIMT_PROFILE",
-                                   "MUSA_VISIBLE_DEVICES"};
+                                   "MUSA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
 enum { N_PASSED = sizeof pass / sizeof *pass };
 
 static int launch_program(struct executor *x, const struct executor_options *o, int theirs, int bulk, struct err *e)
 {
     char *path = path_lib("mcexec"), device[16], memory[32];
     char *argv[24] = {NULL};
-    const char *extra[8] = {"CUDA_DEVICE_MAX_CONNECTIONS=1"};
+    const char *extra[N_PASSED + 3] = {"CUDA_DEVICE_MAX_CONNECTIONS=1"};
     char *passed[N_PASSED], **env;
     int n_extra = 1;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), rc;

@@ -117,8 +117,8 @@ def judge(group, backend, progress, extra=()):
     """One 'musacoder eval' for candidates that share task and options; verdicts come in order, one a line."""
     task, options = group[0].head["task"], group[0].head.get("options", "").split()
     argv = [EXE, "eval", "--task", os.path.join(HERE, "tasks", task + ".py"), "--backend", backend, "--json",
-            "--no-cache", "--no-compile-baseline", "--trials", "2", "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2", *options, *extra,
-            *[c.path for c in group]]
+            "--no-cache", "--no-compile-baseline", "--trials", "2", "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2",
+            *options, *extra, *[c.path for c in group]]
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     errors = []
     reader = threading.Thread(target=lambda: errors.append(p.stderr.read()), daemon=True)

@@ -122,17 +122,24 @@ FAKE(cuGetErrorName, int code, const char **text)
     return 0;
 }
 
+static int cards(void)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    return visible && !*visible ? 0 : 2;
+}
+
 FAKE(cuDeviceGetCount, int *n)
 {
     CALL
-    *n = 2;
+    *n = cards();
     return 0;
 }
 
 FAKE(cuDeviceGet, int *dev, int index)
 {
     *dev = index;
-    return index < 2 ? 0 : 101;
+    return index < cards() ? 0 : 101;
 }
 
 FAKE(cuDeviceGetName, char *name, int n, int dev)

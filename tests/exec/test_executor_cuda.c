@@ -10,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "front.h"
 
 #define N 1000
@@ -343,6 +344,22 @@ static void test_a_fault_ends_the_executor(void **state)
     test_live_replay_and_time(state);
 }
 
+/* Which cards are ours is said in the environment, as for every other program of the judge. */
+static void test_the_cards_that_are_ours(void **state)
+{
+    const struct executor_options o = {.backend = "cuda"};
+    const char *had = getenv("CUDA_VISIBLE_DEVICES");
+    char *again = had ? xstrdup(had) : NULL;
+    struct executor *none = NULL;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    assert_int_equal(executor_start(&o, &none, &e), -1);
+    assert_int_equal(again ? setenv("CUDA_VISIBLE_DEVICES", again, 1) : unsetenv("CUDA_VISIBLE_DEVICES"), 0);
+    free(again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_plumbing),
         cmocka_unit_test(test_an_image_that_no_worker_wrote),
         cmocka_unit_test(test_a_fault_ends_the_executor),
+        cmocka_unit_test(test_the_cards_that_are_ours),
     };
     char *fake = path_lib("libfakecuda.so"), *kernels = path_lib("exec.fatbin");
     const char *cubin = getenv("MUSACODER_TEST_CUBIN");

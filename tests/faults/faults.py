@@ -29,6 +29,7 @@ import hostile  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 EXE = os.path.abspath(os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")))
+CARD = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
 WAITING, LEASED, DONE, FAILED = range(4)
 QUIET = {"trials": 1, "perf": False}
 AT_EASE = dict(QUIET, timeout=120, **{"build-timeout": 300})  # of the honest
@@ -94,7 +95,7 @@ def maker(group):
 
 def nvidia_smi(*query):
     try:
-        p = subprocess.run(["nvidia-smi", *query, "--format=csv,noheader,nounits", "-i", "0"], capture_output=True,
+        p = subprocess.run(["nvidia-smi", *query, "--format=csv,noheader,nounits", "-i", CARD], capture_output=True,
                            text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return ""
