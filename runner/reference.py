@@ -665,8 +665,8 @@ class Task:
         self.trials = req["trials"]  # strict: draws of each regime; known to be fewer once a draw is there
 
     def plan_second_life(self):
-        """Weights of the published seed are known, too. Behind its draws both models are constructed again, by a seed that
-        nobody knows beforehand."""
+        """Weights of the published seed are known, too. Behind its draws both models are constructed again, by a
+        secret seed."""
         if not named_state(self.model):
             self.secret = 1
             return
@@ -911,7 +911,8 @@ class Task:
         kinds, state = self.state_section(in_bytes)
         second = self.second and {"init": self.section(self.second["init"]), "seed": self.second["seed"]}
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
-                "init_seed": self.init_seed, "second": second, "state": kinds, "state_values": state, "torch": torch.__version__,
+                "init_seed": self.init_seed, "second": second,
+                "state": kinds, "state_values": state, "torch": torch.__version__,
                 "defects": self.defects, "copies": self.copies, "memory": self.usage.facts(),
                 "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}
 

@@ -108,7 +108,7 @@ static int namespaces(const struct executor_options *o)
     return held & JAIL_USERNS && !strcmp(o->backend, "sim") ? all | CLONE_NEWUSER : 0;
 }
 
-/* Of our environment: other drivers, the executor's own kernels for MUSA, the emulated card, and which cards are ours. */
+/* Of our environment: other drivers, the executor's own kernels for MUSA, the emulated card, which cards are ours. */
 static const char *const pass[] = {"MUSACODER_LIBCUDA", "MUSACODER_LIBMUSA", "MUSACODER_EXEC_MUBIN", "SIMT_PROFILE",
                                    "MUSA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
 enum { N_PASSED = sizeof pass / sizeof *pass };

@@ -1,5 +1,5 @@
-/* test_life.c - which executor a life gets, over a driver without a GPU (build/lib/libfakecuda.so), and what it keeps of
- * its front's report. */
+/* test_life.c - which executor a life gets, over a driver without a GPU (build/lib/libfakecuda.so), and what it keeps
+ * of its front's report. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static void test_a_refused_launch_behind_many_notes(void **state)
 
     (void)state;
     for (int i = 0; i < 256; i++)
-        json_array_append_new(notes, json_pack("{s:s,s:s,s:b}", "kind", "operator", "name", "aten::view", "forward", 1));
+        json_array_append_new(notes, json_pack("{s:s,s:s,s:b}", "kind", "operator", "name", "view", "forward", 1));
     json_array_append_new(notes, json_pack("{s:s,s:s,s:s,s:b}", "kind", "launch_error", "name", "k", "message",
                                            "a block has at most 1024 threads", "forward", 1));
     life_take_report(&j, head);

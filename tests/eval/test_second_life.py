@@ -1,5 +1,6 @@
-"""test_second_life.py - protocol kernelbench publishes its seeds. Behind them come draws of a secret one, and where a task
-has weights another life of them, too. What passes the published draws alone is an answer book: it has shown nothing."""
+"""test_second_life.py - protocol kernelbench publishes its seeds. Behind them come draws of a secret one, and where a
+task has weights another life of them, too. What passes the published draws alone is an answer book: it has shown
+nothing."""
 import json
 import os
 import subprocess
@@ -12,9 +13,9 @@ CORPUS = os.path.join(ROOT, "tests", "corpus")
 
 
 def verdict(task, candidate):
-    p = subprocess.run([EXE, "eval", "--task", os.path.join(CORPUS, "tasks", task), "--backend", "sim", "--json", "--no-cache",
-                        "--protocol", "kernelbench", "--timeout", f"{60 * SLOWDOWN:g}", os.path.join(CORPUS, candidate)],
-                       capture_output=True, text=True, timeout=240 * SLOWDOWN)
+    p = subprocess.run([EXE, "eval", "--task", os.path.join(CORPUS, "tasks", task), "--backend", "sim", "--json",
+                        "--no-cache", "--protocol", "kernelbench", "--timeout", f"{60 * SLOWDOWN:g}",
+                        os.path.join(CORPUS, candidate)], capture_output=True, text=True, timeout=240 * SLOWDOWN)
     return json.loads(p.stdout)
 
 

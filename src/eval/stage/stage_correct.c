@@ -479,11 +479,6 @@ static int gather(struct job *j, struct tally *t, size_t *i, const struct ref_dr
     return ok < 0 ? -1 : n;
 }
 
-bool job_lives(const struct job *j, const struct ref_draw *d)
-{
-    return !j->ref->has_second || j->second == !strcmp(d->regime, REGIME_SECRET);
-}
-
 static int first_draw(struct job *j, const struct ref_draw **ret, struct err *e)
 {
     size_t i = 0;

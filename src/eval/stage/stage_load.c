@@ -176,6 +176,11 @@ int job_reference(struct job *j, const char *params, struct err *e)
     return rc;
 }
 
+bool job_lives(const struct job *j, const struct ref_draw *d)
+{
+    return !j->ref->has_second || j->second == !strcmp(d->regime, REGIME_SECRET);
+}
+
 int job_construct(struct job *j, struct err *e)
 {
     const struct section *init = j->second ? &j->ref->second : &j->ref->init;
