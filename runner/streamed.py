@@ -313,6 +313,12 @@ def rows_of(model, inputs, eager):
 # Expected values ------------------------------------------------------------------------------------------------------
 
 
+def wide_forward(wide, inputs):
+    """wide: the model in double."""
+    with reference.doubles():
+        return forward(wide, values.map_tensors(inputs, reference.to_double))
+
+
 class Expected:
     """One draw's expected values: of forward, and in double where that is to be had."""
 
@@ -327,8 +333,8 @@ class Expected:
             self.block = None
             k = max(1, min(self.rows.n, (2 * SMALL) * self.rows.n // max(1, elements(self.inputs, self.eager))))
             a = row // k * k
-            part = values.map_tensors(self.rows.between(self.inputs, a, a + k), reference.to_double)
-            self.block = (a, min(a + k, self.rows.n), values.leaves(forward(self.wide, part)))
+            part = self.rows.between(self.inputs, a, a + k)
+            self.block = (a, min(a + k, self.rows.n), values.leaves(wide_forward(self.wide, part)))
         return self.block
 
     def piece(self, leaf, at, n):
@@ -370,6 +376,7 @@ class Task(reference.Task):
         self.rows, self.looked, self.private, self.mutates = None, False, False, None
         self.double_s = 0.0  # of forward in double, on all of a large draw; 0: not known yet
         self.spiked, self.expected_values, self.published_draws = {}, None, {}
+        self.in_double = True  # can the task be run in double?
         self.laid = None     # the regime of what lies in the area
 
     # Inputs
@@ -577,7 +584,8 @@ class Task(reference.Task):
         except Exception as e:
             if regime in REGIMES:
                 raise Skip("the oracle raises " + reference.one_line(e)) from e
-            noise = reference.noise_of(eager, eager, [0.0 for _ in values.leaves(eager)], inputs, self.model)
+            self.in_double = False
+            noise = self.measured(inputs, eager, derive(self.seed, regime, trial, "noise"))
         self.noise.setdefault(regime, noise)
         return noise
 
@@ -590,7 +598,7 @@ class Task(reference.Task):
             self.rows, self.looked = rows_of(self.model, inputs, eager), True
         some, own = self.some_of(inputs, eager)
         noise = self.noise_between(some, own, inputs, eager, seed)
-        if not self.double_s:
+        if not self.double_s and self.in_double:
             self.double_s = self.time_double(some) * elements(inputs, eager) / elements(some, own)
         return scaled(noise, [reference.top_of(t) for t in values.leaves(eager)])
 
@@ -612,7 +620,11 @@ class Task(reference.Task):
         return inputs, eager
 
     def noise_between(self, inputs, eager, all_inputs, all_eager, seed):
-        oracle, shifts = reference.oracle_of(self.model, inputs, seed)
+        if self.in_double:
+            with reference.doubles():
+                oracle, shifts = reference.oracle_of(self.model, inputs, seed)
+        else:
+            oracle, shifts = eager, reference.own_shifts(self.model, inputs, eager, seed)
         if not (all_finite(oracle) and all(map(math.isfinite, shifts))):
             raise Skip("the oracle is not finite")
         if not reference.shapes_agree(eager, oracle):
@@ -623,10 +635,10 @@ class Task(reference.Task):
 
     def time_double(self, inputs):
         """Seconds of forward in double."""
-        wide, x = copy.deepcopy(self.model).double(), values.map_tensors(inputs, reference.to_double)
+        wide = copy.deepcopy(self.model).double()
         settle()
         t0 = time.monotonic()
-        forward(wide, x)
+        wide_forward(wide, inputs)
         settle()
         return time.monotonic() - t0
 
@@ -666,7 +678,7 @@ class Task(reference.Task):
         x = Expected(self.model, inputs, eager, self.rows, "own" if own else self.truth_of(inputs, eager))
         if x.truth == "double":
             try:
-                x.whole = forward(copy.deepcopy(self.model).double(), values.map_tensors(inputs, reference.to_double))
+                x.whole = wide_forward(copy.deepcopy(self.model).double(), inputs)
             except torch.OutOfMemoryError:
                 x.whole, x.truth = None, "own"
                 self.double_s = math.inf
@@ -676,7 +688,7 @@ class Task(reference.Task):
         return x.truth
 
     def truth_of(self, inputs, eager):
-        if self.req["protocol"] == "kernelbench" or not any(t.is_floating_point() for t in values.leaves(eager)):
+        if not self.in_double or self.req["protocol"] == "kernelbench" or not any(t.is_floating_point() for t in values.leaves(eager)):
             return "own"
         if elements(inputs, eager) <= SMALL:
             return "double"

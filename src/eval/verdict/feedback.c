@@ -102,8 +102,6 @@ static void say_violation(const json_t *x, struct buf *b)
         buf_addf(b, "forward runs %s through PyTorch (%lld calls)", op, (long long)json_i64(x, "count", 0));
     else if (!strcmp(rule, "forbidden_init_op"))
         buf_addf(b, "%s is computed by PyTorch at import or in __init__", op);
-    else if (!strcmp(rule, "library_call"))
-        buf_addf(b, "the C++ code calls %s", op);
     else if (!strcmp(rule, "forbidden_symbol"))
         buf_addf(b, "the C++ code refers to %s, which no kernel needs", op);
     else
