@@ -397,8 +397,10 @@ void baseline_rest(struct baseline *b)
 {
     struct err e = ERR_INIT;
 
-    if (b->child && ask(b, json_pack("{s:s}", "op", "rest"), NULL, BLOCK_S, NULL, NULL, &e) < 0)
+    if (b->child && ask(b, json_pack("{s:s}", "op", "rest"), NULL, BLOCK_S, NULL, NULL, &e) < 0) {
         log_debug("baseline: %s", e.msg);
+        baseline_give_up(b);
+    }
 }
 
 /* ---- what is kept between runs ---- */
@@ -585,6 +587,15 @@ int baseline_compile(struct baseline *b, const char *mode, struct schedule *devi
     return -1;
 }
 
+/* Its user was stopped in the middle of an answer: that says nothing of the task, and nobody may read the answer. */
+static bool given_up(struct baseline *b, const struct err *e)
+{
+    if (e->kind != ERR_STOP)
+        return false;
+    baseline_give_up(b);
+    return true;
+}
+
 void baseline_time_compiled(struct baseline *b, const char *mode, const struct measure_plan *p)
 {
     struct measure_fault fault = {0};
@@ -593,7 +604,8 @@ void baseline_time_compiled(struct baseline *b, const char *mode, const struct m
     if (b->compile_known || !b->compile_made)
         return;
     if (time_other(b, "compile", p, &b->compile_of_eager, &fault, &e) < 0) {
-        no_compile(b, e.msg);
+        if (!given_up(b, &e))
+            no_compile(b, e.msg);
         if (!fault.error)
             baseline_give_up(b);
     } else {
@@ -614,6 +626,8 @@ void baseline_library(struct baseline *b)
     if (b->library_known || b->library_made || (b->library_known = cache_load(b, "library", &b->library_of_eager, &b->library_call)))
         return;
     if (ask(b, json_pack("{s:s}", "op", "library"), NULL, START_S, &f, &fault, &e) < 0) {
+        if (given_up(b, &e))
+            return;
         log_debug("no library call: %s", e.msg);
         b->library_known = true;
         if (fault != FRAME_OK)
@@ -639,6 +653,10 @@ void baseline_time_library(struct baseline *b, const struct measure_plan *p)
     if (b->library_known || !b->child)
         return;
     if (time_other(b, "library", p, &b->library_of_eager, &fault, &e) < 0) {
+        if (given_up(b, &e)) {
+            json_decref(fault.error);
+            return;
+        }
         log_debug("the library call could not be timed: %s", e.msg);
         b->library_of_eager.value = NAN;
         if (!fault.error)

@@ -139,7 +139,7 @@ static int reference_make(const struct reference_want *w, struct frame *ret, str
 
     if (reference_start(w, w->sv->backend->reference, &c, e) < 0)
         return -1;
-    rc = reference_ask(c, w, reference_request(w), NULL, 0, now_s() + REFERENCE_TIMEOUT_S, ret, e);
+    rc = reference_ask(c, w, reference_request(w), NULL, 0, now_s() + REFERENCE_TIMEOUT_S, ret, NULL, e);
     child_kill(c);
     if (child_wait(c, now_s() + 5, &end, NULL) == 0) {
         if (rc < 0 && end.output.n)
@@ -500,20 +500,29 @@ int reference_get(struct job *j, const char *params, struct reference **ret, str
     bool always;
 
     name_task(&w);
-    if (streams(&w, &always) && (rc = get_streamed(j, &w, always, ret, e)) == 0)
+    for (bool again = streams(&w, &always); again;) {
+        again = false;
+        if ((rc = get_streamed(j, &w, always, ret, e)) != 0)
+            break;
         pthread_mutex_lock(&(*ret)->streamed->lock); /* the caller has no run slot: whoever has it may wait for one */
+        if ((again = (*ret)->streamed->broken)) /* by who had it before */
+            reference_release(j->ev, *ret);
+    }
     return rc == 1 ? get_in_frames(j->ev, &w, ret, e) : rc;
 }
 
 void reference_release(struct eval *ev, struct reference *r)
 {
-    bool last;
+    bool last, broken;
 
     if (!r)
         return;
+    broken = r->streamed && r->streamed->broken;
     if (r->streamed)
         pthread_mutex_unlock(&r->streamed->lock);
     pthread_mutex_lock(&ev->lock);
+    if (broken)
+        list_drop(&ev->refs, r);
     last = --r->users == 0 && !r->listed;
     pthread_mutex_unlock(&ev->lock);
     if (last)

@@ -62,7 +62,7 @@ static int process_died(struct child *c, const struct reference_want *w, struct 
 }
 
 int reference_ask(struct child *c, const struct reference_want *w, json_t *req, const int *fds, int n_fds,
-                  double deadline, struct frame *ret, struct err *e)
+                  double deadline, struct frame *ret, bool *ret_lost, struct err *e)
 {
     enum frame_fault fault = FRAME_OK;
     double t0 = now_s();
@@ -74,6 +74,8 @@ int reference_ask(struct child *c, const struct reference_want *w, json_t *req, 
                : frame_send(c->fd, req, NULL, 0, deadline, &fault, e);
     if (rc == 0)
         rc = frame_recv(c->fd, 0, 0, deadline, ret, &fault, e);
+    if (ret_lost)
+        *ret_lost = rc < 0;
     trace_span(t0, "reference", "%s", json_str(req, "op", "?"));
     json_decref(req);
     if (rc == 0 && !json_flag(ret->head, "ok", false)) {

@@ -25,9 +25,19 @@ static void note_use(struct streamed *s)
 static int ask(struct streamed *s, json_t *req, const int *fds, int n_fds, struct frame *ret, struct err *e)
 {
     double t0 = now_s();
-    int rc = reference_ask(s->child, &s->w, req, fds, n_fds, t0 + REFERENCE_TIMEOUT_S, ret, e);
+    bool lost = false;
+    int rc;
 
+    if (s->broken) {
+        json_decref(req);
+        return err_set(e, ERR_ENV, "%s: the reference's process has ended", s->w.title);
+    }
+    rc = reference_ask(s->child, &s->w, req, fds, n_fds, t0 + REFERENCE_TIMEOUT_S, ret, &lost, e);
     s->spent_s += now_s() - t0;
+    if (lost) { /* an answer that comes later would be taken for the next request's */
+        s->broken = true;
+        child_kill(s->child);
+    }
     return rc;
 }
 

@@ -25,6 +25,7 @@ struct streamed {
     struct task task;         /* own copies of what w borrows */
     struct eval_options options;
     struct frame told;        /* the task's sizes */
+    bool broken;              /* left in the middle of an answer: its process was ended, nobody may use it again */
     json_t *inputs;           /* the tree of a draw's inputs: where each lies in 'area'; owned */
     struct device_buf area;   /* DEVICE_SHARED: one set of inputs */
     struct device_buf truth;  /* DEVICE_SHARED: a tile of expected values, which the reference's process writes */

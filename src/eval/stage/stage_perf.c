@@ -264,6 +264,8 @@ static int time_alone(struct perf *p, struct err *e)
     if (rc == 0 && o->compile_baseline && p->base->child)
         baseline_time_compiled(p->base, o->compile_mode, &plan);
     p->others_s += lap(p);
+    if (rc == 0 && stop_requested()) /* what was not measured for that reason is no fact about the task */
+        rc = err_set(e, ERR_STOP, "interrupted");
     if (rc < 0 && p->fault.side == &p->eager)
         baseline_give_up(p->base);
     return rc;
