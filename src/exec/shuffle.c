@@ -76,7 +76,7 @@ static void note_handle(struct shuffle *s, uint32_t handle, bool changes, uint32
     struct shuffle_handle *h = &s->handles[handle];
 
     if (changes) {
-        *h = (struct shuffle_handle){.changed = now};
+        *h = (struct shuffle_handle){.changed = now, .attr = h->attr, .value = h->value};
         return;
     }
     for (uint32_t i = h->first_user; i; i = s->users[i - 1].next)
@@ -165,8 +165,9 @@ static void add_event(struct shuffle *s, const struct log_entry *en, size_t firs
     const struct wire_event *m = en->body;
     unsigned op = en->head.op;
     bool on_stream = op == WIRE_EVENT_RECORD || op == WIRE_EVENT_WAIT;
+    uint32_t queue = on_stream ? stream_of(m->stream) : op == WIRE_EVENT_DESTROY ? SHUFFLE_CHANGES : SHUFFLE_HOST;
 
-    add_with(s, en, on_stream ? stream_of(m->stream) : SHUFFLE_HOST, SHUFFLE_EVENT + m->event % LIFE_EVENTS,
+    add_with(s, en, queue, SHUFFLE_EVENT + m->event % LIFE_EVENTS,
              op == WIRE_EVENT_RECORD || op == WIRE_EVENT_DESTROY, first);
 }
 
@@ -202,12 +203,22 @@ static void add_host(struct shuffle *s, const struct log_entry *en, size_t first
     add(s, en, SHUFFLE_HOST, first);
 }
 
-/* Something becomes another thing, at once. */
+/* A limit is often set before each launch, to what it is. */
+static bool sets_anew(struct shuffle_handle *h, const struct wire_func_attr *m)
+{
+    bool anew = h->attr != m->attr || h->value != m->value;
+
+    h->attr = m->attr, h->value = m->value;
+    return anew;
+}
+
+/* Something becomes another thing. */
 static void add_change(struct shuffle *s, const struct log_entry *en, size_t first)
 {
     const struct wire_stream_create *create = en->body;
     const struct wire_func_attr *limit = en->body;
     const struct wire_stream *gone = en->body;
+    bool creates = en->head.op == WIRE_STREAM_CREATE || en->head.op == WIRE_EVENT_CREATE, changes = true;
     uint32_t made = (uint32_t)en->head.result, handle = 0;
 
     switch (en->head.op) {
@@ -217,9 +228,12 @@ static void add_change(struct shuffle *s, const struct log_entry *en, size_t fir
         break;
     case WIRE_STREAM_DESTROY: handle = SHUFFLE_STREAM + stream_of(gone->stream); break;
     case WIRE_EVENT_CREATE: handle = SHUFFLE_EVENT + made % LIFE_EVENTS; break;
-    case WIRE_FUNC_ATTR: handle = SHUFFLE_FUNCTION + limit->function % LIFE_FUNCTIONS; break;
+    case WIRE_FUNC_ATTR:
+        handle = SHUFFLE_FUNCTION + limit->function % LIFE_FUNCTIONS;
+        changes = sets_anew(&s->handles[handle], limit);
+        break;
     }
-    add_with(s, en, SHUFFLE_HOST, handle, true, first);
+    add_with(s, en, creates ? SHUFFLE_HOST : SHUFFLE_CHANGES, handle, changes, first);
 }
 
 void shuffle_add(struct shuffle *s, const struct log_entry *en, uint64_t bytes)

@@ -8,9 +8,9 @@
 #include "exec/life.h"
 #include "exec/log.h"
 
-/* Queues: one a stream; what happens at once when the host asks (allocations, handles, waits of the host); and
- * releases, which come behind all that was asked for before them. */
-enum { SHUFFLE_HOST = LIFE_STREAMS, SHUFFLE_FREES, SHUFFLE_QUEUES };
+/* Queues: one a stream; what happens at once when the host asks (allocations, waits of the host); releases, which come
+ * behind all that was asked for before them; and what changes a handle. */
+enum { SHUFFLE_HOST = LIFE_STREAMS, SHUFFLE_FREES, SHUFFLE_CHANGES, SHUFFLE_QUEUES };
 
 struct shuffle_node {
     struct log_entry en;
@@ -25,6 +25,7 @@ struct shuffle_need { /* so many nodes of a queue have been played */
 struct shuffle_handle {
     struct shuffle_need changed; /* count 0: nothing */
     uint32_t first_user;         /* index + 1 in users; 0: none */
+    int32_t attr, value;         /* a function's limit that was set last; attr 0: none */
 };
 struct shuffle_user { /* the last one in a queue */
     struct shuffle_need at;

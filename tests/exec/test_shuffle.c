@@ -134,27 +134,32 @@ static void test_an_event_recorded_again(void **state)
 /* A function's limit changes for the launches behind it alone. */
 static void test_a_limit_that_changes(void **state)
 {
-    static const struct wire_func_attr any = {0};
+    static const struct wire_func_attr some = {.attr = 8, .value = 1024}, more = {.attr = 8, .value = 2048};
 
     (void)state;
-    stream(3, 1);
-    put(WIRE_FUNC_ATTR, 'f', &any, sizeof any, 0), launch('a', 3), put(WIRE_FUNC_ATTR, 'g', &any, sizeof any, 0);
-    launch('b', 3);
+    stream(3, 1), stream(4, 1);
+    put(WIRE_FUNC_ATTR, 'f', &some, sizeof some, 0), launch('a', 3), put(WIRE_FUNC_ATTR, 'g', &more, sizeof more, 0);
+    launch('b', 4);
     expect("fagb");
+    put(WIRE_FUNC_ATTR, 'f', &some, sizeof some, 0), launch('a', 3), put(WIRE_FUNC_ATTR, 'g', &some, sizeof some, 0);
+    launch('b', 4); /* nothing changes: the two launches race */
+    expect("fbga");
 }
 
 /* What changes one handle waits for those who used it, and for nobody else. */
 static void test_a_change_waits_for_its_users_alone(void **state)
 {
-    static const struct wire_func_attr other = {.function = 9};
+    static const struct wire_func_attr other = {.function = 9, .attr = 8, .value = 1024};
     const struct wire_stream four = {4, 0};
 
     (void)state;
     stream(3, 1), stream(4, 1);
     launch('a', 3), put(WIRE_FUNC_ATTR, 'f', &other, sizeof other, 0), launch('b', 4);
-    expect("fba");
+    expect("bfa");
     launch('a', 3), launch('b', 4), put(WIRE_STREAM_DESTROY, 0, &four, sizeof four, 0), launch('c', 0);
-    expect("bca");
+    expect("cba");
+    launch('a', 3), event(WIRE_EVENT_RECORD, 1, 3), event(WIRE_EVENT_DESTROY, 1, 0), launch('b', 4);
+    expect("ba");
 }
 
 static void test_blocking_streams_and_the_legacy_one(void **state)
