@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -18,12 +19,13 @@
 
 #define PREPARED 64
 #define BUSY_S 20.0
-#define BUSY_LOOK_US 300 /* another process's write takes about this long; SQLite's own pauses grow to 0.1 s */
+#define BUSY_LOOK_US 100 /* another process's write takes about thrice this long; SQLite's own pauses grow to 0.1 s */
 #define WAIT_SLICE_S 0.5 /* leases expire without anybody writing: look again this often */
 
 struct lite {
     sqlite3 *db;
     char *path;
+    int log;   /* pages of the log after the last commit; 0: nothing was written */
     int watch; /* inotify, or -1: it has not waited yet */
     struct {
         const char *text;
@@ -47,8 +49,34 @@ static int watch_file(const char *path)
     return fd;
 }
 
-/* A queue is written all the time: the log may be larger than usual (32 MiB), so that it is copied back less often. */
-#define QUEUE_LOG "PRAGMA wal_autocheckpoint = 8192"
+/* A queue is written all the time, and copying the log back into the file waits for the disk: so it is done each 4 MiB,
+ * by one thread that holds nobody up, and not at the end of each commit once the log is long. Readers keep a log from
+ * beginning anew; at 256 MiB they have to wait. */
+#define COPY_PAGES 1024
+#define LOG_PAGES 65536
+
+static atomic_int copied; /* pages of the log at this process's last copying */
+
+static int on_commit(void *ctx, sqlite3 *db, const char *name, int pages)
+{
+    struct lite *l = ctx;
+
+    l->log = pages;
+    return SQLITE_OK;
+}
+
+/* After a write, without the writers' lock. */
+static void copy_back(struct lite *l)
+{
+    int before = atomic_load(&copied), pages = l->log;
+    int how = pages > LOG_PAGES ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE;
+
+    l->log = 0;
+    if (pages && pages < before)
+        atomic_store(&copied, before = 0); /* it began anew */
+    if (pages >= before + COPY_PAGES && atomic_compare_exchange_strong(&copied, &before, pages))
+        sqlite3_wal_checkpoint_v2(l->db, NULL, how, NULL, NULL);
+}
 
 /* Threads of this process that write take turns here: they would find the file locked, and sleep. */
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
@@ -56,11 +84,9 @@ static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 /* Another process writes. */
 static int busy(void *ctx, int n)
 {
-    long us = BUSY_LOOK_US * (1 + n % 4);
-
     (void)ctx;
-    nanosleep(&(struct timespec){.tv_nsec = 1000 * us}, NULL);
-    return n < (int)(BUSY_S * 1e6 / BUSY_LOOK_US / 2.5);
+    nanosleep(&(struct timespec){.tv_nsec = 1000 * BUSY_LOOK_US * (n < 100 ? 1 : 10)}, NULL);
+    return n < 100 || (n - 100) < (int)(BUSY_S * 1e5 / BUSY_LOOK_US);
 }
 
 static int lite_open(const char *url, const char *schema, int version, void **ret, struct err *e)
@@ -74,7 +100,7 @@ static int lite_open(const char *url, const char *schema, int version, void **re
     l->db = db;
     l->path = xstrdup(url);
     l->watch = -1;
-    sqlite3_exec(db, QUEUE_LOG, NULL, NULL, NULL);
+    sqlite3_wal_hook(db, on_commit, l);
     sqlite3_busy_handler(db, busy, NULL);
     *ret = l;
     return 0;
@@ -165,6 +191,7 @@ static int64_t lite_run(void *db, const char *text, const struct sql_value *v, i
     sqlite3_reset(s);
     if (!sqlite3_stmt_readonly(s))
         pthread_mutex_unlock(&writers);
+    copy_back(l);
     sqlite3_clear_bindings(s);
     if (own)
         sqlite3_finalize(s);
