@@ -17,13 +17,9 @@
 
 #include "runtime.h"
 
-int check_wanted = 1;
-bool check_build, check_now;
-
 /* ---- shadow memory: one cell per four bytes ---- */
 
 /* An access, packed: interval 32 bits, thread 10, warp epoch 12, bytes of the word 4, flags. 0 means none. */
-typedef uint64_t access_t;
 #define MULTI ((access_t)1 << 0)        /* several threads of one interval read it */
 #define MULTI_BLOCK ((access_t)1 << 1)  /* several blocks read it */
 #define ATOMIC_ACCESS ((access_t)1 << 2)
@@ -33,11 +29,6 @@ typedef uint64_t access_t;
 #define THREAD_AT 19
 #define INTERVAL_AT 32
 #define EPOCH_MASK 0xfffu
-
-struct cell {
-    access_t write, read;
-    int32_t write_pc, read_pc; /* relative to the launch's body */
-};
 
 static uint32_t interval;     /* of now */
 static uint32_t launch_first, block_first; /* first intervals of the launch and of the block */
@@ -55,7 +46,6 @@ static uint8_t *shared_init[2];      /* written bytes of each word in this block
 static size_t shared_words[2];
 
 static struct range module_data;     /* variables of the candidate's .so: __device__, __constant__ */
-static struct range *last_range, *older_range; /* hit by the previous accesses */
 
 /* A write that conflicts is only reported once it is seen to change the value. */
 bool check_pending;
@@ -117,11 +107,6 @@ static void *map_zero(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-static size_t shadow_bytes(const struct range *r)
-{
-    return ((r->hi - (r->lo & ~(uintptr_t)3) + 3) / 4) * sizeof(struct cell);
-}
-
 /* Larger tensors are checked for bounds only: their shadow would be six times as large. */
 #define MAX_TRACKED ((size_t)256 << 20)
 
@@ -132,15 +117,6 @@ static struct cell *range_cell(struct range *r, uintptr_t word)
             return NULL;
     }
     return &r->shadow[(word - (r->lo & ~(uintptr_t)3)) / 4];
-}
-
-void shadow_free(struct range *r)
-{
-    if (r->shadow)
-        munmap(r->shadow, shadow_bytes(r));
-    r->shadow = NULL;
-    if (last_range == r || older_range == r)
-        last_range = older_range = NULL;
 }
 
 /* ---- reports ---- */
@@ -538,13 +514,13 @@ static void access_nowhere(const struct access *a)
 /* Kernels walk two or three tensors at once: keep the last two at hand. */
 static struct range *find_range(uintptr_t addr)
 {
-    struct range *r = older_range;
+    struct range *r = shadow_older;
 
     if (!r || addr - r->lo >= r->hi - r->lo)
         r = memory_find(addr);
     if (r) {
-        older_range = last_range;
-        last_range = r;
+        shadow_older = shadow_last;
+        shadow_last = r;
     }
     return r;
 }
@@ -560,7 +536,7 @@ static bool is_builtin_variable(uintptr_t addr)
 static void access_memory(const struct access *a)
 {
     uintptr_t shared = (uintptr_t)simt_dynamic_shared, fixed = (uintptr_t)run.shared_lo;
-    struct range *r = last_range;
+    struct range *r = shadow_last;
 
     if (check_pending)
         decide_pending();
@@ -618,7 +594,7 @@ static bool known_read(uintptr_t addr, int me)
         return seen_shared(0, dynamic, me);
     if (run.shared_lo && fixed < (size_t)(run.shared_hi - run.shared_lo))
         return seen_shared(1, fixed, me);
-    return seen_range(last_range, addr, me) || seen_range(older_range, addr, me);
+    return seen_range(shadow_last, addr, me) || seen_range(shadow_older, addr, me);
 }
 
 static __attribute__((noinline)) void look(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
@@ -664,7 +640,7 @@ void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read)
 
 /* A volatile access: relaxed, and a thread that repeats it waits for somebody. In shared memory threads of one warp
  * that talk so rely on running in step, which no hardware since Volta promises: those stay races. */
-static void look_volatile(const void *p, size_t bytes, bool write, const void *pc)
+void check_volatile(const void *p, size_t bytes, bool write, const void *pc)
 {
     struct access a = {(uintptr_t)p, bytes, write, !write, true, false, false, pc};
     uintptr_t dynamic = (uintptr_t)p - (uintptr_t)simt_dynamic_shared, fixed = (uintptr_t)p - (uintptr_t)run.shared_lo;
@@ -736,26 +712,6 @@ void check_aligned(const void *p, size_t bytes, const void *pc)
         misaligned(p, bytes, pc);
 }
 
-static uint64_t word_at(const void *p, size_t bytes)
-{
-    uint64_t v = 0;
-
-    memcpy(&v, p, bytes < sizeof v ? bytes : sizeof v);
-    return v;
-}
-
-static void volatile_read(const void *p, size_t bytes, const void *pc)
-{
-    const struct fiber *f = run.current;
-
-    if (!f || (uintptr_t)p - (uintptr_t)f->stack < FIBER_STACK)
-        return;
-    if (check_now)
-        look_volatile(p, bytes, false, pc);
-    if (((uintptr_t)p & (bytes - 1)) == 0)
-        wait_look(p, word_at(p, bytes), pc);
-}
-
 void check_fence(void)
 {
     fenced = true;
@@ -785,7 +741,7 @@ void check_launch_start(void)
     if (!check_now)
         return;
     find_module_data();
-    last_range = older_range = NULL;
+    shadow_last = shadow_older = NULL;
     launch_first = ++interval;
     n_blocks = 0;
     parked = false;
@@ -908,15 +864,11 @@ void check_barrier(void)
             look(p, BYTES, WRITE, ALIGNED, RET);                                                                      \
     }
 #define VOLATILE(N)                                                                                                   \
-    void __tsan_volatile_read##N(void *p), __tsan_volatile_write##N(void *p);                                         \
-    void __tsan_volatile_read##N(void *p)                                                                             \
-    {                                                                                                                 \
-        volatile_read(p, N, RET);                                                                                     \
-    }                                                                                                                 \
+    void __tsan_volatile_write##N(void *p);                                                                           \
     void __tsan_volatile_write##N(void *p)                                                                            \
     {                                                                                                                 \
         if (!uninteresting(p))                                                                                        \
-            look_volatile(p, N, true, RET);                                                                           \
+            check_volatile(p, N, true, RET);                                                                          \
     }
 #define ENTRIES(N)                                                                                                    \
     ENTRY(__tsan_read##N, N, false, true)                                                                             \
@@ -1037,75 +989,3 @@ BLOCK_COPY(__tsan_memcpy, memcpy)
 BLOCK_COPY(__tsan_memmove, memmove)
 BLOCK_SET(simt_memset)
 BLOCK_SET(__tsan_memset)
-
-/* std::atomic and the __atomic builtins: real atomics, since host threads use them too. */
-#define ATOMIC_OPS(N, T)                                                                                              \
-    T __tsan_atomic##N##_load(const volatile T *p, int order);                                                        \
-    T __tsan_atomic##N##_load(const volatile T *p, int order)                                                         \
-    {                                                                                                                 \
-        (void)order;                                                                                                  \
-        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
-        wait_look((const void *)(uintptr_t)p, *p, RET);                                                               \
-        return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                  \
-    }                                                                                                                 \
-    void __tsan_atomic##N##_store(volatile T *p, T v, int order);                                                     \
-    void __tsan_atomic##N##_store(volatile T *p, T v, int order)                                                      \
-    {                                                                                                                 \
-        (void)order;                                                                                                  \
-        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, false);                                              \
-        __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                                     \
-    }                                                                                                                 \
-    ATOMIC_RMW(N, T, exchange, __atomic_exchange_n)                                                                   \
-    ATOMIC_RMW(N, T, fetch_add, __atomic_fetch_add)                                                                   \
-    ATOMIC_RMW(N, T, fetch_sub, __atomic_fetch_sub)                                                                   \
-    ATOMIC_RMW(N, T, fetch_and, __atomic_fetch_and)                                                                   \
-    ATOMIC_RMW(N, T, fetch_or, __atomic_fetch_or)                                                                     \
-    ATOMIC_RMW(N, T, fetch_xor, __atomic_fetch_xor)                                                                   \
-    ATOMIC_RMW(N, T, fetch_nand, __atomic_fetch_nand)                                                                 \
-    ATOMIC_CAS(N, T, compare_exchange_strong)                                                                         \
-    ATOMIC_CAS(N, T, compare_exchange_weak)                                                                           \
-    T __tsan_atomic##N##_compare_exchange_val(volatile T *p, T expected, T v, int order, int fail);                   \
-    T __tsan_atomic##N##_compare_exchange_val(volatile T *p, T expected, T v, int order, int fail)                    \
-    {                                                                                                                 \
-        (void)order, (void)fail;                                                                                      \
-        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
-        if (*p != expected)                                                                                           \
-            wait_look((const void *)(uintptr_t)p, *p, RET);                                                           \
-        __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                          \
-        return expected;                                                                                              \
-    }
-#define ATOMIC_RMW(N, T, NAME, OP)                                                                                    \
-    T __tsan_atomic##N##_##NAME(volatile T *p, T v, int order);                                                       \
-    T __tsan_atomic##N##_##NAME(volatile T *p, T v, int order)                                                        \
-    {                                                                                                                 \
-        (void)order;                                                                                                  \
-        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
-        return OP(p, v, __ATOMIC_SEQ_CST);                                                                            \
-    }
-#define ATOMIC_CAS(N, T, NAME)                                                                                        \
-    int __tsan_atomic##N##_##NAME(volatile T *p, T *expected, T v, int order, int fail);                              \
-    int __tsan_atomic##N##_##NAME(volatile T *p, T *expected, T v, int order, int fail)                               \
-    {                                                                                                                 \
-        (void)order, (void)fail;                                                                                      \
-        check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
-        if (*p != *expected)                                                                                          \
-            wait_look((const void *)(uintptr_t)p, *p, RET);                                                           \
-        return __atomic_compare_exchange_n(p, expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                    \
-    }
-ATOMIC_OPS(8, uint8_t)
-ATOMIC_OPS(16, uint16_t)
-ATOMIC_OPS(32, uint32_t)
-ATOMIC_OPS(64, uint64_t)
-
-void __tsan_atomic_thread_fence(int order), __tsan_atomic_signal_fence(int order);
-
-void __tsan_atomic_thread_fence(int order)
-{
-    (void)order;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-void __tsan_atomic_signal_fence(int order)
-{
-    (void)order;
-}

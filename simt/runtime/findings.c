@@ -351,5 +351,5 @@ void simt_reset(void)
     n_records = n_dropped = n_kernels = 0;
     n_launches = n_threads = n_failed = n_to_host = n_to_device = 0;
     give(taken);
-    host_reset();
+    error_reset();
 }

@@ -1,88 +1,10 @@
-/* host.c - errors, device properties, streams, events and function attributes of the CUDA runtime API. */
+/* host.c - device properties, streams, events and function attributes of the CUDA runtime API. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "runtime.h"
-
-static int last_error, sticky_error;
-
-static const struct {
-    int code;
-    const char *name, *text;
-} errors[] = {
-    {0, "cudaSuccess", "no error"},
-    {1, "cudaErrorInvalidValue", "invalid argument"},
-    {2, "cudaErrorMemoryAllocation", "out of memory"},
-    {9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-    {12, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
-    {17, "cudaErrorInvalidDevicePointer", "invalid device pointer"},
-    {21, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
-    {98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-    {100, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {400, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {600, "cudaErrorNotReady", "device not ready"},
-    {700, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
-    {701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
-    {702, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
-    {710, "cudaErrorAssert", "device-side assert triggered"},
-    {716, "cudaErrorMisalignedAddress", "misaligned address"},
-    {719, "cudaErrorLaunchFailure", "unspecified launch failure"},
-    {720, "cudaErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"},
-    {801, "cudaErrorNotSupported", "operation not supported"},
-    {999, "cudaErrorUnknown", "unknown error"},
-};
-#define N_ERRORS (sizeof errors / sizeof errors[0])
-
-void device_error(int code)
-{
-    last_error = code;
-}
-
-void device_error_sticky(int code)
-{
-    if (!sticky_error)
-        sticky_error = code;
-}
-
-int device_error_state(void)
-{
-    return sticky_error;
-}
-
-int cudaGetLastError(void), cudaPeekAtLastError(void);
-const char *cudaGetErrorString(int code), *cudaGetErrorName(int code);
-
-int cudaPeekAtLastError(void)
-{
-    return sticky_error ? sticky_error : last_error;
-}
-
-int cudaGetLastError(void)
-{
-    int code = cudaPeekAtLastError();
-
-    last_error = 0;
-    return code;
-}
-
-const char *cudaGetErrorString(int code)
-{
-    for (size_t i = 0; i < N_ERRORS; i++)
-        if (errors[i].code == code)
-            return errors[i].text;
-    return "unrecognized error code";
-}
-
-const char *cudaGetErrorName(int code)
-{
-    for (size_t i = 0; i < N_ERRORS; i++)
-        if (errors[i].code == code)
-            return errors[i].name;
-    return "unrecognized error code";
-}
 
 /* ---- device ---- */
 
@@ -155,7 +77,7 @@ int cudaRuntimeGetVersion(int *v), cudaDriverGetVersion(int *v);
 
 int cudaDeviceSynchronize(void)
 {
-    return sticky_error;
+    return device_error_state();
 }
 
 int cudaDeviceReset(void)
@@ -281,19 +203,19 @@ int cudaStreamDestroy(stream s)
 int cudaStreamSynchronize(stream s)
 {
     (void)s;
-    return sticky_error;
+    return device_error_state();
 }
 
 int cudaStreamQuery(stream s)
 {
     (void)s;
-    return sticky_error;
+    return device_error_state();
 }
 
 int simt_stream_wait(stream s, event e, unsigned flags)
 {
     (void)s, (void)e, (void)flags;
-    return sticky_error;
+    return device_error_state();
 }
 
 int cudaEventCreate(event *e)
@@ -321,19 +243,19 @@ int simt_event_record(event e, stream s)
     clock_gettime(CLOCK_MONOTONIC, &t);
     e->ms = (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
     e->recorded = 1;
-    return sticky_error;
+    return device_error_state();
 }
 
 int cudaEventSynchronize(event e)
 {
     (void)e;
-    return sticky_error;
+    return device_error_state();
 }
 
 int cudaEventQuery(event e)
 {
     (void)e;
-    return sticky_error;
+    return device_error_state();
 }
 
 int cudaEventElapsedTime(float *ms, event a, event b)
@@ -341,7 +263,7 @@ int cudaEventElapsedTime(float *ms, event a, event b)
     if (!a->recorded || !b->recorded)
         return device_error(400), 400; /* cudaErrorInvalidResourceHandle */
     *ms = (float)(b->ms - a->ms);
-    return sticky_error;
+    return device_error_state();
 }
 
 /* ---- kernels' attributes ---- */
@@ -497,9 +419,4 @@ int simt_graph_launch(void *graph, void *stream)
 void simt_graph_free(void *graph)
 {
     (void)graph;
-}
-
-void host_reset(void)
-{
-    last_error = sticky_error = 0;
 }

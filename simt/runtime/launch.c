@@ -1,297 +1,13 @@
-/* launch.c - runs a grid: blocks one after the other, the threads of a block as lazy fibers.
- *
- * One fiber runs thread 0, 1, 2, ... in a plain loop; only when a thread has to wait does its fiber stay behind and
- * another one take over the loop. A kernel without barriers therefore never switches. */
-#include <pthread.h>
+/* launch.c - runs a grid: blocks one after the other, their threads as sched.c has them. */
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "sched.h"
 
-struct run run;
-__thread char thread_mark;
-struct simt_dim3u threadIdx, blockIdx, blockDim, gridDim;
-const int warpSize = WARP;
-const struct simt_dim3u *thread_index;
-/* Behind the largest possible block's memory comes a page that nobody may touch. */
-#define SHARED_ROOM ((SHARED_OPTIN + 4095) / 4096 * 4096)
-char simt_dynamic_shared[SHARED_ROOM + 4096] __attribute__((aligned(4096)));
-
-/* What looks for leaks at the end of a process reads all static memory. */
-static void open_shared(void)
-{
-    mprotect(simt_dynamic_shared + SHARED_ROOM, 4096, PROT_READ | PROT_WRITE);
-}
-
-static __attribute__((constructor)) void guard_shared(void)
-{
-    mprotect(simt_dynamic_shared + SHARED_ROOM, 4096, PROT_NONE);
-    atexit(open_shared);
-}
-
 static struct simt_dim3u index_table[MAX_THREADS], index_shape;
-static int order_table[MAX_THREADS];
 static uint64_t schedule;
 static int ablation;
-static struct list idle; /* fibers that finished their loop and can start it again */
-static int n_fibers;     /* fibers armed so far */
-static bool torn = true; /* the last launch ended in the middle */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-THREAD_LOCAL bool my_turn;
-
-void wake_all(struct list *l)
-{
-    struct list *r = &run.block.ready;
-
-    if (!l->head)
-        return;
-    if (r->tail)
-        r->tail->next = l->head;
-    else
-        r->head = l->head;
-    r->tail = l->tail;
-    l->head = l->tail = NULL;
-}
-
-/* ---- switching ---- */
-
-static void thread_loop(void);
-
-static void to_host(void **save, enum launch_end end)
-{
-    run.end = end;
-    run.current = NULL;
-    fiber_switch(save, run.host_sp);
-}
-
-static struct fiber *spare_fiber(void)
-{
-    struct fiber *f = list_take(&idle);
-
-    if (!f && n_fibers < MAX_THREADS && (f = fiber_get(n_fibers))) {
-        fiber_arm(f, thread_loop);
-        n_fibers++;
-    }
-    return f;
-}
-
-void leave_to_host(struct fiber *me, enum launch_end end)
-{
-    to_host(&me->sp, end);
-}
-
-/* Nobody can go on, and no thread is left to start. */
-static enum launch_end quiet_end(const struct block *b)
-{
-    if (b->exited == b->n)
-        return LAUNCH_DONE;
-    return b->n_at_grid && b->n_at_grid == b->n - b->exited ? LAUNCH_GRID : LAUNCH_DEADLOCK;
-}
-
-void leave_for_new(struct fiber *me)
-{
-    struct block *b = &run.block;
-    struct fiber *f = b->next < b->n ? spare_fiber() : NULL;
-
-    if (!f && b->next == b->n && wait_release_active()) {
-        leave(me);
-    } else if (f) {
-        go_on(f, &me->sp);
-    } else if (b->next < b->n) {
-        finding("crash", NULL, false, "out of memory for the stacks of a block of %d threads", b->n);
-        to_host(&me->sp, LAUNCH_ABORTED);
-    } else {
-        to_host(&me->sp, quiet_end(b));
-    }
-}
-
-int fibers_armed(void)
-{
-    return n_fibers;
-}
-
-bool fibers_restart(int n)
-{
-    idle = (struct list){NULL, NULL};
-    for (n_fibers = 0; n_fibers < n; n_fibers++) {
-        struct fiber *f = fiber_get(n_fibers);
-
-        if (!f)
-            return false;
-        fiber_arm(f, thread_loop);
-    }
-    return true;
-}
-
-void fiber_is_idle(struct fiber *f)
-{
-    list_add(&idle, f);
-}
-
-void abort_kernel(void)
-{
-    void *gone;
-
-    to_host(&gone, LAUNCH_ABORTED);
-    __builtin_unreachable();
-}
-
-/* ---- the block barrier ---- */
-
-static __attribute__((noinline)) void barrier_release(void)
-{
-    struct block *b = &run.block;
-    unsigned next = ++b->generation & 1;
-
-    b->arrived = 0;
-    b->idle = 0;
-    wait_note_progress();
-    b->vote[next].count = b->vote[next].any = 0;
-    b->vote[next].all = 1;
-    check_barrier();
-    wake_all(&b->at_barrier);
-}
-
-/* Compilers clone a __syncthreads, so threads that arrive together have several addresses of one line. Looking up lines
- * costs microseconds; pairs that were compared in this launch are not compared again. */
-enum { PAIRS = 64 };
-static struct { const void *a, *b; } compared[PAIRS];
-
-static bool compared_before(const void *a, const void *b)
-{
-    size_t i = (((uintptr_t)a ^ ((uintptr_t)b << 1)) * 0x9e3779b97f4a7c15u) >> 58;
-
-    if (compared[i].a == a && compared[i].b == b)
-        return true;
-    compared[i].a = a, compared[i].b = b;
-    return false;
-}
-
-static __attribute__((noinline)) void compare_places(const void *pc)
-{
-    struct source_line a, c;
-
-    if (compared_before(run.block.barrier_pc, pc))
-        return;
-    a = line_of((const char *)run.block.barrier_pc - 1);
-    c = line_of((const char *)pc - 1);
-    if (a.exact && c.exact && a.line != c.line)
-        finding("divergence", pc, true, "threads of one block wait at different barriers: line %d and line %d; "
-                "__syncthreads must be reached by all threads together", a.line, c.line);
-}
-
-HOT int barrier(int predicate, const void *pc, int which)
-{
-    struct block *b = &run.block;
-    unsigned parity = b->generation & 1;
-
-    if (!run.in_kernel)
-        return 0;
-    b->vote[parity].count += predicate != 0;
-    b->vote[parity].all &= predicate != 0;
-    b->vote[parity].any |= predicate != 0;
-    if (b->arrived++ == 0)
-        b->barrier_pc = pc;
-    else if (b->barrier_pc != pc)
-        compare_places(pc);
-    if (b->arrived == b->n - b->exited) {
-        struct fiber *me = run.current;
-
-        check_suspend();
-        list_add(&b->at_barrier, me);
-        barrier_release();
-        leave(me);
-    } else {
-        suspend_in(&b->at_barrier);
-    }
-    return which == 0 ? b->vote[parity].count : which == 1 ? b->vote[parity].all : b->vote[parity].any;
-}
-
-void barrier_at(const void *pc)
-{
-    barrier(0, pc, 0);
-}
-
-void simt_syncthreads(void);
-int simt_syncthreads_count(int predicate), simt_syncthreads_and(int predicate), simt_syncthreads_or(int predicate);
-
-void simt_syncthreads(void)
-{
-    barrier(0, __builtin_return_address(0), 0);
-}
-
-int simt_syncthreads_count(int predicate)
-{
-    return barrier(predicate, __builtin_return_address(0), 0);
-}
-
-int simt_syncthreads_and(int predicate)
-{
-    return barrier(predicate, __builtin_return_address(0), 1);
-}
-
-int simt_syncthreads_or(int predicate)
-{
-    return barrier(predicate, __builtin_return_address(0), 2);
-}
-
-/* ---- threads ---- */
-
-HOT void thread_exited(int t)
-{
-    struct block *b = &run.block;
-    struct warp *w = &b->warp[t / WARP];
-
-    check_suspend();
-    b->exited++;
-    b->idle = 0;
-    w->alive &= ~LANE_BIT(t % WARP);
-    if (w->ops)
-        warp_lane_exited(w);
-    if (b->arrived > 0 && b->arrived == b->n - b->exited) /* as on hardware: returned threads are not waited for */
-        barrier_release();
-}
-
-static void thread_loop(void)
-{
-    struct fiber *me = run.current;
-    struct block *b = &run.block;
-
-    for (;;) {
-        void (*const body)(void *) = run.launch->body;
-        void *const ctx = run.launch->ctx;
-
-        while (b->next < b->n) {
-            int t = order_table[b->next++];
-
-            me->thread = t;
-            me->spin.pc = NULL;
-            threadIdx = thread_index[t];
-            body(ctx);
-            thread_exited(t);
-        }
-        me->thread = -1;
-        list_add(&idle, me);
-        leave(me);
-    }
-}
-
-/* exit: the frames of the thread are given up, and its fiber starts the next one. */
-void simt_exit_thread(void);
-void simt_exit_thread(void)
-{
-    struct fiber *me = run.current;
-    void *gone;
-
-    if (!in_my_kernel())
-        return;
-    thread_exited(me->thread);
-    fiber_arm(me, thread_loop);
-    run.current = me;
-    fiber_switch(&gone, me->sp);
-}
 
 /* ---- blocks ---- */
 
@@ -471,12 +187,12 @@ static uint64_t mix(uint64_t x)
 static void make_order(int n)
 {
     for (int i = 0; i < n; i++)
-        order_table[i] = schedule == 1 ? n - 1 - i : i;
+        order_of_threads[i] = schedule == 1 ? n - 1 - i : i;
     for (int i = n - 1; schedule > 1 && i > 0; i--) {
-        int k = (int)(mix(schedule + (uint64_t)i) % (uint64_t)(i + 1)), t = order_table[i];
+        int k = (int)(mix(schedule + (uint64_t)i) % (uint64_t)(i + 1)), t = order_of_threads[i];
 
-        order_table[i] = order_table[k];
-        order_table[k] = t;
+        order_of_threads[i] = order_of_threads[k];
+        order_of_threads[k] = t;
     }
 }
 
@@ -554,13 +270,6 @@ static void run_grid(uint64_t blocks, int threads)
     run_waiting(blocks);
 }
 
-static void fibers_forget(void)
-{
-    idle = (struct list){NULL, NULL};
-    n_fibers = 0;
-    run.current = NULL;
-}
-
 /* Crashes of kernel code come back here by siglongjmp: the fibers are given up, the process goes on. */
 static void run_guarded(const struct simt_launch *l, uint64_t blocks, int threads)
 {
@@ -570,9 +279,9 @@ static void run_guarded(const struct simt_launch *l, uint64_t blocks, int thread
     run.launch = l;
     if (!tls_of((const void *)l->body, &run.shared_lo, &run.shared_hi))
         run.shared_lo = run.shared_hi = NULL;
-    if (torn)
+    if (launch_torn)
         warp_reset();
-    memset(compared, 0, sizeof compared); /* libraries may have come and gone since the last launch */
+    barrier_forget(); /* libraries may have come and gone since the last launch */
     check_launch_start();
     if (sigsetjmp(run.escape, 1) == 0) {
         __atomic_store_n(&run.in_kernel, true, __ATOMIC_RELEASE); /* after the owner: others look at both */
@@ -586,8 +295,8 @@ static void run_guarded(const struct simt_launch *l, uint64_t blocks, int thread
     check_launch_end();
     drop_waiting();
     run.launch = NULL;
-    torn = run.end != LAUNCH_DONE;
-    if (torn)
+    launch_torn = run.end != LAUNCH_DONE;
+    if (launch_torn)
         fibers_forget();
 }
 
@@ -609,30 +318,6 @@ static void launch(const struct simt_launch *l)
     memory_close_to(depth); /* a copy called by the kernel may have faulted and left it open, too */
     if (run.end != LAUNCH_DONE && !device_error_state())
         device_error_sticky(run.end == LAUNCH_DEADLOCK ? CUDA_LAUNCH_TIMEOUT : CUDA_LAUNCH_FAILURE);
-}
-
-static void turn_take(void)
-{
-    pthread_mutex_lock(&turn);
-    my_turn = true;
-}
-
-static void turn_give(void)
-{
-    my_turn = false;
-    pthread_mutex_unlock(&turn);
-}
-
-void launch_abandon(void)
-{
-    if (!my_turn)
-        return;
-    check_now = false;
-    run.launch = NULL;
-    run.in_kernel = false;
-    torn = true;
-    fibers_forget();
-    turn_give();
 }
 
 void simt_run(const struct simt_launch *l)

@@ -57,7 +57,7 @@ enum cuda_code {
     CUDA_NOT_SUPPORTED = 801
 };
 
-/* ---- launch.c: the running launch ---- */
+/* ---- state.c: the running launch ---- */
 struct list { /* of suspended fibers, in the order in which they go on */
     struct fiber *head, *tail;
 };
@@ -132,8 +132,13 @@ static inline int this_thread(void)
 {
     return run.current->thread;
 }
+/* state.c */
 void wake_all(struct list *l);        /* everybody in l becomes ready, in order */
 void abort_kernel(void) __attribute__((noreturn)); /* from kernel code: ends the launch; findings say why */
+/* turn.c */
+extern bool launch_torn; /* the last launch ended in the middle */
+void turn_take(void);
+void turn_give(void);
 void launch_abandon(void); /* a fault of host code left a launch of this thread by a jump: the next one may start */
 
 /* ---- wait.c: waiting without a barrier ---- */
@@ -147,19 +152,24 @@ struct parked *wait_park(void);  /* the running block; NULL without memory */
 void wait_unpark(struct parked *p); /* makes it the running block again; frees p */
 void wait_wake_grid(struct parked *p); /* its threads leave grid.sync() when it goes on */
 void wait_drop(struct parked *p);
-/* launch.c: how many fibers have been armed; all are forgotten and the first n armed anew; f may take up threads. */
+/* sched.c: how many fibers have been armed; all are forgotten and the first n armed anew; f may take up threads. */
 int fibers_armed(void);
 bool fibers_restart(int n);
 void fiber_is_idle(struct fiber *f);
+void fibers_forget(void);
+struct fiber *spare_fiber(void); /* NULL without memory */
+extern int order_of_threads[MAX_THREADS]; /* in which a block starts them */
+void barrier_forget(void); /* a launch begins */
 bool wait_progress(void);        /* did a spinning thread find a change, or any other get on, since the last call? */
 void wait_note_progress(void);
 struct parked_queue { struct parked *head, *tail; size_t n; };
 void wait_push(struct parked_queue *q, struct parked *p);
 struct parked *wait_pop(struct parked_queue *q);
 
-void barrier_at(const void *pc); /* launch.c: __syncthreads called there */
+void barrier_at(const void *pc); /* sched.c: __syncthreads called there */
 
 /* ---- async.c ---- */
+unsigned simt_to_shared(const void *p); /* in the window of shared addresses; 0: it is no shared memory */
 void async_reset(void);      /* a block begins */
 void async_finish_all(void); /* copies under way happen now */
 
@@ -173,19 +183,21 @@ void warp_reset(void);
 void warp_lane_exited(struct warp *w); /* operations that waited for that lane only may now complete */
 bool warp_explain_deadlock(void); /* false if no warp operation waits */
 
-/* ---- host.c ---- */
+/* ---- error.c ---- */
 void device_error(int code);           /* of the launch: returned by cudaGetLastError once */
 void device_error_sticky(int code);    /* after a crash: every call fails until simt_reset */
 int device_error_state(void);
+void error_reset(void);
+
+/* ---- host.c ---- */
 size_t max_dynamic_shared(const char *kernel, const void *fn);
-void host_reset(void);
 
 /* ---- memory.c ---- */
 extern const struct simt_watch *watcher; /* simt_set_watch; NULL: nobody */
 struct range {
     uintptr_t lo, hi;
     char name[48];
-    struct cell *shadow; /* of check.c; mapped on first use */
+    struct cell *shadow; /* mapped on first use */
     struct range *next;  /* when it is no range any more */
 };
 void memory_open(void); /* nested; by thread */
@@ -193,12 +205,25 @@ void memory_close(void);
 int memory_depth(void); /* how often this thread has opened it */
 void memory_close_to(int depth); /* what a fault left open */
 void memory_abandon(void); /* a fault left whatever memory.c was doing by a jump */
+void memory_move(const void *pc); /* a copy asked for at pc moves its bytes from now on; NULL: it is done */
 const void *memory_mover(void); /* return address of the call whose copy this thread is in; NULL: in none */
 struct range *memory_find(uintptr_t addr);                 /* the range that holds addr, or NULL */
 struct range *memory_nearest(uintptr_t addr);              /* closest range, or NULL */
 bool memory_is_device(uintptr_t addr);                     /* registered, or in the arena */
 void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n); /* "4 bytes past the end of 'x' (..)" */
+
+/* The shadow of a range: a cell for each four bytes, of check.c; it goes with its range. */
+typedef uint64_t access_t; /* check.c packs it */
+struct cell {
+    access_t write, read;
+    int32_t write_pc, read_pc; /* relative to the launch's body */
+};
+static inline size_t shadow_bytes(const struct range *r)
+{
+    return ((r->hi - (r->lo & ~(uintptr_t)3) + 3) / 4) * sizeof(struct cell);
+}
 void shadow_free(struct range *r);
+extern struct range *shadow_last, *shadow_older; /* hit by the previous accesses */
 
 /* ---- findings.c ---- */
 /* pc: an address in the guilty code (after_call: a return address), or NULL: then the launch's line is used. */
@@ -256,6 +281,7 @@ static inline void check_suspend(void) /* the running thread stops: its write ha
 }
 void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read);
 void check_fence(void);
+void check_volatile(const void *p, size_t bytes, bool write, const void *pc);
 /* An access that the runtime makes for the running thread. */
 void check_access(const void *p, size_t bytes, bool write, bool aligned, const void *pc);
 /* A row that ldmatrix loads or stmatrix stores: rows of a tile's margin are loaded unwritten, and their products

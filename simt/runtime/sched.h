@@ -31,6 +31,7 @@ HOT struct fiber *list_take(struct list *l)
 void leave_for_new(struct fiber *me);
 /* Gives control to the host, which may come back: me is in a list. */
 void leave_to_host(struct fiber *me, enum launch_end end);
+void to_host(void **save, enum launch_end end);
 
 HOT void go_on(struct fiber *f, void **save)
 {

@@ -8,118 +8,11 @@
 #include <string.h>
 
 #include "sched.h"
-
-enum warp_kind { OP_SYNC, OP_SHFL, OP_VOTE, OP_MATCH, OP_REDUCE, OP_MATRIX };
-static const char *const kind_names[] = {"__syncwarp", "a shuffle", "a vote", "a match", "a reduction",
-                                         "a matrix instruction"};
-
-static struct warp_op ops[MAX_THREADS], *free_ops;
-
-/* Before a launch: operations of a launch that was given up are taken back. */
-void warp_reset(void)
-{
-    for (int i = 0; i < MAX_THREADS; i++) {
-        ops[i].next = i + 1 < MAX_THREADS ? &ops[i + 1] : NULL;
-        ops[i].place = i;
-        ops[i].readers = 0;
-    }
-    free_ops = ops;
-}
-
-/* Operations that somebody waits in, or has yet to read: they keep their places, as stacks hold their addresses. */
-size_t warp_save(void *to)
-{
-    size_t n = 0;
-
-    for (int i = 0; i < MAX_THREADS; i++)
-        if (ops[i].readers > 0) {
-            if (to)
-                memcpy((char *)to + n, &ops[i], sizeof ops[i]);
-            n += sizeof ops[i];
-        }
-    return n;
-}
-
-void warp_restore(const void *from, size_t bytes)
-{
-    const struct warp_op *all = from;
-    size_t n = bytes / sizeof *all, k = 0;
-
-    free_ops = NULL;
-    for (int i = 0; i < MAX_THREADS; i++)
-        if (k < n && all[k].place == i) {
-            memcpy(&ops[i], &all[k++], sizeof ops[i]);
-        } else {
-            ops[i].readers = 0;
-            ops[i].next = free_ops;
-            free_ops = &ops[i];
-        }
-}
-
-static __attribute__((noinline)) struct warp_op *op_new(struct warp *w, mask_t mask, int kind, const void *pc)
-{
-    struct warp_op *o = free_ops;
-
-    free_ops = o->next;
-    o->mask = mask;
-    o->arrived = o->ballot = 0;
-    o->kind = kind;
-    o->pc = pc;
-    o->finish = NULL;
-    o->waiting = (struct list){NULL, NULL};
-    o->readers = 0;
-    o->complete = false;
-    o->next = w->ops;
-    w->ops = o;
-    return o;
-}
-
-static __attribute__((noinline)) void op_complete(struct warp *w, struct warp_op *o)
-{
-    struct warp_op **p = &w->ops;
-
-    while (*p != o)
-        p = &(*p)->next;
-    *p = o->next;
-    if (o->finish)
-        o->finish(o);
-    o->complete = true;
-    run.block.idle = 0;
-    wait_note_progress();
-    if (o->kind == OP_SYNC)
-        w->epoch++;
-    if (o->kind == OP_SYNC || (w->alive & ~o->arrived) == 0)
-        w->step++;
-    wake_all(&o->waiting);
-}
-
-HOT bool op_ready(const struct warp *w, const struct warp_op *o)
-{
-    return o->arrived && (o->mask & w->alive & ~o->arrived) == 0;
-}
-
-void warp_lane_exited(struct warp *w)
-{
-    struct warp_op *next;
-
-    for (struct warp_op *o = w->ops; o; o = next) {
-        next = o->next;
-        if (op_ready(w, o))
-            op_complete(w, o);
-    }
-}
-
-HOT void op_leave(struct warp_op *o)
-{
-    if (--o->readers == 0) {
-        o->next = free_ops;
-        free_ops = o;
-    }
-}
+#include "warp_ops.h"
 
 static __attribute__((noinline)) void complain_mask(int lane, int kind, const void *pc)
 {
-    finding("divergence", pc, true, "lane %d calls %s with a mask that does not name it", lane, kind_names[kind]);
+    finding("divergence", pc, true, "lane %d calls %s with a mask that does not name it", lane, warp_kind_names[kind]);
 }
 
 static __attribute__((noinline)) void complain(const struct warp_op *o, int kind, const void *pc)
@@ -127,7 +20,7 @@ static __attribute__((noinline)) void complain(const struct warp_op *o, int kind
     struct source_line l = line_of((const char *)o->pc - 1);
 
     finding("divergence", pc, true, "lanes of one warp meet in different operations: %s here, %s at line %d",
-            kind_names[kind], kind_names[o->kind], l.line);
+            warp_kind_names[kind], warp_kind_names[o->kind], l.line);
 }
 
 /* Leaves value and predicate for the other lanes of the mask and returns when all are there. The caller reads the
@@ -146,7 +39,7 @@ HOT struct warp_op *op_meet(mask_t mask, int kind, uint64_t value, bool predicat
     for (o = w->ops; o && o->mask != mask; o = o->next)
         ;
     if (!o)
-        o = op_new(w, mask, kind, pc);
+        o = warp_op_new(w, mask, kind, pc);
     else if (o->kind != kind)
         complain(o, kind, pc);
     o->arrived |= LANE_BIT(lane);
@@ -155,8 +48,8 @@ HOT struct warp_op *op_meet(mask_t mask, int kind, uint64_t value, bool predicat
     if (predicate)
         o->ballot |= LANE_BIT(lane);
     o->readers++;
-    if (op_ready(w, o))
-        op_complete(w, o);
+    if (warp_op_ready(w, o))
+        warp_op_complete(w, o);
     else
         suspend_in(&o->waiting);
     return o;
@@ -204,7 +97,7 @@ void warp_together(const void *mine, void (*finish)(const struct warp_op *), con
         finding("divergence", pc, true,
             "%s needs all lanes of a warp; some have returned or the block does not have them",
                 what);
-    op_leave(o);
+    warp_op_leave(o);
 }
 
 /* ---- shuffles ---- */
@@ -247,7 +140,7 @@ HOT uint64_t shuffle(mask_t mask, uint64_t v, enum shuffle how, int arg, int wid
         arg = WARP;
     o = op_join(mask, OP_SHFL, v, false, pc);
     v = op_value(o, source_lane(how, lane, arg, width), pc);
-    op_leave(o);
+    warp_op_leave(o);
     return v;
 }
 
@@ -278,7 +171,7 @@ int simt_any(mask_t mask, int predicate), simt_all(mask_t mask, int predicate);
 void simt_syncwarp(mask_t mask)
 {
     if (!outside("__syncwarp", __builtin_return_address(0)))
-        op_leave(op_join(mask, OP_SYNC, 0, false, __builtin_return_address(0)));
+        warp_op_leave(op_join(mask, OP_SYNC, 0, false, __builtin_return_address(0)));
 }
 
 /* The lanes that come here together: the answer waits until all others of the block have returned or wait elsewhere,
@@ -300,7 +193,7 @@ HOT mask_t vote(mask_t mask, int predicate, mask_t *arrived, const void *pc)
     o = op_join(mask, OP_VOTE, 0, predicate != 0, pc);
     ballot = o->ballot;
     *arrived = o->arrived;
-    op_leave(o);
+    warp_op_leave(o);
     return ballot;
 }
 
@@ -339,7 +232,7 @@ HOT mask_t match(mask_t mask, uint64_t v, mask_t *arrived, const void *pc)
         if ((o->arrived & LANE_BIT(i)) && o->value[i] == v)
             same |= LANE_BIT(i);
     *arrived = o->arrived;
-    op_leave(o);
+    warp_op_leave(o);
     return same;
 }
 
@@ -381,7 +274,7 @@ MATCH(f64, double, uint64_t)
                 v = first ? b : (T)(EXPR);                                                                            \
                 first = false;                                                                                        \
             }                                                                                                         \
-        op_leave(o);                                                                                                  \
+        warp_op_leave(o);                                                                                             \
         return v;                                                                                                     \
     }
 REDUCE(add, uint32_t, a + b)
@@ -392,22 +285,3 @@ REDUCE(min_u32, uint32_t, a < b ? a : b)
 REDUCE(max_u32, uint32_t, a > b ? a : b)
 REDUCE(min_i32, int32_t, a < b ? a : b)
 REDUCE(max_i32, int32_t, a > b ? a : b)
-
-bool warp_explain_deadlock(void)
-{
-    for (int i = 0; i < (run.block.n + WARP - 1) / WARP; i++) {
-        const struct warp_op *o = run.block.warp[i].ops;
-        int waiting = 0;
-
-        if (!o)
-            continue;
-        for (int k = 0; k < WARP; k++)
-            waiting += (o->arrived & LANE_BIT(k)) != 0;
-        finding("divergence", o->pc, true,
-            "deadlock: %d lanes of warp %d wait in %s for lanes that their mask names and "
-                "that never come; %d threads of the block wait at a barrier", waiting, i, kind_names[o->kind],
-                run.block.arrived);
-        return true;
-    }
-    return false;
-}
