@@ -1,6 +1,6 @@
 """run.py - MUSA programs through 'musacoder eval' on the emulator, under the profiles of two cards.
 
-    run.py [--all] [--profiles s4000,s5000] [--backend sim|cuda] [--only GLOB]
+    run.py [--all] [--profiles s4000,s5000] [--backend sim|cuda] [--only GLOB] [--jobs 2]
 
 passed/    written by hand in the MUSA dialect; they must pass; --all adds programs of
            tests/corpus/passed, translated here
@@ -10,6 +10,7 @@ Every verdict must say what was emulated. Exit code 1 on any other outcome. Stan
 """
 import argparse
 import collections
+import concurrent.futures
 import fnmatch
 import glob
 import json
@@ -60,20 +61,26 @@ def translated(folder, profile):
     return out
 
 
-def judge(programs, profile, backend):
-    """Verdicts by path; one 'musacoder eval' for each task."""
+def judge_task(task, paths, profile, backend):
+    """Verdicts by path, of one 'musacoder eval'."""
+    argv = [EXE, "eval", "--task", os.path.join(CORPUS, "tasks", task + ".py"), "--json", "--no-cache",
+            "--trials", "2", "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2", "--backend", backend, "--no-perf"]
+    argv += ["--profile", profile] if backend == "sim" else []
+    p = subprocess.run(argv + paths, capture_output=True, text=True, check=False)
+    lines = [json.loads(line) for line in p.stdout.splitlines()]
+    if len(lines) < len(paths):
+        print(p.stderr[-500:])
+    return dict(zip(paths, lines))
+
+
+def judge(programs, profile, backend, jobs):
+    """Verdicts by path; one 'musacoder eval' of two jobs for each task."""
     by_task, verdicts = collections.OrderedDict(), {}
     for path, head in programs:
         by_task.setdefault(head["task"], []).append(path)
-    for task, paths in by_task.items():
-        argv = [EXE, "eval", "--task", os.path.join(CORPUS, "tasks", task + ".py"), "--json", "--no-cache",
-                "--trials", "2", "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2", "--backend", backend, "--no-perf"]
-        argv += ["--profile", profile] if backend == "sim" else []
-        p = subprocess.run(argv + paths, capture_output=True, text=True, check=False)
-        lines = [json.loads(line) for line in p.stdout.splitlines()]
-        verdicts.update(zip(paths, lines))
-        if len(lines) < len(paths):
-            print(p.stderr[-500:])
+    with concurrent.futures.ThreadPoolExecutor(max(1, jobs // 2)) as pool:
+        for found in pool.map(lambda item: judge_task(*item, profile, backend), by_task.items()):
+            verdicts.update(found)
     return verdicts
 
 
@@ -109,12 +116,13 @@ def main():
     a.add_argument("--profiles", default="s4000,s5000")
     a.add_argument("--backend", default="sim", choices=("sim", "cuda"))
     a.add_argument("--only", default="*", metavar="GLOB")
+    a.add_argument("--jobs", type=int, default=2, help="candidates at once")
     a = a.parse_args()
     start, wrong = time.monotonic(), 0
     for profile in a.profiles.split(",") if a.backend == "sim" else ["s5000"]:
         with tempfile.TemporaryDirectory() as folder:
             programs = collect(a.all, profile, a.backend, folder, a.only)
-            verdicts = judge(programs, profile, a.backend)
+            verdicts = judge(programs, profile, a.backend, a.jobs)
             bad = {p: why for p, h in programs if (why := check(p, h, verdicts.get(p), profile, a.backend))}
         for p, why in bad.items():
             print(f"  {os.path.basename(p)}: {why}")
