@@ -218,7 +218,7 @@ struct wire_nothing {
     X(MANAGED, "managed_memory", "host memory is never mapped for the device")                                         \
     X(CAPTURES, "launch_captures", "a launch that names its kernel through variables of the host")                     \
     X(LAUNCH, "launch_by_pointer", "this way to launch a kernel is not there; use kernel<<<...>>>(...)")               \
-    X(GRAPHS, "cuda_graphs", "graphs that are recorded at run time")                                                   \
+    X(GRAPHS, "cuda_graphs", "graphs made or changed node by node, or with copies from the host")                      \
     X(HOST_FUNCTION, "host_function", "functions of the host on a stream")                                             \
     X(HOST_MEMORY, "mapped_host_memory", "host memory that is mapped for the device")                                  \
     X(TEXTURES, "textures", "textures and surfaces")                                                                   \

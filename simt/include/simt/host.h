@@ -302,6 +302,50 @@ static inline cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { retur
 static inline cudaError_t cudaGraphDestroy(cudaGraph_t g) { return simt_graph_free(g), cudaSuccess; }
 static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return simt_graph_free(g), cudaSuccess; }
 
+/* Graphs that are made or changed node by node: a node holds an untyped kernel pointer. */
+struct cudaKernelNodeParams {
+    void *func;
+    dim3 gridDim, blockDim;
+    unsigned sharedMemBytes;
+    void **kernelParams, **extra;
+};
+struct cudaMemsetParams {
+    void *dst;
+    size_t pitch;
+    unsigned value, elementSize;
+    size_t width, height;
+};
+struct cudaHostNodeParams {
+    void (*fn)(void *);
+    void *userData;
+};
+enum cudaGraphNodeType { cudaGraphNodeTypeKernel, cudaGraphNodeTypeMemcpy, cudaGraphNodeTypeMemset, cudaGraphNodeTypeHost,
+                         cudaGraphNodeTypeGraph, cudaGraphNodeTypeEmpty };
+#define SIMT_NODES(name)                                                                                               \
+    template <class... A> static inline cudaError_t name(A...)                                                         \
+    {                                                                                                                  \
+        return simt_launch_unsupported("a CUDA graph made node by node (" #name ")");                                  \
+    }
+SIMT_NODES(cudaGraphCreate)
+SIMT_NODES(cudaGraphClone)
+SIMT_NODES(cudaGraphAddKernelNode)
+SIMT_NODES(cudaGraphAddMemcpyNode)
+SIMT_NODES(cudaGraphAddMemcpyNode1D)
+SIMT_NODES(cudaGraphAddMemsetNode)
+SIMT_NODES(cudaGraphAddHostNode)
+SIMT_NODES(cudaGraphAddEmptyNode)
+SIMT_NODES(cudaGraphAddChildGraphNode)
+SIMT_NODES(cudaGraphAddDependencies)
+SIMT_NODES(cudaGraphGetNodes)
+SIMT_NODES(cudaGraphNodeGetType)
+SIMT_NODES(cudaGraphKernelNodeGetParams)
+SIMT_NODES(cudaGraphKernelNodeSetParams)
+SIMT_NODES(cudaGraphExecKernelNodeSetParams)
+SIMT_NODES(cudaGraphExecUpdate)
+SIMT_NODES(cudaStreamBeginCaptureToGraph)
+SIMT_NODES(cudaStreamGetCaptureInfo)
+#undef SIMT_NODES
+
 /* Hints for the second-level cache: there is none. */
 enum cudaAccessProperty { cudaAccessPropertyNormal, cudaAccessPropertyStreaming, cudaAccessPropertyPersisting };
 struct cudaAccessPolicyWindow {

@@ -204,7 +204,14 @@ static void write_image(struct buf *s, const struct toolchain *t)
     static const char *const sections[] = {".preinit_array", ".init_array", ".fini_array", ".ctors", ".dtors", ".init",
                                            ".fini"};
 
+    /* Kernels have a heap of their own (simt/runtime/heap.c). */
+    static const char *const heap[][2] = {{"malloc", "malloc"}, {"free", "free"}, {"_Znwm", "new"}, {"_Znam", "new_array"},
+                                          {"_ZdlPv", "delete"}, {"_ZdaPv", "delete_array"}, {"_ZdlPvm", "delete_sized"},
+                                          {"_ZdaPvm", "delete_array_sized"}};
+
     buf_adds(s, "mkdir image; for o in part*.o; do objcopy");
+    for (size_t i = 0; i < sizeof heap / sizeof *heap; i++)
+        buf_addf(s, " --redefine-sym %s=simt_heap_%s", heap[i][0], heap[i][1]);
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         buf_addf(s, " -w -R '%s' -R '%s.*' -R '.rela%s' -R '.rela%s.*'", sections[i], sections[i], sections[i],
                  sections[i]);

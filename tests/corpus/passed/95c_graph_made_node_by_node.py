@@ -1,6 +1,6 @@
 # 95c_graph_made_node_by_node.py - makes a graph of one kernel node in __init__, and gives it each call's pointers.
 # task: relu
-# backends: cuda
+# sim: unsupported: a node names its kernel by an untyped pointer
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
