@@ -205,9 +205,9 @@ static void write_image(struct buf *s, const struct toolchain *t)
                                            ".fini"};
 
     /* Kernels have a heap of their own (simt/runtime/heap.c). */
-    static const char *const heap[][2] = {{"malloc", "malloc"}, {"free", "free"}, {"_Znwm", "new"}, {"_Znam", "new_array"},
-                                          {"_ZdlPv", "delete"}, {"_ZdaPv", "delete_array"}, {"_ZdlPvm", "delete_sized"},
-                                          {"_ZdaPvm", "delete_array_sized"}};
+    static const char *const heap[][2] = {
+        {"malloc", "malloc"}, {"free", "free"}, {"_Znwm", "new"}, {"_Znam", "new_array"}, {"_ZdlPv", "delete"},
+        {"_ZdaPv", "delete_array"}, {"_ZdlPvm", "delete_sized"}, {"_ZdaPvm", "delete_array_sized"}};
 
     buf_adds(s, "mkdir image; for o in part*.o; do objcopy");
     for (size_t i = 0; i < sizeof heap / sizeof *heap; i++)
