@@ -36,11 +36,11 @@ static const struct opt rows[] = {
     {"eval", "calls", OPT_INT, "0", "timed calls of each side; 0 = as many as 0.2 s hold, 30 to 60"},
     {"eval", "compile-baseline", OPT_BOOL, "true", "compare with torch.compile too; --no-compile-baseline saves its compiling"},
     {"eval", "compile-mode", OPT_CHOICE, "default", "default|max-autotune: torch.compile's mode"},
-    {"eval", "jobs", OPT_INT, "0", "candidates at once; 0 = 1.5 for each CPU, on a GPU 3 (most wait)"},
+    {"eval", "jobs", OPT_INT, "0", "candidates handed over at once; 0 = 3 for each CPU, on a GPU 6. The owner runs 1.5 for each CPU"},
     {"eval", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
     {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges afresh"},
     {"eval", "cache-limit", OPT_STR, "10GiB", "size of the cache folder (builds, expected values, verdicts); what was used "
-                                              "longest ago goes first, but nothing of the last hour; 0 = no limit"},
+                                              "longest ago goes first, but nothing of the last hour; 0 = no limit. The caller that starts the owner sets it"},
     {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'"},
     {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},
     {"eval", "worker", OPT_BOOL, "false", "serve a verdict queue until its owner goes away"},

@@ -530,14 +530,32 @@ static int judge_once(struct eval *ev, struct server *sv, const struct task *tas
     return 0;
 }
 
-int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
-             json_t **ret, struct err *e)
+/* As it is looked for and kept: standard input is a response or a file by what it holds, and an owner gets UTF-8. *text
+ * holds what was mended. */
+static struct eval_candidate settled(const struct eval *ev, const struct eval_candidate *c, json_t **text)
+{
+    struct eval_candidate s = *c;
+    struct extraction x;
+
+    if (s.kind == EXTRACT_AUTO) {
+        extract_code(s.text, s.n, EXTRACT_AUTO, &x);
+        s.kind = strcmp(x.how, "file") ? EXTRACT_RESPONSE : EXTRACT_FILE;
+    }
+    if (ev->owned && (utf8_bad_at(s.text, s.n) < s.n || memchr(s.text, 0, s.n))) {
+        *text = json_utf8(s.text, s.n);
+        s.text = json_string_value(*text);
+        s.n = json_string_length(*text);
+        s.mended = true;
+    }
+    return s;
+}
+
+static int judge_settled(struct eval *ev, const struct task *task, const struct eval_candidate *c,
+                         const struct eval_options *o, json_t **ret, struct err *e)
 {
     struct server *sv;
     json_t *rec;
 
-    if (eval_options_check(o, e) < 0)
-        return -1;
     if ((rec = known(ev, task, c, o))) {
         *ret = renamed(rec, task, c);
         return 0;
@@ -547,6 +565,21 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
     if (begin(ev, backend_find(o->backend), &sv, e) < 0)
         return -1;
     return judge_once(ev, sv, task, c, o, ret, e);
+}
+
+int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
+             json_t **ret, struct err *e)
+{
+    struct eval_candidate s;
+    json_t *text = NULL;
+    int rc;
+
+    if (eval_options_check(o, e) < 0)
+        return -1;
+    s = settled(ev, c, &text);
+    rc = judge_settled(ev, task, &s, o, ret, e);
+    json_decref(text);
+    return rc;
 }
 
 /* ---- many ---- */
@@ -618,7 +651,8 @@ int eval_many(struct eval *ev, const struct task *task, const struct eval_candid
 {
     struct many m = {.ev = ev, .task = task, .cs = cs, .o = o, .n = n, .verdicts = xcalloc((size_t)n + 1, sizeof(json_t *)),
                      .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
-    int n_threads = ev->config.jobs * 2 < n ? ev->config.jobs * 2 : n, started = 0, rc;
+    int most = ev->config.jobs * (ev->owned && ev->config.jobs_given ? 1 : 2); /* an owner has slots of its own */
+    int n_threads = most < n ? most : n, started = 0, rc;
     pthread_t *threads = xcalloc((size_t)n_threads + 1, sizeof *threads);
 
     while (started < n_threads && pthread_create(&threads[started], NULL, many_thread, &m) == 0)

@@ -38,7 +38,7 @@ int eval_many(struct eval *ev, const struct task *task, const struct eval_candid
               int (*each)(int i, const json_t *verdict, void *ctx, struct err *e), void *ctx, struct err *e);
 
 /* What ends an owner (owner/owner.h): nobody asked for so long. $MUSACODER_OWNER_IDLE, for tests, else OWNER_IDLE_S.
- * Serves the socket of the backend of c until then; digest: as who starts it knows it; NULL: it finds it out. */
+ * Serves the socket of the backend of c until then; digest: as who starts it knows it. */
 int eval_own(const struct eval_config *c, const char *digest, struct err *e);
 
 struct eval_worker_config {

@@ -2,9 +2,11 @@
 #include "eval/owned.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -13,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/process/job.h"
+#include "eval/verdict/record.h"
 
 struct owned {
     struct owner_place place;
@@ -21,16 +24,34 @@ struct owned {
 
 /* ---- which owner ---- */
 
-/* Every setting of ours is part of what an owner is, but for how loud a caller wants to be, and where it judges. */
+/* What is read from the environment by judge, builds, emulator or drivers, and is not in 'facts'. Options as variables
+ * travel in the request. */
 static bool is_setting(const char *line)
 {
-    static const char *const not[] = {"MUSACODER_LOG=", "MUSACODER_OWNER=", "MUSACODER_SECRET="};
+    static const char *const names[] = {"MUSACODER_TEST_", "MUSACODER_PROFILE=", "MUSACODER_VALUES=", "MUSACODER_TRACE=",
+                                        "MUSACODER_OWNER_IDLE=", "MUSACODER_LIB", "MUSACODER_CUDA_", "MUSACODER_DATA_DIR=",
+                                        "SIMT_", "CUDA_", "MUSA_", "HOME="};
 
-    for (size_t i = 0; i < sizeof not / sizeof *not; i++)
-        if (!strncmp(line, not[i], strlen(not[i])))
-            return false;
-    return !strncmp(line, "MUSACODER_", 10) || !strncmp(line, "SIMT_", 5) || !strncmp(line, "CUDA_", 5) ||
-           !strncmp(line, "MUSA_", 5);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(line, names[i], strlen(names[i])))
+            return true;
+    return false;
+}
+
+/* What a process inherits: times under another priority or on other cores are other times. */
+static void add_limits(struct sha256 *h)
+{
+    cpu_set_t cpus;
+    struct rlimit r;
+    int nice = getpriority(PRIO_PROCESS, 0);
+
+    CPU_ZERO(&cpus);
+    sched_getaffinity(0, sizeof cpus, &cpus);
+    sha256_add(h, &cpus, sizeof cpus);
+    sha256_add(h, &nice, sizeof nice);
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        if (getrlimit(i, &r) == 0)
+            sha256_add(h, &r, sizeof r);
 }
 
 static int by_text(const void *a, const void *b)
@@ -66,6 +87,7 @@ static void digest_of(const struct eval_config *c, const char *facts, const char
     sha256_adds(&h, c->no_jail ? "no jail" : "jail");
     sha256_adds(&h, realpath(cache, real) ? real : cache);
     add_settings(&h);
+    add_limits(&h);
     sha256_end(&h, ret);
     free(cache);
 }
@@ -91,6 +113,18 @@ static char **argv_of(const struct eval_config *c, const char *backend, const ch
     return argv;
 }
 
+/* A setting that is a path here is the same path there: the owner's folder is another one. */
+static char *setting(const char *line)
+{
+    const char *value = strchr(line, '=');
+    char cwd[PATH_MAX];
+
+    if (strncmp(line, "MUSACODER_", 10) || !value || value[1] == '/' || !strchr(value, '/') || strstr(value, "://") ||
+        !getcwd(cwd, sizeof cwd))
+        return xstrdup(line);
+    return xasprintf("%.*s=%s/%s", (int)(value - line), line, cwd, value + 1);
+}
+
 /* Ours, and the secret, which is no longer there. */
 static char **env_of(const char *secret)
 {
@@ -102,7 +136,7 @@ static char **env_of(const char *secret)
     env = xcalloc(n + 2, sizeof *env);
     for (size_t i = 0; i < n; i++)
         if (strncmp(environ[i], "MUSACODER_SECRET=", 17))
-            env[k++] = xstrdup(environ[i]);
+            env[k++] = setting(environ[i]);
     env[k] = xasprintf("MUSACODER_SECRET=%s", secret);
     return env;
 }
@@ -129,7 +163,7 @@ struct owned *owned_open(const struct eval_config *c, const char *backend, const
     w = xcalloc(1, sizeof *w);
     digest_of(c, facts, secret, digest);
     if (owner_place(backend, digest, &w->place, &why) < 0) {
-        log_debug("no owner of the device: %s", why.msg);
+        log_warn("%s; candidates are judged in this process", why.msg);
         free(w);
         return NULL;
     }
@@ -163,15 +197,11 @@ static int ask(const struct owned *w, json_t *request, json_t **ret, struct err 
 /* The body of POST /v1/eval. */
 static json_t *body_of(const struct task *task, const struct eval_candidate *c, const struct eval_options *o)
 {
-    struct extraction x = {.how = "file"};
-    json_t *body;
+    json_t *body = json_pack("{s:{s:o,s:o},s:[{s:o}],s:o}", "task", "name", json_utf8(task->name, strlen(task->name)),
+                             "code", json_utf8(task->code, task->n), "candidates",
+                             c->kind == EXTRACT_FILE ? "code" : "response", json_utf8(c->text, c->n), "options",
+                             eval_options_json(o));
 
-    if (c->kind == EXTRACT_AUTO)
-        extract_code(c->text, c->n, c->kind, &x);
-    body = json_pack("{s:{s:o,s:o},s:[{s:o}],s:o}", "task", "name", json_utf8(task->name, strlen(task->name)), "code",
-                     json_utf8(task->code, task->n), "candidates",
-                     c->kind == EXTRACT_RESPONSE || strcmp(x.how, "file") ? "response" : "code",
-                     json_utf8(c->text, c->n), "options", eval_options_json(o));
     if (task->sidecar)
         json_object_set(body, "sidecar", task->sidecar);
     return body;
@@ -190,14 +220,22 @@ static json_t *absolute(const char *path)
 int owned_one(const struct owned *w, const struct task *task, const struct eval_candidate *c,
               const struct eval_options *o, json_t **ret, struct err *e)
 {
-    bool mended = c->mended || utf8_bad_at(c->text, c->n) < c->n || memchr(c->text, 0, c->n);
+    struct err why = ERR_INIT;
     json_t *reply, *rec, *request = json_pack("{s:s,s:o,s:b,s:b}", "op", "eval", "job", body_of(task, c, o), "fresh",
-                                              o->fresh, "mended", mended);
+                                              o->fresh, "mended", c->mended);
 
     if (o->capsule)
         json_object_set_new(request, "capsule", absolute(o->capsule));
-    if (ask(w, request, &reply, e) < 0)
+    if (ask(w, request, &reply, &why) < 0 && why.kind == ERR_BUG) { /* it ends the judge: no other candidate shall suffer */
+        *ret = record_refusal(task->name, o->backend, o->protocol, why.msg);
+        json_object_set_new(*ret, "candidate", json_utf8(c->name, strlen(c->name)));
+        return 0;
+    }
+    if (why.kind != ERR_NONE) {
+        if (e)
+            *e = why;
         return -1;
+    }
     rec = json_object_get(json_array_get(json_object_get(reply, "jobs"), 0), "verdict");
     if (rec)
         *ret = json_incref(rec);

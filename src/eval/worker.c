@@ -77,19 +77,14 @@ static void *renew_thread(void *arg)
     return NULL;
 }
 
-/* A request that cannot be judged at all still gets an answer: an infra record that says why.
- * p: the request, or NULL. */
-static json_t *refusal(const json_t *p, const struct err *why)
+/* p: the request, or NULL. */
+static json_t *refusal(const json_t *p, const char *why)
 {
     const json_t *asked = json_object_get(p, "options");
     const struct eval_options o = EVAL_OPTIONS_DEFAULT;
-    json_t *rec = record_new(json_str(p, "task_name", "task"), "", "", "",
-                             json_str(asked, "backend", o.backend), json_str(asked, "protocol", o.protocol));
 
-    record_blame(rec, "infra", "task", "%s", why->msg);
-    record_settle(rec);
-    record_set(rec, "feedback", json_utf8(why->msg, strlen(why->msg)));
-    return rec;
+    return record_refusal(json_str(p, "task_name", "task"), json_str(asked, "backend", o.backend),
+                           json_str(asked, "protocol", o.protocol), why);
 }
 
 /* The verdict of a job as JSON text; NULL if we were interrupted. */
@@ -100,7 +95,7 @@ static char *answer_run(struct worker *w, const struct queue_job *job, struct er
     char *text = NULL;
 
     if (!p || request_judge(w->ev, p, NULL, 0, &rec, &why) < 0)
-        rec = why.kind == ERR_STOP ? NULL : refusal(p, &why);
+        rec = why.kind == ERR_STOP ? NULL : refusal(p, why.msg);
     if (!rec)
         *e = why;
     if (rec)

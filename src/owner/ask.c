@@ -46,16 +46,20 @@ static void sleep_ms(int ms)
 /* In the forked child: a session of its own, no descriptor of ours but log and pipe, no blocked signal. */
 static _Noreturn void become(const struct owner_place *p, const struct owner_command *c, int ready)
 {
-    int null = open("/dev/null", O_RDONLY), log = open(p->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int null, log;
     sigset_t none;
 
+    ready = fcntl(ready, F_DUPFD, 10); /* out of the way of what follows, and without its flag */
+    null = open("/dev/null", O_RDONLY);
+    log = open(p->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     setsid();
+    if (chdir("/") < 0)
+        _exit(127);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     dup2(null, 0);
     dup2(log, 1);
     dup2(log, 2);
-    ready = fcntl(ready, F_DUPFD, 10); /* not the one that dup2 would leave as it is, with its flag */
     dup2(ready, 3);
     close_range(4, ~0U, 0);
     if (fork() == 0)
@@ -96,7 +100,7 @@ static int await_ready(const struct owner_place *p, int fd, struct err *e)
 
 static int start(const struct owner_place *p, const struct owner_command *c, struct err *e)
 {
-    int pipes[2], rc;
+    int pipes[2], rc, got;
     pid_t pid;
 
     if (pipe2(pipes, O_CLOEXEC) < 0)
@@ -107,9 +111,11 @@ static int start(const struct owner_place *p, const struct owner_command *c, str
     close(pipes[1]);
     if (pid < 0)
         rc = err_sys(e, "cannot start a process");
-    else
-        rc = waitpid(pid, NULL, 0) < 0 && errno != ECHILD ? err_sys(e, "cannot wait for a process")
-                                                          : await_ready(p, pipes[0], e);
+    else {
+        while ((got = waitpid(pid, NULL, 0)) < 0 && errno == EINTR)
+            ;
+        rc = got < 0 && errno != ECHILD ? err_sys(e, "cannot wait for a process") : await_ready(p, pipes[0], e);
+    }
     close(pipes[0]);
     return rc;
 }
@@ -144,41 +150,52 @@ static int reach(const struct owner_place *p, const struct owner_command *c, str
     return fd;
 }
 
-/* 0: *ret is the reply; 1: ask another; -1. */
-static int talk(int fd, const json_t *request, json_t **ret, bool *ret_died, struct err *e)
+/* 0: *ret is the reply; 1: ask another; -1. *ret_begun: it was the only marked request that was judged. */
+static int talk(int fd, const json_t *request, json_t **ret, bool *ret_begun, struct err *e)
 {
     bool gone = false;
 
-    *ret_died = true;
-    if (wire_send(fd, request, 0, e) < 0)
-        return stop_requested() ? -1 : 1;
-    *ret = wire_recv(fd, 0, &gone, e);
+    *ret_begun = false;
+    if (wire_send(fd, request, 0, &gone, e) < 0)
+        return gone && !stop_requested() ? 1 : -1;
+    while ((*ret = wire_recv(fd, 0, &gone, e)) && json_object_get(*ret, "begun")) {
+        *ret_begun = true;
+        json_decref(*ret);
+    }
     if (!*ret)
         return gone && !stop_requested() ? 1 : -1;
     if (!json_object_get(*ret, "leaving"))
         return 0;
-    *ret_died = false;
     json_decref(*ret);
     return 1;
 }
 
-int owner_ask(const struct owner_place *p, const struct owner_command *c, const json_t *request, json_t **ret,
-              struct err *e)
+/* Longer each time: an owner that ends needs a moment. False on Ctrl-C. */
+static bool pause_after(int asked)
 {
-    int deaths = 0, fd, rc;
-    bool died;
+    for (int ms = asked < 5 ? 20 << asked : 1000; ms > 0 && !stop_requested(); ms -= 20)
+        sleep_ms(20);
+    return !stop_requested();
+}
 
-    while (deaths < OWNER_DEATHS) {
+int owner_ask(const struct owner_place *p, const struct owner_command *c, json_t *request, json_t **ret, struct err *e)
+{
+    int killed = 0, fd, rc;
+    bool begun;
+
+    for (int asked = 0; asked < OWNER_ASKED && killed < OWNER_KILLED; asked++) {
         if ((fd = reach(p, c, e)) < 0)
             return -1;
-        rc = talk(fd, request, ret, &died, e);
+        rc = talk(fd, request, ret, &begun, e);
         close(fd);
         if (rc <= 0)
             return rc;
-        deaths += died;
-        if (died)
-            log_debug("the owner died; asking another");
-        sleep_ms(20);
+        killed += begun;
+        json_object_set_new(request, "again", json_true());
+        log_debug("the owner has gone; asking the next one");
+        if (!pause_after(asked))
+            return err_set(e, ERR_STOP, "interrupted");
     }
-    return err_set(e, ERR_ENV, "the process that judges died %d times; its log is '%s'", OWNER_DEATHS, p->log);
+    return err_set(e, killed == OWNER_KILLED ? ERR_BUG : ERR_ENV, "the process that judges died %s; its log is '%s'",
+                   killed == OWNER_KILLED ? "twice while it judged this" : "again and again", p->log);
 }

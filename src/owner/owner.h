@@ -15,7 +15,8 @@
 #include "base/err.h"
 
 #define OWNER_IDLE_S 60.0 /* most edits and the next try are within a minute; torch takes seconds to import */
-#define OWNER_DEATHS 5    /* so often one request is handed over: an owner that dies each time cannot work here */
+#define OWNER_ASKED 20    /* so many owners are asked: those that die each time cannot work here */
+#define OWNER_KILLED 2    /* so many died while they judged this request and no other that had seen one die: it is its fault */
 
 struct owner_place {
     char digest[65];
@@ -34,10 +35,10 @@ struct owner_command { /* starts an owner: it writes a byte to its descriptor 3 
 };
 
 /* Sends the request, which names the place's digest, and waits for the reply (new). Where no owner lives, starts one.
- * Thread-safe. ERR_STOP: Ctrl-C, and the request is cancelled. ERR_ENV: none could be started, or it died
+ * After an owner's death the request is marked, "again": marked ones are judged one at a time. Thread-safe. ERR_BUG: it
+ * ends its judges. ERR_STOP: Ctrl-C, and the request is cancelled. ERR_ENV: none could be started, or it died
  * again and again; the message names its log. */
-int owner_ask(const struct owner_place *p, const struct owner_command *c, const json_t *request, json_t **ret,
-              struct err *e);
+int owner_ask(const struct owner_place *p, const struct owner_command *c, json_t *request, json_t **ret, struct err *e);
 
 /* What each living owner of this user says of itself: new [{"backend","pid","since_s","requests","calls","log"}]. */
 json_t *owner_list(struct err *e);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -28,6 +29,7 @@ struct call { /* one connection */
     pthread_t thread;
     int fd;
     pid_t caller;
+    bool counted;           /* it was a request */
     atomic_bool gone, done; /* the caller has closed it; the thread has ended */
 };
 
@@ -40,6 +42,7 @@ struct owner {
     double began, idle_since;
     atomic_ullong requests;
     atomic_bool leaving;
+    pthread_mutex_t again; /* of those that have seen an owner die: one at a time */
 };
 
 /* ---- one call ---- */
@@ -58,6 +61,27 @@ static json_t *leave(struct owner *o)
     return state(o);
 }
 
+/* What may have ended another owner: with no other such one, and its caller hears that it begins. */
+static json_t *answer_again(struct call *c, const json_t *request, struct err *e)
+{
+    struct owner *o = c->o;
+    json_t *begun, *reply;
+
+    while (pthread_mutex_trylock(&o->again) != 0) {
+        if (stop_requested()) {
+            err_set(e, ERR_STOP, "interrupted");
+            return NULL;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    begun = json_pack("{s:b}", "begun", 1);
+    wire_send(c->fd, begun, REQUEST_S, NULL, NULL);
+    json_decref(begun);
+    reply = o->w->answer(o->w->ctx, request, c->caller, e);
+    pthread_mutex_unlock(&o->again);
+    return reply;
+}
+
 static json_t *answer(struct call *c, const json_t *request)
 {
     struct owner *o = c->o;
@@ -72,7 +96,9 @@ static json_t *answer(struct call *c, const json_t *request)
     if (atomic_load(&o->leaving) || strcmp(json_str(request, "digest", ""), o->place.digest))
         return json_pack("{s:b}", "leaving", 1);
     atomic_fetch_add(&o->requests, 1);
-    reply = o->w->answer(o->w->ctx, request, c->caller, &why);
+    c->counted = true;
+    reply = json_flag(request, "again", false) ? answer_again(c, request, &why)
+                                               : o->w->answer(o->w->ctx, request, c->caller, &why);
     return reply || why.kind == ERR_STOP ? reply : owner_error(&why);
 }
 
@@ -83,7 +109,7 @@ static void *call_thread(void *arg)
 
     stop_also(&c->gone);
     if ((request = wire_recv(c->fd, REQUEST_S, NULL, NULL)) && (reply = answer(c, request))) {
-        wire_send(c->fd, reply, REQUEST_S, NULL);
+        wire_send(c->fd, reply, REQUEST_S, NULL, NULL);
         json_decref(reply);
     }
     json_decref(request);
@@ -127,9 +153,10 @@ static void end_calls(struct owner *o)
         *at = c->next;
         pthread_join(c->thread, NULL);
         close(c->fd);
+        if (c->counted)
+            o->idle_since = now_s();
         free(c);
         o->n--;
-        o->idle_since = now_s();
     }
 }
 
@@ -181,6 +208,8 @@ int owner_serve(struct owner *o, const struct owner_work *w, struct err *e)
     o->w = w;
     o->idle_since = now_s();
     while (goes_on(o)) {
+        if (stop_requested())
+            stop_listening(o);
         wait_for_change(o);
         end_calls(o);
     }
@@ -196,7 +225,7 @@ int owner_listen(const struct owner_place *p, struct owner **ret, struct err *e)
     struct owner *o = xcalloc(1, sizeof *o);
     int other = wire_dial(p->socket, NULL);
 
-    *o = (struct owner){.place = *p, .wake = {-1, -1}, .fd = -1, .began = now_s()};
+    *o = (struct owner){.again = PTHREAD_MUTEX_INITIALIZER, .place = *p, .wake = {-1, -1}, .fd = -1, .began = now_s()};
     snprintf(at.sun_path, sizeof at.sun_path, "%s", p->socket);
     if (other >= 0) {
         close(other);

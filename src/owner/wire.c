@@ -40,9 +40,19 @@ static double until(double most_s)
     return most_s > 0 ? now_s() + most_s : 0;
 }
 
-int wire_send(int fd, const json_t *v, double most_s, struct err *e)
+static void tell_gone(enum frame_fault fault, bool *ret_gone)
 {
-    return frame_send(fd, v, NULL, 0, until(most_s), NULL, e);
+    if (ret_gone)
+        *ret_gone = fault == FRAME_CLOSED || fault == FRAME_BROKEN;
+}
+
+int wire_send(int fd, const json_t *v, double most_s, bool *ret_gone, struct err *e)
+{
+    enum frame_fault fault = FRAME_OK;
+    int rc = frame_send(fd, v, NULL, 0, until(most_s), &fault, e);
+
+    tell_gone(fault, ret_gone);
+    return rc;
 }
 
 json_t *wire_recv(int fd, double most_s, bool *ret_gone, struct err *e)
@@ -52,8 +62,7 @@ json_t *wire_recv(int fd, double most_s, bool *ret_gone, struct err *e)
     json_t *v;
 
     if (frame_recv(fd, 0, 1, until(most_s), &f, &fault, e) < 0) {
-        if (ret_gone)
-            *ret_gone = fault == FRAME_CLOSED || fault == FRAME_BROKEN;
+        tell_gone(fault, ret_gone);
         return NULL;
     }
     v = json_incref(f.head);

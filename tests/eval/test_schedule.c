@@ -506,7 +506,6 @@ static void a_load_that_hangs(void **state)
     child.fd = pair[0];
     sem_init(&sv.run_slots, 0, 1);
     schedule_init(&sv.schedule, 0, 2);
-    share_init(&sv.share);
     session_wake(&s);
     assert_int_equal(job_construct(&j, &e), 0);
     assert_true(job_blamed(&j) && !j.ready);
@@ -516,7 +515,6 @@ static void a_load_that_hangs(void **state)
     close(pair[1]);
     json_decref(j.rec);
     json_decref((json_t *)ref.init.tree);
-    share_free(&sv.share);
     schedule_free(&sv.schedule);
     sem_destroy(&sv.run_slots);
 }

@@ -211,7 +211,6 @@ static void server_close(struct server *sv)
         executors_end(&sv->executors);
         sem_destroy(&sv->run_slots);
         schedule_free(&sv->schedule);
-        share_free(&sv->share);
     }
     if (sv->device_lock >= 0)
         close(sv->device_lock);
@@ -263,7 +262,6 @@ static int server_start(struct eval *ev, struct server *sv, struct err *e)
         return -1;
     sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
     schedule_init(&sv->schedule, b->timed ? sv->device_memory / 2 : 0, 2 * ev->config.jobs);
-    share_init(&sv->share);
     executors_init(&sv->executors, b->timed);
     sv->started = true;
     return 0;

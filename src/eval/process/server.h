@@ -10,7 +10,6 @@
 #include "eval/process/backend.h"
 #include "eval/process/executors.h"
 #include "eval/schedule/schedule.h"
-#include "eval/schedule/share.h"
 #include "proc/forkserver.h"
 
 struct eval;
@@ -36,7 +35,6 @@ struct server {
     sem_t run_slots;
     int device_lock;      /* owner_device's; -1: there is none */
     struct schedule schedule; /* of claims, and of the device */
-    struct share_clock share; /* of the device: run time of candidates that share it */
     _Atomic int beginning;   /* so many are being made right now, */
     _Atomic double begun_at; /* and the last one was ready at this time of now_s() */
 };

@@ -286,12 +286,12 @@ static enum call_fault send_timed(struct session *s, const json_t *head, const c
 }
 
 /* Until something comes, or the budget is used up: however many share the device, after SHARE_MOST times as long as alone. */
-static void wait_shared(struct session *s, struct share_clock *c, double v0)
+static void wait_shared(struct session *s, struct schedule *c, double v0)
 {
     double left, start = now_s(), wall = start + SHARE_MOST * (s->opt->timeout_s - s->used_s);
     bool lasts = s->hold.lasts;
 
-    while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0)) > 0 && now_s() < wall && !stop_requested()) {
+    while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0)) > 0 && now_s() < wall && !stop_requested()) {
         struct pollfd p = {.fd = s->child->fd, .events = POLLIN};
         double wait = fmin(share_lasts(c, left), 1.0);
 
@@ -305,18 +305,18 @@ static void wait_shared(struct session *s, struct share_clock *c, double v0)
 
 static enum call_fault recv_timed(struct session *s, struct frame *ret, struct err *e)
 {
-    struct share_clock *c = shares_device(s) ? &s->server->share : NULL; /* NULL: the wall's */
+    struct schedule *c = shares_device(s) ? &s->server->schedule : NULL; /* NULL: the wall's */
     double t0 = now_s(), left = s->opt->timeout_s - s->used_s, v0 = 0;
     enum frame_fault f = FRAME_OK;
     int rc;
 
     if (c) {
-        v0 = share_begin(c, t0);
+        v0 = share_time(c, t0, 1);
         wait_shared(s, c, v0);
-        left = s->opt->timeout_s - s->used_s - (share_time(c, now_s()) - v0);
+        left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0);
     }
     rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left, ret, &f, e);
-    s->used_s += c ? share_end(c, now_s()) - v0 : now_s() - t0;
+    s->used_s += c ? share_time(c, now_s(), -1) - v0 : now_s() - t0;
     return rc < 0 ? fault_of(s, f, e) : CALL_OK;
 }
 

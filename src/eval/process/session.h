@@ -1,6 +1,6 @@
 /* session.h - the judge's conversation with one candidate's jailed process (runner/front_role.py).
  *
- * Clock: only time in which the candidate runs counts against the budget, on a shared device as share.h says. While a build request is served the clock
+ * Clock: only time in which the candidate runs counts against the budget, on a shared device as schedule.h says. While a build request is served the clock
  * stands still and the run slot is free for others. */
 #ifndef MC_EVAL_SESSION_H
 #define MC_EVAL_SESSION_H

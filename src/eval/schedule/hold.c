@@ -131,3 +131,28 @@ void hold_drop(struct hold *h)
     }
     *h = (struct hold){0};
 }
+
+double share_time(struct schedule *s, double now, int more)
+{
+    double had;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->running > 0 && now > s->at)
+        s->had += (now - s->at) / s->running;
+    if (now > s->at)
+        s->at = now;
+    s->running += more;
+    had = s->had;
+    pthread_mutex_unlock(&s->lock);
+    return had;
+}
+
+double share_lasts(struct schedule *s, double left)
+{
+    int n;
+
+    pthread_mutex_lock(&s->lock);
+    n = s->running > 1 ? s->running : 1;
+    pthread_mutex_unlock(&s->lock);
+    return left * n;
+}

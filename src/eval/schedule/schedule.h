@@ -49,6 +49,8 @@ struct schedule {
     int want_share, want_alone, let_in;
     bool alone;
     double batch_since, alone_since; /* now_s(): of timings in a row, 0: none; of the one that has waited longest */
+    int running;           /* candidates that run, and the seconds that each of them has had up to 'at' */
+    double had, at;
 };
 
 void schedule_init(struct schedule *s, uint64_t memory, int most);
@@ -88,5 +90,16 @@ bool hold_wanted(struct schedule *s);
  * SCHEDULE_TURN_S. Until it is taken back, or hold_drop. Returns what was said before. */
 bool hold_lasts(struct hold *h, bool lasts);
 void hold_drop(struct hold *h); /* holding nothing is fine */
+
+/* ---- run time ---- */
+
+#define SHARE_MOST 3.0 /* a limit lasts at most so many times as long as alone: all may hang */
+
+/* The virtual time of processor sharing: who runs beside k - 1 others gets about a k-th of the device, so its clock runs at
+ * 1 / k, and a limit means about the same on a busy device. From 'now' (now_s()) on so many more run: 1, 0, -1. Returns
+ * the virtual time; its difference is what was used. */
+double share_time(struct schedule *s, double now, int more);
+/* How long 'left' seconds of it last if nothing changes. */
+double share_lasts(struct schedule *s, double left);
 
 #endif

@@ -5,7 +5,7 @@
 #include "eval/process/job.h"
 #include "eval/verdict/record.h"
 
-#define SLOW_S 0.3 /* of run time (share.h) for one call */
+#define SLOW_S 0.3 /* of run time (schedule.h) for one call */
 
 /* A stage returns 0 (go on), or -1 with *e for what is not the candidate's fault. It blames through the record. */
 struct stage {

@@ -112,3 +112,13 @@ bool record_blamed(const json_t *rec)
 {
     return json_array_size(json_object_get(rec, "reasons")) > 0;
 }
+
+json_t *record_refusal(const char *task, const char *backend, const char *protocol, const char *why)
+{
+    json_t *rec = record_new(task, "", "", "", backend, protocol);
+
+    record_blame(rec, "infra", "task", "%s", why);
+    record_settle(rec);
+    record_set(rec, "feedback", json_utf8(why, strlen(why)));
+    return rec;
+}

@@ -30,4 +30,7 @@ void record_stage_ms(json_t *rec, const char *stage, double ms);
 /* Of stage_ms.waiting, what for: "memory" (schedule.h), "slot", "device" (schedule.h). Section waiting_ms. */
 void record_waiting(json_t *rec, const char *what, double ms);
 
+/* A request that cannot be judged at all still gets an answer: a new infra record that says why. */
+json_t *record_refusal(const char *task, const char *backend, const char *protocol, const char *why);
+
 #endif
