@@ -61,9 +61,14 @@ static int mine(const struct opts *o, struct err *e)
         rc = mine_tree(&m, &n, e);
     lint_close(l);
     if (!rc) {
-        printf("%s: %d tasks of %d classes in %d files (%d were known), %d refused\n", m.out, n.tasks, n.classes,
-               n.files, n.before, n.classes - n.tasks);
+        printf("%s: %d task%s of %d class%s in %d file%s (%d were known), %d refused\n", m.out, n.tasks,
+               plural(n.tasks), n.classes, n.classes == 1 ? "" : "es", n.files, plural(n.files), n.before,
+               n.classes - n.tasks);
         print_reasons(&n);
+        if (n.classes > n.tasks)
+            printf("%s/mined.jsonl names each class and why it was refused\n", m.out);
+        if (n.tasks)
+            printf("next: musacoder synth teach --teacher URL --tasks %s/tasks --out FOLDER, or bench --tasks\n", m.out);
     }
     json_decref(n.reasons);
     return rc ? -1 : EXIT_OK;

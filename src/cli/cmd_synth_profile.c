@@ -19,6 +19,7 @@ static int run(const struct opts *o, struct err *e)
         return -1;
     printf("%s: %d kernels of %d files: %d bound by memory, %d by compute, %d by waiting, %d not told\n",
            opts_str(o, "out"), n.kernels, n.files, n.memory, n.compute, n.latency, n.unknown);
+    printf("next: musacoder sft --model DIR --data %s/data,MORE --out RUN\n", opts_str(o, "out"));
     return EXIT_OK;
 }
 

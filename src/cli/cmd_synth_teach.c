@@ -78,6 +78,8 @@ static int run(const struct opts *o, struct err *e)
     if (s.unasked)
         printf("%d answers were not asked for%s\n", s.unasked,
                t.url ? ": the budget is spent; a larger --budget goes on" : ": no --teacher was given");
+    if (s.passed + s.failed)
+        printf("next: musacoder sft --model DIR --data %s/data --out RUN\n", t.out);
     return EXIT_OK;
 }
 

@@ -19,6 +19,7 @@
 #define MAX_FILE ((size_t)1 << 20)
 
 const struct mine_reason mine_reasons[] = {
+    {"symbolic_link", "a link is not followed: it may lead out of the tree, or round in a circle; name its target as DIR"},
     {"unreadable", "the file is no Python that this Python reads, or above 1 MiB"},
     {"no_forward", "the class defines no forward"},
     {"foreign_import", "it needs a module besides torch, the standard library's plain ones and the tree itself"},
