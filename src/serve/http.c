@@ -277,10 +277,11 @@ static int fd_of(struct MHD_Connection *conn)
 /* All of this is done under the lock. */
 static void peer_unlink(struct http *h, struct peer *p)
 {
-    struct peers *q = &h->peers[p->where];
+    struct peers *q;
 
     if (p->where == IN_CALL)
         return;
+    q = &h->peers[p->where];
     *(p->before ? &p->before->after : &q->first) = p->after;
     *(p->after ? &p->after->before : &q->last) = p->before;
     p->before = p->after = NULL;
