@@ -203,7 +203,7 @@ m("what has no difficulty is repeated", "train/mixture.c", "if (d->ex[p->ids[i]]
   "train/test_mixture")
 m("no pointer to the checkpoint", "train/checkpoint.c", "        rc = file_write(latest, name, strlen(name), e);",
   "        rc = step > 2 ? 0 : file_write(latest, name, strlen(name), e);", "train/test_killed")
-m("padding is drawn", "nn/choose.c", "int ids = rule->ids ? rule->ids : V;", "int ids = V;", "nn/test_model_sampler")
+m("padding is drawn", "nn/choose.c", "int ids = rule->ids ? rule->ids : V, kept = 0;", "int ids = V, kept = 0;", "nn/test_model_sampler")
 m("content is not trimmed", "nn/chat.c", "c->trims = c->known &&", "c->trims = false &&", "nn/test_chat")
 m("thinking of earlier turns stays", "nn/chat.c", "answer.p, answer.n, TOK_MARKUP, e);", "content, n, TOK_MARKUP, e);",
   "nn/test_chat")
