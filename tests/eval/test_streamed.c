@@ -4,7 +4,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "seam.h"
@@ -95,6 +97,49 @@ static void test_published(void **state)
         run(&kinds[i], "kernelbench", 4096);
 }
 
+static atomic_bool stopped;
+
+static void *stop_soon(void *ctx)
+{
+    (void)ctx;
+    usleep(300000);
+    stopped = true;
+    return NULL;
+}
+
+/* Who is stopped while an answer is on its way leaves nothing that the next one would take for its own. */
+static void test_a_stop_within_an_answer(void **state)
+{
+    static const char code[] = "import time\nimport torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+                               "        time.sleep(1)\n        return x * 2\ndef get_inputs():\n"
+                               "    return [torch.rand(96, 300)]\ndef get_init_inputs():\n    return []\n";
+    struct reference_want w = {.sv = seam.sv, .o = &seam.o, .params = "random", .small = 1 << 20, .title = "slow"};
+    struct err e = ERR_INIT;
+    struct streamed *s;
+    struct ref_draw d;
+    struct task t;
+    json_t *head;
+    pthread_t who;
+
+    (void)state;
+    seam.o.protocol = "kernelbench";
+    assert_int_equal(task_make("slow", code, sizeof code - 1, &t, &e), 0);
+    w.t = &t;
+    assert_int_equal(streamed_open(&w, seam.desk, &s, &e), 0);
+    assert_int_equal(streamed_next(s, &d, &head, &e), 1);
+    stop_also(&stopped);
+    pthread_create(&who, NULL, stop_soon, NULL);
+    assert_int_equal(streamed_expect(s, false, &e), -1);
+    pthread_join(who, NULL);
+    stop_also(NULL);
+    e = (struct err)ERR_INIT;
+    assert_int_equal(streamed_lay(s, &d, false, &e), -1);
+    assert_true(s->broken);
+    streamed_close(s);
+    json_decref(head);
+    task_free(&t);
+}
+
 static int setup(void **state)
 {
     struct err e = ERR_INIT;
@@ -122,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_published),
+        cmocka_unit_test(test_a_stop_within_an_answer),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
