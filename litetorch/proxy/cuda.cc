@@ -8,10 +8,8 @@
 #include <cstring>
 
 #include "exec/wire.h"
-#include "front/front.h"
 #include "front/graph.h"
-
-#define OK(X) static_cast<cudaError_t>(X)
+#include "proxy/both.h"
 
 namespace {
 
@@ -47,14 +45,6 @@ cudaError_t launch(const void *fn, dim3 g, dim3 b, void **args, size_t shared, c
     l.block[0] = b.x, l.block[1] = b.y, l.block[2] = b.z;
     l.shared = shared, l.stream = s, l.params = args ? args : none, l.attr = attr, l.attrs = attrs;
     return OK(front_launch(&l));
-}
-
-int attribute(int a)
-{
-    int v = 0;
-
-    front_attribute(a, &v);
-    return v;
 }
 
 void *fresh_stream(cudaStream_t s)
@@ -164,17 +154,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void
 
 /* ---- errors, the device ---- */
 
-cudaError_t cudaGetLastError(void) { return OK(front_last_error(0)); }
-cudaError_t cudaPeekAtLastError(void) { return OK(front_last_error(1)); }
-const char *cudaGetErrorString(cudaError_t e) { return front_error_text(e); }
-const char *cudaGetErrorName(cudaError_t e) { return front_error_name(e); }
-
-cudaError_t cudaDeviceSynchronize(void) { return OK(front_sync()); }
-cudaError_t cudaDeviceReset(void) { return cudaSuccess; }
-cudaError_t cudaGetDevice(int *d) { return *d = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int d) { return d == 0 ? cudaSuccess : fail(cudaErrorInvalidDevice); }
 cudaError_t cudaInitDevice(int d, unsigned, unsigned) { return cudaSetDevice(d); }
-cudaError_t cudaGetDeviceCount(int *n) { return *n = 1, cudaSuccess; }
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache *c) { return *c = cudaFuncCachePreferNone, cudaSuccess; }
 cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
@@ -185,9 +165,6 @@ cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig *c)
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *most) { return *least = 0, *most = -5, cudaSuccess; }
 cudaError_t cudaDeviceCanAccessPeer(int *can, int, int) { return *can = 0, cudaSuccess; }
 cudaError_t cudaCtxResetPersistingL2Cache(void) { return cudaSuccess; }
-cudaError_t cudaMemGetInfo(size_t *f, size_t *t) { return OK(front_mem_info(f, t)); }
-cudaError_t cudaRuntimeGetVersion(int *v) { return *v = CUDART_VERSION, cudaSuccess; }
-cudaError_t cudaDriverGetVersion(int *v) { return *v = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
 cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
 
@@ -239,7 +216,6 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d)
 /* ---- memory ---- */
 
 cudaError_t cudaMalloc(void **p, size_t n) { return OK(front_malloc(p, n, FRONT_RAW, nullptr)); }
-cudaError_t cudaFree(void *p) { return OK(front_free(p, FRONT_RAW, nullptr)); }
 cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t w, size_t h)
 {
     *pitch = (w + 511) / 512 * 512;
@@ -247,7 +223,6 @@ cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t w, size_t h)
 }
 cudaError_t cudaMallocHost(void **p, size_t n) { return OK(front_malloc_host(p, n)); }
 cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) { return OK(front_malloc_host(p, n)); }
-cudaError_t cudaFreeHost(void *p) { return OK(front_free_host(p)); }
 cudaError_t cudaHostRegister(void *, size_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaHostUnregister(void *) { return cudaSuccess; }
 cudaError_t cudaHostGetDevicePointer(void **, void *, unsigned)
@@ -396,7 +371,6 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned f, int p)
 {
     return OK(front_stream_create(f, p, reinterpret_cast<void **>(s)));
 }
-cudaError_t cudaStreamDestroy(cudaStream_t s) { return OK(front_stream_destroy(s)); }
 BOTH(_ptsz, cudaStreamSynchronize, (cudaStream_t s), return OK(front_stream_sync(s)), return OK(front_stream_sync(OWN)))
 BOTH(_ptsz, cudaStreamQuery, (cudaStream_t s), return OK(front_stream_query(s)), return OK(front_stream_query(OWN)))
 BOTH(_ptsz, cudaStreamWaitEvent, (cudaStream_t s, cudaEvent_t e, unsigned), return OK(front_stream_wait(s, e)),
@@ -422,14 +396,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned f)
 {
     return OK(front_event_create(f, reinterpret_cast<void **>(e)));
 }
-cudaError_t cudaEventDestroy(cudaEvent_t e) { return OK(front_event_destroy(e)); }
 BOTH(_ptsz, cudaEventRecord, (cudaEvent_t e, cudaStream_t s), return OK(front_event_record(e, s)),
      return OK(front_event_record(e, OWN)))
 BOTH(_ptsz, cudaEventRecordWithFlags, (cudaEvent_t e, cudaStream_t s, unsigned), return OK(front_event_record(e, s)),
      return OK(front_event_record(e, OWN)))
-cudaError_t cudaEventSynchronize(cudaEvent_t e) { return OK(front_event_sync(e)); }
-cudaError_t cudaEventQuery(cudaEvent_t e) { return OK(front_event_query(e)); }
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) { return OK(front_event_elapsed(a, b, ms)); }
 
 /* ---- kernels ---- */
 

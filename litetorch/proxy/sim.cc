@@ -2,10 +2,8 @@
  * and what only they call, stay in the library unused: they run from the image, in another process. */
 #include <cuda_runtime.h>
 
-#include "front/front.h"
 #include "front/graph.h"
-
-#define OK(X) static_cast<cudaError_t>(X)
+#include "proxy/both.h"
 
 extern "C" {
 
@@ -23,34 +21,13 @@ void simt_run(const struct simt_launch *l)
 }
 #endif
 
-cudaError_t cudaGetLastError(void) { return OK(front_last_error(0)); }
-cudaError_t cudaPeekAtLastError(void) { return OK(front_last_error(1)); }
-const char *cudaGetErrorString(cudaError_t e) { return front_error_text(e); }
-const char *cudaGetErrorName(cudaError_t e) { return front_error_name(e); }
-
-cudaError_t cudaDeviceSynchronize(void) { return OK(front_sync()); }
-cudaError_t cudaDeviceReset(void) { return cudaSuccess; }
-cudaError_t cudaGetDevice(int *d) { return *d = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int d) { return d == 0 ? cudaSuccess : OK(front_fail(cudaErrorInvalidDevice)); }
-cudaError_t cudaGetDeviceCount(int *n) { return *n = 1, cudaSuccess; }
 cudaError_t cudaDeviceSetLimit(enum cudaLimit, size_t) { return cudaSuccess; }
 cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache) { return cudaSuccess; }
 cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig) { return cudaSuccess; }
-cudaError_t cudaMemGetInfo(size_t *f, size_t *t) { return OK(front_mem_info(f, t)); }
-cudaError_t cudaRuntimeGetVersion(int *v) { return *v = CUDART_VERSION, cudaSuccess; }
-cudaError_t cudaDriverGetVersion(int *v) { return *v = CUDART_VERSION, cudaSuccess; }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int d)
 {
     return d == 0 ? OK(front_attribute(attr, value)) : cudaSetDevice(d);
-}
-
-static int attribute(int a)
-{
-    int v = 0;
-
-    front_attribute(a, &v);
-    return v;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int d)
@@ -75,8 +52,6 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int d)
 
 cudaError_t simt_malloc(void **p, size_t n) { return OK(front_malloc(p, n, FRONT_RAW, nullptr)); }
 cudaError_t simt_malloc_host(void **p, size_t n) { return OK(front_malloc_host(p, n)); }
-cudaError_t cudaFree(void *p) { return OK(front_free(p, FRONT_RAW, nullptr)); }
-cudaError_t cudaFreeHost(void *p) { return OK(front_free_host(p)); }
 
 cudaError_t simt_malloc_managed(void **, size_t) { return OK(front_lack(FRONT_LACK_MANAGED)); }
 
@@ -112,17 +87,12 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned f, int p)
 {
     return OK(front_stream_create(f, p, (void **)s));
 }
-cudaError_t cudaStreamDestroy(cudaStream_t s) { return OK(front_stream_destroy(s)); }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) { return OK(front_stream_sync(s)); }
 cudaError_t cudaStreamQuery(cudaStream_t s) { return OK(front_stream_query(s)); }
 cudaError_t simt_stream_wait(cudaStream_t s, cudaEvent_t e, unsigned) { return OK(front_stream_wait(s, e)); }
 cudaError_t cudaEventCreate(cudaEvent_t *e) { return OK(front_event_create(0, (void **)e)); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned f) { return OK(front_event_create(f, (void **)e)); }
-cudaError_t cudaEventDestroy(cudaEvent_t e) { return OK(front_event_destroy(e)); }
 cudaError_t simt_event_record(cudaEvent_t e, cudaStream_t s) { return OK(front_event_record(e, s)); }
-cudaError_t cudaEventSynchronize(cudaEvent_t e) { return OK(front_event_sync(e)); }
-cudaError_t cudaEventQuery(cudaEvent_t e) { return OK(front_event_query(e)); }
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) { return OK(front_event_elapsed(a, b, ms)); }
 
 cudaError_t simt_func_set_attribute(const void *fn, enum cudaFuncAttribute attr, int value)
 {

@@ -146,8 +146,8 @@ static int valid_arch(const char *arch, struct err *e)
 /* What a library is linked with. */
 static void hash_proxy(struct sha256 *h)
 {
-    static const char *const files[] = {"litetorch/front/front.h", "litetorch/proxy/cuda.cc",
-                                        "litetorch/proxy/cuda_lacking.c", "src/exec/wire.h"};
+    static const char *const files[] = {"litetorch/front/front.h", "litetorch/proxy/both.h",
+                                        "litetorch/proxy/cuda.cc", "litetorch/proxy/cuda_lacking.c", "src/exec/wire.h"};
 
     for (size_t i = 0; i < N_OF(files); i++) {
         char *path = path_share(files[i]);

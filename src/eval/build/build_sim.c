@@ -84,7 +84,7 @@ static char *lib_dir(struct err *e)
 static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
 {
     struct buf system;
-    char *shims, *front, *proxy;
+    char *shims, *front, *proxy, *both;
 
     (void)o;
     if (!(t->libdir = lib_dir(e)))
@@ -105,10 +105,13 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
     build_hash_tree(h, shims);
     front = path_share("litetorch/front/front.h");
     proxy = path_share("litetorch/proxy/sim.cc");
+    both = path_share("litetorch/proxy/both.h");
     build_hash_file(h, front);
     build_hash_file(h, proxy);
+    build_hash_file(h, both);
     free(front);
     free(proxy);
+    free(both);
     free(shims);
     return 0;
 }
