@@ -85,6 +85,22 @@ class Tree(unittest.TestCase):
             wrong += [f"{name}: {m.group(0)}" for m in bad.finditer(text)]
         self.assertEqual(wrong, [])
 
+    def test_documents_name_files_that_are_there(self):
+        """A command that nobody can run proves no figure. Programs of build/ are named by their source."""
+        named = re.compile(r"(?<![\w./-])((?:lab|tests|docs|src|recipes|deploy|setup|runner|litetorch|simt|python)/[\w./-]*\w|"
+                           r"build/(?:lab|tests)/\w[\w/-]*)")
+        gone = []
+        for name in tracked():
+            if not re.match(r"(docs/(?!log/).*|[A-Z]+)\.md$", name) or name == "CHANGELOG.md":
+                continue
+            for at in set(named.findall(text_of(name))):
+                path = re.sub("^build/", "", at)
+                first, rest = path.split("/", 1)
+                places = [path, path + ".c", path + ".py", path + ".cu", f"{first}/include/{path}", f"{first}/include/{rest}"]
+                if "NAME" not in path and path[-1] != "_" and not any(os.path.exists(os.path.join(ROOT, p)) for p in places):
+                    gone.append(f"{name}: {at}")
+        self.assertEqual(sorted(gone), [])
+
     def test_nothing_big_or_built_is_tracked(self):
         wrong = []
         for name in tracked():
