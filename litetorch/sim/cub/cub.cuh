@@ -525,35 +525,44 @@ private:
     unsigned char *s;
 };
 
+/* The calls of a merge sort, of a block's items or of a warp's: Self sorts, and says the running thread's place. */
+template <class Self, class K, int I, class V>
+class merge_sort {
+public:
+    template <class Less> void Sort(K (&k)[I], Less less) { self().sort(k, nullptr, less); }
+    template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less) { self().sort(k, v, less); }
+    /* Keys behind the first 'valid' ones count as 'rest'. */
+    template <class Less> void Sort(K (&k)[I], Less less, int valid, K rest)
+    {
+        limit(k, valid, rest), self().sort(k, nullptr, less);
+    }
+    template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less, int valid, K rest)
+    {
+        limit(k, valid, rest), self().sort(k, v, less);
+    }
+    template <class... A> void StableSort(K (&k)[I], A &&...a) { Sort(k, static_cast<A &&>(a)...); }
+
+private:
+    Self &self() { return static_cast<Self &>(*this); }
+    static void limit(K (&k)[I], int valid, K rest)
+    {
+        for (int i = 0; i < I; i++)
+            if (Self::place() * I + i >= valid)
+                k[i] = rest;
+    }
+};
+
 template <class K, int X, int I, class V = NullType, int Y = 1, int Z = 1>
-class BlockMergeSort {
+class BlockMergeSort : public merge_sort<BlockMergeSort<K, X, I, V, Y, Z>, K, I, V> {
 public:
     struct TempStorage {
         alignas(16) unsigned char bytes[sort_room<K, V>::bytes * X * I * Y * Z];
     };
     explicit BlockMergeSort(TempStorage &t) : s(t.bytes) {}
-    template <class Less> void Sort(K (&k)[I], Less less) { sort(k, nullptr, less); }
-    template <class Less> void StableSort(K (&k)[I], Less less) { sort(k, nullptr, less); }
-    template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
-    template <class Less> void StableSort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
-    /* Keys behind the first 'valid' ones count as 'rest'. */
-    template <class Less> void Sort(K (&k)[I], Less less, int valid, K rest) { limit(k, valid, rest), sort(k,
-        nullptr, less); }
-    template <class Less> void StableSort(K (&k)[I], Less less, int valid, K rest) { Sort(k, less, valid, rest); }
-    template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less, int valid, K rest)
-    {
-        limit(k, valid, rest), sort(k, v, less);
-    }
-    template <class Less> void StableSort(K (&k)[I], V (&v)[I], Less less, int valid, K rest) { Sort(k, v, less,
-        valid, rest); }
 
 private:
-    static void limit(K (&k)[I], int valid, K rest)
-    {
-        for (int i = 0; i < I; i++)
-            if (block_place::thread() * I + i >= valid)
-                k[i] = rest;
-    }
+    friend class merge_sort<BlockMergeSort, K, I, V>;
+    static int place() { return block_place::thread(); }
     template <class T> void hand_out(T *v, const int (&from)[I], const int (&place)[I])
     {
         T *room = reinterpret_cast<T *>(s), old[I];
@@ -585,34 +594,16 @@ private:
 
 /* A warp's items: every lane finds the ranks of its own among all. */
 template <class K, int I, int LANES = 32, class V = NullType>
-class WarpMergeSort {
+class WarpMergeSort : public merge_sort<WarpMergeSort<K, I, LANES, V>, K, I, V> {
 public:
     struct TempStorage {
         alignas(16) unsigned char bytes[sort_room<K, V>::bytes * LANES * I];
     };
     explicit WarpMergeSort(TempStorage &t) : s(t.bytes) {}
-    template <class Less> void Sort(K (&k)[I], Less less) { sort(k, nullptr, less); }
-    template <class Less> void StableSort(K (&k)[I], Less less) { sort(k, nullptr, less); }
-    template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
-    template <class Less> void StableSort(K (&k)[I], V (&v)[I], Less less) { sort(k, v, less); }
-    /* Keys behind the first 'valid' ones count as 'rest'. */
-    template <class Less> void Sort(K (&k)[I], Less less, int valid, K rest) { limit(k, valid, rest), sort(k,
-        nullptr, less); }
-    template <class Less> void StableSort(K (&k)[I], Less less, int valid, K rest) { Sort(k, less, valid, rest); }
-    template <class Less> void Sort(K (&k)[I], V (&v)[I], Less less, int valid, K rest)
-    {
-        limit(k, valid, rest), sort(k, v, less);
-    }
-    template <class Less> void StableSort(K (&k)[I], V (&v)[I], Less less, int valid, K rest) { Sort(k, v, less,
-        valid, rest); }
 
 private:
-    static void limit(K (&k)[I], int valid, K rest)
-    {
-        for (int i = 0; i < I; i++)
-            if ((int)(block_place::thread() % LANES) * I + i >= valid)
-                k[i] = rest;
-    }
+    friend class merge_sort<WarpMergeSort, K, I, V>;
+    static int place() { return lane(); }
     static int lane() { return block_place::thread() % LANES; }
     template <class T> void hand_out(T *v, const int (&place)[I])
     {
