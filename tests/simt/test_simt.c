@@ -3,6 +3,7 @@
  * that their comments announce, at those lines. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -555,7 +556,7 @@ static void *report_in_rounds(void *arg)
     (void)arg;
     for (int i = 1; i <= ROUNDS; i++) {
         while (round_now < i)
-            ;
+            sched_yield();
         report_all();
         round_done = i;
     }
@@ -576,7 +577,7 @@ static void test_two_threads_report(void **state)
         round_now = i;
         report_all();
         while (round_done < i)
-            ;
+            sched_yield();
         wrong += simt.count() != PLACES;
         simt.reset();
     }
