@@ -1,4 +1,4 @@
-# 156_merge_sorts.py - sorts pairs by block and by warp, and writes each value where its index says; NaN if out of order.
+# 156_merge_sorts.py - sorts pairs by block and by warp and writes each value at its index; NaN if out of order.
 # task: relu
 # backends: sim
 import torch
