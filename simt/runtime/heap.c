@@ -10,6 +10,8 @@ void *simt_heap_malloc(size_t bytes), *simt_heap_new(size_t bytes), *simt_heap_n
 void simt_heap_free(void *p), simt_heap_delete(void *p), simt_heap_delete_array(void *p);
 void simt_heap_delete_sized(void *p, size_t bytes), simt_heap_delete_array_sized(void *p, size_t bytes);
 
+static const char heap_name[] = "memory that a kernel allocated";
+
 /* Unwritten memory holds NaN, as shared memory does. */
 void *simt_heap_malloc(size_t bytes)
 {
@@ -18,7 +20,7 @@ void *simt_heap_malloc(size_t bytes)
     if (!p)
         return NULL;
     memset(p, 0xff, bytes);
-    if (simt_mem_register(p, bytes, "memory that a kernel allocated") < 0) {
+    if (simt_mem_register(p, bytes ? bytes : 1, heap_name) < 0) {
         free(p);
         return NULL;
     }
@@ -27,9 +29,11 @@ void *simt_heap_malloc(size_t bytes)
 
 void simt_heap_free(void *p)
 {
+    const struct range *r = p ? memory_find((uintptr_t)p) : NULL;
+
     if (!p)
         return;
-    if (simt_mem_unregister(p) == 0) {
+    if (r && r->lo == (uintptr_t)p && !strcmp(r->name, heap_name) && simt_mem_unregister(p) == 0) {
         free(p);
         return;
     }
