@@ -69,7 +69,7 @@ def _clean(text):
 
 def _what_is_shared(item):
     """Items of one request have these in common."""
-    more = ("options", "sidecar", "priority", "run", "turn")
+    more = ("options", "sidecar", "priority", "run", "turn", "group", "group_size")
     return json.dumps([item["task"], *map(item.get, more)], sort_keys=True)
 
 

@@ -627,6 +627,8 @@ static enum MHD_Result take_body(struct http_call *c, const char *data, size_t *
 {
     if (now_s() > c->began + BODY_S) /* a byte now and then keeps the idle clock from ending it */
         return MHD_NO;
+    if (!body_max(c)) /* a body without a length, on a call that may have none */
+        return MHD_NO;
     pthread_mutex_lock(&c->h->lock);
     c->too_large |= c->body.n + *n > body_max(c);
     c->too_many |= !room_for_body(c, *n);

@@ -120,10 +120,13 @@ static void set_add(struct id_set *s, int64_t id)
 /* Told before? Remembers it. */
 static bool told(struct waiters *w, int64_t id)
 {
-    if (set_has(&w->seen[0], id) || set_has(&w->seen[1], id))
+    bool before;
+
+    if (set_has(&w->seen[0], id))
         return true;
-    set_add(&w->seen[0], id);
-    return false;
+    before = set_has(&w->seen[1], id);
+    set_add(&w->seen[0], id); /* what is still asked about stays known */
+    return before;
 }
 
 static void forget_old_ids(struct waiters *w)

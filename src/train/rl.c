@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -666,9 +667,9 @@ static int fresh_step(struct rl *s, struct progress *bar, struct err *e)
     if (rc == 0)
         rc = learn_step(s, &b, &l, e);
     if (rc == 0)
-        rc = drawer_renew(s->drawer, e);
-    if (rc == 0)
         rc = tell_step(s, &b, &l, bar, e);
+    if (rc == 0)
+        rc = drawer_renew(s->drawer, e);
     s->sampled = s->step;
     batch_free(&b);
     return rc;
@@ -693,13 +694,15 @@ static int stale_step(struct rl *s, struct progress *bar, struct err *e)
 }
 
 /* Ctrl-C: without batches ahead the unfinished step never happened, and a checkpoint is written. With them the weights
- * may have moved already: the run goes on from the checkpoint that there is, as after kill -9. */
-static int stopped(struct rl *s, const json_t *buffer, int64_t drawn, bool between, struct err *e)
+ * may have moved already: the run goes on from the checkpoint that there is, as after kill -9. 'whole': no step is
+ * unfinished, so nothing is taken back. */
+static int stopped(struct rl *s, const json_t *buffer, int64_t drawn, bool whole, struct err *e)
 {
-    s->drawn = drawn;
-    if (s->o->staleness && !between)
+    if (s->o->staleness && !whole)
         return err_set(e, ERR_STOP, "stopped; run again to continue from the last checkpoint");
-    if (bdr_load(&s->bdr, buffer, e) == 0 && save(s, e) == 0)
+    if (!whole)
+        s->drawn = drawn;
+    if ((whole || bdr_load(&s->bdr, buffer, e) == 0) && save(s, e) == 0)
         err_set(e, ERR_STOP, "stopped at step %lld; run again to continue", (long long)s->step);
     return -1;
 }
@@ -712,7 +715,7 @@ static int loop(struct rl *s, struct err *e)
     progress_start(&bar, s->o->stage, (uint64_t)s->step, (uint64_t)s->o->steps);
     while (s->step < s->o->steps && rc == 0) {
         json_t *buffer = bdr_save(&s->bdr);
-        int64_t drawn = s->drawn;
+        int64_t drawn = s->drawn, step = s->step;
         bool between = stop_requested();
 
         if (between)
@@ -720,7 +723,7 @@ static int loop(struct rl *s, struct err *e)
         else
             rc = s->o->staleness ? stale_step(s, &bar, e) : fresh_step(s, &bar, e);
         if (rc < 0 && e->kind == ERR_STOP)
-            rc = stopped(s, buffer, drawn, between, e);
+            rc = stopped(s, buffer, drawn, between || (!s->o->staleness && s->step > step), e);
         json_decref(buffer);
         if (rc == 0 && s->step % s->o->save_every == 0 && s->step < s->o->steps)
             rc = save(s, e);
@@ -835,12 +838,15 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
 static int open_drawer(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
-    char *folder = path_join(o->out, "weights");
+    char *cwd = *o->out == '/' ? NULL : getcwd(NULL, 0), *out = cwd ? path_join(cwd, o->out) : xstrdup(o->out);
+    char *folder = path_join(out, "weights"); /* a server has a folder of its own */
     struct drawer_config c = {.engine = o->engine, .learner = s->m, .apart = o->staleness > 0, .device = o->device,
                               .dtype = o->dtype, .url = o->url, .model = o->url_model, .parallel = o->parallel,
                               .sync = o->sync, .folder = folder};
     int rc = drawer_open(&c, &s->drawer, e);
 
+    free(cwd);
+    free(out);
     free(folder);
     return rc;
 }
@@ -888,7 +894,7 @@ static int check(const struct rl_options *o, struct err *e)
     if (!(o->temperature > 0))
         return err_set(e, ERR_INPUT, "temperature wants more than 0: greedy samples of a group are all the same");
     if (!(o->top_p >= 0 && o->top_p <= 1))
-        return err_set(e, ERR_INPUT, "top-p wants more than 0, and 1 at most");
+        return err_set(e, ERR_INPUT, "top-p wants 0 to 1; 0 means 1: all ids");
     if (o->top_p > 0 && o->top_p < 1 && o->engine && strcmp(o->engine, "own"))
         return err_set(e, ERR_INPUT, "top-p %g needs rollout-engine own: servers do not say which ids they kept",
                        o->top_p);
