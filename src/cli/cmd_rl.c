@@ -54,7 +54,7 @@ static const struct opt rows[] = {
     {"rl", "logprobs", OPT_CHOICE, "fast", "fast|strict: behaviour log-probs of the sampler, or the training pass"},
     {"rl", "rollout-engine", OPT_CHOICE, "own",
      "own|openai: this process, or a server that returns token ids and log-probs"},
-    {"rl", "rollout-url", OPT_STR, NULL, "openai: http://HOST:PORT/v1 of vLLM, SGLang or 'musacoder serve --model'"},
+    {"rl", "rollout-url", OPT_STR, NULL, "openai: http://HOST:PORT/v1 of vLLM (--logprobs-mode processed_logprobs), SGLang, 'musacoder serve --model'"},
     {"rl", "rollout-model", OPT_STR, NULL, "openai: the model as the server calls it (default: its first)"},
     {"rl", "rollout-parallel", OPT_INT, "64", "openai: requests at a time"},
     {"rl", "rollout-sync", OPT_CHOICE, "none",
