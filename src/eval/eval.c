@@ -388,15 +388,16 @@ struct entry { /* of one candidate, through all its tries */
     struct err why; /* there is none */
 };
 
-/* References that nobody uses give the device's memory back, but for the latest 'kept'. */
-static void give_way(struct entry *n, int kept)
+/* References that nobody uses give the device's memory back, but for those that fit beside what is claimed; all of them to
+ * who wants to be alone. */
+static void give_way(struct entry *n, bool all)
 {
     struct hold share = {0};
 
     if (hold_take(&n->sv->schedule, false, &share, NULL) < 0)
         return;
-    reference_list_keep(n->ev, kept);
-    if (!kept)
+    reference_list_fit(n->ev, all ? 0 : schedule_room(&n->sv->schedule));
+    if (all)
         baseline_list_stop(n->ev, false, 0);
     hold_drop(&share);
 }
@@ -409,7 +410,7 @@ static int enter(struct entry *n, enum retry_step how, struct claim *c)
     int rc = claim_enter(&n->sv->schedule, task, n->o->caller, how == RETRY_ALONE, c, &fresh, &n->why);
 
     if (rc == 0 && n->sv->backend->timed && (fresh || c->all))
-        give_way(n, c->all ? 0 : TASKS_KEPT);
+        give_way(n, c->all);
     free(task);
     return rc;
 }

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include "base/mem.h"
 #include "eval/process/backend.h"
 #include "eval/process/job.h"
+#include "eval/process/streamed.h"
 #include "eval/schedule/schedule.h"
 
 #define GIB ((uint64_t)1 << 30)
@@ -104,45 +107,183 @@ static void test_yields_then_grows(void **state)
     claim_leave(&mine);
     enter("other", &other);
     enter(t.sha256, &mine);
-    assert_int_equal(reference_get(&j, "random", &j.ref, &e), -1);
+    assert_int_equal(reference_get(&j, "random", &e), -1);
     assert_int_equal(e.lack, LACK_DEVICE);
     assert_null(j.ref);
     assert_int_equal(mine.need.own, small);
     assert_true(claim_learned(&mine));
     sv->fs = NULL; /* it is known: no process is asked */
-    assert_int_equal(reference_get(&j, "random", &j.ref, &e), -1);
+    assert_int_equal(reference_get(&j, "random", &e), -1);
     assert_int_equal(e.lack, LACK_DEVICE);
     sv->fs = fs;
     claim_leave(&other);
-    if (reference_get(&j, "random", &j.ref, &e) < 0)
+    if (reference_get(&j, "random", &e) < 0)
         fail_msg("%s", e.msg);
     assert_true(covers(&mine.need, &all));
-    reference_release(&ev, j.ref);
+    reference_release(&j);
     claim_leave(&mine);
 
     enter(t.sha256, &mine); /* who comes to a reference that is there claims as much */
     assert_true(covers(&mine.need, &all));
-    if (reference_get(&j, "random", &j.ref, &e) < 0)
+    if (reference_get(&j, "random", &e) < 0)
         fail_msg("%s", e.msg);
-    reference_release(&ev, j.ref);
+    reference_release(&j);
     claim_leave(&mine);
 
     enter("third", &mine); /* who does not yield goes on with what it has */
     enter("other", &other);
     claim_learn(&mine, &most);
     j.yields = false;
-    if (reference_get(&j, "random", &j.ref, &e) < 0)
+    if (reference_get(&j, "random", &e) < 0)
         fail_msg("%s", e.msg);
     assert_int_equal(mine.need.own, small);
-    reference_release(&ev, j.ref);
+    reference_release(&j);
     claim_leave(&mine);
     claim_leave(&other);
     task_free(&t);
 }
 
+/* ---- several at once ---- */
+
+/* Its inputs are there when those of 'other' begin to be made, too. */
+#define WAITING                                                                                                        \
+    "import os, time, torch\nimport torch.nn as nn\nclass Model(nn.Module):\n    def forward(self, x):\n"                 \
+    "        return x * 3\n"                                                                                             \
+    "def get_inputs():\n    open('%s/%s', 'w').close()\n    for _ in range(300):\n        if os.path.exists('%s/%s'):\n" \
+    "            return [torch.randn(64, 33)]\n        time.sleep(0.1)\n    raise RuntimeError('alone')\n"               \
+    "def get_init_inputs():\n    return []\n# %d\n"
+
+struct maker {
+    struct task t;
+    struct job j;
+    struct claim claim;
+    struct err e;
+    int rc;
+};
+
+static struct eval_options options = EVAL_OPTIONS_DEFAULT;
+
+static void maker_init(struct maker *m, const char *name, const char *other, int number)
+{
+    const char *folder = getenv("MUSACODER_CACHE_DIR");
+    char *text = xasprintf(WAITING, folder, name, folder, other, number);
+
+    *m = (struct maker){.e = ERR_INIT};
+    options.trials = 1;
+    assert_int_equal(task_make(name, text, strlen(text), &m->t, &m->e), 0);
+    m->j = (struct job){.ev = &ev, .server = sv, .task = &m->t, .opt = &options, .claim = &m->claim};
+    free(text);
+}
+
+static struct desk *desk_of_maker(const struct maker *m)
+{
+    return desk_of(&ev.desks[backend_index(sv->backend)], m->t.sha256);
+}
+
+static void *make(void *ctx)
+{
+    struct maker *m = ctx;
+
+    m->rc = reference_get(&m->j, "random", &m->e);
+    return NULL;
+}
+
+static void leave(struct maker *m)
+{
+    reference_release(&m->j);
+    claim_leave(&m->claim);
+    task_free(&m->t);
+}
+
+static void test_made_beside_each_other(void **state)
+{
+    struct maker m[2];
+    pthread_t thread[2];
+
+    (void)state;
+    maker_init(&m[0], "a", "b", 0);
+    maker_init(&m[1], "b", "a", 0);
+    for (int i = 1; desk_of_maker(&m[0]) == desk_of_maker(&m[1]); i++) {
+        task_free(&m[1].t);
+        maker_init(&m[1], "b", "a", i);
+    }
+    for (int i = 0; i < 2; i++)
+        enter(m[i].t.sha256, &m[i].claim);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, make, &m[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < 2; i++)
+        if (m[i].rc < 0)
+            fail_msg("%s", m[i].e.msg);
+    for (int i = 0; i < 2; i++)
+        leave(&m[i]);
+}
+
+static bool is_kept(const char *sha)
+{
+    for (int i = 0; i < REFERENCE_LIST && ev.refs.items[i]; i++)
+        if (!strcmp(ev.refs.items[i]->streamed->task.sha256, sha))
+            return true;
+    return false;
+}
+
+/* Two candidates of a task: the second has the facts at once, the areas after the first. A broken one is made anew. */
+static void test_areas_in_turn(void **state)
+{
+    struct maker m, other;
+    struct reference *before;
+
+    (void)state;
+    maker_init(&m, "c", "c", 0);
+    maker_init(&other, "c", "c", 0);
+    enter(m.t.sha256, &m.claim);
+    enter(other.t.sha256, &other.claim);
+    make(&m);
+    if (m.rc < 0 || reference_own(&m.j, &m.e) < 0)
+        fail_msg("%s", m.e.msg);
+    make(&other);
+    assert_int_equal(other.rc, 0);
+    assert_ptr_equal(other.j.ref, m.j.ref);
+    assert_false(other.j.owns);
+    assert_int_equal(pthread_mutex_trylock(&m.j.ref->streamed->lock), EBUSY);
+    before = m.j.ref;
+    before->streamed->broken = true;
+    reference_release(&m.j);
+    assert_int_equal(reference_own(&other.j, &other.e), 0);
+    assert_true(other.j.owns && !other.j.ref->streamed->broken);
+    leave(&m);
+    leave(&other);
+}
+
+/* What nobody uses stays while claims leave it room, and makes way for what they need. */
+static void test_kept_while_there_is_room(void **state)
+{
+    struct maker m;
+    struct claim other;
+    char sha[65];
+
+    (void)state;
+    maker_init(&m, "d", "d", 0);
+    enter(m.t.sha256, &m.claim);
+    make(&m);
+    assert_int_equal(m.rc, 0);
+    memcpy(sha, m.t.sha256, sizeof sha);
+    leave(&m);
+    assert_true(reference_list_fit(&ev, SIZE_MAX) && is_kept(sha));
+    enter("small", &other);
+    assert_true(schedule_room(&sv->schedule) < 4 * GIB);
+    reference_list_fit(&ev, schedule_room(&sv->schedule));
+    assert_true(is_kept(sha));
+    claim_leave(&other);
+    assert_false(reference_list_fit(&ev, SCHEDULE_CONTEXT));
+    assert_false(is_kept(sha));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_yields_then_grows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_yields_then_grows), cmocka_unit_test(test_made_beside_each_other),
+                                       cmocka_unit_test(test_areas_in_turn), cmocka_unit_test(test_kept_while_there_is_room)};
     char folder[] = "/tmp/test_claim.XXXXXX";
     int failed;
 

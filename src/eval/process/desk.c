@@ -13,6 +13,7 @@ void desk_init(struct desk *k)
 {
     *k = (struct desk){.dev = NULL};
     pthread_mutex_init(&k->lock, NULL);
+    pthread_mutex_init(&k->making, NULL);
 }
 
 void desk_set_init(struct desk_set *s)
@@ -68,6 +69,7 @@ void desk_close(struct desk *k)
     if (k->dev)
         device_close(k->dev);
     pthread_mutex_destroy(&k->lock);
+    pthread_mutex_destroy(&k->making);
     memset(k, 0, sizeof *k);
 }
 

@@ -23,6 +23,7 @@ struct desk {
     pthread_mutex_t lock;
     struct device *dev; /* NULL: not opened */
     double since; /* when the lock was taken */
+    pthread_mutex_t making; /* of a reference of its tasks (reference.c): one at a time */
 };
 
 struct desk_set {

@@ -16,8 +16,6 @@
 #include "proc/forkserver.h"
 #include "store/store.h"
 
-#define TASKS_KEPT 2 /* of those that nobody is at, so many may keep their reference on a device */
-
 struct owned;
 
 struct eval {
@@ -53,6 +51,7 @@ struct job {
     struct extraction extraction;
     char *code;             /* NUL-terminated copy of the extracted program */
     struct reference *ref;  /* held; NULL before stage load */
+    bool owns;              /* its areas (reference_own) */
     struct session *session; /* NULL before stage load */
     struct life *life;      /* NULL before the session is open */
     double reference_s;     /* wall time until the expected values were there */

@@ -313,8 +313,14 @@ static int make_streamed(struct reference *r, const struct reference_want *w, st
     return streamed_facts(r->streamed, &r->f, e) < 0 ? -1 : parse_rest(r, e);
 }
 
-/* One at a time: it may need all of the device. */
-static pthread_mutex_t one_streamed = PTHREAD_MUTEX_INITIALIZER;
+/* What is kept on the device and claimed by nobody leaves room for what is claimed. */
+static void make_room(const struct reference_want *w)
+{
+    size_t room = schedule_room(&w->sv->schedule);
+
+    if (!reference_list_fit(w->ev, room) && w->ev->baselines_stop)
+        w->ev->baselines_stop(w->ev, false, 0);
+}
 
 /* out: -1 is not known; as large as the inputs then. */
 static int claim_streamed(const struct reference_want *w, int64_t state, int64_t in, int64_t out, struct err *e)
@@ -324,7 +330,10 @@ static int claim_streamed(const struct reference_want *w, int64_t state, int64_t
     if (!w->claim)
         return 0;
     claim_learn(w->claim, &need);
-    return claim_known(w, e);
+    if (claim_known(w, e) < 0)
+        return -1;
+    make_room(w);
+    return 0;
 }
 
 /* 0; 1: the task is small, and its values are better cached; -1. */
@@ -367,41 +376,44 @@ static struct reference *streamed_known(struct eval *ev, const char *key)
     return r;
 }
 
-/* 0, 1: not streamed, -1. */
-static int get_streamed(struct job *j, const struct reference_want *w, bool always, struct reference **ret, struct err *e)
+/* It joins the list, or is freed. */
+static int make_listed(struct desk *k, const struct reference_want *w, bool always, const char *key, struct reference **ret,
+                       struct err *e)
 {
-    struct eval *ev = j->ev;
-    struct desk *k = desk_of(&ev->desks[backend_index(w->sv->backend)], w->t->sha256);
-    struct reference *r, *old = NULL;
+    struct reference *r = xcalloc(1, sizeof *r), *old;
+    int rc;
+
+    r->users = 1;
+    memcpy(r->key, key, sizeof r->key);
+    if ((rc = start_sharing(r, k, w, always, e)) != 0) {
+        reference_free(r);
+        return rc;
+    }
+    pthread_mutex_lock(&w->ev->lock);
+    old = list_add(&w->ev->refs, r);
+    pthread_mutex_unlock(&w->ev->lock);
+    if (old)
+        reference_free(old);
+    *ret = r;
+    return 0;
+}
+
+/* 0, 1: not streamed, -1. References of other tasks are made beside this one, as far as claims let their jobs in. */
+static int get_streamed(const struct reference_want *w, bool always, struct reference **ret, struct err *e)
+{
+    struct desk *k = desk_of(&w->ev->desks[backend_index(w->sv->backend)], w->t->sha256);
     char key[65];
     int rc = 0;
 
-    reference_key(w, true, key);
-    pthread_mutex_lock(&one_streamed);
-    if (claim_known(w, e) < 0) { /* somebody may have learned it since the job came in */
-        pthread_mutex_unlock(&one_streamed);
+    if (claim_known(w, e) < 0) /* somebody may have learned it since the job came in */
         return -1;
-    }
-    if (!(r = streamed_known(ev, key))) {
-        reference_list_keep(ev, 0); /* those that nobody uses give their memory back */
-        if (ev->baselines_stop)
-            ev->baselines_stop(ev, false, 0);
-        r = xcalloc(1, sizeof *r);
-        r->users = 1;
-        memcpy(r->key, key, sizeof key);
-        if ((rc = start_sharing(r, k, w, always, e)) == 0) {
-            pthread_mutex_lock(&ev->lock);
-            old = list_add(&ev->refs, r);
-            pthread_mutex_unlock(&ev->lock);
-        } else {
-            reference_free(r);
-        }
-    }
-    pthread_mutex_unlock(&one_streamed);
-    if (old)
-        reference_free(old);
-    if (rc == 0)
-        *ret = r;
+    reference_key(w, true, key);
+    if ((*ret = streamed_known(w->ev, key)))
+        return 0;
+    pthread_mutex_lock(&k->making);
+    if (!(*ret = streamed_known(w->ev, key)))
+        rc = claim_known(w, e) < 0 ? -1 : make_listed(k, w, always, key, ret, e);
+    pthread_mutex_unlock(&k->making);
     return rc;
 }
 
@@ -492,61 +504,101 @@ static bool streams(const struct reference_want *w, bool *ret_always)
     return !cached;
 }
 
-int reference_get(struct job *j, const char *params, struct reference **ret, struct err *e)
+int reference_get(struct job *j, const char *params, struct err *e)
 {
-    struct reference_want w = {.sv = j->server, .t = j->task, .o = j->opt, .params = params, .variant = j->variant,
+    struct reference_want w = {.ev = j->ev, .sv = j->server, .t = j->task, .o = j->opt, .params = params, .variant = j->variant,
                      .seed = reference_seed(j->ev, j->opt->seed), .claim = j->claim, .yields = j->yields};
-    int rc = 1;
     bool always;
+    int rc = 1;
 
     name_task(&w);
-    for (bool again = streams(&w, &always); again;) {
-        again = false;
-        if ((rc = get_streamed(j, &w, always, ret, e)) != 0)
-            break;
-        pthread_mutex_lock(&(*ret)->streamed->lock); /* the caller has no run slot: whoever has it may wait for one */
-        if ((again = (*ret)->streamed->broken)) /* by who had it before */
-            reference_release(j->ev, *ret);
-    }
-    return rc == 1 ? get_in_frames(j->ev, &w, ret, e) : rc;
+    if (streams(&w, &always))
+        rc = get_streamed(&w, always, &j->ref, e);
+    return rc == 1 ? get_in_frames(j->ev, &w, &j->ref, e) : rc;
 }
 
-void reference_release(struct eval *ev, struct reference *r)
+int reference_own(struct job *j, struct err *e)
 {
-    bool last, broken;
+    const char *params;
+
+    while (j->ref->streamed && !j->owns) {
+        pthread_mutex_lock(&j->ref->streamed->lock);
+        j->owns = true;
+        if (!j->ref->streamed->broken) /* by who had it before */
+            return 0;
+        params = j->ref->streamed->w.params;
+        reference_release(j);
+        if (reference_get(j, params, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What is broken leaves the list before the next one can have it. */
+static void disown(struct job *j)
+{
+    if (j->ref->streamed->broken) {
+        pthread_mutex_lock(&j->ev->lock);
+        list_drop(&j->ev->refs, j->ref);
+        pthread_mutex_unlock(&j->ev->lock);
+    }
+    pthread_mutex_unlock(&j->ref->streamed->lock);
+    j->owns = false;
+}
+
+void reference_release(struct job *j)
+{
+    struct reference *r = j->ref;
+    bool last;
 
     if (!r)
         return;
-    broken = r->streamed && r->streamed->broken;
-    if (r->streamed)
-        pthread_mutex_unlock(&r->streamed->lock);
-    pthread_mutex_lock(&ev->lock);
-    if (broken)
-        list_drop(&ev->refs, r);
+    if (j->owns)
+        disown(j);
+    j->ref = NULL;
+    pthread_mutex_lock(&j->ev->lock);
     last = --r->users == 0 && !r->listed;
-    pthread_mutex_unlock(&ev->lock);
+    pthread_mutex_unlock(&j->ev->lock);
     if (last)
         reference_free(r);
 }
 
-void reference_list_keep(struct eval *ev, int idle)
+static size_t rests(const struct reference *r)
+{
+    return r->users == 0 && r->streamed ? streamed_rests(r->streamed) : 0;
+}
+
+/* Under the lock: the last of those that nobody uses, from where their sum is more than 'room'; NULL: they fit. */
+static struct reference *list_too_much(const struct reference_list *l, size_t room)
+{
+    struct reference *r = NULL;
+
+    for (int i = 0; i < REFERENCE_LIST && l->items[i]; i++) {
+        size_t n = rests(l->items[i]);
+
+        if (n > room)
+            r = l->items[i];
+        else
+            room -= n;
+    }
+    return r;
+}
+
+bool reference_list_fit(struct eval *ev, size_t room)
 {
     struct reference *r;
+    bool all = true;
 
     do {
-        int n = 0;
-
-        r = NULL;
         pthread_mutex_lock(&ev->lock);
-        for (int i = 0; i < REFERENCE_LIST; i++)
-            if (ev->refs.items[i] && ev->refs.items[i]->users == 0 && ++n > idle)
-                r = ev->refs.items[i];
-        if (r)
+        if ((r = list_too_much(&ev->refs, room)))
             list_drop(&ev->refs, r);
         pthread_mutex_unlock(&ev->lock);
         if (r)
             reference_free(r);
+        all = all && !r;
     } while (r);
+    return all;
 }
 
 void reference_list_free(struct eval *ev)

@@ -76,9 +76,12 @@ struct reference_list {
 /* Of j's task and variant, whatever j->ref is. params: "random" (floating parameters re-randomised) or "seed" (as
  * constructed). ERR_INPUT: the task or its sidecar is at fault. Before its process uses the device, j's claim grows to
  * what the task is known or (estimated) expected to need; where that does not fit and j yields: LACK_DEVICE, and
- * nothing was made. A streamed one is j's alone until reference_release, by the same thread: j waits, and holds no run
- * slot while it does. */
-int reference_get(struct job *j, const char *params, struct reference **ret, struct err *e);
+ * nothing was made. j->ref is NULL before, and j's until reference_release. j holds no run slot. */
+int reference_get(struct job *j, const char *params, struct err *e);
+/* The process and the areas of a streamed one are j's alone, until reference_release by the same thread; before any draw is
+ * asked for. j waits, and holds no run slot while it does: whoever has them may wait for one. j->ref may be another one
+ * then, of the same values. Of another kind of reference, or again: nothing. */
+int reference_own(struct job *j, struct err *e);
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);
@@ -94,11 +97,11 @@ bool ref_decides(const struct ref_draw *d, const struct protocol *protocol, cons
  * $MUSACODER_SECRET), so that a program which knows this source cannot draw them itself.
  * A hash of it is recorded as "inputs_id". */
 int64_t reference_seed(const struct eval *ev, int64_t seed);
-void reference_release(struct eval *ev, struct reference *r); /* NULL is fine */
+void reference_release(struct job *j); /* having none is fine */
 void reference_list_free(struct eval *ev);
-/* Gives up those that nobody uses, except the 'idle' most recent ones: their processes and what they hold on the device. Where the
- * device has a clock the caller shares it (schedule.h). */
-void reference_list_keep(struct eval *ev, int idle);
+/* Of those that nobody uses the most recent ones stay, as many as have 'room' bytes of the device together; the others give
+ * theirs back. Did all stay? Where the device has a clock the caller shares it (schedule.h). */
+bool reference_list_fit(struct eval *ev, size_t room);
 
 /* Draw i of j->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at fault). The caller
  * has a share of the device, where it has a clock. What it takes to make one is j->reference_s. */

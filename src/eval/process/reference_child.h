@@ -12,6 +12,7 @@
 
 /* What is asked for: the way to make the values. */
 struct reference_want {
+    struct eval *ev;
     struct server *sv;
     const struct task *t;
     const struct eval_options *o;

@@ -21,7 +21,7 @@ struct streamed {
     uint64_t number;          /* its own, in this process; from 1 */
     struct child *child;
     struct desk *desk;
-    pthread_mutex_t lock;     /* of the one candidate that has areas and process, from reference_get to _release */
+    pthread_mutex_t lock;     /* of the one candidate that has areas and process, from reference_own to _release */
     struct task task;         /* own copies of what w borrows */
     struct eval_options options;
     struct frame told;        /* the task's sizes */
@@ -36,7 +36,7 @@ struct streamed {
     double spent_s;           /* on values: in the reference's process, and comparing them */
     size_t peak;              /* bytes in use on the whole device, most that was seen */
     size_t own_peak;          /* bytes of the reference's process and the areas, at most */
-    size_t torch_peak, eager_peak; /* of the process alone, and of its forward; 0: not known */
+    _Atomic size_t torch_peak, eager_peak; /* of the process alone, and of its forward; 0: not known */
 };
 
 /* Its process has the task; nothing is on the device yet. told: what it says of the task's size ("state_bytes",
@@ -49,6 +49,8 @@ int streamed_learn(struct streamed *s, struct err *e);
 bool streamed_worth(const struct streamed *s);
 /* What it and its candidates may have of a device. */
 void streamed_plan(const struct streamed *s, uint64_t device_memory, struct plan *ret);
+/* Bytes of the device that it has while nobody uses it. */
+size_t streamed_rests(const struct streamed *s);
 /* The areas are there; no draw yet. */
 int streamed_areas(struct streamed *s, struct err *e);
 /* All of these. */

@@ -96,7 +96,7 @@ static uint64_t shared_part(const struct schedule *s, const struct claim *c, con
     return most;
 }
 
-/* Bytes of those that are in, and of c. */
+/* Bytes of those that are in, and of c (NULL: of nobody else). */
 static uint64_t sum_with(const struct schedule *s, const struct claim *c)
 {
     uint64_t sum = 0;
@@ -234,6 +234,16 @@ bool claim_learned(const struct claim *c)
     n = known(c->s, c->task);
     pthread_mutex_unlock(&c->s->lock);
     return n.own > c->need.own || n.shared > c->need.shared;
+}
+
+size_t schedule_room(struct schedule *s)
+{
+    uint64_t sum;
+
+    pthread_mutex_lock(&s->lock);
+    sum = sum_with(s, NULL);
+    pthread_mutex_unlock(&s->lock);
+    return !s->memory ? SIZE_MAX : sum < s->memory ? (size_t)(s->memory - sum) : 0;
 }
 
 void claim_leave(struct claim *c)

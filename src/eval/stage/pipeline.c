@@ -113,7 +113,7 @@ static int look_for_others(struct job *j, struct err *e)
 
 static void job_end(struct job *j)
 {
-    reference_release(j->ev, j->ref);
+    reference_release(j);
     session_close(j->session);
     life_close(j->life);
     free(j->code);

@@ -524,7 +524,7 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
     size_t *later = NULL, n = 0;
     int ok = 1;
 
-    if (correct_parameters(j, e) < 0)
+    if (job_own_reference(j, e) < 0 || correct_parameters(j, e) < 0)
         return -1;
     if (!j->life->live)
         return job_blamed(j) ? 0 : run_replays(j, t, e);

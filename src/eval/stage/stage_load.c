@@ -164,15 +164,28 @@ int job_reference(struct job *j, const char *params, struct err *e)
     double t0 = now_s();
     int rc;
 
-    reference_release(j->ev, j->ref);
+    reference_release(j);
     if (awake) /* while a reference is made nobody waits for it with a share of the device */
         session_rest(j->session);
-    j->ref = NULL;
-    rc = reference_get(j, params, &j->ref, e);
+    rc = reference_get(j, params, e);
     j->reference_s += now_s() - t0;
     if (awake)
         session_wake(j->session);
     j->yields = j->yields && rc < 0;
+    return rc;
+}
+
+int job_own_reference(struct job *j, struct err *e)
+{
+    double t0 = now_s();
+    int rc;
+
+    if (!j->ref->streamed || j->owns)
+        return 0;
+    session_rest(j->session);
+    rc = reference_own(j, e);
+    j->reference_s += now_s() - t0;
+    session_wake(j->session);
     return rc;
 }
 
