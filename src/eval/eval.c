@@ -561,8 +561,12 @@ static int judge_settled(struct eval *ev, const struct task *task, const struct 
         *ret = renamed(rec, task, c);
         return 0;
     }
-    if (ev->owned && ev->owned_backend == backend_find(o->backend))
-        return owned_one(ev->owned, task, c, o, ret, e);
+    if (ev->owned && ev->owned_backend == backend_find(o->backend)) {
+        struct eval_options asked = *o;
+
+        asked.fresh |= ev->config.no_cache; /* the owner's own setting may be another */
+        return owned_one(ev->owned, task, c, &asked, ret, e);
+    }
     if (begin(ev, backend_find(o->backend), &sv, e) < 0)
         return -1;
     return judge_once(ev, sv, task, c, o, ret, e);

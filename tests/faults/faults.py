@@ -1,5 +1,6 @@
 """faults.py - the experiment: hostile and honest candidates mixed, judged through the job queue by several workers
-while some of the workers and of their fork servers are killed. Also a program; --help says how. Standard library only.
+while workers, the owner that judges for them, its fork servers and its executors are killed. Also a program; --help says
+how. Standard library only.
 
 What must hold, each a line of check(): every honest verdict is the one that its program gets alone; every hostile
 candidate has a verdict that is right for it; every job ends once; no process, control group, temporary file or device
@@ -9,6 +10,7 @@ The queue's tables are read here directly (src/queue/queue.c), and a trigger wri
 so that nothing of this rests on what the code under test says about itself."""
 import argparse
 import collections
+import contextlib
 import ctypes
 import glob
 import json
@@ -140,6 +142,12 @@ def descriptors(pid):
         return 0
 
 
+def owners():
+    """Pids of the owners that live in our own place for them."""
+    p = subprocess.run([EXE, "owner", "--json"], capture_output=True, text=True, timeout=60)
+    return [o["pid"] for o in json.loads(p.stdout or "[]")]
+
+
 # ---- the queue ----
 
 class Job:
@@ -219,6 +227,7 @@ class Workers:
         self.log = open(os.path.join(folder, "workers.log"), "ab")
         self.alive = {}  # name -> Popen
         self.hurt = set()  # whose fork server was killed: one that was just starting cannot go on
+        self.owned = os.environ.get("MUSACODER_OWNER") != "none"
         for _ in range(n):
             self.start()
 
@@ -235,14 +244,19 @@ class Workers:
         self.alive.pop(name).wait()
         self.start()
 
-    def kill_fork_server(self, name):
-        """The Python that all of a worker's candidates come from."""
-        pid = self.alive[name].pid
-        for p, (parent, _, comm) in processes().items():
-            if parent == pid and comm.startswith("python"):
+    def judges(self):
+        """Pids of those that judge: owners; without them the workers."""
+        return owners() if self.owned else [w.pid for w in self.alive.values()]
+
+    def kill_child(self, comm, rng):
+        """Of one that judges: its fork server, the Python that all candidates come from, or an executor. Was there one?"""
+        judges = set(self.judges())
+        found = sorted(p for p, x in processes().items() if x[0] in judges and x[2].startswith(comm))
+        for p in rng.sample(found, min(1, len(found))):
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(p, signal.SIGKILL)
-                self.hurt.add(name)
-                return
+        self.hurt |= {name for name, w in self.alive.items() if not self.owned and found}
+        return bool(found)
 
     def look_after(self):
         """Workers that ended without being asked: nothing of what they are fed may do that."""
@@ -355,7 +369,7 @@ class Experiment:
     def __init__(self, a):
         self.a, self.problems, self.infra = a, [], collections.Counter()
         self.random = random.Random(a.seed + 1)
-        self.killed, self.fork_server_next, self.told_next = collections.Counter(), False, False
+        self.killed, self.kills, self.told_next = collections.Counter(), 0, False
         self.phases, self.seen = {}, set()  # seconds of each part; pids of all processes below us
         self.cut = None                     # how many were not judged to the end, for lack of time
         self.stopped, self.looked = False, 0
@@ -386,8 +400,10 @@ class Experiment:
 
     def prepare(self):
         self.folder = tempfile.mkdtemp(prefix="mc-faults-")
-        for name in ("cache", "tmp", "solo"):
-            os.mkdir(os.path.join(self.folder, name))
+        for name in ("cache", "tmp", "solo", "run"):
+            os.mkdir(os.path.join(self.folder, name), 0o700)
+        os.environ["MUSACODER_OWNER"] = self.a.owner
+        os.environ["MUSACODER_RUN_DIR"] = os.path.join(self.folder, "run")
         if not (self.a.quick and "MUSACODER_CACHE_DIR" in os.environ):  # else the headers are compiled there already
             os.environ["MUSACODER_CACHE_DIR"] = os.path.join(self.folder, "cache")
         os.environ["TMPDIR"] = os.path.join(self.folder, "tmp")
@@ -398,20 +414,31 @@ class Experiment:
         if self.a.backend == "cuda" and self.memory is None:
             self.fail("nvidia-smi does not say how much of the device's memory is in use")
 
-    def kill_someone(self, workers, queue):
+    def kill_worker(self, workers, queue):
         name = self.random.choice(sorted(workers.alive))
-        self.fork_server_next = not self.fork_server_next
-        if not self.fork_server_next:
-            self.say(f"kills the fork server of {name}")
-            self.killed["fork server"] += 1
-            return workers.kill_fork_server(name)
         self.told_next = not self.told_next
         told = self.a.quick or self.told_next
         self.say(f"kills worker {name}" + ("" if told else ", and tells nobody"))
-        self.killed["worker"] += 1
         workers.kill(name)
         if told:  # as the service does (queue_release_worker); else the leases expire
             queue.release(name)
+        return True
+
+    def kill_owner(self, workers):
+        found = owners()
+        for pid in found[:1]:
+            os.kill(pid, signal.SIGKILL)
+        return bool(found)
+
+    def kill_someone(self, workers, queue):
+        """Each kind in its turn."""
+        kinds = ["fork server", "worker"] + (["owner", "executor"] if workers.owned else [])
+        what = kinds[self.kills % len(kinds)]
+        self.kills += 1
+        done = (self.kill_worker(workers, queue) if what == "worker" else self.kill_owner(workers) if what == "owner" else
+                workers.kill_child("mcexec" if what == "executor" else "python", self.random))
+        self.say(f"kills a {what}" if done else f"there is no {what} to kill now")
+        self.killed[what] += done
 
     def keep(self, job):
         """One line of --out for each verdict, as soon as it is there: a run that is cut short keeps what it has."""
@@ -510,13 +537,14 @@ class Experiment:
         else:
             self.fail(f"zombies: {zombies}")
         self.check_idle(workers)
-        for name, w in workers.alive.items():
-            if descriptors(w.pid) > 120 + 20 * self.a.jobs:
-                self.fail(f"worker {name} holds {descriptors(w.pid)} descriptors")
+        most = 120 + 20 * self.a.jobs * (self.a.workers if workers.owned else 1)
+        for pid in {w.pid for w in workers.alive.values()} | set(workers.judges()):
+            if descriptors(pid) > most:
+                self.fail(f"process {pid} holds {descriptors(pid)} descriptors")
 
     def check_idle(self, workers):
-        """The device belongs to processes that live, and workers have given back what their candidates needed there."""
-        pids = {w.pid: name for name, w in workers.alive.items()}
+        """The device belongs to processes that live, and who judges has given back what candidates needed there."""
+        pids = {pid: f"process {pid}" for pid in workers.judges()}
         if self.memory is None or not set(device_processes()) & set(pids):
             return  # no device, or pids that are not ours to read
         for _ in patience():
@@ -526,11 +554,12 @@ class Experiment:
             if not ghosts and not large:
                 break
         else:
-            self.fail(f"device memory, MiB: of processes that have ended {ghosts}, of idle workers {large}")
-        print("device memory of idle workers, MiB:", {name: held.get(p) for p, name in pids.items()}, "of",
+            self.fail(f"device memory, MiB: of processes that have ended {ghosts}, of idle judges {large}")
+        print("device memory of idle judges, MiB:", {name: held.get(p) for p, name in pids.items()}, "of",
               sum(held.values()), file=sys.stderr, flush=True)
 
     def check_left_over(self):
+        subprocess.run([EXE, "owner", "--stop"], capture_output=True)
         for _ in patience():
             reap()
             left = below(os.getpid())
@@ -662,7 +691,7 @@ def patience(seconds=LATER_S):
 
 
 def reap_orphans(workers):
-    """As reap(), but leaves the workers to who waits for them."""
+    """As reap(), but leaves the workers to who waits for them. Owners are orphans."""
     known = {w.pid for w in workers.alive.values()}
     for pid, (parent, state, _) in processes().items():
         if parent == os.getpid() and state == "Z" and pid not in known:
@@ -678,6 +707,7 @@ def options(argv=None):
     a.add_argument("--n", type=int, default=200, help="hostile candidates, and as many honest ones")
     a.add_argument("--hostile", type=int)
     a.add_argument("--honest", type=int)
+    a.add_argument("--owner", default="shared", choices=["shared", "none"], help="none: each worker judges itself")
     a.add_argument("--workers", type=int, default=3)
     a.add_argument("--jobs", type=int, default=2, help="of each worker")
     a.add_argument("--kills", type=int, help="default: one for each 40 candidates")
