@@ -190,6 +190,8 @@ int owner_ask(const struct owner_place *p, const struct owner_command *c, json_t
         close(fd);
         if (rc <= 0)
             return rc;
+        if (e)
+            *e = (struct err)ERR_INIT; /* of the one that has gone */
         killed += begun;
         json_object_set_new(request, "again", json_true());
         log_debug("the owner has gone; asking the next one");

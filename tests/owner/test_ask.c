@@ -80,6 +80,7 @@ static void *ask(void *arg)
     json_t *reply, *request = json_pack("{s:s,s:s,s:i}", "digest", DIGEST, "what", a->what, "ms", a->ms);
 
     if ((a->rc = owner_ask(&place, &c, request, &reply, &a->e)) == 0) {
+        assert_int_equal(a->e.kind, ERR_NONE); /* who asked a dead one first has an answer, and no error */
         a->rc = owner_check(reply, &a->e);
         snprintf(a->said, sizeof a->said, "%s", json_str(reply, "echo", ""));
         a->pid = (pid_t)json_i64(reply, "pid", 0);
