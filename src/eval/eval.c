@@ -388,8 +388,8 @@ struct entry { /* of one candidate, through all its tries */
     struct err why; /* there is none */
 };
 
-/* References that nobody uses give the device's memory back, but for those that fit beside what is claimed; all of them to
- * who wants to be alone. */
+/* References that nobody uses give the device's memory back, but for those that fit beside what is claimed; all of
+ * them to who wants to be alone. */
 static void give_way(struct entry *n, bool all)
 {
     struct hold share = {0};

@@ -146,12 +146,13 @@ static void test_yields_then_grows(void **state)
 /* ---- several at once ---- */
 
 /* Its inputs are there when those of 'other' begin to be made, too. */
-#define WAITING                                                                                                        \
-    "import os, time, torch\nimport torch.nn as nn\nclass Model(nn.Module):\n    def forward(self, x):\n"                 \
-    "        return x * 3\n"                                                                                             \
-    "def get_inputs():\n    open('%s/%s', 'w').close()\n    for _ in range(300):\n        if os.path.exists('%s/%s'):\n" \
-    "            return [torch.randn(64, 33)]\n        time.sleep(0.1)\n    raise RuntimeError('alone')\n"               \
-    "def get_init_inputs():\n    return []\n# %d\n"
+static const char waiting[] =
+    "import os, time, torch\nimport torch.nn as nn\nclass Model(nn.Module):\n    def forward(self, x):\n"
+    "        return x * 3\n"
+    "def get_inputs():\n    open('%s/%s', 'w').close()\n    for _ in range(300):\n"
+    "        if os.path.exists('%s/%s'):\n            return [torch.randn(64, 33)]\n        time.sleep(0.1)\n"
+    "    raise RuntimeError('alone')\n"
+    "def get_init_inputs():\n    return []\n# %d\n";
 
 struct maker {
     struct task t;
@@ -166,7 +167,7 @@ static struct eval_options options = EVAL_OPTIONS_DEFAULT;
 static void maker_init(struct maker *m, const char *name, const char *other, int number)
 {
     const char *folder = getenv("MUSACODER_CACHE_DIR");
-    char *text = xasprintf(WAITING, folder, name, folder, other, number);
+    char *text = xasprintf(waiting, folder, name, folder, other, number);
 
     *m = (struct maker){.e = ERR_INIT};
     options.trials = 1;
@@ -282,8 +283,9 @@ static void test_kept_while_there_is_room(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_yields_then_grows), cmocka_unit_test(test_made_beside_each_other),
-                                       cmocka_unit_test(test_areas_in_turn), cmocka_unit_test(test_kept_while_there_is_room)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_yields_then_grows), cmocka_unit_test(test_made_beside_each_other),
+        cmocka_unit_test(test_areas_in_turn), cmocka_unit_test(test_kept_while_there_is_room)};
     char folder[] = "/tmp/test_claim.XXXXXX";
     int failed;
 

@@ -1,6 +1,6 @@
 """faults.py - the experiment: hostile and honest candidates mixed, judged through the job queue by several workers
-while workers, the owner that judges for them, its fork servers and its executors are killed. Also a program; --help says
-how. Standard library only.
+while workers, the owner that judges for them, its fork servers and its executors are killed. Also a program; --help
+says how. Standard library only.
 
 What must hold, each a line of check(): every honest verdict is the one that its program gets alone; every hostile
 candidate has a verdict that is right for it; every job ends once; no process, control group, temporary file or device
@@ -249,7 +249,7 @@ class Workers:
         return owners() if self.owned else [w.pid for w in self.alive.values()]
 
     def kill_child(self, comm, rng):
-        """Of one that judges: its fork server, the Python that all candidates come from, or an executor. Was there one?"""
+        """A fork server, the Python that all candidates come from, or an executor. Was there one?"""
         judges = set(self.judges())
         found = sorted(p for p, x in processes().items() if x[0] in judges and x[2].startswith(comm))
         for p in rng.sample(found, min(1, len(found))):
@@ -424,7 +424,7 @@ class Experiment:
             queue.release(name)
         return True
 
-    def kill_owner(self, workers):
+    def kill_owner(self):
         found = owners()
         for pid in found[:1]:
             os.kill(pid, signal.SIGKILL)
@@ -435,8 +435,12 @@ class Experiment:
         kinds = ["fork server", "worker"] + (["owner", "executor"] if workers.owned else [])
         what = kinds[self.kills % len(kinds)]
         self.kills += 1
-        done = (self.kill_worker(workers, queue) if what == "worker" else self.kill_owner(workers) if what == "owner" else
-                workers.kill_child("mcexec" if what == "executor" else "python", self.random))
+        if what == "worker":
+            done = self.kill_worker(workers, queue)
+        elif what == "owner":
+            done = self.kill_owner()
+        else:
+            done = workers.kill_child("mcexec" if what == "executor" else "python", self.random)
         self.say(f"kills a {what}" if done else f"there is no {what} to kill now")
         self.killed[what] += done
 

@@ -377,8 +377,8 @@ static struct reference *streamed_known(struct eval *ev, const char *key)
 }
 
 /* It joins the list, or is freed. */
-static int make_listed(struct desk *k, const struct reference_want *w, bool always, const char *key, struct reference **ret,
-                       struct err *e)
+static int make_listed(struct desk *k, const struct reference_want *w, bool always, const char *key,
+                       struct reference **ret, struct err *e)
 {
     struct reference *r = xcalloc(1, sizeof *r), *old;
     int rc;
@@ -506,8 +506,9 @@ static bool streams(const struct reference_want *w, bool *ret_always)
 
 int reference_get(struct job *j, const char *params, struct err *e)
 {
-    struct reference_want w = {.ev = j->ev, .sv = j->server, .t = j->task, .o = j->opt, .params = params, .variant = j->variant,
-                     .seed = reference_seed(j->ev, j->opt->seed), .claim = j->claim, .yields = j->yields};
+    struct reference_want w = {.ev = j->ev, .sv = j->server, .t = j->task, .o = j->opt, .params = params,
+                               .variant = j->variant, .seed = reference_seed(j->ev, j->opt->seed), .claim = j->claim,
+                               .yields = j->yields};
     bool always;
     int rc = 1;
 

@@ -78,9 +78,9 @@ struct reference_list {
  * what the task is known or (estimated) expected to need; where that does not fit and j yields: LACK_DEVICE, and
  * nothing was made. j->ref is NULL before, and j's until reference_release. j holds no run slot. */
 int reference_get(struct job *j, const char *params, struct err *e);
-/* The process and the areas of a streamed one are j's alone, until reference_release by the same thread; before any draw is
- * asked for. j waits, and holds no run slot while it does: whoever has them may wait for one. j->ref may be another one
- * then, of the same values. Of another kind of reference, or again: nothing. */
+/* The process and the areas of a streamed one are j's alone, until reference_release by the same thread; before any
+ * draw is asked for. j waits, and holds no run slot while it does: whoever has them may wait for one. j->ref may be
+ * another one then, of the same values. Of another kind of reference, or again: nothing. */
 int reference_own(struct job *j, struct err *e);
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
@@ -99,8 +99,8 @@ bool ref_decides(const struct ref_draw *d, const struct protocol *protocol, cons
 int64_t reference_seed(const struct eval *ev, int64_t seed);
 void reference_release(struct job *j); /* having none is fine */
 void reference_list_free(struct eval *ev);
-/* Of those that nobody uses the most recent ones stay, as many as have 'room' bytes of the device together; the others give
- * theirs back. Did all stay? Where the device has a clock the caller shares it (schedule.h). */
+/* Of those that nobody uses the most recent ones stay, as many as have 'room' bytes of the device together; the others
+ * give theirs back. Did all stay? Where the device has a clock the caller shares it (schedule.h). */
 bool reference_list_fit(struct eval *ev, size_t room);
 
 /* Draw i of j->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at fault). The caller

@@ -201,7 +201,8 @@ size_t streamed_rests(const struct streamed *s)
 {
     size_t state = (size_t)json_i64(s->told.head, "state_bytes", 0);
 
-    return SCHEDULE_CONTEXT + 3 * state + s->area.capacity + s->truth.capacity + s->mine.capacity; /* as plan.c counts models */
+    /* as plan.c counts models */
+    return SCHEDULE_CONTEXT + 3 * state + s->area.capacity + s->truth.capacity + s->mine.capacity;
 }
 
 int streamed_next(struct streamed *s, struct ref_draw *ret, json_t **ret_head, struct err *e)

@@ -69,7 +69,8 @@ bool claim_grow(struct claim *c);
 /* Is the task known to need more than is claimed? */
 bool claim_learned(const struct claim *c);
 void claim_leave(struct claim *c); /* claiming nothing is fine */
-/* Bytes that nobody claims: what is kept for later, and claimed by nobody, may have them. SIZE_MAX: claims count for nothing. */
+/* Bytes that nobody claims: what is kept for later, and claimed by nobody, may have them. SIZE_MAX: claims count for
+ * nothing. */
 size_t schedule_room(struct schedule *s);
 /* What a streamed task (streamed.h) needs of the device, as exec/plan.h has it, by the bytes of its model's state, of one
  * draw's inputs and of its outputs. Pure. */
