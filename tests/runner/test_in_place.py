@@ -78,5 +78,18 @@ class InPlace(unittest.TestCase):
         self.assertTrue(torch.equal(views[2], share))
 
 
+class Truth(unittest.TestCase):
+    def test_slow_in_double(self):
+        """What takes long in double is expected in double once a distribution, or never."""
+        t = streamed.Task.__new__(streamed.Task)
+        t.in_double, t.req, t.rows = True, {"protocol": "strict"}, object()
+        large = torch.empty(streamed.SMALL + 1)
+        for seconds, trial, truth in ((0.1, 0, "rows"), (0.1, 4, "rows"), (1.0, 0, "rows"), (1.0, 4, "own"), (9.0, 0, "own")):
+            t.double_s, t.laid_trial = seconds, trial
+            self.assertEqual(t.truth_of([large], [large]), truth, (seconds, trial))
+        t.double_s, t.laid_trial = 0.1, 4
+        self.assertEqual(t.truth_of([large[:9]], [large[:9]]), "double")
+
+
 if __name__ == "__main__":
     unittest.main()
