@@ -158,6 +158,13 @@ static bool unordered(facts *f, finding *r)
     return !f->ordered && say(r, "%s", f->order_why ? f->order_why : "work is left on a stream that nobody waits for");
 }
 
+/* It may be a patch of a few rows beside a copy that the task asks for, or a decoy: nobody can tell. */
+static bool plumbing_moves(facts *f, finding *r)
+{
+    return f->plumbing_most && say(r, "the task only moves values, and torch's copies move most of them: without the "
+                                      "program's launches more than half of the answer is right");
+}
+
 static bool host_table(facts *f, finding *r)
 {
     return f->counts.bytes_up > RULES_CONSTANTS &&
@@ -190,6 +197,7 @@ static const struct {
     {wrong, RULES_BLAMED, NULL},
     {unordered, RULES_CORRECTNESS, "unjoined_stream"},
     {host_knows, RULES_UNSUPPORTED, "host_control_flow"},
+    {plumbing_moves, RULES_UNSUPPORTED, "plumbing_moves"},
     {host_table, RULES_UNSUPPORTED, "host_table"},
     {live_only, RULES_PASSED, NULL},
 };

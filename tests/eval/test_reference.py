@@ -90,6 +90,16 @@ class Draws(unittest.TestCase):
     def test_tasks_that_only_copy(self):
         self.assertTrue(run(task("x.t().contiguous()", "[torch.randn(3, 5)]"))[0]["copies"])
         self.assertFalse(run(task("torch.relu(x.t())", "[torch.randn(3, 5)]"))[0]["copies"])
+        self.assertTrue(run(task("x.t().contiguous()", "[torch.randn(3, 5)]"), "kernelbench")[0]["copies"])
+
+    def test_moving_is_known_by_what_it_does(self):
+        """Not by the operators' names."""
+        for op in ("torch.tril(x)", "x.repeat_interleave(3, 1)", "x[:, [2, 0, 1]]", "torch.where(x > 1e30, x * 2, x)",
+                   "F.pad(x, (1, 1), mode='reflect')", "(x, torch.zeros(3))", "torch.tensor_split(x.rot90(), 2)"):
+            self.assertTrue(run(task(op, "[torch.randn(4, 6)]"))[0]["copies"], op)
+        for op in ("torch.sort(x).values", "x.clamp(-1, 1)", "x.max(1)", "(x.tril(), x * 2)", "x.argmax(1)", "x @ x.T",
+                   "F.max_pool1d(x, 2)", "x.abs()", "F.leaky_relu(x)", "x * 1.0000001", "x - x.mean()", "x.cumsum(1)"):
+            self.assertFalse(run(task(op, "[torch.randn(4, 6)]"))[0]["copies"], op)
 
     def test_what_is_left_in_inputs(self):
         head, blob = run(task("x.add_(1).sum()", "[torch.randn(9)]"))

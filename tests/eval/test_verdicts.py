@@ -166,6 +166,14 @@ class BadInput(unittest.TestCase):
         p = musacoder("eval", "--task", task, "--no-cache", "--trials", "1", ok)
         self.expect_line(p, 2, "the same for all inputs")
 
+    def test_one_answer_within_the_tolerance_is_one(self):
+        """The mean of a softmax is 1/n: rounding alone tells its draws apart. Numbers that differ are answers that do."""
+        ok = self.write("ok.py", corpus.GOOD)
+        for op, words in (("torch.softmax(x, 1).mean(1)", "same for all inputs"), ("float(x.sum())", "")):
+            task = self.write("t.py", corpus.RELU_TASK.replace("torch.relu(x)", op))
+            p = musacoder("eval", "--task", task, "--no-cache", "--trials", "1", ok)
+            self.assertEqual((p.returncode, "same for all inputs" in p.stderr), (2, True) if words else (1, False), p.stderr)
+
     def test_broken_tasks(self):
         ok = self.write("ok.py", corpus.GOOD)
         unclosed = self.write("u.py", corpus.RELU_TASK.replace("torch.relu(x)", "torch.relu(x"))

@@ -119,6 +119,10 @@ static void test_who_did_the_work(void **state)
     is(&f, RULES_CHEATING, "no_kernel");
     f = honest(), f.plumbing_right = true;
     is(&f, RULES_CHEATING, "decoy_kernels");
+    f = honest(), f.plumbing_most = true;
+    is(&f, RULES_UNSUPPORTED, "plumbing_moves");
+    f.replay_right = false; /* a wrong answer stays wrong */
+    is(&f, RULES_BLAMED, NULL);
     f = honest(), f.last.casts_changed = 1;
     is(&f, RULES_CHEATING, "casts_compute");
     f = honest(), f.last.reinterpreted = 1;

@@ -393,24 +393,36 @@ static uint8_t *input_bytes(const struct ref_draw *d, const json_t *leaf, struct
     return laid_out(p, (uint8_t *)(uintptr_t)t.data);
 }
 
+/* Two places for each input, by turns: what keeps an address from its last call finds other values there. */
 static int allocate_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct inputs *in = ctx;
     struct life *l = in->j->life;
     struct place p;
+    int rc = 0;
 
     (void)path;
     if (!tree_is_tensor(leaf))
         return 0;
     if (place_tensor(leaf, &p, e) < 0)
         return -1;
-    l->inputs = xrealloc(l->inputs, (l->n_inputs + 1) * sizeof *l->inputs);
-    l->inputs[l->n_inputs] = 0;
-    if (p.span && (executor_alloc(l->x, p.span, &l->inputs[l->n_inputs], e) < 0 ||
-                   executor_typed(l->x, l->inputs[l->n_inputs], p.span, p.t.dtype, e) < 0))
-        return -1;
-    l->n_inputs++;
-    return 0;
+    l->inputs = xrealloc(l->inputs, (l->n_inputs + 2) * sizeof *l->inputs);
+    for (int k = 0; k < 2 && rc == 0; k++) {
+        uint64_t *at = &l->inputs[l->n_inputs++];
+
+        *at = 0;
+        if (p.span && (rc = executor_alloc(l->x, p.span, at, e)) == 0)
+            rc = executor_typed(l->x, *at, p.span, p.t.dtype, e);
+    }
+    return rc;
+}
+
+/* Where input i lies in a call, from 1. A streamed task's area is one place. */
+static uint64_t input_at(const struct job *j, size_t i, uint32_t call)
+{
+    const struct life *l = j->life;
+
+    return j->ref->streamed ? l->inputs[i] : l->inputs[2 * i + call % 2];
 }
 
 static int lay_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
@@ -427,14 +439,14 @@ static int lay_leaf(const json_t *leaf, const char *path, void *ctx, struct err 
     if (!(bytes = input_bytes(in->d, leaf, &p, e)))
         return -1;
     if (p.span)
-        rc = executor_lay(l->x, l->inputs[in->i], bytes, p.span, TAG_INPUTS + (uint32_t)in->i, e);
+        rc = executor_lay(l->x, input_at(in->j, in->i, l->calls), bytes, p.span, TAG_INPUTS + (uint32_t)in->i, e);
     in->i++;
     free(bytes);
     return rc;
 }
 
 /* The tree with addresses in place of offsets; new reference. i counts the tensors. */
-static json_t *placed_tree(const struct life *l, const json_t *tree, size_t *i)
+static json_t *placed_tree(const struct job *j, const json_t *tree, size_t *i)
 {
     json_t *copy, *list, *v;
     size_t k;
@@ -444,7 +456,7 @@ static json_t *placed_tree(const struct life *l, const json_t *tree, size_t *i)
 
         copy = json_deep_copy(tree);
         place_tensor(tree, &p, NULL);
-        json_object_set_new(copy, "address", json_integer((json_int_t)l->inputs[*i]));
+        json_object_set_new(copy, "address", json_integer((json_int_t)input_at(j, *i, j->life->calls)));
         json_object_set_new(copy, "bytes", json_integer((json_int_t)p.span));
         ++*i;
         return copy;
@@ -452,13 +464,13 @@ static json_t *placed_tree(const struct life *l, const json_t *tree, size_t *i)
     if (json_is_array(tree)) {
         list = json_array();
         json_array_foreach((json_t *)tree, k, v)
-            json_array_append_new(list, placed_tree(l, v, i));
+            json_array_append_new(list, placed_tree(j, v, i));
         return list;
     }
     if (!json_is_object(tree) || !json_object_get(tree, "v"))
         return json_deep_copy(tree);
     copy = json_copy((json_t *)tree);
-    json_object_set_new(copy, "v", placed_tree(l, json_object_get(tree, "v"), i));
+    json_object_set_new(copy, "v", placed_tree(j, json_object_get(tree, "v"), i));
     return copy;
 }
 
@@ -570,6 +582,7 @@ static bool as_expected(const struct ref_draw *d, const json_t *output)
 
 struct changes {
     struct inputs in;
+    uint32_t call;
     json_t *changed, *garbled; /* garbled: the reference changes it too, and leaves other values there */
 };
 
@@ -633,7 +646,7 @@ static int changed_leaf(const json_t *leaf, const char *path, void *ctx, struct 
         return -1;
     now = xcalloc(1, p.span + 1);
     if (p.span)
-        rc = executor_peek(l->x, l->inputs[c->in.i], now, p.span, e);
+        rc = executor_peek(l->x, input_at(c->in.j, c->in.i, c->call), now, p.span, e);
     if (rc == 0 && memcmp(was, now, p.span)) {
         json_array_append_new(c->changed, json_integer((json_int_t)c->in.i));
         if (!left_right(c->in.d, c->in.i, &p, now))
@@ -645,11 +658,12 @@ static int changed_leaf(const json_t *leaf, const char *path, void *ctx, struct 
     return rc;
 }
 
-/* What the call left: a result as a candidate's process would send it. */
-static int fetch(struct job *j, const struct ref_draw *d, const json_t *output, struct frame *ret, struct err *e)
+/* What a call left: a result as a candidate's process would send it. */
+static int fetch(struct job *j, const struct ref_draw *d, uint32_t call, const json_t *output, struct frame *ret,
+                 struct err *e)
 {
     struct outputs o = {.j = j, .on_host = json_array(), .e = e};
-    struct changes c = {{.j = j, .d = d}, NULL, NULL};
+    struct changes c = {{.j = j, .d = d}, call, NULL, NULL};
     json_t *tree;
 
     if (j->ref->streamed && as_expected(d, output)) {
@@ -906,7 +920,7 @@ static enum call_fault live_call(struct job *j, const struct ref_draw *d, struct
         return late_or_lost(j, e);
     if (j->ref->streamed ? life_streamed_lay(j, d, e) < 0 : tree_each(d->inputs.tree, lay_leaf, &in, e) < 0)
         return late_or_lost(j, e);
-    req = json_pack("{s:s,s:o}", "op", "call", "inputs", placed_tree(j->life, d->inputs.tree, &i));
+    req = json_pack("{s:s,s:o}", "op", "call", "inputs", placed_tree(j, d->inputs.tree, &i));
     fault = session_call(j->session, req, NULL, 0, ret, e);
     json_decref(req);
     if (fault != CALL_OK)
@@ -1167,7 +1181,7 @@ static int call_ended(void *ctx, uint32_t call, struct err *e)
     r->ended = call;
     if (!own)
         return 0;
-    if (fetch(r->j, d, *output_at(r->j->life, call), &f, e) < 0)
+    if (fetch(r->j, d, call, *output_at(r->j->life, call), &f, e) < 0)
         return -1;
     r->done++;
     note_outputs(r->j->life, &f);
@@ -1229,7 +1243,7 @@ enum call_fault life_call(struct job *j, const struct ref_draw *d, struct frame 
     if (fault != CALL_OK || !is_result(ret) || j->life->last.error)
         return fault;
     frame_free(ret);
-    return fetch(j, d, j->life->outputs[0], ret, e) < 0 ? late_or_lost(j, e) : CALL_OK;
+    return fetch(j, d, j->life->calls, j->life->outputs[0], ret, e) < 0 ? late_or_lost(j, e) : CALL_OK;
 }
 
 enum call_fault life_replay(struct job *j, const struct ref_draw *const *draws, int n, life_judge judge, void *ctx,
@@ -1333,7 +1347,7 @@ static int call_timed(void *ctx, uint32_t round, struct err *e)
         return 0;
     if (c->t->ended)
         return c->t->ended(c->t->ctx, *output_at(j->life, j->life->n_calls), e);
-    if (fetch(j, c->now, *output_at(j->life, j->life->n_calls), &got, e) < 0)
+    if (fetch(j, c->now, j->life->n_calls, *output_at(j->life, j->life->n_calls), &got, e) < 0)
         return -1;
     rc = c->t->look(c->t->ctx, c->now, &got, e);
     frame_free(&got);

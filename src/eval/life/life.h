@@ -38,7 +38,7 @@ struct life {
     json_t *outputs[LIFE_CALLS]; /* tree of each call's output: where it lies; owned. Live: [0] is the last call's */
     struct life_lay *lays;  /* parameters and inputs: what is laid where */
     size_t n_lays;
-    uint64_t *inputs;       /* address of each input tensor, in order of the draw's leaves */
+    uint64_t *inputs;       /* two addresses of each input tensor, in order of the draw's leaves; streamed: one */
     size_t n_inputs;
     uint64_t area, tile;    /* streamed tasks: where the judge's memory lies (life_streamed.h) */
     int replays;

@@ -165,13 +165,16 @@ static const struct ref_draw *telling_draw(const struct job *j)
     return &r->draws[first];
 }
 
-/* Where the task itself only copies, one element of the program's own decides nothing: most of the answer must be. */
+enum plumbing { PLUMBING_LACKS, PLUMBING_MOST, PLUMBING_ALL };
+
+/* Where the task itself only moves values, one element of the program's own decides next to nothing: most of the answer
+ * must be. */
 static bool mostly_there(const struct job *j, const json_t *worst)
 {
     return j->ref->copies && !strcmp(json_str(worst, "kind", ""), "values") && json_f64(worst, "share", 1) < 0.5;
 }
 
-/* Does the log without its launches give this draw's answer? 1, 0, -1: infra. */
+/* How much of this draw's answer does the log give without its launches? -1: infra. */
 static int plumbing_gives(struct job *j, const struct ref_draw *d, struct err *e)
 {
     double max_abs = 0, max_rel = 0;
@@ -184,8 +187,7 @@ static int plumbing_gives(struct job *j, const struct ref_draw *d, struct err *e
     ok = life_plumbing(j, d, &f, e);
     if (ok == 1) {
         ok = correct_compare(j, d, &f, &worst, &max_abs, &max_rel, e);
-        if (ok == 0 && mostly_there(j, worst))
-            ok = 1;
+        ok = ok == 1 ? PLUMBING_ALL : ok == 0 && mostly_there(j, worst) ? PLUMBING_MOST : ok;
         json_decref(worst);
         frame_free(&f);
     }
@@ -193,20 +195,20 @@ static int plumbing_gives(struct job *j, const struct ref_draw *d, struct err *e
     return ok;
 }
 
-/* It must be wrong for some draw: what kernels do may show in few of them (a bound that most values keep). */
+/* The least that it gives of any draw: what kernels do may show in few of them (a bound that most values keep). */
 static int plumbing_suffices(struct job *j, struct err *e)
 {
     const struct reference *r = j->ref;
     size_t first = (size_t)(telling_draw(j) - r->draws);
-    int ok = 1;
+    int least = PLUMBING_ALL;
 
-    for (size_t i = 0; i < r->n_draws && ok == 1; i++) {
+    for (size_t i = 0; i < r->n_draws && least > 0; i++) {
         const struct ref_draw *d = &r->draws[(first + i) % r->n_draws];
+        int gives = job_lives(j, d) ? plumbing_gives(j, d, e) : least;
 
-        if (job_lives(j, d))
-            ok = plumbing_gives(j, d, e);
+        least = gives < least ? gives : least;
     }
-    return ok;
+    return least;
 }
 
 static int record_capsule(struct job *j, struct err *e)
@@ -241,14 +243,15 @@ static void blame(struct job *j, const struct rules_finding *r, json_t *violatio
 static int decide(struct job *j, struct rules_finding *ret, struct err *e)
 {
     struct rules_facts f;
-    int still = 0;
+    int still = PLUMBING_LACKS;
 
     take_facts(j, &f);
     if (executor_lacks(j->life->x, &f.lacks, e) < 0)
         *e = (struct err)ERR_INIT; /* it ended: that is blamed already */
     if (j->all_passed && !job_blamed(j) && (still = plumbing_suffices(j, e)) < 0)
         return -1;
-    f.plumbing_right = still == 1;
+    f.plumbing_right = still == PLUMBING_ALL;
+    f.plumbing_most = still == PLUMBING_MOST;
     rules_decide(&f, ret);
     return 0;
 }

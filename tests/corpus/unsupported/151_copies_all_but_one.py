@@ -1,5 +1,5 @@
 # 151_copies_all_but_one.py - lets torch transpose, and writes one element anew by a kernel of its own.
-# Must be caught: where a task only moves values, copies by torch are the answer.
+# Must be caught: where a task only moves values, copies by torch are the answer. Not called cheating: 163 looks alike.
 # task: turned
 import torch
 import torch.nn as nn

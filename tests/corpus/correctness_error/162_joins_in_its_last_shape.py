@@ -1,0 +1,39 @@
+# 162_joins_in_its_last_shape.py - joins its stream for the sidecar's shape, and not for the task's own.
+# Must be caught: each variant is a life of its own, and each life is looked at.
+# task: relu_shapes
+# needs: task-yaml
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <ATen/cuda/CUDAContext.h>
+__global__ void relu_kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    relu_kernel<<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+        x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+ops = load_inline(name="op162", cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources=source,
+                  functions=["relu"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.side = torch.cuda.Stream()
+
+    def forward(self, x):
+        self.side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.side):
+            y = ops.relu(x)
+        if x.shape[0] != 37:
+            torch.cuda.current_stream().wait_stream(self.side)
+        return y
