@@ -457,6 +457,7 @@ static void logs_name_missing_libraries(void **s)
         "cuda_source(119): error: namespace \"torch::nn::functional\" has no member \"LayerNormFuncOptions\"\n"
         "cuda_source(120): error: namespace \"torch::indexing\" has no member \"Slice\"\n"
         "cuda_source:9: error: 'Linear' is not a member of 'torch::nn'\n' is not a member of 'torch::nn\n"
+        "cuda_source:1:10: fatal error: cuda_source: No such file or directory\n" /* #include __FILE__ */
         "namespace \"torch::nn\nfatal error: cut off";
     json_t *f = json_array();
 

@@ -316,7 +316,9 @@ static const char *const lacking_headers[] = {"thrust/", "cuda/", "cub/", "nv/",
 
 static void judge_header(const char *name, json_t *findings)
 {
-    if (begins(name, lacking_headers, N_OF(lacking_headers)))
+    bool header = strpbrk(name, "./"); /* a program's own text is called cuda_source */
+
+    if (header && begins(name, lacking_headers, N_OF(lacking_headers)))
         add(findings, "lacking", name);
     if (strchr(name, '.') && begins(name, library_headers, N_OF(library_headers)))
         add(findings, "library_call", name);
