@@ -5,6 +5,7 @@ numbers; torch's current stream is the library's own notion of it, so that C++ a
 """
 import contextlib
 import ctypes
+import sys
 import types
 
 import torch
@@ -23,7 +24,8 @@ def attribute(number):
     return value.value
 
 
-GRAPHS = 4  # FRONT_LACK_GRAPHS of litetorch/front/front.h
+GRAPHS, IMAGES = 4, 9  # FRONT_LACK_GRAPHS and _IMAGES of litetorch/front/front.h
+COMPILERS = {"nvcc", "mcc", "ninja", "ptxas", "cuobjdump"}
 
 
 class Properties(types.SimpleNamespace):
@@ -289,8 +291,18 @@ def _own(f):
     return types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
 
 
+def note_compiler(event, args):
+    """No process starts here; one that would have compiled is what no executor has: code made at run time."""
+    if event != "subprocess.Popen":
+        return
+    words = [str(w).rsplit("/", 1)[-1] for w in [args[0], *(args[1] if isinstance(args[1], (list, tuple)) else [args[1]])]]
+    if COMPILERS & {w for word in words for w in word.split()}:
+        core.lib().front_lack(IMAGES)
+
+
 def put_on():
     """Answers for torch.cuda; call once, in the candidate's process."""
+    sys.addaudithook(note_compiler)
     for key, value in _table().items():
         setattr(torch.cuda, key, _own(value))
     for key in ("range_push", "range_pop", "mark"):

@@ -61,6 +61,11 @@ static bool library_computes(facts *f, finding *r)
     return f->library && say(r, "the extension calls a vendor's library: %s", f->library);
 }
 
+static bool judge_called(facts *f, finding *r)
+{
+    return f->judge && say(r, "a kernel calls a function that is the judge's: %s", f->judge);
+}
+
 static bool no_kernel(facts *f, finding *r)
 {
     return f->ran && !f->failed && !f->launches && say(r, "forward launches no kernel of its own");
@@ -186,6 +191,7 @@ static const struct {
 } rules[] = {
     {torch_computes, RULES_CHEATING, "operator"},
     {library_computes, RULES_CHEATING, "library_call"},
+    {judge_called, RULES_CHEATING, "judge_call"},
     {no_kernel, RULES_CHEATING, "no_kernel"},
     {kernels_decide_nothing, RULES_CHEATING, "decoy_kernels"},
     {casts_compute, RULES_CHEATING, "casts_compute"},

@@ -37,6 +37,7 @@ struct rules_facts {
     uint64_t fixed_bytes;      /* of input_bytes: tensors that are the same in all draws, so a host may know them */
     const char *torch_op;      /* an operator that forward asked torch for and that is no plumbing; NULL */
     const char *library;       /* of a vendor, that host code calls: the function; NULL */
+    const char *judge;         /* a kernel calls this function, which is the judge's; NULL */
     const char *lack;          /* the compile worker found that the judge does not have this: its name; NULL */
     const char *lack_why;
     uint32_t lacks;            /* bits of enum wire_lack: the program asked for it in vain */

@@ -92,6 +92,20 @@ class Draws(unittest.TestCase):
         self.assertFalse(run(task("torch.relu(x.t())", "[torch.randn(3, 5)]"))[0]["copies"])
         self.assertTrue(run(task("x.t().contiguous()", "[torch.randn(3, 5)]"), "kernelbench")[0]["copies"])
 
+    def test_an_index_among_equals_is_any(self):
+        least = torch.iinfo(torch.int64).min
+        head, blob = run(task("torch.topk(x, 2, dim=1)", "[torch.randn(30, 20)]"))
+        for d in head["draws"]:
+            eager, oracle = value(d["eager"], blob)[1], value(d["oracle"], blob)[1]
+            x = value(d["inputs"], blob)[0]
+            equals = (x.unsqueeze(1) == value(d["eager"], blob)[0].unsqueeze(2)).sum(2) > 1
+            self.assertTrue(torch.equal(oracle[~equals], eager[~equals]), d["regime"])
+            self.assertEqual(bool((oracle == least).any()), d["regime"] == "structured")
+        head, _ = run(task("x.argmax(1)", "[torch.randn(30, 64)]"))
+        self.assertIn("ties", head["skipped"]["structured"])  # nothing else is there to be compared
+        head, blob = run(task("(x > 0).long().sum(1)", "[torch.randn(30, 20)]"))
+        self.assertFalse(any(bool((value(d["oracle"], blob) == least).any()) for d in head["draws"] if d["regime"] != "structured"))
+
     def test_moving_is_known_by_what_it_does(self):
         """Not by the operators' names."""
         for op in ("torch.tril(x)", "x.repeat_interleave(3, 1)", "x[:, [2, 0, 1]]", "torch.where(x > 1e30, x * 2, x)",

@@ -113,6 +113,8 @@ static void test_who_did_the_work(void **state)
     assert_non_null(strstr(decide(&f).text, "aten::mm"));
     f = honest(), f.library = "cublasSgemm";
     is(&f, RULES_CHEATING, "library_call");
+    f = honest(), f.judge = "simt_set_check";
+    is(&f, RULES_CHEATING, "judge_call");
     f = honest(), f.launches = 0;
     is(&f, RULES_CHEATING, "no_kernel");
     f.replay_right = false; /* right or not */

@@ -301,7 +301,10 @@ public:
         return *this;
     }
     const char *&doc() { return doc_; }
-    template <class T> module_ &attr(const T &) { return *this; }
+    struct attribute { /* nothing reads it back */
+        template <class T> attribute &operator=(const T &) { return *this; }
+    };
+    template <class T> attribute attr(const T &) { return {}; }
 
 private:
     static void add(lt::entry *e, const char *doc) { lt::set_doc(e, doc); }
@@ -322,6 +325,11 @@ namespace py = pybind11;
         lt_init_module(m_);                                                                                    \
     });                                                                                                        \
     static void lt_init_module([[maybe_unused]] ::pybind11::module_ &m)
+
+/* Operators of torch's own registry: the audit of the build's log knows these words. */
+#define TORCH_LIBRARY(space, m) static_assert(sizeof(#space) == 0, "TORCH_LIBRARY"); static void lt_no_library(int &m)
+#define TORCH_LIBRARY_IMPL(space, key, m) static_assert(sizeof(#key) == 0, "TORCH_LIBRARY_IMPL"); static void lt_no_library(char &m)
+#define TORCH_LIBRARY_FRAGMENT(space, m) static_assert(sizeof(#space) == 0, "TORCH_LIBRARY"); static void lt_no_library(long &m)
 
 namespace torch {
 template <class F> auto wrap_pybind_function(F &&f) { return std::forward<F>(f); }

@@ -51,6 +51,7 @@ struct build_result {
                              first; empty if ok. "file" is "cuda_sources[0]", "cpp_sources[0]" or the path of load() */
     json_t *findings;     /* array of {"kind","name"}: what the library refers to and must not (build_audit.h).
                              "library_call": cuBLAS, cuDNN, ..., also where a failed build lacks just these;
+                             "judge_call": the emulator's functions for the judge, which a kernel may not call;
                              "unsupported": what the image refers to and an executor lacks */
     json_t *dropped;      /* array of text: flags of the candidate that were not passed on */
 };

@@ -12,7 +12,7 @@
 #include "base/json.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-#define AUDIT_VERSION "audit/10"
+#define AUDIT_VERSION "audit/11"
 #define MAX_LIBRARY ((size_t)128 << 20)
 
 /* ---- the lists ---- */
@@ -235,7 +235,7 @@ void build_audit_library(const char *path, json_t *findings)
 static void judge_image(const char *name, void *ctx)
 {
     if (audit_symbol_image(name) != AUDIT_ALLOWED)
-        add(ctx, "unsupported", name);
+        add(ctx, among(name, judge_names, N_OF(judge_names)) ? "judge_call" : "unsupported", name);
 }
 
 static void judge_section(const Elf64_Shdr *s, const char *name, json_t *findings)
@@ -324,6 +324,17 @@ static void judge_header(const char *name, json_t *findings)
         add(findings, "library_call", name);
 }
 
+/* The toolkit's textures and arrays, which our headers do not declare: a compiler quotes what it does not know. */
+static const char *const lacking_names[] = {"cudaTexture", "cudaSurface", "cudaCreateTexture", "cudaCreateSurface",
+                                            "cudaResource", "cudaArray_t", "cudaMallocArray", "tex1D", "tex2D",
+                                            "tex3D", "surf1D", "surf2D", "surf3D"};
+
+static void judge_unknown(const char *name, json_t *findings)
+{
+    if (begins(name, lacking_names, N_OF(lacking_names)))
+        add(findings, "lacking", name);
+}
+
 static void add_layer(const char *scope, size_t n_scope, const char *member, size_t n_member, json_t *findings)
 {
     char name[160];
@@ -363,6 +374,8 @@ void build_audit_log(const char *log, json_t *findings)
         add(findings, "lacking", "TORCH_LIBRARY");
     if (strstr(log, " is not a member of \xe2\x80\x98pybind11\xe2\x80\x99"))
         add(findings, "lacking", "pybind11");
+    each_said(log, "\xe2\x80\x98", "\xe2<(\n", judge_unknown, findings); /* g++'s quotes */
+    each_said(log, "identifier \"", "\"<(\n", judge_unknown, findings);   /* nvcc's */
     each_said(log, "undefined reference to `", "'(<\n", judge_missing, findings);
     each_said(log, "fatal error: ", ":\n", judge_header, findings);
 }

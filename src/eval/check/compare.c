@@ -206,6 +206,15 @@ static bool element_ok(double expected, double got, const struct tolerance *tol)
     return fabs(got - expected) <= tol->abs + tol->rel * fabs(tol->allclose ? got : expected);
 }
 
+/* An index among equal values, by the oracle's least number (runner/reference.py): any one of them is right. */
+static bool any_is_right(const struct tensor *eager, const struct tensor *oracle, int64_t i)
+{
+    int64_t least = oracle->dtype == DT_I64 ? INT64_MIN : INT32_MIN;
+
+    return (oracle->dtype == DT_I64 || oracle->dtype == DT_I32) && oracle->dtype == eager->dtype &&
+           tensor_int_at(oracle, i) == least && tensor_int_at(eager, i) != least;
+}
+
 /* Right where the oracle says so or, for integers, where the reference itself says otherwise and agrees with us. */
 static bool accept(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got, int64_t i,
                    const struct tolerance *tol)
@@ -301,6 +310,8 @@ static void compare_values(const struct tensor *eager, const struct tensor *orac
     double worst = -1, o, g, diff;
 
     for (int64_t i = 0; i < got->n; i++) {
+        if (any_is_right(eager, oracle, i))
+            continue;
         o = tensor_at(oracle, i), g = tensor_at(got, i), diff = fabs(g - o);
         if (isfinite(diff) && diff > c->max_abs)
             c->max_abs = diff;

@@ -66,6 +66,7 @@ static void take_words(const struct job *j, struct rules_facts *f)
     f->library = name_of(first_of(j->session->findings, "library_call", false));
     if (!f->library)
         f->library = name_of(first_of(j->life->notes, "library_call", false));
+    f->judge = name_of(first_of(j->session->findings, "judge_call", false));
     f->lack = name_of(lack);
     f->lack_why = lack ? json_str(lack, "message", NULL) : NULL;
 }
@@ -147,7 +148,7 @@ bool legality_convicts(const struct job *j)
     struct rules_facts f = {.ordered = true};
 
     take_words(j, &f);
-    return f.torch_op || f.library;
+    return f.torch_op || f.library || f.judge;
 }
 
 /* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
