@@ -182,8 +182,9 @@ def main():
         c.expect(a.backend)
     extra = ["--no-perf"] if a.no_perf else []
     progress = Progress(len(candidates), a.keep)
+    size = max(4, min(40, len(candidates) // max(a.jobs, 1) // 2))  # small enough that all of --jobs end together
     with concurrent.futures.ThreadPoolExecutor(max(a.jobs, 1)) as pool:
-        list(pool.map(lambda g: judge(g, a.backend, progress, extra), groups_of(candidates, 40)))
+        list(pool.map(lambda g: judge(g, a.backend, progress, extra), groups_of(candidates, size)))
     for c, why in skipped:
         print(f"  skipped  {c.name}: {why}")
     for c in candidates:
