@@ -337,15 +337,10 @@ static int claim_streamed(const struct reference_want *w, int64_t state, int64_t
 }
 
 /* 0; 1: the task is small, and its values are better cached; -1. */
-static int start_streamed(struct reference *r, struct desk *k, const struct reference_want *w, bool always, struct err *e)
+static int lay_out(struct reference *r, const struct reference_want *w, const json_t *told, bool always, struct err *e)
 {
-    const json_t *told;
-    int64_t state, in;
+    int64_t state = json_i64(told, "state_bytes", 0), in = json_i64(told, "input_bytes", 0);
 
-    if (desk_open(k, w->sv->backend, e) < 0 || streamed_start(w, k, &r->streamed, &told, e) < 0)
-        return -1;
-    state = json_i64(told, "state_bytes", 0);
-    in = json_i64(told, "input_bytes", 0);
     if (claim_streamed(w, state, in, -1, e) < 0 || streamed_learn(r->streamed, e) < 0)
         return -1;
     if (!always && !streamed_worth(r->streamed))
@@ -357,11 +352,29 @@ static int start_streamed(struct reference *r, struct desk *k, const struct refe
     return make_streamed(r, w, e);
 }
 
-static int start_sharing(struct reference *r, struct desk *k, const struct reference_want *w, bool always, struct err *e)
+static int start_process(struct reference *r, struct desk *k, const struct reference_want *w, struct err *e)
 {
     struct hold share = {0};
-    int rc = share_device(w, &share, e) < 0 ? -1 : start_streamed(r, k, w, always, e);
+    int rc = -1;
 
+    if (share_device(w, &share, e) == 0 && desk_open(k, w->sv->backend, e) == 0)
+        rc = streamed_start(w, k, &r->streamed, e);
+    hold_drop(&share);
+    return rc;
+}
+
+/* A model is constructed without the device: whoever wants to time something would wait for that. As lay_out. */
+static int start_streamed(struct reference *r, struct desk *k, const struct reference_want *w, bool always,
+                          struct err *e)
+{
+    struct hold share = {0};
+    const json_t *told;
+    int rc;
+
+    if (start_process(r, k, w, e) < 0 || streamed_construct(r->streamed, &told, e) < 0 ||
+        share_device(w, &share, e) < 0)
+        return -1;
+    rc = lay_out(r, w, told, always, e);
     hold_drop(&share);
     return rc;
 }
@@ -385,7 +398,7 @@ static int make_listed(struct desk *k, const struct reference_want *w, bool alwa
 
     r->users = 1;
     memcpy(r->key, key, sizeof r->key);
-    if ((rc = start_sharing(r, k, w, always, e)) != 0) {
+    if ((rc = start_streamed(r, k, w, always, e)) != 0) {
         reference_free(r);
         return rc;
     }

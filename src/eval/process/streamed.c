@@ -56,9 +56,7 @@ static int start(struct streamed *s, struct err *e)
 {
     const char *place = s->w.sv->backend->place, *role = place && strcmp(place, "cpu") ? "streamed_cuda" : "streamed";
 
-    if (reference_start(&s->w, role, &s->child, e) < 0)
-        return -1;
-    return ask(s, reference_request(&s->w), NULL, 0, &s->told, e);
+    return reference_start(&s->w, role, &s->child, e);
 }
 
 int streamed_learn(struct streamed *s, struct err *e)
@@ -113,8 +111,7 @@ static int copy_want(struct streamed *s, const struct reference_want *w, struct 
     return 0;
 }
 
-int streamed_start(const struct reference_want *w, struct desk *k, struct streamed **ret, const json_t **told,
-                   struct err *e)
+int streamed_start(const struct reference_want *w, struct desk *k, struct streamed **ret, struct err *e)
 {
     static _Atomic uint64_t numbers;
     struct streamed *s = xcalloc(1, sizeof *s);
@@ -126,9 +123,16 @@ int streamed_start(const struct reference_want *w, struct desk *k, struct stream
         streamed_close(s);
         return -1;
     }
-    *told = s->told.head;
     *ret = s;
     return 0;
+}
+
+int streamed_construct(struct streamed *s, const json_t **told, struct err *e)
+{
+    int rc = ask(s, reference_request(&s->w), NULL, 0, &s->told, e);
+
+    *told = s->told.head;
+    return rc;
 }
 
 bool streamed_worth(const struct streamed *s)
@@ -142,9 +146,9 @@ int streamed_open(const struct reference_want *w, struct desk *k, struct streame
 {
     const json_t *told;
 
-    if (streamed_start(w, k, ret, &told, e) < 0)
+    if (streamed_start(w, k, ret, e) < 0)
         return -1;
-    if (streamed_learn(*ret, e) == 0 && streamed_areas(*ret, e) == 0)
+    if (streamed_construct(*ret, &told, e) == 0 && streamed_learn(*ret, e) == 0 && streamed_areas(*ret, e) == 0)
         return 0;
     streamed_close(*ret);
     *ret = NULL;

@@ -39,10 +39,12 @@ struct streamed {
     _Atomic size_t torch_peak, eager_peak; /* of the process alone, and of its forward; 0: not known */
 };
 
-/* Its process has the task; nothing is on the device yet. told: what it says of the task's size ("state_bytes",
- * "input_bytes": null where that depends on values); borrowed until the next call. Errors as reference_get. */
-int streamed_start(const struct reference_want *w, struct desk *k, struct streamed **ret, const json_t **told,
-                   struct err *e);
+/* Its process is there, and has a context on the device. Errors as reference_get, of all of these. */
+int streamed_start(const struct reference_want *w, struct desk *k, struct streamed **ret, struct err *e);
+/* Its process has the task, whose model is constructed on the CPU, seconds for weights of gigabytes; nothing of it is
+ * on the device yet. told: what it says of the task's size ("state_bytes", "input_bytes": null where that depends on
+ * values); borrowed until the next call. */
+int streamed_construct(struct streamed *s, const json_t **told, struct err *e);
 /* How inputs and outputs lie: s->inputs. */
 int streamed_learn(struct streamed *s, struct err *e);
 /* Is a task of that size worth it? */
