@@ -143,9 +143,9 @@ endif
 # What a process without a device asks an executor for, and what candidates' libraries link against there.
 FRONTSRC := $(addprefix litetorch/front/,front.c graph.c) simt/runtime/names.c \
             $(addprefix src/exec/,client.c client_ring.c wire.c)
-$(B)/lib/libfront.so: $(FRONTSRC) $(wildcard litetorch/front/*.h src/exec/client*.h) src/exec/wire.h
+$(B)/lib/libfront.so: $(FRONTSRC) $(wildcard litetorch/front/*.h src/exec/client*.h) src/exec/wire.h simt/include/simt/errors.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Ilitetorch -std=c11 -O2 -g -fPIC $(WARN) -shared -Wl,-soname,libfront.so -Wl,-z,defs \
+	$(CC) $(CPPFLAGS) -Ilitetorch -Isimt/include -std=c11 -O2 -g -fPIC $(WARN) -shared -Wl,-soname,libfront.so -Wl,-z,defs \
 	  -o $@ $(FRONTSRC) -ldl -pthread
 all: $(B)/lib/libfront.so
 devices: $(B)/lib/libfront.so
@@ -167,7 +167,7 @@ $(B)/tests/%: tests/%.c $(ARCHIVES)
 LT_NAMES := litetorch/include/litetorch
 musa-names: $(B)/musacoder
 	@(printf '/* musa_names.h - what MUSA calls names of CUDA; made by make musa-names, never by hand. */\n#pragma once\n'; \
-	  $(B)/musacoder translate --aliases simt/include/simt/host.h simt/include/cuda_bf16.h litetorch/musa_names.txt) >$(LT_NAMES)/musa_names.h
+	  $(B)/musacoder translate --aliases simt/include/simt/host.h simt/include/simt/errors.h simt/include/cuda_bf16.h litetorch/musa_names.txt) >$(LT_NAMES)/musa_names.h
 	@(printf '/* mublas_names.h - muBLAS under its own names; made by make musa-names, never by hand. */\n#pragma once\n'; \
 	  $(B)/musacoder translate --aliases litetorch/include/cublas_v2.h) >$(LT_NAMES)/mublas_names.h
 
