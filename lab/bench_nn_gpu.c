@@ -1,8 +1,11 @@
 /* bench_nn_gpu.c - training and sampling on a GPU at several sizes, beside bench_nn_gpu.py in the same run.
  *
  * Usage: bench_nn_gpu [shape...]     shapes: those of the table below (all); one model serves neighbours
+ *        bench_nn_gpu --first FOLDER seconds from the start of the process to the first token of that model
+ *        bench_nn_gpu --plan          what the planner says of 8 and 9 billion weights; no GPU is needed
  * Steps from random weights, bf16, packed sequences.
- * $BENCH_PARTS: "train", "sample" or both (default); $BENCH_STEPS: training steps that are timed.
+ * $BENCH_PARTS: "train" and "sample" (default), "long" (8K + 32K tokens a sample), "save" (a checkpoint in $BENCH_DIR);
+ * $BENCH_STEPS: training steps that are timed.
  * Memory: what the planner says before the first step (weights, gradients, optimiser, activations), and what the device
  * lost from before the model to after the last step.
  * One line a shape: milliseconds a step (forward, backward, clipping, AdamW), tokens a second, MFU. Model FLOPs: 6 for
@@ -18,10 +21,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "nn/budget.h"
 #include "nn/device.h"
 #include "nn/model.h"
 #include "nn/optim.h"
 #include "nn/sampler.h"
+#include "train/checkpoint.h"
 
 #define PEAK 989e12
 
@@ -30,6 +35,7 @@ static const struct shape {
     int d, layers, f, heads, kv, dim, V, rows, length;
 } shapes[] = {
     {"20m", 384, 8, 1152, 6, 2, 64, 16384, 32, 2048},
+    {"20m-4k", 384, 8, 1152, 6, 2, 64, 16384, 16, 4096},
     {"123m", 768, 16, 2304, 12, 4, 64, 16384, 16, 2048},
     {"123m-1k", 768, 16, 2304, 12, 4, 64, 16384, 32, 1024},
     {"123m-4k", 768, 16, 2304, 12, 4, 64, 16384, 8, 4096},
@@ -51,6 +57,9 @@ static size_t free_bytes(void)
     return info.free;
 }
 
+/* Bytes a second that the card's memory is sold with. */
+static double bandwidth(void) { return strstr(meter->info.name, "H200") ? 4.8e12 : 3.35e12; }
+
 static void check(int rc, const struct err *e)
 {
     if (rc < 0) {
@@ -59,25 +68,33 @@ static void check(int rc, const struct err *e)
     }
 }
 
+static void config_of(const struct shape *s, bool tied, struct model_config *ret)
+{
+    struct err e = ERR_INIT;
+    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "model_type", "qwen3", "vocab_size", s->V,
+                          "hidden_size",
+                          s->d, "intermediate_size", s->f, "num_hidden_layers", s->layers, "num_attention_heads",
+                          s->heads,
+                          "num_key_value_heads", s->kv, "head_dim", s->dim, "max_position_embeddings", 65536,
+                          "tie_word_embeddings", tied);
+
+    check(model_config_parse(o, ret, &e), &e);
+    json_decref(o);
+}
+
 static struct model *make_model(const struct shape *s)
 {
     struct err e = ERR_INIT;
     struct model_config c;
-    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "model_type", "qwen3", "vocab_size", s->V,
-                          "hidden_size",
-                          s->d, "intermediate_size", s->f, "num_hidden_layers", s->layers, "num_attention_heads",
-                          s->heads,
-                          "num_key_value_heads", s->kv, "head_dim", s->dim, "tie_word_embeddings", 1);
     struct model *m;
-    struct rng r;
+    double t = now_s();
 
-    check(model_config_parse(o, &c, &e), &e);
+    config_of(s, true, &c);
     m = model_init(&c, 1, &e);
     check(m ? 0 : -1, &e);
-    rng_seed(&r, 3, 0);
     check(model_to_device(m, "cuda", "bf16", &e), &e);
-    json_decref(o);
     model_config_free(&c);
+    fprintf(stderr, "%s: random weights in %.1f s\n", s->name, now_s() - t);
     return m;
 }
 
@@ -154,45 +171,153 @@ static void bench_train(const struct shape *s, struct model *m, size_t free_befo
     free(x.tokens), free(x.targets), free(x.cu), free(x.logp), free(x.dlogp);
 }
 
-/* n samples of 'fresh' tokens behind prompts of 128, max_batch at a time; never a stop. */
-static void bench_sample(const struct shape *s, struct model *m, int n, int batch, int fresh)
+static void tell(void *ctx, uint64_t tokens, int done, int total)
 {
-    enum { PROMPT = 128 };
+    double *x = ctx; // when it began, when it last spoke
+
+    if (now_s() - x[1] < 10)
+        return;
+    x[1] = now_s();
+    printf("    %.0f s: %llu tokens, %d of %d samples\n", x[1] - x[0], (unsigned long long)tokens, done, total);
+    fflush(stdout);
+}
+
+/* n samples of 'fresh' tokens behind prompts of 'ahead', max_batch at a time; never a stop. */
+static void bench_sample(const struct shape *s, struct model *m, int n, int batch, int ahead, int fresh)
+{
     struct sample_request *q = xcalloc((size_t)n, sizeof *q);
-    int32_t never = -1, *prompt = xcalloc((size_t)(PROMPT + n), sizeof *prompt);
+    int32_t never = -1, *prompt = xcalloc((size_t)(ahead + n), sizeof *prompt);
+    size_t before = free_bytes();
+    double t = now_s(), share, said[2] = {t, t};
     struct sampler_options o = {.temperature = 1, .max_new = fresh, .stop_ids = &never, .n_stop = 1,
-                                .max_batch = batch};
+                                .max_batch = batch, .progress = tell, .ctx = said};
     struct sample *got = NULL;
     struct err e = ERR_INIT;
     struct rng r;
     size_t k;
-    double t, share;
 
     rng_seed(&r, 9, 0);
-    for (int i = 0; i < PROMPT + n; i++)
+    for (int i = 0; i < ahead + n; i++)
         prompt[i] = (int32_t)rng_below(&r, (uint64_t)s->V);
     for (int i = 0; i < n; i++)
-        q[i] = (struct sample_request){.prompt = prompt + i, .n_prompt = PROMPT, .n_samples = 1, .seed = (uint64_t)i};
-    t = now_s();
+        q[i] = (struct sample_request){.prompt = prompt + i, .n_prompt = ahead, .n_samples = 1, .seed = (uint64_t)i};
     check(sampler_run(m, &o, q, n, &got, &k, &e), &e);
     t = now_s() - t;
-    share = 2.0 * (double)m->n_params * fresh / 3.35e12 / t; // reading the weights once a step, of all the time
-    printf("sample %-5s %5d samples, batch %4d, prompt %d, %d new: %9.0f tokens/s", s->name, n, batch, PROMPT, fresh,
+    share = 2.0 * (double)m->n_params * fresh / bandwidth() / t; // reading the weights once a step, of all the time
+    printf("sample %-5s %5d samples, batch %4d, prompt %d, %d new: %9.0f tokens/s", s->name, n, batch, ahead, fresh,
            (double)n * fresh / t);
     if (n == batch)
         printf(", %.3f ms a step, %.0f %% of it the weights' bandwidth", 1e3 * t / fresh, 100 * share);
-    printf("\n");
+    printf(", %.1f GB free before\n", (double)before / 1e9);
     fflush(stdout);
     samples_free(got, k);
     free(q);
     free(prompt);
 }
 
+static void bench_samples(const struct shape *s, struct model *m)
+{
+    enum { PROMPT = 128, NEW = 256 };
+
+    bench_sample(s, m, 1, 1, PROMPT, 64); // records graphs, warms up
+    bench_sample(s, m, 1, 1, PROMPT, NEW);
+    setenv("MUSACODER_NN_STEP", "layers", 1); // the same, a kernel for each operator
+    bench_sample(s, m, 1, 1, PROMPT, NEW);
+    unsetenv("MUSACODER_NN_STEP");
+    for (int n = 64; n <= 2048; n = n == 64 ? 512 : n * 4)
+        bench_sample(s, m, n, n, PROMPT, NEW);
+    if (s->d < 1024)
+        bench_sample(s, m, 4096, 1024, PROMPT, NEW);
+}
+
+/* ---- files ---- */
+
+static void bench_save(const struct shape *s, struct model *m)
+{
+    struct adamw_options o = {.weight_decay = 0.01};
+    struct train_limits lim = {.max_tokens = 1024};
+    struct err e = ERR_INIT;
+    struct optim *opt;
+    json_t *state = json_object();
+    const char *dir = getenv("BENCH_DIR") ? getenv("BENCH_DIR") : "/tmp";
+    char *at = xasprintf("%s/bench-%s", dir, s->name), *folder = xasprintf("%s/model", at);
+    double t = now_s(), bytes = 4.0 * (double)m->n_params;
+
+    check(model_save(m, folder, &e), &e);
+    t = now_s() - t;
+    printf("save   %-5s model in fp32: %.2f GB in %.2f s, %.2f GB/s: %s\n", s->name, bytes / 1e9, t, bytes / t / 1e9,
+           folder);
+    check(model_train_begin(m, &lim, &e), &e);
+    opt = optim_new(m, &o);
+    t = now_s();
+    check(checkpoint_save(at, 1, m, opt, state, &e), &e);
+    t = now_s() - t;
+    printf("save   %-5s checkpoint with both moments: %.2f GB in %.2f s, %.2f GB/s\n", s->name, 3 * bytes / 1e9, t,
+           3 * bytes / t / 1e9);
+    fflush(stdout);
+    optim_free(opt);
+    json_decref(state);
+    free(folder);
+    free(at);
+}
+
+static int first_token(const char *folder)
+{
+    static const int32_t prompt[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    double start = now_s(), loaded, moved;
+    int32_t never = -1;
+    struct sample_request q = {.prompt = prompt, .n_prompt = 16, .n_samples = 1};
+    struct sampler_options o = {.temperature = 1, .max_new = 1, .stop_ids = &never, .n_stop = 1, .max_batch = 1};
+    struct err e = ERR_INIT;
+    struct sample *got;
+    struct model *m;
+    size_t k;
+
+    check((m = model_load(folder, &e)) ? 0 : -1, &e);
+    loaded = now_s();
+    check(model_to_device(m, "cuda", "bf16", &e), &e);
+    moved = now_s();
+    check(sampler_run(m, &o, &q, 1, &got, &k, &e), &e);
+    printf("first token of %s: %.2f s after the start: loading %.2f, to the device %.2f, prompt and token %.2f\n", folder,
+           now_s() - start, loaded - start, moved - loaded, now_s() - moved);
+    samples_free(got, k);
+    model_free(m);
+    return 0;
+}
+
+/* What does not fit on one card: the planner's own words. */
+static void tell_plan(const struct shape *s, bool tied, double card)
+{
+    struct train_limits lim = {.max_tokens = s->rows * s->length};
+    struct model_config c;
+    struct model_budget b;
+    struct buf out;
+
+    config_of(s, tied, &c);
+    b = model_budget(&c, "bf16", &lim, 0, 1);
+    buf_init(&out, 2000);
+    printf("plan   %s, %d x %d:\n", s->name, s->rows, s->length);
+    model_budget_tell(&c, &b, "  ", (size_t)card, &out);
+    fputs(out.p, stdout);
+    buf_free(&out);
+    model_config_free(&c);
+}
+
+static int tell_plans(void)
+{
+    static const struct shape eight = {"8000m", 4096, 36, 12288, 32, 8, 128, 151936, 1, 4096};
+
+    tell_plan(&eight, false, 141e9);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        tell_plan(&shapes[i], true, 141e9);
+    return 0;
+}
+
 static bool part(const char *name)
 {
     const char *own = getenv("BENCH_PARTS");
 
-    return !own || strstr(own, name);
+    return own ? strstr(own, name) != NULL : !strcmp(name, "train") || !strcmp(name, "sample");
 }
 
 static bool same_model(const struct shape *a, const struct shape *b)
@@ -207,6 +332,10 @@ int main(int argc, char **argv)
     struct model *m = NULL;
     size_t free_before = 0;
 
+    if (argc == 2 && !strcmp(argv[1], "--plan"))
+        return tell_plans();
+    if (argc == 3 && !strcmp(argv[1], "--first"))
+        return first_token(argv[2]);
     check((meter = nn_device_open("cuda", &e)) ? 0 : -1, &e);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         bool wanted = argc < 2;
@@ -221,17 +350,12 @@ int main(int argc, char **argv)
             m = make_model(&shapes[i]);
             had = &shapes[i];
         }
-        if (part("sample") && !strchr(shapes[i].name, '-')) { // a context is a matter of training
-            bench_sample(&shapes[i], m, 1, 1, 64); // records graphs, warms up
-            bench_sample(&shapes[i], m, 1, 1, 256);
-            setenv("MUSACODER_NN_STEP", "layers", 1); // the same, a kernel for each operator
-            bench_sample(&shapes[i], m, 1, 1, 256);
-            unsetenv("MUSACODER_NN_STEP");
-            bench_sample(&shapes[i], m, 64, 64, 256);
-            bench_sample(&shapes[i], m, 512, 512, 256);
-            if (shapes[i].d < 1024)
-                bench_sample(&shapes[i], m, 4096, 1024, 256);
-        }
+        if (part("sample") && !strchr(shapes[i].name, '-')) // a context is a matter of training
+            bench_samples(&shapes[i], m);
+        if (part("long"))
+            bench_sample(&shapes[i], m, 4, 4, 8192, 32768);
+        if (part("save"))
+            bench_save(&shapes[i], m);
         if (part("train"))
             bench_train(&shapes[i], m, free_before);
     }

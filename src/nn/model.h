@@ -97,7 +97,8 @@ void model_free(struct model *m);
  * carried over when dir is another folder. The result loads in Transformers. */
 int model_save(const struct model *m, const char *dir, struct err *e);
 struct model_save_options {
-    const char *dtype;  /* "fp32" (NULL too), "bf16", or "same": each tensor's as it was loaded; carried ones stay */
+    const char *dtype;  /* "fp32" (NULL too), "bf16" (A_log and the delta layers' norms in fp32), or "same": each
+                         * tensor's as it was loaded; carried ones stay */
     size_t shard_bytes; /* of tensors in a file, more only where one tensor is larger; 0: 50 GB */
 };
 int model_save_as(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e);

@@ -39,6 +39,12 @@ static bool is_ours(const struct model *m, const char *name)
     return model_find(m, name) || (m->config.tied && !strcmp(name, "lm_head.weight"));
 }
 
+/* Qwen3.5's own folders of bf16 hold these in fp32: a rate is an exponent's exponent, and costs nothing. */
+static bool stays_fp32(const char *name)
+{
+    return strstr(name, ".linear_attn.A_log") || strstr(name, ".linear_attn.norm.weight");
+}
+
 static enum st_dtype dtype_of(const struct model_tensor *t, const struct model_save_options *o)
 {
     static const enum st_dtype kinds[] = {ST_F32, ST_BF16, ST_F16};
@@ -46,7 +52,7 @@ static enum st_dtype dtype_of(const struct model_tensor *t, const struct model_s
     if (!o->dtype || !strcmp(o->dtype, "fp32"))
         return ST_F32;
     if (!strcmp(o->dtype, "bf16"))
-        return ST_BF16;
+        return stays_fp32(t->name) ? ST_F32 : ST_BF16;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(t->dtype, st_dtype_name(kinds[i])))
             return kinds[i];

@@ -36,6 +36,7 @@ struct rl {
     struct drawer *drawer; /* with staleness apart from m, which learns meanwhile */
     struct batch *ahead;  /* (staleness) drawn and not learned from: of steps [step, sampled) */
     int64_t sampled;      /* steps whose rollouts are drawn */
+    int64_t policy;       /* the step whose weights draw now; -1: a server's that are its own affair */
     struct optim *opt;
     struct pack pack;
     struct judge *judge;
@@ -48,7 +49,7 @@ struct rl {
 
 /* What one step works on. */
 struct batch {
-    int64_t step, policy;            /* its own; the one whose weights drew it */
+    int64_t step, policy;            /* its own; the one whose weights drew it, or -1 */
     struct rollout_group *g;
     const struct prompt_item **item; /* (n) */
     bool *repair;                    /* (n) from the retry buffer */
@@ -164,8 +165,8 @@ static void batch_make(const struct rl *s, struct batch *b, int64_t step)
 {
     size_t n = (size_t)s->o->prompts, total = n * (size_t)s->o->group;
 
-    *b = (struct batch){.step = step, .policy = step > s->o->staleness ? step - s->o->staleness : 0,
-                        .g = xcalloc(n, sizeof *b->g), .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
+    *b = (struct batch){.step = step, .policy = s->policy, .g = xcalloc(n, sizeof *b->g),
+                        .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
                         .reward = xcalloc(total, sizeof(double)), .adv = xcalloc(total, sizeof(double)),
                         .valid = xcalloc(total, 1), .seqs = xcalloc(total, sizeof *b->seqs),
                         .ids = xcalloc(total, sizeof *b->ids), .scored = xcalloc(total, sizeof *b->scored),
@@ -469,7 +470,7 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
         {"repairs_dropped", b->dropped},
         {"groups_mixed", t->mixed}, {"groups_failed", t->none}, {"groups_skipped", b->skipped},
         {"repair_groups", t->repair}, {"repair_pass_rate", share(t->repair_pass, t->n_repair)},
-        {"staleness", (double)(b->step - b->policy)}, {"sampling_s", b->times.sampling},
+        {"staleness", b->policy < 0 ? NAN : (double)(b->step - b->policy)}, {"sampling_s", b->times.sampling},
         {"judging_s", b->times.judging}, {"learning_s", b->learning},
         {"bdr_size", (double)s->bdr.n}, {"verdicts_replayed", share((double)c.replayed, (double)c.submitted)},
     };
@@ -616,6 +617,14 @@ static int take_off(struct rl *s, struct flight *f, struct err *e)
     return f->flies ? 0 : err_set(e, ERR_ENV, "cannot start a thread");
 }
 
+/* Those who draw get the weights as they are now. */
+static int renew(struct rl *s, struct err *e)
+{
+    if (drawer_follows(s->drawer))
+        s->policy = s->step;
+    return drawer_renew(s->drawer, e);
+}
+
 /* Waits; keep: the step has been learned, so the batch joins those ahead and the drawer gets the new weights. */
 static int touch_down(struct rl *s, struct flight *f, bool keep, struct err *e)
 {
@@ -629,7 +638,7 @@ static int touch_down(struct rl *s, struct flight *f, bool keep, struct err *e)
         return err_set(e, f->e.kind, "%s", f->e.msg);
     if (f->flies)
         keep_ahead(s, &f->b);
-    return drawer_renew(s->drawer, e);
+    return renew(s, e);
 }
 
 /* ---- a step ---- */
@@ -669,7 +678,7 @@ static int fresh_step(struct rl *s, struct progress *bar, struct err *e)
     if (rc == 0)
         rc = tell_step(s, &b, &l, bar, e);
     if (rc == 0)
-        rc = drawer_renew(s->drawer, e);
+        rc = renew(s, e);
     s->sampled = s->step;
     batch_free(&b);
     return rc;
@@ -748,6 +757,7 @@ static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
     int k = (int)json_i64(v, "sample", -1);
     const json_t *prompt = json_object_get(v, "prompt_tokens");
 
+    b->policy = json_i64(v, "policy", -1);
     if (prompt && b->n < s->o->prompts) {
         struct ivec ids = {0};
         for (size_t i = 0; i < json_array_size(prompt); i++)
@@ -845,6 +855,7 @@ static int open_drawer(struct rl *s, struct err *e)
                               .sync = o->sync, .folder = folder};
     int rc = drawer_open(&c, &s->drawer, e);
 
+    s->policy = rc == 0 && drawer_follows(s->drawer) ? s->step : -1;
     free(cwd);
     free(out);
     free(folder);

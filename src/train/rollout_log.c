@@ -83,7 +83,7 @@ void rollout_log_line(struct buf *out, const struct rollout_note *n, const struc
     json_t *v = json_object();
 
     json_object_set_new(v, "step", json_integer(n->step));
-    json_object_set_new(v, "policy", json_integer(n->policy));
+    json_object_set_new(v, "policy", n->policy < 0 ? json_null() : json_integer(n->policy));
     json_object_set_new(v, "prompt_id", text_json(n->prompt_id));
     json_object_set_new(v, "repair", json_boolean(n->repair));
     json_object_set_new(v, "sample", json_integer(n->sample));

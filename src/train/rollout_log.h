@@ -7,7 +7,7 @@
  * the turns before it, in order. logp is at the rollout temperature. "verdict" is a key of verdicts.jsonl (with
  * "@STEP" behind it where the status is infra or unsupported). reward, advantage and minibatch are null for samples
  * outside their group. A file is written whole, so a step that is played again replaces its own.
- * "policy" is the step whose weights drew it: 'staleness' steps before its own. */
+ * "policy" is the step whose weights drew it, null where a server keeps its own (--rollout-sync none). */
 #ifndef MC_TRAIN_ROLLOUT_LOG_H
 #define MC_TRAIN_ROLLOUT_LOG_H
 
@@ -19,7 +19,7 @@
 #include "train/rollout.h"
 
 struct rollout_note {
-    int64_t step, policy;
+    int64_t step, policy;     /* policy -1: null */
     const char *prompt_id;
     bool repair;
     int sample, minibatch;    /* minibatch -1: not learned from */

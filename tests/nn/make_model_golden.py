@@ -16,6 +16,7 @@ Weights are numbers of bf16 and depend on the seed alone. What a folder holds is
 on another, fp32.* and bf16.* may differ: they are roundings of its matrix library. --check FOLDER compares the rest.
 'vision' is a checkpoint with a vision tower and tensors of multi-token prediction, in two shards.
 Usage: make_model_golden.py OUT [--seed N] [--big] [--only CASE ...] | FOLDER --same FOLDER | FOLDER --check FOLDER
+       make_model_golden.py - --spread RUNS [--only CASE ...]
 Needs torch, transformers >= 4.51 (for Qwen3.5: 5.17) and safetensors.
 """
 import argparse
@@ -179,9 +180,10 @@ AFTER = ["layers.1.mlp.down_proj.weight", "layers.0.input_layernorm.weight", "la
          "layers.0.linear_attn.conv1d.weight"]
 
 
-def train(model, t, dtype=None):
+def train(model, t, dtype=None, order=None):
     """Ten steps of AdamW on the model's weights, which measure() has given gradients; with a dtype, forward and backward
-    run on a copy of them in it."""
+    run on a copy of them in it. order: of the sequences, whose gradients are summed in that type."""
+    order = order or range(len(t["cu"]) - 1)
     worker = cast(copy.deepcopy(model), dtype) if dtype else model
     used = [(p, w) for p, w in zip(model.parameters(), worker.parameters()) if p.grad is not None]
     groups = [{"params": [p for p, _ in used if p.dim() > 1], "weight_decay": 0.1},
@@ -190,7 +192,7 @@ def train(model, t, dtype=None):
     losses, norms = [], []
     for _ in range(10):
         worker.zero_grad()
-        loss = sum(forward(worker, t, s)[3] for s in range(len(t["cu"]) - 1)) / len(t["tokens"])
+        loss = sum(forward(worker, t, s)[3] for s in order) / len(t["tokens"])
         loss.backward()
         for p, w in used:
             p.grad = w.grad.to(p.dtype)
@@ -288,6 +290,30 @@ def golden(model, case, seed):
     return t
 
 
+def spread(case, seed, runs):
+    """How far ten steps in bf16 go from those in double, over runs that differ in the order of the sequences alone."""
+    model = make_model(case, seed)
+    t = batch_of(model, case, seed)
+    twin = in_double(model)
+    measure(twin, t)
+    truth = train(twin, t)
+    for key in ("losses", "norms"):
+        truth[key + " of runs"] = []
+    for run in range(runs):
+        other = copy.deepcopy(model)
+        measure(other, t)
+        g = torch.Generator().manual_seed(run)
+        order = torch.randperm(len(t["cu"]) - 1, generator=g).tolist() if run else None
+        got = train(other, t, torch.bfloat16, order)
+        for key in ("losses", "norms"):
+            truth[key + " of runs"].append(by_step(key, got[key], truth))
+    for key in ("losses", "norms"):
+        x = torch.stack(truth[key + " of runs"])
+        for i in range(x.shape[1]):
+            print(f"{case} {key} step {i}: first run {x[0, i]:.2e}, of {runs} runs least {x[:, i].min():.2e}",
+                  f"median {x[:, i].median():.2e} most {x[:, i].max():.2e}", flush=True)
+
+
 def save(model, case, folder):
     if case != "vision":
         model.save_pretrained(folder)
@@ -344,6 +370,7 @@ def main():
     a.add_argument("--check", metavar="FOLDER", help="instead: are the goldens of OUT and FOLDER the same numbers?")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--big", action="store_true", help="also a model of the size of the demo's")
+    a.add_argument("--spread", type=int, metavar="RUNS", help="instead: ten steps in bf16, so many times")
     a.add_argument("--only", nargs="+", help="these cases")
     args = a.parse_args()
     if args.same:
@@ -354,6 +381,9 @@ def main():
     has35 = hasattr(transformers, "Qwen3_5ForCausalLM")
     for case in args.only or [*CASES, *(QWEN35 if has35 else ())]:
         if case.endswith("big") and not args.big and not args.only:
+            continue
+        if args.spread:
+            spread(case, args.seed, args.spread)
             continue
         model = make_model(case, args.seed)
         folder = os.path.join(args.out, case)

@@ -300,6 +300,9 @@ static void check_training(struct golden *g, float *logp, float *entropy, float 
         worst = fmax(worst, fabs(loss - losses[i]) / fabs(losses[0]) / limit_of(g, "losses", i));
         worst_norm = fmax(worst_norm, fabs(norm - norms[i]) / norms[i] / limit_of(g, "norms", i));
         ret_losses[i] = (float)loss;
+        if (getenv("NN_TEST_TELL"))
+            printf("     step %d: loss %.2e away, norm %.2e\n", i, fabs(loss - losses[i]) / fabs(losses[0]),
+                   fabs(norm - norms[i]) / norms[i]);
         if (optim_step(opt, g->m, 2e-3, &e) < 0)
             die(&e);
     }

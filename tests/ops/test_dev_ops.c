@@ -854,7 +854,9 @@ int main(int argc, char **argv)
     }
     op = dev->ops;
     printf("device: %s\n", dev->info.name);
-    for (size_t i = argc > 1 ? strtoul(argv[1], NULL, 10) : 0; i < sizeof tests / sizeof tests[0]; i++)
+    size_t n = sizeof tests / sizeof tests[0], last = argc > 2 ? strtoul(argv[2], NULL, 10) + 1 : n;
+
+    for (size_t i = argc > 1 ? strtoul(argv[1], NULL, 10) : 0; i < n && i < last; i++) // arguments: first and last test
         for (dt = NN_F32; dt <= NN_BF16; dt++) {
             double t = now_s();
             rng_seed(&rng, 7, i);

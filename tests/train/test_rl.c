@@ -89,6 +89,35 @@ static int stale_line(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
+static int lag_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    double *lag = ctx;
+
+    lag[(int)json_i64(v, "step", 0) - 1] = json_f64(v, "staleness", NAN);
+    return 0;
+}
+
+/* A run that had ended and goes on has nothing ahead: its next batches are drawn by the weights that it ended with. */
+static void goes_on_with_more(void **state)
+{
+    (void)state;
+    static const double want[] = {0, 1, 2, 2, 0, 1, 2, 2};
+    struct rl_options o = options("more", 1);
+    char *m = path_join(o.out, "metrics.jsonl");
+    struct err e = ERR_INIT;
+    double lag[8];
+
+    o.steps = 4, o.staleness = 2, o.rollouts = true;
+    tiny_must(rl_run(&o, &e), &e);
+    o.steps = 8;
+    tiny_must(rl_run(&o, &e), &e);
+    tiny_must(jsonl_each(m, lag_line, lag, &e), &e);
+    for (int i = 0; i < 8; i++)
+        assert_true(lag[i] == want[i]);
+    free(m);
+    done(&o);
+}
+
 /* Two batches ahead: the same run whether killed or not, and what is learned from is two steps old. */
 static void killed_while_ahead(void **state)
 {
@@ -311,7 +340,8 @@ static void rft(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued), cmocka_unit_test(books),
-                                       cmocka_unit_test(killed_while_ahead), cmocka_unit_test(learns_behind),
+                                       cmocka_unit_test(killed_while_ahead), cmocka_unit_test(goes_on_with_more),
+                                       cmocka_unit_test(learns_behind),
                                        cmocka_unit_test(learns), cmocka_unit_test(rft), cmocka_unit_test(strict),
                                        cmocka_unit_test(kept_sets),
                                        cmocka_unit_test(nonsense)};
