@@ -278,8 +278,8 @@ static int first_token(const char *folder)
     check(model_to_device(m, "cuda", "bf16", &e), &e);
     moved = now_s();
     check(sampler_run(m, &o, &q, 1, &got, &k, &e), &e);
-    printf("first token of %s: %.2f s after the start: loading %.2f, to the device %.2f, prompt and token %.2f\n", folder,
-           now_s() - start, loaded - start, moved - loaded, now_s() - moved);
+    printf("first token of %s: %.2f s after the start: loading %.2f, to the device %.2f, prompt and token %.2f\n",
+           folder, now_s() - start, loaded - start, moved - loaded, now_s() - moved);
     samples_free(got, k);
     model_free(m);
     return 0;
