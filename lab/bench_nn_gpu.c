@@ -5,7 +5,7 @@
  *        bench_nn_gpu --plan          what the planner says of 8 and 9 billion weights; no GPU is needed
  * Steps from random weights, bf16, packed sequences.
  * $BENCH_PARTS: "train" and "sample" (default), "long" (8K + 32K tokens a sample), "save" (a checkpoint in $BENCH_DIR);
- * $BENCH_STEPS: training steps that are timed.
+ * $BENCH_STEPS: training steps that are timed; $BENCH_AGAIN: layers keep their inputs alone.
  * Memory: what the planner says before the first step (weights, gradients, optimiser, activations), and what the device
  * lost from before the model to after the last step.
  * One line a shape: milliseconds a step (forward, backward, clipping, AdamW), tokens a second, MFU. Model FLOPs: 6 for
@@ -140,6 +140,19 @@ static double train_step(struct model *m, struct optim *opt, struct batch *x)
     return loss / x->T;
 }
 
+/* The planner's bytes of a step. */
+static size_t dev_step(const struct shape *s, bool again)
+{
+    struct train_limits lim = {.max_tokens = s->rows * s->length};
+    struct model_config c;
+    struct model_budget b;
+
+    config_of(s, true, &c);
+    b = model_budget(&c, "bf16", &lim, 0, 1);
+    model_config_free(&c);
+    return again ? b.step_again : b.step;
+}
+
 static void bench_train(const struct shape *s, struct model *m, size_t free_before)
 {
     struct adamw_options o = {.weight_decay = 0.01};
@@ -151,6 +164,10 @@ static void bench_train(const struct shape *s, struct model *m, size_t free_befo
     double plan = (double)model_train_bytes(m, &lim) + 6 * (double)m->n_params;
     int n = getenv("BENCH_STEPS") ? atoi(getenv("BENCH_STEPS")) : 8;
 
+    if (getenv("BENCH_AGAIN")) { // a byte less than all activations need: every layer runs again on the way back
+        lim.max_bytes = model_train_bytes(m, &lim) - 1;
+        plan -= (double)(dev_step(s, false) - dev_step(s, true));
+    }
     check(model_train_begin(m, &lim, &e), &e);
     opt = optim_new(m, &o);
     first = train_step(m, opt, &x);

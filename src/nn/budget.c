@@ -27,7 +27,8 @@ struct model_budget model_budget(const struct model_config *c, const char *dtype
     size_t n = model_config_params(c);
     struct model_budget b = {.weights = n * (g.dt == NN_BF16 ? 6 : 4), .gradients = n * 4,
                              .moments = n * 8 / (size_t)(parts > 1 ? parts : 1),
-                             .step = dev_step_bytes(&m, limits)};
+                             .step = dev_step_bytes(&m, limits, false),
+                             .step_again = dev_step_bytes(&m, limits, true)};
 
     for (int i = 0; i < c->num_layers && max_len; i++)
         b.sequence += layer_kind_of(&m, i)->state_bytes(&g.dims, g.dt, max_len);
@@ -44,7 +45,7 @@ static double gb(size_t bytes) { return (double)bytes / 1e9; }
 void model_budget_tell(const struct model_config *c, const struct model_budget *b, const char *lead, size_t card,
                        struct buf *out)
 {
-    size_t n = model_config_params(c), sum = model_budget_sum(b);
+    size_t n = model_config_params(c), sum = model_budget_sum(b), again = sum - b->step + b->step_again;
     size_t shared = n * 2 + (b->weights - n * 2 + b->gradients + n * 8) / 8; // over eight, operands whole
 
     buf_addf(out, "%s%.2f billion weights: weights %.1f GB, gradients %.1f, moments %.1f, a step %.1f", lead,
@@ -54,6 +55,10 @@ void model_budget_tell(const struct model_config *c, const struct model_budget *
     buf_addf(out, "\n%stogether %.1f GB on each GPU; a card has %.1f GB: it %s\n", lead, gb(sum), gb(card),
              sum <= card ? "fits" : "does not fit");
     if (sum <= card)
+        return;
+    buf_addf(out, "%swith every layer run again on the way back a step is %.1f GB, together %.1f GB: it %s\n", lead,
+             gb(b->step_again), gb(again), again <= card ? "fits, and the engine does so by itself" : "does not fit");
+    if (again <= card)
         return;
     if (state_of(b) <= card)
         buf_addf(out, "%sfewer micro-tokens make the step smaller\n", lead);

@@ -9,9 +9,10 @@
 #include "nn/model.h"
 
 /* Bytes. State: weights, gradients and moments, of each GPU. step: activations and what a step needs
- * beside them. sequence: keys, values and states of one sampled sequence. */
+ * beside them; step_again: where layers keep their inputs alone. sequence: keys, values and states of one sampled
+ * sequence. */
 struct model_budget {
-    size_t weights, gradients, moments, step, sequence;
+    size_t weights, gradients, moments, step, step_again, sequence;
 };
 
 /* parts: ranks that share the moments (sft --zero 1), or 1. dtype: "bf16" (NULL too) or "fp32". limits: of one

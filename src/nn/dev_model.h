@@ -68,7 +68,8 @@ int dev_copy_weights(struct dev_model *to, const struct dev_model *from, struct 
 void dev_model_free(struct dev_model *g);
 
 int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e);
-size_t dev_step_bytes(const struct model *m, const struct train_limits *l); /* asks m for sizes only */
+/* Asks m for sizes only. again: with layers that run again on the way back. */
+size_t dev_step_bytes(const struct model *m, const struct train_limits *l, bool again);
 size_t dev_train_bytes(const struct model *m, const struct train_limits *l);
 void dev_train_free(struct dev_model *g);
 const struct train_limits *dev_train_limits(const struct dev_model *g); /* NULL before dev_train_begin */

@@ -1,9 +1,12 @@
-/* dev_train.c - life of one training step on a device: the step's tables go up, then embed, layers, classifier, and the
- * same way back. What is kept and what is recomputed is as on the host (model_train.c). */
+/* dev_train.c - life of one training step on a device: the step's tables go up, then embed, layers, classifier, and
+ * the same way back. What is kept and what is recomputed is as on the host (model_train.c). Where the layers'
+ * activations do not fit, a layer keeps its input alone and runs forward again before it runs backward (Chen et al.,
+ * arXiv 1604.06174): the same bits, a third more work. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "nn/dev_model.h"
 #include "nn/plan.h"
@@ -16,8 +19,9 @@ enum phase { LAYERS, CLASSIFY, CLASSIFY_BACK, LAYERS_BACK };
 struct dev_train {
     struct train_limits limits;
     int chunk, ld_logits;
+    bool again;              // layers run again on the way back: they keep their inputs and share the rest
     char *slab;
-    char *layers;            // activations, one layer behind the other
+    char *layers;            // activations, one layer behind the other; again: inputs, then one layer's
     struct dev_acts *acts;   // one per layer
     struct dev_step step;
     void *x_last;            // (T, d) behind the last layer
@@ -49,19 +53,50 @@ static size_t max_targets(const struct train_limits *l)
 /* tokens pos seq order (T), cu (T + 1), tiles (2 (T / tile + T)), at target (N), ids (T) start (T + 1) */
 static size_t ints_of(const struct train_limits *l) { return 10 * (size_t)l->max_tokens + 2 * max_targets(l) + 64; }
 
+/* Bytes of a layer's input, where it lies apart. */
+static size_t input_bytes(const struct dev_model *g, const struct train_limits *l)
+{
+    return ((size_t)l->max_tokens * (size_t)g->dims.d * dtype_size(g->dt) + 255) / 256 * 256;
+}
+
+static size_t layers_bytes(const struct model *m, const struct train_limits *l, bool again)
+{
+    size_t sum = 0, most = 0;
+
+    for (int i = 0; i < m->config.num_layers; i++) {
+        size_t one = layer_kind_of(m, i)->acts_bytes(&m->dev->dims, m->dev->dt, l->max_tokens);
+        sum += one;
+        most = one > most ? one : most;
+    }
+    return again ? (size_t)m->config.num_layers * input_bytes(m->dev, l) + most : sum;
+}
+
+static void place_layers(const struct model *m, struct dev_train *t)
+{
+    const struct dev_model *g = m->dev;
+    size_t input = input_bytes(g, &t->limits);
+    char *at = t->layers + (t->again ? (size_t)m->config.num_layers * input : 0);
+
+    for (int i = 0; i < m->config.num_layers; i++) {
+        char *end = layer_kind_of(m, i)->acts_place(&t->acts[i], &g->dims, g->dt, t->limits.max_tokens, at);
+        if (t->again)
+            t->acts[i].x = t->layers + (size_t)i * input;
+        else
+            at = end;
+    }
+}
+
 static void make_plan(const struct model *m, const struct train_limits *l, struct dev_train *t, struct plan *p)
 {
     const struct dev_model *g = m->dev;
     struct model_dims n = g->dims;
     size_t T = (size_t)l->max_tokens, N = max_targets(l), s = dtype_size(g->dt), row, rows;
-    size_t layers = 0;
 
+    *p = (struct plan){.n = 0};
     t->ld_logits = (n.V + 7) / 8 * 8;
     row = (size_t)t->ld_logits * s;
     t->chunk = N * row <= LOGITS_BYTES ? (int)N : CHUNK_BYTES / row < 128 ? 128 : (int)(CHUNK_BYTES / row);
-    for (int i = 0; i < m->config.num_layers; i++)
-        layers += layer_kind_of(m, i)->acts_bytes(&n, g->dt, l->max_tokens);
-    plan_add(p, "layers", layers, LAYERS, LAYERS_BACK, &t->layers);
+    plan_add(p, "layers", layers_bytes(m, l, t->again), LAYERS, LAYERS_BACK, &t->layers);
     plan_add(p, "residual stream", T * (size_t)n.d * s, LAYERS, CLASSIFY_BACK, &t->x_last);
     plan_add(p, "normed input", T * (size_t)n.d * s, LAYERS, LAYERS_BACK, &t->step.h);
     plan_add(p, "mlp activation", T * (size_t)n.f * s, LAYERS, LAYERS_BACK, &t->step.act);
@@ -96,10 +131,10 @@ static size_t other_bytes(const struct dev_model *g)
     return g->n * sizeof(float) * (size_t)!g->grads + g->n * sizeof(float) / parts * (size_t)(!g->m + !g->v);
 }
 
-size_t dev_step_bytes(const struct model *m, const struct train_limits *l)
+size_t dev_step_bytes(const struct model *m, const struct train_limits *l, bool again)
 {
-    struct plan p = {.n = 0};
-    struct dev_train t;
+    struct dev_train t = {.again = again};
+    struct plan p;
 
     make_plan(m, l, &t, &p);
     return p.bytes;
@@ -107,7 +142,7 @@ size_t dev_step_bytes(const struct model *m, const struct train_limits *l)
 
 size_t dev_train_bytes(const struct model *m, const struct train_limits *l)
 {
-    return dev_step_bytes(m, l) + other_bytes(m->dev);
+    return dev_step_bytes(m, l, false) + other_bytes(m->dev);
 }
 
 const struct train_limits *dev_train_limits(const struct dev_model *g) { return g->train ? &g->train->limits : NULL; }
@@ -148,7 +183,6 @@ static int allocate(struct model *m, struct dev_train *t, const struct plan *p, 
 {
     struct dev_model *g = m->dev;
     size_t N = max_targets(&t->limits);
-    char *at;
 
     if (!g->grads && !(g->grads = nn_device_alloc(g->d, g->n * sizeof(float), "gradients", e)))
         return -1;
@@ -156,9 +190,7 @@ static int allocate(struct model *m, struct dev_train *t, const struct plan *p, 
         return -1;
     plan_place(p, t->slab);
     t->acts = xcalloc((size_t)m->config.num_layers, sizeof *t->acts);
-    at = t->layers;
-    for (int i = 0; i < m->config.num_layers; i++)
-        at = layer_kind_of(m, i)->acts_place(&t->acts[i], &g->dims, g->dt, t->limits.max_tokens, at);
+    place_layers(m, t);
     t->host_ints = xcalloc(ints_of(&t->limits), sizeof *t->host_ints);
     t->host_floats = xcalloc(2 * N, sizeof *t->host_floats);
     t->from = xcalloc(N, sizeof *t->from);
@@ -171,17 +203,25 @@ static int allocate(struct model *m, struct dev_train *t, const struct plan *p, 
 int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e)
 {
     struct dev_model *g = m->dev;
-    struct plan p = {.n = 0};
+    struct plan p;
     struct nn_dev_info info;
     struct dev_train *t;
+    size_t max;
 
     dev_train_free(g); // first, so that its memory counts as free
     g->d->ops->info(g->d->q, &info);
     g->train = t = xcalloc(1, sizeof *t);
     t->limits = *l;
+    max = l->max_bytes ? l->max_bytes : info.free / 100 * 96;
     make_plan(m, l, t, &p);
-    if (plan_check(&p, other_bytes(g), "gradients and optimiser", l->max_bytes ? l->max_bytes : info.free / 100 * 96,
-                   "lower the tokens per micro-batch", e) < 0 ||
+    if (p.bytes + other_bytes(g) > max) {
+        size_t whole = p.bytes;
+        t->again = true;
+        make_plan(m, l, t, &p);
+        log_info("activations of %d tokens need %.1f GB; every layer runs again on the way back: %.1f GB",
+                 l->max_tokens, (double)whole / 1e9, (double)p.bytes / 1e9);
+    }
+    if (plan_check(&p, other_bytes(g), "gradients and optimiser", max, "lower the tokens per micro-batch", e) < 0 ||
         allocate(m, t, &p, e) < 0) {
         dev_train_free(g);
         return -1;
@@ -546,8 +586,11 @@ int dev_backward(struct model *m, const float *dlogp, const float *dentropy, str
     if (!t->n_targets)
         return 0;
     classify_backward(g, dlogp, dentropy);
-    for (int i = m->config.num_layers - 1; i >= 0; i--)
+    for (int i = m->config.num_layers - 1; i >= 0; i--) {
+        if (t->again && i + 1 < m->config.num_layers) // the last one is still there; a next input stays what it is
+            layer_kind_of(m, i)->forward(g, i, &t->step, &t->acts[i], t->acts[i + 1].x);
         layer_kind_of(m, i)->backward(g, i, &t->step, &t->acts[i]);
+    }
     g->d->ops->embed_backward(g->d->q, g->dt, t->n_ids, g->dims.d, t->ids, t->start, t->order, t->step.dx,
                               dev_grad(g, g->embed));
     return nn_device_sync(g->d, e);

@@ -434,6 +434,37 @@ static void check_steps(struct golden *g, float *logp, float *entropy, double sa
     free(dir);
 }
 
+static void fetch_grads(struct model *m, float *ret)
+{
+    struct err e = ERR_INIT;
+
+    if (model_fetch_grads(m, &e) < 0)
+        die(&e);
+    memcpy(ret, m->grads, m->n_params * sizeof *ret);
+}
+
+/* With a byte less than all activations need every layer runs again on the way back: the same bits. */
+static void check_again(struct golden *g, const float *logp)
+{
+    struct train_limits l = {.max_tokens = g->T}, less = l;
+    float *lp = xcalloc((size_t)g->T, sizeof *lp), *entropy = xcalloc((size_t)g->T, sizeof *entropy);
+    float *first = xcalloc(g->m->n_params, sizeof *first), *second = xcalloc(g->m->n_params, sizeof *second);
+    struct err e = ERR_INIT;
+
+    fetch_grads(g->m, first);
+    less.max_bytes = model_train_bytes(g->m, &l) - 1;
+    if (model_train_begin(g->m, &less, &e) < 0)
+        die(&e);
+    model_zero_grads(g->m);
+    step(g, 0, g->n_seq, lp, entropy);
+    fetch_grads(g->m, second);
+    expect("layers run again: log-probs with other bits", other_bits(lp, logp, g->T), 0);
+    expect("layers run again: gradients with other bits", other_bits(first, second, (int)g->m->n_params), 0);
+    if (model_train_begin(g->m, &l, &e) < 0)
+        die(&e);
+    free(lp), free(entropy), free(first), free(second);
+}
+
 static void check_case(const char *dir, const char *dtype)
 {
     struct golden g;
@@ -456,6 +487,7 @@ static void check_case(const char *dir, const char *dtype)
     expect_golden(&g, "logp", logp, (size_t)g.T);
     expect_golden(&g, "entropy", entropy, (size_t)g.T);
     check_gradients(&g);
+    check_again(&g, logp);
     if (!quick) {
         check_causality(&g, logp);
         check_order(&g, logp);
