@@ -284,6 +284,7 @@ void dev_model_free(struct dev_model *g)
 void dev_zero_grads(struct dev_model *g)
 {
     g->pending = 1;
+    g->norm_known = false;
     if (g->grads)
         g->d->ops->zero(g->d->q, g->grads, g->n * sizeof *g->grads);
 }
@@ -306,9 +307,13 @@ double dev_grad_norm(const struct model *m)
     struct dev_model *g = m->dev;
     double sum = 0;
 
-    g->d->ops->sumsq(g->d->q, g->n, g->grads, g->norm_sq);
-    g->d->ops->download(g->d->q, &sum, g->norm_sq, sizeof sum);
-    return sqrt(sum) * g->pending;
+    if (!g->norm_known) {
+        g->d->ops->sumsq(g->d->q, g->n, g->grads, g->norm_sq);
+        g->d->ops->download(g->d->q, &sum, g->norm_sq, sizeof sum);
+        g->norm = sqrt(sum);
+        g->norm_known = true;
+    }
+    return g->norm * g->pending;
 }
 
 static int name_bad_gradient(struct model *m, struct err *e)
@@ -362,5 +367,5 @@ int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
         share_weights(g);
     g->newer = true;
     m->version++;
-    return nn_device_sync(g->d, e);
+    return g->parts > 1 ? nn_device_sync(g->d, e) : 0; // alone: the next step's tables are made meanwhile
 }

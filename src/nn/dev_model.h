@@ -24,6 +24,8 @@ struct dev_model {
     float *grads, *m, *v;  // (n); NULL until needed
     uint8_t *decays;       // (n / 64) on the device
     double *norm_sq;       // on the device
+    double norm;           // of the gradients without 'pending', while norm_known
+    bool norm_known;
     float pending;         // factor that the gradients still miss
     bool newer;            // than the host's copy
     struct dev_weights *layer;

@@ -44,6 +44,7 @@ int model_sum_grads(struct model *m, struct err *e)
 
     if (!g || g->world < 2)
         return 0;
+    g->norm_known = false;
     g->d->ops->comm_sum(g->d->q, g->n, g->grads);
     return nn_device_sync(g->d, e) < 0 ? err_prefix(e, "rank %d, sum of gradients", g->rank) : 0;
 }

@@ -260,26 +260,22 @@ static struct train_batch pad_batch(struct dev_train *t, const struct train_batc
 }
 
 struct tables {
-    int32_t *tokens, *pos, *seq, *cu, *tiles, *at, *target, *ids, *start, *order;
-    int32_t *end;
+    int32_t *tokens, *pos, *seq, *cu, *tiles, *at, *target, *order, *ids, *start;
 };
 
-/* The same places in host memory and on the device. */
-static struct tables tables_at(int32_t *p, int T, int n_seq, int n_tiles, int N, int n_ids)
+/* The same places in host memory and on the device. What embed_backward reads alone lies last: it is made and goes up
+ * while the layers run. */
+static struct tables tables_at(int32_t *p, int T, int n_seq, int n_tiles, int N)
 {
-    struct tables s;
+    struct tables s = {.tokens = p};
 
-    s.tokens = p;
     s.pos = s.tokens + T;
     s.seq = s.pos + T;
-    s.order = s.seq + T;
-    s.cu = s.order + T;
+    s.cu = s.seq + T;
     s.tiles = s.cu + n_seq + 1;
     s.at = s.tiles + 2 * n_tiles;
     s.target = s.at + N;
-    s.ids = s.target + N;
-    s.start = s.ids + n_ids;
-    s.end = s.start + n_ids + 1;
+    s.order = s.target + N;
     return s;
 }
 
@@ -311,17 +307,16 @@ void dev_fill_tiles(int n_seq, const int32_t *cu, int32_t *tiles)
 
 /* Rows by id, in order, for the gradient of the embedding. Returns the number of different ids. count: (V + 1) zeroed.
  * */
-static int count_ids(const struct train_batch *b, int T, int V, int32_t *count)
+static int count_ids(const int32_t *tokens, int T, int32_t *count)
 {
     int n = 0;
 
     for (int t = 0; t < T; t++)
-        n += count[b->tokens[t]]++ == 0;
-    (void)V;
+        n += count[tokens[t]]++ == 0;
     return n;
 }
 
-static void fill_order(const struct train_batch *b, int T, int V, int32_t *count, struct tables *s)
+static void fill_order(const int32_t *tokens, int T, int V, int32_t *count, struct tables *s)
 {
     int at = 0, n = 0;
 
@@ -335,7 +330,7 @@ static void fill_order(const struct train_batch *b, int T, int V, int32_t *count
         }
     s->start[n] = at;
     for (int t = 0; t < T; t++)
-        s->order[count[b->tokens[t]]++] = t;
+        s->order[count[tokens[t]]++] = t;
 }
 
 static void fill_rows(struct dev_train *t, const struct train_batch *b, struct tables *s)
@@ -431,31 +426,43 @@ static void keep_chunk(struct dev_model *g, int from, int rows)
                              LOGIT_OUT, t->kept_hold);
 }
 
+/* Rows of each id, for the embedding's gradient. */
+static void set_ids(struct dev_model *g)
+{
+    struct dev_train *t = g->train;
+    int32_t *host = t->host_ints + (t->order - t->ints), *count = xcalloc((size_t)g->dims.V + 1, sizeof *count);
+    int T = t->step.T;
+    struct tables s = {.order = host, .ids = host + T};
+
+    t->n_ids = count_ids(t->host_ints, T, count);
+    s.start = s.ids + t->n_ids;
+    fill_order(t->host_ints, T, g->dims.V, count, &s);
+    free(count);
+    g->d->ops->upload(g->d->q, t->ints + (t->order - t->ints), host, (size_t)(T + 2 * t->n_ids + 1) * sizeof *host);
+    t->ids = t->order + T;
+    t->start = t->ids + t->n_ids;
+}
+
 static int set_batch(struct model *m, const struct train_batch *given, struct err *e)
 {
     struct dev_model *g = m->dev;
     struct dev_train *t = g->train;
     struct train_batch padded = pad_batch(t, given), *b = &padded;
-    int T = b->cu_seqlens[b->n_seq], V = g->dims.V, n_tiles = dev_count_tiles(b->n_seq, b->cu_seqlens), N = 0;
-    int32_t *count;
+    int T = b->cu_seqlens[b->n_seq], n_tiles = dev_count_tiles(b->n_seq, b->cu_seqlens), N = 0;
     struct tables s;
 
     if (set_rope(m, b, e) < 0)
         return -1;
     for (int i = 0; i < T; i++)
         N += b->targets[i] >= 0;
-    count = xcalloc((size_t)V + 1, sizeof *count);
-    t->n_ids = count_ids(b, T, V, count);
-    s = tables_at(t->host_ints, T, b->n_seq, n_tiles, N, t->n_ids);
+    s = tables_at(t->host_ints, T, b->n_seq, n_tiles, N);
     fill_rows(t, b, &s);
     dev_fill_tiles(b->n_seq, b->cu_seqlens, s.tiles);
-    fill_order(b, T, V, count, &s);
-    free(count);
-    g->d->ops->upload(g->d->q, t->ints, t->host_ints, (size_t)(s.end - t->host_ints) * sizeof *t->ints);
-    s = tables_at(t->ints, T, b->n_seq, n_tiles, N, t->n_ids);
+    g->d->ops->upload(g->d->q, t->ints, t->host_ints, (size_t)(s.order - t->host_ints) * sizeof *t->ints);
+    s = tables_at(t->ints, T, b->n_seq, n_tiles, N);
     t->n_targets = N;
     t->inv_temp = b->temperature > 0 ? 1.0f / b->temperature : 1.0f;
-    t->tokens = s.tokens, t->at = s.at, t->target = s.target, t->ids = s.ids, t->start = s.start, t->order = s.order;
+    t->tokens = s.tokens, t->at = s.at, t->target = s.target, t->order = s.order;
     describe(g, b, &s, n_tiles);
     return set_kept(g, given, e);
 }
@@ -523,6 +530,7 @@ int dev_forward(struct model *m, const struct train_batch *b, float *logp, float
         memset(entropy, 0, (size_t)given * sizeof *entropy);
     if (N) {
         classify(g);
+        set_ids(g);
         g->d->ops->download(g->d->q, t->host_floats, t->logp, N * sizeof(float));
         for (size_t i = 0; i < N; i++)
             logp[t->from[i]] = t->host_floats[i];
@@ -579,6 +587,7 @@ int dev_backward(struct model *m, const float *dlogp, const float *dentropy, str
     if (!t || !t->ready)
         return err_set(e, ERR_BUG, "model_backward without a model_forward before it");
     t->ready = false;
+    g->norm_known = false;
     if (g->pending != 1) {
         g->d->ops->scale(g->d->q, g->n, g->grads, g->pending);
         g->pending = 1;

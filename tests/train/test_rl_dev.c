@@ -77,9 +77,42 @@ static void in_bf16(void **state)
     whole_run("bf16", 0.1);
 }
 
+static int lag_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    double *lag = ctx;
+
+    lag[(int)json_i64(v, "step", 0) - 1] = json_f64(v, "staleness", NAN);
+    return 0;
+}
+
+/* A thread draws on the device while this one learns on it: twice the same weights, and the lag that was asked for. */
+static void draws_ahead(void **state)
+{
+    (void)state;
+    struct rl_options o = options("ahead", "bf16"), twin = options("twin", "bf16");
+    char *metrics = path_join(o.out, "metrics.jsonl"), *a = path_join(o.out, "model"), *b = path_join(twin.out, "model");
+    struct err e = ERR_INIT;
+    double lag[4] = {NAN, NAN, NAN, NAN};
+
+    if (!getenv("NN_TEST_DEVICE")) // 20 s on the emulator; test_rl has it on the host
+        skip();
+    o.strict = twin.strict = false;
+    o.steps = twin.steps = 4, o.staleness = twin.staleness = 1;
+    tiny_must(rl_run(&o, &e), &e);
+    tiny_must(rl_run(&twin, &e), &e);
+    tiny_must(jsonl_each(metrics, lag_line, lag, &e), &e);
+    for (int i = 0; i < 4; i++)
+        assert_true(lag[i] == (i > 0));
+    assert_true(tiny_same_model(a, b));
+    free(metrics), free(a), free(b);
+    free((char *)o.model), free((char *)o.data), free((char *)o.out), free((char *)twin.out);
+    free((char *)twin.model), free((char *)twin.data);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(in_fp32), cmocka_unit_test(in_bf16)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(in_fp32), cmocka_unit_test(in_bf16),
+                                       cmocka_unit_test(draws_ahead)};
     int rc;
 
     log_set_level(LOG_ERROR);
