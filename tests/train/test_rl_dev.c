@@ -90,7 +90,8 @@ static void draws_ahead(void **state)
 {
     (void)state;
     struct rl_options o = options("ahead", "bf16"), twin = options("twin", "bf16");
-    char *metrics = path_join(o.out, "metrics.jsonl"), *a = path_join(o.out, "model"), *b = path_join(twin.out, "model");
+    char *metrics = path_join(o.out, "metrics.jsonl");
+    char *a = path_join(o.out, "model"), *b = path_join(twin.out, "model");
     struct err e = ERR_INIT;
     double lag[4] = {NAN, NAN, NAN, NAN};
 
