@@ -1,6 +1,6 @@
 /* bench_device.c - the judge's kernels against the device's own copy: 'make bench-device' (needs a GPU).
- * Bytes are those that must move, read plus written; times are medians between events around the whole call, its launch
- * and the answer's way back included. The yardstick is device_copy: bytes read plus bytes written. */
+ * Bytes are those that must move, read plus written; times are medians on the host's clock of the whole call, its
+ * launch and the answer's way back included. The yardstick is device_copy: bytes read plus bytes written. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@
 #define BLOCK ((int64_t)1 << 22) /* elements that the host draws; repeated over the whole tensor */
 
 static struct device *dev;
-static struct device_event *from, *to;
 static struct err err = ERR_INIT;
 static double copy_gbs;
 
@@ -41,9 +40,7 @@ struct work {
     struct device_buf *a, *b;
     struct device_view eager, oracle, got;
     struct device_tolerance tol;
-    enum dtype dtype;
-    enum device_fill regime;
-    size_t n; /* bytes, or elements of fills */
+    size_t n; /* bytes */
     struct device_diff diff;
 };
 
@@ -53,10 +50,11 @@ static double median_ms(struct work *w)
 
     w->run(w);
     for (int i = 0; i < RUNS; i++) {
-        OK(device_event_record(from, &err));
+        OK(device_sync(dev, &err));
+        v[i] = now_s();
         w->run(w);
-        OK(device_event_record(to, &err));
-        OK(device_event_ms(from, to, &v[i], &err));
+        OK(device_sync(dev, &err));
+        v[i] = (now_s() - v[i]) * 1e3;
     }
     qsort(v, RUNS, sizeof *v, by_value);
     return v[RUNS / 2];
@@ -87,18 +85,6 @@ static void run_checksum(struct work *w)
     uint64_t sum;
 
     OK(device_checksum(w->a, 0, w->n, 1, &sum, &err));
-}
-
-static void run_bytes(struct work *w)
-{
-    int64_t n, first;
-
-    OK(device_bytes_differ(w->a, 0, w->b, 0, w->n, &n, &first, &err));
-}
-
-static void run_fill(struct work *w)
-{
-    OK(device_fill(w->a, 0, (int64_t)w->n, w->dtype, w->regime, 1, 0, &err));
 }
 
 static void run_diff(struct work *w)
@@ -188,17 +174,6 @@ static void bench_diff(const char *what, enum dtype type, enum dtype oracle, int
     device_free(&bg);
 }
 
-static void bench_fill(const char *what, enum dtype type, enum device_fill regime, int64_t n)
-{
-    struct work w = {.run = run_fill, .dtype = type, .regime = regime, .n = (size_t)n};
-    struct device_buf b;
-
-    OK(device_alloc(dev, (size_t)n * dt_size(type), DEVICE_PLAIN, &b, &err));
-    w.a = &b;
-    report(what, (double)n * (double)dt_size(type), median_ms(&w));
-    device_free(&b);
-}
-
 static void bench_moves(size_t n)
 {
     struct device_buf a, b;
@@ -206,10 +181,8 @@ static void bench_moves(size_t n)
 
     OK(device_alloc(dev, n, DEVICE_PLAIN, &a, &err));
     OK(device_alloc(dev, n, DEVICE_SHARED, &b, &err));
-    OK(device_fill(&a, 0, (int64_t)(n / 4), DT_F32, DEVICE_FILL_NORMAL, 1, 0, &err));
+    OK(device_memset(&a, 0, 1, n, &err));
     report("copy, plain to shared (the yardstick)", 2.0 * (double)n, median_ms(&w));
-    w.run = run_bytes;
-    report("bytes differ: equal", 2.0 * (double)n, median_ms(&w));
     w.run = run_checksum;
     report("checksum", (double)n, median_ms(&w));
     w.run = run_set;
@@ -255,15 +228,10 @@ static void bench_host(size_t n)
 static void bench_small(void)
 {
     struct work w = {.run = run_diff, .tol = {1e-5, 1e-2, false}};
-    struct device_overhead o;
     struct device_buf a, b;
     int64_t n = 65536;
     double start;
 
-    OK(device_calibrate(dev, 1000, &o, &err));
-    printf("overhead in us: two events %.2f, an empty kernel between them %.2f, host launch %.2f, host launch and wait "
-           "%.2f\n",
-           o.event_us, o.empty_us, o.launch_us, o.round_us);
     OK(device_alloc(dev, (size_t)n * 8, DEVICE_PLAIN, &a, &err));
     OK(device_alloc(dev, (size_t)n * 4, DEVICE_PLAIN, &b, &err));
     draw(&a, DT_F64, n, 0, 0);
@@ -288,8 +256,6 @@ int main(int argc, char **argv)
 
     OK(device_open("cuda", 0, &dev, &err));
     printf("%s, device opened in %.0f ms\n", device_info(dev)->name, (now_s() - start) * 1e3);
-    OK(device_event_make(dev, &from, &err));
-    OK(device_event_make(dev, &to, &err));
     printf("| %-44s | %7s | %8s | %6s | %5s |\n|---|---|---|---|---|\n", "what", "GB", "ms", "GB/s", "ratio");
     bench_moves((size_t)n * 8);
     bench_diff("compare float32, oracle float64", DT_F32, DT_F64, n, 0, false, false);
@@ -304,15 +270,8 @@ int main(int argc, char **argv)
     bench_diff("compare float32 transposed, oracle float64", DT_F32, DT_F64, n, 0, true, false);
     bench_diff("compare float32, 1 % wrong", DT_F32, DT_F64, n, 0.01, false, false);
     bench_diff("compare float32, all wrong", DT_F32, DT_F64, n, 1, false, false);
-    bench_fill("fill float32 normal", DT_F32, DEVICE_FILL_NORMAL, n * 2);
-    bench_fill("fill float32 uniform", DT_F32, DEVICE_FILL_UNIFORM, n * 2);
-    bench_fill("fill float32 structured", DT_F32, DEVICE_FILL_STRUCTURED, n * 2);
-    bench_fill("fill bfloat16 normal", DT_BF16, DEVICE_FILL_NORMAL, n * 2);
-    bench_fill("fill float64 normal", DT_F64, DEVICE_FILL_NORMAL, n * 2);
     bench_small();
     bench_host((size_t)256 << 20);
-    device_event_free(from);
-    device_event_free(to);
     device_close(dev);
     return 0;
 }

@@ -2,7 +2,7 @@
 
 This process keeps one thread and never runs a tensor operation: a child would hang in its first parallel one. It
 speaks frames on descriptor 3. Requests: {"op":"spawn","id","role","args","plan","memory","pids"} with the child's
-socket and its output pipe attached; {"op":"kill"|"peak","id"}. Reports: {"op":"spawned"|"failed"|"exit"|"peak","id"};
+socket and its output pipe attached; {"op":"kill","id"}. Reports: {"op":"spawned"|"failed"|"exit","id"};
 a child on a device says {"op":"begun"} first, or {"op":"unfit","message","memory"} and ends (memory: the device's ran out).
 A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end on.
 $MUSACODER_DEVICE names the device package ("front", "cuda") of all children: two of them do not fit into one process.
@@ -307,11 +307,6 @@ class Server:
             self.spawn(request, fds)
         elif request["op"] == "kill" and request["id"] in self.children:
             self.children[request["id"]].kill()
-        elif request["op"] == "peak":
-            child = self.children.get(request["id"])
-            if child and (child.box is None or child.box.watched):
-                child.look()
-            self.report(op="peak", id=request["id"], bytes=child.peak() if child else 0)
 
     def run(self):
         while True:

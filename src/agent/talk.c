@@ -50,11 +50,6 @@ void talker_close(struct talker *t)
     free(t);
 }
 
-const char *talker_name(const struct talker *t)
-{
-    return t->server ? openai_model(t->server) : t->c.model;
-}
-
 static int say_remote(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *),
                       void *ctx, struct talk_answer *ret, struct err *e)
 {

@@ -27,7 +27,6 @@ struct talk_answer {
 
 int talker_open(const struct talk_config *c, struct talker **ret, struct err *e);
 void talker_close(struct talker *t); /* NULL is fine */
-const char *talker_name(const struct talker *t);
 
 /* messages: prompt.h's. on_text (may be NULL) gets the answer as it comes. */
 int talker_say(struct talker *t, const json_t *messages, void (*on_text)(const char *text, size_t n, void *ctx),

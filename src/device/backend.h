@@ -26,14 +26,9 @@ struct device_backend {
     int (*set)(struct device *d, uint64_t to, uint8_t byte, size_t n, struct err *e);
     int (*sync)(struct device *d, struct err *e);
 
-    /* blocks of K_THREADS threads; args of the kernel's struct (NULL for K_EMPTY). */
+    /* blocks of K_THREADS threads; args of the kernel's struct. */
     int (*launch)(struct device *d, enum kernel_id k, unsigned blocks, const void *args, struct err *e);
 
-    int (*event_make)(struct device_event *ev, struct err *e);
-    void (*event_free)(struct device_event *ev);
-    int (*event_record)(struct device_event *ev, struct err *e);
-    int (*event_ms)(struct device_event *from, struct device_event *to, double *ret_ms, struct err *e);
-    int (*reset_persisting)(struct device *d, struct err *e);
 };
 
 struct device {
@@ -42,14 +37,6 @@ struct device {
     void *self;               /* the backend's own */
     bool kernels, lost;
     struct device_buf scratch; /* partial results of kernels, in the order of struct device_scratch */
-    struct device_buf flush;   /* made at the first flush */
-    uint8_t flush_byte;
-};
-
-struct device_event {
-    struct device *dev;
-    uint64_t handle;
-    double at; /* host backend: seconds */
 };
 
 /* Layout of scratch. arrivals stays zero between kernels. */
@@ -58,7 +45,6 @@ struct device_scratch {
     union {
         struct k_diff_result diff;
         struct k_group_result group;
-        struct k_bytes_result bytes;
         uint64_t checksum;
     } result;
     struct el_tally partial[K_MAX_BLOCKS];

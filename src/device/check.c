@@ -1,4 +1,4 @@
-/* check.c - the kernels' callers: compare, mark, group, bytes, checksum, fill. Each prepares arguments, launches, and
+/* check.c - the kernels' callers: compare, mark, group, checksum. Each prepares arguments, launches, and
  * reads back a few bytes of the device's scratch memory. */
 #include <stddef.h>
 #include <string.h>
@@ -8,8 +8,6 @@
 _Static_assert((int)EL_BOOL == DT_BOOL && (int)EL_I64 == DT_I64 && (int)EL_F16 == DT_F16 && (int)EL_BF16 == DT_BF16 &&
                    (int)EL_F32 == DT_F32 && (int)EL_F64 == DT_F64 && (int)EL_C128 == DT_C128,
                "element.h numbers dtypes as base/dtype.h does");
-_Static_assert((int)EL_NORMAL == DEVICE_FILL_NORMAL && (int)EL_STRUCTURED == DEVICE_FILL_STRUCTURED,
-               "element.h numbers regimes as device.h does");
 
 #define SLAB ((int64_t)1 << 22) /* groups that are counted at once: 32 MB of counters */
 
@@ -262,26 +260,6 @@ int device_marks_group(struct device_marks *m, int64_t inner, int64_t n_groups, 
 
 /* ---- bytes ---- */
 
-int device_bytes_differ(const struct device_buf *a, size_t a_at, const struct device_buf *b, size_t b_at, size_t n,
-                        int64_t *ret_n, int64_t *ret_first, struct err *e)
-{
-    struct device *d = a->dev;
-    struct k_bytes_result r = {0, INT64_MAX};
-    struct k_bytes args;
-
-    if (device_in_range(a, a_at, n, e) < 0 || device_in_range(b, b_at, n, e) < 0 || device_need_kernels(d, e) < 0)
-        return -1;
-    args = (struct k_bytes){a->ptr + a_at, b->ptr + b_at, SCRATCH(d, result), (int64_t)n, 0, 0};
-    args.words = args.a % 16 == 0 && args.b % 16 == 0;
-    if (result_set(d, &r, sizeof r, e) < 0 ||
-        d->be->launch(d, K_BYTES, device_blocks(d, (int64_t)(n / (args.words ? 64 : 1))), &args, e) < 0 ||
-        result_get(d, &r, sizeof r, e) < 0)
-        return -1;
-    *ret_n = r.n;
-    *ret_first = r.n ? r.first : -1;
-    return 0;
-}
-
 int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t first, uint64_t *ret, struct err *e)
 {
     struct device *d = b->dev;
@@ -299,38 +277,3 @@ int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t fi
     return 0;
 }
 
-/* ---- fill ---- */
-
-int device_poison(struct device_buf *b, size_t at, size_t n, enum dtype dtype, struct err *e)
-{
-    return device_memset(b, at, dt_is_float(dtype) ? 0xff : dtype == DT_BOOL ? 0xa5 : 0x5a, n, e);
-}
-
-int device_fill_parse(const char *regime, enum device_fill *ret)
-{
-    static const char *const names[] = {"normal", "uniform", "signed", "large", "structured"};
-
-    for (int i = 0; i < 5; i++)
-        if (!strcmp(regime, names[i])) {
-            *ret = (enum device_fill)i;
-            return 0;
-        }
-    return -1;
-}
-
-int device_fill(struct device_buf *b, size_t at, int64_t n, enum dtype dtype, enum device_fill regime, uint64_t seed,
-                int trial, struct err *e)
-{
-    int64_t reals = n * dt_components(dtype);
-    struct k_fill a = {b->ptr + at, seed, reals, (int32_t)dtype, (int32_t)regime, 3 + 2 * (trial % 4),
-                       (int32_t)(el_philox(~(uint64_t)0, seed).v[0] % 17)};
-
-    if (!dt_is_float(dtype))
-        return err_set(e, ERR_BUG, "device_fill of %s; it fills floating tensors", dt_name(dtype));
-    if (n < 0 || n > (int64_t)1 << 44 || device_in_range(b, at, (size_t)reals * dt_size(dtype), e) < 0 ||
-        at % dt_size(dtype))
-        return err_set(e, ERR_BUG, "device_fill of %lld elements at %zu in a buffer of %zu", (long long)n, at, b->size);
-    if (device_need_kernels(b->dev, e) < 0)
-        return -1;
-    return n ? b->dev->be->launch(b->dev, K_FILL, device_blocks(b->dev, (reals + 3) / 4), &a, e) : 0;
-}

@@ -151,7 +151,7 @@ static int load_kernels(struct device *d, const void *image, struct err *e)
     return 0;
 }
 
-/* No fatbin is no error: memory and events work without it. */
+/* No fatbin is no error: memory works without it. */
 static int find_kernels(struct device *d, struct err *e)
 {
     char *path = path_lib("judge.fatbin");
@@ -437,73 +437,12 @@ static int cuda_launch(struct device *d, enum kernel_id k, unsigned blocks, cons
 
     if (!g)
         return -1;
-    TRY(d, g->c->Launch(g->kernels[k], blocks, 1, 1, k == K_EMPTY || k == K_SPIN ? 1 : K_THREADS, 1, 1, 0, g->stream,
+    TRY(d, g->c->Launch(g->kernels[k], blocks, 1, 1, K_THREADS, 1, 1, 0, g->stream,
                         args ? params : NULL, NULL),
         "launching the judge's kernel %d", k);
     return 0;
 }
 
-/* ---- events ---- */
-
-static int cuda_event_make(struct device_event *ev, struct err *e)
-{
-    struct cuda *g = enter(ev->dev, e);
-    drv_event h;
-
-    if (!g)
-        return -1;
-    TRY(ev->dev, g->c->EventCreate(&h, 0), "an event");
-    ev->handle = (uint64_t)(uintptr_t)h;
-    return 0;
-}
-
-static drv_event event_of(const struct device_event *ev)
-{
-    return (drv_event)(uintptr_t)ev->handle;
-}
-
-static void cuda_event_free(struct device_event *ev)
-{
-    struct cuda *g = enter(ev->dev, NULL);
-
-    if (g)
-        g->c->EventDestroy(event_of(ev));
-}
-
-static int cuda_event_record(struct device_event *ev, struct err *e)
-{
-    struct cuda *g = enter(ev->dev, e);
-
-    if (!g)
-        return -1;
-    TRY(ev->dev, g->c->EventRecord(event_of(ev), g->stream), "recording an event");
-    return 0;
-}
-
-static int cuda_event_ms(struct device_event *from, struct device_event *to, double *ret_ms, struct err *e)
-{
-    struct cuda *g = enter(from->dev, e);
-    float ms;
-
-    if (!g)
-        return -1;
-    TRY(from->dev, g->c->EventSync(event_of(to)), "waiting for an event");
-    TRY(from->dev, g->c->EventElapsed(&ms, event_of(from), event_of(to)), "the time between two events");
-    *ret_ms = (double)ms;
-    return 0;
-}
-
-static int cuda_reset_persisting(struct device *d, struct err *e)
-{
-    struct cuda *g = enter(d, e);
-
-    if (!g || cuda_sync(d, e) < 0)
-        return -1;
-    TRY(d, g->c->CtxResetPersistingL2(), "resetting persisting L2 lines");
-    return 0;
-}
-
 const struct device_backend device_cuda = {
     "cuda", cuda_list, cuda_open, cuda_close, cuda_usage, cuda_health, cuda_alloc, cuda_import, cuda_export, cuda_free,
-    cuda_upload, cuda_download, cuda_copy, cuda_set, cuda_sync, cuda_launch, cuda_event_make, cuda_event_free,
-    cuda_event_record, cuda_event_ms, cuda_reset_persisting};
+    cuda_upload, cuda_download, cuda_copy, cuda_set, cuda_sync, cuda_launch};

@@ -62,7 +62,6 @@ void device_close(struct device *d)
 {
     if (!d)
         return;
-    device_free(&d->flush);
     device_free(&d->scratch);
     d->be->close(d);
     free(d);
@@ -242,16 +241,4 @@ int64_t device_view_numel(const struct device_view *v)
     for (int d = 0; d < v->ndim; d++)
         n *= v->shape[d]; /* cannot overflow unless a size is 0: device_view_make */
     return n;
-}
-
-bool device_view_contiguous(const struct device_view *v)
-{
-    int64_t n = 1;
-
-    for (int d = v->ndim - 1; d >= 0; d--) {
-        if (v->shape[d] > 1 && v->strides[d] != n)
-            return false;
-        n *= v->shape[d] > 1 ? v->shape[d] : 1;
-    }
-    return true;
 }

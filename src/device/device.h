@@ -1,4 +1,4 @@
-/* device.h - the judge's device: its own context and stream, memory, checks, timers. One table, two backends:
+/* device.h - the judge's device: its own context and stream, memory, checks. One table, two backends:
  * "cuda" (libcuda and libnvidia-ml through dlopen; nothing is linked) and "host" (plain memory, the same answers, no
  * GPU: everything above this header is tested with it).
  *
@@ -51,7 +51,7 @@ int device_list(const char *backend, struct device_info **ret, int *ret_n, struc
 /* Makes the context, the stream, and loads the kernels (build/lib/judge.fatbin; if that is missing on cuda, the
  * functions under "kernels" below fail with the remedy, all others work). */
 int device_open(const char *backend, int index, struct device **ret, struct err *e);
-void device_close(struct device *d); /* NULL is fine; every buffer and event of d must be freed before */
+void device_close(struct device *d); /* NULL is fine; every buffer of d must be freed before */
 const struct device_info *device_info(const struct device *d);
 bool device_has_kernels(const struct device *d);
 bool device_lost(const struct device *d);
@@ -123,9 +123,8 @@ struct device_view {
 int device_view_make(const struct device_buf *b, size_t at, enum dtype dtype, int ndim, const int64_t *shape,
                      const int64_t *strides, struct device_view *ret, struct err *e);
 int64_t device_view_numel(const struct device_view *v);    /* a complex number counts as one */
-bool device_view_contiguous(const struct device_view *v);
 
-/* ---- kernels: compare, fill, check (all deterministic) ---- */
+/* ---- kernels: compare, check (all deterministic) ---- */
 
 /* Element by element: is got the expected value? Exactly the arithmetic of eval/check/compare.c, in double. Elements are the
  * real components in row-major order of the shape (a complex number counts as two).
@@ -167,54 +166,9 @@ struct device_groups {
 int device_marks_group(struct device_marks *m, int64_t inner, int64_t n_groups, struct device_groups *ret,
                        struct err *e);
 
-/* Bytes that differ: how many, and the first offset (-1 if none). waits. */
-int device_bytes_differ(const struct device_buf *a, size_t a_at, const struct device_buf *b, size_t b_at, size_t n,
-                        int64_t *ret_n, int64_t *ret_first, struct err *e);
 /* A 64-bit checksum of n bytes from byte 'at' on, any alignment: the sum modulo 2^64 of el_mix (element.h) over 8-byte
  * words, the last one padded with zeros, numbered from 'first' on. Every byte's value and place matter; sums of pieces
  * of whole words add up to the sum of all. Not cryptographic. waits. */
 int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t first, uint64_t *ret, struct err *e);
-
-/* Fills with a pattern that no computation leaves behind: floats NaN (all payload bits set), integers 0x5a.., bool 0xa5
- * bytes (not a valid bool). n bytes. queued. */
-int device_poison(struct device_buf *b, size_t at, size_t n, enum dtype dtype, struct err *e);
-
-/* Input regimes of runner/reference.py (same distributions; other bits). DEVICE_FILL_STRUCTURED: its very formula. */
-enum device_fill {
-    DEVICE_FILL_NORMAL,
-    DEVICE_FILL_UNIFORM,
-    DEVICE_FILL_SIGNED,
-    DEVICE_FILL_LARGE,
-    DEVICE_FILL_STRUCTURED
-};
-int device_fill_parse(const char *regime, enum device_fill *ret); /* "normal" ...; -1 if unknown */
-/* n elements of a floating dtype (complex: n pairs) from Philox4x32-10 (Salmon et al., SC 2011) keyed by seed: the same
- * numbers on every device and on the host backend, whatever n. trial is used by STRUCTURED. queued. */
-int device_fill(struct device_buf *b, size_t at, int64_t n, enum dtype dtype, enum device_fill regime, uint64_t seed,
-                int trial, struct err *e);
-
-/* ---- clocks ---- */
-
-struct device_event;
-int device_event_make(struct device *d, struct device_event **ret, struct err *e);
-void device_event_free(struct device_event *ev);
-int device_event_record(struct device_event *ev, struct err *e); /* queued on the judge's stream */
-/* Time between two recorded events; waits for the later one. */
-int device_event_ms(struct device_event *from, struct device_event *to, double *ret_ms, struct err *e);
-
-/* Puts other data into L2 (twice its size is written) so that nothing of the last run is left there. queued. */
-int device_flush_l2(struct device *d, struct err *e);
-int device_reset_persisting_l2(struct device *d, struct err *e); /* waits */
-int device_empty(struct device *d, struct err *e);               /* an empty kernel. queued */
-int device_spin(struct device *d, double us, struct err *e);     /* keeps one thread busy for that long. queued */
-
-/* What measuring costs here: medians of 'runs' (<= 1000) repetitions. waits. */
-struct device_overhead {
-    double event_us;  /* two events with nothing between them */
-    double empty_us;  /* two events around an empty kernel */
-    double launch_us; /* host time to queue an empty kernel */
-    double round_us;  /* host time: queue an empty kernel and wait for it */
-};
-int device_calibrate(struct device *d, int runs, struct device_overhead *ret, struct err *e);
 
 #endif

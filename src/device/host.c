@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "device/backend.h"
 #include "device/host_kernels.h"
@@ -169,33 +167,6 @@ static int host_launch(struct device *d, enum kernel_id k, unsigned blocks, cons
     return 0;
 }
 
-static int host_event_make(struct device_event *ev, struct err *e)
-{
-    (void)ev;
-    (void)e;
-    return 0;
-}
-
-static void host_event_free(struct device_event *ev)
-{
-    (void)ev;
-}
-
-static int host_event_record(struct device_event *ev, struct err *e)
-{
-    (void)e;
-    ev->at = now_s();
-    return 0;
-}
-
-static int host_event_ms(struct device_event *from, struct device_event *to, double *ret_ms, struct err *e)
-{
-    (void)e;
-    *ret_ms = (to->at - from->at) * 1e3;
-    return 0;
-}
-
 const struct device_backend device_host = {
     "host", host_list, host_open, host_close, host_usage, host_health, host_alloc, host_import, host_export, host_free,
-    host_upload, host_download, host_copy, host_set, host_sync, host_launch, host_event_make, host_event_free,
-    host_event_record, host_event_ms, host_sync};
+    host_upload, host_download, host_copy, host_set, host_sync, host_launch};

@@ -2,26 +2,7 @@
  * backend launches, and a second opinion for tests of the GPU's. */
 #include "device/host_kernels.h"
 
-#include <stdlib.h>
-#include <time.h>
-
 #define PTR(type, address) ((type *)(uintptr_t)(address))
-
-static void host_empty(const void *args)
-{
-    (void)args;
-}
-
-static void host_spin(const void *args)
-{
-    const struct k_spin *a = args;
-    struct timespec from, now;
-
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    do
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    while ((now.tv_sec - from.tv_sec) * 1000000000ll + (now.tv_nsec - from.tv_nsec) < (long long)a->ns);
-}
 
 static int64_t offset_of(const struct k_diff *a, const struct k_operand *o, int64_t i)
 {
@@ -147,19 +128,6 @@ static void host_group_step(const void *args)
             PTR(struct k_group_result, a->result)->uneven = 1;
 }
 
-static void host_bytes(const void *args)
-{
-    const struct k_bytes *a = args;
-    const uint8_t *x = PTR(uint8_t, a->a), *y = PTR(uint8_t, a->b);
-    struct k_bytes_result *r = PTR(struct k_bytes_result, a->result);
-
-    for (int64_t i = 0; i < a->n; i++)
-        if (x[i] != y[i]) {
-            r->n++;
-            r->first = i < r->first ? i : r->first;
-        }
-}
-
 static void host_checksum(const void *args)
 {
     const struct k_checksum *a = args;
@@ -169,43 +137,11 @@ static void host_checksum(const void *args)
         *PTR(uint64_t, a->result) += el_mix(el_word(p, at, a->n), a->first + (uint64_t)at / 8);
 }
 
-static float fill_f32(const struct k_fill *a, int64_t i)
-{
-    if (a->regime == EL_STRUCTURED)
-        return (float)el_structured((int)(i % 221), a->step, a->shift);
-    return el_fill_f32(a->regime, el_philox((uint64_t)i / 4, a->seed).v[i % 4]);
-}
-
-static double fill_f64(const struct k_fill *a, int64_t i)
-{
-    struct el_u4 x;
-
-    if (a->regime == EL_STRUCTURED)
-        return el_structured((int)(i % 221), a->step, a->shift);
-    x = el_philox((uint64_t)i / 2, a->seed);
-    return el_fill_f64(a->regime, x.v[i % 2 * 2], x.v[i % 2 * 2 + 1]);
-}
-
-static void host_fill(const void *args)
-{
-    const struct k_fill *a = args;
-
-    for (int64_t i = 0; i < a->n; i++)
-        switch (a->dtype) {
-        case EL_F16: PTR(uint16_t, a->to)[i] = f16_from_f32(fill_f32(a, i)); break;
-        case EL_BF16: PTR(uint16_t, a->to)[i] = bf16_from_f32(fill_f32(a, i)); break;
-        case EL_F32:
-        case EL_C64: PTR(float, a->to)[i] = fill_f32(a, i); break;
-        default: PTR(double, a->to)[i] = fill_f64(a, i); break;
-        }
-}
-
 void host_kernel(enum kernel_id k, const void *args)
 {
     static void (*const kernels[K_COUNT])(const void *) = {
-        [K_EMPTY] = host_empty, [K_SPIN] = host_spin, [K_MARK] = host_mark, [K_GROUP_COUNT] = host_group_count,
-        [K_GROUP_SUM] = host_group_sum, [K_GROUP_STEP] = host_group_step, [K_BYTES] = host_bytes,
-        [K_CHECKSUM] = host_checksum, [K_FILL] = host_fill,
+        [K_MARK] = host_mark, [K_GROUP_COUNT] = host_group_count,
+        [K_GROUP_SUM] = host_group_sum, [K_GROUP_STEP] = host_group_step, [K_CHECKSUM] = host_checksum,
     };
 
     if (kernels[k])

@@ -1,4 +1,4 @@
-// kernels.cu - the judge's kernels: compare, mark, group, bytes, checksum, fill. See kernels.h for their arguments and
+// kernels.cu - the judge's kernels: compare, mark, group, checksum. See kernels.h for their arguments and
 // device.h for what they mean. One pass each; results do not depend on the number of blocks or on their order: integers
 // are added, minima, maxima and (error, index) pairs are merged, floating sums do not occur.
 // Built without fused multiply-add, as the host's twins in host_kernels.c.
@@ -26,20 +26,6 @@ static __device__ __forceinline__ void add_i64(int64_t *to, int64_t x)
 static __device__ __forceinline__ int64_t shuffle_down(int64_t x, int by)
 {
     return __shfl_down_sync(0xffffffffu, static_cast<long long>(x), by);
-}
-
-extern "C" __global__ void judge_empty()
-{
-}
-
-extern "C" __global__ void judge_spin(const __grid_constant__ k_spin a)
-{
-    uint64_t from, now;
-
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(from));
-    do {
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    } while (now - from < a.ns);
 }
 
 // ---- compare ----
@@ -518,44 +504,7 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_group_step(const _
         reinterpret_cast<k_group_result *>(a.result)->uneven = 1; // all writers write the same
 }
 
-// ---- bytes ----
-
-extern "C" __global__ void __launch_bounds__(K_THREADS) judge_bytes(const __grid_constant__ k_bytes a)
-{
-    const uint8_t *x = reinterpret_cast<const uint8_t *>(a.a), *y = reinterpret_cast<const uint8_t *>(a.b);
-    const int64_t packs = a.words ? a.n / 16 : 0;
-    int64_t n = 0, first = INT64_MAX;
-
-#pragma unroll 4
-    for (int64_t p = thread_index(); p < packs; p += thread_count()) {
-        uint4 u = load_once(reinterpret_cast<const uint4 *>(x) + p),
-              v = load_once(reinterpret_cast<const uint4 *>(y) + p);
-
-        if ((u.x ^ v.x) | (u.y ^ v.y) | (u.z ^ v.z) | (u.w ^ v.w))
-            for (int k = 0; k < 16; k++)
-                if (x[p * 16 + k] != y[p * 16 + k]) {
-                    n++;
-                    first = first < p * 16 + k ? first : p * 16 + k;
-                }
-    }
-    for (int64_t i = packs * 16 + thread_index(); i < a.n; i += thread_count())
-        if (x[i] != y[i]) {
-            n++;
-            first = first < i ? first : i;
-        }
-    for (int by = 16; by > 0; by /= 2) {
-        int64_t f = shuffle_down(first, by);
-
-        n += shuffle_down(n, by);
-        first = f < first ? f : first;
-    }
-    if (threadIdx.x % 32 == 0 && n) {
-        k_bytes_result *r = reinterpret_cast<k_bytes_result *>(a.result);
-
-        add_i64(&r->n, n);
-        atomicMin(reinterpret_cast<long long *>(&r->first), static_cast<long long>(first));
-    }
-}
+// ---- checksum ----
 
 extern "C" __global__ void __launch_bounds__(K_THREADS) judge_checksum(const __grid_constant__ k_checksum a)
 {
@@ -572,82 +521,4 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_checksum(const __g
         sum += shuffle_down(sum, by);
     if (threadIdx.x % 32 == 0)
         atomicAdd(reinterpret_cast<unsigned long long *>(a.result), sum);
-}
-
-// ---- fill ----
-
-static __device__ __forceinline__ void convert(float &to, float x) { to = x; }
-static __device__ __forceinline__ void convert(__half &to, float x) { to = __float2half_rn(x); }
-static __device__ __forceinline__ void convert(__nv_bfloat16 &to, float x) { to = __float2bfloat16_rn(x); }
-static __device__ __forceinline__ void convert(double &to, float x) { to = x; }
-
-// Four elements from element i on; i is a multiple of four.
-template <class T> static __device__ __forceinline__ void fill_structured(const k_fill &a, int64_t i, pack<T, 4> &v)
-{
-    int r = static_cast<int>(i % 221);
-
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-        convert(v.v[k], static_cast<float>(el_structured(r, a.step, a.shift)));
-        r = r == 220 ? 0 : r + 1;
-    }
-}
-
-template <class T> static __device__ __forceinline__ void fill_random(const k_fill &a, int64_t i, pack<T, 4> &v)
-{
-    el_u4 x = el_philox(i / 4, a.seed);
-
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-        convert(v.v[k], el_fill_f32(a.regime, x.v[k]));
-}
-
-template <> __device__ __forceinline__ void fill_random<double>(const k_fill &a, int64_t i, pack<double, 4> &v)
-{
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        el_u4 x = el_philox(i / 2 + h, a.seed);
-
-        v.v[2 * h] = el_fill_f64(a.regime, x.v[0], x.v[1]);
-        v.v[2 * h + 1] = el_fill_f64(a.regime, x.v[2], x.v[3]);
-    }
-}
-
-template <class T> static __device__ __forceinline__ void store(T *to, int64_t n, int64_t i, const pack<T, 4> &v)
-{
-    constexpr int half = sizeof(T) == 8 ? 2 : 4; // 16 bytes at once at most
-    using part = pack<T, half>;
-
-    if (i + 4 <= n && reinterpret_cast<uintptr_t>(to) % sizeof(part) == 0) {
-#pragma unroll
-        for (int k = 0; k < 4; k += half)
-            *reinterpret_cast<part *>(to + i + k) = *reinterpret_cast<const part *>(&v.v[k]);
-        return;
-    }
-    for (int k = 0; k < 4 && i + k < n; k++)
-        to[i + k] = v.v[k];
-}
-
-template <class T> static __device__ __forceinline__ void fill(const k_fill &a)
-{
-    for (int64_t i = thread_index() * 4; i < a.n; i += thread_count() * 4) {
-        pack<T, 4> v;
-
-        if (a.regime == EL_STRUCTURED)
-            fill_structured(a, i, v);
-        else
-            fill_random(a, i, v);
-        store(reinterpret_cast<T *>(a.to), a.n, i, v);
-    }
-}
-
-extern "C" __global__ void __launch_bounds__(K_THREADS) judge_fill(const __grid_constant__ k_fill a)
-{
-    switch (a.dtype) {
-    case EL_F16: fill<__half>(a); break;
-    case EL_BF16: fill<__nv_bfloat16>(a); break;
-    case EL_F32:
-    case EL_C64: fill<float>(a); break;
-    default: fill<double>(a); break;
-    }
 }

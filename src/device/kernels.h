@@ -11,8 +11,6 @@
 #define K_HISTOGRAM 2048 /* groups that are counted in shared memory */
 
 enum kernel_id {
-    K_EMPTY,
-    K_SPIN,
     K_DIFF_ANY, /* any strides, any dtypes */
     K_DIFF_F16_F64, /* got, oracle: contiguous */
     K_DIFF_BF16_F64,
@@ -26,21 +24,14 @@ enum kernel_id {
     K_GROUP_COUNT,
     K_GROUP_SUM,
     K_GROUP_STEP,
-    K_BYTES,
     K_CHECKSUM,
-    K_FILL,
     K_COUNT
 };
 
 #define KERNEL_NAMES                                                                                                   \
-    {"judge_empty", "judge_spin", "judge_diff_any", "judge_diff_f16_f64", "judge_diff_bf16_f64", "judge_diff_f32_f64", \
-     "judge_diff_f64_f64", "judge_diff_f16_f16", "judge_diff_bf16_bf16", "judge_diff_f32_f32", "judge_diff_exact",     \
-     "judge_mark", "judge_group_count", "judge_group_sum", "judge_group_step", "judge_bytes", "judge_checksum",        \
-     "judge_fill"}
-
-struct k_spin {
-    uint64_t ns;
-};
+    {"judge_diff_any", "judge_diff_f16_f64", "judge_diff_bf16_f64", "judge_diff_f32_f64", "judge_diff_f64_f64",        \
+     "judge_diff_f16_f16", "judge_diff_bf16_bf16", "judge_diff_f32_f32", "judge_diff_exact", "judge_mark",             \
+     "judge_group_count", "judge_group_sum", "judge_group_step", "judge_checksum"}
 
 /* Strides count real components. */
 struct k_operand {
@@ -96,26 +87,10 @@ struct k_group_step {
     int64_t n_groups, first, step;
 };
 
-struct k_bytes_result {
-    int64_t n, first; /* first: INT64_MAX if none */
-};
-
-struct k_bytes {
-    uint64_t a, b, result;
-    int64_t n;
-    int32_t words, pad; /* both are 16-byte aligned */
-};
-
 struct k_checksum {
     uint64_t p, result; /* result: uint64_t, added to; p: any alignment */
     int64_t n;
     uint64_t first; /* number of the first word */
-};
-
-struct k_fill {
-    uint64_t to, seed;
-    int64_t n; /* real components */
-    int32_t dtype, regime, step, shift;
 };
 
 #endif

@@ -21,7 +21,6 @@ struct client;
  * closed afterwards: both are duplicated. One client a process; NULL with errno where it cannot be done. A forked
  * child must not use its parent's client. */
 struct client *client_attach(int area_fd, int bell_fd);
-struct client *client_get(void); /* the attached one, or NULL */
 const struct wire_info *client_info(const struct client *c);
 int client_error(const struct client *c); /* the device's sticky error as far as it is known here; no round trip */
 static inline int client_is_device(const struct client *c, const void *p)

@@ -275,11 +275,6 @@ int client_repeat(struct client *c, unsigned op, const void *body, const void *t
     return code ? code : LOAD(&c->area->error, RELAXED);
 }
 
-struct client *client_get(void)
-{
-    return attached;
-}
-
 const struct wire_info *client_info(const struct client *c)
 {
     return &c->info;

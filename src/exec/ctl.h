@@ -16,7 +16,6 @@ enum ctl_op {
     CTL_LIFE,       /* a: bytes that the front may hold, at most; 0: all. Descriptors: area, bell */
     CTL_IMAGE,      /* a: bytes; descriptor: the image. The answer's hash says what it is known as */
     CTL_ALLOC,      /* a: bytes. v[0]: address */
-    CTL_DROP,       /* a: address */
     CTL_LAY,        /* a: address, b: bytes here, c: offset of these, d: bytes in all, tag; bulk: the bytes */
     CTL_SHARE,      /* a: bytes, b: of these so many are a candidate's inputs (0: the judge's alone); descriptor: the memory.
                        v[0]: address */

@@ -301,13 +301,6 @@ int executor_alloc(struct executor *x, uint64_t bytes, uint64_t *ret_addr, struc
     return 0;
 }
 
-int executor_drop(struct executor *x, uint64_t addr, struct err *e)
-{
-    struct ctl_reply r;
-
-    return say(x, CTL_DROP, addr, 0, &r, e);
-}
-
 static int lay_part(struct executor *x, uint64_t addr, uint64_t at, uint64_t n, uint64_t all, uint32_t tag,
                     struct err *e)
 {

@@ -44,9 +44,8 @@ int executor_life(struct executor *x, int ret_fds[2], struct err *e);
 /* An image that the compile worker wrote: only these can be loaded. Kept for the executor's life. */
 int executor_image(struct executor *x, const void *image, size_t n, char ret_sha256[65], struct err *e);
 
-/* Memory of the judge's own in this life (inputs). Freed by executor_drop, or with the life. */
+/* Memory of the judge's own in this life (inputs). Freed with the life. */
 int executor_alloc(struct executor *x, uint64_t bytes, uint64_t *ret_addr, struct err *e);
-int executor_drop(struct executor *x, uint64_t addr, struct err *e);
 /* Writes n bytes; the log notes that these bytes are the judge's (the tag is too), not what they are. ERR_INPUT if the
  * range is not within one live allocation. */
 int executor_lay(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e);

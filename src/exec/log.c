@@ -12,7 +12,7 @@ static const struct own {
 } own[] = {
     {"LAY", sizeof(struct log_lay)},       {"CALL_BEGIN", sizeof(struct log_call)},
     {"CALL_END", sizeof(struct log_call)}, {"ECHO", sizeof(struct wire_copy)},
-    {"GIVE", sizeof(struct log_give)},     {"DROP", sizeof(struct log_give)},
+    {"GIVE", sizeof(struct log_give)},
 };
 
 static const struct own *own_of(unsigned op)
@@ -76,11 +76,6 @@ bool exec_log_add(struct exec_log *l, unsigned op, unsigned flags, uint64_t resu
         *ret_at = l->n;
     __atomic_store_n(&l->n, l->n + bytes, __ATOMIC_RELEASE);
     return true;
-}
-
-void exec_log_hash(const struct exec_log *l, char ret[65])
-{
-    sha256_hex(l->p, l->n, ret);
 }
 
 int exec_log_next(const struct exec_log *l, size_t *at, struct log_entry *ret)

@@ -17,8 +17,7 @@ enum log_op {
     LOG_CALL_BEGIN, /* log_call */
     LOG_CALL_END,
     LOG_ECHO,       /* wire_copy: an upload that equals a range that came down */
-    LOG_GIVE,       /* log_give: an allocation of the judge's own */
-    LOG_DROP        /* log_give */
+    LOG_GIVE        /* log_give: an allocation of the judge's own */
 };
 struct log_lay {
     uint64_t addr, n;
@@ -62,7 +61,6 @@ void exec_log_clear(struct exec_log *l);
 /* Two parts are written one after the other (struct, tail). False: it is full. *ret_at: the entry's offset. */
 bool exec_log_add(struct exec_log *l, unsigned op, unsigned flags, uint64_t result, const void *body, size_t n,
                   const void *tail, size_t n_tail, size_t *ret_at);
-void exec_log_hash(const struct exec_log *l, char ret[65]);
 
 /* One entry, taken apart. */
 struct log_entry {

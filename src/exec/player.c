@@ -33,11 +33,6 @@ int player_init(struct player *p, const struct backend_ops *ops, struct backend 
     return 0;
 }
 
-void player_free(struct player *p)
-{
-    free(p->events);
-}
-
 int player_fresh(struct player *p, struct err *e)
 {
     for (uint32_t i = 0; i < LIFE_STREAMS; i++)
@@ -128,14 +123,6 @@ static int play_give(struct player *p, const struct log_entry *en)
     const struct log_give *m = en->body;
 
     return play_block(p, m->addr, m->n, 0);
-}
-
-static int play_drop(struct player *p, const struct log_entry *en)
-{
-    const struct log_give *m = en->body;
-
-    p->ops->block(p->b, m->addr, 0, false);
-    return WIRE_OK;
 }
 
 static int play_memset(struct player *p, const struct log_entry *en)
@@ -358,7 +345,7 @@ static int (*const rows[])(struct player *p, const struct log_entry *en) = {
     [WIRE_STREAM_DESTROY] = play_stream_destroy, [WIRE_STREAM_SYNC] = play_stream_sync,
     [WIRE_EVENT_CREATE] = play_event_create, [WIRE_EVENT_DESTROY] = play_event_destroy,
     [WIRE_EVENT_RECORD] = play_event_record, [WIRE_EVENT_WAIT] = play_event_wait, [WIRE_EVENT_SYNC] = play_event_sync,
-    [WIRE_DEVICE_SYNC] = play_device_sync, [LOG_ECHO] = play_copy, [LOG_GIVE] = play_give, [LOG_DROP] = play_drop,
+    [WIRE_DEVICE_SYNC] = play_device_sync, [LOG_ECHO] = play_copy, [LOG_GIVE] = play_give,
 };
 
 int player_play(struct player *p, const struct log_entry *en)

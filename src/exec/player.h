@@ -41,7 +41,6 @@ struct player {
 };
 
 int player_init(struct player *p, const struct backend_ops *ops, struct backend *b, const struct images *images);
-void player_free(struct player *p);
 /* Forgets all handles and starts the device afresh. */
 int player_fresh(struct player *p, struct err *e);
 /* One entry. Marks and lays do nothing here. A code that is not WIRE_OK stays in p->error; later entries do nothing. */

@@ -109,18 +109,6 @@ static int do_alloc(struct ctl *c, struct err *e)
     return 0;
 }
 
-static int do_drop(struct ctl *c, struct err *e)
-{
-    const struct log_give m = {c->q.a, 0};
-
-    serve_settle(c->s);
-    if (!pool_give(&c->s->life.pool, m.addr, POOL_JUDGE))
-        return no(e, "this is no memory of the judge's");
-    serve_log_own(c->s, LOG_DROP, &m, sizeof m);
-    play_queue_go(&c->s->queue);
-    return 0;
-}
-
 static int do_lay(struct ctl *c, struct err *e)
 {
     struct server *s = c->s;
@@ -336,7 +324,7 @@ static int do_time(struct ctl *c, struct err *e)
 
 static int (*const rows[CTL_OPS])(struct ctl *c, struct err *e) = {
     [CTL_HELLO] = do_hello, [CTL_LIFE] = do_life, [CTL_IMAGE] = do_image, [CTL_ALLOC] = do_alloc,
-    [CTL_DROP] = do_drop, [CTL_LAY] = do_lay, [CTL_SHARE] = do_share, [CTL_LAID] = do_laid, [CTL_PULL] = do_pull,
+    [CTL_LAY] = do_lay, [CTL_SHARE] = do_share, [CTL_LAID] = do_laid, [CTL_PULL] = do_pull,
     [CTL_TILE] = do_tile, [CTL_RANDOM] = do_random, [CTL_PEEK] = do_peek,
     [CTL_TYPED] = do_typed, [CTL_PAUSE] = do_pause, [CTL_LACKS] = do_lacks,
     [CTL_CALL_BEGIN] = do_call_begin, [CTL_CALL_END] = do_call_end, [CTL_LOG] = do_log, [CTL_ADOPT] = do_adopt,

@@ -73,7 +73,6 @@ static bool follow(struct replaying *r, const struct log_entry *en)
         return !en->head.result || pool_take_at(&r->pool, en->head.result, a->bytes, POOL_FRONT, a->kind);
     case WIRE_FREE: return pool_give(&r->pool, f->addr, POOL_FRONT);
     case LOG_GIVE: return pool_take_at(&r->pool, g->addr, g->n, POOL_JUDGE, 0);
-    case LOG_DROP: return pool_give(&r->pool, g->addr, POOL_JUDGE);
     default: return true;
     }
 }
@@ -250,7 +249,6 @@ static bool take_own(struct life *l, const struct log_entry *en)
 
     switch (en->head.op) {
     case LOG_GIVE: return pool_take_at(&l->pool, g->addr, g->n, POOL_JUDGE, 0);
-    case LOG_DROP: return pool_give(&l->pool, g->addr, POOL_JUDGE);
     case LOG_LAY: return life_holds(l, lay->addr, lay->n);
     default: return en->head.op == LOG_CALL_BEGIN || en->head.op == LOG_CALL_END;
     }

@@ -475,16 +475,6 @@ size_t st_metadata_count(const struct safetensors *s)
     return json_object_size(metadata(s));
 }
 
-void st_metadata_at(const struct safetensors *s, size_t i, const char **ret_key, const char **ret_value)
-{
-    void *it = json_object_iter(metadata(s));
-
-    while (it && i--)
-        it = json_object_iter_next(metadata(s), it);
-    *ret_key = it ? json_object_iter_key(it) : NULL;
-    *ret_value = it ? json_string_value(json_object_iter_value(it)) : NULL;
-}
-
 /* ---- writing ---- */
 
 struct st_writer {

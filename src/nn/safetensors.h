@@ -44,7 +44,6 @@ const struct st_tensor *st_at(const struct safetensors *s, size_t i);           
 const struct st_tensor *st_find(const struct safetensors *s, const char *name);    /* NULL when absent */
 const char *st_metadata(const struct safetensors *s, const char *key);             /* of the first file; NULL */
 size_t st_metadata_count(const struct safetensors *s);
-void st_metadata_at(const struct safetensors *s, size_t i, const char **ret_key, const char **ret_value);
 
 /* out: t->n floats. Every dtype converts (BOOL to 0/1, integers and F64 rounded to nearest). */
 void st_to_f32(const struct st_tensor *t, float *out);

@@ -27,7 +27,6 @@
 #define START_S 180.0 /* importing torch from a cold disk */
 #define SPAWN_S 30.0
 #define SEND_S 30.0
-#define PEAK_S 2.0
 
 enum state { ASKED, RUNNING, ENDED, FAILED };
 
@@ -41,7 +40,6 @@ struct entry {
     int status;
     double cpu_s;
     size_t max_rss, peak;
-    unsigned looks; /* answers to child_peak */
     struct buf output;
     char error[256];
     bool no_memory; /* FAILED: the machine's memory ran out */
@@ -112,9 +110,6 @@ static void take_report(struct forkserver *fs, const json_t *h)
         x->outside = json_flag(h, "outside", false);
         x->spared = json_flag(h, "spared", false);
         x->state = ENDED;
-    } else if (!strcmp(op, "peak") && x->state == RUNNING) {
-        x->peak = (size_t)json_i64(h, "bytes", 0);
-        x->looks++;
     }
 }
 
@@ -669,35 +664,6 @@ int child_wait(struct child *c, double deadline, struct child_end *ret, struct e
     }
     pthread_mutex_unlock(&fs->lock);
     return rc;
-}
-
-/* What is known at the end is known for good; before it the server is asked. */
-size_t child_peak(struct child *c)
-{
-    double deadline = now_s() + PEAK_S;
-    struct forkserver *fs = c->fs;
-    struct entry *x;
-    json_t *req;
-    unsigned looks;
-    size_t n;
-    bool ask;
-
-    pthread_mutex_lock(&fs->lock);
-    x = find(fs, c->id);
-    ask = x->state == RUNNING && !x->killed && !fs->dead;
-    looks = x->looks;
-    pthread_mutex_unlock(&fs->lock);
-    if (ask) {
-        req = json_pack("{s:s,s:i}", "op", "peak", "id", c->id);
-        ask = send_request(fs, req, NULL, 0, NULL) == 0;
-        json_decref(req);
-    }
-    pthread_mutex_lock(&fs->lock);
-    while (ask && x->state == RUNNING && x->looks == looks && !fs->dead && now_s() < deadline && !stop_requested())
-        wait_slice(fs, deadline);
-    n = x->peak;
-    pthread_mutex_unlock(&fs->lock);
-    return n;
 }
 
 void child_kill(struct child *c)

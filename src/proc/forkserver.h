@@ -64,7 +64,7 @@ struct child_end {
     bool outside;
     double cpu_s;
     size_t max_rss;
-    size_t peak;       /* bytes of memory of its own that it had at most, as child_peak */
+    size_t peak;       /* bytes that it had at most: as its cgroup says, else seen resident, less what the server shares; 0: not known */
     struct buf output; /* stdout and stderr as they came; freed by the caller */
 };
 
@@ -72,9 +72,6 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
 /* 0 when the child has ended; -1 if it is still there at the deadline (now_s() value, 0 = for ever), or if the server died and
  * nobody knows (forkserver_alive tells). May be called again; ret (may be NULL) is filled once. */
 int child_wait(struct child *c, double deadline, struct child_end *ret, struct err *e);
-/* Bytes of the machine's memory that the child has had at most: what its cgroup says, else what was seen resident, less what
- * it shares with the fork server. 0: nobody knows. A message to the server and back. */
-size_t child_peak(struct child *c);
 void child_kill(struct child *c); /* the whole jail; returns at once, child_wait tells */
 void child_free(struct child *c); /* kills if still running, and forgets it; NULL is fine */
 

@@ -70,7 +70,6 @@ size_t jail_cgroup_peak(const struct jail_cgroup *g);        /* bytes that it he
 /* How many of its members the kernel has killed for memory, at its limit or because the machine had none; -1: it does
  * not tell. */
 long jail_cgroup_kills(const struct jail_cgroup *g);
-void jail_cgroup_kill(const struct jail_cgroup *g);          /* SIGKILL to every member */
 void jail_cgroup_remove(struct jail_cgroup *g);
 int jail_cgroup_version(void); /* 0, 1 or 2 */
 

@@ -255,23 +255,6 @@ long jail_cgroup_kills(const struct jail_cgroup *g)
     return get_key(g->memory, base.version == 2 ? "memory.events" : "memory.oom_control", "oom_kill");
 }
 
-void jail_cgroup_kill(const struct jail_cgroup *g)
-{
-    const char *folder = g->pids[0] ? g->pids : g->memory;
-    char path[400];
-    int pid;
-    FILE *f;
-
-    if (!folder[0] || put(folder, "cgroup.kill", "1") == 0)
-        return;
-    snprintf(path, sizeof path, "%s/cgroup.procs", folder);
-    if (!(f = fopen(path, "re")))
-        return;
-    while (fscanf(f, "%d", &pid) == 1)
-        kill(pid, SIGKILL);
-    fclose(f);
-}
-
 /* A group can be busy for a moment after its last member died. */
 static void remove_one(const char *folder)
 {

@@ -79,15 +79,3 @@ void artefact_unlock(int lock)
     if (lock >= 0)
         close(lock);
 }
-
-int artefact_publish(const char *from, const char *to, struct err *e)
-{
-    if (rename(from, to) == 0)
-        return 0;
-    if (errno != EXDEV)
-        return err_sys(e, "cannot move '%s' to '%s'", from, to);
-    if (file_copy(from, to, e) < 0)
-        return -1;
-    unlink(from);
-    return 0;
-}

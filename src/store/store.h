@@ -43,7 +43,5 @@ void artefact_unlock(int lock);
 /* The same for any path: an exclusive lock, held until the descriptor is closed. Lock files may be removed by whoever
  * holds them (see limit.h): a lock on a file that is no longer at its path is not returned. wait_s 0 tries once. */
 int lock_file(const char *path, double wait_s, struct err *e);
-/* Moves a finished file to its place (rename, or copy + rename over file systems). */
-int artefact_publish(const char *from, const char *to, struct err *e);
 
 #endif

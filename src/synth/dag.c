@@ -296,16 +296,3 @@ uint64_t dag_hash(const struct dag *g, bool with_shapes)
         h += mix(down[i], up[i]);
     return mix(h, down[dag_result(g)]);
 }
-
-void dag_text(const struct dag *g, struct buf *out)
-{
-    for (int n = 0; n < g->n_nodes; n++) {
-        const struct dag_node *p = &g->node[n];
-        buf_addf(out, "v%d =", p->out);
-        for (int k = 0; k < p->c.n_in; k++)
-            buf_addf(out, " v%d", p->in[k]);
-        buf_addc(out, ' ');
-        op_signature(&p->c, out);
-        buf_addc(out, '\n');
-    }
-}

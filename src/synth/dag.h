@@ -56,6 +56,5 @@ struct nest;
 double *dag_eval_with(const struct dag *g, double *const v[], int node, const struct nest *nest);
 uint64_t dag_hash(const struct dag *g,
     bool with_shapes); /* Weisfeiler-Lehman; equal for graphs that differ in names only */
-void dag_text(const struct dag *g, struct buf *out); /* one line a node */
 
 #endif

@@ -278,12 +278,3 @@ void dag_draw(const struct dag_table *t, struct rng *r, const struct dag_limits 
         step(&w);
     dag_prune(ret);
 }
-
-bool dag_draw_single(const struct opdef *op, struct rng *r, const struct limits *l, struct dag *ret)
-{
-    int in[OP_INPUTS] = {-1, -1, -1, -1, -1};
-    struct call c;
-
-    ret->n_values = ret->n_nodes = 0;
-    return op_draw(op, r, l, &c) && dag_add(ret, &c, in, (uint8_t)draw_below(r, (uint64_t)spellings(op))) >= 0;
-}

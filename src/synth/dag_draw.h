@@ -23,7 +23,5 @@ void dag_table_free(struct dag_table *t);
 
 /* Always succeeds: at least min_ops nodes unless the registry offers nothing more for the shapes drawn. */
 void dag_draw(const struct dag_table *t, struct rng *r, const struct dag_limits *l, struct dag *ret);
-/* A graph of one operator; false if it draws nothing within the limits. */
-bool dag_draw_single(const struct opdef *op, struct rng *r, const struct limits *l, struct dag *ret);
 
 #endif

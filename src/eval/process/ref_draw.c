@@ -11,18 +11,18 @@ int ref_section_parse(const struct frame *f, const json_t *s, struct section *re
     if (at < 0 || n < 0 || (uint64_t)at > f->n_blob || (uint64_t)n > f->n_blob - (uint64_t)at ||
         !json_object_get(s, "tree"))
         return err_set(e, ERR_BUG, "the reference side sent a broken section");
-    *ret = (struct section){json_object_get(s, "tree"), f->blob + at, (size_t)n, NULL, 0};
+    *ret = (struct section){json_object_get(s, "tree"), f->blob + at, (size_t)n};
     return 0;
 }
 
-/* As ref_section_parse, of a section on the desk: inside a draw of 'size' bytes at mem. */
-static int desk_section(const json_t *s, const struct device_buf *mem, size_t size, struct section *ret, struct err *e)
+/* As ref_section_parse, without bytes. */
+static int section_facts(const json_t *s, struct section *ret, struct err *e)
 {
-    int64_t at = json_i64(s, "at", -1), n = json_i64(s, "nbytes", -1);
+    int64_t n = json_i64(s, "nbytes", -1);
 
-    if (at < 0 || n < 0 || (uint64_t)at > size || (uint64_t)n > size - (uint64_t)at || !json_object_get(s, "tree"))
+    if (n < 0 || !json_object_get(s, "tree"))
         return err_set(e, ERR_BUG, "the reference side sent a broken section");
-    *ret = (struct section){json_object_get(s, "tree"), NULL, (size_t)n, mem, (size_t)at};
+    *ret = (struct section){json_object_get(s, "tree"), NULL, (size_t)n};
     return 0;
 }
 
@@ -35,14 +35,14 @@ static void draw_facts(const json_t *d, struct ref_draw *ret)
     ret->aliases = json_object_get(d, "aliases");
 }
 
-int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, struct ref_draw *ret, struct err *e)
+int ref_draw_place(const json_t *d, struct ref_draw *ret, struct err *e)
 {
-    *ret = (struct ref_draw){.size = size};
+    *ret = (struct ref_draw){.regime = NULL};
     draw_facts(d, ret);
-    if (desk_section(json_object_get(d, "inputs"), mem, size, &ret->inputs, e) < 0 ||
-        desk_section(json_object_get(d, "eager"), mem, size, &ret->eager, e) < 0)
+    if (section_facts(json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
+        section_facts(json_object_get(d, "eager"), &ret->eager, e) < 0)
         return -1;
-    return desk_section(json_object_get(d, "oracle"), mem, size, &ret->oracle, e);
+    return section_facts(json_object_get(d, "oracle"), &ret->oracle, e);
 }
 
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e)

@@ -453,17 +453,6 @@ int reference_all(struct job *j, struct err *e)
     return rc;
 }
 
-int reference_hold(struct reference *r, const struct ref_draw *d, struct err *e)
-{
-    (void)r, (void)d, (void)e;
-    return 0;
-}
-
-void reference_let_go(struct reference *r, const struct ref_draw *d)
-{
-    (void)r, (void)d;
-}
-
 /* ---- in frames ---- */
 
 static int get_in_frames(struct eval *ev, const struct reference_want *w, struct reference **ret, struct err *e)

@@ -21,10 +21,8 @@ struct streamed;
 
 struct section { /* a value tree and its bytes */
     const json_t *tree;
-    const char *bytes;            /* NULL: they lie on the desk, */
+    const char *bytes; /* NULL: streamed (streamed.h) */
     size_t n;
-    const struct device_buf *mem; /* in this buffer (filled while the draw is held), from byte 'at' on */
-    size_t at;
 };
 
 struct ref_draw {
@@ -34,12 +32,7 @@ struct ref_draw {
     struct section after;  /* what the reference leaves in the inputs that it changes, in order; bytes NULL: not known */
     const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
     const json_t *mutates, *aliases; /* inputs that the reference itself changes; outputs that share their memory */
-    /* On the desk: */
-    json_t *head;            /* owned; what the rest points into */
-    struct device_buf *mem;  /* owned; the master copy, zeroed: not there now */
-    size_t size;             /* of all sections together */
-    bool kept;               /* within the budget: stays until the reference goes */
-    int holders;
+    json_t *head;          /* of a streamed one: owned; what the rest points into */
 };
 
 struct reference {
@@ -85,8 +78,8 @@ int reference_own(struct job *j, struct err *e);
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);
-/* The same of a draw whose values lie in mem, 'size' bytes: *ret borrows both. */
-int ref_draw_place(const json_t *d, const struct device_buf *mem, size_t size, struct ref_draw *ret, struct err *e);
+/* The same of a streamed draw: all but the bytes. */
+int ref_draw_place(const json_t *d, struct ref_draw *ret, struct err *e);
 /* How far output 'tensor' of a draw may be from expected. own: a sidecar's {"abs","rel"} for floating outputs, or
  * NULL. */
 struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const struct protocol *protocol,
@@ -108,9 +101,4 @@ bool reference_list_fit(struct eval *ev, size_t room);
 int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e);
 /* All draws of j->ref are made: for who looks for one among them. 0, or -1 as reference_draw. */
 int reference_all(struct job *j, struct err *e);
-/* The values of draw d of r are there until reference_let_go, which every hold needs. ERR_ENV: they cannot be made
- * again. The caller has a share of the device, where it has a clock. */
-int reference_hold(struct reference *r, const struct ref_draw *d, struct err *e);
-void reference_let_go(struct reference *r, const struct ref_draw *d);
-
 #endif

@@ -369,12 +369,6 @@ static void end_process(struct session *s)
     s->ended = child_wait(s->child, now_s() + 10, &s->end, NULL) == 0;
 }
 
-size_t session_peak(struct session *s)
-{
-    end_process(s);
-    return s->ended ? s->end.peak : 0;
-}
-
 const char *session_output(struct session *s)
 {
     end_process(s);

@@ -62,8 +62,6 @@ enum call_fault session_call(struct session *s, const json_t *head, const char *
 enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret, struct err *e);
 /* Line 'line' of the source that findings call 'file', without its indentation; false if there is none. */
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n);
-/* Ends the process, if it has not ended, and returns how many bytes of the machine's memory it had at most; 0: nobody knows. */
-size_t session_peak(struct session *s);
 /* Ends the process, if it has not ended, and returns what it wrote to its output. Valid until session_close. */
 const char *session_output(struct session *s);
 /* Gives slot and share of the device away, and takes them again (waits): for who wants the device alone. */

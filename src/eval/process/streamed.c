@@ -218,7 +218,7 @@ int streamed_next(struct streamed *s, struct ref_draw *ret, json_t **ret_head, s
         return -1;
     more = !json_flag(f.head, "end", false);
     note_peak(s, f.head);
-    if (more && ref_draw_place(json_object_get(f.head, "draw"), NULL, SIZE_MAX, ret, e) < 0) {
+    if (more && ref_draw_place(json_object_get(f.head, "draw"), ret, e) < 0) {
         frame_free(&f);
         return -1;
     }

@@ -372,10 +372,7 @@ static int judge_draw(struct job *j, const struct ref_draw *d, struct tally *t, 
     double used = j->session->used_s;
     int ok;
 
-    if (reference_hold(j->ref, d, e) < 0)
-        return -1;
     ok = run_draw(j, d, t, e);
-    reference_let_go(j->ref, d);
     used = j->session->used_s - used;
     t->fastest_s = t->fastest_s == 0 || used < t->fastest_s ? used : t->fastest_s;
     t->slow = !first && is_slow(j, t->fastest_s);
@@ -408,23 +405,6 @@ static int judge_call(void *ctx, const struct ref_draw *d, struct frame *f, stru
     return ok == 0 || ok == 1 ? 0 : -1;
 }
 
-static int hold_all(struct job *j, const struct ref_draw *const *draws, int n, struct err *e)
-{
-    for (int i = 0; i < n; i++)
-        if (reference_hold(j->ref, draws[i], e) < 0) {
-            while (i-- > 0)
-                reference_let_go(j->ref, draws[i]);
-            return -1;
-        }
-    return 0;
-}
-
-static void let_all_go(struct job *j, const struct ref_draw *const *draws, int n)
-{
-    for (int i = 0; i < n; i++)
-        reference_let_go(j->ref, draws[i]);
-}
-
 /* The life itself, on a draw's inputs. What is wrong with it is blamed. 0, or -1: infra. */
 static int live(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
 {
@@ -433,10 +413,7 @@ static int live(struct job *j, const struct ref_draw *d, struct tally *t, struct
     bool ended;
     int rc = 0;
 
-    if (hold_all(j, &d, 1, e) < 0)
-        return -1;
     fault = life_live(j, d, &f, &ended, e);
-    let_all_go(j, &d, 1);
     if (fault != CALL_OK)
         rc = blame_call(j, fault, d, e);
     else if (ended)
@@ -450,10 +427,7 @@ static int replay_group(struct replayed *r, const struct ref_draw *const *draws,
     double used = j->session->used_s;
     enum call_fault fault;
 
-    if (hold_all(j, draws, n, e) < 0)
-        return -1;
     fault = life_replay(j, draws, n, judge_call, r, e);
-    let_all_go(j, draws, n);
     if (fault != CALL_OK)
         return blame_call(j, fault, draws[0], e);
     used = (j->session->used_s - used) / j->life->n_calls;

@@ -183,8 +183,6 @@ static int plumbing_gives(struct job *j, const struct ref_draw *d, struct err *e
     struct frame f;
     int ok;
 
-    if (reference_hold(j->ref, d, e) < 0)
-        return -1;
     ok = life_plumbing(j, d, &f, e);
     if (ok == 1) {
         ok = correct_compare(j, d, &f, &worst, &max_abs, &max_rel, e);
@@ -192,7 +190,6 @@ static int plumbing_gives(struct job *j, const struct ref_draw *d, struct err *e
         json_decref(worst);
         frame_free(&f);
     }
-    reference_let_go(j->ref, d);
     return ok;
 }
 
@@ -215,15 +212,8 @@ static int plumbing_suffices(struct job *j, struct err *e)
 static int record_capsule(struct job *j, struct err *e)
 {
     const struct ref_draw *d = telling_draw(j);
-    int rc;
 
-    if (!j->opt->capsule || !j->all_passed || j->life->live || job_blamed(j))
-        return 0;
-    if (reference_hold(j->ref, d, e) < 0)
-        return -1;
-    rc = life_record(j, d, e);
-    reference_let_go(j->ref, d);
-    return rc;
+    return !j->opt->capsule || !j->all_passed || j->life->live || job_blamed(j) ? 0 : life_record(j, d, e);
 }
 
 static void blame(struct job *j, const struct rules_finding *r, json_t *violations)

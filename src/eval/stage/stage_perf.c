@@ -199,30 +199,16 @@ static int block(void *ctx, const struct timing_block *b, struct timed_calls *ca
 }
 
 /* Draws like the one that eager's data are made from: other values each, and all of them expected. */
-static int hold_draws(struct perf *p, struct err *e)
+static void choose_draws(struct perf *p)
 {
     const struct reference *r = p->j->ref;
     const struct ref_draw *base = baseline_base(r);
 
-    if (r->streamed) {
+    if (r->streamed)
         p->draws[p->n_draws++] = base;
-        return 0;
-    }
-    for (size_t i = 0; i < r->n_draws && p->n_draws < MOST_DRAWS; i++) {
-        if (strcmp(r->draws[i].regime, base->regime))
-            continue;
-        if (reference_hold(p->j->ref, &r->draws[i], e) < 0)
-            return -1;
-        p->draws[p->n_draws++] = &r->draws[i];
-    }
-    return 0;
-}
-
-static void let_go_draws(struct perf *p)
-{
-    for (size_t i = 0; i < p->n_draws; i++)
-        reference_let_go(p->j->ref, p->draws[i]);
-    p->n_draws = 0;
+    for (size_t i = 0; !r->streamed && i < r->n_draws && p->n_draws < MOST_DRAWS; i++)
+        if (!strcmp(r->draws[i].regime, base->regime))
+            p->draws[p->n_draws++] = &r->draws[i];
 }
 
 /* ---- what is done alone ---- */
@@ -389,8 +375,7 @@ static int set_out(struct perf *p, struct err *e)
     struct frame f;
     int rc;
 
-    if (hold_draws(p, e) < 0)
-        return -1;
+    choose_draws(p);
     rc = life_again(p->j, p->draws[0], &f, e);
     if (rc == 1)
         frame_free(&f);
@@ -456,7 +441,6 @@ static int measure_and_record(struct job *j, struct err *e)
         baseline_unlock(p.base);
     if (p.wrong)
         blame_output(&p);
-    let_go_draws(&p);
     spots_free(&p.spots);
     baseline_release(j->ev, p.base);
     measure_side_free(&p.eager);
