@@ -111,7 +111,7 @@ static const char *host_size(struct emitter *e, int d)
 
     if (!x)
         return NULL;
-    if (x->n == 1 && x->ext[0].from == 0 && x->ext[0].to == e->k->in[x->i].t.rank - 1 && x->ext[0].to > 0)
+    if (x->n == 1 && x->ext[0].from == 0 && x->ext[0].to == e->k->in[x->i].t.rank - 1)
         return format(e, "%s.numel()", e->p->name[x->i]);
     s = format(e, "%s.size(%d)", e->p->name[x->i], x->ext[at].from);
     for (int i = x->ext[at].from + 1; i <= x->ext[at].to; i++)
@@ -125,7 +125,7 @@ static void name_sizes(struct emitter *e)
         char *s = arena_strdup(&e->arena, e->k->dim[d].name);
         for (char *p = s; *p; p++)
             *p = (char)toupper((unsigned char)*p);
-        e->sym[d] = s;
+        e->sym[d] = e->p->terse && e->k->n_dims == 1 ? "N" : s;
         e->host[d] = host_size(e, d);
     }
 }

@@ -14,6 +14,7 @@ struct placing {
     const char *out;                 /* of its result, in the host; the kernel says "out" */
     int tuned[3];                    /* choices for $B $C $D */
     enum size_style sizes;
+    bool terse;
 };
 
 /* Appends kernels (with helpers) to device, and to host: the result's allocation and the launches. The nest must be

@@ -228,7 +228,7 @@ static void draw_style(const struct problem_options *o, const struct problem *p,
 {
     bool held = p->side == SIDE_HELD && p->split == HELD_STYLE, full = o->voice.style == PROMPT_FULL;
 
-    *ret = (struct program_style){.sizes = full ? (enum size_style)rng_below(r, 3) : SIZES_PARAMS};
+    *ret = (struct program_style){.sizes = full ? (enum size_style)rng_below(r, 3) : SIZES_PARAMS, .terse = !full};
     if (full)
         ast_style_draw(r, &ret->c);
     ret->docstring = held || (full && draw_below(r, 3) == 0);

@@ -201,6 +201,16 @@ static const char *out_name(const struct dag *g, const struct names *m, int valu
     return value == dag_result(g) ? "out" : m->c[value];
 }
 
+/* "relu_kernel", "relu_kernel2" of several; terse: "kernel", "kernel2". */
+static void kernel_name(const struct kernels *k, int i, bool terse, size_t size, char ret[])
+{
+    char number[12] = "";
+
+    if (k->n > 1)
+        snprintf(number, sizeof number, "%d", i + 1);
+    snprintf(ret, size, "%.40s%skernel%s", terse ? "" : k->k[i].nest.about, terse ? "" : "_", number);
+}
+
 struct afun *program_cuda(const struct dag *g, const struct kernels *k, const struct program_style *s,
     struct arena *a, struct err *e)
 {
@@ -213,8 +223,8 @@ struct afun *program_cuda(const struct dag *g, const struct kernels *k, const st
     buf_adds(&device, "#include <torch/extension.h>\n#include <cuda_runtime.h>\n");
     for (int i = 0; i < k->n; i++) {
         char kernel[64];
-        struct placing p = {.kernel = kernel, .out = out_name(g, &m, k->k[i].out), .sizes = s->sizes};
-        snprintf(kernel, sizeof kernel, k->n > 1 ? "%.40s_kernel%d" : "%.40s_kernel", k->k[i].nest.about, i + 1);
+        struct placing p = {.kernel = kernel, .out = out_name(g, &m, k->k[i].out), .sizes = s->sizes, .terse = s->terse};
+        kernel_name(k, i, s->terse, sizeof kernel, kernel);
         for (int j = 0; j < k->k[i].nest.n_in; j++)
             p.name[j] = m.c[k->k[i].nest.in[j].value];
         memcpy(p.tuned, k->k[i].tuned, sizeof p.tuned);
