@@ -23,16 +23,14 @@ static int refusal(const struct task *t, const json_t *head, struct err *e)
 static int ask(struct child *c, const struct task *t, int64_t max, struct shrunk *ret, struct err *e)
 {
     json_t *req = json_pack("{s:s,s:s,s:I}", "op", "shrink", "source", t->code, "max_elements", (json_int_t)max);
-    double deadline = now_s() + SHRINK_TIMEOUT_S;
+    struct rpc r = {.fd = c->fd, .deadline = now_s() + SHRINK_TIMEOUT_S};
     enum frame_fault fault = FRAME_OK;
     struct frame f;
-    int rc;
+    int rc = 0;
 
     if (!req)
         return err_set(e, ERR_INPUT, "task '%s' is not UTF-8 text", t->name);
-    rc = frame_send(c->fd, req, NULL, 0, deadline, &fault, e);
-    json_decref(req);
-    if (rc < 0 || frame_recv(c->fd, 0, 0, deadline, &f, &fault, e) < 0)
+    if (rpc(&r, req, &f, &fault, e) < 0)
         return fault == FRAME_STOPPED ? -1
              : err_set(e, ERR_INPUT, "task '%s' cannot be tried out: its process %s", t->name,
                        fault == FRAME_LATE ? "does not finish" : "died (out of memory?)");

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 
 #define PREFIX 16 /* magic 4, header length 4, blob length 8 */
 
@@ -235,13 +236,15 @@ static int recv_blob(struct io *io, size_t n, char **ret)
     return 0;
 }
 
-/* What follows the prefix. */
-static int recv_rest(struct io *io, const unsigned char *prefix, size_t max_head, size_t max_blob, struct frame *ret)
+static int recv_all(struct io *io, size_t max_head, size_t max_blob, struct frame *ret)
 {
+    unsigned char prefix[PREFIX];
     uint64_t n_head, n_blob;
     json_t *head;
     char *blob = NULL;
 
+    if (io_read(io, prefix, PREFIX) < 0)
+        return -1;
     n_head = get_le(prefix + 4, 4);
     n_blob = get_le(prefix + 8, 8);
     if (memcmp(prefix, magic, 4) != 0)
@@ -260,13 +263,6 @@ static int recv_rest(struct io *io, const unsigned char *prefix, size_t max_head
     return 0;
 }
 
-static int recv_all(struct io *io, size_t max_head, size_t max_blob, struct frame *ret)
-{
-    unsigned char prefix[PREFIX];
-
-    return io_read(io, prefix, PREFIX) < 0 ? -1 : recv_rest(io, prefix, max_head, max_blob, ret);
-}
-
 int frame_recv(int fd, size_t max_head, size_t max_blob, double deadline, struct frame *ret,
                enum frame_fault *ret_fault, struct err *e)
 {
@@ -278,72 +274,17 @@ int frame_recv(int fd, size_t max_head, size_t max_blob, double deadline, struct
     return rc;
 }
 
-static void close_fds(int *fds, int *n)
+int rpc(const struct rpc *r, json_t *req, struct frame *ret, enum frame_fault *ret_fault, struct err *e)
 {
-    while (*n > 0)
-        close(fds[--*n]);
-}
-
-/* Keeps at most max_fds; the peer decides how many arrive. */
-static int take_fds(struct io *io, struct msghdr *m, int *fds, int max_fds, int *n)
-{
-    bool many = m->msg_flags & MSG_CTRUNC;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        size_t k =
-            c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-
-        for (size_t i = 0; i < k; i++) {
-            int got;
-
-            memcpy(&got, CMSG_DATA(c) + i * sizeof got, sizeof got);
-            if (*n < max_fds)
-                fds[(*n)++] = got;
-            else
-                close(got), many = true;
-        }
-    }
-    return many ? io_fail(io, FRAME_BAD, "a frame carries more descriptors than allowed") : 0;
-}
-
-/* Descriptors come with whichever bytes their sender tied them to: the first of the prefix, or it is no frame of ours.
- */
-static int recv_prefix(struct io *io, unsigned char *prefix, int *fds, int max_fds, int *n_fds)
-{
-    union {
-        char b[CMSG_SPACE(FRAME_MAX_FDS * sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec v = {prefix, PREFIX};
-    ssize_t k;
-
-    for (;;) {
-        struct msghdr m = {
-            .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.b, .msg_controllen = sizeof control.b};
-
-        k = recvmsg(io->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        if (k == 0)
-            return io_fail(io, FRAME_CLOSED, "the peer closed the connection");
-        if (k > 0)
-            return take_fds(io, &m, fds, max_fds, n_fds) < 0 ? -1 : io_read(io, prefix + k, PREFIX - (size_t)k);
-        if (io_errno(io, POLLIN) < 0)
-            return -1;
-    }
-}
-
-int frame_recv_fds(int fd, size_t max_head, size_t max_blob, double deadline, struct frame *ret, int *fds, int max_fds,
-                   int *ret_n_fds, enum frame_fault *ret_fault, struct err *e)
-{
-    struct io io = {fd, deadline, FRAME_OK, e};
-    unsigned char prefix[PREFIX];
-    int n = 0, rc = recv_prefix(&io, prefix, fds, max_fds, &n);
+    struct io io = {r->fd, r->deadline, FRAME_OK, e};
+    double t0 = now_s();
+    int rc = send_all(&io, req, r->blob, r->n_blob, r->fds, r->n_fds);
 
     if (rc == 0)
-        rc = recv_rest(&io, prefix, max_head, max_blob, ret);
-    if (rc < 0)
-        close_fds(fds, &n);
-    else
-        *ret_n_fds = n;
+        rc = recv_all(&io, 0, 0, ret);
+    if (r->who)
+        trace_span(t0, r->who, "%s", json_str(req, "op", "?"));
+    json_decref(req);
     if (ret_fault)
         *ret_fault = io.fault;
     return rc;
@@ -354,42 +295,4 @@ void frame_free(struct frame *f)
     json_decref(f->head);
     free(f->blob);
     memset(f, 0, sizeof *f);
-}
-
-int dtype_size(const char *dtype)
-{
-    static const struct {
-        const char *name;
-        int size;
-    } rows[] = {{"float32", 4}, {"float64", 8}, {"float16", 2}, {"bfloat16", 2},  {"int8", 1},      {"uint8", 1},
-                {"int16", 2},   {"int32", 4},   {"int64", 8},   {"bool", 1},      {"complex64", 8}, {"complex128", 16}};
-
-    for (size_t i = 0; dtype && i < sizeof rows / sizeof rows[0]; i++)
-        if (!strcmp(rows[i].name, dtype))
-            return rows[i].size;
-    return 0;
-}
-
-int frame_tensor_check(const json_t *desc, size_t n_blob, struct err *e)
-{
-    const char *dtype = json_str(desc, "dtype", "");
-    int64_t offset = json_i64(desc, "offset", -1), nbytes = json_i64(desc, "nbytes", -1);
-    const json_t *shape = json_object_get(desc, "shape");
-    int size = dtype_size(dtype);
-    size_t bytes = (size_t)size, i;
-    json_t *v;
-
-    if (!size)
-        return err_set(e, ERR_INPUT, "a tensor has the unknown dtype '%.40s'", dtype);
-    if (!json_is_array(shape) || json_array_size(shape) > 64)
-        return err_set(e, ERR_INPUT, "a tensor has no shape");
-    json_array_foreach (shape, i, v) {
-        json_int_t d = json_integer_value(v);
-        if (!json_is_integer(v) || d < 0 || __builtin_mul_overflow(bytes, (size_t)d, &bytes))
-            return err_set(e, ERR_INPUT, "a tensor's shape is not a list of sizes");
-    }
-    if (offset < 0 || nbytes < 0 || (size_t)nbytes != bytes || (size_t)offset > n_blob ||
-        (size_t)nbytes > n_blob - (size_t)offset)
-        return err_set(e, ERR_INPUT, "a tensor lies outside its frame");
-    return size;
 }

@@ -45,17 +45,19 @@ void frame_free(struct frame *f);
 /* As frame_send without a blob, with file descriptors riding along (SCM_RIGHTS) on the first byte: at most
  * FRAME_MAX_FDS. The caller keeps its own. runner/frame.py: recv_fds. frame_recv() of such a frame drops them. */
 int frame_send_fds(int fd, const json_t *head, const int *fds, int n_fds, double deadline, struct err *e);
-/* As frame_recv; fds has room for max_fds, the caller closes *ret_n_fds of them (close-on-exec is set). More
- * descriptors than there is room for are FRAME_BAD. On failure none is left open. */
-int frame_recv_fds(int fd, size_t max_head, size_t max_blob, double deadline, struct frame *ret, int *fds, int max_fds,
-                   int *ret_n_fds, enum frame_fault *ret_fault, struct err *e);
+
+struct rpc {
+    int fd;
+    const char *who; /* of the span in a trace; NULL: none */
+    const void *blob;
+    size_t n_blob;
+    const int *fds;  /* in place of a blob, as frame_send_fds */
+    int n_fds;
+    double deadline; /* for both ways */
+};
+/* One request and its answer: every conversation of that form. req: reference taken. Errors as frame_send, frame_recv. */
+int rpc(const struct rpc *r, json_t *req, struct frame *ret, enum frame_fault *ret_fault, struct err *e);
 
 const char *frame_fault_name(enum frame_fault f); /* "closed", "late", ... */
-
-/* A tensor's description must lie inside the blob: checks offset, nbytes, shape (all >= 0, product * item size
- * equal to nbytes, no overflow). Returns the item size, or -1. dtypes: torch's names without "torch.":
- * float32 float64 float16 bfloat16 int8 uint8 int16 int32 int64 bool complex64 complex128. */
-int frame_tensor_check(const json_t *desc, size_t n_blob, struct err *e);
-int dtype_size(const char *dtype); /* bytes per item, 0 if unknown */
 
 #endif

@@ -53,11 +53,12 @@ static int stop(void **state)
 
 static json_t *must_ask(struct child *c, json_t *req, const void *blob, size_t n)
 {
+    struct rpc r = {.fd = c->fd, .blob = blob, .n_blob = n, .deadline = now_s() + 60};
     struct err e = ERR_INIT;
     struct frame f;
     json_t *head;
 
-    if (measure_ask(c->fd, req, blob, n, now_s() + 60, &f, NULL, &e) < 0)
+    if (rpc(&r, req, &f, NULL, &e) < 0)
         fail_msg("%s", e.msg);
     if (!strcmp(json_str(f.head, "op", ""), "error"))
         fail_msg("%s: %s", json_str(f.head, "type", ""), json_str(f.head, "message", ""));

@@ -135,32 +135,6 @@ static void test_send_faults(void **state)
     free(blob);
 }
 
-static int check(const char *text, size_t n_blob)
-{
-    struct err e = ERR_INIT;
-    json_t *v = json_parse(text, strlen(text), "test", &e);
-    int rc;
-
-    assert_non_null(v);
-    rc = frame_tensor_check(v, n_blob, &e);
-    json_decref(v);
-    return rc;
-}
-
-static void test_tensor_check(void **state)
-{
-    (void)state;
-    assert_int_equal(check("{\"dtype\":\"float32\",\"shape\":[2,3],\"offset\":8,\"nbytes\":24}", 32), 4);
-    assert_int_equal(check("{\"dtype\":\"bool\",\"shape\":[],\"offset\":0,\"nbytes\":1}", 1), 1);
-    assert_int_equal(check("{\"dtype\":\"float32\",\"shape\":[0,3],\"offset\":4,\"nbytes\":0}", 4), 4);
-    assert_int_equal(check("{\"dtype\":\"float32\",\"shape\":[2,3],\"offset\":9,\"nbytes\":24}", 32), -1);
-    assert_int_equal(check("{\"dtype\":\"float32\",\"shape\":[2,3],\"offset\":0,\"nbytes\":20}", 32), -1);
-    assert_int_equal(check("{\"dtype\":\"float32\",\"shape\":[-1],\"offset\":0,\"nbytes\":4}", 32), -1);
-    assert_int_equal(check("{\"dtype\":\"float8\",\"shape\":[1],\"offset\":0,\"nbytes\":1}", 32), -1);
-    assert_int_equal(check("{\"dtype\":\"int64\",\"shape\":[4611686018427387904,4],\"offset\":0,\"nbytes\":0}", 32), -1);
-    assert_int_equal(check("{\"dtype\":\"int8\",\"shape\":[1.5],\"offset\":0,\"nbytes\":1}", 32), -1);
-}
-
 /* How many descriptors this process has open. */
 static int open_fds(void)
 {
@@ -174,11 +148,17 @@ static int open_fds(void)
 static void test_descriptors(void **state)
 {
     json_t *head = json_pack("{s:s}", "op", "buffers");
-    int sv[2], fds[FRAME_MAX_FDS], got[FRAME_MAX_FDS], n = -1, before;
+    int sv[2], fds[FRAME_MAX_FDS], got[FRAME_MAX_FDS], before;
+    union {
+        char b[CMSG_SPACE(sizeof got)];
+        struct cmsghdr align;
+    } control;
+    char first[16], byte;
+    struct iovec v = {first, sizeof first};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.b, .msg_controllen = sizeof control.b};
     struct err e = ERR_INIT;
-    enum frame_fault fault;
+    struct cmsghdr *c;
     struct frame f;
-    char c;
 
     (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
@@ -188,31 +168,23 @@ static void test_descriptors(void **state)
     }
     before = open_fds();
     assert_int_equal(frame_send_fds(sv[0], head, fds, FRAME_MAX_FDS, now_s() + 10, &e), 0);
-    assert_int_equal(frame_send_fds(sv[0], head, fds, 0, now_s() + 10, &e), 0);
-    assert_int_equal(frame_recv_fds(sv[1], 0, 0, now_s() + 10, &f, got, FRAME_MAX_FDS, &n, &fault, &e), 0);
-    assert_int_equal(n, FRAME_MAX_FDS);
-    for (int i = 0; i < n; i++) {
-        assert_int_equal(pread(got[i], &c, 1, 0), 1);
-        assert_true(c == i && (fcntl(got[i], F_GETFD) & FD_CLOEXEC));
+    assert_int_equal(recvmsg(sv[1], &m, MSG_CMSG_CLOEXEC), sizeof first);
+    assert_memory_equal(first, "MCF1", 4);
+    c = CMSG_FIRSTHDR(&m);
+    assert_true(c && c->cmsg_len == CMSG_LEN(sizeof got) && !(m.msg_flags & MSG_CTRUNC));
+    memcpy(got, CMSG_DATA(c), sizeof got);
+    for (int i = 0; i < FRAME_MAX_FDS; i++) {
+        assert_int_equal(pread(got[i], &byte, 1, 0), 1);
+        assert_int_equal(byte, i);
         close(got[i]);
     }
-    frame_free(&f);
-    assert_int_equal(frame_recv_fds(sv[1], 0, 0, now_s() + 10, &f, got, 4, &n, &fault, &e), 0);
-    assert_int_equal(n, 0);
-    frame_free(&f);
-    /* more than the receiver takes, and a receiver that wants none: nothing stays open */
-    assert_int_equal(frame_send_fds(sv[0], head, fds, 5, now_s() + 10, &e), 0);
-    assert_int_equal(frame_recv_fds(sv[1], 0, 0, now_s() + 10, &f, got, 4, &n, &fault, &e), -1);
-    assert_int_equal(fault, FRAME_BAD);
     close(sv[0]);
     close(sv[1]);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0); /* a receiver that wants none: nothing stays open */
     assert_int_equal(frame_send_fds(sv[0], head, fds, 5, now_s() + 10, &e), 0);
     assert_int_equal(frame_recv(sv[1], 0, 0, now_s() + 10, &f, NULL, &e), 0);
     frame_free(&f);
     assert_int_equal(frame_send_fds(sv[0], head, fds, FRAME_MAX_FDS + 1, 0, &e), -1);
-    assert_int_equal(frame_recv_fds(sv[1], 0, 0, now_s() + 0.05, &f, got, 4, &n, &fault, &e), -1);
-    assert_int_equal(fault, FRAME_LATE);
     assert_int_equal(open_fds(), before);
     for (int i = 0; i < FRAME_MAX_FDS; i++)
         close(fds[i]);
@@ -221,13 +193,53 @@ static void test_descriptors(void **state)
     json_decref(head);
 }
 
+static void *answer(void *ctx)
+{
+    struct err e = ERR_INIT;
+    struct frame f;
+
+    if (frame_recv(*(int *)ctx, 0, 0, now_s() + 10, &f, NULL, &e) < 0)
+        return NULL;
+    frame_send(*(int *)ctx, f.head, f.blob, f.n_blob, now_s() + 10, NULL, &e);
+    frame_free(&f);
+    return NULL;
+}
+
+static void test_rpc(void **state)
+{
+    struct err e = ERR_INIT;
+    enum frame_fault fault;
+    pthread_t peer;
+    struct frame f;
+    struct rpc r = {.blob = "abc", .n_blob = 3, .deadline = now_s() + 10};
+    int sv[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+    pthread_create(&peer, NULL, answer, &sv[1]);
+    r.fd = sv[0];
+    assert_int_equal(rpc(&r, json_pack("{s:s}", "op", "echo"), &f, &fault, &e), 0);
+    pthread_join(peer, NULL);
+    assert_string_equal(json_str(f.head, "op", ""), "echo");
+    assert_true(f.n_blob == 3 && !memcmp(f.blob, "abc", 3) && fault == FRAME_OK);
+    frame_free(&f);
+    r.deadline = now_s() + 0.1;
+    assert_int_equal(rpc(&r, json_pack("{s:s}", "op", "echo"), &f, &fault, &e), -1);
+    assert_int_equal(fault, FRAME_LATE);
+    close(sv[1]);
+    assert_int_equal(rpc(&r, json_pack("{s:s}", "op", "echo"), &f, &fault, &e), -1);
+    assert_int_equal(fault, FRAME_CLOSED);
+    assert_int_equal(rpc(&r, NULL, &f, &fault, &e), -1); /* no text, no request */
+    close(sv[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_bad_peers),
         cmocka_unit_test(test_send_faults),
-        cmocka_unit_test(test_tensor_check),
+        cmocka_unit_test(test_rpc),
         cmocka_unit_test(test_descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,22 +24,16 @@ double baseline_compile_s = 180;
 
 /* ---- the conversation ---- */
 
-/* One request that must be answered "ok". -1: refused or broken (then *ret_fault is not FRAME_OK). */
-static int ask(struct baseline *b, json_t *req, const struct section *blob, double timeout_s, struct frame *ret,
-               enum frame_fault *ret_fault, struct err *e)
+/* One request that must be answered "ok". -1: refused or broken (then *ret_fault is not FRAME_OK). r: what rides along. */
+static int ask_for(struct baseline *b, json_t *req, struct rpc r, double timeout_s, struct frame *ret,
+                   enum frame_fault *ret_fault, struct err *e)
 {
-    enum frame_fault fault = FRAME_OK;
-    double t0 = now_s();
     struct frame f;
-    int rc;
 
-    json_incref(req); /* measure_ask lets go of it */
-    rc = measure_ask(b->child->fd, req, blob ? blob->bytes : NULL, blob ? blob->n : 0, now_s() + timeout_s, &f, &fault, e);
-    trace_span(t0, "baseline", "%s", json_str(req, "op", "?"));
-    json_decref(req);
-    if (ret_fault)
-        *ret_fault = fault;
-    if (rc < 0)
+    r.fd = b->child->fd;
+    r.who = "baseline";
+    r.deadline = now_s() + timeout_s;
+    if (rpc(&r, req, &f, ret_fault, e) < 0)
         return -1;
     if (strcmp(json_str(f.head, "op", ""), "ok")) {
         err_set(e, ERR_ENV, "%.80s: %.300s", json_str(f.head, "type", "?"), json_str(f.head, "message", ""));
@@ -54,10 +48,16 @@ static int ask(struct baseline *b, json_t *req, const struct section *blob, doub
     return 0;
 }
 
+static int ask(struct baseline *b, const char *op, double timeout_s, struct frame *ret, enum frame_fault *ret_fault,
+               struct err *e)
+{
+    return ask_for(b, json_pack("{s:s}", "op", op), (struct rpc){.blob = NULL}, timeout_s, ret, ret_fault, e);
+}
+
 /* A request (taken) that reads the section s, whose bytes ride along. */
 static int ask_bytes(struct baseline *b, json_t *req, const struct section *s, struct frame *ret, struct err *e)
 {
-    return ask(b, req, s, START_S, ret, NULL, e);
+    return ask_for(b, req, (struct rpc){.blob = s->bytes, .n_blob = s->n}, START_S, ret, NULL, e);
 }
 
 static int load(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
@@ -66,7 +66,7 @@ static int load(struct baseline *b, struct job *j, const struct baseline_place *
                             j->ref->init.tree, "seed", (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "device", p->device,
                             "tf32", p->tf32, "dtype", j->ref->dtype);
 
-    return ask(b, req, &j->ref->init, START_S, NULL, NULL, e);
+    return ask_bytes(b, req, &j->ref->init, NULL, e);
 }
 
 static int params(struct baseline *b, struct job *j, struct err *e)
@@ -92,23 +92,6 @@ const struct ref_draw *baseline_base(const struct reference *r)
     return &r->draws[0];
 }
 
-/* An answer with "ok" to a request that carries a descriptor (closed). */
-static int ask_with(struct baseline *b, json_t *req, int fd, struct frame *ret, struct err *e)
-{
-    int rc = frame_send_fds(b->child->fd, req, &fd, 1, now_s() + START_S, e);
-
-    json_decref(req);
-    close(fd);
-    if (rc < 0 || frame_recv(b->child->fd, 0, 0, now_s() + START_S, ret, NULL, e) < 0)
-        return -1;
-    if (!strcmp(json_str(ret->head, "op", ""), "ok"))
-        return 0;
-    err_set(e, ERR_ENV, "%.80s: %.300s", json_str(ret->head, "type", "?"), json_str(ret->head, "message", ""));
-    err_lack(e, json_flag(ret->head, "memory", false) ? LACK_DEVICE : LACK_NONE);
-    frame_free(ret);
-    return -1;
-}
-
 /* A streamed task's inputs: the area itself, in which a draw lies. */
 static int show_area(struct baseline *b, struct reference *r, const struct ref_draw *base, struct frame *ret,
                      struct err *e)
@@ -124,9 +107,11 @@ static int show_area(struct baseline *b, struct reference *r, const struct ref_d
     if (rc < 0)
         return -1;
     b->area_of = s->number;
-    return ask_with(b, json_pack("{s:s,s:o,s:O,s:O,s:s}", "op", "inputs", "area", desk_spec(&s->area), "inputs",
-                                 json_object_get(s->inputs, "tree"), "kinds", json_object_get(s->inputs, "kinds"),
-                                 "regime", base->regime), fd, ret, e);
+    rc = ask_for(b, json_pack("{s:s,s:o,s:O,s:O,s:s}", "op", "inputs", "area", desk_spec(&s->area), "inputs",
+                              json_object_get(s->inputs, "tree"), "kinds", json_object_get(s->inputs, "kinds"),
+                              "regime", base->regime), (struct rpc){.fds = &fd, .n_fds = 1}, START_S, ret, NULL, e);
+    close(fd);
+    return rc;
 }
 
 static int put_draw(struct baseline *b, const struct ref_draw *base, struct frame *ret, struct err *e)
@@ -397,7 +382,7 @@ void baseline_rest(struct baseline *b)
 {
     struct err e = ERR_INIT;
 
-    if (b->child && ask(b, json_pack("{s:s}", "op", "rest"), NULL, BLOCK_S, NULL, NULL, &e) < 0) {
+    if (b->child && ask(b, "rest", BLOCK_S, NULL, NULL, &e) < 0) {
         log_debug("baseline: %s", e.msg);
         baseline_give_up(b);
     }
@@ -625,7 +610,7 @@ void baseline_library(struct baseline *b)
 
     if (b->library_known || b->library_made || (b->library_known = cache_load(b, "library", &b->library_of_eager, &b->library_call)))
         return;
-    if (ask(b, json_pack("{s:s}", "op", "library"), NULL, START_S, &f, &fault, &e) < 0) {
+    if (ask(b, "library", START_S, &f, &fault, &e) < 0) {
         if (given_up(b, &e))
             return;
         log_debug("no library call: %s", e.msg);

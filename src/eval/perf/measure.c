@@ -10,16 +10,6 @@
 #include "base/mem.h"
 
 #define WARM_UP 3
-#define REPLY_MAX ((size_t)2 << 30)
-
-int measure_ask(int fd, json_t *req, const void *blob, size_t n_blob, double deadline, struct frame *ret,
-                enum frame_fault *ret_fault, struct err *e)
-{
-    int rc = frame_send(fd, req, blob, n_blob, deadline, ret_fault, e);
-
-    json_decref(req);
-    return rc < 0 ? -1 : frame_recv(fd, (size_t)16 << 20, REPLY_MAX, deadline, ret, ret_fault, e);
-}
 
 static int failed(struct measure_fault *fault, const struct measure_side *s, enum frame_fault frame,
                   struct frame *reply, struct err *e)
@@ -63,12 +53,12 @@ void measure_side_free(struct measure_side *s)
 static int arm(struct measure_side *s, struct measure_fault *fault, struct err *e)
 {
     enum frame_fault frame = FRAME_OK;
+    struct rpc r = {.fd = s->fd, .deadline = now_s() + s->timeout_s};
     struct frame reply;
 
     if (s->replay)
         return 0;
-    if (measure_ask(s->fd, json_pack("{s:s}", "op", "arm"), NULL, 0, now_s() + s->timeout_s, &reply,
-                    &frame, e) < 0)
+    if (rpc(&r, json_pack("{s:s}", "op", "arm"), &reply, &frame, e) < 0)
         return failed(fault, s, frame, NULL, e);
     if (strcmp(json_str(reply.head, "op", ""), "ok"))
         return failed(fault, s, FRAME_OK, &reply, e);

@@ -85,9 +85,4 @@ struct measure_calls {
 void measure_calls(const struct timed_calls *from, enum timing_mode mode, struct measure_calls *ret);
 void measure_calls_free(struct measure_calls *m);
 
-/* One request and its reply outside of blocks ("arm", "compile", ...); an "error" reply is FRAME_OK and
- * returned as a frame. */
-int measure_ask(int fd, json_t *req, const void *blob, size_t n_blob, double deadline, struct frame *ret,
-                enum frame_fault *ret_fault, struct err *e); /* req: reference taken */
-
 #endif

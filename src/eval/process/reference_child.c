@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/trace.h"
 #include "eval/process/job.h"
 
 static int task_error(const struct reference_want *w, const json_t *head, struct err *e)
@@ -65,19 +64,14 @@ int reference_ask(struct child *c, const struct reference_want *w, json_t *req, 
                   double deadline, struct frame *ret, bool *ret_lost, struct err *e)
 {
     enum frame_fault fault = FRAME_OK;
-    double t0 = now_s();
+    struct rpc r = {.fd = c->fd, .who = "reference", .fds = fds, .n_fds = n_fds, .deadline = deadline};
     int rc;
 
     if (!req)
         return err_set(e, ERR_INPUT, "%s is not UTF-8 text", w->title);
-    rc = n_fds ? frame_send_fds(c->fd, req, fds, n_fds, deadline, e)
-               : frame_send(c->fd, req, NULL, 0, deadline, &fault, e);
-    if (rc == 0)
-        rc = frame_recv(c->fd, 0, 0, deadline, ret, &fault, e);
+    rc = rpc(&r, req, ret, &fault, e);
     if (ret_lost)
         *ret_lost = rc < 0;
-    trace_span(t0, "reference", "%s", json_str(req, "op", "?"));
-    json_decref(req);
     if (rc == 0 && !json_flag(ret->head, "ok", false)) {
         rc = task_error(w, ret->head, e);
         frame_free(ret);
