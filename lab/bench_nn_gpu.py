@@ -15,6 +15,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 SHAPES = {  # d, layers, f, heads, kv, dim, V, rows, length
     "20m": (384, 8, 1152, 6, 2, 64, 16384, 32, 2048),
+    "20m-4k": (384, 8, 1152, 6, 2, 64, 16384, 16, 4096),
     "123m": (768, 16, 2304, 12, 4, 64, 16384, 16, 2048),
     "600m": (1024, 28, 3072, 16, 8, 128, 151936, 4, 4096),
     "1700m": (2048, 28, 6144, 16, 8, 128, 151936, 2, 4096),
@@ -45,7 +46,8 @@ def train(name, shape, compiled):
     n = sum(p.numel() for p in model.parameters())
     opt = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     ids = torch.randint(V, (rows, length), device="cuda")
-    call = torch.compile(model) if compiled else model
+    torch._dynamo.reset()  # or the second shape would be compiled for any length, and the ninth not at all
+    call = torch.compile(model, dynamic=False) if compiled else model
 
     def step():
         opt.zero_grad(set_to_none=True)
@@ -55,10 +57,12 @@ def train(name, shape, compiled):
         opt.step()
         return loss
 
+    began = time.perf_counter()
     for _ in range(min(3, args.steps)):
         step()
     torch.cuda.synchronize()
     t = time.perf_counter()
+    t0 = t - began
     for _ in range(args.steps):
         step()
     torch.cuda.synchronize()
@@ -67,7 +71,7 @@ def train(name, shape, compiled):
     print(f"train  {name:5} {n / 1e6:6.1f} M weights, {rows} x {length}: {t * 1e3:8.2f} ms a step "
           f"{rows * length / t:9.0f} "
           f"tokens/s {100 * flops / t / PEAK:5.1f} % MFU, {'compiled' if compiled else 'eager'}, "
-          f"peak {torch.cuda.max_memory_allocated() / 1e9:.2f} GB", flush=True)
+          f"peak {torch.cuda.max_memory_allocated() / 1e9:.2f} GB, first steps {t0:.1f} s", flush=True)
     torch.cuda.reset_peak_memory_stats()
 
 
@@ -75,6 +79,7 @@ def train(name, shape, compiled):
 def generate(name, shape, rows, compiled, prompt=128, new=256):
     model = make(shape).eval()
     ids = torch.randint(shape[6], (rows, prompt), device="cuda")
+    torch._dynamo.reset()
     kind = dict(cache_implementation="static") if compiled else {}
     for i in range(2):
         torch.cuda.synchronize()
