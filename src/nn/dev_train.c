@@ -559,7 +559,8 @@ static void classify_backward(struct dev_model *g, const float *dlogp, const flo
         t->host_floats[N + i] = dentropy ? dentropy[t->from[i]] : 0;
     }
     op->upload(g->d->q, t->dlogp, t->host_floats, bytes);
-    op->upload(g->d->q, t->dentropy, t->host_floats + N, bytes);
+    if (dentropy)
+        op->upload(g->d->q, t->dentropy, t->host_floats + N, bytes);
     for (int i = 0; i < N; i += t->chunk) {
         int rows = N - i < t->chunk ? N - i : t->chunk, up = dev_round_rows(rows, t->chunk);
         if (N > t->chunk) {
