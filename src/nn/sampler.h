@@ -54,7 +54,8 @@ struct sampler_options {
     int max_prompt;     /* longest prompt; 0 means as the requests need */
     const int32_t *stop_ids;
     int n_stop;         /* 0 means the model's eos ids */
-    size_t max_bytes;   /* KV cache budget; 0 means 50 % of the free memory. max_batch shrinks to fit, never below 1 */
+    size_t max_bytes;   /* KV cache budget; 0 means 50 % of the free memory, 90 % of a device's. max_batch shrinks to
+                         * fit, never below 1 */
     /* All may be NULL. on_sample gets each finished sample (owned by the sampler's result, do not free), so that
      * verification can start while others are still being drawn; progress: tokens drawn and samples done so far, about
      * ten times a second: both on the caller's thread. on_token streams, the newest token last: one call at a time, on
