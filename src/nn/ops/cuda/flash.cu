@@ -77,7 +77,7 @@ template <int HD, int COLS> struct stream {
 template <bool GROUP> __device__ __forceinline__ void next_step()
 {
     copy_wait<0>();
-    tiles_ready<GROUP>();
+    tiles_ready<GROUP, THREADS>();
 }
 
 /* Step b of forward: keys of block b and values of block b - 1 are there; the next ones are asked for. */

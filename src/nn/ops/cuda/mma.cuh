@@ -220,14 +220,19 @@ template <bool GROUP> __device__ __forceinline__ void products_end()
     products_commit<GROUP>();
     products_wait<GROUP, 0>();
 }
-/* Tiles that ordinary copies wrote become visible to wgmma; then a barrier. */
-template <bool GROUP> __device__ __forceinline__ void tiles_ready()
+/* Tiles that ordinary copies wrote become visible to wgmma; then a barrier of the block's THREADS. Its warps may wait at
+ * it from different places of the code, which __syncthreads does not allow. */
+template <bool GROUP, int THREADS> __device__ __forceinline__ void tiles_ready()
 {
 #ifdef HAS_WGMMA
     if (GROUP)
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
+#ifdef NN_EMULATED
     __syncthreads();
+#else
+    asm volatile("barrier.sync 1, %0;" ::"n"(THREADS) : "memory");
+#endif
 }
 
 /* ---- products; GROUP: four warps of one warpgroup call together and may run as wgmma ---- */

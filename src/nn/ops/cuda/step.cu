@@ -16,6 +16,7 @@
 #define AHEAD 8       /* 16-byte loads of weights that a lane has under way */
 #define SPLIT 64      /* positions of one attention unit, as long as there are units enough */
 #define MAX_SPLITS 16
+#define FLIGHT 4      /* positions whose keys and values a team has under way */
 #define PART(dim) ((dim) + 2) /* of attention: maximum, sum, values */
 
 /* Where a step keeps what blocks tell each other; sizes in elements, rows first. */
@@ -291,28 +292,32 @@ __device__ void attend(const struct nn_step &s, const struct nn_step_layer &y, c
         }
     for (int j = 0; j < 8; j++)
         x[j] = query[lane * 8 + j] * rsqrtf((float)DIM);
-    for (int p0 = from; p0 < to; p0 += TEAMS) {
-        int p = p0 + team;
-        bool mine = p < to, fresh_one = p == len - 1;
-        float kx[8], vx[8], d = 0;
-        if (fresh_one) {
-            for (int j = 0; j < 8; j++)
-                kx[j] = key[lane * 8 + j];
-            load8(newv + lane * 8, vx);
-        } else {
-            load8(k + (size_t)(mine ? p : from) * width + lane * 8, kx);
-            load8(v + (size_t)(mine ? p : from) * width + lane * 8, vx);
+    for (int p0 = from; p0 < to; p0 += FLIGHT * TEAMS) {
+        uint4 kr[FLIGHT], vr[FLIGHT];
+#pragma unroll
+        for (int u = 0; u < FLIGHT; u++) { // all on their way before the first is used
+            int p = p0 + u * TEAMS + team;
+            size_t at = (size_t)(p < to ? p : from) * width + lane * 8;
+            kr[u] = *(const uint4 *)(k + at);
+            vr[u] = *(const uint4 *)(p == len - 1 ? newv + lane * 8 : v + at);
         }
-        for (int j = 0; j < 8; j++)
-            d += x[j] * kx[j];
-        for (int i = LANES / 2; i; i >>= 1)
-            d += __shfl_xor_sync(FULL_WARP, d, i);
-        if (mine) {
-            float top = fmaxf(m, d), f = expf(m - top), e = expf(d - top);
-            l = l * f + e;
-            m = top;
+#pragma unroll
+        for (int u = 0; u < FLIGHT; u++) {
+            int p = p0 + u * TEAMS + team;
+            float kx[8], vx[8], d = 0;
+            unpack8(kr[u], kx);
+            unpack8(vr[u], vx);
             for (int j = 0; j < 8; j++)
-                acc[j] = acc[j] * f + e * vx[j];
+                d += x[j] * (p == len - 1 ? key[lane * 8 + j] : kx[j]);
+            for (int i = LANES / 2; i; i >>= 1)
+                d += __shfl_xor_sync(FULL_WARP, d, i);
+            if (p < to) {
+                float top = fmaxf(m, d), f = expf(m - top), e = expf(d - top);
+                l = l * f + e;
+                m = top;
+                for (int j = 0; j < 8; j++)
+                    acc[j] = acc[j] * f + e * vx[j];
+            }
         }
     }
     float top = m; // teams of a warp, then warps in order
