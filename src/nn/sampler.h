@@ -65,8 +65,8 @@ struct sampler_options {
     void (*progress)(void *ctx, uint64_t tokens, int done, int total);
     /* A run that goes on, for a server: asked for one more request while rows are free. Returns 1 with *ret set (its
      * prompt and choice stay until its last sample is told), 0 for none now, -1 for the end. idle: nothing is drawn, so
-     * it waits until there is one, or the end. max_prompt and max_new must be set, and no request may exceed them; samples are freed after
-     * on_sample, and *ret is NULL. One thread draws; its operators use all. */
+     * it waits until there is one, or the end. max_prompt and max_new must be set, and no request may exceed them;
+     * samples are freed after on_sample, and *ret is NULL. One thread draws; its operators use all. */
     int (*more)(void *ctx, bool idle, struct sample_request *ret);
     void *ctx;
 };
@@ -75,7 +75,8 @@ struct sampler_options {
  * samples_free. Polls stop_requested(): then unfinished samples are FINISH_CANCELLED with what they have and the
  * call fails with ERR_STOP *after* setting *ret. Weights must not change meanwhile. */
 /* Would sampler_run take it? ERR_INPUT says why not. */
-int sampler_check(const struct model *m, const struct sampler_options *o, const struct sample_request *q, struct err *e);
+int sampler_check(const struct model *m, const struct sampler_options *o, const struct sample_request *q,
+                  struct err *e);
 int sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
                 struct sample **ret, size_t *ret_n, struct err *e);
 
