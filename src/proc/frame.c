@@ -280,6 +280,8 @@ int rpc(const struct rpc *r, json_t *req, struct frame *ret, enum frame_fault *r
     double t0 = now_s();
     int rc = send_all(&io, req, r->blob, r->n_blob, r->fds, r->n_fds);
 
+    if (rc == 0 && stop_requested()) /* whether the answer is there already or not: a stop reads none */
+        rc = io_fail(&io, FRAME_STOPPED, "stopped");
     if (rc == 0)
         rc = recv_all(&io, 0, 0, ret);
     if (r->who)
