@@ -435,7 +435,7 @@ static void sim_names_what_an_image_refers_to(void **s)
     assert_true(r.ok);
     assert_non_null(r.image);
     expect_finding(&r, "unsupported", "mprotect");
-    expect_finding(&r, "unsupported", "simt_set_ablation");
+    expect_finding(&r, "judge_call", "simt_set_ablation");
     assert_int_equal(json_array_size(r.findings), 2);
     build_result_free(&r);
     r = build(request(RELU));
