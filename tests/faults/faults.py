@@ -589,7 +589,7 @@ class Experiment:
 
     def check_device(self):
         """All of it is given back, by whoever had it; the driver needs a moment for that."""
-        if self.memory is None:
+        if self.memory is None or self.a.shared_card:
             return
         now = None
         for _ in patience():
@@ -676,7 +676,7 @@ class Experiment:
             print("workers said last:\n" + log_end(self.folder))
         for text in self.problems:
             print(f"WRONG {text}")
-        if self.memory is not None:
+        if self.memory_after is not None:
             print(f"device memory in use: {self.memory} MiB before, {self.memory_after} MiB after")
         if self.cut:
             print(f"not judged to the end: {self.cut} of {len(jobs)}")
@@ -719,6 +719,8 @@ def options(argv=None):
     a.add_argument("--limit", type=float, default=3000, help="seconds until what has no verdict counts as lost")
     a.add_argument("--seconds", type=float,
                    help="of the whole run: what is not judged by then is said, and the exit code is 2")
+    a.add_argument("--shared-card", action="store_true",
+                   help="others use the device too: what is in use there afterwards says nothing")
     a.add_argument("--out", help="file for a line of JSON for each verdict, as they come")
     a.add_argument("--quick", action="store_true", help="one hostile candidate of each family")
     a.add_argument("--table", action="store_true", help="print the verdicts of each kind, and their times")
