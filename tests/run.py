@@ -1,4 +1,5 @@
-"""run.py - runs the test programs, two at a time: one line each, the output of failures, and 'N passed, M failed'.
+"""run.py - runs the test programs, two at a time: one line each with its seconds and those of its CPU (children that it
+waited for are in them), the output of failures, and 'N passed, M failed'.
 
     run.py BUILD [--all [--fuzz FOLDER --seconds N] [--resume] | --gpu] [--jobs N] [--plan] [WORD...]
 
@@ -20,6 +21,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -142,18 +144,19 @@ def run(name, argv, env, limit):
     p = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, start_new_session=True)
     RUNNING.add(p)
-    try:
-        out, _ = p.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        kill(p)
-        out, _ = p.communicate()
-        out += f"\nstopped after {limit} s\n".encode()
-    finally:
-        RUNNING.discard(p)
-        kill(p)  # what it left behind
-    text = out.decode("utf-8", "replace")
+    late = threading.Timer(limit, kill, (p,))
+    late.start()
+    out = p.stdout.read()  # until it and all that it left behind with this output have ended
+    _, status, used = os.wait4(p.pid, 0)
+    p.returncode = os.waitstatus_to_exitcode(status)
+    stopped = late.finished.is_set()
+    late.cancel()
+    p.stdout.close()
+    RUNNING.discard(p)
+    kill(p)  # what it left behind
+    text = out.decode("utf-8", "replace") + (f"\nstopped after {limit} s\n" if stopped else "")
     ok = p.returncode == 0 and "Ran 0 tests" not in text
-    return name, ok, time.monotonic() - start, text
+    return name, ok, time.monotonic() - start, used.ru_utime + used.ru_stime, text
 
 
 def note(text):
@@ -236,16 +239,17 @@ def main():
     shutil.rmtree(cache, ignore_errors=True)
     slowdown = SLOWDOWN if a.all else 1
     env = environment(build, cache, slowdown)
-    failed, start, n = [], time.monotonic(), 0
+    failed, start, n, work = [], time.monotonic(), 0, 0.0
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         runs = [pool.submit(run, name, argv, env, LONG_S if is_long(name) else TIMEOUT_S * slowdown) for name, argv in tests]
         try:
             for future in concurrent.futures.as_completed(runs):
-                name, ok, seconds, text = future.result()
-                times[name], n = round(seconds, 1), n + 1
+                name, ok, seconds, cpu, text = future.result()
+                times[name], n, work = round(seconds, 1), n + 1, work + cpu
                 plan.done(name)
                 left = f"  [{n}/{len(tests)}, about {minutes(plan.seconds())} left]" if a.all and n < len(tests) else ""
-                print(f"{'ok    ' if ok else 'FAILED'} {seconds:6.1f} s  {name}{note(text)}{left}", flush=True)
+                word = "ok    " if ok else "FAILED"
+                print(f"{word} {seconds:6.1f} s {cpu:6.1f} CPU  {name}{note(text)}{left}", flush=True)
                 if ok:
                     passed.add(name)
                 else:
@@ -264,7 +268,7 @@ def main():
     shutil.rmtree(cache, ignore_errors=True)
     for name in failed:
         print(f"failed: {name}")
-    print(f"{time.monotonic() - start:.0f} s")
+    print(f"{time.monotonic() - start:.0f} s, {work:.0f} s of CPU")
     print(f"{len(earlier) + len(tests) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed or not earlier + tests else 0
 

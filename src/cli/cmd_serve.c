@@ -226,8 +226,9 @@ const struct command cmd_serve = {
     "With --model DIR it also answers as an OpenAI server does (/v1/models, /v1/chat/completions, /v1/completions), "
     "for any\n"
     "client: musacoder agent --model http://127.0.0.1:8642/v1 --task TASK.py\n"
-    "Also: /v1/jobs/ID (GET, DELETE), /v1/events (a stream), /v1/stats, /healthz, /readyz, /metrics; "
-    "docs/openapi.json.\n"
+    "Also: / (a page), /v1/jobs (the newest), /v1/jobs/ID (GET, DELETE), /v1/verdicts/SHA, /v1/runs (pass rates of\n"
+    "runs that requests name), /v1/retry/draw, /v1/events (a stream), /v1/stats, /v1/workers/NAME/drain,\n"
+    "/v1/models/ID, /healthz, /readyz, /metrics; docs/openapi.json describes them.\n"
     "Stop it with Ctrl-C or SIGTERM: jobs in hand go back into the queue, and the next server goes on with them.\n"
     "Exit code: 0 stopped, 2 usage, 3 the machine is unfit.\n\n",
     rows,

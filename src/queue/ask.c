@@ -57,7 +57,8 @@ static bool worth_another(int state, const char *result)
     return state > QUEUE_DONE || (state == QUEUE_DONE && strstr(result, "\"status\":\"infra\""));
 }
 
-int ask_put(struct queue *q, const json_t *payload, const struct queue_item *how, int64_t *ret_id, struct err *e)
+int ask_put(struct queue *q, const json_t *payload, const struct queue_item *how, int64_t *ret_id, char ret_key[65],
+            struct err *e)
 {
     char *text = json_text(payload), *old = NULL, key[65];
     struct queue_item it = *how;
@@ -71,6 +72,8 @@ int ask_put(struct queue *q, const json_t *payload, const struct queue_item *how
         rc = -1;
     if (rc == 0 && worth_another(state, old ? old : ""))
         rc = queue_forget(q, *ret_id, e) < 0 ? -1 : queue_put(q, &it, ret_id, e);
+    if (ret_key)
+        memcpy(ret_key, key, sizeof key);
     free(old);
     free(text);
     return rc;

@@ -24,7 +24,9 @@ void ask_key(const char *payload_text, char ret[65]);
 
 /* Puts the payload under its content's hash. how: lane, owner, priority, attempts; its key and payload are set here.
  * A result that says 'infra', and a job that failed or was cancelled, is forgotten and asked for again. Returns 1 if
- * a worker has to do it, 0 if it is in the queue or done already, -1. */
-int ask_put(struct queue *q, const json_t *payload, const struct queue_item *how, int64_t *ret_id, struct err *e);
+ * a worker has to do it, 0 if it is in the queue or done already, -1. ret_key may be NULL: the payload's key, which
+ * stays when a job is asked for again and its id changes. */
+int ask_put(struct queue *q, const json_t *payload, const struct queue_item *how, int64_t *ret_id, char ret_key[65],
+            struct err *e);
 
 #endif

@@ -29,7 +29,7 @@ static const char schema[] =
     "CREATE INDEX job_next ON job(lane, priority DESC, rank, id, made, state) WHERE state = 0;"
     "CREATE INDEX job_owner ON job(owner, lane, rank) WHERE state = 0;"
     "CREATE INDEX job_leased ON job(expires) WHERE state = 1;"
-    "CREATE INDEX job_ended ON job(ended, id, state) WHERE state > 1;"
+    "CREATE INDEX job_ended ON job(ended, id, state, lane) WHERE state > 1;"
     "CREATE TABLE worker(name TEXT PRIMARY KEY, info TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL,"
     " drain INTEGER NOT NULL DEFAULT 0);"
     "CREATE TABLE alias(name TEXT PRIMARY KEY, id BIGINT NOT NULL);"
@@ -374,7 +374,8 @@ int queue_stats(struct queue *q, struct queue_stats *ret, struct err *e)
                                   " FROM (SELECT lane, count(*) AS n, min(made) AS first FROM job WHERE state = 0"
                                   " AND lane NOT LIKE 'build:%' GROUP BY lane) AS l";
     static const char leased[] = "SELECT count(*) FROM job WHERE state = 1 AND lane NOT LIKE 'build:%'";
-    static const char ended[] = "SELECT state, count(*) FROM job WHERE state > 1 GROUP BY state";
+    static const char ended[] = "SELECT state, count(*) FROM job WHERE state > 1 AND lane NOT LIKE 'build:%'"
+                                " GROUP BY state";
     struct queue_stats s = {0};
     int64_t *const of[] = {[QUEUE_DONE] = &s.done, [QUEUE_FAILED] = &s.failed, [QUEUE_CANCELLED] = &s.cancelled};
     struct sql_rows r;

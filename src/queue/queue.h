@@ -18,7 +18,7 @@
 struct queue;
 
 #define QUEUE_ATTEMPTS 3 /* leases of a job, unless it says otherwise */
-#define QUEUE_VERSION 4  /* of the tables */
+#define QUEUE_VERSION 5  /* of the tables */
 
 enum queue_state { QUEUE_WAITING, QUEUE_LEASED, QUEUE_DONE, QUEUE_FAILED, QUEUE_CANCELLED };
 

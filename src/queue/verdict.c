@@ -275,7 +275,7 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
         char *lane = s->folder ? NULL : xasprintf("run:%s", json_str(r->options, "backend", "sim"));
         b->asked[b->n] = asked_of(r);
         how.lane = lane;
-        rc = ask_put(s->q, payload, &how, &b->ids[b->n], e) < 0 ? -1 : 0;
+        rc = ask_put(s->q, payload, &how, &b->ids[b->n], NULL, e) < 0 ? -1 : 0;
         free(lane);
         json_decref(payload);
     }

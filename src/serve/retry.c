@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -27,7 +28,8 @@ struct shelf { /* an owner's buffer */
 
 struct member {
     int64_t id;
-    bool ended;
+    char key[65];
+    bool ended, scored;
     char *response;
 };
 
@@ -183,13 +185,26 @@ static struct group *group_of(struct retry *r, struct shelf *s, const char *name
     return g;
 }
 
-static void add_member(struct retry *r, struct group *g, int64_t id, const char *response)
+/* A request that was sent again, or two equal programs. Another id: it is asked for again. */
+static void same_member(struct group *g, struct member *m, int64_t id)
+{
+    if (m->id != id && m->ended && !m->scored) {
+        m->ended = false;
+        g->out--;
+    }
+    m->id = id;
+}
+
+static void add_member(struct retry *r, struct group *g, const char *key, int64_t id, const char *response)
 {
     for (int i = 0; i < g->n; i++)
-        if (g->v[i].id == id) /* a request that was sent again, or two equal programs */
+        if (!strcmp(g->v[i].key, key)) {
+            same_member(g, &g->v[i], id);
             return;
+        }
     g->v = xrealloc(g->v, (size_t)(g->n + 1) * sizeof *g->v);
-    g->v[g->n++] = (struct member){.id = id, .response = xstrdup(response)};
+    g->v[g->n] = (struct member){.id = id, .response = xstrdup(response)};
+    snprintf(g->v[g->n++].key, sizeof g->v->key, "%s", key);
     r->bytes += strlen(response);
     g->shelf->bytes += strlen(response);
 }
@@ -216,15 +231,15 @@ static void forget_oldest(struct retry *r)
     }
 }
 
-void retry_join(struct retry *r, const char *owner, const char *group, int size, const char *prompt_id, int64_t id,
-                const char *response)
+void retry_join(struct retry *r, const char *owner, const char *group, int size, const char *prompt_id,
+                const char *key, int64_t id, const char *response)
 {
     struct err e = ERR_INIT;
     struct shelf *s;
 
     pthread_mutex_lock(&r->lock);
     if ((s = shelf_of(r, owner, &e))) {
-        add_member(r, group_of(r, s, group, size, prompt_id), id, response);
+        add_member(r, group_of(r, s, group, size, prompt_id), key, id, response);
         forget_oldest(r);
     } else {
         log_warn("%s", e.msg);
@@ -240,6 +255,7 @@ static void member_ended(struct retry *r, struct group *g, struct member *m, con
     bool failed = scored && strcmp(json_str(v, "status", ""), "passed");
 
     m->ended = true;
+    m->scored = scored;
     g->failed += failed;
     g->out += !failed;
     if (failed && !g->response) {

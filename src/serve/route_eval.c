@@ -17,6 +17,7 @@
 
 struct asked {
     int64_t id[CANDIDATES_MAX];
+    char key[CANDIDATES_MAX][65]; /* stays when a job that failed for our reasons is asked for again */
     int n;
 };
 
@@ -111,7 +112,8 @@ static json_t *options_of(struct serve *s, struct http_call *c, const json_t *bo
 }
 
 static int put_one(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const json_t *one,
-                   const json_t *options, const struct queue_item *how, int64_t *ret_id, struct err *e)
+                   const json_t *options, const struct queue_item *how, int64_t *ret_id, char ret_key[65],
+                   struct err *e)
 {
     const json_t *task = json_object_get(body, "task");
     bool is_response;
@@ -121,7 +123,7 @@ static int put_one(struct serve *s, struct http_call *c, struct queue *q, const 
     int rc;
 
     serve_sign(s, c, p);
-    rc = ask_put(q, p, how, ret_id, e);
+    rc = ask_put(q, p, how, ret_id, ret_key, e);
     json_decref(p);
     return rc;
 }
@@ -301,10 +303,10 @@ static void join(struct serve *s, struct http_call *c, struct queue *q, const js
     bool is_response;
 
     for (int i = 0; group && i < a->n; i++)
-        retry_join(s->retry, owner, group, size, prompt_id, a->id[i],
+        retry_join(s->retry, owner, group, size, prompt_id, a->key[i], a->id[i],
                    ask_candidate(json_array_get(candidates, (size_t)i), &is_response));
     for (int i = 0; run && i < a->n; i++)
-        runs_join(s->runs, owner, run, (int)json_i64(body, "turn", 1), a->id[i]);
+        runs_join(s->runs, owner, run, (int)json_i64(body, "turn", 1), a->key[i], a->id[i]);
     for (int i = 0; (group || run) && i < a->n; i++) {
         char *text = NULL;
         int state = queue_result(q, a->id[i], &text, NULL);
@@ -328,7 +330,8 @@ static bool put_all(struct serve *s, struct http_call *c, struct queue *q, const
     int rc = 0;
 
     for (ret->n = 0; rc >= 0 && ret->n < (int)json_array_size(candidates); ret->n++) {
-        rc = put_one(s, c, q, body, json_array_get(candidates, (size_t)ret->n), options, &how, &ret->id[ret->n], &e);
+        rc = put_one(s, c, q, body, json_array_get(candidates, (size_t)ret->n), options, &how, &ret->id[ret->n],
+                     ret->key[ret->n], &e);
         if (rc == 0)
             atomic_fetch_sub(&s->load, 1); /* it was there */
     }

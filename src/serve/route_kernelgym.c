@@ -101,7 +101,7 @@ static int put(struct serve *s, struct http_call *c, struct queue *q, const stru
     serve_sign(s, c, payload);
     if (r->force_refresh)
         forget_old(q, alias, payload);
-    rc = ask_put(q, payload, &how, ret_id, e);
+    rc = ask_put(q, payload, &how, ret_id, NULL, e);
     if (rc == 0)
         atomic_fetch_sub(&s->load, 1);
     if (rc >= 0)

@@ -24,11 +24,13 @@ struct line { /* a turn of a run */
     struct line *after; /* an older one */
 };
 
+enum { BY_ID, BY_KEY, N_CHAINS };
+
 struct asked {
     int64_t id; /* 0: none */
-    uint64_t line;
-    bool ended;
-    uint32_t next; /* of the chain */
+    uint64_t line, key;
+    bool ended, scored;
+    uint32_t next[N_CHAINS];
 };
 
 struct runs {
@@ -37,7 +39,7 @@ struct runs {
     int n;
     uint64_t serial, n_asked;
     struct asked ring[ASKED_MAX];
-    uint32_t chain[ASKED_MAX];
+    uint32_t chain[N_CHAINS][ASKED_MAX];
 };
 
 struct runs *runs_new(void)
@@ -116,66 +118,105 @@ static struct line *line_of(struct runs *r, const char *owner, const char *run, 
     return r->first = l;
 }
 
-static uint32_t *chain_of(struct runs *r, int64_t id)
+static uint32_t *chain_of(struct runs *r, int by, uint64_t what)
 {
-    return &r->chain[(uint64_t)id * 0x9e3779b97f4a7c15ull >> 48];
+    return &r->chain[by][what * 0x9e3779b97f4a7c15ull >> 48];
 }
 
-static void unlink_asked(struct runs *r, uint32_t i)
+static uint32_t *chain_with(struct runs *r, int by, const struct asked *a)
 {
-    uint32_t *at = chain_of(r, r->ring[i].id);
+    return chain_of(r, by, by == BY_ID ? (uint64_t)a->id : a->key);
+}
+
+static void chain_in(struct runs *r, int by, uint32_t i)
+{
+    uint32_t *at = chain_with(r, by, &r->ring[i]);
+
+    r->ring[i].next[by] = *at;
+    *at = i;
+}
+
+static void chain_out(struct runs *r, int by, uint32_t i)
+{
+    uint32_t *at = chain_with(r, by, &r->ring[i]);
 
     while (*at != i)
-        at = &r->ring[*at].next;
-    *at = r->ring[i].next;
+        at = &r->ring[*at].next[by];
+    *at = r->ring[i].next[by];
 }
 
-void runs_join(struct runs *r, const char *owner, const char *run, int turn, int64_t id)
+static void add(struct runs *r, struct line *l, uint64_t key, int64_t id)
 {
+    uint32_t i = (uint32_t)(r->n_asked++ % ASKED_MAX);
+
+    for (int by = 0; r->ring[i].id && by < N_CHAINS; by++)
+        chain_out(r, by, i);
+    r->ring[i] = (struct asked){.id = id, .line = l->serial, .key = key};
+    for (int by = 0; by < N_CHAINS; by++)
+        chain_in(r, by, i);
+    l->asked++;
+}
+
+/* It is asked for again: what ended for our reasons has not ended. */
+static void again(struct runs *r, struct line *l, uint32_t i, int64_t id)
+{
+    struct asked *a = &r->ring[i];
+
+    if (a->ended && !a->scored) {
+        a->ended = false;
+        l->unscored--;
+    }
+    chain_out(r, BY_ID, i);
+    a->id = id;
+    chain_in(r, BY_ID, i);
+}
+
+void runs_join(struct runs *r, const char *owner, const char *run, int turn, const char *key, int64_t id)
+{
+    uint64_t hash = 0xcbf29ce484222325ull;
     struct line *l;
     uint32_t i;
 
+    for (const char *c = key; *c; c++) /* FNV-1a */
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
     pthread_mutex_lock(&r->lock);
     l = line_of(r, owner, run, turn);
-    for (i = *chain_of(r, id); i != NONE; i = r->ring[i].next)
-        if (r->ring[i].id == id && r->ring[i].line == l->serial)
+    for (i = *chain_of(r, BY_KEY, hash); i != NONE; i = r->ring[i].next[BY_KEY])
+        if (r->ring[i].key == hash && r->ring[i].line == l->serial)
             break;
-    if (i == NONE) {
-        i = (uint32_t)(r->n_asked++ % ASKED_MAX);
-        if (r->ring[i].id)
-            unlink_asked(r, i);
-        r->ring[i] = (struct asked){.id = id, .line = l->serial, .next = *chain_of(r, id)};
-        *chain_of(r, id) = i;
-        l->asked++;
-    }
+    if (i == NONE)
+        add(r, l, hash, id);
+    else if (r->ring[i].id != id)
+        again(r, l, i, id);
     pthread_mutex_unlock(&r->lock);
 }
 
-static void count(struct line *l, const json_t *v)
+/* Has it a score? */
+static bool count(struct line *l, const json_t *v)
 {
     double reward;
 
     if (!v || !reward_of(v, REWARD_DEFAULT, &reward)) {
         l->unscored++;
-        return;
+        return false;
     }
     l->judged++;
     l->passed += !strcmp(json_str(v, "status", ""), "passed");
     l->reward += reward;
+    return true;
 }
 
 void runs_ended(struct runs *r, int64_t id, const json_t *v)
 {
     pthread_mutex_lock(&r->lock);
-    for (uint32_t i = *chain_of(r, id); i != NONE; i = r->ring[i].next) {
+    for (uint32_t i = *chain_of(r, BY_ID, (uint64_t)id); i != NONE; i = r->ring[i].next[BY_ID]) {
         struct line *l = r->first;
         if (r->ring[i].id != id || r->ring[i].ended)
             continue;
         r->ring[i].ended = true;
         while (l && l->serial != r->ring[i].line)
             l = l->after;
-        if (l)
-            count(l, v);
+        r->ring[i].scored = l && count(l, v);
     }
     pthread_mutex_unlock(&r->lock);
 }

@@ -291,12 +291,17 @@ static void what_ended_is_told_and_swept(void **state)
     assert_int_equal(st.waiting, 1); /* builds are parts of jobs that are counted */
     assert_int_equal(st.leased, 0);
     assert_int_equal(st.done, 1);
+    assert_int_equal(queue_finish(q, &builds, "built", &e), 1);
+    assert_int_equal(queue_cancel(q, ids[0], &e), QUEUE_CANCELLED);
+    assert_int_equal(queue_stats(q, &st, &e), 0);
+    assert_int_equal(st.done, 1);
+    assert_int_equal(st.cancelled, 0);
     queue_job_free(&builds);
     assert_true(st.oldest_s >= 0 && st.oldest_s < 60);
     assert_int_equal(queue_owner_load(q, "", &e), 1);
     assert_int_equal(queue_sweep(q, 3600, &e), 0);
     usleep(20000);
-    assert_int_equal(queue_sweep(q, 0.001, &e), 1);
+    assert_int_equal(queue_sweep(q, 0.001, &e), 3); /* and the builds */
     assert_int_equal(queue_result(q, id, NULL, &e), -1);
     queue_job_free(&j);
     queue_close(q);

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import socket
+import subprocess
 import time
 import unittest
 
@@ -56,6 +57,10 @@ class Described(test_serve.Serve):
                 rows += re.findall(r'\{"(GET|POST|DELETE)", "(/[^"]*)", route_', f.read())
         described = {(m.upper(), p) for p, ms in API["paths"].items() for m in ms}
         self.assertEqual(set(rows), described)
+        help_text = subprocess.run([test_serve.EXE, "serve", "-h"], capture_output=True, text=True).stdout
+        for path in API["paths"]:
+            named = re.sub(r"\{(\w+)\}", lambda m: m[1].upper(), path)
+            self.assertRegex(help_text, r"(?<![\w/])" + re.escape(named) + r"(?![\w/])", "serve -h")
 
     def test_answers_are_as_described(self):
         one = self.request("a")

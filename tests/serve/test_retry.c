@@ -1,4 +1,5 @@
-/* test_retry.c - groups of the service's retry buffer: what is forgotten when one owner leaves too many unfinished. */
+/* test_retry.c - groups of the service's retry buffer: what is forgotten when one owner leaves too many unfinished,
+ * and members that are asked for again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,6 +38,12 @@ static int stop(void **state)
     return 0;
 }
 
+/* Job id of a program of this content. */
+static void join(const char *owner, const char *group, int size, int64_t id, const char *response)
+{
+    retry_join(r, owner, group, size, "p", response, id, response);
+}
+
 static void fails(int64_t id)
 {
     json_t *v = json_pack("{s:s,s:s,s:s}", "status", "failed", "category", "timeout", "feedback", "too slow");
@@ -67,19 +74,19 @@ static void one_owners_flood_forgets_its_own(void **state)
 {
     char group[32], last[32] = "";
 
-    retry_join(r, "alice", "g", 1, "p", 1, "alice's");
+    join("alice", "g", 1, 1, "alice's");
     for (int i = 0; i < 6000; i++) {
         snprintf(group, sizeof group, "group %d", i);
-        retry_join(r, "bob", group, 2, "p", 100 + i, group);
+        join("bob", group, 2, 100 + i, group);
         snprintf(last, sizeof last, "%s", group);
     }
     fails(1);
     expect("alice", "alice's");
-    retry_join(r, "bob", "group 0", 2, "p", 7, "another");
+    join("bob", "group 0", 2, 7, "another");
     fails(100);
     fails(7);
     expect("bob", ""); /* the first member of its first group was forgotten */
-    retry_join(r, "bob", last, 2, "p", 8, "another");
+    join("bob", last, 2, 8, "another");
     fails(100 + 5999);
     fails(8);
     expect("bob", last);
@@ -92,14 +99,30 @@ static void one_owners_bytes_forget_its_own(void **state)
 
     for (size_t i = 0; i < n; i++)
         large[i] = 'x';
-    retry_join(r, "alice", "g", 1, "p", 20001, "small");
+    join("alice", "g", 1, 20001, "small");
     for (int i = 0; i < 24; i++) {
         snprintf(group, sizeof group, "large %d", i);
-        retry_join(r, "bob", group, 2, "p", 20100 + i, large);
+        join("bob", group, 2, 20100 + i, large);
     }
     fails(20001);
     expect("alice", "small");
     free(large);
+}
+
+/* A job without a score is asked for again, and has another id then: it is the same member. */
+static void asked_again_is_the_same_member(void **state)
+{
+    join("carol", "g", 2, 30001, "one");
+    join("carol", "g", 2, 30002, "two");
+    retry_ended(r, 30001, NULL);
+    join("carol", "g", 2, 30003, "one");
+    fails(30003);
+    expect("carol", ""); /* "two" has not ended */
+    join("carol", "g", 2, 30004, "two");
+    fails(30002);
+    expect("carol", "");
+    fails(30004);
+    expect("carol", "one");
 }
 
 int main(void)
@@ -107,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_owners_flood_forgets_its_own),
         cmocka_unit_test(one_owners_bytes_forget_its_own),
+        cmocka_unit_test(asked_again_is_the_same_member),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

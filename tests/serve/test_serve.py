@@ -18,21 +18,28 @@ NOW = "((julianday('now') - 2440587.5) * 86400.0)"
 
 
 class Worker(threading.Thread):
-    """Passes every candidate, but leaves those that say 'never'."""
+    """Passes every candidate, but leaves those that say 'never'; those that say 'twice' are infra the first time."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
-        self.path, self.stop = path, False
+        self.path, self.stop, self.seen = path, False, set()
+
+    def status(self, payload):
+        first = payload not in self.seen and "twice" in payload
+        self.seen.add(payload)
+        if first:
+            return {"status": "infra", "category": "infra", "reward": None}
+        return {"status": "passed", "category": None, "reward": 1}
 
     def run(self):
         db = sqlite3.connect(self.path, timeout=30, isolation_level=None)
         while not self.stop:
             rows = db.execute("SELECT id, payload FROM job WHERE state = 0 AND payload NOT LIKE '%never%'").fetchall()
             for at, payload in rows:
-                verdict = {"task": json.loads(payload)["task_name"], "status": "passed", "category": None,
-                           "backend": "sim", "reward": 1, "stage_ms": {"compile": 400}}
+                verdict = {"task": json.loads(payload)["task_name"], "backend": "sim", "stage_ms": {"compile": 400}}
+                verdict.update(self.status(payload))
                 db.execute(f"UPDATE job SET state = 2, result = ?, ended = {NOW} WHERE id = ?",
-                           (json.dumps(verdict), at))
+                           (json.dumps(verdict, separators=(",", ":")), at))
             time.sleep(0.01)
         db.close()
 
@@ -188,6 +195,15 @@ class Calls(Serve):
         self.assertEqual(seen, {("one", 1): (3, 3, 3, 0), ("one", 2): (1, 1, 1, 0), ("two", 1): (2, 1, 1, 0)})
         self.assertEqual(rows[0]["run"], "two")
         self.assertGreater(rows[0]["reward"], 0)
+
+    def test_what_is_asked_again_after_infra_counts_once(self):
+        for status in ("infra", "passed", "passed"):
+            body = self.request("twice", "plain", run="one")
+            jobs = self.ask("POST", "/v1/eval", body)[1]["jobs"]
+            self.assertEqual([j["verdict"]["status"] for j in jobs], [status, "passed"])
+            row, = self.ask("GET", "/v1/runs")[1]["runs"]
+            scored = 1 + (status == "passed")
+            self.assertEqual((row["asked"], row["judged"], row["unscored"]), (2, scored, 2 - scored))
 
     def test_a_stopped_server_answers_who_waits_and_loses_nothing(self):
         got = []

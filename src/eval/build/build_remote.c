@@ -87,11 +87,12 @@ static json_t *job_of(const json_t *request, const struct build_opts *o)
                      o->no_check, "whole", o->whole, "timeout", ceil(o->timeout_s), "request", request);
 }
 
+/* 1: it is new, 0: it was there, -1. */
 static int put(struct queue *q, const char *payload, const char *key, const char *lane, int64_t *id, struct err *e)
 {
     struct queue_item it = {.key = key, .payload = payload, .lane = lane, .owner = "build", .priority = PRIORITY};
 
-    return queue_put(q, &it, id, e) < 0 ? -1 : 0;
+    return queue_put(q, &it, id, e);
 }
 
 /* A job that ended without an answer: its reason, once it is forgotten. */
@@ -101,21 +102,25 @@ static int gave_up(struct queue *q, int64_t id, const char *why, struct err *e)
     return err_set(e, ERR_ENV, "no worker could build it: %.600s", why && *why ? why : "the build was cancelled");
 }
 
-/* Until the job is answered. One that another asker has read and forgotten is put again: the builder knows it. */
-static char *await_answer(struct queue *q, const char *payload, const char *key, const char *lane, struct err *e)
+/* Until the job is answered. One that another asker has read and forgotten is put again: the builder knows it.
+ * *ret_old: it had ended before we asked; its asker is gone, and so may be its artefacts. */
+static char *await_answer(struct queue *q, const char *payload, const char *key, const char *lane, bool *ret_old,
+                          struct err *e)
 {
     double began = now_s();
     struct err why = ERR_INIT;
-    bool said = false;
+    bool said = false, looked = false;
     char *text = NULL;
     int64_t id;
-    int state;
+    int state, is_new;
 
-    while (put(q, payload, key, lane, &id, e) < 0)
+    *ret_old = false;
+    while ((is_new = put(q, payload, key, lane, &id, e)) < 0)
         if (!sit_out(e, began + ASK_S))
             return NULL;
-    for (;; queue_wait_change(q, LOOK_S)) {
+    for (;; looked = true, queue_wait_change(q, LOOK_S)) {
         state = queue_result(q, id, &text, &why);
+        *ret_old = state >= QUEUE_DONE && !is_new && !looked;
         if (state == QUEUE_DONE)
             break;
         if (state > QUEUE_DONE) {
@@ -155,8 +160,8 @@ static void key_of(const char *payload, char ret[80])
     snprintf(ret, 80, "build-%s", sha);
 }
 
-/* New; NULL: *e says why. */
-static json_t *ask(struct build_remote *b, const char *payload, const char *target, struct err *e)
+/* New; NULL: *e says why. The job is forgotten in both cases; ret_old: await_answer's. */
+static json_t *ask(struct build_remote *b, const char *payload, const char *target, bool *ret_old, struct err *e)
 {
     struct queue *q = connection(b, e);
     char key[80], *text = NULL, *lane = xasprintf("build:%s", target ? target : "sim");
@@ -164,7 +169,7 @@ static json_t *ask(struct build_remote *b, const char *payload, const char *targ
 
     key_of(payload, key);
     if (q)
-        text = await_answer(q, payload, key, lane, e);
+        text = await_answer(q, payload, key, lane, ret_old, e);
     if (text && !(v = json_parse(text, strlen(text), "a builder's answer", e)) && e)
         e->kind = ERR_ENV;
     if (q)
@@ -204,8 +209,9 @@ static char *remote_toolchain(void *ctx, const struct build_opts *o, struct err 
     struct build_opts named = {.target = o->target, .arch = o->arch};
     json_t *job = job_of(NULL, &named), *v = NULL;
     char *asked = json_text(job), *id = known_toolchain(b, asked);
+    bool old = false;
 
-    if (!id && (v = ask(b, asked, o->target, e))) {
+    if (!id && ((v = ask(b, asked, o->target, &old, e)) || (old && (v = ask(b, asked, o->target, &old, e))))) {
         id = xstrdup(json_str(v, "toolchain", ""));
         learn_toolchain(b, asked, id);
     }
@@ -313,28 +319,47 @@ static int take_answer(struct build_remote *b, const json_t *v, const char *dir,
         return err_set(e, ERR_INPUT, "%s", refused);
     if (!json_is_object(build))
         return err_set(e, ERR_ENV, "a builder's answer holds no build");
-    if (json_flag(build, "ok", false) && unpack(b, v, dir, e) < 0)
-        return -1;
+    if (json_flag(build, "ok", false)) {
+        if (!json_object_get(json_object_get(v, "files"), file_names[0]))
+            return err_set(e, ERR_ENV, "a builder's answer holds no library");
+        if (unpack(b, v, dir, e) < 0)
+            return -1;
+    }
     build_result_read(ret, build, dir);
     ret->cached = json_flag(build, "cached", false);
-    return ret->ok && !file_exists(ret->so) ? err_set(e, ERR_ENV, "a builder's answer holds no library") : 0;
+    return 0;
 }
 
-static int run_locked(struct build_remote *b, const char *payload, const struct build_opts *o, const char *dir,
-                      struct build_result *ret, struct err *e)
+static int ask_build(struct build_remote *b, const char *payload, const struct build_opts *o, const char *dir,
+                     struct build_result *ret, bool *ret_old, struct err *e)
 {
-    json_t *v;
-    int rc;
+    json_t *v = ask(b, payload, o->target, ret_old, e);
+    int rc = v ? same_toolchain(b, o, v, e) : -1;
 
-    if (!o->no_cache && build_cache_get(dir, ret))
-        return 0;
-    if (!(v = ask(b, payload, o->target, e)))
-        return -1;
-    rc = same_toolchain(b, o, v, e);
+    if (rc == 0 && *ret_old && json_flag(json_object_get(v, "build"), "timed_out", false))
+        rc = err_set(e, ERR_ENV, "its compiler ran out of time then");
     if (rc == 0)
         rc = take_answer(b, v, dir, ret, e);
     json_decref(v);
     return rc;
+}
+
+/* What an old answer lacks (its files were tidied away, its builder had another toolchain, or gave up) says nothing
+ * of today: the build is asked for once more. */
+static int run_locked(struct build_remote *b, const char *payload, const struct build_opts *o, const char *dir,
+                      struct build_result *ret, struct err *e)
+{
+    struct err why = ERR_INIT;
+    bool old = false;
+
+    if (!o->no_cache && build_cache_get(dir, ret))
+        return 0;
+    if (ask_build(b, payload, o, dir, ret, &old, &why) == 0)
+        return 0;
+    if (!old || why.kind != ERR_ENV)
+        return err_set(e, why.kind, "%s", why.msg);
+    log_info("an old answer to a build was of no use (%.200s); it is asked for again", why.msg);
+    return ask_build(b, payload, o, dir, ret, &old, e);
 }
 
 static int remote_run(void *ctx, const json_t *request, const struct build_opts *o, struct build_result *ret,

@@ -5,7 +5,7 @@
  * A job is {"target","arch","no_check","whole","timeout"[,"request"]}; without a request it asks for the
  * toolchain's name alone. The answer is {"toolchain",["refused"],["build": what the cache keeps of a build],["files":
  * {NAME: {"sha256","size"[,"base64"]}}]}. Answers are forgotten once they are read: the builder's cache still has
- * them. */
+ * them. One that nobody read, and that is of no use now (its files were tidied away), is asked for once more. */
 #ifndef MC_EVAL_BUILD_REMOTE_H
 #define MC_EVAL_BUILD_REMOTE_H
 
