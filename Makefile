@@ -170,6 +170,8 @@ musa-names: $(B)/musacoder
 	  $(B)/musacoder translate --aliases simt/include/simt/host.h simt/include/simt/errors.h simt/include/cuda_bf16.h litetorch/musa_names.txt) >$(LT_NAMES)/musa_names.h
 	@(printf '/* mublas_names.h - muBLAS under its own names; made by make musa-names, never by hand. */\n#pragma once\n'; \
 	  $(B)/musacoder translate --aliases litetorch/include/cublas_v2.h) >$(LT_NAMES)/mublas_names.h
+	@(printf '/* mublaslt_names.h - muBLASLt under its own names; made by make musa-names, never by hand. */\n#pragma once\n'; \
+	  $(B)/musacoder translate --aliases litetorch/include/cublasLt.h) >$(LT_NAMES)/mublaslt_names.h
 
 # Speed of the tokenizer beside Hugging Face's (needs the Python package 'tokenizers').
 .PHONY: bench-tokenizer

@@ -3,12 +3,6 @@
 #include "litetorch/library.h"
 
 typedef struct cublasContext *cublasHandle_t;
-typedef struct cublasLtContext *cublasLtHandle_t;
-typedef struct cublasLtMatmulDescOpaque *cublasLtMatmulDesc_t;
-typedef struct cublasLtMatrixLayoutOpaque *cublasLtMatrixLayout_t;
-typedef struct cublasLtMatmulPreferenceOpaque *cublasLtMatmulPreference_t;
-typedef struct { int algo; } cublasLtMatmulAlgo_t;
-typedef struct { cublasLtMatmulAlgo_t algo; size_t workspaceSize; int state; } cublasLtMatmulHeuristicResult_t;
 typedef enum {
     CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_NOT_INITIALIZED = 1, CUBLAS_STATUS_ALLOC_FAILED = 3,
     CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_ARCH_MISMATCH = 8, CUBLAS_STATUS_MAPPING_ERROR = 11,
@@ -173,7 +167,6 @@ inline cublasHandle_t getCurrentCUDABlasHandle() { return reinterpret_cast<cubla
 #define cublasDotEx(...) LT_LIBRARY_CALL(cublasStatus_t, "cublasDotEx")
 #define cublasNrm2Ex(...) LT_LIBRARY_CALL(cublasStatus_t, "cublasNrm2Ex")
 #define cublasScalEx(...) LT_LIBRARY_CALL(cublasStatus_t, "cublasScalEx")
-#define cublasLtMatmul(...) LT_LIBRARY_CALL(cublasStatus_t, "cublasLtMatmul")
 #define cublasSgetrfBatched(...) LT_LIBRARY_CALL(cublasStatus_t, "cublasSgetrfBatched")
 #define cublasSgetriBatched(...) LT_LIBRARY_CALL(cublasStatus_t, "cublasSgetriBatched")
 #define cublasSmatinvBatched(...) LT_LIBRARY_CALL(cublasStatus_t, "cublasSmatinvBatched")

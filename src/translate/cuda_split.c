@@ -178,7 +178,8 @@ static void drop(struct splitter *s, size_t from, size_t to, uint8_t half)
 static uint8_t header_halves(const char *name, size_t n)
 {
     static const char *const host[] = {"torch/", "ATen/", "c10/", "pybind11/", "torch_musa/csrc/core/",
-        "mublas.h", "mudnn.h", "torch_musa/csrc/aten/musa/MUSAContext.h", "torch_musa/csrc/aten/musa/Exceptions.h",
+        "mublas.h", "mublasLt.h", "mudnn.h",
+        "torch_musa/csrc/aten/musa/MUSAContext.h", "torch_musa/csrc/aten/musa/Exceptions.h",
         "cublas", "cudnn", "cufft", "curand.h", "cusolver",
         "cusparse", "vector", "string", "iostream", "iomanip", "sstream", "fstream", "map", "unordered_map", "set",
             "unordered_set",

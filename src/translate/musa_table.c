@@ -132,7 +132,7 @@ const struct musa_row musa_rows[] = {
     {ROW_NAME, "setCurrentCUDAStream", "setCurrentMUSAStream", 'V', 0},
     {ROW_NAME, "getStreamFromExternalCUDA", "getStreamFromExternalMUSA", 'I', 0},
     {ROW_NAME, "getCurrentCUDABlasHandle", "getCurrentMUSABlasHandle", 'V', 0},
-    {ROW_NAME, "getCurrentCUDABlasLtHandle", "getCurrentMUSABlasLtHandle", 'I', 0},
+    {ROW_NAME, "getCurrentCUDABlasLtHandle", "getCurrentMUSABlasLtHandle", 'V', 0},
     {ROW_NAME, "getCurrentCUDASparseHandle", "getCurrentMUSASparseHandle", 'I', 0},
     {ROW_NAME, "REGISTER_CUDA_DISPATCH", "REGISTER_MUSA_DISPATCH", 'V', 0},
 
@@ -159,6 +159,7 @@ const struct musa_row musa_rows[] = {
     {ROW_STRING, "libcuda.so.1", "libmusa.so", 'I', 1},
     {ROW_STRING, "libcudart.so", "libmusart.so", 'V', 0},
     {ROW_STRING, "libcublas.so", "libmublas.so", 'V', 0},
+    {ROW_STRING, "libcublasLt.so", "libmublasLt.so", 'V', 0},
 
     /* compiler flags: nvcc's on the left, mcc's on the right; "" leaves out what mcc has no counterpart of */
     {ROW_FLAG, "--use_fast_math", "-ffast-math", 'V', 0},
@@ -174,6 +175,7 @@ const struct musa_row musa_rows[] = {
     {ROW_FLAG, "-lcudart", "-lmusart", 'V', 0},
     {ROW_FLAG, "-lcuda", "-lmusa", 'V', 0},
     {ROW_FLAG, "-lcublas", "-lmublas", 'V', 0},
+    {ROW_FLAG, "-lcublasLt", "-lmublasLt", 'V', 0},
     {ROW_FLAG, "-lcurand", "-lmurand", 'V', 0},
     {ROW_FLAG, "-lcufft", "-lmufft", 'T', 0},
     {ROW_FLAG, "-lcusparse", "-lmusparse", 'T', 0},
@@ -184,7 +186,7 @@ const struct musa_prefix musa_prefixes[] = {
     {"cuda", "musa", 'A', 'V'},           {"make_cuda", "make_musa", 'A', 'V'},  {"CUDA_", "MUSA_", '*', 'V'},
     {"CUDART_", "MUSART_", '*', 'V'},     {"__CUDA_", "__MUSA_", '*', 'V'},      {"cu", "mu", 'D', 'V'},
     {"CU_", "MU_", '*', 'V'},             {"CU", "MU", 'a', 'V'},                {"cublas", "mublas", 'A', 'V'},
-    {"CUBLAS_", "MUBLAS_", '*', 'V'},     {"CUBLASLT_", "MUBLASLT_", '*', 'T'},  {"cufft", "mufft", 'A', 'V'},
+    {"CUBLAS_", "MUBLAS_", '*', 'V'},     {"CUBLASLT_", "MUBLASLT_", '*', 'V'},  {"cufft", "mufft", 'A', 'V'},
     {"CUFFT_", "MUFFT_", '*', 'V'},       {"curand", "murand", 'A', 'T'},        {"curand_", "murand_", '*', 'V'},
     {"CURAND_", "MURAND_", '*', 'T'},     {"cusparse", "musparse", 'A', 'V'},    {"CUSPARSE_", "MUSPARSE_", '*', 'V'},
     {"cusolver", "musolver", 'A', 'T'},   {"CUSOLVER_", "MUSOLVER_", '*', 'T'},  {"nccl", "mccl", 'A', 'V'},

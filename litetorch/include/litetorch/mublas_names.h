@@ -123,17 +123,6 @@
 #define mublasIdamin(...) LT_LIBRARY_CALL(cublasStatus_t, "mublasIdamin")
 #define mublasIsamax(...) LT_LIBRARY_CALL(cublasStatus_t, "mublasIsamax")
 #define mublasIsamin(...) LT_LIBRARY_CALL(cublasStatus_t, "mublasIsamin")
-#define mublasLtContext cublasLtContext
-#define mublasLtHandle_t cublasLtHandle_t
-#define mublasLtMatmul(...) LT_LIBRARY_CALL(cublasStatus_t, "mublasLtMatmul")
-#define mublasLtMatmulAlgo_t cublasLtMatmulAlgo_t
-#define mublasLtMatmulDescOpaque cublasLtMatmulDescOpaque
-#define mublasLtMatmulDesc_t cublasLtMatmulDesc_t
-#define mublasLtMatmulHeuristicResult_t cublasLtMatmulHeuristicResult_t
-#define mublasLtMatmulPreferenceOpaque cublasLtMatmulPreferenceOpaque
-#define mublasLtMatmulPreference_t cublasLtMatmulPreference_t
-#define mublasLtMatrixLayoutOpaque cublasLtMatrixLayoutOpaque
-#define mublasLtMatrixLayout_t cublasLtMatrixLayout_t
 #define mublasMath_t cublasMath_t
 #define mublasNrm2Ex(...) LT_LIBRARY_CALL(cublasStatus_t, "mublasNrm2Ex")
 #define mublasOperation_t cublasOperation_t
