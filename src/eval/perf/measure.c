@@ -152,11 +152,12 @@ static int prepare(struct measure_side *s, const struct measure_plan *p, int *re
     return lap(s, WARM_UP, &call_s, fault, e);
 }
 
-static int one_block(struct measure_side *s, enum timing_mode mode, int n, int round, struct measure_fault *fault,
-                     struct err *e)
+/* Of n calls; rounds: how many such blocks are to come, this one among them. */
+static int one_block(struct measure_side *s, enum timing_mode mode, int n, int round, int rounds,
+                     struct measure_fault *fault, struct err *e)
 {
     struct timing_block b = {.mode = mode, .n = n, .round = round, .pad_us = s->pad_us,
-                             .counts = mode == TIMING_COLD};
+                             .left = mode == TIMING_COLD ? n * rounds : 0};
 
     return block(s, b, &s->calls, fault, e);
 }
@@ -172,10 +173,10 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
     rounds = rounds_a < rounds ? rounds_a : rounds;
     a->pad_us = b->pad_us = measure_pad_us(a->host_us, b->host_us);
     for (int r = 0; r < rounds && rc == 0; r++) {
-        if ((rc = one_block(a, TIMING_COLD, n_a, r, fault, e)) == 0)
-            rc = one_block(b, TIMING_COLD, n_b, r, fault, e);
-        if (rc == 0 && (rc = one_block(a, TIMING_NULL, n_empty, r, fault, e)) == 0)
-            rc = one_block(b, TIMING_NULL, n_empty, r, fault, e);
+        if ((rc = one_block(a, TIMING_COLD, n_a, r, rounds - r, fault, e)) == 0)
+            rc = one_block(b, TIMING_COLD, n_b, r, rounds - r, fault, e);
+        if (rc == 0 && (rc = one_block(a, TIMING_NULL, n_empty, r, rounds - r, fault, e)) == 0)
+            rc = one_block(b, TIMING_NULL, n_empty, r, rounds - r, fault, e);
     }
     return rc;
 }

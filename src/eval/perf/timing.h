@@ -28,7 +28,7 @@ struct timing_block {
     const char *which; /* "eager", "compile", "candidate" */
     enum timing_mode mode;
     int n, round;
-    bool counts;  /* its times are wanted: no lap before the measurement */
+    int left;     /* measured calls that are to come, this block's among them; 0: its times are not wanted */
     int pad_us;   /* how long the device is kept busy before each call's data are drawn (runner/timing.py) */
 };
 

@@ -85,11 +85,11 @@ struct perf {
     uint64_t seed;      /* streamed: of what lies in the area */
     size_t next;     /* of draws: whose own inputs the next call that is looked at takes, each draw once */
     double call_ms;  /* the latest; 0: none yet */
-    double expected; /* measured calls that are to come */
+    int left;        /* measured calls that are to come, each of which may be looked at; 0: the block is a lap before */
     int checked, wrong, usual;
-    bool compiles, counts; /* counts: the running block's calls are measured, and may be looked at */
-    bool first;            /* of a block: that call finds the pad, and counts nowhere */
-    bool whole;            /* lives were played for each call: the state before the last one was too large to be kept */
+    bool compiles;
+    bool first; /* of a block: that call finds the pad, and counts nowhere */
+    bool whole; /* lives were played for each call: the state before the last one was too large to be kept */
     json_t *worst;
     double since, preparing_s, calls_s, others_s;
 };
@@ -107,11 +107,11 @@ static double lap(struct perf *p)
 static const struct ref_draw *draw(void *ctx, uint64_t *ret_turn, double *ret_scale)
 {
     struct perf *p = ctx;
-    size_t left = p->n_draws - p->next;
-    bool counts = p->counts && !p->first;
+    size_t draws = p->n_draws - p->next;
+    bool counts = p->left > 0 && !p->first;
 
     p->first = false;
-    if (counts && rng_f64(&p->rng) * fmax(p->expected--, 1) < (double)left && left > 0) {
+    if (counts && rng_f64(&p->rng) * p->left-- < (double)draws) {
         *ret_turn = 0;
         return p->draws[p->next++];
     }
@@ -184,7 +184,7 @@ static int block(void *ctx, const struct timing_block *b, struct timed_calls *ca
     if (t.empty && mine.n > EMPTY_CALLS)
         mine.n = EMPTY_CALLS;
     t.n = (uint32_t)mine.n;
-    p->counts = b->counts;
+    p->left = b->left;
     p->first = !t.long_calls; /* such blocks have no call that is not counted */
     rc = life_time(p->j, &t, e);
     p->whole |= t.whole;
@@ -192,8 +192,6 @@ static int block(void *ctx, const struct timing_block *b, struct timed_calls *ca
         append(calls, &mine, ms, ms + b->n);
     if (rc == 0 && !t.empty)
         p->call_ms = ms[mine.n - 1];
-    if (rc == 0 && !p->counts && !t.empty) /* a lap before the measurement: how many calls it will be */
-        p->expected = fmax(fmin(p->usual, MEASURE_MAX_S * 1e3 / fmax(ms[0], 1e-6)), 2);
     free(ms);
     return rc;
 }
