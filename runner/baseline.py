@@ -319,11 +319,7 @@ def serve(sock, args):
     b = Baseline(sock)
     steps = {"load": b.load, "params": b.params, "put": b.put, "arm": b.arm, "time": b.time, "compile": b.compile, "library": b.library,
              "rest": b.rest}
-    while True:
-        try:
-            req, blob, fds = frame.recv_fds(sock)
-        except frame.Closed:
-            return
+    for req, blob, fds in frame.requests(sock, frame.recv_fds):
         try:
             head, parts = b.inputs(req, fds) if req["op"] == "inputs" else steps[req["op"]](req, blob)
             head = dict({"op": "ok"}, **head)

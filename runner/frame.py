@@ -108,6 +108,16 @@ def recv_fds(sock, max_fds=MAX_FDS):
     return head, blob, list(fds)
 
 
+def requests(sock, receive=recv):
+    """What receive gives, until the peer closes between two frames."""
+    while True:
+        try:
+            got = receive(sock)
+        except Closed:
+            return
+        yield got
+
+
 def _bytes(blob):
     return memoryview(blob).cast("B")
 

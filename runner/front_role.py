@@ -166,11 +166,7 @@ def serve(sock, args):
     s = Session(sock, front)
     faulthandler.enable(file=2, all_threads=False)  # a crash says where it was
     steps = {"attach": s.attach, "load": s.load, "call": s.call}
-    while True:
-        try:
-            req, blob, fds = frame.recv_fds(sock)
-        except frame.Closed:
-            return
+    for req, blob, fds in frame.requests(sock, frame.recv_fds):
         s.clock.start(req.get("timeout_s") if s.clock.left is None else None)
         head = steps[req["op"]](req, blob, fds)
         s.clock.stop()

@@ -282,11 +282,7 @@ class Lint:
 
 def serve(sock, args):
     torch.set_num_threads(1)
-    while True:
-        try:
-            req, _ = frame.recv(sock)
-        except frame.Closed:
-            return
+    for req, _ in frame.requests(sock):
         try:
             head = {"op": "done", "facts": Lint(req, sock).run()}
         except reference.Refused as e:

@@ -485,11 +485,7 @@ class Conversation:
 def serve(sock, args):
     torch.set_num_threads(1)
     talk = Conversation()
-    while True:
-        try:
-            req, _ = frame.recv(sock)
-        except frame.Closed:
-            return
+    for req, _ in frame.requests(sock):
         try:
             head = talk.answer(req)
         except Refusal as e:

@@ -16,11 +16,7 @@ def _attempt(f):
 
 def serve(sock, args):
     """Requests: {"do":"echo"|"eval"|"exit"|"abort"|"print"|"eat"|"sleep"|"fds"|"torch", ...}; one answer each."""
-    while True:
-        try:
-            head, blob = frame.recv(sock)
-        except frame.Closed:
-            return
+    for head, blob in frame.requests(sock):
         do = head["do"]
         if do == "echo":
             frame.send(sock, {"ok": True, "args": args, "head": head}, blob)

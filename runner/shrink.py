@@ -127,11 +127,7 @@ class Shrinker:
 
 def serve(sock, args):
     torch.set_num_threads(1)
-    while True:
-        try:
-            req, _ = frame.recv(sock)
-        except frame.Closed:
-            return
+    for req, _ in frame.requests(sock):
         try:
             head = Shrinker(req["source"], req["max_elements"]).run()
         except reference.Refused as e:
