@@ -917,14 +917,12 @@ class Task:
 
     def record(self, regime, trial, inputs, eager, oracle, noise, given):
         mutates = [i for i, (a, b) in enumerate(zip(values.leaves(inputs), values.leaves(given))) if not same(a, b)]
-        stores = {t.untyped_storage().data_ptr() for t in values.leaves(given)}
-        aliases = [i for i, t in enumerate(values.leaves(eager)) if t.numel() and t.untyped_storage().data_ptr() in stores]
         self.items, self.room = [], 0
         head = {"regime": regime, "trial": trial, "inputs": self.draw_section(inputs), "eager": self.draw_section(eager)}
         head["oracle"] = head["eager"] if oracle is eager and self.req.get("area") else self.draw_section(oracle)
         if mutates and not self.req.get("area"):
             head["after"] = self.section([values.leaves(given)[i] for i in mutates])
-        return dict(head, noise=noise, mutates=mutates, aliases=aliases)
+        return dict(head, noise=noise, mutates=mutates)
 
     def strict_draws(self, skipped):
         """Yields draws; fills skipped."""
@@ -1113,10 +1111,6 @@ def serve(sock, args):
     torch.set_num_threads(1)
     PLACE = torch.device((args or {}).get("place") or "cpu")
     s = Server(sock, importlib.import_module(PLACE.type) if PLACE.type != "cpu" else None)
-    while True:
-        try:
-            req, _, fds = frame.recv_fds(sock)
-        except frame.Closed:
-            return
+    for req, _, fds in frame.requests(sock, frame.recv_fds):
         head, parts = s.answer(req, fds)
         frame.send(sock, scrub(head), parts)

@@ -8,7 +8,7 @@ Requests, beside reference.py's task (with "small", where tests want small tasks
     inputs                   -> {"inputs":{"tree","nbytes","kinds","output_bytes"}}: how one draw's inputs lie in their
                                 area, of which kind each is (Task.kind_of), and bytes of the answer (null: not known)
     areas {"inputs","tile"}  -> {} maps both (specs of area.py; two descriptors)
-    next                     -> {"draw":{"regime","trial","inputs","eager","oracle","noise","mutates","aliases"}}, trees
+    next                     -> {"draw":{"regime","trial","inputs","eager","oracle","noise","mutates"}}, trees
                                 without values, or {"end":true,"skipped"}. The area's content is lost
     lay {"regime","trial","other"} -> {} the draw's inputs lie in the area; other: some of the same kind, for calls that
                                 are not judged
@@ -564,13 +564,10 @@ class Task(reference.Task):
         if regime in REGIMES and not all_finite(eager):
             raise Skip("the reference is not finite at its own precision")
         noise = self.noise_for(regime, trial, inputs, eager)
-        stores = {t.untyped_storage().data_ptr() for t in values.leaves(inputs)}
-        aliases = [i for i, t in enumerate(values.leaves(eager))
-                   if t.numel() and t.untyped_storage().data_ptr() in stores]
         p = values.Collector()
         out = {"tree": self.packed(p, eager, 0)["tree"], "at": 0, "nbytes": p.size}
         return {"regime": regime, "trial": trial, "inputs": {"tree": self.tree, "at": 0, "nbytes": 0}, "eager": out,
-                "oracle": out, "noise": noise, "mutates": self.mutates, "aliases": aliases}
+                "oracle": out, "noise": noise, "mutates": self.mutates}
 
     def noise_for(self, regime, trial, inputs, eager):
         if regime not in REGIMES and self.req["protocol"] == "kernelbench":
@@ -778,10 +775,6 @@ def serve(sock, args):
     torch.set_num_threads(1)
     reference.PLACE = torch.device((args or {}).get("place") or "cpu")
     s = Server(sock, importlib.import_module(reference.PLACE.type) if reference.PLACE.type != "cpu" else None)
-    while True:
-        try:
-            req, _, fds = frame.recv_fds(sock)
-        except frame.Closed:
-            return
+    for req, _, fds in frame.requests(sock, frame.recv_fds):
         head, parts = s.answer(req, fds)
         frame.send(sock, reference.scrub(head), parts)

@@ -194,3 +194,23 @@ int tree_each(const json_t *tree, int (*f)(const json_t *, const char *, void *,
 
     return walk(&w, tree, e);
 }
+
+json_t *tree_map(const json_t *tree, json_t *(*f)(const json_t *tensor, void *ctx), void *ctx)
+{
+    json_t *copy, *v;
+    size_t i;
+
+    if (tree_is_tensor(tree))
+        return f(tree, ctx);
+    if (json_is_array(tree)) {
+        copy = json_array();
+        json_array_foreach((json_t *)tree, i, v)
+            json_array_append_new(copy, tree_map(v, f, ctx));
+        return copy;
+    }
+    if (!json_is_object(tree) || !(v = json_object_get(tree, "v")))
+        return json_deep_copy(tree);
+    copy = json_copy((json_t *)tree);
+    json_object_set_new(copy, "v", tree_map(v, f, ctx));
+    return copy;
+}

@@ -35,6 +35,8 @@ void tensor_shape_text(const struct tensor *t, char *out, size_t n); /* "(16, 37
  * Calls f for each leaf (tensor or scalar) in order with a path such as "[0]['mean']" ("" for the root). */
 int tree_each(const json_t *tree, int (*f)(const json_t *leaf, const char *path, void *ctx, struct err *e), void *ctx,
               struct err *e);
+/* A copy with f's answer in place of each tensor, in order; new reference. */
+json_t *tree_map(const json_t *tree, json_t *(*f)(const json_t *tensor, void *ctx), void *ctx);
 bool tree_is_tensor(const json_t *node);
 
 #endif

@@ -379,7 +379,6 @@ int life_params(struct job *j, const json_t *const *pairs, struct err *e)
 struct inputs {
     struct job *j;
     const struct ref_draw *d;
-    bool allocate;
     size_t i;
 };
 
@@ -445,32 +444,16 @@ static int lay_leaf(const json_t *leaf, const char *path, void *ctx, struct err 
     return rc;
 }
 
-/* The tree with addresses in place of offsets; new reference. i counts the tensors. */
-static json_t *placed_tree(const struct job *j, const json_t *tree, size_t *i)
+/* An address in place of an offset. */
+static json_t *placed_leaf(const json_t *leaf, void *ctx)
 {
-    json_t *copy, *list, *v;
-    size_t k;
+    struct inputs *in = ctx;
+    json_t *copy = json_deep_copy(leaf);
+    struct place p;
 
-    if (tree_is_tensor(tree)) {
-        struct place p;
-
-        copy = json_deep_copy(tree);
-        place_tensor(tree, &p, NULL);
-        json_object_set_new(copy, "address", json_integer((json_int_t)input_at(j, *i, j->life->calls)));
-        json_object_set_new(copy, "bytes", json_integer((json_int_t)p.span));
-        ++*i;
-        return copy;
-    }
-    if (json_is_array(tree)) {
-        list = json_array();
-        json_array_foreach((json_t *)tree, k, v)
-            json_array_append_new(list, placed_tree(j, v, i));
-        return list;
-    }
-    if (!json_is_object(tree) || !json_object_get(tree, "v"))
-        return json_deep_copy(tree);
-    copy = json_copy((json_t *)tree);
-    json_object_set_new(copy, "v", placed_tree(j, json_object_get(tree, "v"), i));
+    place_tensor(leaf, &p, NULL);
+    json_object_set_new(copy, "address", json_integer((json_int_t)input_at(in->j, in->i++, in->j->life->calls)));
+    json_object_set_new(copy, "bytes", json_integer((json_int_t)p.span));
     return copy;
 }
 
@@ -480,20 +463,21 @@ struct outputs {
     struct job *j;
     struct buf bytes;
     json_t *on_host;
-    size_t i;
+    size_t n; /* tensors so far */
     struct err *e;
     bool failed, astray; /* the machine's fault; an output does not lie in memory that the program holds */
 };
 
-static json_t *fetch_leaf(struct outputs *o, const json_t *node)
+static json_t *fetch_leaf(const json_t *node, void *ctx)
 {
+    struct outputs *o = ctx;
     json_t *copy = json_deep_copy(node);
     struct place p;
     uint8_t *strided, *packed;
-    size_t n;
+    size_t n, i = o->n++;
 
     if (json_is_null(json_object_get(node, "address"))) {
-        json_array_append_new(o->on_host, json_integer((json_int_t)o->i));
+        json_array_append_new(o->on_host, json_integer((json_int_t)i));
         return copy;
     }
     if (place_tensor(node, &p, o->e) < 0 || p.span > MAX_OUTPUT) {
@@ -515,29 +499,6 @@ static json_t *fetch_leaf(struct outputs *o, const json_t *node)
     buf_add(&o->bytes, (char *)packed, (n + 63) / 64 * 64);
     free(strided);
     free(packed);
-    return copy;
-}
-
-static json_t *fetched_tree(struct outputs *o, const json_t *tree)
-{
-    json_t *list, *v, *copy;
-    size_t k;
-
-    if (tree_is_tensor(tree)) {
-        copy = fetch_leaf(o, tree);
-        o->i++;
-        return copy;
-    }
-    if (json_is_array(tree)) {
-        list = json_array();
-        json_array_foreach((json_t *)tree, k, v)
-            json_array_append_new(list, fetched_tree(o, v));
-        return list;
-    }
-    if (!json_is_object(tree) || !json_object_get(tree, "v"))
-        return json_deep_copy(tree);
-    copy = json_copy((json_t *)tree);
-    json_object_set_new(copy, "v", fetched_tree(o, json_object_get(tree, "v")));
     return copy;
 }
 
@@ -672,15 +633,15 @@ static int fetch(struct job *j, const struct ref_draw *d, uint32_t call, const j
     }
     c.changed = json_array();
     if (!as_expected(d, output)) { /* the comparison says how */
-        ret->head = json_pack("{s:s,s:O,s:o,s:o,s:[]}", "op", "result", "output", output, "changed", c.changed,
-                              "on_host", o.on_host, "aliases");
+        ret->head = json_pack("{s:s,s:O,s:o,s:o}", "op", "result", "output", output, "changed", c.changed, "on_host",
+                              o.on_host);
         ret->n_blob = 0;
         ret->blob = calloc(1, 64);
         return 0;
     }
     buf_init(&o.bytes, MAX_OUTPUT);
     c.garbled = json_array();
-    tree = fetched_tree(&o, output);
+    tree = tree_map(output, fetch_leaf, &o);
     if (!o.failed && tree_each(d->inputs.tree, changed_leaf, &c, e) < 0)
         o.failed = true;
     if (o.failed) {
@@ -694,8 +655,8 @@ static int fetch(struct job *j, const struct ref_draw *d, uint32_t call, const j
     ret->head = o.astray ? json_pack("{s:s,s:s,s:s,s:o,s:o,s:o}", "op", "error", "type", "RuntimeError", "message",
                                      "an output does not lie in memory that the program holds", "output", tree,
                                      "changed", c.changed, "on_host", o.on_host)
-                         : json_pack("{s:s,s:o,s:o,s:o,s:[]}", "op", "result", "output", tree, "changed", c.changed,
-                                     "on_host", o.on_host, "aliases");
+                         : json_pack("{s:s,s:o,s:o,s:o}", "op", "result", "output", tree, "changed", c.changed,
+                                     "on_host", o.on_host);
     json_object_set_new(ret->head, "garbled", c.garbled);
     ret->n_blob = o.bytes.n;
     ret->blob = aligned_alloc(64, (o.bytes.n + 64) / 64 * 64);
@@ -909,8 +870,7 @@ static void keep_output(struct life *l, json_t *tree)
 /* The next call of forward. CALL_OK with an error's frame where forward raises. */
 static enum call_fault live_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
 {
-    struct inputs in = {.j = j, .d = d};
-    size_t i = 0;
+    struct inputs in = {.j = j, .d = d}, at = in;
     enum call_fault fault;
     json_t *req;
 
@@ -920,7 +880,7 @@ static enum call_fault live_call(struct job *j, const struct ref_draw *d, struct
         return late_or_lost(j, e);
     if (j->ref->streamed ? life_streamed_lay(j, d, e) < 0 : tree_each(d->inputs.tree, lay_leaf, &in, e) < 0)
         return late_or_lost(j, e);
-    req = json_pack("{s:s,s:o}", "op", "call", "inputs", placed_tree(j, d->inputs.tree, &i));
+    req = json_pack("{s:s,s:o}", "op", "call", "inputs", tree_map(d->inputs.tree, placed_leaf, &at));
     fault = session_call(j->session, req, NULL, 0, ret, e);
     json_decref(req);
     if (fault != CALL_OK)

@@ -32,7 +32,6 @@ static void draw_facts(const json_t *d, struct ref_draw *ret)
     ret->trial = (int)json_i64(d, "trial", 0);
     ret->noise = json_object_get(d, "noise");
     ret->mutates = json_object_get(d, "mutates");
-    ret->aliases = json_object_get(d, "aliases");
 }
 
 int ref_draw_place(const json_t *d, struct ref_draw *ret, struct err *e)

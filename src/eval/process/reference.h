@@ -31,7 +31,7 @@ struct ref_draw {
     struct section inputs, eager, oracle;
     struct section after;  /* what the reference leaves in the inputs that it changes, in order; bytes NULL: not known */
     const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
-    const json_t *mutates, *aliases; /* inputs that the reference itself changes; outputs that share their memory */
+    const json_t *mutates; /* inputs that the reference itself changes */
     json_t *head;          /* of a streamed one: owned; what the rest points into */
 };
 
