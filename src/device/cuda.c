@@ -93,13 +93,11 @@ static int fill_info(const struct drv *c, int index, struct device_info *i, stru
     i->l2 = (size_t)attribute(c, dev, DRV_ATTR_L2);
     i->sm_count = attribute(c, dev, DRV_ATTR_SM_COUNT);
     i->warp_size = attribute(c, dev, DRV_ATTR_WARP_SIZE);
-    i->max_shared_per_block = attribute(c, dev, DRV_ATTR_SHARED_OPTIN);
     i->clock_mhz = attribute(c, dev, DRV_ATTR_CLOCK_KHZ) / 1e3;
     i->memory_clock_mhz = attribute(c, dev, DRV_ATTR_MEMORY_CLOCK_KHZ) / 1e3;
     i->bus_bits = attribute(c, dev, DRV_ATTR_BUS_BITS);
     i->memory_gbs = 2 * i->memory_clock_mhz * 1e6 * i->bus_bits / 8 / 1e9;
     i->vmm_fd = attribute(c, dev, DRV_ATTR_VMM) && attribute(c, dev, DRV_ATTR_POSIX_FD);
-    i->integrated = attribute(c, dev, DRV_ATTR_INTEGRATED);
     nvml_driver_version(i->driver_version, sizeof i->driver_version);
     device_rates(i);
     return 0;

@@ -33,7 +33,7 @@ struct device_info {
     int driver, runtime;    /* 13000 = 13.0: what the driver supports; the CUDA version of judge.fatbin, 0 if none */
     char driver_version[48]; /* "580.159.04", "" if NVML does not say */
     size_t memory, l2;      /* bytes */
-    int sm_count, warp_size, max_shared_per_block; /* multiprocessors; bytes with opt-in */
+    int sm_count, warp_size; /* multiprocessors; threads */
     double clock_mhz, memory_clock_mhz, bus_bits;  /* highest clocks */
     double memory_gbs;      /* datasheet-like estimate: 2 * memory clock * bus width, 1e9 bytes/s */
     /* Peak rates, 1e12 operations/s (an FMA is two), dense, at clock_mhz: per-SM rates of the CUDA programming guide
@@ -41,7 +41,6 @@ struct device_info {
      * and tensor cores; fp16 = bf16 with fp32 accumulation. An upper bound: good for roofline floors. */
     double fp32_tflops, tf32_tflops, bf16_tflops, fp64_tflops;
     bool vmm_fd;            /* exportable allocations as file descriptors work here (asked of the driver) */
-    bool integrated;        /* memory shared with the host */
 };
 
 /* Lists devices without making a context. *ret is one allocation, the caller frees it. With no driver or no device:

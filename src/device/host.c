@@ -28,7 +28,6 @@ static int host_list(struct device_info **ret, int *ret_n, struct err *e)
     i->sm_count = 1;
     i->warp_size = 1;
     i->vmm_fd = true;
-    i->integrated = true;
     *ret = i;
     *ret_n = 1;
     return 0;

@@ -147,9 +147,3 @@ char *musa_compiler(struct err *e)
         err_set(e, ERR_ENV, "no mcc; install the MUSA SDK, or set MUSACODER_MCC");
     return found;
 }
-
-char *musa_compile_line(const char *mcc, const char *arch, const char *source, const char *object)
-{
-    return xasprintf("'%s' -x musa -mtgpu --offload-arch=%s -O2 -std=c++17 -fPIC -c '%s' -o '%s'", mcc, arch,
-                     source, object);
-}

@@ -26,8 +26,5 @@ void musa_card_differences(const struct musa_card *c, const struct profile *p, s
 
 /* mcc: $MUSACODER_MCC, $MUSA_HOME/bin/mcc, /usr/local/musa/bin/mcc, PATH. Caller frees; NULL with the remedy. */
 char *musa_compiler(struct err *e);
-/* "'mcc' -x musa -mtgpu --offload-arch=mp_22 -O2 -std=c++17 -fPIC -c 'a.mu' -o 'a.o'". arch: "mp_22". Caller
- * frees. */
-char *musa_compile_line(const char *mcc, const char *arch, const char *source, const char *object);
 
 #endif

@@ -17,17 +17,6 @@ struct running {
     struct capsule_result *out;
 };
 
-static uint32_t last_call(const struct exec_log *l)
-{
-    struct log_entry en;
-    uint32_t last = 0;
-
-    for (size_t at = 0; exec_log_next(l, &at, &en) > 0;)
-        if (en.head.op == LOG_CALL_BEGIN)
-            last = ((const struct log_call *)en.body)->index;
-    return last;
-}
-
 static int lay(void *ctx, uint32_t tag, uint64_t addr, uint64_t at, void *data, uint64_t n, struct err *e)
 {
     struct running *r = ctx;
@@ -150,7 +139,7 @@ static int hand_over(const struct capsule *c, struct executor *x, uint32_t *ret_
     }
     if (capsule_log(c, &log, e) < 0)
         return -1;
-    *ret_last = last_call(&log);
+    *ret_last = exec_log_last_call(&log);
     rc = executor_adopt(x, &log, e);
     exec_log_free(&log);
     return rc;
@@ -204,7 +193,7 @@ int capsule_time(const struct capsule *c, struct executor *x, uint32_t n, double
 
     if (capsule_log(c, &log, e) < 0)
         return -1;
-    r.first = values_before(&log, last_call(&log));
+    r.first = values_before(&log, exec_log_last_call(&log));
     exec_log_free(&log);
     if (executor_time(x, &t, e) < 0)
         return -1;

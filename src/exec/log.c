@@ -25,6 +25,17 @@ static size_t body_size(unsigned op)
     return own_of(op) ? own_of(op)->size : wire_size(op);
 }
 
+uint32_t exec_log_last_call(const struct exec_log *l)
+{
+    struct log_entry en;
+    uint32_t last = 0;
+
+    for (size_t at = 0; exec_log_next(l, &at, &en) > 0;)
+        if (en.head.op == LOG_CALL_BEGIN)
+            last = ((const struct log_call *)en.body)->index;
+    return last;
+}
+
 const char *exec_log_op_name(unsigned op)
 {
     return own_of(op) ? own_of(op)->name : wire_name(op);

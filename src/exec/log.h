@@ -71,6 +71,7 @@ struct log_entry {
 };
 /* Takes the entry at *at and moves on. 1, 0 at the end, -1 where the bytes are no log (a capsule's may be anything). */
 int exec_log_next(const struct exec_log *l, size_t *at, struct log_entry *ret);
+uint32_t exec_log_last_call(const struct exec_log *l); /* its index; 0 if there is none */
 const char *exec_log_op_name(unsigned op);
 
 #endif

@@ -8,17 +8,6 @@
 #include "exec/ctl.h"
 #include "exec/server.h"
 
-static uint32_t last_call(const struct exec_log *l)
-{
-    struct log_entry en;
-    uint32_t last = 0;
-
-    for (size_t at = 0; exec_log_next(l, &at, &en) > 0;)
-        if (en.head.op == LOG_CALL_BEGIN)
-            last = ((const struct log_call *)en.body)->index;
-    return last;
-}
-
 static int begin_again(struct server *s, struct err *e)
 {
     struct replaying *r = &s->replay;
@@ -52,7 +41,7 @@ int replay_begin(struct server *s, const struct ctl_request *q, struct err *e)
     r->on = true;
     r->times = q->d == 1;
     r->call = 0;
-    r->last = last_call(&s->life.log);
+    r->last = exec_log_last_call(&s->life.log);
     return 0;
 }
 

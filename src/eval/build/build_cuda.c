@@ -492,15 +492,6 @@ static bool use_flags(const char *text, struct buf *out)
 
 /* ---- compiling ---- */
 
-static int add_kernels(const char *text, size_t n, const char *name, struct buf *out, struct err *e)
-{
-    if (memchr(text, 0, n))
-        return err_set(e, ERR_INPUT, "'%s' holds a NUL byte", name);
-    buf_addf(out, "#line 1 \"%s\"\n", name);
-    buf_add(out, text, n);
-    return 0;
-}
-
 static void host_command(struct buf *s, const struct toolchain *t)
 {
     build_quote(s, t->compiler);
@@ -753,6 +744,6 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
 }
 
 const struct build_target build_target_cuda = {
-    .name = "cuda", .find = find, .keep_flags = keep_flags, .add_kernels = add_kernels, .prepare = prepare,
+    .name = "cuda", .find = find, .keep_flags = keep_flags, .add_kernels = build_add_kernels, .prepare = prepare,
     .script = script, .inspect = inspect,
 };

@@ -122,15 +122,6 @@ static void keep_flags(struct build_request *r, const json_t *cflags, const json
     keep_list(r, kernel_flags, true);
 }
 
-static int add_kernels(const char *text, size_t n, const char *name, struct buf *out, struct err *e)
-{
-    if (memchr(text, 0, n))
-        return err_set(e, ERR_INPUT, "'%s' holds a NUL byte", name);
-    buf_addf(out, "#line 1 \"%s\"\n", name);
-    buf_add(out, text, n);
-    return 0;
-}
-
 /* ---- compiling ---- */
 
 static void host_command(struct buf *s, const struct toolchain *t)
@@ -303,6 +294,6 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
 }
 
 const struct build_target build_target_musa = {
-    .name = "musa", .native = true, .find = find, .keep_flags = keep_flags, .add_kernels = add_kernels,
+    .name = "musa", .native = true, .find = find, .keep_flags = keep_flags, .add_kernels = build_add_kernels,
     .prepare = prepare, .script = script, .inspect = inspect,
 };

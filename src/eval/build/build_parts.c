@@ -59,6 +59,15 @@ void build_hash_tree(struct sha256 *h, const char *dir)
     names_free(names, n);
 }
 
+int build_add_kernels(const char *text, size_t n, const char *name, struct buf *out, struct err *e)
+{
+    if (memchr(text, 0, n))
+        return err_set(e, ERR_INPUT, "'%s' holds a NUL byte", name);
+    buf_addf(out, "#line 1 \"%s\"\n", name);
+    buf_add(out, text, n);
+    return 0;
+}
+
 int build_ask(char *const *argv, struct buf *out, struct err *e)
 {
     struct proc_spec s = {.argv = argv, .timeout_s = 20};

@@ -90,6 +90,8 @@ void build_hash_tree(struct sha256 *h, const char *dir); /* names and contents o
 void build_hash_file(struct sha256 *h, const char *path);
 /* One line of what argv prints, spaces for line breaks; -1 if it cannot be run or says no. */
 int build_ask(char *const *argv, struct buf *out, struct err *e);
+/* A row's add_kernels where the compiler takes the source as it is. */
+int build_add_kernels(const char *text, size_t n, const char *name, struct buf *out, struct err *e);
 /* The folder path_cache("build")/prefix-HASH-NAME; made by make() once (file lock) if it is not there. Caller frees.
  * make's script runs unjailed with at most 300 s: it compiles our own code only. NULL on error. */
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,

@@ -11,7 +11,6 @@ const struct backend backend_sim = {
     .candidate = "front",
     .reference = "reference",
     .target = "sim",
-    .checks_itself = true,
     .reference_memory_bytes = (size_t)8 << 30,
     .max_elements = 1 << 22,
 };
@@ -27,7 +26,6 @@ static const struct backend backend_sim_timed = {
     .place = "cpu",
     .target = "sim",
     .timed = true,
-    .checks_itself = true,
     .reference_memory_bytes = (size_t)8 << 30,
     .max_elements = 1 << 22,
 };

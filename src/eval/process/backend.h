@@ -18,7 +18,6 @@ struct backend {
     const char *place;        /* where timed: torch's name of the device */
     const char *target;       /* build_opts.target */
     bool timed;               /* speed is measured: stage performance, and the reward's speed term */
-    bool checks_itself;       /* every access is checked while it runs; else red zones and the device's own faults */
     int slots;                /* candidates on the device at once; 0: as many as run at all */
     size_t memory_bytes;      /* host memory of a candidate, resident; 0: JAIL_MEMORY */
     size_t reference_memory_bytes;
