@@ -111,7 +111,7 @@ static const char *host_size(struct emitter *e, int d)
 
     if (!x)
         return NULL;
-    if (x->n == 1 && x->ext[0].from == 0 && x->ext[0].to == e->k->in[x->i].t.rank - 1)
+    if (x->n == 1 && x->ext[0].n == tdesc_numel(&e->k->in[x->i].t))
         return format(e, "%s.numel()", e->p->name[x->i]);
     s = format(e, "%s.size(%d)", e->p->name[x->i], x->ext[at].from);
     for (int i = x->ext[at].from + 1; i <= x->ext[at].to; i++)
@@ -125,7 +125,7 @@ static void name_sizes(struct emitter *e)
         char *s = arena_strdup(&e->arena, e->k->dim[d].name);
         for (char *p = s; *p; p++)
             *p = (char)toupper((unsigned char)*p);
-        e->sym[d] = e->p->terse && e->k->n_dims == 1 ? "N" : s;
+        e->sym[d] = !e->p->terse ? s : e->k->n_dims == 1 ? "N" : format(e, "D%d", d);
         e->host[d] = host_size(e, d);
     }
 }
@@ -150,7 +150,7 @@ static const char *extent_text(struct emitter *e, int group, bool host)
 static void name_dims(struct emitter *e)
 {
     for (int d = 0; d < e->k->n_dims; d++)
-        e->dim[d] = e->k->dim[d].name;
+        e->dim[d] = e->p->terse ? format(e, "d%d", d) : e->k->dim[d].name;
     for (int g = 0; g < NEST_GROUPS; g++) {
         int v[NEST_DIMS];
         if (e->s->flat[g] && nest_group(e->k, g, v) == 1)
@@ -358,9 +358,9 @@ static void add_side(struct emitter *e, const char *name, const struct ax *x, st
  * does not hold must stay on the other side. */
 static struct ax *guarded(struct emitter *e, const struct ax *x, struct buf *out)
 {
-    char *name = format(e, "v%d", e->n_values++);
     const struct ax *other = x->kid[2];
     struct ax *test = value(e, x->kid[0], out);
+    char *name = format(e, "v%d", e->n_values++);
     bool apart = has_loads(other) || has_names(other);
 
     buf_addf(out, "%s %s = %s;\n@guard if (%s) {\n", value_type(e->k, x), name,

@@ -117,3 +117,10 @@ int fuse_schedule(struct kernels *k, struct rng *r)
     }
     return 0;
 }
+
+void fuse_untuned(struct kernels *k)
+{
+    for (int i = 0; i < k->n; i++)
+        for (int t = 0; t < 3; t++)
+            k->k[i].tuned[t] = sched_tune(k->k[i].s, t, NULL);
+}

@@ -25,5 +25,7 @@ struct kernels {
 void fuse(const struct dag *g, enum fusion level, struct arena *a, struct kernels *ret);
 /* Chooses a schedule for each kernel: the first that fits, or at random; tuned numbers likewise. -1 if one has none. */
 int fuse_schedule(struct kernels *k, struct rng *r);
+/* Each schedule's first numbers. */
+void fuse_untuned(struct kernels *k);
 
 #endif

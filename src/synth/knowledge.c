@@ -1,7 +1,6 @@
 /* knowledge.c - see knowledge.h. */
 #include "synth/knowledge.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,29 +8,26 @@
 
 #include "synth/program.h"
 
-static bool is_value(const struct as *x)
-{
-    return x->kind == AS_DECL && !strcmp(x->type, "float") && x->s[0] == 'v' && isdigit((unsigned char)x->s[1]);
-}
-
-/* The statements that compute: named values and the store, wherever they stand. */
+/* The statements of one element: what stands behind the kernel's own guard. */
 static void add_statements(const struct as *x, struct buf *out)
 {
     static const struct ast_style plain;
 
-    for (; x; x = x->next) {
-        if (is_value(x) || (x->role && !strcmp(x->role, "store")))
-            as_print(x, 0, &plain, out);
-        add_statements(x->body, out);
-        add_statements(x->other, out);
-    }
+    while (x && !(x->role && !strcmp(x->role, "guard")))
+        x = x->next;
+    for (x = x ? x->body : NULL; x; x = x->next)
+        as_print(x, 0, &plain, out);
 }
 
+/* Maps whose question says all that the answer needs: no number stands in a module alone. */
 static bool is_map(const struct dag *g)
 {
-    for (int n = 0; n < g->n_nodes; n++)
-        if (!g->node[n].c.op->expr || g->node[n].c.op->class != NEST_MAP)
+    for (int n = 0; n < g->n_nodes; n++) {
+        const struct opdef *op = g->node[n].c.op;
+        const char *init = op->spell[g->node[n].spelling].init;
+        if (!op->expr || op->class != NEST_MAP || (init && strchr(init, '$')))
             return false;
+    }
     return true;
 }
 
@@ -59,8 +55,8 @@ static bool add_answer(const struct dag *g, struct arena *a, struct buf *out)
     struct afun *f;
 
     fuse(g, FUSE_ALL, a, k);
-    if (k->n != 1 || !(k->k[0].s = sched_find(k->k[0].nest.class, "thread")))
-        return false;
+    if (k->n != 1 || k->k[0].nest.n_dims != 1 || !(k->k[0].s = sched_find(k->k[0].nest.class, "thread")))
+        return false; // of several dimensions some input is broadcast, which the question does not say
     for (int t = 0; t < 3; t++)
         k->k[0].tuned[t] = sched_tune(k->k[0].s, t, NULL);
     f = program_cuda(g, k, &style, a, &e);
@@ -100,7 +96,7 @@ static json_t *record_of(const struct problem_source *s, const struct dag *g, in
 json_t *knowledge_record(const struct problem_source *s, int index)
 {
     struct dag_limits l = {.l = {.max_numel = 256, .max_work = 1 << 14, .dtypes = 1u << DT_F32, .nice = true},
-                           .min_ops = 1, .max_ops = 4, .anchors = 0};
+                           .min_ops = 1, .max_ops = s->o->max_ops, .anchors = 0};
     struct dag *g = xmalloc(sizeof *g);
     json_t *v = NULL;
     struct rng r;
@@ -108,7 +104,7 @@ json_t *knowledge_record(const struct problem_source *s, int index)
     rng_seed(&r, s->o->seed, (uint64_t)99 << 48 | (uint64_t)index);
     for (int tries = 0; tries < 2000 && !v; tries++) {
         dag_draw(s->table, &r, &l, g);
-        if (is_map(g) && !heldout_graph(dag_hash(g, false)) && heldout_spell(g, false, &r) && !heldout_has_attribute(g))
+        if (!heldout_graph(dag_hash(g, false)) && heldout_spell(g, false, &r) && is_map(g) && !heldout_has_attribute(g))
             v = record_of(s, g, index);
     }
     free(g);

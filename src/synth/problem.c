@@ -204,7 +204,12 @@ static int add_solution(struct problem_source *s, const struct dag *g, const str
     struct afun *f;
 
     fuse(g, x.level, &a, k);
-    f = fuse_schedule(k, r) < 0 ? NULL : program_cuda(g, k, style, &a, e);
+    f = NULL;
+    if (fuse_schedule(k, r) == 0) {
+        if (style->terse)
+            fuse_untuned(k);
+        f = program_cuda(g, k, style, &a, e);
+    }
     if (!f) {
         arena_free(&a);
         return e->kind ? -1 : 0;

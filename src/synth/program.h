@@ -8,7 +8,7 @@
 struct program_style {
     struct ast_style c;
     enum size_style sizes;
-    bool terse;     /* kernels and sizes go by the shortest names: a small model has less to copy */
+    bool terse;     /* shortest names of kernels and sizes, no tuned numbers: a small model has less to choose */
     bool docstring; /* of the task's class: what each operator does */
     bool reuse;     /* "x = torch.relu(x)" where nothing else reads x */
 };

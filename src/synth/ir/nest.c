@@ -515,18 +515,50 @@ static bool collapse_once(struct nest *k)
     return false;
 }
 
+static bool is_unit(const struct ax *load, int i)
+{
+    return load->ext[i].n == 1 && load->kid[i]->kind == AX_INT && !load->kid[i]->i;
+}
+
+/* A load without its positions of extent 1, which are 0: their neighbours can then be merged. */
+static struct ax *unit_node(struct pass *p, struct ax *x)
+{
+    struct ax *y;
+    int keep = 0;
+
+    if (x->kind != AX_LOAD)
+        return x;
+    for (int i = 0; i < x->n; i++)
+        keep += !is_unit(x, i);
+    if (keep == x->n)
+        return x;
+    y = ax_new(p->a, AX_LOAD, NULL, keep);
+    y->i = x->i, y->let = x->let;
+    y->ext = arena_alloc(p->a, sizeof *y->ext * (size_t)(keep + 1));
+    for (int i = 0, o = 0; i < x->n; i++)
+        if (!is_unit(x, i))
+            y->kid[o] = x->kid[i], y->ext[o++] = x->ext[i];
+    return y;
+}
+
 static void drop_units(struct nest *k)
 {
+    struct pass *p;
+
     for (int d = k->n_dims - 1; d >= 0; d--)
         if (k->dim[d].n == 1) {
             struct ax *zero = ax_int(k->arena, 0);
             struct subst s = {&k->dim[d].name, &zero, 1};
-            struct pass *p = xcalloc(1, sizeof *p);
+            p = xcalloc(1, sizeof *p);
             p->a = k->arena, p->f = subst_node, p->ctx = &s;
             rewrite_nest(k, p);
             free(p);
             remove_dim(k, d);
         }
+    p = xcalloc(1, sizeof *p);
+    p->a = k->arena, p->f = unit_node;
+    rewrite_nest(k, p);
+    free(p);
 }
 
 void nest_collapse(struct nest *k)
