@@ -4,15 +4,14 @@
  *        bench_nn_gpu --first FOLDER seconds from the start of the process to the first token of that model
  *        bench_nn_gpu --plan          what the planner says of 8 and 9 billion weights; no GPU is needed
  * Steps from random weights, bf16, packed sequences.
- * $BENCH_PARTS: "train" and "sample" (default), "long" (8K + 32K tokens a sample), "save" (a checkpoint in $BENCH_DIR);
+ * $BENCH_PARTS: "train" and "sample" (default), "long" (8K + 32K tokens a sample), "contexts" (a step of four samples
+ * behind 8K, 24K and 40K tokens), "save" (a checkpoint in $BENCH_DIR);
  * $BENCH_STEPS: training steps that are timed; $BENCH_AGAIN: layers keep their inputs alone.
  * Memory: what the planner says before the first step (weights, gradients, optimiser, activations), and what the device
  * lost from before the model to after the last step.
  * One line a shape: milliseconds a step (forward, backward, clipping, AdamW), tokens a second, MFU. Model FLOPs: 6 for
- * each
- * weight in a product and token (the embedding counts as classifier), 6 length q layers for causal attention,
- * recomputing
- * not counted; against 989 TFLOP/s. */
+ * each weight in a product and token (the embedding counts as classifier), 6 length q layers for causal attention,
+ * recomputing not counted; against 989 TFLOP/s. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,8 +208,10 @@ static void bench_train(const struct shape *s, struct model *m, size_t free_befo
 
 static void tell(void *ctx, uint64_t tokens, int done, int total)
 {
-    double *x = ctx; // when it began, when it last spoke
+    double *x = ctx; // when it began, when it last spoke; when the first tokens came, and how many
 
+    if (!x[3] && tokens)
+        x[2] = now_s(), x[3] = (double)tokens;
     if (now_s() - x[1] < 10)
         return;
     x[1] = now_s();
@@ -224,7 +225,7 @@ static void bench_sample(const struct shape *s, struct model *m, int n, int batc
     struct sample_request *q = xcalloc((size_t)n, sizeof *q);
     int32_t never = -1, *prompt = xcalloc((size_t)(ahead + n), sizeof *prompt);
     size_t before = free_bytes();
-    double t = now_s(), share, said[2] = {t, t};
+    double t = now_s(), share, said[4] = {t, t}, end;
     struct sampler_options o = {.temperature = 1, .max_new = fresh, .stop_ids = &never, .n_stop = 1,
                                 .max_batch = batch, .progress = tell, .ctx = said};
     struct sample *got = NULL;
@@ -238,12 +239,15 @@ static void bench_sample(const struct shape *s, struct model *m, int n, int batc
     for (int i = 0; i < n; i++)
         q[i] = (struct sample_request){.prompt = prompt + i, .n_prompt = ahead, .n_samples = 1, .seed = (uint64_t)i};
     check(sampler_run(m, &o, q, n, &got, &k, &e), &e);
-    t = now_s() - t;
+    end = now_s();
+    t = end - t;
     share = 2.0 * (double)m->n_params * fresh / bandwidth() / t; // reading the weights once a step, of all the time
     printf("sample %-5s %5d samples, batch %4d, prompt %d, %d new: %9.0f tokens/s", s->name, n, batch, ahead, fresh,
            (double)n * fresh / t);
     if (n == batch)
         printf(", %.3f ms a step, %.0f %% of it the weights' bandwidth", 1e3 * t / fresh, 100 * share);
+    if (n == batch && n * fresh > said[3])
+        printf("; behind the prompts %.3f ms a step", 1e3 * (end - said[2]) / (fresh - said[3] / n));
     printf(", %.1f GB free before\n", (double)before / 1e9);
     fflush(stdout);
     samples_free(got, k);
@@ -390,6 +394,8 @@ int main(int argc, char **argv)
             bench_samples(&shapes[i], m);
         if (part("long"))
             bench_sample(&shapes[i], m, 4, 4, 8192, 32768);
+        for (int ahead = 8192; part("contexts") && ahead <= 40960; ahead += 16384)
+            bench_sample(&shapes[i], m, 4, 4, ahead, 256);
         if (part("save"))
             bench_save(&shapes[i], m);
         if (part("train"))

@@ -108,7 +108,8 @@ static int check(const char *name, struct model *m, int batch)
 int main(void)
 {
     static const struct { const char *name; int d, f, heads, kv, dim; } shapes[] = {
-        {"3 heads of 64", 72, 88, 3, 1, 64}, {"2 heads of 128", 136, 264, 2, 1, 128}};
+        {"3 heads of 64", 72, 88, 3, 1, 64}, {"2 heads of 128", 136, 264, 2, 1, 128},
+        {"5 heads of 64", 72, 88, 5, 1, 64}};
     int failures = 0;
     struct rng r;
 

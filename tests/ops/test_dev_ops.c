@@ -282,6 +282,7 @@ static void test_rope(void)
     check_rope(70, 6, 64, 64, 0);
     check_rope(33, 2, 128, 128, 0);
     check_rope(21, 3, 32, 8, 32);
+    check_rope(21, 3, 16, 4, 16); // pairs that do not lie four by four
     check_rope(9, 2, 256, 64, 256);
 }
 
@@ -750,6 +751,7 @@ static void test_decode(void)
     check_decode(4, 2, 64);
     check_decode(5, 1, 128);
     check_decode(2, 2, 32);
+    check_decode(6, 2, 256);
 }
 
 /* Frequencies of draws, and that nothing outside the kept set is drawn. */

@@ -1,6 +1,5 @@
 /* adamw.cu - the AdamW update (Loshchilov & Hutter, arXiv 1711.05101, as torch.optim.AdamW computes it) over whole
- * slabs with
- * fp32 master weights, and sums over slabs in double. */
+ * slabs with fp32 master weights, and sums over slabs in double. */
 #include "nn/ops/cuda/ops.cuh"
 
 #define THREADS 256
@@ -26,8 +25,7 @@ template <class T> __global__ void adamw_kernel(struct nn_adamw a)
     *(float4 *)(a.m + i) = make_float4(m[0], m[1], m[2], m[3]);
     *(float4 *)(a.v + i) = make_float4(v[0], v[1], v[2], v[3]);
     if (a.w16)
-        for (int j = 0; j < 4; j++)
-            ((T *)a.w16)[i + j] = from_float<T>(w[j]);
+        store4((T *)a.w16 + i, w);
 }
 
 void op_adamw(struct nn_queue *q, enum nn_dtype dt, const struct nn_adamw *a)

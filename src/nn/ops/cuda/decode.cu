@@ -1,6 +1,6 @@
 /* decode.cu - one step of generation over a batch: keys and values into the cache, attention of one query a row, and
- * the
- * choice of a token (temperature; top-p, Holtzman et al., arXiv 1904.09751). A row never depends on the other rows. */
+ * the choice of a token (temperature; top-p, Holtzman et al., arXiv 1904.09751). A row never depends on the others. */
+#include "nn/ops/cuda/attend.cuh"
 #include "nn/ops/cuda/ops.cuh"
 
 /* ---- the cache ---- */
@@ -42,89 +42,41 @@ void op_kv_store(struct nn_queue *q, enum nn_dtype dt, int T, int width, int max
 
 /* ---- attention of one query ----
  *
- * A block: one row, one kv head, up to G of the query heads that share it. LANES = dim / 8 lanes hold one position,
- * eight
- * elements each; every such team walks its own positions with a running softmax, and the teams are merged at the end.
- * */
+ * A block: one row, one kv head, up to G of the query heads that share it; teams are merged at the end. */
 #define WARPS 8
 
 template <class T, int LANES, int G>
 __global__ void __launch_bounds__(WARPS * 32)
-attn_decode_kernel(struct nn_decode a, float scale, const T *q, int ld_q, T *o, int ld_o)
+attn_decode_kernel(struct nn_decode d, float scale, const T *q, int ld_q, T *o, int ld_o)
 {
-    constexpr int TEAMS = WARPS * 32 / LANES, PER_WARP = 32 / LANES;
-    __shared__ float sm[WARPS][G], sl[WARPS][G], so[WARPS][G][LANES * 8];
-    int group = a.heads / a.kv_heads, chunks = (group + G - 1) / G, b = blockIdx.y;
+    constexpr int TEAMS = WARPS * 32 / LANES, N = G > 2 ? 2 : 4;
+    __shared__ float sm[WARPS * G], sl[WARPS * G], so[WARPS * G * LANES * 8];
+    int group = d.heads / d.kv_heads, chunks = (group + G - 1) / G, b = blockIdx.y;
     int kvh = blockIdx.x / chunks, h0 = kvh * group + blockIdx.x % chunks * G, heads = (kvh + 1) * group - h0;
-    int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, end = a.pos[b] + 1, width = a.kv_heads * a.dim;
-    const T *k = (const T *)a.k + (size_t)a.slot[b] * a.max_len * width + kvh * a.dim + lane * 8;
-    const T *v = (const T *)a.v + (size_t)a.slot[b] * a.max_len * width + kvh * a.dim + lane * 8;
-    float x[G][8], acc[G][8], m[G], l[G];
+    int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, end = d.pos[b] + 1, width = d.kv_heads * d.dim;
+    struct attending<G> a;
 
-    if (a.slot[b] < 0)
+    if (d.slot[b] < 0)
         return;
+    size_t row = (size_t)d.slot[b] * d.max_len * width + kvh * d.dim + lane * 8;
+    const T *k = (const T *)d.k + row, *v = (const T *)d.v + row;
+    attend_begin<G>(a);
     for (int g = 0; g < G; g++) {
-        load8(q + (size_t)b * ld_q + (size_t)(h0 + (g < heads ? g : 0)) * a.dim + lane * 8, x[g]);
+        load8(q + (size_t)b * ld_q + (size_t)(h0 + (g < heads ? g : 0)) * d.dim + lane * 8, a.x[g]);
         for (int j = 0; j < 8; j++)
-            acc[g][j] = 0, x[g][j] *= scale;
-        m[g] = -INFINITY, l[g] = 0;
+            a.x[g][j] *= scale;
     }
-    for (int p0 = 0; p0 < end; p0 += TEAMS) { // all lanes go round equally often: shuffles need them
-        int p = p0 + team;
-        bool mine = p < end;
-        float kx[8], vx[8];
-        load8(k + (size_t)(mine ? p : 0) * width, kx);
-        load8(v + (size_t)(mine ? p : 0) * width, vx);
-#pragma unroll
-        for (int g = 0; g < G; g++) {
-            float s = 0;
-            for (int j = 0; j < 8; j++)
-                s += x[g][j] * kx[j];
-            for (int i = LANES / 2; i; i >>= 1)
-                s += __shfl_xor_sync(FULL_WARP, s, i);
-            if (mine) {
-                float top = fmaxf(m[g], s), f = expf(m[g] - top), e = expf(s - top);
-                l[g] = l[g] * f + e;
-                m[g] = top;
-                for (int j = 0; j < 8; j++)
-                    acc[g][j] = acc[g][j] * f + e * vx[j];
-            }
-        }
-    }
-    for (int g = 0; g < G; g++) { // teams of a warp, then warps in order
-        float top = m[g];
-        for (int i = LANES; i < 32; i <<= 1)
-            top = fmaxf(top, __shfl_xor_sync(FULL_WARP, top, i));
-        float f = m[g] > -INFINITY ? expf(m[g] - top) : 0;
-        l[g] *= f;
-        for (int j = 0; j < 8; j++)
-            acc[g][j] *= f;
-        for (int i = LANES; i < 32; i <<= 1) {
-            l[g] += __shfl_xor_sync(FULL_WARP, l[g], i);
-            for (int j = 0; j < 8; j++)
-                acc[g][j] += __shfl_xor_sync(FULL_WARP, acc[g][j], i);
-        }
-        if (team % PER_WARP == 0) {
-            int warp = threadIdx.x >> 5;
-            sm[warp][g] = top, sl[warp][g] = l[g];
-            for (int j = 0; j < 8; j++)
-                so[warp][g][lane * 8 + j] = acc[g][j];
-        }
-    }
+    for (int p = 0; p < end; p += N * TEAMS)
+        attend_some<T, LANES, G, N>(a, k, v, width, p + team, TEAMS, end);
+    attend_merge<LANES, G>(a, sm, sl, so);
     __syncthreads();
     for (int i = threadIdx.x; i < G * LANES * 8; i += WARPS * 32) {
         int g = i / (LANES * 8), c = i % (LANES * 8);
-        float top = -INFINITY, sum = 0, out = 0;
+        float best, sum, out;
         if (g >= heads)
             break;
-        for (int w = 0; w < WARPS; w++)
-            top = fmaxf(top, sm[w][g]);
-        for (int w = 0; w < WARPS; w++) {
-            float f = sm[w][g] > -INFINITY ? expf(sm[w][g] - top) : 0;
-            sum += f * sl[w][g];
-            out += f * so[w][g][c];
-        }
-        o[(size_t)b * ld_o + (size_t)(h0 + g) * a.dim + c] = from_float<T>(out / sum);
+        out = attend_total<G>(WARPS, LANES * 8, sm, sl, so, g, c, &best, &sum);
+        o[(size_t)b * ld_o + (size_t)(h0 + g) * d.dim + c] = from_float<T>(out / sum);
     }
 }
 
@@ -134,7 +86,7 @@ static void attn_decode_g(struct nn_queue *q, const struct nn_decode *s, const v
     int chunks = ceil_div(s->heads / s->kv_heads, G);
 
     launch(q, "attention of one query", (attn_decode_kernel<T, LANES, G>),
-           dim3((unsigned)(s->kv_heads * chunks), (unsigned)s->B), WARPS * 32, 0, *s, 1 / sqrtf((float)s->dim),
+           dim3((unsigned)(s->kv_heads * chunks), (unsigned)s->B), WARPS * 32, 0, *s, LOG2E / sqrtf((float)s->dim),
            (const T *)query, ld_q, (T *)o, ld_o);
 }
 

@@ -1,146 +1,156 @@
 /* rope.cu - RMSNorm of each query and key head, then rotary positions (Su et al., arXiv 2104.09864; half-split as in
- * Hugging Face). A warp a head; a lane owns E pairs. Pair p < rot / 2 is rotated; the elements behind rot pass, in
- * pairs
- * too. */
+ * Hugging Face). A team of dim / 8 lanes a head; a lane owns four pairs. Pair p < rot / 2 is rotated; the elements
+ * behind rot pass, in pairs too. WIDE: four pairs lie side by side, which they do where rot is a multiple of 8. */
 #include "nn/ops/cuda/ops.cuh"
 
-#define WARPS 8
+#define THREADS 256
+#define PAIRS 4
 
 __device__ __forceinline__ int first_of(int p, int rot) { return p < rot / 2 ? p : p + rot / 2; }
 __device__ __forceinline__ int second_of(int p, int rot, int dim) { return p < rot / 2 ? p + rot / 2 : p + dim / 2; }
 
-template <class T, int E>
-__device__ __forceinline__ void load_pair(const T *x, int p, const nn_heads &s, float *a, float *b)
+template <bool WIDE, class T>
+__device__ __forceinline__ void load_pairs(const T *x, int p, const nn_heads &s, float *a, float *b)
 {
-    for (int j = 0; j < E; j++) {
+    if (WIDE) {
+        load4(x + first_of(p, s.rot), a);
+        load4(x + second_of(p, s.rot, s.dim), b);
+        return;
+    }
+    for (int j = 0; j < PAIRS; j++) {
         a[j] = to_float(x[first_of(p + j, s.rot)]);
         b[j] = to_float(x[second_of(p + j, s.rot, s.dim)]);
     }
 }
 
-template <class T, int E>
-__device__ __forceinline__ void store_pair(T *x, int p, const nn_heads &s, const float *a, const float *b)
+template <bool WIDE, class T>
+__device__ __forceinline__ void store_pairs(T *x, int p, const nn_heads &s, const float *a, const float *b)
 {
-    for (int j = 0; j < E; j++) {
+    if (WIDE) {
+        store4(x + first_of(p, s.rot), a);
+        store4(x + second_of(p, s.rot, s.dim), b);
+        return;
+    }
+    for (int j = 0; j < PAIRS; j++) {
         x[first_of(p + j, s.rot)] = from_float<T>(a[j]);
         x[second_of(p + j, s.rot, s.dim)] = from_float<T>(b[j]);
     }
 }
 
-/* cos and sin of a pair at one position; a pair behind rot is turned by nothing. */
-__device__ __forceinline__ void turn_of(const float *cs, int p, int rot, float *c, float *s)
+/* cos and sin of the pairs at one position; a pair behind rot is turned by nothing. */
+template <bool WIDE> __device__ __forceinline__ void turns_of(const float *cs, int p, int rot, float *c, float *s)
 {
-    *c = p < rot / 2 ? cs[p] : 1;
-    *s = p < rot / 2 ? cs[rot / 2 + p] : 0;
+    if (WIDE && p < rot / 2) {
+        load4(cs + p, c);
+        load4(cs + rot / 2 + p, s);
+        return;
+    }
+    for (int j = 0; j < PAIRS; j++) {
+        c[j] = p + j < rot / 2 ? cs[p + j] : 1;
+        s[j] = p + j < rot / 2 ? cs[rot / 2 + p + j] : 0;
+    }
 }
 
-template <class T, int E>
+__device__ __forceinline__ float team_sum(float x, int lanes)
+{
+    for (int i = lanes / 2; i; i >>= 1)
+        x += __shfl_xor_sync(FULL_WARP, x, i);
+    return x;
+}
+
+template <class T, bool WIDE>
 __global__ void rope_kernel(int rows, nn_heads s, const T *in, int ld_in, const T *w, float eps, const int32_t *pos,
                             const float *rope, T *out, int ld_out, float *rstd)
 {
-    int row = blockIdx.x * WARPS + (threadIdx.x >> 5), lane = threadIdx.x & 31, p = lane * E;
-    float a[E], b[E], wa[E], wb[E], sum = 0;
-
-    if (row >= rows)
-        return;
-    int t = row / s.heads, h = row % s.heads;
+    int lanes = s.dim / (2 * PAIRS), lane = threadIdx.x % lanes, p = lane * PAIRS;
+    int row = blockIdx.x * (THREADS / lanes) + threadIdx.x / lanes;
+    bool mine = row < rows; // lanes of a warp go together: sums need them
+    int t = mine ? row / s.heads : 0, h = mine ? row % s.heads : 0;
     const float *cs = rope + (size_t)pos[t] * s.rot;
-    bool mine = p < s.dim / 2;
-    if (mine) {
-        load_pair<T, E>(in + (size_t)t * ld_in + (size_t)h * s.step, p, s, a, b);
-        load_pair<T, E>(w, p, s, wa, wb);
-        for (int j = 0; j < E; j++)
-            sum += a[j] * a[j] + b[j] * b[j];
+    float a[PAIRS], b[PAIRS], wa[PAIRS], wb[PAIRS], c[PAIRS], d[PAIRS], sum = 0;
+
+    load_pairs<WIDE>(in + (size_t)t * ld_in + (size_t)h * s.step, p, s, a, b);
+    load_pairs<WIDE>(w, p, s, wa, wb);
+    turns_of<WIDE>(cs, p, s.rot, c, d);
+    for (int j = 0; j < PAIRS; j++)
+        sum += a[j] * a[j] + b[j] * b[j];
+    sum = rsqrtf(team_sum(sum, lanes) / (float)s.dim + eps);
+    if (!mine)
+        return;
+    for (int j = 0; j < PAIRS; j++) {
+        float x = a[j] * sum * (s.plus + wa[j]), y = b[j] * sum * (s.plus + wb[j]);
+        a[j] = x * c[j] - y * d[j];
+        b[j] = y * c[j] + x * d[j];
     }
-    sum = rsqrtf(warp_sum(sum) / (float)s.dim + eps);
-    if (mine) {
-        for (int j = 0; j < E; j++) {
-            float x = a[j] * sum * (s.plus + wa[j]), y = b[j] * sum * (s.plus + wb[j]), c, d;
-            turn_of(cs, p + j, s.rot, &c, &d);
-            a[j] = x * c - y * d;
-            b[j] = y * c + x * d;
-        }
-        store_pair<T, E>(out + (size_t)t * ld_out + (size_t)h * s.dim, p, s, a, b);
-    }
+    store_pairs<WIDE>(out + (size_t)t * ld_out + (size_t)h * s.dim, p, s, a, b);
     if (rstd && lane == 0)
         rstd[row] = sum;
 }
 
-template <class T, int E>
+template <class T, bool WIDE>
 __global__ void rope_backward_kernel(int rows, nn_heads s, const T *in, int ld_in, const T *w, const float *rstd,
                                      const int32_t *pos, const float *rope, const T *dout, int ld_dout, T *din,
                                      int ld_din, float *partial)
 {
-    __shared__ float sums[WARPS][256];
-    int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, p = lane * E;
-    float dwa[E], dwb[E], wa[E], wb[E];
-    bool mine = p < s.dim / 2;
+    __shared__ float sums[THREADS * 2 * PAIRS]; // (teams, dim)
+    int lanes = s.dim / (2 * PAIRS), teams = THREADS / lanes, team = threadIdx.x / lanes;
+    int lane = threadIdx.x % lanes, p = lane * PAIRS;
+    float dwa[PAIRS], dwb[PAIRS], wa[PAIRS], wb[PAIRS];
 
-    for (int j = 0; j < E; j++)
+    for (int j = 0; j < PAIRS; j++)
         dwa[j] = dwb[j] = 0;
-    if (mine)
-        load_pair<T, E>(w, p, s, wa, wb);
-    for (int row = blockIdx.x * WARPS + warp; row < rows; row += gridDim.x * WARPS) {
-        int t = row / s.heads, h = row % s.heads;
-        const float *cs = rope + (size_t)pos[t] * s.rot;
-        float r = rstd[row], dot = 0, a[E], b[E], ga[E], gb[E];
-        if (mine) {
-            load_pair<T, E>(in + (size_t)t * ld_in + (size_t)h * s.step, p, s, a, b);
-            load_pair<T, E>(dout + (size_t)t * ld_dout + (size_t)h * s.dim, p, s, ga, gb);
-            for (int j = 0; j < E; j++) {
-                float c, d;
-                turn_of(cs, p + j, s.rot, &c, &d);
-                float x = ga[j] * c + gb[j] * d, y = gb[j] * c - ga[j] * d;
-                a[j] *= r;
-                b[j] *= r;
-                dwa[j] += x * a[j];
-                dwb[j] += y * b[j];
-                ga[j] = x * (s.plus + wa[j]);
-                gb[j] = y * (s.plus + wb[j]);
-                dot += ga[j] * a[j] + gb[j] * b[j];
-            }
+    load_pairs<WIDE>(w, p, s, wa, wb);
+    for (int first = blockIdx.x * teams; first < rows; first += gridDim.x * teams) {
+        bool mine = first + team < rows;
+        int row = mine ? first + team : first, t = row / s.heads, h = row % s.heads;
+        float r = rstd[row], dot = 0, a[PAIRS], b[PAIRS], ga[PAIRS], gb[PAIRS], c[PAIRS], d[PAIRS];
+        load_pairs<WIDE>(in + (size_t)t * ld_in + (size_t)h * s.step, p, s, a, b);
+        load_pairs<WIDE>(dout + (size_t)t * ld_dout + (size_t)h * s.dim, p, s, ga, gb);
+        turns_of<WIDE>(rope + (size_t)pos[t] * s.rot, p, s.rot, c, d);
+        for (int j = 0; j < PAIRS; j++) {
+            float x = ga[j] * c[j] + gb[j] * d[j], y = gb[j] * c[j] - ga[j] * d[j];
+            a[j] *= r;
+            b[j] *= r;
+            dwa[j] += mine ? x * a[j] : 0;
+            dwb[j] += mine ? y * b[j] : 0;
+            ga[j] = x * (s.plus + wa[j]);
+            gb[j] = y * (s.plus + wb[j]);
+            dot += ga[j] * a[j] + gb[j] * b[j];
         }
-        dot = warp_sum(dot) / (float)s.dim;
-        if (mine) {
-            for (int j = 0; j < E; j++) {
-                ga[j] = r * (ga[j] - a[j] * dot);
-                gb[j] = r * (gb[j] - b[j] * dot);
-            }
-            store_pair<T, E>(din + (size_t)t * ld_din + (size_t)h * s.step, p, s, ga, gb);
+        dot = team_sum(dot, lanes) / (float)s.dim;
+        for (int j = 0; j < PAIRS; j++) {
+            ga[j] = r * (ga[j] - a[j] * dot);
+            gb[j] = r * (gb[j] - b[j] * dot);
         }
+        if (mine)
+            store_pairs<WIDE>(din + (size_t)t * ld_din + (size_t)h * s.step, p, s, ga, gb);
     }
-    if (mine)
-        for (int j = 0; j < E; j++) {
-            sums[warp][first_of(p + j, s.rot)] = dwa[j];
-            sums[warp][second_of(p + j, s.rot, s.dim)] = dwb[j];
-        }
+    for (int j = 0; j < PAIRS; j++) {
+        sums[team * s.dim + first_of(p + j, s.rot)] = dwa[j];
+        sums[team * s.dim + second_of(p + j, s.rot, s.dim)] = dwb[j];
+    }
     __syncthreads();
     if ((int)threadIdx.x < s.dim) {
         float sum = 0;
-        for (int k = 0; k < WARPS; k++)
-            sum += sums[k][threadIdx.x];
+        for (int k = 0; k < teams; k++)
+            sum += sums[k * s.dim + threadIdx.x];
         partial[(size_t)blockIdx.x * s.dim + threadIdx.x] = sum;
     }
 }
 
-template <class T, int E>
-static void rope_e(struct nn_queue *q, int rows, nn_heads s, const void *in, int ld_in, const void *w, float eps,
-                   const int32_t *pos, const float *rope, void *out, int ld_out, float *rstd)
-{
-    launch(q, "qk_norm_rope", (rope_kernel<T, E>), ceil_div(rows, WARPS), WARPS * 32, 0, rows, s, (const T *)in, ld_in,
-           (const T *)w, eps, pos, rope, (T *)out, ld_out, rstd);
-}
+static int teams_of(const nn_heads &s) { return THREADS / (s.dim / (2 * PAIRS)); }
+
+/* Where four neighbours of a row can be had at once. */
+static bool is_wide(const nn_heads &s, int ld_a, int ld_b) { return s.rot % 8 == 0 && ld_a % 8 == 0 && ld_b % 8 == 0; }
 
 template <class T>
 static void rope_t(struct nn_queue *q, int rows, nn_heads s, const void *in, int ld_in, const void *w, float eps,
                    const int32_t *pos, const float *rope, void *out, int ld_out, float *rstd)
 {
-    if (s.dim <= 64)
-        rope_e<T, 1>(q, rows, s, in, ld_in, w, eps, pos, rope, out, ld_out, rstd);
-    else if (s.dim <= 128)
-        rope_e<T, 2>(q, rows, s, in, ld_in, w, eps, pos, rope, out, ld_out, rstd);
-    else
-        rope_e<T, 4>(q, rows, s, in, ld_in, w, eps, pos, rope, out, ld_out, rstd);
+    auto kernel = is_wide(s, ld_in, ld_out) ? rope_kernel<T, true> : rope_kernel<T, false>;
+
+    launch(q, "qk_norm_rope", kernel, ceil_div(rows, teams_of(s)), THREADS, 0, rows, s, (const T *)in, ld_in,
+           (const T *)w, eps, pos, rope, (T *)out, ld_out, rstd);
 }
 
 void op_qk_norm_rope(struct nn_queue *q, enum nn_dtype dt, int T, struct nn_heads s, const void *in, int ld_in,
@@ -150,29 +160,18 @@ void op_qk_norm_rope(struct nn_queue *q, enum nn_dtype dt, int T, struct nn_head
     by_dtype(dt, rope_t, q, T * s.heads, s, in, ld_in, w, eps, pos, rope, out, ld_out, rstd);
 }
 
-template <class T, int E>
-static void rope_backward_e(struct nn_queue *q, int rows, nn_heads s, const void *in, int ld_in, const void *w,
-                            const float *rstd, const int32_t *pos, const float *rope, const void *dout, int ld_dout,
-                            void *din, int ld_din, float *dw)
-{
-    int blocks = at_most(PARTIAL_BLOCKS, ceil_div(rows, WARPS));
-
-    launch(q, "qk_norm_rope_backward", (rope_backward_kernel<T, E>), blocks, WARPS * 32, 0, rows, s, (const T *)in,
-           ld_in, (const T *)w, rstd, pos, rope, (const T *)dout, ld_dout, (T *)din, ld_din, q->scratch);
-    add_partials(q, blocks, s.dim, q->scratch, dw);
-}
-
 template <class T>
 static void rope_backward_t(struct nn_queue *q, int rows, nn_heads s, const void *in, int ld_in, const void *w,
                             const float *rstd, const int32_t *pos, const float *rope, const void *dout, int ld_dout,
                             void *din, int ld_din, float *dw)
 {
-    if (s.dim <= 64)
-        rope_backward_e<T, 1>(q, rows, s, in, ld_in, w, rstd, pos, rope, dout, ld_dout, din, ld_din, dw);
-    else if (s.dim <= 128)
-        rope_backward_e<T, 2>(q, rows, s, in, ld_in, w, rstd, pos, rope, dout, ld_dout, din, ld_din, dw);
-    else
-        rope_backward_e<T, 4>(q, rows, s, in, ld_in, w, rstd, pos, rope, dout, ld_dout, din, ld_din, dw);
+    auto kernel = is_wide(s, ld_in, ld_dout) && ld_din % 8 == 0 ? rope_backward_kernel<T, true> :
+                                                                  rope_backward_kernel<T, false>;
+    int blocks = at_most(PARTIAL_BLOCKS, ceil_div(rows, teams_of(s)));
+
+    launch(q, "qk_norm_rope_backward", kernel, blocks, THREADS, 0, rows, s, (const T *)in, ld_in, (const T *)w, rstd,
+           pos, rope, (const T *)dout, ld_dout, (T *)din, ld_din, q->scratch);
+    add_partials(q, blocks, s.dim, q->scratch, dw);
 }
 
 void op_qk_norm_rope_backward(struct nn_queue *q, enum nn_dtype dt, int T, struct nn_heads s, const void *in,

@@ -3,8 +3,9 @@
  *
  * As many blocks as processors stay for the whole step and meet at a barrier between two products. Before it every lane
  * asks for the next product's first weights, which depend on nothing, so that memory works on. A block owns
- * neighbouring rows of a weight; a warp owns a row of it, or a part of one. Sums have a fixed order: a row's result depends on the
- * numbers of processors and of rows alone. */
+ * neighbouring rows of a weight; a warp owns a row of it, or a part of one. Sums have a fixed order: a row's result
+ * depends on the numbers of processors and of rows alone. */
+#include "nn/ops/cuda/attend.cuh"
 #include "nn/ops/cuda/ops.cuh"
 
 #ifdef NN_EMULATED
@@ -16,7 +17,7 @@
 #define AHEAD 8       /* 16-byte loads of weights that a lane has under way */
 #define SPLIT 64      /* positions of one attention unit, as long as there are units enough */
 #define MAX_SPLITS 16
-#define FLIGHT 4      /* positions whose keys and values a team has under way */
+#define G 2           /* query heads of one attention unit: more keep too many registers, and compile for minutes */
 #define PART(dim) ((dim) + 2) /* of attention: maximum, sum, values */
 
 /* Where a step keeps what blocks tell each other; sizes in elements, rows first. */
@@ -62,11 +63,6 @@ __device__ __forceinline__ void meet(unsigned *arrived, unsigned *due)
 }
 #endif
 
-__device__ __forceinline__ void unpack8(uint4 a, float *x)
-{
-    x[0] = low2(a.x), x[1] = high2(a.x), x[2] = low2(a.y), x[3] = high2(a.y);
-    x[4] = low2(a.z), x[5] = high2(a.z), x[6] = low2(a.w), x[7] = high2(a.w);
-}
 __device__ __forceinline__ float rounded(float x) { return to_float(from_float<bf16>(x)); }
 
 /* ---- a product of a weight (rows, K) with B vectors ---- */
@@ -263,95 +259,74 @@ __device__ __forceinline__ int splits_of(const struct nn_step &s, int b, int mos
     return n < most ? n : most;
 }
 
-/* One query head of one row over one stretch of its positions: the new key and value too, where it is the last. */
+/* G query heads from h on, which share keys, of one row over one stretch of its positions: the new key and value too,
+ * where it is the last. heads: how many of the G there are. */
 template <int DIM>
-__device__ void attend(const struct nn_step &s, const struct nn_step_layer &y, const struct notes &t, int b, int h,
-                       int split, int splits, int most, float *shared)
+__device__ __forceinline__ void attend(const struct nn_step &s, const struct nn_step_layer &y, const struct notes &t,
+                                       int b, int h, int heads, int split, int splits, int most, float *shared)
 {
-    constexpr int LANES = DIM / 8, TEAMS = THREADS / LANES, PER_WARP = 32 / LANES;
+    constexpr int LANES = DIM / 8, TEAMS = THREADS / LANES, N = 4;
     int group = s.heads / s.kv_heads, kvh = h / group, width = s.kv_heads * DIM, len = s.pos[b] + 1;
     int per = (len + splits - 1) / splits, from = split * per, to = len < from + per ? len : from + per;
-    int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, warp = threadIdx.x / 32;
+    int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, warp = threadIdx.x / 32, old = to < len ? to : len - 1;
     const bf16 *qkv = t.qkv + (size_t)b * (s.heads + 2 * s.kv_heads) * DIM;
     const bf16 *newv = qkv + (s.heads + s.kv_heads + kvh) * DIM;
     const float *rope = s.rope + (size_t)s.pos[b] * DIM;
     size_t row = ((size_t)s.slot[b] * s.max_len) * width + kvh * DIM;
     bf16 *k = (bf16 *)y.cache_k + row, *v = (bf16 *)y.cache_v + row;
-    float *query = shared, *key = query + DIM, *so = key + DIM, *sm = so + WARPS * DIM, *sl = sm + WARPS;
-    float x[8], acc[8] = {0, 0, 0, 0, 0, 0, 0, 0}, m = -INFINITY, l = 0;
+    float *query = shared, *key = query + G * DIM, *so = key + DIM, *sm = so + WARPS * G * DIM, *sl = sm + WARPS * G;
+    struct attending<G> a;
 
-    if (warp == 0)
-        head_of<DIM>(qkv + h * DIM, (const bf16 *)y.q_norm, s.plus, s.eps, rope, query);
-    if (warp == 1 && to == len)
+    if (warp < heads)
+        head_of<DIM>(qkv + (h + warp) * DIM, (const bf16 *)y.q_norm, s.plus, s.eps, rope, query + warp * DIM);
+    if (warp == G && to == len)
         head_of<DIM>(qkv + (s.heads + kvh) * DIM, (const bf16 *)y.k_norm, s.plus, s.eps, rope, key);
     __syncthreads();
-    if (to == len && h % group == 0) // one of the heads that share them keeps the new ones
+    if (to == len && h % group == 0) // one of the units that share them keeps the new ones
         for (int i = threadIdx.x; i < DIM; i += THREADS) {
             k[(size_t)(len - 1) * width + i] = from_float<bf16>(key[i]);
             v[(size_t)(len - 1) * width + i] = newv[i];
         }
-    for (int j = 0; j < 8; j++)
-        x[j] = query[lane * 8 + j] * rsqrtf((float)DIM);
-    for (int p0 = from; p0 < to; p0 += FLIGHT * TEAMS) {
-        uint4 kr[FLIGHT], vr[FLIGHT];
-#pragma unroll
-        for (int u = 0; u < FLIGHT; u++) { // all on their way before the first is used
-            int p = p0 + u * TEAMS + team;
-            size_t at = (size_t)(p < to ? p : from) * width + lane * 8;
-            kr[u] = *(const uint4 *)(k + at);
-            vr[u] = *(const uint4 *)(p == len - 1 ? newv + lane * 8 : v + at);
-        }
-#pragma unroll
-        for (int u = 0; u < FLIGHT; u++) {
-            int p = p0 + u * TEAMS + team;
-            float kx[8], vx[8], d = 0;
-            unpack8(kr[u], kx);
-            unpack8(vr[u], vx);
-            for (int j = 0; j < 8; j++)
-                d += x[j] * (p == len - 1 ? key[lane * 8 + j] : kx[j]);
-            for (int i = LANES / 2; i; i >>= 1)
-                d += __shfl_xor_sync(FULL_WARP, d, i);
-            if (p < to) {
-                float top = fmaxf(m, d), f = expf(m - top), e = expf(d - top);
-                l = l * f + e;
-                m = top;
-                for (int j = 0; j < 8; j++)
-                    acc[j] = acc[j] * f + e * vx[j];
-            }
-        }
-    }
-    float top = m; // teams of a warp, then warps in order
-    for (int i = LANES; i < 32; i <<= 1)
-        top = fmaxf(top, __shfl_xor_sync(FULL_WARP, top, i));
-    float f = m > -INFINITY ? expf(m - top) : 0;
-    l *= f;
-    for (int j = 0; j < 8; j++)
-        acc[j] *= f;
-    for (int i = LANES; i < 32; i <<= 1) {
-        l += __shfl_xor_sync(FULL_WARP, l, i);
+    attend_begin<G>(a);
+    for (int g = 0; g < G; g++)
         for (int j = 0; j < 8; j++)
-            acc[j] += __shfl_xor_sync(FULL_WARP, acc[j], i);
-    }
-    if (team % PER_WARP == 0) {
-        sm[warp] = top, sl[warp] = l;
+            a.x[g][j] = query[(g < heads ? g : 0) * DIM + lane * 8 + j] * (LOG2E * rsqrtf((float)DIM));
+    for (int p = from; p < old; p += N * TEAMS)
+        attend_some<bf16, LANES, G, N>(a, k + lane * 8, v + lane * 8, width, p + team, TEAMS, old);
+    if (to == len) { // its newest position, by the first team
+        bf16 packed[8];
         for (int j = 0; j < 8; j++)
-            so[warp * DIM + lane * 8 + j] = acc[j];
+            packed[j] = from_float<bf16>(key[lane * 8 + j]);
+        struct eight<bf16> kr, vr = eight_at(newv + lane * 8);
+        memcpy(&kr, packed, sizeof kr);
+        bool there = team == 0;
+        attend_to<bf16, LANES, G, 1>(a, &kr, &vr, &there);
     }
+    attend_merge<LANES, G>(a, sm, sl, so);
     __syncthreads();
-    if ((int)threadIdx.x < DIM) {
-        float *out = t.parts + (((size_t)b * s.heads + h) * most + split) * PART(DIM), best = -INFINITY, sum = 0, o = 0;
-        for (int w = 0; w < WARPS; w++)
-            best = fmaxf(best, sm[w]);
-        for (int w = 0; w < WARPS; w++) {
-            float g = sm[w] > -INFINITY ? expf(sm[w] - best) : 0;
-            sum += g * sl[w];
-            o += g * so[w * DIM + threadIdx.x];
-        }
-        if (threadIdx.x == 0)
+    for (int i = threadIdx.x; i < heads * DIM; i += THREADS) {
+        float *out = t.parts + (((size_t)b * s.heads + h + i / DIM) * most + split) * PART(DIM), best, sum, o;
+        o = attend_total<G>(WARPS, DIM, sm, sl, so, i / DIM, i % DIM, &best, &sum);
+        if (i % DIM == 0)
             out[0] = best, out[1] = sum;
-        out[2 + threadIdx.x] = o;
+        out[2 + i % DIM] = o;
     }
     __syncthreads();
+}
+
+/* All units of a layer, dealt to the blocks in turn. */
+template <int B, int DIM>
+__device__ __forceinline__ void attend_all(const struct nn_step &s, const struct nn_step_layer &y,
+                                           const struct notes &t, int most, float *shared)
+{
+    int group = s.heads / s.kv_heads, chunks = (group + G - 1) / G, units = s.kv_heads * chunks;
+
+    for (int u = blockIdx.x; u < B * units * most; u += gridDim.x) {
+        int split = u % most, at = u / most % units, b = u / most / units, splits = splits_of(s, b, most);
+        int h = at / chunks * group + at % chunks * G, left = (at / chunks + 1) * group - h;
+        if (s.slot[b] >= 0 && split < splits)
+            attend<DIM>(s, y, t, b, h, left < G ? left : G, split, splits, most, shared);
+    }
 }
 
 /* out (B, heads * DIM) in shared memory: the stretches of every head together. */
@@ -365,7 +340,7 @@ __device__ __forceinline__ void gather(const struct nn_step &s, const struct not
         for (int k = 0; k < splits; k++)
             best = fmaxf(best, fresh(p + k * PART(DIM)));
         for (int k = 0; k < splits; k++) {
-            float g = expf(fresh(p + k * PART(DIM)) - best);
+            float g = exp2_short(fresh(p + k * PART(DIM)) - best);
             sum += g * fresh(p + k * PART(DIM) + 1);
             o += g * fresh(p + k * PART(DIM) + 2 + i % DIM);
         }
@@ -410,11 +385,7 @@ __global__ void __launch_bounds__(THREADS, 1) step_kernel(struct nn_step s, stru
         c = {warp_index(), 0};
         meet(t.arrived, &due);
 
-        for (int u = blockIdx.x; u < B * s.heads * most; u += gridDim.x) {
-            int b = u / (s.heads * most), split = u % most, splits = splits_of(s, b, most);
-            if (s.slot[b] >= 0 && split < splits)
-                attend<DIM>(s, y, t, b, u / most % s.heads, split, splits, most, x);
-        }
+        attend_all<B, DIM>(s, y, t, most, x);
         ask(r, &c, v);
         meet(t.arrived, &due);
 
@@ -486,7 +457,7 @@ static size_t shared_bytes(const struct nn_step *s, int blocks)
 
     widest = widest > s->d ? widest : s->d;
     most = most > 2 * s->f ? most : 2 * s->f;
-    size_t attention = (size_t)((WARPS + 2) * s->dim + 2 * WARPS) * sizeof(float);
+    size_t attention = (size_t)((WARPS * G + G + 1) * s->dim + 2 * WARPS * G) * sizeof(float);
     size_t x = (size_t)s->B * widest * sizeof(float);
     // a block's rows, and up to WARPS units of parts
     return table_bytes(s->layers) + (x > attention ? x : attention) +
@@ -528,7 +499,8 @@ static bool step_dim(struct nn_queue *q, const struct nn_step *s, const struct n
 
 bool op_step(struct nn_queue *q, enum nn_dtype dt, const struct nn_step *s)
 {
-    int blocks = q->processors ? q->processors : 8, most = blocks / (s->B * s->heads);
+    int units = s->B * s->kv_heads * ceil_div(s->heads / s->kv_heads, G);
+    int blocks = q->processors ? q->processors : 8, most = blocks / units;
     size_t B = (size_t)s->B, qkv = (size_t)(s->heads + 2 * s->kv_heads) * s->dim;
     char *at = (char *)q->scratch;
     struct notes t;

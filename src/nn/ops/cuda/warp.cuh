@@ -72,6 +72,28 @@ __device__ __forceinline__ void store8(bf16 *p, const float *x)
     *(uint4 *)p = make_uint4(pack2(x[0], x[1]), pack2(x[2], x[3]), pack2(x[4], x[5]), pack2(x[6], x[7]));
 }
 
+/* Four in one access. */
+__device__ __forceinline__ void load4(const float *p, float *x)
+{
+    float4 a = *(const float4 *)p;
+
+    x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w;
+}
+__device__ __forceinline__ void load4(const bf16 *p, float *x)
+{
+    uint2 a = *(const uint2 *)p;
+
+    x[0] = low2(a.x), x[1] = high2(a.x), x[2] = low2(a.y), x[3] = high2(a.y);
+}
+__device__ __forceinline__ void store4(float *p, const float *x)
+{
+    *(float4 *)p = make_float4(x[0], x[1], x[2], x[3]);
+}
+__device__ __forceinline__ void store4(bf16 *p, const float *x)
+{
+    *(uint2 *)p = make_uint2(pack2(x[0], x[1]), pack2(x[2], x[3]));
+}
+
 /* In one register for the whole warp, so that branches on it are known not to diverge. */
 __device__ __forceinline__ int warp_index() { return __shfl_sync(FULL_WARP, (int)threadIdx.x / 32, 0); }
 
