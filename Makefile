@@ -345,13 +345,14 @@ test-gpu:
 # The plain build comes first: foreign code runs beside its runtime libraries and its jail in both, so those are taken over.
 # ARGS: words, as for 'make test'; --resume after an interruption; --plan shows what would run, with the times of the last run.
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-RUNTIME := mcexec libsimt.so libfront.so libfronttorch.so judge.fatbin timing.fatbin exec.fatbin mcjail libjail.so
+RUNTIME := mcexec libsimt.so libfront.so libfronttorch.so libnncuda.so libnnsim.so \
+           judge.fatbin timing.fatbin exec.fatbin mcjail libjail.so
 STEP     = @printf '%s  step $(1) of 4: $(2)\n' "$$(date +%T)"
 test-all: setup-tests
 	$(call STEP,1,the build)
 	@$(RECURSE) -s -j$(NPROC) all
 	@mkdir -p build-asan/lib build-asan/obj
-	@for d in simt litetorch; do [ ! -d $(B)/obj/$$d ] || cp -rpu $(B)/obj/$$d build-asan/obj/; done
+	@for d in simt litetorch nncuda nnsim; do [ ! -d $(B)/obj/$$d ] || cp -rpu $(B)/obj/$$d build-asan/obj/; done
 	@for f in $(RUNTIME); do [ ! -f $(B)/lib/$$f ] || cp -pu $(B)/lib/$$f build-asan/lib/; done
 	$(call STEP,2,the build with sanitizers)
 	@$(RECURSE) -s -j$(NPROC) B=build-asan OPT="-O1 -g" SAN="$(ASAN)" test-programs long-programs
