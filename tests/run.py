@@ -1,5 +1,6 @@
-"""run.py - runs the test programs, two at a time: one line each with its seconds and those of its CPU (children that it
-waited for are in them), the output of failures, and 'N passed, M failed'.
+"""run.py - runs the test programs, one more at a time than there are cores, as a test waits for a third of its time:
+one line each with its seconds and those of its CPU (children that it waited for are in them), the output of failures, and
+'N passed, M failed'.
 
     run.py BUILD [--all [--fuzz FOLDER --seconds N] [--resume] | --gpu] [--jobs N] [--plan] [WORD...]
 
@@ -12,6 +13,8 @@ fuzzed for N seconds from its corpus on; --gpu runs those of tests/gpu and no ot
 
 import argparse
 import concurrent.futures
+import contextlib
+import fcntl
 import glob
 import hashlib
 import json
@@ -21,6 +24,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -28,6 +32,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TIMEOUT_S = 280  # of one test program
 SLOWDOWN = 4     # --all: by what limits that are there against hanging are longer; tests read TEST_SLOWDOWN
 LONG_S = 3600    # of a long_* test
+KEEP_S = 7 * 86400  # builds that no test has used for so long go
 UNKNOWN_S, UNKNOWN_LONG_S = 20, 1200  # a test that has never run here, for the plan
 SOURCES = ("Makefile", "src", "simt", "litetorch", "runner", "python", "tests", "setup", "recipes", "docs", "tasks")
 
@@ -192,13 +197,92 @@ class Plan:
             print(f"{self.guess(name):8.1f} s  {name}")
 
 
-def environment(build, cache, slowdown):
+def remove(path):
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def processes():
+    """Of this machine: {pid: (parent, CPU seconds, those of its ended children too)}."""
+    found, tick = {}, os.sysconf("SC_CLK_TCK")
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        found[int(name)] = int(fields[1]), sum(map(int, fields[11:15])) / tick
+    return found
+
+
+class Shared:
+    """What the tests of a run share: builds and precompiled headers, named by their content and kept for the next run;
+    a cache of verdicts and owners (src/owner), which end with the run."""
+
+    def __init__(self, build):
+        self.exe, self.headers = os.path.join(build, "musacoder"), os.path.join(build, "test-headers")
+        self.cache, self.run_dir = os.path.join(build, "test-cache"), tempfile.mkdtemp(prefix="mc-tests-")
+        self.lock = open(self.cache + ".lock", "w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # another run has it
+            self.cache += f"-{os.getpid()}"
+        for folder in self.cache, self.headers:
+            os.makedirs(folder, exist_ok=True)
+        self.clean()
+
+    def clean(self):
+        """All but builds that were used lately."""
+        builds = os.path.join(self.cache, "build")
+        for name in os.listdir(self.cache):
+            if name != "build":
+                remove(os.path.join(self.cache, name))
+        for name in os.listdir(builds) if os.path.isdir(builds) else []:
+            path = os.path.join(builds, name)
+            if time.time() - os.stat(path).st_mtime > KEEP_S:
+                remove(path)
+
+    def owners(self, *option):
+        p = subprocess.run([self.exe, "owner", "--json", *option], env=dict(os.environ, MUSACODER_RUN_DIR=self.run_dir),
+                           stdout=subprocess.PIPE, check=False)
+        return p.stdout
+
+    def stop_owners(self):
+        """CPU seconds of those that were still there, with their children's."""
+        alive, first = processes(), {o["pid"] for o in json.loads(self.owners() or "[]")}
+        theirs = set(first)
+        while new := {p for p, (parent, _) in alive.items() if parent in theirs} - theirs:
+            theirs |= new
+        self.owners("--stop")
+        until = time.monotonic() + 20
+        while first & processes().keys() and time.monotonic() < until:
+            time.sleep(0.05)
+        return sum(alive[p][1] for p in theirs if p in alive)
+
+    def close(self):
+        """CPU seconds of the owners."""
+        used = self.stop_owners() if glob.glob(self.run_dir + "/*.sock") else 0.0
+        shutil.rmtree(self.run_dir, ignore_errors=True)
+        if self.cache.endswith(f"-{os.getpid()}"):
+            shutil.rmtree(self.cache, ignore_errors=True)
+        else:
+            self.clean()
+        self.lock.close()
+        return used
+
+
+def environment(build, shared, slowdown):
     env = dict(os.environ, B=os.path.relpath(build, ROOT), MUSACODER_EXE=os.path.join(build, "musacoder"),
-               MUSACODER_PYTHON=torch_python(), MUSACODER_CACHE_DIR=cache, OMP_WAIT_POLICY="passive",
-               PYTHONDONTWRITEBYTECODE="1", TEST_SLOWDOWN=str(slowdown))
+               MUSACODER_PYTHON=torch_python(), MUSACODER_CACHE_DIR=shared.cache, MUSACODER_PREFIX_DIR=shared.headers,
+               MUSACODER_RUN_DIR=shared.run_dir, MUSACODER_OWNER_IDLE="20", OMP_WAIT_POLICY="passive",
+               PYTHONDONTWRITEBYTECODE="1",
+               TEST_SLOWDOWN=str(slowdown), TEST_OWNER="1" if slowdown == 1 and "--gpu" not in sys.argv else "")
     env.setdefault("MUSACODER_SECRET", "tests")  # the same draws in every run
     if "--gpu" not in sys.argv:
-        env.setdefault("MUSACODER_OWNER", "none")  # what a test starts ends with it; tests/owner has owners
+        env.setdefault("MUSACODER_OWNER", "none")  # but for tests that ask for the run's owner: tests/eval/judges.py
     env.setdefault("MUSACODER_LIB_DIR", os.path.join(build, "lib"))
     return env
 
@@ -212,7 +296,7 @@ def arguments():
     a.add_argument("--resume", action="store_true")
     a.add_argument("--plan", action="store_true")
     a.add_argument("--gpu", action="store_true")
-    a.add_argument("--jobs", type=int, default=2)
+    a.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1)
     a.add_argument("words", nargs="*")
     return a.parse_intermixed_args()
 
@@ -224,7 +308,6 @@ def main():
     tests += libfuzzer(a.fuzz, a.seconds) if a.fuzz else []
     tests = [t for t in tests if not a.words or any(w in t[0] for w in a.words)]
     times_path, passed_path = os.path.join(build, "test-times.json"), os.path.join(build, "test-passed.json")
-    cache = os.path.join(build, f"test-cache-{os.getpid()}")
     times, state, passed = load(times_path, {}), fingerprint(), load(passed_path, {})
     passed = set(passed["tests"]) if a.resume and passed.get("state") == state else set()
     earlier = [name for name, _ in tests if name in passed]
@@ -236,9 +319,9 @@ def main():
         return 0
     for name in earlier:
         print(f"ok    earlier  {name}")
-    shutil.rmtree(cache, ignore_errors=True)
     slowdown = SLOWDOWN if a.all else 1
-    env = environment(build, cache, slowdown)
+    shared = Shared(build)
+    env = environment(build, shared, slowdown)
     failed, start, n, work = [], time.monotonic(), 0, 0.0
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         runs = [pool.submit(run, name, argv, env, LONG_S if is_long(name) else TIMEOUT_S * slowdown) for name, argv in tests]
@@ -262,10 +345,10 @@ def main():
             pool.shutdown(wait=False, cancel_futures=True)
             for p in list(RUNNING):
                 kill(p)
-            shutil.rmtree(cache, ignore_errors=True)
+            shared.close()
             print(f"stopped after {n} of {len(tests)} tests; --resume goes on", flush=True)
             return 130
-    shutil.rmtree(cache, ignore_errors=True)
+    work += shared.close()
     for name in failed:
         print(f"failed: {name}")
     print(f"{time.monotonic() - start:.0f} s, {work:.0f} s of CPU")

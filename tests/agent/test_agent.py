@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -13,6 +14,10 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "musacoder")
 TASK = os.path.join(ROOT, "docs/example/task.py")
+sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
+import judges  # noqa: E402
+
+judges.share_owner()
 
 
 def read(path):

@@ -6,12 +6,17 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "musacoder")
 RIGHT = os.path.join(ROOT, "tests/bench/open")
+sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
+import judges  # noqa: E402
+
+judges.share_owner()
 
 
 def bench(samples, out, *more):

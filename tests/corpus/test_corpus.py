@@ -7,6 +7,10 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(HERE, "..", "..", os.environ.get("B", "build"), "musacoder"))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+sys.path.insert(0, os.path.join(HERE, "..", "eval"))
+import judges  # noqa: E402
+
+judges.share_owner()
 os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
 
 

@@ -5,10 +5,13 @@ import os
 import subprocess
 import unittest
 
+import judges
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 CORPUS = os.path.join(ROOT, "tests", "corpus")
+judges.share_owner()  # one for each set of cores
 # Shuffles, shared memory, several streams, integer atomics, blocks that wait for blocks.
 PROGRAMS = {"softmax_wide": 1, "rowsum": 2, "linear": 2}
 

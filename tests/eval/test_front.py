@@ -5,10 +5,13 @@ import subprocess
 import tempfile
 import unittest
 
+import judges
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+judges.share_owner()
 TASK = """import torch
 class Model(torch.nn.Module):
     def forward(self, x):

@@ -6,9 +6,12 @@ import subprocess
 import tempfile
 import unittest
 
+import judges
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+judges.share_owner()
 TASK = """
 import torch
 import torch.nn as nn

@@ -6,10 +6,13 @@ import sys
 import tempfile
 import unittest
 
+import judges
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+judges.share_owner()
 os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
 sys.path.insert(0, os.path.join(ROOT, "runner"))
 import reference  # noqa: E402

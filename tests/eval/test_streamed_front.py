@@ -6,7 +6,11 @@ import subprocess
 import tempfile
 import unittest
 
+import judges
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+judges.share_owner()
 
 TASK = '''import torch
 import torch.nn as nn
@@ -88,8 +92,7 @@ class Streamed(unittest.TestCase):
                 with open(os.path.join(d, name), "w", encoding="utf-8") as f:
                     f.write(content)
             env = dict(os.environ, MUSACODER_VALUES="streamed")
-            binary = os.path.join(os.environ.get("MUSACODER_BUILD") or os.path.join(ROOT, "build"), "musacoder")
-            p = subprocess.run([binary, "eval", "--task", os.path.join(d, "task.py"), "--json", "--no-cache",
+            p = subprocess.run([EXE, "eval", "--task", os.path.join(d, "task.py"), "--json", "--no-cache",
                                 "--trials", "2", *options] + [os.path.join(d, f) for f in list(files)[1:]], env=env,
                                capture_output=True, check=False)
             return [json.loads(line) for line in p.stdout.splitlines()]

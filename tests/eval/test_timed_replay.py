@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from test_streamed_front import PLAIN, PROGRAM, ROOT, TASK
+from test_streamed_front import EXE, PLAIN, PROGRAM, TASK
 
 # Programs that behave while they are young: in judged calls. The clock is in no state that a replay brings back.
 LATE = """static __device__ unsigned long long born;
@@ -39,8 +39,7 @@ class Timed(unittest.TestCase):
                 with open(os.path.join(d, name), "w", encoding="utf-8") as f:
                     f.write(content)
             env = dict(os.environ, MUSACODER_TEST_TIMED=test, **({"MUSACODER_VALUES": "streamed"} if streamed else {}))
-            binary = os.path.join(os.environ.get("MUSACODER_BUILD") or os.path.join(ROOT, "build"), "musacoder")
-            p = subprocess.run([binary, "eval", "--task", os.path.join(d, "task.py"), "--json", "--no-cache", "--trials",
+            p = subprocess.run([EXE, "eval", "--task", os.path.join(d, "task.py"), "--json", "--no-cache", "--trials",
                                 "2", "--no-compile-baseline", *options] + [os.path.join(d, f) for f in list(files)[1:]],
                                env=env, capture_output=True, check=False)
             self.assertIn(p.returncode, (0, 1), p.stderr)

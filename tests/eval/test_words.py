@@ -49,7 +49,7 @@ class Words(unittest.TestCase):
         text = corpus.GOOD.replace(head, head + "        while True: pass\n")
         self.assertIn("--timeout", self.judge(text.encode(), "--timeout", "1")["feedback"])
 
-    def example(self, old, new):
+    def example(self, old, new, **env):
         """The example's kernel, changed: its verdict, and what reached the user's own stream."""
         folder = os.path.join(base.ROOT, "docs", "example")
         with open(os.path.join(folder, "kernel.py"), encoding="utf-8") as f:
@@ -58,7 +58,7 @@ class Words(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as c:
             c.write(text.replace(old, new))
             c.flush()
-            p = base.musacoder("eval", "--task", os.path.join(folder, "task.py"), "--json", "--no-cache", c.name)
+            p = base.musacoder("eval", "--task", os.path.join(folder, "task.py"), "--json", "--no-cache", c.name, **env)
         return json.loads(p.stdout), p.stderr
 
     def test_a_launch_that_cannot_be(self):
@@ -85,7 +85,7 @@ class Words(unittest.TestCase):
         self.assertEqual(v["category"], "cheating", v["feedback"])
 
     def test_an_assert_keeps_its_words(self):
-        v, stderr = self.example("    if (i < n)", "    assert(n % 64 == 0); if (i < n)")
+        v, stderr = self.example("    if (i < n)", "    assert(n % 64 == 0); if (i < n)", MUSACODER_OWNER="none")
         self.assertEqual(v["category"], "runtime_error", v["feedback"])
         self.assertRegex(v["feedback"], r"the kernel aborts: cuda_source:\d+: .*Assertion `n % 64 == 0' failed\.")
         self.assertNotIn("Assertion", stderr)

@@ -117,17 +117,39 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Rewrites, compiles and loads tests/simt/NAME.cu. */
-static void *build(const char *name, const char *flags)
+/* What was compiled before; a test gets a copy, so that its library's state is its own. */
+static struct {
+    char *name, *flags, *so;
+} made[32];
+static int n_made;
+
+static bool copy_made(const char *name, const char *flags, const char *so)
+{
+    for (int i = 0; i < n_made; i++)
+        if (!strcmp(made[i].name, name) && !strcmp(made[i].flags, flags)) {
+            char *cmd = xasprintf("cp %s %s", made[i].so, so);
+            int rc = system(cmd);
+            free(cmd);
+            return rc == 0;
+        }
+    return false;
+}
+
+static void keep_made(const char *name, const char *flags, const char *so)
+{
+    assert_true(n_made < (int)(sizeof made / sizeof *made));
+    made[n_made].name = xstrdup(name);
+    made[n_made].flags = xstrdup(flags);
+    made[n_made++].so = xstrdup(so);
+}
+
+/* Rewrites and compiles tests/simt/NAME.cu. */
+static void compile(const char *name, const char *flags, const char *cc, const char *so)
 {
     struct buf in, out;
     struct err e = ERR_INIT;
-    static int serial;
-    char *source = xasprintf("tests/simt/%s.cu", name), *cc = xasprintf("%s/%s%d.cc", tmp, name, serial);
-    char *so = xasprintf("%s/%s%d.so", tmp, name, serial++), *cmd;
-    void *lib;
+    char *source = xasprintf("tests/simt/%s.cu", name), *cmd;
 
-    simt.reset();
     buf_init(&in, BUF_MAX_TEXT);
     buf_init(&out, BUF_MAX_TEXT);
     if (!strcmp(name, "plain"))
@@ -144,10 +166,25 @@ static void *build(const char *name, const char *flags)
                     "g++ -shared %s.o -o %s -L%s -lsimt", flags, cc, so, so, so, lib_dir);
     if (system(cmd) != 0)
         fail_msg("does not compile: %s", cmd);
+    buf_free(&in), buf_free(&out);
+    free(source), free(cmd);
+}
+
+/* A library of its own. */
+static void *build(const char *name, const char *flags)
+{
+    static int serial;
+    char *cc = xasprintf("%s/%s%d.cc", tmp, name, serial), *so = xasprintf("%s/%s%d.so", tmp, name, serial++);
+    void *lib;
+
+    simt.reset();
+    if (!copy_made(name, flags, so)) {
+        compile(name, flags, cc, so);
+        keep_made(name, flags, so);
+    }
     if (!(lib = dlopen(so, RTLD_NOW | RTLD_LOCAL)))
         fail_msg("%s", dlerror());
-    buf_free(&in), buf_free(&out);
-    free(source), free(cc), free(so), free(cmd);
+    free(cc), free(so);
     return lib;
 }
 

@@ -13,6 +13,10 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BINARY = os.path.join(os.path.dirname(os.path.dirname(HERE)), os.environ.get("B", "build"), "musacoder")
+sys.path.insert(0, os.path.join(HERE, "..", "eval"))
+import judges  # noqa: E402
+
+judges.share_owner()
 FILES = ["train.jsonl", "heldout.jsonl", "prompts.jsonl", "oracle.jsonl", "rejected.jsonl", "stats.json"]
 passed, failed = 0, 0
 
