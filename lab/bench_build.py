@@ -181,10 +181,11 @@ def build_with_torch(share, folder, out):
     torch = importlib.util.find_spec("torch").submodule_search_locations[0]
     flags = ["-std=gnu++17", "-O2", "-fPIC", "-w", "-I" + torch + "/include",
              "-I" + torch + "/include/torch/csrc/api/include", "-I" + sysconfig.get_paths()["include"]]
+    subprocess.run(["sh", share + "/litetorch/include/litetorch/forward.sh", out], check=True)
     start = time.perf_counter()
     ps = []
     for name, extra in (("main.cpp", ["-include", "torch/extension.h"]),
-                        ("cuda.cu", ["-include", "torch/types.h", "-I" + share + "/simt/include"])):
+                        ("cuda.cu", ["-include", "torch/types.h", "-I" + share + "/simt/include", "-I" + out + "/sim"])):
         ps.append(subprocess.Popen(["g++", "-x", "c++", *flags, *extra, "-c", os.path.join(folder, name), "-o",
                                     os.path.join(out, name + ".o")]))
     if any([p.wait() for p in ps]):

@@ -242,6 +242,8 @@ static int toolchain_make(struct toolchain *t, const struct build_opts *o, struc
     build_hash_tree(&h, t->lite);
     rc = t->target->find(t, o, &h, e);
     sha256_end(&h, t->hash);
+    if (rc == 0 && !(t->forward = build_forward_dir(t, e)))
+        rc = -1;
     buf_init(&id, sizeof t->id - 1);
     buf_addf(&id, "%s%.60s %.80sheaders %.16s", t->tool, t->compiler, version.p, t->hash);
     memcpy(t->id, id.p, id.n + 1);
@@ -252,7 +254,7 @@ static int toolchain_make(struct toolchain *t, const struct build_opts *o, struc
 
 static void toolchain_free(struct toolchain *t)
 {
-    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->libdir, t->system, t->nvcc, t->home};
+    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->forward, t->libdir, t->system, t->nvcc, t->home};
 
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
@@ -460,8 +462,13 @@ static int compile(const struct build_job *j, struct build_result *ret, enum end
     struct build_plan plan = {0};
     struct jail_spec jail;
     struct proc_result p;
+    char *forward = build_forward_dir(j->t, e);
     int rc = -1;
 
+    if (!forward)
+        return -1;
+    build_plan_ro(&plan, forward);
+    free(forward);
     buf_init(&plan.script, 1 << 20);
     buf_adds(&plan.script, "cd ");
     build_quote(&plan.script, j->dir);

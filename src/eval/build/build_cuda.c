@@ -496,7 +496,7 @@ static void host_command(struct buf *s, const struct toolchain *t)
 {
     build_quote(s, t->compiler);
     buf_addf(s, "-x c++ %s", host_flags);
-    buf_addf(s, "-I%s -I%s/include ", t->lite, t->home);
+    buf_addf(s, "-I%s -I%s/lite -I%s/include ", t->lite, t->forward, t->home);
 }
 
 static void precompile(struct buf *s, const struct toolchain *t, const char *dir, int arg)
@@ -551,7 +551,8 @@ static void nvcc_command(struct buf *s, const struct build_job *j)
 
     build_quote(s, j->t->nvcc);
     buf_addf(s, "-ccbin %s %s %s ", j->t->compiler, nvcc_flags, build_torch_macros);
-    buf_addf(s, "-gencode=arch=compute_%s%s,code=sm_%s%s -I%s ", arch, letter, arch, letter, j->t->lite);
+    buf_addf(s, "-gencode=arch=compute_%s%s,code=sm_%s%s -I%s -I%s/lite ", arch, letter, arch, letter, j->t->lite,
+             j->t->forward);
     if (!strstr(j->r->kernel_flags.p, "-std="))
         buf_adds(s, "-std=c++17 ");
 }

@@ -129,7 +129,7 @@ static void host_command(struct buf *s, const struct toolchain *t)
     build_quote(s, t->compiler);
     buf_adds(s, host_flags);
     buf_adds(s, build_torch_macros);
-    buf_addf(s, " -I%s -I%s/../sim -I%s ", t->lite, t->lite, t->extra);
+    buf_addf(s, " -I%s -I%s/lite -I%s/../sim -I%s/sim -I%s ", t->lite, t->forward, t->lite, t->forward, t->extra);
 }
 
 static void precompile(struct buf *s, const struct toolchain *t, const char *dir, int arg)

@@ -178,6 +178,18 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
     return dir;
 }
 
+static void forward(struct buf *s, const struct toolchain *t, const char *dir, int arg)
+{
+    (void)dir;
+    (void)arg;
+    buf_addf(s, "sh %s/litetorch/forward.sh .", t->lite);
+}
+
+char *build_forward_dir(const struct toolchain *t, struct err *e)
+{
+    return build_prefix_dir(t, "forward", forward, 0, e);
+}
+
 int build_write(const char *dir, const char *name, const struct buf *text, struct err *e)
 {
     char *path = path_join(dir, name);

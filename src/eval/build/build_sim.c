@@ -119,7 +119,8 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
 static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
 {
     buf_addf(out, "%s %s %s ", common_flags, mode_opts[m], build_torch_macros);
-    buf_addf(out, "-I%s -I%s/../sim -I%s %s ", t->lite, t->lite, t->extra, t->system);
+    buf_addf(out, "-I%s -I%s/lite -I%s/../sim -I%s/sim -I%s %s ", t->lite, t->forward, t->lite, t->forward, t->extra,
+             t->system);
 }
 
 /* The prefix header, and module.o. */

@@ -22,6 +22,7 @@ struct toolchain {
     const struct build_target *target;
     char *compiler, *arch;  /* the host's; "" on sim */
     char *lite, *extra;     /* litetorch/include, and the target's own folder of headers beside it (simt, ...) */
+    char *forward;          /* lite/ and sim/: headers that only pass on to those (litetorch/forward.txt) */
     char *libdir;           /* sim: where libsimt.so is; NULL on cuda */
     char *system;           /* -isystem flags; may be "" */
     char *nvcc, *home;      /* cuda: the driver and the toolkit's folder; musa: mcc and the SDK's; NULL on sim */
@@ -96,6 +97,8 @@ int build_add_kernels(const char *text, size_t n, const char *name, struct buf *
  * make's script runs unjailed with at most 300 s: it compiles our own code only. NULL on error. */
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
                        const struct toolchain *t, const char *dir, int arg), int arg, struct err *e);
+/* The folder of t->forward, made again if it has gone. Caller frees; NULL on error. */
+char *build_forward_dir(const struct toolchain *t, struct err *e);
 /* Runs a script by /bin/sh, jailed unless jail is NULL; at most BUILD_MAX_LOG bytes of each output are kept. */
 int build_shell(const char *script, double timeout_s, const struct jail_spec *jail, struct proc_result *r,
                 struct err *e);

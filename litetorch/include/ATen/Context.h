@@ -1,4 +1,0 @@
-/* ATen/Context.h as candidates include it. */
-#pragma once
-#include "litetorch/tensor.h"
-#include "litetorch/dispatch.h"

@@ -1,3 +1,0 @@
-/* ATen/DeviceGuard.h as candidates include it. */
-#pragma once
-#include "litetorch/cuda.h"

@@ -1,3 +1,0 @@
-/* ATen/Dispatch.h as candidates include it. */
-#pragma once
-#include "litetorch/dispatch.h"

@@ -1,3 +1,0 @@
-/* ATen/OpMathType.h as candidates include it. */
-#pragma once
-#include "litetorch/dispatch.h"

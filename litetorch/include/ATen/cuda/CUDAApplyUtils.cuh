@@ -1,3 +1,0 @@
-/* ATen/cuda/CUDAApplyUtils.cuh as candidates include it. */
-#pragma once
-#include "litetorch/cuda.h"

@@ -1,3 +1,0 @@
-/* ATen/cuda/CUDAContextLight.h as candidates include it. */
-#pragma once
-#include "litetorch/cuda.h"

@@ -1,3 +1,0 @@
-/* ATen/cuda/CUDAEvent.h as candidates include it. */
-#pragma once
-#include "litetorch/cuda.h"

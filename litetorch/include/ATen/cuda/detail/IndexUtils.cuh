@@ -1,3 +1,0 @@
-/* ATen/cuda/detail/IndexUtils.cuh as candidates include it. */
-#pragma once
-#include "litetorch/cuda.h"

@@ -1,3 +1,0 @@
-/* ATen/cuda/detail/TensorInfo.cuh as candidates include it. */
-#pragma once
-#include "litetorch/cuda.h"

@@ -1,3 +1,0 @@
-/* musa.h as MUSA programs include it. */
-#pragma once
-#include "litetorch/musa.h"

@@ -1,3 +1,0 @@
-/* musa_runtime.h as MUSA programs include it. */
-#pragma once
-#include "litetorch/musa.h"

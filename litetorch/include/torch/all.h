@@ -1,3 +1,0 @@
-/* torch/all.h as candidates include it. */
-#pragma once
-#include <torch/extension.h>

@@ -1,3 +1,0 @@
-/* torch/csrc/autograd/variable.h as candidates include it. */
-#pragma once
-#include <torch/extension.h>

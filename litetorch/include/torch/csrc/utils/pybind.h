@@ -1,3 +1,0 @@
-/* torch/csrc/utils/pybind.h as candidates include it. */
-#pragma once
-#include "litetorch/module.h"

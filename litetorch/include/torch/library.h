@@ -1,3 +1,0 @@
-/* torch/library.h as candidates include it. */
-#pragma once
-#include <torch/extension.h>

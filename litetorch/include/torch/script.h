@@ -1,3 +1,0 @@
-/* torch/script.h as candidates include it. */
-#pragma once
-#include <torch/extension.h>

@@ -1,5 +1,0 @@
-/* MUSAContextLight.h of torch_musa as programs include it. */
-#pragma once
-#include "litetorch/musa.h"
-
-#include "litetorch/cuda.h"

@@ -1,5 +1,0 @@
-/* MUSAGuard.h of torch_musa as programs include it. */
-#pragma once
-#include "litetorch/musa.h"
-
-#include "litetorch/cuda.h"

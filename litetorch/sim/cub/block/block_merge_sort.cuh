@@ -1,3 +1,0 @@
-/* cub/block/block_merge_sort.cuh as candidates include it. */
-#pragma once
-#include <cub/cub.cuh>

@@ -1,3 +1,0 @@
-/* cub/device/device_radix_sort.cuh as candidates include it. */
-#pragma once
-#include <cub/cub.cuh>

@@ -1,3 +1,0 @@
-/* cub/warp/warp_reduce.cuh as candidates include it. */
-#pragma once
-#include <cub/cub.cuh>

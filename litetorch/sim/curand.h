@@ -1,3 +1,0 @@
-/* curand.h as candidates include it. */
-#pragma once
-#include <curand_kernel.h>

@@ -1,2 +1,0 @@
-/* channel_descriptor.h - part of cuda_runtime.h here. */
-#include "cuda_runtime.h"

@@ -1,2 +1,0 @@
-/* cuda_bf16.hpp - part of cuda_bf16.h here. */
-#include "cuda_bf16.h"

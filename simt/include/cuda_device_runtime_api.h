@@ -1,2 +1,0 @@
-/* cuda_device_runtime_api.h - part of cuda_runtime.h here. */
-#include "cuda_runtime.h"

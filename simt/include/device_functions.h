@@ -1,2 +1,0 @@
-/* device_functions.h - part of cuda_runtime.h here. */
-#include "cuda_runtime.h"

@@ -1,2 +1,0 @@
-/* device_launch_parameters.h - part of cuda_runtime.h here. */
-#include "cuda_runtime.h"

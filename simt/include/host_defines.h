@@ -1,2 +1,0 @@
-/* host_defines.h - part of cuda_runtime.h here. */
-#include "cuda_runtime.h"

@@ -1,2 +1,0 @@
-/* math_functions.h - part of cuda_runtime.h here. */
-#include "cuda_runtime.h"
