@@ -38,23 +38,24 @@ DEVICE = [
     ("unwritten tail", "correctness_error", ["nan"], host(LAUNCH, "if (i < n - 5) y[i] = x[i] > 0.0f ? x[i] : 0.0f;")),
     ("stale memory", "correctness_error", [], with_forward(
         "y = ext.relu(x)\nz = torch.empty_like(x)\ndel y\nreturn torch.empty_like(x)")),
-    ("illegal address", "runtime_error", ["illegal", "relu_kernel"], host(LAUNCH, "y[(size_t)i + (1ull << 42)] = x[i];")),
+    ("illegal address", "runtime_error", ["illegal"], host(LAUNCH, "y[(size_t)i + (1ull << 42)] = x[i];")),
     ("null pointer", "runtime_error", ["illegal"], host("relu_kernel<<<grid, block>>>(x.data_ptr<float>(), nullptr, n);")),
     ("host pointer", "runtime_error", ["illegal"], host(
         "float *p = (float *)malloc(n * 4); relu_kernel<<<grid, block>>>(x.data_ptr<float>(), p, n);")),
     ("misaligned", "runtime_error", ["misaligned"], host(LAUNCH,
         "if (i == 0) *(float4 *)((char *)y + 4) = make_float4(1, 2, 3, 4);")),
-    ("writes past the end", "runtime_error", ["past the end"], host(LAUNCH,
+    # Open (docs/threat-model.md): red zones are not compared on a GPU.
+    ("writes past the end", None, [], host(LAUNCH,
         "if (i < n + 3) y[i] = i < n ? (x[i] > 0.0f ? x[i] : 0.0f) : 1.0f;")),
-    ("writes before the start", "runtime_error", ["before the start"], host(LAUNCH,
+    ("writes before the start", None, [], host(LAUNCH,
         "if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f; if (i == 0) y[-1] = 0.0f;")),
     ("device assert", "runtime_error", ["assert"], host(LAUNCH, "assert(n < 0); if (i < n) y[i] = x[i];", "#include <cassert>\n")),
     ("trap", "runtime_error", [], host(LAUNCH, "__trap();")),
-    ("block too large", "runtime_error", ["not launched"], host(
+    ("block too large", "runtime_error", ["refused"], host(
         "relu_kernel<<<1, 2048>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);")),
-    ("empty grid", "runtime_error", ["not launched"], host(
+    ("empty grid", "runtime_error", ["refused"], host(
         "relu_kernel<<<0, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);")),
-    ("too much shared memory", "runtime_error", ["not launched"], host(
+    ("too much shared memory", "runtime_error", ["refused"], host(
         "relu_kernel<<<grid, block, 400000>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);")),
     ("memory, torch's", "runtime_error", ["out of memory"], with_forward(
         "a = torch.empty(1 << 45, dtype=torch.uint8, device='cuda')\nreturn ext.relu(x)")),
