@@ -325,11 +325,17 @@ int build_prepare(const struct build_opts *o, struct err *e)
 {
     struct build_opts none = {0};
     const struct toolchain *t;
+    char *dir;
 
     if (elsewhere)
         return 0;
-    t = toolchain_get(o ? o : &none, e);
-    return t ? t->target->prepare(t, o ? o : &none, e) : -1;
+    if (!(t = toolchain_get(o ? o : &none, e)))
+        return -1;
+    if (t->target->prepare)
+        return t->target->prepare(t, o ? o : &none, e);
+    dir = build_prefix(t, e);
+    free(dir);
+    return dir ? 0 : -1;
 }
 
 /* ---- compiling ---- */

@@ -499,9 +499,8 @@ static void host_command(struct buf *s, const struct toolchain *t)
     buf_addf(s, "-I%s -I%s/lite -I%s/include ", t->lite, t->forward, t->home);
 }
 
-static void precompile(struct buf *s, const struct toolchain *t, const char *dir, int arg)
+static void precompile(struct buf *s, const struct toolchain *t, int arg)
 {
-    (void)dir;
     (void)arg;
     buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n"
                 "printf '{ global: lt_module_open; local: *; };\\n' >exports.map\n");
@@ -518,20 +517,6 @@ static void precompile(struct buf *s, const struct toolchain *t, const char *dir
     buf_addf(s, "-x c -std=c11 -O2 -fPIC -I%s/.. -c %s/../proxy/cuda_lacking.c -o lacking.o\n"
                 "objcopy --weaken proxy.o; objcopy --weaken lacking.o\nwait $p\nmv prefix.tmp prefix.h.gch", t->lite,
              t->lite);
-}
-
-static char *prefix(const struct toolchain *t, struct err *e)
-{
-    return build_prefix_dir(t, "cuda", precompile, 0, e);
-}
-
-static int prepare(const struct toolchain *t, const struct build_opts *o, struct err *e)
-{
-    char *dir = prefix(t, e);
-
-    (void)o;
-    free(dir);
-    return dir ? 0 : -1;
 }
 
 /* cuLaunchKernel, CUdeviceptr, ...: names of cuda.h, which torch includes and hardly anyone uses. */
@@ -709,7 +694,7 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
     char *pre;
     int split = 0;
 
-    if (!(pre = prefix(j->t, e)))
+    if (!(pre = build_prefix(j->t, e)))
         return -1;
     if (json_array_size(j->r->cuda) && (split = add_split(s, j, pre, e)) < 0)
         return free(pre), -1;
@@ -745,6 +730,6 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
 }
 
 const struct build_target build_target_cuda = {
-    .name = "cuda", .find = find, .keep_flags = keep_flags, .add_kernels = build_add_kernels, .prepare = prepare,
+    .name = "cuda", .find = find, .keep_flags = keep_flags, .add_kernels = build_add_kernels, .precompile = precompile,
     .script = script, .inspect = inspect,
 };

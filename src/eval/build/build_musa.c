@@ -132,11 +132,10 @@ static void host_command(struct buf *s, const struct toolchain *t)
     buf_addf(s, " -I%s -I%s/lite -I%s/../sim -I%s/sim -I%s ", t->lite, t->forward, t->lite, t->forward, t->extra);
 }
 
-static void precompile(struct buf *s, const struct toolchain *t, const char *dir, int arg)
+static void precompile(struct buf *s, const struct toolchain *t, int arg)
 {
     static const char *const proxies[] = {"sim", "musa"};
 
-    (void)dir;
     (void)arg;
     buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n");
     host_command(s, t);
@@ -149,20 +148,6 @@ static void precompile(struct buf *s, const struct toolchain *t, const char *dir
                  proxies[i], i);
     }
     buf_adds(s, "wait $p\nmv prefix.tmp prefix.h.gch");
-}
-
-static char *prefix(const struct toolchain *t, struct err *e)
-{
-    return build_prefix_dir(t, "musa", precompile, 0, e);
-}
-
-static int prepare(const struct toolchain *t, const struct build_opts *o, struct err *e)
-{
-    char *dir = prefix(t, e);
-
-    (void)o;
-    free(dir);
-    return dir ? 0 : -1;
 }
 
 static bool mentions(const char *text, const char *a, const char *b)
@@ -254,7 +239,7 @@ static void add_folders(struct build_plan *plan, const struct toolchain *t, cons
 
 static int script(const struct build_job *j, struct build_plan *plan, struct err *e)
 {
-    char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL, *pre = prefix(j->t, e);
+    char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL, *pre = build_prefix(j->t, e);
     bool kernels = json_array_size(j->r->cuda) > 0;
     int rc = pre ? 0 : -1;
 
@@ -295,5 +280,5 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
 
 const struct build_target build_target_musa = {
     .name = "musa", .native = true, .find = find, .keep_flags = keep_flags, .add_kernels = build_add_kernels,
-    .prepare = prepare, .script = script, .inspect = inspect,
+    .precompile = precompile, .script = script, .inspect = inspect,
 };

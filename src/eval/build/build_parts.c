@@ -141,7 +141,7 @@ static char *prefix_root(void)
 }
 
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
-                       const struct toolchain *t, const char *dir, int arg), int arg, struct err *e)
+                       const struct toolchain *t, int arg), int arg, struct err *e)
 {
     char folder[64], *root = prefix_root(), *dir, *ready, *lock;
     struct buf script;
@@ -157,7 +157,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
         buf_adds(&script, "set -e; cd ");
         build_quote(&script, dir);
         buf_adds(&script, "\n");
-        make(&script, t, dir, arg);
+        make(&script, t, arg);
         buf_adds(&script, "\ntouch ready\n");
         rc = dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_file(lock, BUILD_LOCK_WAIT_S, e);
@@ -178,9 +178,8 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
     return dir;
 }
 
-static void forward(struct buf *s, const struct toolchain *t, const char *dir, int arg)
+static void forward(struct buf *s, const struct toolchain *t, int arg)
 {
-    (void)dir;
     (void)arg;
     buf_addf(s, "sh %s/litetorch/forward.sh .", t->lite);
 }
@@ -188,6 +187,11 @@ static void forward(struct buf *s, const struct toolchain *t, const char *dir, i
 char *build_forward_dir(const struct toolchain *t, struct err *e)
 {
     return build_prefix_dir(t, "forward", forward, 0, e);
+}
+
+char *build_prefix(const struct toolchain *t, struct err *e)
+{
+    return build_prefix_dir(t, t->target->name, t->target->precompile, 0, e);
 }
 
 int build_write(const char *dir, const char *name, const struct buf *text, struct err *e)

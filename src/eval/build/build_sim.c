@@ -124,9 +124,8 @@ static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
 }
 
 /* The prefix header, and module.o. */
-static void precompile(struct buf *s, const struct toolchain *t, const char *dir, int m)
+static void precompile(struct buf *s, const struct toolchain *t, int m)
 {
-    (void)dir;
     buf_addf(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h; %s ", t->compiler);
     mode_flags(s, t, (enum mode)m);
     buf_addf(s, "-c -x c++-header prefix.h -o prefix.tmp & %s ", t->compiler);

@@ -76,7 +76,9 @@ struct build_target {
     void (*keep_flags)(struct build_request *r, const json_t *cflags, const json_t *cuda_flags, const json_t *ldflags);
     /* Appends a source of kernels as the compiler will see it, '#line 1 "name"' first. */
     int (*add_kernels)(const char *text, size_t n, const char *name, struct buf *out, struct err *e);
-    /* Makes our own precompiled headers and objects, once. */
+    /* Appends what makes our own precompiled header and objects, for build_prefix_dir(). */
+    void (*precompile)(struct buf *script, const struct toolchain *t, int arg);
+    /* Has them made, once; NULL: build_prefix() does. */
     int (*prepare)(const struct toolchain *t, const struct build_opts *o, struct err *e);
     int (*script)(const struct build_job *j, struct build_plan *plan, struct err *e);
     /* After the script, whether or not it worked; may add findings, may not fail the build. NULL: there is nothing. */
@@ -96,7 +98,8 @@ int build_add_kernels(const char *text, size_t n, const char *name, struct buf *
 /* The folder path_cache("build")/prefix-HASH-NAME; made by make() once (file lock) if it is not there. Caller frees.
  * make's script runs unjailed with at most 300 s: it compiles our own code only. NULL on error. */
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
-                       const struct toolchain *t, const char *dir, int arg), int arg, struct err *e);
+                       const struct toolchain *t, int arg), int arg, struct err *e);
+char *build_prefix(const struct toolchain *t, struct err *e); /* of a target that has one */
 /* The folder of t->forward, made again if it has gone. Caller frees; NULL on error. */
 char *build_forward_dir(const struct toolchain *t, struct err *e);
 /* Runs a script by /bin/sh, jailed unless jail is NULL; at most BUILD_MAX_LOG bytes of each output are kept. */
