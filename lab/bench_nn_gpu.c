@@ -179,13 +179,11 @@ static void bench_train(const struct shape *s, struct model *m, size_t free_befo
     struct train_limits lim = {.max_tokens = x.T};
     struct optim *opt;
     double first, loss = 0, t, flops;
-    double plan = (double)model_train_bytes(m, &lim) + 6 * (double)m->n_params;
+    double plan = (double)dev_step(s, getenv("BENCH_AGAIN") != NULL) + 18 * (double)m->n_params;
     int n = getenv("BENCH_STEPS") ? atoi(getenv("BENCH_STEPS")) : 8;
 
-    if (getenv("BENCH_AGAIN")) { // a byte less than all activations need: every layer runs again on the way back
+    if (getenv("BENCH_AGAIN")) // a byte less than all activations need: every layer runs again on the way back
         lim.max_bytes = model_train_bytes(m, &lim) - 1;
-        plan -= (double)(dev_step(s, false) - dev_step(s, true));
-    }
     check(model_train_begin(m, &lim, &e), &e);
     opt = optim_new(m, &o);
     first = train_step(m, opt, &x);

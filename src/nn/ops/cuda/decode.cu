@@ -45,11 +45,12 @@ void op_kv_store(struct nn_queue *q, enum nn_dtype dt, int T, int width, int max
  * A block: one row, one kv head, up to G of the query heads that share it; teams are merged at the end. */
 #define WARPS 8
 
+/* Four blocks a processor where registers allow it: 64 rows of a model with 8 kv heads are then one wave on an H200. */
 template <class T, int LANES, int G>
-__global__ void __launch_bounds__(WARPS * 32)
+__global__ void __launch_bounds__(WARPS * 32, sizeof(T) == 2 && G <= 2 ? 4 : 1)
 attn_decode_kernel(struct nn_decode d, float scale, const T *q, int ld_q, T *o, int ld_o)
 {
-    constexpr int TEAMS = WARPS * 32 / LANES, N = G > 2 ? 2 : 4;
+    constexpr int TEAMS = WARPS * 32 / LANES, N = G > 1 ? 2 : 4;
     __shared__ float sm[WARPS * G], sl[WARPS * G], so[WARPS * G * LANES * 8];
     int group = d.heads / d.kv_heads, chunks = (group + G - 1) / G, b = blockIdx.y;
     int kvh = blockIdx.x / chunks, h0 = kvh * group + blockIdx.x % chunks * G, heads = (kvh + 1) * group - h0;
