@@ -530,6 +530,26 @@ static void emit_dynamic_shared(struct rewriter *r, size_t start, const struct d
     keep_lines(r, start, d->semicolon);
 }
 
+/* '__shared__ alignas(16) T x': nvcc takes the alignment behind the storage class, C++ in front alone. */
+static size_t late_alignment(struct rewriter *r, size_t i)
+{
+    const struct toks *t = &r->t;
+    size_t end = i + 1, k, close;
+
+    while (tok_is(t, k = tok_next(t, end), "alignas") && tok_is(t, tok_next(t, k + 1), "(")) {
+        if ((close = close_of(r, tok_next(t, k + 1))) >= t->n)
+            break;
+        keep_lines(r, end, k);
+        copy(r, k, close + 1);
+        buf_addc(r->out, ' ');
+        end = close + 1;
+    }
+    if (end == i + 1)
+        return i;
+    copy(r, i, i + 1);
+    return end;
+}
+
 /* ---- kernels that host functions launch by a pointer without a type ---- */
 
 /* After "cudaLaunchKernel (": the token behind "(void *)" or "reinterpret_cast<const void *>", or i. With the cast the
@@ -612,6 +632,8 @@ static size_t replace(struct rewriter *r, size_t i)
     }
     if (tok_is(t, i, "static") && tok_is(t, tok_next(t, i + 1), "__shared__"))
         return i + 1; /* __shared__ is static already */
+    if (tok_is(t, i, "__shared__") && (next = late_alignment(r, i)) != i)
+        return next;
     if ((next = untyped_launch(r, i, &open)) != i) {
         copy(r, i, open + 1);
         keep_lines(r, open + 1, next);

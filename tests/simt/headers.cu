@@ -2,6 +2,8 @@
  * atomics of libcu++, collectives of CUB. Rules as in kernels.cu: a GPU must give the same answers. */
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
 #include <cub/cub.cuh>
 #include <cuda/atomic>
 #include <cuda/barrier>
@@ -242,10 +244,86 @@ static int check_collectives()
     return wrong;
 }
 
+/* ---- groups of lanes: partitions, scans, reductions, a group whose size is known late ---- */
+
+__device__ static int sum_over(cg::thread_group g, int *room, int v)
+{
+    for (int i = (int)g.size() / 2; i > 0; i /= 2) {
+        room[g.thread_rank()] = v;
+        g.sync();
+        if ((int)g.thread_rank() < i)
+            v += room[g.thread_rank() + i];
+        g.sync();
+    }
+    return v;
+}
+
+__global__ void lanes(int *out, cuda::atomic<int, cuda::thread_scope_device> *total)
+{
+    __shared__ alignas(16) int room[64];
+    cg::thread_block block = cg::this_thread_block();
+    auto warp = cg::tiled_partition<32>(block);
+    int t = threadIdx.x, *row = out + t;
+
+    row[0] = cg::inclusive_scan(warp, t);
+    row[64] = cg::exclusive_scan(warp, t % 7, cg::plus<int>());
+    auto same = cg::labeled_partition(warp, t % 3);
+    row[128] = (int)same.size() * 1000 + cg::reduce(same, t, cg::plus<int>());
+    row[192] = cg::exclusive_scan(same, t, cg::bit_xor<int>());
+    auto half = cg::binary_partition(warp, t % 5 < 2);
+    row[256] = half.shfl(t, 1) * 100 + (int)half.thread_rank();
+    row[320] = t % 32 < 11 ? cg::reduce(cg::coalesced_threads(), t * 7 % 13, cg::greater<int>()) : -1;
+    row[384] = sum_over(block, room, t);
+    cg::thread_group eight = cg::tiled_partition(block, 8);
+    row[448] = sum_over(eight, room + t / 8 * 8, t);
+    auto tile = cg::tiled_partition<4>(warp);
+    row[512] = (int)tile.match_any(t % 2) * 16 + (int)tile.ballot(t % 4 == 1);
+    if (t % 2) {
+        auto odd = cg::coalesced_threads();
+        int place = cg::exclusive_scan_update(odd, *total, 1);
+        row[576] = place - odd.shfl(place, 0);
+        cg::invoke_one(odd, [&] { out[640 + t / 32] = (int)odd.size(); });
+    }
+}
+
+static int check_lanes()
+{
+    int *out = managed<int>(642), wrong = 0, incl = 0, excl = 0;
+    auto *total = managed<cuda::atomic<int, cuda::thread_scope_device>>(1);
+
+    lanes<<<1, 64>>>(out, total);
+    wrong += failed() || *(int *)total != 32 || out[640] != 16 || out[641] != 16;
+    for (int t = 0; t < 64; t++) {
+        int first = t / 32 * 32, count = 0, sum = 0, bits = 0, second = -1, rank = 0, seen = 0, most = 0, eight = 0;
+
+        incl = t % 32 ? incl + t : t;
+        excl = t % 32 ? excl + (t - 1) % 7 : 0;
+        for (int k = first; k < first + 32; k++) {
+            bool alike = (k % 5 < 2) == (t % 5 < 2);
+
+            count += k % 3 == t % 3;
+            sum += k % 3 == t % 3 ? k : 0;
+            bits ^= k % 3 == t % 3 && k < t ? k : 0;
+            rank += alike && k < t;
+            second = alike && seen == 1 ? k : second;
+            seen += alike;
+            most = k % 32 < 11 && k * 7 % 13 > most ? k * 7 % 13 : most;
+        }
+        for (int k = t / 8 * 8; k < t / 8 * 8 + 8; k++)
+            eight += k;
+        wrong += out[t] != incl || out[64 + t] != excl || out[128 + t] != count * 1000 + sum || out[192 + t] != bits;
+        wrong += out[256 + t] != second * 100 + rank || out[320 + t] != (t % 32 < 11 ? most : -1);
+        wrong += (t == 0 && out[384] != 2016) || (t % 8 == 0 && out[448 + t] != eight);
+        wrong += out[512 + t] != (t % 2 ? 10 : 5) * 16 + 2 || (t % 2 && out[576 + t] != t % 32 / 2);
+    }
+    return wrong;
+}
+
 struct check {
     const char *name;
     int (*run)();
 };
 extern "C" const check checks[] = {{"small", check_small}, {"wmma", check_wmma}, {"copies", check_copies},
                                    {"last_block", check_last_block}, {"collectives", check_collectives},
+                                   {"lanes", check_lanes},
                                    {nullptr, nullptr}};

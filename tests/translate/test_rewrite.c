@@ -117,6 +117,9 @@ static void test_dynamic_shared(void **state)
     expect("extern __shared__ float t[][33];",
            "__attribute__((unused))   float (*const t)[33] = (  float (*)[33])simt_dynamic_shared;");
     expect("static __shared__ int a[4];", " __shared__ int a[4];");
+    expect("__shared__ alignas(16) float a[4];", "alignas(16) __shared__ float a[4];");
+    expect("static __shared__\nalignas(T) alignas(4) int a;", " \nalignas(T) alignas(4) __shared__ int a;");
+    expect("__shared__ alignas", "__shared__ alignas");
     expect("__noinline__ void f();", "SIMT_NOINLINE void f();");
 }
 
