@@ -18,6 +18,7 @@ static const struct opt rows[] = {
     {"init", "kv-heads", OPT_INT, "3", "key-value heads"},
     {"init", "head-dim", OPT_INT, "32", "width of a head"},
     {"init", "positions", OPT_INT, "2048", "longest context"},
+    {"init", "initializer-range", OPT_REAL, "0.02", "standard deviation of the weights"},
     {"init", "seed", OPT_INT, "1", "seed of the weights"},
     {0},
 };
@@ -39,7 +40,8 @@ static int scratch_command(const struct opts *o, struct err *e)
         .hidden = (int)opts_int(o, "hidden"), .intermediate = (int)opts_int(o, "intermediate"),
         .layers = (int)opts_int(o, "layers"), .heads = (int)opts_int(o, "heads"),
         .kv_heads = (int)opts_int(o, "kv-heads"), .head_dim = (int)opts_int(o, "head-dim"),
-        .positions = (int)opts_int(o, "positions"), .seed = (uint64_t)opts_int(o, "seed")};
+        .positions = (int)opts_int(o, "positions"),
+        .range = opts_real(o, "initializer-range"), .seed = (uint64_t)opts_int(o, "seed")};
 
     if (opts_has(o, "from"))
         return copy_model(opts_str(o, "from"), so.out, e) < 0 ? -1 : EXIT_OK;

@@ -63,7 +63,7 @@ static json_t *config_json(const struct scratch_options *o, int vocab)
                      o->hidden, "intermediate_size", o->intermediate, "num_hidden_layers", o->layers,
                      "num_attention_heads", o->heads, "num_key_value_heads", o->kv_heads, "head_dim", o->head_dim,
                      "max_position_embeddings", o->positions, "hidden_act", "silu", "rms_norm_eps", 1e-6, "rope_theta",
-                     10000.0, "initializer_range", 0.02, "tie_word_embeddings", 1, "attention_bias", 0, "bos_token_id",
+                     10000.0, "initializer_range", o->range, "tie_word_embeddings", 1, "attention_bias", 0, "bos_token_id",
                      vocab - 3, "pad_token_id", vocab - 3, "eos_token_id", vocab - 1, "torch_dtype", "float32");
 }
 

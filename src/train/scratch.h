@@ -10,6 +10,7 @@ struct scratch_options {
     const char *data; /* JSON Lines files, separated by commas: the texts of their messages train the tokenizer */
     const char *out;  /* the model folder to make */
     int vocab, hidden, intermediate, layers, heads, kv_heads, head_dim, positions;
+    double range; /* standard deviation of the weights */
     uint64_t seed;
 };
 
