@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "synth/program.h"
 
 /* The statements of one element: what stands behind the kernel's own guard. */
@@ -75,10 +76,10 @@ static json_t *record_of(const struct problem_source *s, const struct dag *g, in
     char id[64], hash[17];
 
     buf_init(&lines, BUF_MAX_TEXT), buf_init(&ask, BUF_MAX_TEXT), buf_init(&answer, BUF_MAX_TEXT);
-    if (add_answer(g, &a, &lines)) {
-        buf_addf(&ask, "Write these statements in %s.\n```python\n", s->o->voice.musa ? "MUSA" : "CUDA");
-        add_question(g, &ask);
-        buf_adds(&ask, "```");
+    buf_addf(&ask, "Write these statements in %s.\n```python\n", s->o->voice.musa ? "MUSA" : "CUDA");
+    add_question(g, &ask);
+    buf_adds(&ask, "```");
+    if (add_answer(g, &a, &lines) && graph_set_add(s->asked, hash64(ask.p, ask.n, 1))) {
         buf_addf(&answer, "```%s\n%s```", language, lines.p);
         m = prompt_start(ask.p);
         prompt_say(m, "assistant", answer.p);
@@ -96,7 +97,7 @@ static json_t *record_of(const struct problem_source *s, const struct dag *g, in
 json_t *knowledge_record(const struct problem_source *s, int index)
 {
     struct dag_limits l = {.l = {.max_numel = 256, .max_work = 1 << 14, .dtypes = 1u << DT_F32, .nice = true},
-                           .min_ops = 1, .max_ops = s->o->max_ops, .anchors = 0};
+                           .min_ops = 1, .max_ops = 4, .anchors = 0};
     struct dag *g = xmalloc(sizeof *g);
     json_t *v = NULL;
     struct rng r;

@@ -13,6 +13,7 @@
 #include "synth/worth.h"
 
 #define MAX_DRAWS 20000 /* for one problem */
+#define KNOWN_ONE_IN 8  /* of graphs that training has: the commonest few would fill it, and be remembered whole */
 
 const char *const side_names[N_SIDES] = {"train", "parent", "harvest", "prompt", "held"};
 
@@ -97,13 +98,14 @@ static struct dag_table *table_of(const struct problem_options *o, bool held)
 void problem_source_init(struct problem_source *s, const struct problem_options *o)
 {
     *s = (struct problem_source){.o = o, .table = table_of(o, false), .wide = table_of(o, true),
-                                 .texts = graph_set_new(), .trained = graph_set_new(), .refused = json_object()};
+                                 .texts = graph_set_new(), .trained = graph_set_new(), .asked = graph_set_new(),
+                                 .refused = json_object()};
 }
 
 void problem_source_free(struct problem_source *s)
 {
     dag_table_free(s->table), dag_table_free(s->wide);
-    graph_set_free(s->texts), graph_set_free(s->trained);
+    graph_set_free(s->texts), graph_set_free(s->trained), graph_set_free(s->asked);
     json_decref(s->refused);
 }
 
@@ -130,6 +132,8 @@ static const char *refusal(struct problem_source *s, enum side side, enum heldou
         return "spelling";
     if (!belongs(s, side, split, g))
         return "another side";
+    if (side == SIDE_TRAIN && graph_set_has(s->trained, dag_hash(g, false)) && draw_below(r, KNOWN_ONE_IN))
+        return "a graph that training has";
     if (graph_set_has(s->texts, dag_hash(g, true)))
         return "repeated";
     return worth_reason(g, r);

@@ -59,6 +59,7 @@ struct problem_source {
     const struct problem_options *o;
     struct dag_table *table, *wide; /* without, and with, the operators of the held-out split */
     struct graph_set *texts, *trained; /* every problem's graph with its sizes; graphs of SIDE_TRAIN */
+    struct graph_set *asked;           /* texts of knowledge_record's questions */
     json_t *refused;                /* reason -> how often */
 };
 void problem_source_init(struct problem_source *s, const struct problem_options *o);

@@ -456,6 +456,73 @@ static void programs_keep_to_the_limit(void **state)
     free(dir);
 }
 
+/* Common graphs do not fill a corpus: most tasks are of a graph that no task had before. */
+static void training_varies(void **state)
+{
+    char *dir = dir_temp("synth", NULL);
+    struct corpus_options c = small_corpus(dir);
+    json_t *lines, *v, *graphs = json_object(), *asked = json_object();
+    struct corpus_stats n;
+    size_t k;
+    (void)state;
+
+    c.judge = NULL, c.tasks = 400, c.per_task = 1, c.prompts = c.harvest = c.heldout = 0, c.knowledge = 300;
+    assert_int_equal(corpus_make(&c, &n, NULL), 0);
+    lines = read_lines(dir, "train.jsonl");
+    json_array_foreach(lines, k, v)
+        if (!strcmp(json_str(v, "kind", ""), "generate")) {
+            json_object_set_new(graphs, view_of(v, "graph_hash"), json_true());
+        } else {
+            assert_null(json_object_get(asked, said(v, 0))); // each question once
+            json_object_set_new(asked, said(v, 0), json_true());
+        }
+    assert_true(json_object_size(graphs) > 300);
+    assert_int_equal(json_object_size(asked), 300);
+    json_decref(lines), json_decref(graphs), json_decref(asked);
+    dir_remove(dir, NULL);
+    free(dir);
+}
+
+static bool has_either(const char *s, const char *a, const char *b)
+{
+    return strstr(s, a) || strstr(s, b);
+}
+
+/* A plain program has no tuned number and no size that a smaller name would not do. A question holds what its answer
+ * needs: no number of a module, no shape; an answer keeps its guards. */
+static void plain_programs_choose_little(void **state)
+{
+    char *dir = dir_temp("synth", NULL);
+    struct corpus_options c = small_corpus(dir);
+    json_t *lines, *v;
+    struct corpus_stats n;
+    size_t k, threads = 0, guards = 0;
+    (void)state;
+
+    c.judge = NULL, c.prompts = c.harvest = c.heldout = 0, c.knowledge = 300;
+    assert_int_equal(corpus_make(&c, &n, NULL), 0);
+    lines = read_lines(dir, "train.jsonl");
+    json_array_foreach(lines, k, v) {
+        const json_t *kernel = json_object_get(v, "kernel");
+        const char *code = json_str(kernel, "code", ""), *ask = said(v, 0), *answer = said(v, 1);
+        if (!strcmp(json_str(kernel, "strategy", ""), "map:thread")) {
+            assert_non_null(strstr(code, ", 256>>>(")); // the schedule's first choice
+            assert_true(has_either(code, "int N", "int D0") || !strstr(code, ".numel()"));
+            threads++;
+        }
+        if (strcmp(json_str(v, "kind", ""), "knowledge"))
+            continue;
+        assert_null(strstr(ask, "self.hardtanh"));
+        assert_true(strstr(answer, "[i]") && !has_either(answer, "[d0", "[d1"));
+        assert_true(!strstr(ask, "torch.where(") || strstr(answer, "if (") || strchr(answer, '?'));
+        guards += strstr(answer, "if (") != NULL;
+    }
+    assert_true(threads > 10 && guards > 10);
+    json_decref(lines);
+    dir_remove(dir, NULL);
+    free(dir);
+}
+
 static int judge_interrupted(const struct verify_options *o, const struct verify_item *items, int n, json_t **ret,
                              struct err *e)
 {
@@ -521,6 +588,7 @@ int main(void)
         cmocka_unit_test(both_sides_stay_behind_the_guard),
         cmocka_unit_test(same_seed_same_bytes),      cmocka_unit_test(sides_never_meet),
         cmocka_unit_test(four_splits),               cmocka_unit_test(programs_keep_to_the_limit),
+        cmocka_unit_test(training_varies),           cmocka_unit_test(plain_programs_choose_little),
         cmocka_unit_test(interruption_leaves_no_files), cmocka_unit_test(every_bug_applies_somewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
