@@ -227,8 +227,10 @@ m("held-out sizes in training", "synth/problem.c", "return !graph && !attribute 
   "synth/test_synth")
 m("held-out operators in training", "synth/problem.c", "(held || !heldout_operator(row[i]))", "1", "synth/test_synth")
 m("common graphs fill training", "synth/problem.c", "draw_below(r, KNOWN_ONE_IN))", "0)", "synth/test_synth")
-m("a question twice", "synth/knowledge.c", " && graph_set_add(s->asked, hash64(ask.p, ask.n, 1))", "", "synth/test_synth")
-m("plain programs are tuned", "synth/problem.c", "if (style->terse)\n            fuse_untuned(k);", ";", "synth/test_synth")
+m("a question twice", "synth/knowledge.c",
+  " && graph_set_add(s->asked, hash64(ask.p, ask.n, 1))", "", "synth/test_synth")
+m("plain programs are tuned", "synth/problem.c",
+  "if (style->terse)\n            fuse_untuned(k);", ";", "synth/test_synth")
 m("questions without their numbers", "synth/knowledge.c", " || (init && strchr(init, '$'))", "", "synth/test_synth")
 m("parents of mutants are answered", "synth/corpus.c", "        } else if (p->side == SIDE_PARENT) {",
   "        } else if (p->side == SIDE_PARENT && (add_generate(c, p, k, F_TRAIN), 1)) {", "synth/test_synth")

@@ -675,7 +675,8 @@ static void dialogues_too_long(void **state)
     (void)state;
     struct rl_options o = options("dialogue_long");
     char *data = tiny_path("data.jsonl"), *small = tiny_path("small");
-    struct scratch_options so = {.data = data, .out = small, .range = 0.02, .vocab = 300, .hidden = 32, .intermediate = 64,
+    struct scratch_options so = {.data = data, .out = small, .range = 0.02, .vocab = 300, .hidden = 32,
+                                 .intermediate = 64,
                                  .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 16, .positions = 160, .seed = 1};
     struct err e = ERR_INIT;
 
