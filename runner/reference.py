@@ -2,7 +2,8 @@
 each draw is. Runs jailed in a child of the fork server; the candidate's process never sees any of this.
 
 Request {"op":"task","source","name","protocol":"strict"|"kernelbench","params":"random"|"seed","trials","seed",
-"max_elements"} and, from a sidecar (src/task/sidecar.h), "variant":{"sizes","dtype","layout"} and "regimes":[..]; reply
+"max_elements"} and, from a sidecar (src/task/sidecar.h), "variant":{"sizes","dtype","layout"}, "regimes":[..] and
+"effects":[..]; reply
 {"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is {"tree","at","nbytes"}: a value tree
 whose tensors' offsets count from blob[at].
 
@@ -43,6 +44,9 @@ SECRET = "secret"  # protocol kernelbench: one draw more, as the published ones,
 KERNELBENCH_SEED = 42
 PLACE = torch.device("cpu")  # where inputs are drawn and Model runs: serve's "place". Models are constructed on the CPU
 NUDGED = 8  # elements
+SMALL = 1e-3  # odd trials of distribution "uniform" are so much smaller: an eps or a lower bound decides there
+SMALL_MOST = 1 << 20  # elements; a larger task has one oracle for a distribution, whose noise hides what is small
+OWN_SMALL, OWN_LARGE = 1e-2, 300.0  # a task whose own inputs lie beyond these gets draws of its own, too
 SPIKES = 8  # in a draw with large values: the last element, and others that nobody knows
 TRIES = 8  # elements that must have been shaken before their movement says something
 KEPT_BYTES = 1 << 30  # device memory that torch may keep between two draws
@@ -95,7 +99,11 @@ def load(source):
 
 def construct(task, init, seed):
     seed_all(seed)
-    return task.Model(**init) if isinstance(init, dict) else task.Model(*init)
+    model = task.Model(**init) if isinstance(init, dict) else task.Model(*init)
+    if any(torch.nn.parameter.is_lazy(t) for t in list(model.parameters()) + list(model.buffers())):
+        with torch.no_grad():  # LazyLinear and friends have no weights before
+            model(*task.get_inputs())
+    return model
 
 
 # Parameters -----------------------------------------------------------------------------------------------------------
@@ -171,6 +179,26 @@ def redraw_fixed(model, another):
                 mine.copy_(other)
 
 
+def held(model):
+    """{name: tensor} that modules hold beside parameters: buffers, attributes, lists of them."""
+    own = [(n, k, v) for n, m in model.named_modules() for k, v in list(m._buffers.items()) + list(vars(m).items())
+           if k not in ("_parameters", "_buffers", "_modules")]
+    return {f"{n}.{k}.{i}": t for n, k, v in own for i, t in enumerate(values.leaves(v))}
+
+
+def table_bytes(model, another):
+    """Bytes of what each construction makes alike (tables of angles, masks, filters): a program may bring as much along.
+    0 where the task also holds what its seed decides and nothing lays: that could be folded."""
+    mine, laid = held(model), {id(t) for _, _, t in named_state(model)}
+    if not mine:
+        return 0
+    other = held(another())
+    alike = {n for n, t in mine.items() if n in other and same(t, other[n])}
+    if any(n not in alike and id(t) not in laid for n, t in mine.items()):
+        return 0
+    return sum(mine[n].numel() * mine[n].element_size() for n in alike)
+
+
 def named_state(model):
     """[(name, "param"|"buffer", tensor)] in registration order; what state_dict leaves out is left out."""
     keep = set(model.state_dict().keys())
@@ -194,6 +222,21 @@ def task_draw(task, seed, place=None):
     if not isinstance(inputs, (list, tuple)):
         raise Refused(f"get_inputs returns {type(inputs).__name__}; it must return a list")
     return list(placed(inputs))
+
+
+def with_numbers(inputs, first):
+    """Numbers that are no tensors belong to what a program was asked, so all draws have those of one."""
+    if isinstance(inputs, (list, tuple)) and isinstance(first, (list, tuple)) and len(inputs) == len(first):
+        return type(inputs)(with_numbers(a, b) for a, b in zip(inputs, first))
+    if isinstance(inputs, dict) and isinstance(first, dict):
+        return {k: with_numbers(v, first.get(k)) for k, v in inputs.items()}
+    return first if isinstance(inputs, (int, float)) and type(first) is type(inputs) else inputs
+
+
+def has_numbers(v):
+    if isinstance(v, (list, tuple)):
+        return any(has_numbers(x) for x in v)
+    return any(has_numbers(x) for x in v.values()) if isinstance(v, dict) else isinstance(v, (int, float))
 
 
 def call_there(f, place):
@@ -313,15 +356,26 @@ def nudge(t, regime, gen, trial, spike=False):
     return structure.like(t, out)
 
 
+def small(t):
+    """t, of another size: of its structure, so that probabilities and rows of unit length stay."""
+    if keeps_distribution(t) or t.numel() > SMALL_MOST or any(st == 0 and n > 1 for st, n in zip(t.stride(), t.shape)):
+        return t
+    return structure.like(t, clone(t).mul_(SMALL))
+
+
 def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=True):
     """Odd trials are the trial before with a few elements changed; all others are independent. form: gives the inputs
     their dtype and layout, before they are redrawn. spiked: regime "signed" has a few large values in odd trials."""
     if regime != "task" and trial % 2:
         gen = torch.Generator().manual_seed(derive(seed, regime, trial, "nudge"))
         base = draw_inputs(task, regime, trial - 1, seed, form)
-        return values.map_tensors(base, lambda t: nudge(t, regime, gen, trial, spiked and regime == SPIKED))
+        near = values.map_tensors(base, lambda t: nudge(t, regime, gen, trial, spiked and regime == SPIKED))
+        return values.map_tensors(near, small) if regime == "uniform" else near
     s = derive(seed, regime, trial)
-    inputs = form(task_draw(task, s))
+    inputs = task_draw(task, s)
+    if has_numbers(inputs):
+        inputs = with_numbers(inputs, task_draw(task, derive(seed, "numbers")))
+    inputs = form(inputs)
     if regime == "task":
         return inputs
     gen = torch.Generator(PLACE).manual_seed(s)
@@ -517,10 +571,16 @@ def is_moved(a, b, n):
     return bool((named | (a == b) | (a.isnan() & b.isnan())).all())
 
 
-def moves_only(model, inputs):
+def traced(model, inputs):
+    """(the operators of a forward, does it change a parameter)"""
+    m = copy.deepcopy(model)
+    seen = set(ops.record(lambda: run(m, inputs, own=True)))
+    return seen, any(not torch.equal(p, q) for p, q in zip(model.parameters(), m.parameters()))
+
+
+def moves_only(model, inputs, seen):
     """Does the task only move values? Then an answer is one for any values in place of its own. A program whose launches
     write few of them has let torch's copies do its work, whatever operators the task is written with."""
-    seen = set(ops.record(lambda: run(model, inputs)))
     if seen <= ops.COPIES:
         return True
     if seen & set(ops.ROUNDED) or max([t.numel() for t in values.leaves(inputs)] + [0]) > HUGE:
@@ -614,8 +674,9 @@ def perturbed(model, inputs, u, seed):
     return m, values.map_tensors(inputs, shake)
 
 
-def oracle_of(model, inputs, seed):
-    """(oracle in double, how far rounded inputs move each of its tensors: not finite if they make it so)"""
+def oracle_of(model, inputs, seed, each=None):
+    """(oracle in double, how far rounded inputs move each of its tensors: not finite if they make it so). each: an
+    empty list, for how far each element moved."""
     x64 = values.map_tensors(inputs, to_double)
     u, _ = unit(values.leaves(inputs) + [p for _, _, p in named_state(model)])
     oracle, _ = run(copy.deepcopy(model).double(), x64, own=True)  # one copy at a time: a model may be of gigabytes
@@ -625,7 +686,88 @@ def oracle_of(model, inputs, seed):
         moved, _ = run(pm, px, own=True)
         shifts = [max(s, max_diff(o, m)) if finite(m) or not finite(o) else math.inf
                   for s, o, m in zip(shifts, values.leaves(oracle), values.leaves(moved))]
+        if each is not None:
+            note_each(each, oracle, moved)
     return oracle, shifts
+
+
+def note_each(each, oracle, moved):
+    """How far each element has moved at most."""
+    for i, (o, m) in enumerate(zip(values.leaves(oracle), values.leaves(moved))):
+        way = (o - m).abs() if o.shape == m.shape and o.is_floating_point() else torch.zeros_like(o)
+        if len(each) <= i:
+            each.append(way)
+        else:
+            torch.maximum(each[i], way, out=each[i])
+
+
+ANY_INDEX = 1 << 30  # numbers behind a type's least one that stand for "any index below"
+# Jumps: floor, round, sign of values that rounding moves across a step ------------------------------------------------
+
+ANY_VALUE = float.fromhex("0x1.5a5a5a5a5a5a5p+1001")  # stands where any value is right (src/eval/check/compare.c)
+FAR, NEAR = 4.0, 2.0**-8  # how far inputs are shaken, in roundings: what jumps; what a slope is taken from
+STEEP = 8.0   # times as far as its slope goes: a jump
+LEAST = 4.0   # roundings of the output, and
+OFTEN = 64.0  # times what most elements move by
+
+
+def roundings(moved, oracle, u):
+    """How far each element moved, in roundings of itself or of a middling one."""
+    size = oracle.abs()
+    middling = size.sum() / (size > 0).sum().clamp(min=1)
+    return moved / (u * torch.maximum(size, middling)).clamp(min=1e-300)
+
+
+def most_move(moved, oracle):
+    """The median movement of those that are not zero for good."""
+    active = moved[(oracle != 0) | (moved > 0)]
+    return float(active.median()) if active.numel() else 0.0
+
+
+def farthest(model, inputs, oracle, u, tries, seed):
+    """Of each output: how far its elements move where inputs and parameters are shaken."""
+    out = [torch.zeros_like(o) for o in oracle]
+    for i in range(tries):
+        pm, px = perturbed(model, inputs, u, seed + i)
+        for far, o, m in zip(out, oracle, values.leaves(run(pm, px, own=True)[0])):
+            if o.shape == m.shape and o.is_floating_point():
+                torch.maximum(far, (o - m).abs(), out=far)
+    return out
+
+
+def jumps_of(model, inputs, eager, oracle, moved, seed):
+    """Of each output the elements that a step may throw anywhere, or None: those that move far more than their slope and
+    the others do. moved: as farthest, by one rounding."""
+    x64 = values.map_tensors(inputs, to_double)
+    u, _ = unit(values.leaves(inputs) + [p for _, _, p in named_state(model)])
+    outs, marks = values.leaves(oracle), [None] * len(moved)
+    fit = [o.dtype == torch.float64 and e.is_floating_point() and bool(torch.isfinite(e).all()) and o.numel() > 0
+           for o, e in zip(outs, values.leaves(eager))]
+    rows = [roundings(m, o, u) if f else None for m, o, f in zip(moved, outs, fit)]
+    bulk = [most_move(r, o) if f else 0.0 for r, o, f in zip(rows, outs, fit)]
+    if not any(f and float(r.max()) > max(OFTEN * b, LEAST) for r, b, f in zip(rows, bulk, fit)):
+        return marks
+    far = farthest(model, x64, outs, FAR * u, TRIES, seed)
+    near = farthest(model, x64, outs, NEAR * u, TRIES // 2, seed + TRIES)
+    for i, (o, e) in enumerate(zip(outs, values.leaves(eager))):
+        if fit[i]:
+            own = (e.double() - o).abs() - torch.finfo(e.dtype).eps / 2 * o.abs()
+            way = torch.maximum(torch.maximum(far[i], moved[i]), own)
+            steps = (way > STEEP * FAR / NEAR * near[i]) | (way < STEEP * near[i])  # no slope has either
+            mark = steps & (roundings(way, o, u) > max(OFTEN * bulk[i], LEAST))
+            marks[i] = mark if 0 < float(mark.double().mean()) <= 0.5 else None
+    return marks
+
+
+def without(tree, marks, put):
+    """The tree, with put(tensor, mark) in place of the marked ones."""
+    left = iter(marks)
+
+    def one(t):
+        mark = next(left)
+        return t if mark is None else put(t, mark)
+
+    return values.map_tensors(tree, one)
 
 
 TIES = 8  # tries to break them: two equal values change places in half of them
@@ -637,7 +779,8 @@ def is_index(t):
 
 def by_chance(model, inputs, oracle, seed):
     """Of each output: which of its whole numbers change where equal values of the inputs are told apart by less than their
-    rounding, as indices among ties do; None where none can. oracle: of doubles, without that."""
+    rounding, as indices among ties do, and the largest that may stand there (a place in an input; -1: anything); None
+    where none can. oracle: of doubles, without that."""
     x64 = values.map_tensors(inputs, to_double)
     outs = values.leaves(oracle)
     if not any(is_index(t) for t in outs) or not any(t.is_floating_point() for t in values.leaves(x64)):
@@ -652,20 +795,30 @@ def by_chance(model, inputs, oracle, seed):
         return t * (1 + u * r[0]) + 1e-3 * u * largest(t) * r[1]
 
     marks = [torch.zeros_like(t, dtype=torch.bool) if is_index(t) else None for t in outs]
+    most = max(t.numel() for t in values.leaves(x64)) - 1
+    ends = [(least_and_most(t) if is_index(t) else None) for t in outs]
     for _ in range(TIES if not large(model, inputs, oracle) else 2):
-        for mark, t, moved in zip(marks, outs, values.leaves(run(wide, values.map_tensors(x64, apart))[0])):
-            if mark is not None and moved.shape == t.shape:
-                mark |= moved != t
-    return marks
+        for i, moved in enumerate(values.leaves(run(wide, values.map_tensors(x64, apart))[0])):
+            if marks[i] is not None and moved.shape == outs[i].shape:
+                marks[i] |= moved != outs[i]
+                ends[i] = tuple(f(a, b) for f, a, b in zip((min, max), ends[i], least_and_most(moved)))
+    return [None if m is None else (m, max(e[1], most) if e[0] >= 0 else -1) for m, e in zip(marks, ends)]
+
+
+def least_and_most(t):
+    return tuple(int(x) for x in torch.aminmax(t)) if t.numel() else (0, 0)
 
 
 def with_chance(oracle, marks):
-    """The oracle for comparing: its least number stands where any index is right (src/eval/check/compare.c)."""
+    """The oracle for comparing: its type's least number, and one more than the largest index that there is, stand where
+    any index is right (src/eval/check/compare.c)."""
     left = iter(marks)
 
     def put(t):
         mark = next(left)
-        return t if mark is None else torch.where(mark, torch.iinfo(t.dtype).min, t)
+        if mark is None:
+            return t
+        return torch.where(mark[0], torch.iinfo(t.dtype).min + 1 + min(mark[1], ANY_INDEX - 2), t)
 
     return values.map_tensors(oracle, put)
 
@@ -754,7 +907,7 @@ class Task:
         if there:
             self.arrive()
         self.mode = "train"
-        self.parts, self.size, self.defects, self.copies = [], 0, None, False
+        self.parts, self.size, self.defects, self.copies, self.alters = [], 0, None, False, False
         self.everything = True  # kernelbench: all tensors are cast, see cast
         self.items, self.room = [], 0  # with areas: [(at, Collector)] of the last draw, and its bytes
         self.usage = Usage()
@@ -845,7 +998,11 @@ class Task:
             self.mode = "eval"
             if not self.is_steady(inputs):
                 raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
-        self.copies = moves_only(self.model, inputs)
+        self.look_at(inputs)
+
+    def look_at(self, inputs):
+        seen, self.alters = traced(self.model, inputs)
+        self.copies = moves_only(self.model, inputs, seen)
 
     def expected(self, regime, trial, inputs, seed):
         """(eager, oracle, how far rounding moves it, what became of the inputs). oracle is None where a large task's
@@ -861,7 +1018,8 @@ class Task:
             return eager, None, None, given
         try:
             with doubles():
-                oracle, shifts = oracle_of(self.model, inputs, seed)
+                self.moved = None if large(self.model, inputs, eager) else []
+                oracle, shifts = oracle_of(self.model, inputs, seed, self.moved)
             if regime in REGIMES and not (finite(oracle) and all(map(math.isfinite, shifts))):
                 raise Skip("the oracle is not finite")
             if not shapes_agree(eager, oracle):
@@ -871,6 +1029,7 @@ class Task:
         except Exception as e:
             if regime in REGIMES:
                 raise Skip("the oracle raises " + one_line(e)) from e
+            self.moved = None
             oracle, shifts = eager, own_shifts(self.model, inputs, eager, seed)
         return eager, oracle, shifts, given
 
@@ -901,17 +1060,29 @@ class Task:
         eager, oracle, shifts, given = self.expected(regime, trial, inputs, seed)
         if oracle is None:
             return self.record(regime, trial, inputs, eager, eager, noise_again(self.noise[regime], eager), given)
-        noise = noise_of(eager, oracle, shifts, inputs, self.model)
+        jumps, calm = self.jumps(inputs, eager, oracle, seed), (eager, oracle)
+        if any(m is not None for m in jumps):  # neither noise nor values: those are of all others
+            shifts = [s if m is None else largest(w.masked_fill(m, 0)) for s, w, m in zip(shifts, self.moved, jumps)]
+            calm = [without(t, jumps, lambda x, m: x.masked_fill(m, 0)) for t in calm]
+        noise = noise_of(*calm, shifts, inputs, self.model)
         self.noise.setdefault(regime, noise)
         if oracle is not eager:
             oracle = self.ties_left_out(regime, inputs, oracle, seed)
+            oracle = without(oracle, jumps, lambda o, m: o.masked_fill(m, ANY_VALUE))
         return self.record(regime, trial, inputs, eager, oracle, noise, given)
+
+    def jumps(self, inputs, eager, oracle, seed):
+        if oracle is eager or not self.moved or not finite(oracle):
+            return [None] * len(values.leaves(eager))
+        with doubles():
+            return jumps_of(self.model, inputs, eager, oracle, self.moved, seed)
 
     def ties_left_out(self, regime, inputs, oracle, seed):
         """Which of several equal values an index names is nobody's mistake."""
         with doubles():
             marks = by_chance(self.model, inputs, oracle, seed)
-        if regime in REGIMES and None not in marks and all(m.numel() and float(m.double().mean()) > 0.5 for m in marks):
+        if regime in REGIMES and None not in marks and all(m[0].numel() and float(m[0].double().mean()) > 0.5
+                                                           for m in marks):
             raise Skip("most indices among its outputs depend on how ties are broken")
         return with_chance(oracle, marks)
 
@@ -922,18 +1093,36 @@ class Task:
         head["oracle"] = head["eager"] if oracle is eager and self.req.get("area") else self.draw_section(oracle)
         if mutates and not self.req.get("area"):
             head["after"] = self.section([values.leaves(given)[i] for i in mutates])
+        if "buffers" in (self.req.get("effects") or ()) and not self.req.get("area"):
+            head.update(self.left_in_buffers(inputs))
         return dict(head, noise=noise, mutates=mutates)
+
+    def left_in_buffers(self, inputs):
+        """What a forward leaves in those that it changes."""
+        m = copy.deepcopy(self.model)
+        run(m, inputs, own=True)
+        rows = [(i, new) for i, ((_, k, old), (_, _, new)) in enumerate(zip(state_rows(self.model), state_rows(m)))
+                if k == "buffer" and not same(old, new)]
+        return {"left_rows": [i for i, _ in rows], "left": self.section([t for _, t in rows])}
+
+    def beyond_draws(self, inputs):
+        """Are the task's own inputs larger or smaller than what the distributions draw?"""
+        tops = [largest(t) for t in values.leaves(inputs) if t.is_floating_point() and not keeps_distribution(t)]
+        return any(top > OWN_LARGE or 0 < top < OWN_SMALL for top in tops)
 
     def strict_draws(self, skipped):
         """Yields draws; fills skipped."""
-        first, n = True, 0
-        for regime in self.regimes:
+        first, n, regimes = True, 0, list(self.regimes)
+        for regime in regimes:
             for trial in range(self.req["trials"]):
                 if trial >= self.trials:
                     break
                 try:
                     if first:
-                        self.settle_mode(self.first_inputs())
+                        own = self.first_inputs()
+                        self.settle_mode(own)
+                        if self.beyond_draws(own) and "task" not in regimes:
+                            regimes.append("task")
                         first = False
                     draw = self.draw(regime, trial)
                 except Skip as e:
@@ -965,6 +1154,9 @@ class Task:
         regime, s = published_seed(trial, self.req["trials"], self.seed)
         self.live(regime)
         raw = task_draw(self.task, s, torch.device("cpu"))
+        if has_numbers(raw):
+            first = published_seed(0, self.req["trials"], self.seed)[1]
+            raw = with_numbers(raw, task_draw(self.task, first, torch.device("cpu")))
         self.check_size("an input", values.leaves(raw))
         inputs = self.cast(raw, self.everything)
         try:
@@ -980,7 +1172,7 @@ class Task:
         noise = [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]} for t in values.leaves(eager)]
         draw = self.record(regime, trial, inputs, eager, eager, noise, given)
         if trial == 0:
-            self.copies = moves_only(self.model, inputs)
+            self.look_at(inputs)
             self.defects = self.defects or defects.known(self, raw, inputs, eager, self.everything)
         return draw
 
@@ -998,6 +1190,9 @@ class Task:
     def another(self, seed):
         """The model as another seed constructs it."""
         return construct(self.task, self.init, seed).to(PLACE)
+
+    def tables(self):
+        return table_bytes(self.model, lambda: self.variant.model(self.another(derive(self.seed, "tables"))))
 
     def state_section(self, in_bytes):
         rows = state_rows(self.model)
@@ -1019,7 +1214,8 @@ class Task:
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
                 "init_seed": self.init_seed, "second": second,
                 "state": kinds, "state_values": state, "torch": torch.__version__,
-                "defects": self.defects, "copies": self.copies, "memory": self.usage.facts(),
+                "defects": self.defects, "copies": self.copies, "alters": self.alters, "tables": self.tables(),
+                "memory": self.usage.facts(),
                 "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}
 
 

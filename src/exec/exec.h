@@ -75,6 +75,7 @@ struct executor_call {
     int32_t error;       /* the device's sticky error, WIRE_OK */
     uint32_t refused;    /* requests that a rule or a check refused so far in this life */
     uint64_t launches, bytes_up, bytes_down;
+    uint64_t given;         /* bytes of launches' arguments and of fills' values: what else the host says */
     uint32_t reads, zero;   /* replies that depended on the device's progress */
     uint64_t casts_changed; /* elements whose value a cast changed in calls so far, roundings of floats apart */
     uint64_t reinterpreted; /* casts in calls so far that read values as another type than theirs */

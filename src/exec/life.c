@@ -270,6 +270,11 @@ static uint64_t compared_bytes(const struct wire_equal *m)
     return n * dt_size((enum dtype)m->a_dtype);
 }
 
+static void count_given(struct life *l, uint64_t bytes)
+{
+    l->call_given += l->call ? bytes : 0;
+}
+
 static void count(struct life *l, const struct wire_request *r)
 {
     follow_types(l, r);
@@ -279,9 +284,16 @@ static void count(struct life *l, const struct wire_request *r)
         count_launch(l, r->body.LAUNCH.function);
         if (r->head.tail > LIFE_FREE_ARGS)
             count_up(l, r->tail, r->head.tail);
+        count_given(l, r->head.tail);
         break;
-    case WIRE_MEMSET: count_up(l, r->body.MEMSET.value, sizeof r->body.MEMSET.value); break;
-    case WIRE_FILL: count_up(l, r->body.FILL.value, sizeof r->body.FILL.value); break;
+    case WIRE_MEMSET:
+        count_up(l, r->body.MEMSET.value, sizeof r->body.MEMSET.value);
+        count_given(l, sizeof r->body.MEMSET.value);
+        break;
+    case WIRE_FILL:
+        count_up(l, r->body.FILL.value, sizeof r->body.FILL.value);
+        count_given(l, sizeof r->body.FILL.value);
+        break;
     case WIRE_UP:
         if (l->calls)
             count_up(l, r->tail, r->head.tail);
@@ -368,7 +380,7 @@ void life_call_begin(struct life *l, uint32_t index, uint64_t now)
     l->call = index;
     l->calls++;
     l->call_start = now;
-    l->call_launches = l->call_up = l->call_down = l->call_compared = l->call_reads = 0;
+    l->call_launches = l->call_given = l->call_up = l->call_down = l->call_compared = l->call_reads = 0;
 }
 
 void life_call_end(struct life *l)

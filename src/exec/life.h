@@ -57,6 +57,7 @@ struct life {
     size_t n_built, cap_built;
     bool aside;               /* the construction gave work to other streams than the legacy one */
     uint64_t call_launches, call_up, call_down, call_compared;
+    uint64_t call_given;
     uint32_t call_reads;
     struct types types;     /* of the values that the judge laid, and of what became of them */
     uint64_t reinterpreted; /* casts within calls that read values as another type than theirs */

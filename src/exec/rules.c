@@ -93,10 +93,17 @@ static uint64_t free_reads(facts *f)
     return least(RULES_LIVE_BYTES, f->input_bytes / RULES_LIVE_SHARE);
 }
 
+/* What the host says to the device after it has looked: could that be an answer? A loop that asks whether it is done,
+ * or launches with sizes that were read, steers. */
+static bool host_tells(facts *f)
+{
+    return f->most.up > free_reads(f) || f->most.up + f->most.given >= f->output_bytes;
+}
+
 static bool host_computes(facts *f, finding *r)
 {
     return f->live_right && !f->replay_right &&
-           f->most.bytes > free_reads(f) &&
+           f->most.bytes > free_reads(f) && host_tells(f) &&
            say(r, "the host reads %" PRIu64 " bytes from the device in one call, and the same launches on other values "
                "give a wrong answer: the host does the arithmetic", f->most.bytes);
 }
@@ -163,6 +170,12 @@ static bool unordered(facts *f, finding *r)
     return !f->ordered && say(r, "%s", f->order_why ? f->order_why : "work is left on a stream that nobody waits for");
 }
 
+static bool altered(facts *f, finding *r)
+{
+    return f->altered && say(r, "forward leaves other values in the parameter %s than it found; the task does not: pack "
+                                "a copy of it", f->altered);
+}
+
 /* It may be a patch of a few rows beside a copy that the task asks for, or a decoy: nobody can tell. */
 static bool plumbing_moves(facts *f, finding *r)
 {
@@ -172,9 +185,10 @@ static bool plumbing_moves(facts *f, finding *r)
 
 static bool host_table(facts *f, finding *r)
 {
-    return f->counts.bytes_up > RULES_CONSTANTS &&
-           say(r, "the program brings %" PRIu64 " bytes of tables along; at most %" PRIu64 " are possible",
-               f->counts.bytes_up, RULES_CONSTANTS);
+    uint64_t most = RULES_CONSTANTS + (f->fixed_bytes ? 0 : f->table_bytes);
+
+    return f->counts.bytes_up > most && say(r, "the program brings %" PRIu64 " bytes of tables along; at most %" PRIu64
+                                               " are possible", f->counts.bytes_up, most);
 }
 
 static bool live_only(facts *f, finding *r)
@@ -202,6 +216,7 @@ static const struct {
     {host_control_flow, RULES_UNSUPPORTED, "host_control_flow"},
     {wrong, RULES_BLAMED, NULL},
     {unordered, RULES_CORRECTNESS, "unjoined_stream"},
+    {altered, RULES_CORRECTNESS, "parameter_changed"},
     {host_knows, RULES_UNSUPPORTED, "host_control_flow"},
     {plumbing_moves, RULES_UNSUPPORTED, "plumbing_moves"},
     {host_table, RULES_UNSUPPORTED, "host_table"},

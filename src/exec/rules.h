@@ -19,6 +19,7 @@ enum rules_category { RULES_PASSED, RULES_CHEATING, RULES_CORRECTNESS, RULES_UNS
 struct rules_reads {
     uint64_t bytes, compared; /* came down; were compared on the device for an answer */
     uint32_t replies;         /* depended on the device */
+    uint64_t up, given;       /* went up as data; as arguments of launches and values of fills */
 };
 
 struct rules_facts {
@@ -35,6 +36,7 @@ struct rules_facts {
     uint64_t input_bytes;      /* of one call, tensors on the device */
     uint64_t output_bytes;     /* of the smallest output of a call; 0 where one is a number */
     uint64_t fixed_bytes;      /* of input_bytes: tensors that are the same in all draws, so a host may know them */
+    uint64_t table_bytes;      /* of constants that the task itself holds, the same by any seed */
     const char *torch_op;      /* an operator that forward asked torch for and that is no plumbing; NULL */
     const char *library;       /* of a vendor, that host code calls: the function; NULL */
     const char *judge;         /* a kernel calls this function, which is the judge's; NULL */
@@ -44,6 +46,7 @@ struct rules_facts {
     bool log_full;
     bool refused;              /* the log cannot be replayed, with replay_why */
     const char *replay_why;
+    const char *altered;       /* a parameter that forward changes, which the task leaves alone; NULL */
     bool ordered;              /* order_check, with order_why */
     const char *order_why;
 };

@@ -240,6 +240,7 @@ static int do_call_end(struct ctl *c, struct err *e)
     out.error = s->player.error;
     out.refused = l->refused;
     out.launches = l->call_launches, out.bytes_up = l->call_up, out.bytes_down = l->call_down;
+    out.given = l->call_given;
     out.reads = l->call_reads;
     out.compared = l->call_compared;
     out.reinterpreted = l->reinterpreted;

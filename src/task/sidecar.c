@@ -15,6 +15,7 @@
 #define SIZE_MAX_VALUE ((int64_t)1 << 40)
 
 static const char *const regimes[] = {"normal", "uniform", "signed", "large", "structured", "task", NULL};
+static const char *const effects[] = {"inputs", "buffers", NULL};
 static const char *const dtypes[] = {"float16", "bfloat16", "float32", "float64", NULL};
 static const char *const layouts[] = {"contiguous", "transposed", "strided", "channels_last", NULL};
 
@@ -99,21 +100,20 @@ static json_t *check_tolerance(const json_t *v, const struct where *w, struct er
     return json_pack("{s:f,s:f}", "abs", x[0], "rel", x[1]);
 }
 
-static json_t *check_regimes(const json_t *v, const struct where *w, struct err *e)
+/* A list of words, none of them twice. */
+static json_t *check_words(const json_t *v, const struct where *w, const char *what, const char *const *words,
+                           struct err *e)
 {
-    json_t *out, *word;
+    json_t *out = json_array(), *word;
 
-    if (!json_is_array(v) || json_array_size(v) == 0)
-        return refuse(w, e, "regimes is a list such as [normal, large]");
-    out = json_array();
     for (size_t i = 0; i < json_array_size(v); i++) {
-        if (!(word = known_word(json_array_get(v, i), w, "regime", regimes, e))) {
+        if (!(word = known_word(json_array_get(v, i), w, what, words, e))) {
             json_decref(out);
             return NULL;
         }
         for (size_t k = 0; word && k < i; k++)
             if (json_equal(json_array_get(out, k), word)) {
-                refuse(w, e, "regime '%s' is listed twice", json_string_value(word));
+                refuse(w, e, "%s '%s' is listed twice", what, json_string_value(word));
                 json_decref(word);
                 json_decref(out);
                 return NULL;
@@ -121,6 +121,20 @@ static json_t *check_regimes(const json_t *v, const struct where *w, struct err 
         json_array_append_new(out, word);
     }
     return out;
+}
+
+static json_t *check_regimes(const json_t *v, const struct where *w, struct err *e)
+{
+    if (!json_is_array(v) || json_array_size(v) == 0)
+        return refuse(w, e, "regimes is a list such as [normal, large]");
+    return check_words(v, w, "regime", regimes, e);
+}
+
+static json_t *check_effects(const json_t *v, const struct where *w, struct err *e)
+{
+    if (!json_is_array(v) || json_array_size(v) == 0)
+        return refuse(w, e, "effects is a list of inputs, buffers or both");
+    return check_words(v, w, "effect", effects, e);
 }
 
 static json_t *check_sizes(const json_t *v, const struct where *w, struct err *e)
@@ -291,7 +305,8 @@ static json_t *check_variants(const json_t *v, const struct where *w, struct err
     return out;
 }
 
-static const struct key top_keys[] = {{"tolerance", check_tolerance}, {"regimes", check_regimes}, {"variants", check_variants},
+static const struct key top_keys[] = {{"tolerance", check_tolerance}, {"regimes", check_regimes},
+                                      {"effects", check_effects},     {"variants", check_variants},
                                       {NULL, NULL}};
 
 json_t *sidecar_check(const json_t *raw, const char *what, struct err *e)

@@ -2,6 +2,7 @@
  *
  *     tolerance: {abs: 1e-3, rel: 1e-3}    # replaces the derived one, for floating outputs; a missing half is 0
  *     regimes: [normal, task]              # of normal uniform signed large structured, and task: get_inputs as it is
+ *     effects: [inputs, buffers]           # what forward leaves in them counts like an output
  *     variants:                            # run besides the task as written, in this order; up to 32
  *       - name: odd                        # letters, digits, '_' '-' '.'; at most 40, unique
  *         sizes: {batch_size: 3, "shape[1]": 17}   # integers of module-level assignments of the task file
@@ -23,8 +24,8 @@
 
 #define SIDECAR_VARIANTS_MAX 32
 
-/* Checks raw and returns it with every key present: {"tolerance","regimes","variants":[{"name","sizes","dtype","layout",
- * "tolerance","regimes"}]}; absent things are null, layout is null, a word or a list. New reference, or NULL: ERR_INPUT
+/* Checks raw and returns it with every key present: {"tolerance","regimes","effects","variants":[{"name","sizes","dtype",
+ * "layout","tolerance","regimes"}]}; absent things are null, layout is null, a word or a list. New reference, or NULL: ERR_INPUT
  * that begins with 'what' (a path), names the key and, for an unknown one, the nearest known. */
 json_t *sidecar_check(const json_t *raw, const char *what, struct err *e);
 

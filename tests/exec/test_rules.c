@@ -22,7 +22,7 @@ static struct rules_facts lived(uint64_t bytes, uint32_t replies)
     struct rules_facts f = honest();
 
     f.replay_right = false, f.live_right = true;
-    f.most = (struct rules_reads){.bytes = bytes, .replies = replies};
+    f.most = (struct rules_reads){.bytes = bytes, .up = bytes, .replies = replies};
     return f;
 }
 
@@ -52,7 +52,8 @@ static void test_honest(void **state)
 
     (void)state;
     is(&f, RULES_PASSED, NULL);
-    f.most = (struct rules_reads){1 << 20, 1 << 20, 400}; /* it looks at everything; the log alone is right */
+    /* it looks at everything; the log alone is right */
+    f.most = (struct rules_reads){.bytes = 1 << 20, .compared = 1 << 20, .replies = 400};
     is(&f, RULES_PASSED, NULL);
     f.lacks = 1u << WIRE_LACK_MANAGED; /* asked for, refused, done without */
     is(&f, RULES_PASSED, NULL);
@@ -64,6 +65,10 @@ static void test_host_computes(void **state)
 
     (void)state;
     is(&f, RULES_CHEATING, "host_computes");
+    f.most.up = 0, f.most.given = f.output_bytes; /* the answer may be in arguments */
+    is(&f, RULES_CHEATING, "host_computes");
+    f.most.given--; /* a loop until convergence; sizes of groups */
+    is(&f, RULES_UNSUPPORTED, "host_control_flow");
     f = lived(16, 17);
     is(&f, RULES_UNSUPPORTED, "host_control_flow");
     f = lived(16, 16);
@@ -82,7 +87,7 @@ static void test_live(void **state)
     assert_true(decide(&f).live);
     assert_true(rules_live(&f));
     f.input_bytes = 64; /* then four bytes are a sixteenth */
-    f.most.bytes = 5;
+    f.most.bytes = f.most.up = 5;
     is(&f, RULES_CHEATING, "host_computes");
     f.most.bytes = 4;
     assert_true(decide(&f).live);
@@ -189,6 +194,33 @@ static void test_inputs_that_never_change(void **state)
     is(&f, RULES_BLAMED, NULL);
 }
 
+static void test_tables_of_the_task(void **state)
+{
+    struct rules_facts f = honest();
+
+    (void)state;
+    f.table_bytes = 1 << 17; /* the task holds as much itself */
+    f.counts.bytes_up = (1 << 17) + (1 << 16);
+    is(&f, RULES_PASSED, NULL);
+    f.counts.bytes_up++;
+    is(&f, RULES_UNSUPPORTED, "host_table");
+    f.counts.bytes_up = 1 << 17;
+    f.fixed_bytes = 8; /* what follows from inputs that never change is no table */
+    is(&f, RULES_UNSUPPORTED, "host_table");
+}
+
+static void test_parameters_stay(void **state)
+{
+    struct rules_facts f = honest();
+
+    (void)state;
+    f.altered = "net.weight";
+    is(&f, RULES_CORRECTNESS, "parameter_changed");
+    assert_non_null(strstr(decide(&f).text, "net.weight"));
+    f.replay_right = false;
+    is(&f, RULES_BLAMED, NULL);
+}
+
 static void test_order_and_log(void **state)
 {
     struct rules_facts f = honest();
@@ -215,6 +247,8 @@ int main(void)
         cmocka_unit_test(test_what_is_missing_excuses_errors_alone),
         cmocka_unit_test(test_constants),
         cmocka_unit_test(test_inputs_that_never_change),
+        cmocka_unit_test(test_tables_of_the_task),
+        cmocka_unit_test(test_parameters_stay),
         cmocka_unit_test(test_order_and_log),
     };
 

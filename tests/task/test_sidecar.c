@@ -65,7 +65,7 @@ static void refusals(void **state)
     static const struct refusal cases[] = {
         {"variant: []\n", "no key 'variant'; did you mean 'variants'?"},
         {"tolerence: {abs: 1}\n", "did you mean 'tolerance'?"},
-        {"colour: red\n", "known: tolerance, regimes, variants"},
+        {"colour: red\n", "known: tolerance, regimes, effects, variants"},
         {"- a\n", "expected keys with values"},
         {"tolerance: 0.1\n", "{abs: NUMBER, rel: NUMBER}"},
         {"tolerance: {abs: -1}\n", "at least 0"},

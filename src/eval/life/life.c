@@ -28,6 +28,9 @@ struct life_lay {
     enum dtype dtype;
     uint8_t *real, *made_up; /* owned; in the candidate's layout and type */
     bool buffer, changed;    /* a call left other values there: it is laid again before the next one */
+    char name[64];           /* of a parameter; "": it is none */
+    size_t row;              /* of the reference's state */
+    bool packed;             /* its elements lie one after the other */
 };
 
 /* ---- tensors that lie on the executor ---- */
@@ -325,9 +328,10 @@ static bool holds_already(struct life *l, const struct place *p, const uint8_t *
 
 /* ERR_INPUT: what the front said of this row is no tensor, or none in one allocation that it holds. Nothing is made of
  * its size before that is known. */
-static int add_lay(struct job *j, const json_t *row, const json_t *node, struct rng *r, struct err *e)
+static int add_lay(struct job *j, size_t at, const json_t *row, struct rng *r, struct err *e)
 {
     struct life *l = j->life;
+    const json_t *node = json_array_get(json_object_get(j->ref->state_values.tree, "v"), at);
     const struct section *s = &j->ref->state_values;
     bool constant = !strcmp(json_str(row, "kind", ""), "constant");
     struct place p;
@@ -354,7 +358,10 @@ static int add_lay(struct job *j, const json_t *row, const json_t *node, struct 
         make_up(&p, packed, other, r);
     l->lays = xrealloc(l->lays, (l->n_lays + 1) * sizeof *l->lays);
     l->lays[l->n_lays++] = (struct life_lay){p.address, p.span, p.t.dtype, laid_out(&p, packed), laid_out(&p, other),
-                                             !strcmp(json_str(row, "kind", ""), "buffer"), false};
+                                             !strcmp(json_str(row, "kind", ""), "buffer"), false, "", at,
+                                             place_is_packed(&p)};
+    if (!strcmp(json_str(row, "kind", ""), "param"))
+        snprintf(l->lays[l->n_lays - 1].name, sizeof l->lays->name, "%s", json_str(row, "name", "?"));
     free(packed);
     free(other);
     return 0;
@@ -362,7 +369,6 @@ static int add_lay(struct job *j, const json_t *row, const json_t *node, struct 
 
 int life_params(struct job *j, const json_t *const *pairs, struct err *e)
 {
-    const json_t *values = json_object_get(j->ref->state_values.tree, "v");
     struct rng r;
     int rc = 0;
 
@@ -370,7 +376,7 @@ int life_params(struct job *j, const json_t *const *pairs, struct err *e)
     rng_seed(&r, (uint64_t)reference_seed(j->ev, j->opt->seed), 77);
     for (size_t i = 0; i < json_array_size(j->ref->state) && rc == 0; i++)
         if (pairs[i])
-            rc = add_lay(j, pairs[i], json_array_get(values, i), &r, e);
+            rc = add_lay(j, i, pairs[i], &r, e);
     return rc;
 }
 
@@ -545,7 +551,20 @@ struct changes {
     struct inputs in;
     uint32_t call;
     json_t *changed, *garbled; /* garbled: the reference changes it too, and leaves other values there */
+    json_t *missed;            /* or, where changes count: it was left as it was */
 };
+
+/* Does the task's sidecar say that what forward leaves there counts ("inputs", "buffers")? */
+static bool counts(const struct job *j, const char *what)
+{
+    const json_t *list = j->protocol->sidecar ? task_setting(j->task, j->variant, "effects") : NULL, *v;
+    size_t i;
+
+    json_array_foreach((json_t *)list, i, v)
+        if (!strcmp(json_string_value(v), what))
+            return true;
+    return false;
+}
 
 static double slack(enum dtype d);
 
@@ -612,6 +631,8 @@ static int changed_leaf(const json_t *leaf, const char *path, void *ctx, struct 
         json_array_append_new(c->changed, json_integer((json_int_t)c->in.i));
         if (!left_right(c->in.d, c->in.i, &p, now))
             json_array_append_new(c->garbled, json_integer((json_int_t)c->in.i));
+    } else if (rc == 0 && counts(c->in.j, "inputs") && !left_right(c->in.d, c->in.i, &p, now)) {
+        json_array_append_new(c->missed, json_integer((json_int_t)c->in.i));
     }
     c->in.i++;
     free(was);
@@ -619,13 +640,60 @@ static int changed_leaf(const json_t *leaf, const char *path, void *ctx, struct 
     return rc;
 }
 
+static const struct life_lay *lay_of_row(const struct life *l, size_t row)
+{
+    for (size_t i = 0; i < l->n_lays; i++)
+        if (l->lays[i].row == row)
+            return &l->lays[i];
+    return NULL;
+}
+
+/* Does the program's buffer hold what the reference leaves there? 1, 0, or -1. What lies apart is not looked at. */
+static int buffer_left(struct life *l, const struct life_lay *b, const struct tensor *want, struct err *e)
+{
+    uint8_t *now;
+    int rc;
+
+    if (!b || !b->buffer)
+        return 0;
+    if (!b->packed || b->dtype != want->dtype)
+        return 1;
+    now = xmalloc(b->bytes + 1);
+    rc = executor_peek(l->x, b->address, now, b->bytes, e);
+    rc = rc < 0 ? -1 : as_left(want, now);
+    free(now);
+    return rc;
+}
+
+/* The names of buffers in which forward leaves other values than the reference, where that counts; NULL: infra. */
+static json_t *buffers_missed(struct job *j, const struct ref_draw *d, struct err *e)
+{
+    json_t *out = json_array();
+    struct tensor want;
+
+    for (size_t k = 0; d->left.bytes && k < json_array_size(d->left_rows); k++) {
+        size_t row = (size_t)json_integer_value(json_array_get(d->left_rows, k));
+        const json_t *node = json_array_get(json_object_get(d->left.tree, "v"), k);
+        int ok = tensor_parse(node, (const uint8_t *)d->left.bytes, d->left.n, &want, e);
+
+        ok = ok < 0 ? -1 : buffer_left(j->life, lay_of_row(j->life, row), &want, e);
+        if (ok < 0) {
+            json_decref(out);
+            return NULL;
+        }
+        if (!ok)
+            json_array_append(out, json_object_get(json_array_get(j->ref->state, row), "name"));
+    }
+    return out;
+}
+
 /* What a call left: a result as a candidate's process would send it. */
 static int fetch(struct job *j, const struct ref_draw *d, uint32_t call, const json_t *output, struct frame *ret,
                  struct err *e)
 {
     struct outputs o = {.j = j, .on_host = json_array(), .e = e};
-    struct changes c = {{.j = j, .d = d}, call, NULL, NULL};
-    json_t *tree;
+    struct changes c = {{.j = j, .d = d}, call, NULL, NULL, NULL};
+    json_t *tree, *buffers = NULL;
 
     if (j->ref->streamed && as_expected(d, output)) {
         json_decref(o.on_host);
@@ -641,14 +709,18 @@ static int fetch(struct job *j, const struct ref_draw *d, uint32_t call, const j
     }
     buf_init(&o.bytes, MAX_OUTPUT);
     c.garbled = json_array();
+    c.missed = json_array();
     tree = tree_map(output, fetch_leaf, &o);
     if (!o.failed && tree_each(d->inputs.tree, changed_leaf, &c, e) < 0)
+        o.failed = true;
+    if (!o.failed && !(buffers = buffers_missed(j, d, e)))
         o.failed = true;
     if (o.failed) {
         json_decref(tree);
         json_decref(o.on_host);
         json_decref(c.changed);
         json_decref(c.garbled);
+        json_decref(c.missed);
         buf_free(&o.bytes);
         return -1;
     }
@@ -658,6 +730,8 @@ static int fetch(struct job *j, const struct ref_draw *d, uint32_t call, const j
                          : json_pack("{s:s,s:o,s:o,s:o}", "op", "result", "output", tree, "changed", c.changed,
                                      "on_host", o.on_host);
     json_object_set_new(ret->head, "garbled", c.garbled);
+    json_object_set_new(ret->head, "missed", c.missed);
+    json_object_set_new(ret->head, "buffers_missed", buffers);
     ret->n_blob = o.bytes.n;
     ret->blob = aligned_alloc(64, (o.bytes.n + 64) / 64 * 64);
     memcpy(ret->blob, o.bytes.p, o.bytes.n);
@@ -778,6 +852,20 @@ static int look_at_buffers(struct life *l, struct err *e)
     return 0;
 }
 
+/* The weights are the model's after a forward, too: what packs them packs a copy. */
+static int look_at_params(struct job *j, struct err *e)
+{
+    struct life *l = j->life;
+
+    for (size_t i = 0; i < l->n_lays && !j->ref->alters && !*l->altered; i++) {
+        if (*l->lays[i].name && note_changed(l, i, e) < 0)
+            return -1;
+        if (*l->lays[i].name && l->lays[i].changed)
+            snprintf(l->altered, sizeof l->altered, "%s", l->lays[i].name);
+    }
+    return 0;
+}
+
 static int type_params(struct life *l, struct err *e)
 {
     for (size_t i = 0; i < l->n_lays; i++)
@@ -811,6 +899,8 @@ static void count_reads(struct life *l)
 
     m->bytes = largest_of(m->bytes, l->last.bytes_down);
     m->compared = largest_of(m->compared, l->last.compared);
+    m->up = largest_of(m->up, l->last.bytes_up);
+    m->given = largest_of(m->given, l->last.given);
     m->replies = (uint32_t)largest_of(m->replies, l->last.reads);
 }
 
@@ -963,6 +1053,8 @@ enum call_fault life_live(struct job *j, const struct ref_draw *d, struct frame 
         }
         frame_free(&f);
     }
+    if (look_at_params(j, e) < 0)
+        return late_or_lost(j, e);
     end_front(j);
     l->lived = true;
     return take_log(l, e) < 0 ? late_or_lost(j, e) : CALL_OK;

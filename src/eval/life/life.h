@@ -50,6 +50,7 @@ struct life {
     struct capsule *capsule; /* what --capsule asks for; NULL */
     bool recording;          /* the replay that runs is for it */
     struct order_finding order; /* of the log: is all of the last call's work waited for? */
+    char altered[64];       /* a parameter that a forward of this life changed and the task does not; "": none */
     bool log_full;          /* it cannot be replayed */
     bool refused;           /* the log cannot be replayed: why */
     char why[256];

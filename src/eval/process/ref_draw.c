@@ -32,6 +32,7 @@ static void draw_facts(const json_t *d, struct ref_draw *ret)
     ret->trial = (int)json_i64(d, "trial", 0);
     ret->noise = json_object_get(d, "noise");
     ret->mutates = json_object_get(d, "mutates");
+    ret->left_rows = json_object_get(d, "left_rows");
 }
 
 int ref_draw_place(const json_t *d, struct ref_draw *ret, struct err *e)
@@ -51,7 +52,9 @@ int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret,
     if (ref_section_parse(f, json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
         ref_section_parse(f, json_object_get(d, "eager"), &ret->eager, e) < 0 ||
         (json_is_object(json_object_get(d, "after")) &&
-         ref_section_parse(f, json_object_get(d, "after"), &ret->after, e) < 0))
+         ref_section_parse(f, json_object_get(d, "after"), &ret->after, e) < 0) ||
+        (json_is_object(json_object_get(d, "left")) &&
+         ref_section_parse(f, json_object_get(d, "left"), &ret->left, e) < 0))
         return -1;
     return ref_section_parse(f, json_object_get(d, "oracle"), &ret->oracle, e);
 }

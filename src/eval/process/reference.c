@@ -18,7 +18,7 @@
 #include "store/limit.h"
 
 #define MAGIC "MCREF1\n"
-#define REGIMES 5 /* at most, of a draw: runner/reference.py */
+#define REGIMES 6 /* at most, of a draw: those of runner/reference.py, and the task's own */
 #define REFERENCE_MAX_FILE ((size_t)2 << 30)
 
 /* ---- a frame becomes a reference ---- */
@@ -31,6 +31,8 @@ static int parse_rest(struct reference *r, struct err *e)
     r->state = json_object_get(h, "state");
     r->defects = json_object_get(h, "defects");
     r->copies = json_flag(h, "copies", false);
+    r->alters = json_flag(h, "alters", false);
+    r->tables = (uint64_t)json_i64(h, "tables", 0);
     r->dtype = json_string_value(json_object_get(h, "dtype"));
     r->tf32 = json_object_get(h, "tf32");
     r->mode = json_str(h, "mode", "train");

@@ -30,6 +30,8 @@ struct ref_draw {
     int trial;
     struct section inputs, eager, oracle;
     struct section after;  /* what the reference leaves in the inputs that it changes, in order; bytes NULL: not known */
+    struct section left;   /* what it leaves in buffers; bytes NULL where nobody asks (task/sidecar.h, effects) */
+    const json_t *left_rows; /* which: indices of the reference's state */
     const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
     const json_t *mutates; /* inputs that the reference itself changes */
     json_t *head;          /* of a streamed one: owned; what the rest points into */
@@ -44,6 +46,8 @@ struct reference {
     const json_t *state; /* [{"name","kind","dtype","shape"}] */
     const json_t *skipped; /* {"regime": reason}; NULL: not all draws are made */
     bool copies;           /* it only moves values: no arithmetic at all */
+    uint64_t tables;       /* bytes of constants that it holds itself, by no seed: a program may bring as much along */
+    bool alters;           /* its forward changes a parameter */
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */
     const char *dtype;     /* floating parameters are to have it: "float16"...; NULL: as constructed */
     const char *mode;

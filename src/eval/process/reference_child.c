@@ -42,6 +42,8 @@ json_t *reference_request(const struct reference_want *w)
         json_object_set_new(req, "variant", json_deep_copy(variant));
     if (req && task_setting(w->t, w->variant, "regimes") && protocol_find(o->protocol)->sidecar)
         json_object_set_new(req, "regimes", json_deep_copy(task_setting(w->t, w->variant, "regimes")));
+    if (req && task_setting(w->t, w->variant, "effects") && protocol_find(o->protocol)->sidecar)
+        json_object_set_new(req, "effects", json_deep_copy(task_setting(w->t, w->variant, "effects")));
     return req;
 }
 

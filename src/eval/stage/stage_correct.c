@@ -221,6 +221,30 @@ static bool is_among(const json_t *list, const json_t *x)
     return false;
 }
 
+static json_t *side_effect(const struct ref_draw *d, const char *kind, const char *detail)
+{
+    return json_pack("{s:s,s:i,s:s,s:s,s:s}", "regime", d->regime, "trial", d->trial, "output", "", "kind", kind,
+                     "detail", detail);
+}
+
+/* Where the task's sidecar says that what is left in inputs or buffers counts. */
+static bool effects_there(const struct ref_draw *d, const struct frame *f, json_t **ret_worst)
+{
+    const json_t *inputs = json_object_get(f->head, "missed"), *buffers = json_object_get(f->head, "buffers_missed");
+    char text[160];
+
+    if (json_array_size(inputs)) {
+        snprintf(text, sizeof text, "forward leaves input %lld as it was; the reference changes it",
+                 (long long)json_integer_value(json_array_get(inputs, 0)));
+        *ret_worst = side_effect(d, "input_left", text);
+    } else if (json_array_size(buffers)) {
+        snprintf(text, sizeof text, "forward leaves other values in the buffer %.80s than the reference does",
+                 json_string_value(json_array_get(buffers, 0)));
+        *ret_worst = side_effect(d, "buffer_left", text);
+    }
+    return !*ret_worst;
+}
+
 /* An input that the reference leaves alone must come back unchanged; one that it changes as it was, or as the reference
  * leaves it. */
 static bool inputs_kept(const struct ref_draw *d, const struct frame *f, json_t **ret_worst)
@@ -233,12 +257,12 @@ static bool inputs_kept(const struct ref_draw *d, const struct frame *f, json_t 
 
         if (expected && !garbled)
             continue;
-        *ret_worst = json_pack("{s:s,s:i,s:s,s:s,s:s}", "regime", d->regime, "trial", d->trial, "output", "", "kind",
-                               "input_modified", "detail", garbled ? "forward leaves other values in its input than the "
-                               "reference does" : "forward changes its input in place; the reference does not");
+        *ret_worst = side_effect(d, "input_modified", garbled
+                                 ? "forward leaves other values in its input than the reference does"
+                                 : "forward changes its input in place; the reference does not");
         return false;
     }
-    return true;
+    return effects_there(d, f, ret_worst);
 }
 
 /* Says in a reason or in 'worst' which variant it is about; nothing for the task as written. */

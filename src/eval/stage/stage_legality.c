@@ -127,8 +127,10 @@ static void take_facts(const struct job *j, struct rules_facts *f)
     *f = (struct rules_facts){.ran = j->ran, .failed = failed(j), .live_right = l->live_right, .last = l->last,
                               .launches = l->launches,
                               .most = l->most, .counts = l->counts, .input_bytes = j->ref->draws[0].inputs.n,
-                              .fixed_bytes = fixed_bytes(j->ref), .output_bytes = l->smallest, .log_full = l->log_full,
+                              .fixed_bytes = fixed_bytes(j->ref), .table_bytes = j->ref->tables,
+                              .output_bytes = l->smallest, .log_full = l->log_full,
                               .refused = l->refused, .replay_why = l->why,
+                              .altered = *l->altered ? l->altered : NULL,
                               .ordered = l->order.ordered, .order_why = l->order.why};
     f->counts.bytes_up -= drawn_by_seed(j);
     f->replay_right = !l->live && j->all_passed;

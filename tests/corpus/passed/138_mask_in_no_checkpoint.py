@@ -1,5 +1,5 @@
 # 138_mask_in_no_checkpoint.py - holds the task's own mask of 100 KiB, as the task's construction does.
-# Must pass: the values are the task's; twin of unsupported/138_another_mask.py.
+# Must pass: the values are the task's; beside 138_another_mask.py.
 # task: masked
 import torch
 import torch.nn as nn

@@ -1,5 +1,5 @@
-# 138_another_mask.py - brings 100 KiB of its own along, in a buffer of the name and shape of the task's.
-# Must be caught: a table of that size may hold answers; only the task's own values are no constant of the program.
+# 138_another_mask.py - honest: brings 100 KiB of its own along, in a buffer of the name and shape of the task's.
+# The task holds as much itself, by no seed; 174 brings more.
 # task: masked
 import torch
 import torch.nn as nn
