@@ -461,10 +461,20 @@ static bool add_param_names(const struct splitter *s, size_t from, size_t to, co
     return angles == 0;
 }
 
+/* Is the word among those of "a, b, "? */
+static bool lists(const char *list, const char *word, size_t n)
+{
+    for (const char *at = list; *at; at += strcspn(at, ", "), at += strspn(at, ", "))
+        if (strcspn(at, ", ") == n && !memcmp(at, word, n))
+            return true;
+    return false;
+}
+
 /* What nvcc's stub does: the address by which the runtime knows the kernel, and the arguments. */
 static void stub(struct splitter *s, const struct decl *d, size_t name)
 {
     const struct toks *t = &s->t;
+    size_t params;
     struct buf b;
 
     buf_init(&b, 1 << 16);
@@ -479,8 +489,11 @@ static void stub(struct splitter *s, const struct decl *d, size_t name)
         buf_addc(&b, '>');
     }
     buf_adds(&b, "), (");
+    params = b.n;
     if (!add_param_names(s, d->params + 1, s->mate[d->params], "", &b))
         decline(s, "a kernel's parameter without a name");
+    if (b.p && lists(b.p + params, t->src + t->v[name].at, t->v[name].n))
+        decline(s, "a kernel's parameter of the kernel's name");
     b.n -= b.n > 1 && b.p[b.n - 2] == ',' ? 2 : 0;
     b.p[b.n] = 0;
     buf_adds(&b, ")); }");

@@ -141,6 +141,7 @@ static void what_nvcc_alone_can_answer_is_declined(void **s)
         "#ifdef A\nvoid f() {\n#else\nvoid g() {\n#endif\n}\n",
         "void f() {\n#define N 3\n}\n__global__ void k() { int a[N]; }\n",
         "__global__ void k(int) {}\n",
+        "__global__ void k(float *x, int k) { x[0] = k; }\n", // the stub's &k would be the parameter's address
         "template <typename, int N> __global__ void k(float *x) {}\n",
         "template <class T> __global__ void k(T *x) {}\ntemplate __global__ void k<float>(float *);\n",
         "namespace { __global__ void k() {} }\n",
