@@ -185,7 +185,8 @@ def build_with_torch(share, folder, out):
     start = time.perf_counter()
     ps = []
     for name, extra in (("main.cpp", ["-include", "torch/extension.h"]),
-                        ("cuda.cu", ["-include", "torch/types.h", "-I" + share + "/simt/include", "-I" + out + "/sim"])):
+                        ("cuda.cu", ["-include", "torch/types.h", "-I" + share + "/simt/include",
+                                     "-I" + out + "/sim"])):
         ps.append(subprocess.Popen(["g++", "-x", "c++", *flags, *extra, "-c", os.path.join(folder, name), "-o",
                                     os.path.join(out, name + ".o")]))
     if any([p.wait() for p in ps]):

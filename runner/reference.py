@@ -187,7 +187,7 @@ def held(model):
 
 
 def table_bytes(model, another):
-    """Bytes of what each construction makes alike (tables of angles, masks, filters): a program may bring as much along.
+    """Bytes of what each construction makes alike (tables of angles, masks, filters): a program may bring as much.
     0 where the task also holds what its seed decides and nothing lays: that could be folded."""
     mine, laid = held(model), {id(t) for _, _, t in named_state(model)}
     if not mine:

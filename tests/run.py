@@ -1,6 +1,6 @@
 """run.py - runs the test programs, one more at a time than there are cores, as a test waits for a third of its time:
-one line each with its seconds and those of its CPU (children that it waited for are in them), the output of failures, and
-'N passed, M failed'.
+one line each with its seconds and those of its CPU (children that it waited for are in them), the output of failures,
+and 'N passed, M failed'.
 
     run.py BUILD [--all [--fuzz FOLDER --seconds N] [--resume] | --gpu] [--jobs N] [--plan] [WORD...]
 

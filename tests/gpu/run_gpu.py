@@ -79,8 +79,8 @@ def slow(report):
 
 
 def sim(report):
-    """The candidates of tests/eval: the category is a property of the program, not of the backend; but reads and writes past an
-    array are seen on sim alone (docs/threat-model.md)."""
+    """The candidates of tests/eval: the category is a property of the program, not of the backend; but reads and writes
+    past an array are seen on sim alone (docs/threat-model.md)."""
     rows = [(name, None if name == "out of bounds" else want, [], source) for name, want, _, source in candidates.RELU
             if not (want and "timeout" in want)]
     run_rows(report, "sim", candidates.RELU_TASK, rows, "--trials", "1", "--no-perf")
