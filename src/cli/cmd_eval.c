@@ -111,11 +111,10 @@ static void print_stages(const json_t *v)
     const char *stage;
     json_t *ms;
 
-    printf("  ");
     json_object_foreach(json_object_get(v, "stage_ms"), stage, ms)
         if (strcmp(stage, "reward") && strcmp(stage, "feedback") && json_num_value(ms) >= 0.05)
-            printf("%s %.0f ms  ", stage, json_num_value(ms));
-    printf("%s\n", json_flag(v, "cached", false) ? "(cached)" : "");
+            printf("  %s %.0f ms", stage, json_num_value(ms));
+    printf("%s\n", json_flag(v, "cached", false) ? "  (cached)" : "");
 }
 
 static void print_indented(const char *text)

@@ -1,4 +1,4 @@
-"""test_faults.py - a dozen hostile candidates among honest ones on the emulator, and a fork server, a worker, an owner
+"""test_faults.py - eight hostile candidates among honest ones on the emulator, and a fork server, a worker, an owner
 and an executor are killed. long_faults.py is the
 whole."""
 import os
@@ -11,7 +11,7 @@ import faults  # noqa: E402
 
 class Faults(unittest.TestCase):
     def test_mixed(self):
-        argv = ["--hostile", "12", "--honest", "8", "--workers", "2", "--jobs", "2", "--kills", "4", "--quick",
+        argv = ["--hostile", "8", "--honest", "6", "--workers", "2", "--jobs", "2", "--kills", "4", "--quick",
                 "--limit", str(200 * float(os.environ.get("TEST_SLOWDOWN", 1)))]
         e = faults.Experiment(faults.options(argv))
         self.assertEqual(e.run(), [])

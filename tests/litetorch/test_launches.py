@@ -77,7 +77,7 @@ class Launches(unittest.TestCase):
     def build(self, *options, source=SOURCE):
         request = {"kind": "load_inline", "name": "ext", "cpp_sources": ["torch::Tensor f(torch::Tensor x);"],
                    "cuda_sources": [source], "functions": ["f"]}
-        p = subprocess.run([TOOL, "build", "--no-cache", "cuda", *options], input=json.dumps(request), text=True,
+        p = subprocess.run([TOOL, "build", "--cache", "cuda", *options], input=json.dumps(request), text=True,
                            capture_output=True)
         if "no nvcc" in p.stderr:
             self.skipTest("no nvcc")
