@@ -2,11 +2,12 @@
 one line each with its seconds and those of its CPU (children that it waited for are in them), the output of failures,
 and 'N passed, M failed'.
 
-    run.py BUILD [--all [--fuzz FOLDER --seconds N] [--resume] | --gpu] [--jobs N] [--plan] [WORD...]
+    run.py BUILD [--slow | --all [--fuzz FOLDER --seconds N] [--resume] | --gpu] [--jobs N] [--plan] [WORD...]
 
 Only tests whose name contains one of the words. Tests are BUILD/tests/*/test_* (cmocka), BUILD/fuzz/* (corpus replay),
-tests/*/test_*.py (unittest or plain scripts, under the Python that runner/ uses) and tests/*/test_*.sh; --all adds long_*
-of each kind and gives everything four times the time, because sanitizers slow things down; --fuzz adds FOLDER/fuzz_*, each
+tests/*/test_*.py (unittest or plain scripts, under the Python that runner/ uses) and tests/*/test_*.sh; --slow adds
+slow_*.py and slow_*.sh; --all adds long_* of each kind too and gives everything four times the time, because
+sanitizers slow things down; --fuzz adds FOLDER/fuzz_*, each
 fuzzed for N seconds from its corpus on; --gpu runs those of tests/gpu and no others. --plan only lists them.
 --resume counts what passed since the last change of a source as passed. Standard library only.
 """
@@ -67,8 +68,8 @@ def python_argv(path):
     return ["-m", "unittest", "discover", "-s", folder, "-p", name]
 
 
-def find(build, everything):
-    kinds = ["test"] + (["long"] if everything else [])
+def find(build, slow, everything):
+    kinds = ["test"] + (["slow"] if slow or everything else []) + (["long"] if everything else [])
     tests = []
     for kind in kinds:
         for path in sorted(glob.glob(f"{build}/tests/*/{kind}_*")):
@@ -290,6 +291,7 @@ def environment(build, shared, slowdown):
 def arguments():
     a = argparse.ArgumentParser()
     a.add_argument("build")
+    a.add_argument("--slow", action="store_true")
     a.add_argument("--all", action="store_true")
     a.add_argument("--fuzz", metavar="FOLDER")
     a.add_argument("--seconds", type=int, default=10)
@@ -304,7 +306,7 @@ def arguments():
 def main():
     a = arguments()
     build = os.path.abspath(a.build)
-    tests = [t for t in find(build, a.all) if t[0].startswith("gpu/") == a.gpu]
+    tests = [t for t in find(build, a.slow, a.all) if t[0].startswith("gpu/") == a.gpu]
     tests += libfuzzer(a.fuzz, a.seconds) if a.fuzz else []
     tests = [t for t in tests if not a.words or any(w in t[0] for w in a.words)]
     times_path, passed_path = os.path.join(build, "test-times.json"), os.path.join(build, "test-passed.json")

@@ -1,5 +1,6 @@
 """runner/compiling.py with torch's own compiler, for the host: what runs of the model runs while the device is lent,
-and the compiler works while it is not. The model's operator is one of the test's, that says when it ran."""
+and the compiler works while it is not. The model's operator is one of the test's, that says when it ran. slow_compiling.py
+has more models."""
 import os
 import socket
 import sys
@@ -46,33 +47,6 @@ class Broken(torch.nn.Module):
         x = torch.ops.judged.probe(x)
         torch._dynamo.graph_break()
         return torch.ops.judged.probe(x)
-
-
-class EagerFirst(torch.nn.Module):
-    def forward(self, x):
-        torch._dynamo.graph_break()
-        return self.kept_away(x)
-
-    @torch._dynamo.disable
-    def kept_away(self, x):
-        return torch.ops.judged.probe(x)
-
-
-class Disabled(torch.nn.Module):
-    @torch._dynamo.disable
-    def forward(self, x):
-        return torch.ops.judged.probe(x)
-
-
-class Failing(torch.nn.Module):
-    def forward(self, x):
-        torch.ops.judged.probe(x)
-        raise ValueError("no")
-
-
-class Full(torch.nn.Module):
-    def forward(self, x):
-        return torch.ops.judged.probe(x) + torch.full((4,), 3.0)
 
 
 class Case(unittest.TestCase):
@@ -130,31 +104,6 @@ class Compiles(Case):
         self.assertNotIn("ran without the device", events)
         self.assertNotIn("traced with the device", events)
         self.assertIn("synced", events[events.index("ran"):events.index("rest")])
-
-    def test_what_is_not_compiled_asks_too(self):
-        self.compiled(EagerFirst())
-        self.assertEqual(events.count("ran"), 2)
-        self.assertNotIn("ran without the device", events)
-
-    def test_what_cannot_be_seen_coming_asks_first(self):
-        self.compiled(Disabled())
-        self.assertEqual(events[0], "device")
-        self.assertNotIn("ran without the device", events)
-        self.assertEqual(self.said, ["device"])
-
-    def test_a_mode_that_benchmarks_asks_first(self):
-        self.compiled(Once(), "max-autotune-no-cudagraphs")
-        self.assertEqual(events[0], "device")
-        self.assertEqual(self.said, ["device"])
-
-    def test_constants_are_worked_out_on_the_device(self):
-        self.assertTrue(torch.equal(self.compiled(Full()), torch.full((4,), 5.0)))
-        self.assertEqual(self.said, ["device", "rest", "device"])
-
-    def test_a_call_that_fails(self):
-        with self.assertRaises(ValueError):
-            self.compiled(Failing())
-        self.assertNotIn("ran without the device", events)
 
     def test_refused(self):
         self.answer = "no"

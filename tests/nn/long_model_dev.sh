@@ -1,3 +1,0 @@
-#!/bin/sh
-# long_model_dev.sh - test_model_dev with all that the emulator allows of both fixtures: sampling, layers that run again.
-exec "${B:-build}/tests/nn/test_model_dev" tests/nn/fixtures/model/tied tests/nn/fixtures/model/qwen35
