@@ -1,6 +1,6 @@
 """runner/compiling.py with torch's own compiler, for the host: what runs of the model runs while the device is lent,
-and the compiler works while it is not. The model's operator is one of the test's, that says when it ran. slow_compiling.py
-has more models."""
+and the compiler works while it is not. The model's operator is one of the test's, that says when it ran.
+slow_compiling.py has more models."""
 import os
 import socket
 import sys
