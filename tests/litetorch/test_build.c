@@ -146,8 +146,8 @@ static void declared_but_undefined_is_a_link_error(void **s)
     build_result_free(&r);
 }
 
-/* A compiler that stands for g++ and runs the lines of 'act' before it compiles a candidate's text. In the same place in
- * each run, where there is one: headers are precompiled for a compiler of this name. */
+/* A compiler that stands for g++ and runs the lines of 'act' before it compiles a candidate's text. In the same place
+ * in each run, where there is one: headers are precompiled for a compiler of this name. */
 static char *fake_dir, *fake;
 
 static void fake_compiler(const char *act)
