@@ -32,6 +32,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TIMEOUT_S = 280  # of one test program
 SLOWDOWN = 4     # --all: by what limits that are there against hanging are longer; tests read TEST_SLOWDOWN
+SLOW_S = 900     # of a slow_* test
 LONG_S = 3600    # of a long_* test
 KEEP_S = 7 * 86400  # builds that no test has used for so long go
 UNKNOWN_S, UNKNOWN_LONG_S = 20, 1200  # a test that has never run here, for the plan
@@ -172,6 +173,10 @@ def note(text):
 
 def is_long(name):
     return os.path.basename(name).startswith("long_")
+
+
+def limit_of(name, slowdown):
+    return LONG_S if is_long(name) else slowdown * (SLOW_S if os.path.basename(name).startswith("slow_") else TIMEOUT_S)
 
 
 class Plan:
@@ -326,7 +331,7 @@ def main():
     env = environment(build, shared, slowdown)
     failed, start, n, work = [], time.monotonic(), 0, 0.0
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        runs = [pool.submit(run, name, argv, env, LONG_S if is_long(name) else TIMEOUT_S * slowdown) for name, argv in tests]
+        runs = [pool.submit(run, name, argv, env, limit_of(name, slowdown)) for name, argv in tests]
         try:
             for future in concurrent.futures.as_completed(runs):
                 name, ok, seconds, cpu, text = future.result()
