@@ -187,8 +187,8 @@ def held(model):
 
 
 def table_bytes(model, another):
-    """Bytes of what each construction makes alike (tables of angles, masks, filters): a program may bring as much.
-    0 where the task also holds what its seed decides and nothing lays: that could be folded."""
+    """Bytes of what each construction makes alike (tables of angles, masks, filters): a program may bring as much. 0
+    where the task also holds what its seed decides and nothing lays: that could be folded."""
     mine, laid = held(model), {id(t) for _, _, t in named_state(model)}
     if not mine:
         return 0
@@ -736,8 +736,8 @@ def farthest(model, inputs, oracle, u, tries, seed):
 
 
 def jumps_of(model, inputs, eager, oracle, moved, seed):
-    """Of each output the elements that a step may throw anywhere, or None: those that move far more than their slope and
-    the others do. moved: as farthest, by one rounding."""
+    """Of each output the elements that a step may throw anywhere, or None: those that move far more than their slope
+    and the others do. moved: as farthest, by one rounding."""
     x64 = values.map_tensors(inputs, to_double)
     u, _ = unit(values.leaves(inputs) + [p for _, _, p in named_state(model)])
     outs, marks = values.leaves(oracle), [None] * len(moved)

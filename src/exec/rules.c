@@ -172,8 +172,8 @@ static bool unordered(facts *f, finding *r)
 
 static bool altered(facts *f, finding *r)
 {
-    return f->altered && say(r, "forward leaves other values in the parameter %s than it found; the task does not: pack "
-                                "a copy of it", f->altered);
+    return f->altered && say(r, "forward leaves other values in the parameter %s than it found; the task does not: "
+                                "pack a copy of it", f->altered);
 }
 
 /* It may be a patch of a few rows beside a copy that the task asks for, or a decoy: nobody can tell. */
