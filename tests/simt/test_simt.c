@@ -52,7 +52,7 @@ static struct {
 } simt;
 
 #define CHECKED "-fsanitize=thread,alignment --param tsan-distinguish-volatile=1"
-static char *lib_dir, *tmp;
+static char *lib_dir, *tmp, *forward; /* the last: -I of headers that only pass on to others */
 
 static void *symbol(void *lib, const char *name)
 {
@@ -103,6 +103,10 @@ static int set_up(void **state)
     *(void **)&simt.set_fatal_hook = symbol(simt.lib, "simt_set_fatal_hook");
     tmp = dir_temp("test_simt", &e);
     assert_non_null(tmp);
+    forward = xasprintf("sh litetorch/include/litetorch/forward.sh %s/forward", tmp);
+    assert_int_equal(system(forward), 0);
+    free(forward);
+    forward = xasprintf("-I%s/forward/sim -I%s/forward/lite", tmp, tmp);
     return 0;
 }
 
@@ -114,6 +118,7 @@ static int tear_down(void **state)
     dir_remove(tmp, &e);
     free(tmp);
     free(lib_dir);
+    free(forward);
     return 0;
 }
 
@@ -162,8 +167,8 @@ static void compile(const char *name, const char *flags, const char *cc, const c
         fail_msg("%s", e.msg);
     cmd =
         xasprintf("g++ -std=gnu++17 -O2 -g1 -fPIC -fno-optimize-sibling-calls -fno-gnu-unique -ffp-contract=fast -Wall -Wextra "
-                    "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include -Ilitetorch/sim -Ilitetorch/include %s -c %s -o %s.o && "
-                    "g++ -shared %s.o -o %s -L%s -lsimt", flags, cc, so, so, so, lib_dir);
+                    "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include -Ilitetorch/sim -Ilitetorch/include %s %s -c %s -o %s.o && "
+                    "g++ -shared %s.o -o %s -L%s -lsimt", forward, flags, cc, so, so, so, lib_dir);
     if (system(cmd) != 0)
         fail_msg("does not compile: %s", cmd);
     buf_free(&in), buf_free(&out);

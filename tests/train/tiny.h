@@ -52,8 +52,8 @@ static void tiny_make(void)
     char *d = tiny_path("data.jsonl"), *p = tiny_path("prompts.jsonl"), *init = tiny_path("init");
     tiny_must(file_write(d, data.p, data.n, &e), &e);
     tiny_must(file_write(p, prompts.p, prompts.n, &e), &e);
-    struct scratch_options so = {.data = d, .out = init, .range = 0.02, .vocab = 300, .hidden = 32, .intermediate = 64, .layers = 2,
-                                 .heads = 2, .kv_heads = 1, .head_dim = 16, .positions = 256, .seed = 1};
+    struct scratch_options so = {.data = d, .out = init, .range = 0.02, .vocab = 300, .hidden = 32, .intermediate = 64,
+                                 .layers = 2, .heads = 2, .kv_heads = 1, .head_dim = 16, .positions = 256, .seed = 1};
     tiny_must(scratch_make(&so, &e), &e);
     free(d);
     free(p);
