@@ -77,14 +77,16 @@ static void *renew_thread(void *arg)
     return NULL;
 }
 
-/* p: the request, or NULL. */
-static json_t *refusal(const json_t *p, const char *why)
+/* p: the request, or NULL. Trying again helps only where the request is not at fault. */
+static json_t *refusal(const json_t *p, const struct err *why)
 {
     const json_t *asked = json_object_get(p, "options");
     const struct eval_options o = EVAL_OPTIONS_DEFAULT;
+    json_t *rec = record_refusal(json_str(p, "task_name", "task"), json_str(asked, "backend", o.backend),
+                                 json_str(asked, "protocol", o.protocol), why->msg);
 
-    return record_refusal(json_str(p, "task_name", "task"), json_str(asked, "backend", o.backend),
-                           json_str(asked, "protocol", o.protocol), why);
+    json_object_set_new(rec, "at_fault", json_string(why->kind == ERR_INPUT ? "request" : "judge"));
+    return rec;
 }
 
 /* The verdict of a job as JSON text; NULL if we were interrupted. */
@@ -95,7 +97,7 @@ static char *answer_run(struct worker *w, const struct queue_job *job, struct er
     char *text = NULL;
 
     if (!p || request_judge(w->ev, p, NULL, 0, &rec, &why) < 0)
-        rec = why.kind == ERR_STOP ? NULL : refusal(p, why.msg);
+        rec = why.kind == ERR_STOP ? NULL : refusal(p, &why);
     if (!rec)
         *e = why;
     if (rec)

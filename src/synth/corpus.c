@@ -87,7 +87,7 @@ static bool is_sampled(const struct corpus *c, const struct problem *p, int k)
 {
     uint64_t key = p->shape_hash + (uint64_t)k * 0x9e3779b97f4a7c15u;
 
-    if (p->side == SIDE_HELD || (p->side == SIDE_PARENT && p->s[k].mutant))
+    if (p->side == SIDE_HELD)
         return true;
     return (double)(key * 0xd6e8feb86659fd93u >> 11) * 0x1p-53 < c->o->verify_share;
 }

@@ -100,7 +100,7 @@ json_t *record_repair(const struct voice *v, const char *task, const char *broke
                       const char *why, const char *program)
 {
     json_t *m = asked(v, v->style, NULL, task);
-    char *shown = xasprintf("```python\n%s```", broken), *answer = mend_answer(broken, program, why);
+    char *shown = xasprintf("```python\n%s```", broken), *answer = mend_answer(broken, program, why, feedback);
 
     prompt_turn(m, v->style, shown, feedback);
     prompt_say(m, "assistant", answer);

@@ -52,9 +52,10 @@ static int journal_line(json_t *line, size_t no, void *ctx, struct err *e)
     return 0;
 }
 
+/* No verdict, and another try may bring one. A task that cannot be judged is final: what belongs to it is left out. */
 static bool is_infra(const json_t *verdict)
 {
-    return !strcmp(json_str(verdict, "status", "infra"), "infra");
+    return !strcmp(json_str(verdict, "status", "infra"), "infra") && strcmp(json_str(verdict, "at_fault", ""), "request");
 }
 
 static int note(struct run *v, int i, json_t *verdict, struct err *e)

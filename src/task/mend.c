@@ -36,6 +36,13 @@ static struct lines split(const char *text)
     return l;
 }
 
+static struct line bare(struct line l)
+{
+    while (l.n && l.s[0] == ' ')
+        l.s++, l.n--;
+    return l;
+}
+
 static bool same(struct line a, struct line b)
 {
     return a.n == b.n && !memcmp(a.s, b.s, a.n);
@@ -43,51 +50,151 @@ static bool same(struct line a, struct line b)
 
 static void quote(struct buf *out, struct line l)
 {
-    while (l.n && l.s[0] == ' ')
-        l.s++, l.n--;
+    l = bare(l);
     buf_addf(out, "`%.*s`", (int)l.n, l.s);
 }
 
-/* Where they differ: lines [from, *a_to) of a became [from, *b_to) of b. */
-static size_t differing(const struct lines *a, const struct lines *b, size_t *a_to, size_t *b_to)
-{
-    size_t from = 0, tail = 0;
+/* Lines [from, to) of a became [b_from, b_to) of b; one side may be empty. */
+struct hunk {
+    size_t from, to, b_from, b_to;
+};
 
-    while (from < a->n && from < b->n && same(a->v[from], b->v[from]))
-        from++;
-    while (tail < a->n - from && tail < b->n - from && same(a->v[a->n - 1 - tail], b->v[b->n - 1 - tail]))
-        tail++;
-    *a_to = a->n - tail;
-    *b_to = b->n - tail;
-    return from;
+struct hunks {
+    struct hunk *v;
+    size_t n;
+};
+
+static bool equal(struct line a, struct line b, bool indented)
+{
+    return indented ? same(a, b) : same(bare(a), bare(b));
 }
 
-static void name_place(struct buf *out, const struct lines *a, const struct lines *b)
+/* Length of the longest common subsequence of a's lines from p and b's from q on, for every p and q. */
+static unsigned *common(const struct lines *a, const struct lines *b, bool indented)
 {
-    size_t a_to, b_to, from = differing(a, b, &a_to, &b_to);
+    size_t w = b->n + 1;
+    unsigned *n = xcalloc((a->n + 1) * w, sizeof *n);
 
-    if (from == a_to && from == b_to) {
-        buf_adds(out, "No line differs");
-    } else if (from == a_to) {
-        buf_adds(out, "A line is missing");
-        if (from < a->n)
-            buf_adds(out, " in front of "), quote(out, a->v[from]);
-        buf_adds(out, ": "), quote(out, b->v[from]);
-    } else {
-        buf_adds(out, "The faulty line is "), quote(out, a->v[from]);
-        buf_adds(out, from == b_to ? ". It does not belong there" : ". It should be ");
-        if (from < b_to)
-            quote(out, b->v[from]);
+    for (size_t p = a->n; p-- > 0;)
+        for (size_t q = b->n; q-- > 0;) {
+            unsigned down = n[(p + 1) * w + q], right = n[p * w + q + 1];
+            n[p * w + q] = equal(a->v[p], b->v[q], indented) ? n[(p + 1) * w + q + 1] + 1 : down > right ? down : right;
+        }
+    return n;
+}
+
+/* What lies between the lines that they share. Equal beginnings and ends are left out first: they cost nothing then. */
+static struct hunks compare(const struct lines *whole_a, const struct lines *whole_b, bool indented)
+{
+    struct lines a = *whole_a, b = *whole_b;
+    struct hunks h = {xcalloc(a.n + b.n + 1, sizeof *h.v), 0};
+    unsigned *n;
+    size_t skipped;
+
+    while (a.n && b.n && equal(a.v[0], b.v[0], indented))
+        a.v++, b.v++, a.n--, b.n--;
+    while (a.n && b.n && equal(a.v[a.n - 1], b.v[b.n - 1], indented))
+        a.n--, b.n--;
+    skipped = (size_t)(a.v - whole_a->v);
+    n = common(&a, &b, indented);
+    for (size_t i = 0, j = 0; i < a.n || j < b.n; i++, j++) {
+        struct hunk k = {i + skipped, 0, j + skipped, 0};
+
+        while ((i < a.n || j < b.n) && !(i < a.n && j < b.n && equal(a.v[i], b.v[j], indented))) {
+            if (j == b.n || (i < a.n && n[(i + 1) * (b.n + 1) + j] >= n[i * (b.n + 1) + j + 1]))
+                i++;
+            else
+                j++;
+        }
+        k.to = i + skipped, k.b_to = j + skipped;
+        if (k.to > k.from || k.b_to > k.b_from)
+            h.v[h.n++] = k;
     }
+    free(n);
+    return h;
 }
 
-char *mend_answer(const char *broken, const char *fixed, const char *why)
+/* Characters of the longest run that the line shares with what was said. */
+static size_t shared(struct line l, const char *said)
+{
+    size_t best = 0;
+
+    l = bare(l);
+    for (size_t i = 0; i + best < l.n; i++)
+        for (const char *p = said; *p; p++) {
+            size_t n = 0;
+            while (i + n < l.n && p[n] == l.s[i + n])
+                n++;
+            best = n > best ? n : best;
+        }
+    return best;
+}
+
+/* The line of [from, to) that shares most, the first of equals. */
+static size_t likeliest(const struct lines *l, size_t from, size_t to, const char *said, size_t *most)
+{
+    size_t at = from;
+
+    *most = 0;
+    for (size_t i = from; i < to; i++) {
+        size_t n = shared(l->v[i], said);
+        if (n > *most)
+            *most = n, at = i;
+    }
+    return at;
+}
+
+static const struct hunk *pick(const struct hunks *h, const struct lines *a, const struct lines *b, const char *said)
+{
+    const struct hunk *best = NULL;
+    size_t most = 0;
+
+    for (size_t i = 0; i < h->n; i++) {
+        size_t broken, fixed;
+
+        likeliest(a, h->v[i].from, h->v[i].to, said, &broken);
+        likeliest(b, h->v[i].b_from, h->v[i].b_to, said, &fixed);
+        fixed = fixed > broken ? fixed : broken;
+        if (!best || fixed > most)
+            best = &h->v[i], most = fixed;
+    }
+    return best;
+}
+
+static void name_place(struct buf *out, const struct lines *a, const struct lines *b, const char *said)
+{
+    struct hunks h = compare(a, b, false);
+    const struct hunk *k;
+    size_t n, at;
+
+    if (!h.n)
+        free(h.v), h = compare(a, b, true);
+    k = pick(&h, a, b, said);
+    if (!k) {
+        buf_adds(out, "No line differs");
+    } else if (k->from == k->to) {
+        buf_adds(out, "A line is missing");
+        if (k->from < a->n)
+            buf_adds(out, " in front of "), quote(out, a->v[k->from]);
+        buf_adds(out, ": "), quote(out, b->v[likeliest(b, k->b_from, k->b_to, said, &n)]);
+    } else {
+        at = likeliest(a, k->from, k->to, said, &n);
+        buf_adds(out, "The faulty line is "), quote(out, a->v[at]);
+        buf_adds(out, k->b_from == k->b_to ? ". It does not belong there" : ". It should be ");
+        at += k->b_from - k->from;
+        if (k->b_from < k->b_to)
+            quote(out, b->v[at < k->b_to ? at : k->b_to - 1]);
+    }
+    free(h.v);
+}
+
+char *mend_answer(const char *broken, const char *fixed, const char *why, const char *said)
 {
     struct lines a = split(broken), b = split(fixed);
     struct buf out;
 
     buf_init(&out, BUF_MAX_TEXT);
-    name_place(&out, &a, &b);
+    name_place(&out, &a, &b, said ? said : "");
     buf_addf(&out, "%s%s.\n\n```python\n%s```", why ? ": " : "", why ? why : "", fixed);
     free(a.v), free(b.v);
     return buf_detach(&out);

@@ -112,7 +112,7 @@ static const char *why(const char *category)
         const char *category, *words;
     } rows[] = {{"compile_error", "it does not compile"},
                 {"runtime_error", "it fails while it runs"},
-                {"correctness_error", "its values are wrong"},
+                {"correctness_error", "its output is wrong"},
                 {"extraction_error", "the program is not whole"}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -130,7 +130,7 @@ static json_t *record_of(const struct harvest *h, const struct source *s, const 
     json_t *m, *v = NULL;
 
     if (mended && strcmp(mended, program)) {
-        answer = mend_answer(program, mended, why(t->category));
+        answer = mend_answer(program, mended, why(t->category), t->feedback);
         m = json_deep_copy(s->asked);
         prompt_turn(m, h->o->style, t->text, t->feedback);
         prompt_say(m, "assistant", answer);

@@ -138,18 +138,32 @@ static void both_sides_stay_behind_the_guard(void **state)
 static void answers_name_the_line(void **state)
 {
     (void)state;
-    char *s = mend_answer("a\n  b\nc\n", "a\n  B\nc\n", "it is small");
+    char *s = mend_answer("a\n  b\nc\n", "a\n  B\nc\n", "it is small", NULL);
 
     assert_string_equal(s, "The faulty line is `b`. It should be `B`: it is small.\n\n```python\na\n  B\nc\n```");
     free(s);
-    s = mend_answer("a\nc\n", "a\nb\nc\n", NULL);
+    s = mend_answer("a\nc\n", "a\nb\nc\n", NULL, NULL);
     assert_string_equal(s, "A line is missing in front of `c`: `b`.\n\n```python\na\nb\nc\n```");
     free(s);
-    s = mend_answer("a\nb\n", "a\n", "it is too much");
+    s = mend_answer("a\nb\n", "a\n", "it is too much", NULL);
     assert_string_equal(s, "The faulty line is `b`. It does not belong there: it is too much.\n\n```python\na\n```");
     free(s);
-    s = mend_answer("a\n", "a\n", NULL);
+    s = mend_answer("a\n", "a\n", NULL, NULL);
     assert_string_equal(s, "No line differs.\n\n```python\na\n```");
+    free(s);
+    /* the judge's words choose among two places; indentation alone is no difference */
+    s = mend_answer("f();\n  int n = 3;\nout = empty({8, 4});\n", "if (x)\n    f();\nint n = 3;\nout = empty({7, 1});\n", NULL,
+                    "shape: expected (7, 1), got (8, 4)");
+    assert_non_null(strstr(s, "The faulty line is `out = empty({8, 4});`. It should be `out = empty({7, 1});`.\n"));
+    free(s);
+    s = mend_answer("a();\nn = m;\n", "b();\nint m = 1;\nn = m;\n", NULL, "'m' was not declared");
+    assert_non_null(strstr(s, "The faulty line is `a();`. It should be `b();`"));
+    free(s);
+    s = mend_answer("a();\nc();\nn = m;\n", "b();\nc();\nint m = 1;\nn = m;\n", NULL, "'int m' is missing");
+    assert_non_null(strstr(s, "A line is missing in front of `n = m;`: `int m = 1;`"));
+    free(s);
+    s = mend_answer(" a\n", "a\n", NULL, "unexpected indent");
+    assert_non_null(strstr(s, "The faulty line is `a`. It should be `a`."));
     free(s);
 }
 

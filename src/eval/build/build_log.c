@@ -145,10 +145,19 @@ static bool has_source(const json_t *diagnostic)
     return json_array_size(json_object_get(diagnostic, "source")) > 0;
 }
 
+/* The length without a guess of the compiler's that names what its own headers hide: "; did you mean '__pstl::v1'?" */
+static size_t without_guess(const char *message, size_t n)
+{
+    const char *guess = memmem(message, n, "; did you mean '__", 18);
+
+    return guess ? (size_t)(guess - message) : n;
+}
+
 static json_t *diagnostic(const json_t *req, const struct place *p, const char *message, size_t n)
 {
     json_t *d = place_of(req, p);
 
+    n = without_guess(message, n);
     json_object_set_new(d, "message", json_utf8(message, n > 500 ? 500 : n));
     return d;
 }

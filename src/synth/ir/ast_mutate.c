@@ -127,7 +127,7 @@ static bool is_shuffle(const struct ax *x, const struct as *in)
 
 static bool is_constant(const struct ax *x, const struct as *in)
 {
-    return in->kind != AS_DECL && x->kind == AX_FLOAT && x->f != 0;
+    return !has_role(in, "identity") && x->kind == AX_FLOAT && x->f != 0;
 }
 
 static bool is_difference(const struct ax *x, const struct as *in)
@@ -146,19 +146,42 @@ static bool is_warp_loop(const struct ax *x, const struct as *in)
         16;
 }
 
+/* "torch::empty({5, 9}, x.options())": the list. */
+static bool is_shape(const struct ax *x, const struct as *in)
+{
+    return in->kind == AS_DECL && x->kind == AX_LIST && in->e && in->e->kind == AX_CALL && in->e->n > 1 &&
+           x == in->e->kid[1] && ax_is_id(in->e->kid[0], "torch::empty");
+}
+
+static bool is_size(const struct ax *x, const struct as *in)
+{
+    (void)in;
+    return x->kind == AX_CALL && x->n == 2 && x->kid[0]->kind == AX_MEMBER && !strcmp(x->kid[0]->s, ".size") &&
+           x->kid[1]->kind == AX_INT;
+}
+
+/* A variable of a numbered family: v0, d1, D2. */
+static bool is_numbered(const struct ax *x, const struct as *in)
+{
+    size_t n = x->kind == AX_ID ? strlen(x->s) : 0;
+
+    (void)in;
+    return n == 2 && x->s[1] >= '0' && x->s[1] <= '8';
+}
+
 /* ---- edits ---- */
 
-static void drop(struct arena *a, struct place *p)
+static void drop(struct arena *a, struct rng *r, struct place *p)
 {
-    (void)a;
+    (void)a, (void)r;
     *p->at = (*p->at)->next;
 }
 
-static void unguard(struct arena *a, struct place *p)
+static void unguard(struct arena *a, struct rng *r, struct place *p)
 {
     struct as *s = *p->at, *end = s->body;
 
-    (void)a;
+    (void)a, (void)r;
     if (end && end->kind == AS_RETURN) { /* "if (i >= n) return;" */
         *p->at = s->next;
         return;
@@ -169,8 +192,9 @@ static void unguard(struct arena *a, struct place *p)
         end->next = s->next, *p->at = s->body;
 }
 
-static void wrong_identity(struct arena *a, struct place *p)
+static void wrong_identity(struct arena *a, struct rng *r, struct place *p)
 {
+    (void)r;
     struct as *s = *p->at;
     double old = s->e->kind == AX_FLOAT ? s->e->f : -1;
 
@@ -178,75 +202,123 @@ static void wrong_identity(struct arena *a, struct place *p)
     s->e->f = old == 0 ? 1 : 0;
 }
 
-static void undeclare(struct arena *a, struct place *p)
+static void undeclare(struct arena *a, struct rng *r, struct place *p)
 {
-    (void)a;
+    (void)a, (void)r;
     *p->at = (*p->at)->next;
 }
 
-static void widen(struct arena *a, struct place *p)
+static void widen(struct arena *a, struct rng *r, struct place *p)
 {
-    (void)a;
+    (void)a, (void)r;
     p->x->s = !strcmp(p->x->s, "<") ? "<=" : ">";
 }
 
-static void shorten(struct arena *a, struct place *p)
+static void shorten(struct arena *a, struct rng *r, struct place *p)
 {
+    (void)r;
     p->x->kid[1] = ax_bin(a, "-", p->x->kid[1], ax_int(a, 1));
 }
 
-static void fewer_blocks(struct arena *a, struct place *p)
+static void fewer_blocks(struct arena *a, struct rng *r, struct place *p)
 {
-    (void)a;
+    (void)a, (void)r;
     p->x->kid[1]->i--;
 }
 
-static void other_extremum(struct arena *a, struct place *p)
+static void other_extremum(struct arena *a, struct rng *r, struct place *p)
 {
+    (void)r;
     p->x->kid[0] = ax_id(a, ax_is_id(p->x->kid[0], "fmaxf") ? "fminf" : "fmaxf");
 }
 
-static void wrong_stride(struct arena *a, struct place *p)
+static void wrong_stride(struct arena *a, struct rng *r, struct place *p)
 {
+    (void)r;
     struct ax *product = p->x->kid[1]->kid[0];
 
     product->kid[1] = ax_bin(a, "+", product->kid[1], ax_int(a, 1));
 }
 
-static void overwrite(struct arena *a, struct place *p)
+static void overwrite(struct arena *a, struct rng *r, struct place *p)
 {
-    (void)a;
+    (void)a, (void)r;
     p->x->s = "=";
 }
 
-static void wrong_lane(struct arena *a, struct place *p)
+static void wrong_lane(struct arena *a, struct rng *r, struct place *p)
 {
+    (void)r;
     p->x->kid[3] = ax_int(a, 0);
 }
 
-static void wrong_constant(struct arena *a, struct place *p)
+/* What people write in its place: a round number, or the size missed. Signs are operators of their own. */
+static void wrong_constant(struct arena *a, struct rng *r, struct place *p)
 {
+    static const double round[] = {0.01, 0.1, 0.2, 0.25, 0.5, 1, 1.5, 2, 3};
+    double old = p->x->f;
+    int n = (int)(sizeof round / sizeof *round), pick = (int)rng_below(r, (uint64_t)n + 2);
+
     (void)a;
-    p->x->f = -p->x->f * 2;
+    p->x->f = pick < n ? round[pick] : pick == n ? 10 * old : old / 2;
+    if (p->x->f == old)
+        p->x->f = 2 * old;
 }
 
-static void flip_sign(struct arena *a, struct place *p)
+static void flip_sign(struct arena *a, struct rng *r, struct place *p)
 {
-    (void)a;
+    (void)a, (void)r;
     p->x->s = "+";
 }
 
-static void half_warp(struct arena *a, struct place *p)
+static void half_warp(struct arena *a, struct rng *r, struct place *p)
 {
-    (void)a;
+    (void)a, (void)r;
     p->x->i = 8;
+}
+
+/* One extent missed, forgotten, added, or two of them exchanged. */
+static void wrong_shape(struct arena *a, struct rng *r, struct place *p)
+{
+    struct ax *old = p->x, *shape;
+    int n = old->n, at = n ? (int)rng_below(r, (uint64_t)n) : 0, how = n ? (int)rng_below(r, 4) : 2;
+    int next = n ? (at + 1) % n : 0;
+
+    if (how == 3 && (old->kid[at]->kind != AX_INT || old->kid[next]->kind != AX_INT || old->kid[at]->i == old->kid[next]->i))
+        how = 1;
+    shape = ax_new(a, AX_LIST, old->s, how == 1 ? n - 1 : how == 2 ? n + 1 : n);
+    for (int i = 0, from = 0; i < shape->n; i++) {
+        if (how == 1 && from == at)
+            from++;
+        shape->kid[i] = how == 2 && i == at ? ax_int(a, 1 + (long long)rng_below(r, 8)) : old->kid[from++];
+    }
+    if (how == 3)
+        shape->kid[at] = old->kid[next], shape->kid[next] = old->kid[at];
+    if (how == 0)
+        shape->kid[at] = ax_int(a, 1 + (old->kid[at]->kind == AX_INT ? old->kid[at]->i : 0) + (long long)rng_below(r, 4));
+    *p->x = *shape;
+}
+
+static void wrong_size(struct arena *a, struct rng *r, struct place *p)
+{
+    long long i = p->x->kid[1]->i;
+
+    p->x->kid[1] = ax_int(a, i > 0 && rng_below(r, 2) ? i - 1 : i + 1);
+}
+
+static void misname(struct arena *a, struct rng *r, struct place *p)
+{
+    char name[3] = {p->x->s[0], p->x->s[1], 0};
+
+    name[1] = (char)(name[1] > '0' && rng_below(r, 2) ? name[1] - 1 : name[1] + 1);
+    p->x->s = arena_strdup(a, name);
 }
 
 static const struct kind {
     const char *name;
     statement_test s;
     expression_test x;
-    void (*edit)(struct arena *a, struct place *p);
+    void (*edit)(struct arena *a, struct rng *r, struct place *p);
     const char *reason;
 } kinds[] = {
     {"missing_guard", is_guarded, NULL, unguard, "threads behind the end are not kept away"},
@@ -264,6 +336,9 @@ static const struct kind {
     {"half_a_warp", NULL, is_warp_loop, half_warp, "a reduction by shuffles leaves half of the warp out"},
     {"wrong_constant", NULL, is_constant, wrong_constant, "a constant is wrong"},
     {"wrong_sign", NULL, is_difference, flip_sign, "a difference became a sum"},
+    {"wrong_shape", NULL, is_shape, wrong_shape, "the output is allocated with another shape"},
+    {"wrong_size", NULL, is_size, wrong_size, "a size is taken from the wrong dimension"},
+    {"misnamed", NULL, is_numbered, misname, "another variable is meant"},
     {"undeclared", is_semicolon, NULL, undeclare, "a variable is used that was never declared"},
 };
 
@@ -282,25 +357,33 @@ const char *ast_mutation_reason(int kind)
     return kinds[kind].reason;
 }
 
-bool ast_mutate(struct arena *a, struct rng *r, int kind, struct afun *f)
+static struct places places_of(int kind, struct afun *f)
 {
     struct places p = {.n = 0};
 
     for (; f; f = f->next)
         if (f->body)
             find(&p, &f->body, kinds[kind].s, kinds[kind].x, f);
-    if (!p.n)
-        return false;
-    kinds[kind].edit(a, &p.v[rng_below(r, (uint64_t)p.n)]);
-    return true;
+    return p;
+}
+
+bool ast_mutate(struct arena *a, struct rng *r, int kind, struct afun *f)
+{
+    struct places p = places_of(kind, f);
+
+    if (p.n)
+        kinds[kind].edit(a, r, &p.v[rng_below(r, (uint64_t)p.n)]);
+    return p.n > 0;
 }
 
 int ast_mutate_any(struct arena *a, struct rng *r, struct afun *f)
 {
-    int n = ast_mutations(), first = (int)rng_below(r, (uint64_t)n);
+    int picked = -1;
 
-    for (int i = 0; i < n; i++)
-        if (ast_mutate(a, r, (first + i) % n, f))
-            return (first + i) % n;
-    return -1;
+    for (int k = 0, seen = 0; k < ast_mutations(); k++)
+        if (places_of(k, f).n && rng_below(r, (uint64_t)++seen) == 0)
+            picked = k;
+    if (picked >= 0)
+        ast_mutate(a, r, picked, f);
+    return picked;
 }
