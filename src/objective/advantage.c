@@ -21,7 +21,8 @@ static bool used(const bool *valid, size_t i)
     return !valid || valid[i];
 }
 
-/* Rewards are compared as they are: equal ones carry no signal, though their mean may round to another number. */
+/* Equal rewards carry no signal, though their mean may round to another number. A reward is a sum of a few products,
+ * and two ways to the same sum may differ in the last bits: what is nearer than 1e-12 of its size is equal. */
 static bool all_equal(const double *reward, const bool *valid, size_t n)
 {
     size_t first = n;
@@ -31,7 +32,7 @@ static bool all_equal(const double *reward, const bool *valid, size_t n)
             continue;
         if (first == n)
             first = i;
-        if (reward[i] != reward[first])
+        if (fabs(reward[i] - reward[first]) > 1e-12 * fmax(1.0, fabs(reward[first])))
             return false;
     }
     return true;

@@ -4,7 +4,7 @@
  *   grpo     A_i = (r_i - m) / (s + eps), s the sample standard deviation (n - 1)
  *   rloo     A_i = r_i - mean_{j != i} r_j = (r_i - m) n / (n - 1)
  *   dr_grpo  A_i = r_i - m
- * Equal rewards give A = 0 exactly, whatever their mean rounds to.
+ * Equal rewards (to 1e-12 of their size) give A = 0 exactly, whatever their mean rounds to.
  * A sample whose verdict is infra or unsupported (valid[i] false) leaves the group: it takes no part in m, s or n and
  * gets A = 0.
  * A group with fewer than two valid samples carries no signal and is skipped. */

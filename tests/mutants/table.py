@@ -98,6 +98,8 @@ m("the oldest verdict wins", "train/verdict_log.c",
 m("equal rewards are a signal", "objective/advantage.c",
   "    if (all_equal(reward, valid, n))\n        return (int)k;\n", "",
   "objective/test_advantage", WIRING)
+m("the last bit is a signal", "objective/advantage.c", "1e-12 * fmax(1.0, fabs(reward[first]))", "0",
+  "objective/test_advantage")
 m("population deviation", "objective/advantage.c", "sq / (double)(k - 1)", "sq / (double)k", "objective/test_advantage")
 m("invalid samples in the mean", "objective/advantage.c",
   "        if (!used(valid, i))\n            continue;\n        if (!isf",

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <utf8proc.h>
 
 #include "../queue/fake_verdict.h"
 #include "base/hash.h"
@@ -238,6 +239,16 @@ static void check_group_rewards(struct want *w, const double *r, const bool *in,
     w->skipped += scored < 2;
 }
 
+/* Does the prompt hold the text? A tokenizer composes what it reads (NFC), and a random model writes marks apart. */
+static bool says(const char *prompt, const char *text)
+{
+    char *composed = (char *)utf8proc_NFC((const utf8proc_uint8_t *)text);
+    bool yes = composed && strstr(prompt, composed);
+
+    free(composed);
+    return yes;
+}
+
 /* The prompt of a repair task holds the program that failed and what was said of it: the buffer's oldest. */
 static void check_repair(struct want *w)
 {
@@ -248,7 +259,7 @@ static void check_repair(struct want *w)
         assert_true(w->head < w->tail);
         const struct failure *f = &w->fifo[w->head++];
         assert_string_equal(json_str(line, "prompt_id", ""), f->id);
-        assert_non_null(strstr(prompt, f->text));
+        assert_true(says(prompt, f->text));
         assert_true(*f->feedback);
         assert_non_null(strstr(prompt, f->feedback));
         w->repairs++;
@@ -550,6 +561,8 @@ static void a_run_without_a_pass(void **state)
 
     nothing_passes = true;
     o.bdr_size = 2;
+    o.bdr_probability = 1;
+    o.max_new = 36; // most responses end by themselves: a response that was cut is no repair's
     o.seed = 5;
     tiny_must(rl_run(&o, &e), &e);
     sum = check_run(&o);
