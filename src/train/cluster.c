@@ -185,6 +185,27 @@ double cluster_effective(const int *label, size_t n)
     return exp(h);
 }
 
+double cluster_uniform(const int *label, size_t n, size_t k, struct rng *r)
+{
+    int *drawn = xcalloc(n ? n : 1, sizeof *drawn);
+    double sum = 0;
+
+    if (n)
+        memcpy(drawn, label, n * sizeof *drawn);
+    for (int round = 0; round < UNIFORM_ROUNDS; round++) {
+        for (size_t i = 0; i < k; i++) { // the first k of a shuffle
+            size_t at = i + rng_below(r, n - i);
+            int l = drawn[i];
+
+            drawn[i] = drawn[at];
+            drawn[at] = l;
+        }
+        sum += cluster_effective(drawn, k);
+    }
+    free(drawn);
+    return sum / UNIFORM_ROUNDS;
+}
+
 void cluster_draw(const int *label, size_t n, size_t n_clusters, struct rng *r, size_t *pick)
 {
     for (size_t c = 0; c < n_clusters; c++) {

@@ -53,8 +53,8 @@ static json_t *record_of(const struct rft *s, const struct prompt_item *p, const
 }
 
 /* One prompt: its correct programs, one drawn of each cluster. Result: {"name","families","samples","passed",
- * "infra","unsupported","too_long" (samples not drawn: their prompt leaves no room),"effective","clusters",
- * "kept":[record..]}. */
+ * "infra","unsupported","too_long" (samples not drawn: their prompt leaves no room),"effective" (strategies among what
+ * passed),"uniform" (among as many as are kept, drawn without clusters),"kept":[record..]}. */
 static json_t *select_group(struct rft *s, const struct prompt_item *p, const struct rollout_group *g, struct rng *rng)
 {
     struct sketch *sk = xcalloc((size_t)g->n, sizeof *sk);
@@ -62,6 +62,8 @@ static json_t *select_group(struct rft *s, const struct prompt_item *p, const st
     int infra = 0, unsupported = 0, too_long = 0;
     size_t n = 0, clusters, *pick;
     json_t *kept = json_array(), *out;
+    struct rng apart; // drawing must not depend on what is counted
+    double uniform;
 
     for (int k = 0; k < g->n; k++) {
         infra += rollout_has(&g->r[k], OUTCOME_INFRA);
@@ -77,10 +79,12 @@ static json_t *select_group(struct rft *s, const struct prompt_item *p, const st
     cluster_draw(label, n, clusters, rng, pick);
     for (size_t c = 0; c < clusters && (int)c < s->o->max_keep; c++)
         json_array_append_new(kept, record_of(s, p, &g->r[who[pick[c]]], (int)c));
-    out = json_pack("{s:s,s:O?,s:i,s:I,s:i,s:i,s:i,s:f,s:I,s:o}", "name", p->id, "families",
+    rng_seed(&apart, g->seed, UNIFORM_ROUNDS);
+    uniform = cluster_uniform(label, n, json_array_size(kept), &apart);
+    out = json_pack("{s:s,s:O?,s:i,s:I,s:i,s:i,s:i,s:f,s:f,s:o}", "name", p->id, "families",
                     json_object_get(p->info, "families"), "samples", g->n, "passed", (json_int_t)n, "infra", infra,
-                    "unsupported", unsupported, "too_long", too_long, "effective", cluster_effective(label, n), "clusters",
-                    (json_int_t)clusters, "kept", kept);
+                    "unsupported", unsupported, "too_long", too_long, "effective", cluster_effective(label, n), "uniform", uniform,
+                    "kept", kept);
     for (size_t i = 0; i < n; i++)
         sketch_free(&sk[i]);
     free(sk);
@@ -159,7 +163,7 @@ static int collect(struct rft *s, struct err *e)
 /* ---- joining ---- */
 
 struct sums {
-    double samples, passed, prompts, solved, effective, clusters, kept, infra, unsupported, too_long;
+    double samples, passed, prompts, solved, effective, uniform, kept, infra, unsupported, too_long;
     json_t *families; /* name -> {"samples","passed"} */
 };
 
@@ -189,7 +193,7 @@ static int join_group(struct sums *t, const json_t *g, struct buf *lines)
     t->too_long += json_f64(g, "too_long", 0);
     t->solved += passed > 0;
     t->effective += json_f64(g, "effective", 0);
-    t->clusters += json_f64(g, "clusters", 0);
+    t->uniform += json_f64(g, "uniform", 0);
     json_array_foreach(json_object_get(g, "families"), i, v)
         add_family(t->families, json_string_value(v) ? json_string_value(v) : "?", samples, passed);
     json_array_foreach(json_object_get(g, "kept"), i, v) {
@@ -218,7 +222,8 @@ static json_t *stats_of(const struct sums *t)
     metrics_set(v, "prompts_solved", t->solved);
     metrics_set(v, "kept", t->kept);
     metrics_set(v, "effective_before", t->effective / solved);
-    metrics_set(v, "effective_after", t->clusters / solved);
+    metrics_set(v, "effective_after", t->kept / solved); // one of each cluster: as many strategies as programs
+    metrics_set(v, "effective_uniform", t->uniform / solved);
     return v;
 }
 
@@ -259,8 +264,9 @@ static int join(struct rft *s, struct err *e)
         rc = json_write(stats, st, e);
     if (rc == 0)
         log_info("rft: %.0f of %.0f samples passed (%.0f%%), %.0f programs kept of %.0f prompts; %.2f strategies a prompt "
-                 "before drawing, %.2f after", t.passed, t.samples, 100 * t.passed / (t.samples > 0 ? t.samples : 1), t.kept,
-                 t.solved, json_f64(st, "effective_before", 0), json_f64(st, "effective_after", 0));
+                 "before drawing, %.2f after (%.2f if drawn without clusters)", t.passed, t.samples, 100 * t.passed / (t.samples > 0 ? t.samples : 1), t.kept,
+                 t.solved, json_f64(st, "effective_before", 0), json_f64(st, "effective_after", 0),
+                 json_f64(st, "effective_uniform", 0));
     json_decref(st);
     json_decref(t.families);
     buf_free(&lines);

@@ -95,6 +95,23 @@ static void effective_number(void **state)
     assert_true(cluster_effective(NULL, 0) == 0);
 }
 
+/* Of the six pairs of {a, a, a, b} three are two ideas: 1.5 in the mean. */
+static void drawn_without_clusters(void **state)
+{
+    (void)state;
+    int mixed[] = {0, 0, 0, 1};
+    double sum = 0;
+    struct rng r;
+
+    rng_seed(&r, 3, 0);
+    for (int i = 0; i < 400; i++)
+        sum += cluster_uniform(mixed, 4, 2, &r) / 400;
+    assert_true(fabs(sum - 1.5) < 0.02); // 25,600 draws: a deviation of 0.003
+    assert_true(fabs(cluster_uniform(mixed, 4, 4, &r) - cluster_effective(mixed, 4)) < 1e-12);
+    assert_true(fabs(cluster_uniform(mixed, 4, 1, &r) - 1) < 1e-12);
+    assert_true(cluster_uniform(NULL, 0, 0, &r) == 0);
+}
+
 static void uniform_draw(void **state)
 {
     (void)state;
@@ -116,6 +133,7 @@ static void uniform_draw(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_and_different), cmocka_unit_test(components),
-                                       cmocka_unit_test(effective_number), cmocka_unit_test(uniform_draw)};
+                                       cmocka_unit_test(effective_number), cmocka_unit_test(drawn_without_clusters),
+                                       cmocka_unit_test(uniform_draw)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
