@@ -69,6 +69,7 @@ static void test_service(void **state)
     item(all, 1, "failed", "extraction_error");
     item(all, 2, "passed", "none");
     assert_non_null(strstr(json_str(item(all, 3, "infra", "infra"), "feedback", ""), "class Model"));
+    assert_string_equal(json_str(item(all, 3, "infra", "infra"), "at_fault", ""), "request"); /* again would not help */
     assert_non_null(strstr(json_str(item(all, 4, "infra", "infra"), "feedback", ""), "trials"));
     assert_string_equal(json_str(item(all, 4, "infra", "infra"), "backend", ""), "cuda"); /* what was asked for */
     assert_string_equal(json_str(item(all, 4, "infra", "infra"), "protocol", ""), "kernelbench");

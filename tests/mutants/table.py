@@ -237,8 +237,14 @@ m("questions without their numbers", "synth/knowledge.c", " || (init && strchr(i
 m("parents of mutants are answered", "synth/corpus.c", "        } else if (p->side == SIDE_PARENT) {",
   "        } else if (p->side == SIDE_PARENT && (add_generate(c, p, k, F_TRAIN), 1)) {", "synth/test_synth")
 m("prompts that training answers", "synth/problem.c", "(side != SIDE_PROMPT || !known)", "1", "synth/test_synth")
-m("the faulty line is not named", "task/mend.c", "    name_place(&out, &a, &b);\n", "    (void)name_place;\n",
+m("the faulty line is not named", "task/mend.c", "    name_place(&out, &a, &b, said ? said : \"\");\n", "    (void)name_place;\n",
   "synth/test_synth")
+m("the judge's words choose no line", "task/mend.c", "&a, &b, said ? said", "&a, &b, 0 ? said", "synth/test_synth")
+m("one unfit task ends the run", "synth/verify.c", " && strcmp(json_str(verdict, \"at_fault\", \"\"), \"request\")", "",
+  "synth/test_verify")
+m("a compiler's guess is passed on", "eval/build/build_log.c", "n = without_guess(message, n);", "(void)without_guess;",
+  "litetorch/test_build")
+m("a refusal names no one at fault", "eval/worker.c", "why->kind == ERR_INPUT ?", "0 ?", "eval/test_worker")
 m("trivial tasks are kept", "synth/worth.c", ": input    ? \"an input passes\"", ": 0    ? \"\"", "synth/test_synth")
 m("operators without effect are kept", "synth/worth.c", "        any |= idle[i];", "        any |= 0;",
   "synth/test_synth")

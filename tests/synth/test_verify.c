@@ -1,4 +1,5 @@
-/* test_verify.c - verdicts for synthesis: the backend is the user's, infra is tried once more, a journal continues. */
+/* test_verify.c - verdicts for synthesis: the backend is the user's, infra is tried once more, a task that cannot be
+ * judged is left out, a journal continues. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 
 static int asked, infra_times;
 static char backend[16];
+static const char *at_fault = "judge";
 static char *folder, *path;
 
 static json_t *fake_judge(const struct verdict_request *item)
@@ -22,7 +24,7 @@ static json_t *fake_judge(const struct verdict_request *item)
     asked++;
     snprintf(backend, sizeof backend, "%s", json_str(item->options, "backend", "?"));
     if (strstr(item->candidate, "unlucky") && infra_times-- > 0)
-        return json_pack("{s:s,s:s}", "status", "infra", "category", "infra");
+        return json_pack("{s:s,s:s,s:s}", "status", "infra", "category", "infra", "at_fault", at_fault);
     return json_pack("{s:s,s:s}", "status", "passed", "program", item->candidate);
 }
 
@@ -71,9 +73,31 @@ static void infra_once_more(void **state)
     assert_int_equal(verify("sim", &v), -1); // the machine is unfit
 }
 
+/* One task that nobody can judge is no reason to end a run of thousands: its verdict is final. */
+static void unfit_task_is_left_out(void **state)
+{
+    (void)state;
+    json_t *v = NULL;
+
+    unlink(path);
+    asked = 0;
+    infra_times = 9;
+    at_fault = "request";
+    assert_int_equal(verify("sim", &v), 0);
+    assert_int_equal(asked, 2);
+    assert_string_equal(json_str(json_array_get(v, 0), "status", ""), "passed");
+    assert_string_equal(json_str(json_array_get(v, 1), "status", ""), "infra");
+    json_decref(v);
+    assert_int_equal(verify("sim", &v), 0);
+    assert_int_equal(asked, 2); // the journal has it
+    json_decref(v);
+    at_fault = "judge";
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(backend_and_journal), cmocka_unit_test(infra_once_more)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(backend_and_journal), cmocka_unit_test(infra_once_more),
+                                       cmocka_unit_test(unfit_task_is_left_out)};
     struct err e = ERR_INIT;
     int rc;
 
