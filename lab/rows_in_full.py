@@ -47,7 +47,8 @@ def values(op, dtype, o):
                               capture_output=True, text=True, check=False)
     last = done.stdout.strip().split("\n")[-1].split()
     passed, failed = (int(last[0]), int(last[2])) if len(last) == 4 else (0, lines)
-    return {"op": op, "dtype": dtype, "passed": passed, "failed": failed, "said": done.stdout[-600:] if failed else ""}
+    said = (done.stdout or done.stderr)[-600:] if failed else ""
+    return {"op": op, "dtype": dtype, "passed": passed, "failed": failed, "said": said}
 
 
 def programs(op, dtype, o):
