@@ -244,7 +244,6 @@ m("one unfit task ends the run", "synth/verify.c", " && strcmp(json_str(verdict,
   "synth/test_verify")
 m("a compiler's guess is passed on", "eval/build/build_log.c", "n = without_guess(message, n);", "(void)without_guess;",
   "litetorch/test_build")
-m("a refusal names no one at fault", "eval/worker.c", "why->kind == ERR_INPUT ?", "0 ?", "eval/test_worker")
 m("trivial tasks are kept", "synth/worth.c", ": input    ? \"an input passes\"", ": 0    ? \"\"", "synth/test_synth")
 m("operators without effect are kept", "synth/worth.c", "        any |= idle[i];", "        any |= 0;",
   "synth/test_synth")
