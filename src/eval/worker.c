@@ -77,7 +77,7 @@ static void *renew_thread(void *arg)
     return NULL;
 }
 
-/* p: the request, or NULL. Trying again helps only where the request is not at fault. */
+/* p: the request, or NULL. at_fault says whether trying again is hopeless ("request") or may help. */
 static json_t *refusal(const json_t *p, const struct err *why)
 {
     const json_t *asked = json_object_get(p, "options");
@@ -85,7 +85,7 @@ static json_t *refusal(const json_t *p, const struct err *why)
     json_t *rec = record_refusal(json_str(p, "task_name", "task"), json_str(asked, "backend", o.backend),
                                  json_str(asked, "protocol", o.protocol), why->msg);
 
-    json_object_set_new(rec, "at_fault", json_string(why->kind == ERR_INPUT ? "request" : "judge"));
+    json_object_set_new(rec, "at_fault", json_string(why->kind == ERR_INPUT && why->lack == LACK_NONE ? "request" : "judge"));
     return rec;
 }
 

@@ -21,6 +21,7 @@ struct run {
     int *todo, n_todo, n;
     json_t *options, *journal;
     int n_before; /* verdicts there when the current piece began */
+    bool again;   /* the second try */
     struct progress progress;
 };
 
@@ -52,10 +53,15 @@ static int journal_line(json_t *line, size_t no, void *ctx, struct err *e)
     return 0;
 }
 
-/* No verdict, and another try may bring one. A task that cannot be judged is final: what belongs to it is left out. */
 static bool is_infra(const json_t *verdict)
 {
-    return !strcmp(json_str(verdict, "status", "infra"), "infra") && strcmp(json_str(verdict, "at_fault", ""), "request");
+    return !strcmp(json_str(verdict, "status", "infra"), "infra");
+}
+
+/* A task that nobody can judge, said twice: what belongs to it is left out. Under load a reference may be late once. */
+static bool is_unfit(const json_t *verdict)
+{
+    return is_infra(verdict) && !strcmp(json_str(verdict, "at_fault", ""), "request");
 }
 
 static int note(struct run *v, int i, json_t *verdict, struct err *e)
@@ -65,7 +71,7 @@ static int note(struct run *v, int i, json_t *verdict, struct err *e)
 
     json_decref(v->verdict[i]);
     v->verdict[i] = json_incref(verdict);
-    if (is_infra(verdict) || !strcmp(json_str(verdict, "category", ""), "timeout"))
+    if ((is_infra(verdict) && !(v->again && is_unfit(verdict))) || !strcmp(json_str(verdict, "category", ""), "timeout"))
         return 0;
     line = json_pack("{s:s, s:s, s:O}", "key", v->key[i], "name", v->items[i].name, "verdict", verdict);
     rc = jsonl_append(v->o->journal, line, e);
@@ -131,12 +137,34 @@ static int run_todo(struct run *v, struct verdict_service *s, struct err *e)
     return 0;
 }
 
-static void list_todo(struct run *v, bool infra_only)
+static bool is_open(const struct run *v, int i)
+{
+    return !v->verdict[i] || (is_infra(v->verdict[i]) && !(v->again && is_unfit(v->verdict[i])));
+}
+
+static void list_todo(struct run *v)
 {
     v->n_todo = 0;
     for (int i = 0; i < v->n; i++)
-        if (infra_only ? is_infra(v->verdict[i]) : !v->verdict[i])
+        if (is_open(v, i))
             v->todo[v->n_todo++] = i;
+}
+
+/* A few unfit tasks are left out; where most are, something else is wrong. */
+static int check_unfit(const struct run *v, struct err *e)
+{
+    int n = 0, first = 0;
+
+    for (int i = v->n; i-- > 0;)
+        if (is_unfit(v->verdict[i]))
+            first = i, n++;
+    if (n > v->n / 2)
+        return err_set(e, ERR_ENV, "%d of %d programs cannot be judged; '%s': %s", n, v->n, v->items[first].name,
+                       json_str(v->verdict[first], "feedback", "no reason given"));
+    if (n)
+        log_warn("%d of %d programs belong to tasks that cannot be judged, and are left out; '%s': %s", n, v->n,
+                 v->items[first].name, json_str(v->verdict[first], "feedback", "no reason given"));
+    return 0;
 }
 
 static int run_all(struct run *v, struct err *e)
@@ -150,12 +178,13 @@ static int run_all(struct run *v, struct err *e)
     v->n_before = v->n - v->n_todo;
     progress_start(&v->progress, "verify", (uint64_t)v->n_before, (uint64_t)v->n);
     rc = run_todo(v, s, e);
-    list_todo(v, true);
+    list_todo(v);
     if (!rc && v->n_todo) {
+        v->again = true;
         log_warn("%d verdicts are infra; trying once more", v->n_todo);
         v->n_before = v->n - v->n_todo;
         rc = run_todo(v, s, e);
-        list_todo(v, true);
+        list_todo(v);
         if (!rc && v->n_todo)
             rc = err_set(e, ERR_ENV, "the verifier failed on '%s': %s; repair that (see 'musacoder doctor') and rerun, "
                          "it continues", v->items[v->todo[0]].name,
@@ -188,9 +217,13 @@ int verify_all(const struct verify_options *o, const struct verify_item *items, 
     for (int i = 0; i < n; i++)
         make_key(&v, i);
     rc = load_journal(&v, e);
-    list_todo(&v, false);
+    v.again = true; // what the journal holds was asked twice
+    list_todo(&v);
+    v.again = false;
     if (!rc && v.n_todo)
         rc = run_all(&v, e);
+    if (!rc)
+        rc = check_unfit(&v, e);
     if (!rc)
         *ret = json_array();
     for (int i = 0; i < n; i++) {

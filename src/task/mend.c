@@ -188,13 +188,32 @@ static void name_place(struct buf *out, const struct lines *a, const struct line
     free(h.v);
 }
 
+/* What was said, without the lines around a marked one ("> 9 | code" stands between "  8 | code" and "  10 | code"). */
+static char *heard(const char *said)
+{
+    bool marked = !strncmp(said, "> ", 2) || strstr(said, "\n> ");
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    for (const char *p = said; *p;) {
+        size_t n = strcspn(p, "\n"), digits = p[0] == ' ' && p[1] == ' ' ? strspn(p + 2, "0123456789") : 0;
+
+        if (!marked || !digits || strncmp(p + 2 + digits, " | ", 3))
+            buf_add(&b, p, n), buf_addc(&b, '\n');
+        p += n + (p[n] == '\n');
+    }
+    return buf_detach(&b);
+}
+
 char *mend_answer(const char *broken, const char *fixed, const char *why, const char *said)
 {
     struct lines a = split(broken), b = split(fixed);
+    char *words = heard(said ? said : "");
     struct buf out;
 
     buf_init(&out, BUF_MAX_TEXT);
-    name_place(&out, &a, &b, said ? said : "");
+    name_place(&out, &a, &b, words);
+    free(words);
     buf_addf(&out, "%s%s.\n\n```python\n%s```", why ? ": " : "", why ? why : "", fixed);
     free(a.v), free(b.v);
     return buf_detach(&out);

@@ -2,7 +2,8 @@
  *
  * Pure text. The programs are compared line by line, without indentation where that suffices to tell them apart. Of the
  * places where they differ, the one that shares the longest run of characters with the judge's words is named: words
- * quote a line that does not compile, a name that is unknown, a shape or a value that came out. */
+ * quote a line that does not compile (lines quoted around it do not count), a name that is unknown, a shape or a value
+ * that came out. */
 #ifndef MC_MEND_H
 #define MC_MEND_H
 

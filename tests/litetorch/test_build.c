@@ -393,10 +393,12 @@ static void log_errors_in_macros_point_to_their_use(void **s)
     const char *log = "/x/dispatch.h:21:58: error: no matching function\n"
                       "/x/dispatch.h:30:1: note: in expansion of macro 'AT_DISPATCH_SWITCH'\n"
                       "cuda_source:2:5: note: in expansion of macro 'AT_DISPATCH_FLOATING_TYPES'\n"
-                      "cuda_source:3:5: error: 'n' was not declared in this scope; did you mean '__pstl::n'?\n";
+                      "cuda_source:3:5: error: 'n' was not declared in this scope; did you mean '__pstl::n'?\n"
+                      "cuda_source:3:9: error: 'k' was not declared in this scope; did you mean '__syncthreads'?\n";
     json_t *q = request("one\ntwo\nthree\n"), *d = build_log_parse(log, q), *first = json_array_get(d, 0);
 
-    assert_int_equal(json_array_size(d), 2);
+    assert_int_equal(json_array_size(d), 3);
+    assert_non_null(strstr(json_str(json_array_get(d, 2), "message", ""), "did you mean '__syncthreads'?"));
     assert_int_equal(json_i64(first, "line", 0), 2);
     assert_string_equal(json_str(first, "file", ""), "cuda_source");
     assert_string_equal(json_str(first, "message", ""), "no matching function");

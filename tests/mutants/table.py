@@ -237,11 +237,15 @@ m("questions without their numbers", "synth/knowledge.c", " || (init && strchr(i
 m("parents of mutants are answered", "synth/corpus.c", "        } else if (p->side == SIDE_PARENT) {",
   "        } else if (p->side == SIDE_PARENT && (add_generate(c, p, k, F_TRAIN), 1)) {", "synth/test_synth")
 m("prompts that training answers", "synth/problem.c", "(side != SIDE_PROMPT || !known)", "1", "synth/test_synth")
-m("the faulty line is not named", "task/mend.c", "    name_place(&out, &a, &b, said ? said : \"\");\n", "    (void)name_place;\n",
+m("the faulty line is not named", "task/mend.c", "    name_place(&out, &a, &b, words);\n", "    (void)name_place;\n",
   "synth/test_synth")
-m("the judge's words choose no line", "task/mend.c", "&a, &b, said ? said", "&a, &b, 0 ? said", "synth/test_synth")
-m("one unfit task ends the run", "synth/verify.c", " && strcmp(json_str(verdict, \"at_fault\", \"\"), \"request\")", "",
-  "synth/test_verify")
+m("the judge's words choose no line", "task/mend.c", "heard(said ? said", "heard(0 ? said", "synth/test_synth")
+m("one unfit task ends the run", "synth/verify.c", "return is_infra(verdict) && !strcmp(json_str(verdict, \"at_fault\"",
+  "return 0 && !strcmp(json_str(verdict, \"at_fault\"", "synth/test_verify")
+m("a task is unfit at its first word", "synth/verify.c", "!(v->again && is_unfit(v->verdict[i]))",
+  "!is_unfit(v->verdict[i])", "synth/test_verify")
+m("a corpus of unfit tasks", "synth/verify.c", "if (n > v->n / 2)", "if (0)", "synth/test_verify")
+m("lines around the faulty one count", "task/mend.c", "if (!marked ||", "if (1 ||", "synth/test_synth")
 m("a compiler's guess is passed on", "eval/build/build_log.c", "n = without_guess(message, n);", "(void)without_guess;",
   "litetorch/test_build")
 m("trivial tasks are kept", "synth/worth.c", ": input    ? \"an input passes\"", ": 0    ? \"\"", "synth/test_synth")

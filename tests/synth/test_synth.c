@@ -162,6 +162,11 @@ static void answers_name_the_line(void **state)
     s = mend_answer("a();\nc();\nn = m;\n", "b();\nc();\nint m = 1;\nn = m;\n", NULL, "'int m' is missing");
     assert_non_null(strstr(s, "A line is missing in front of `n = m;`: `int m = 1;`"));
     free(s);
+    /* of a quoted piece of source the marked line counts, however long its neighbours are */
+    s = mend_answer("auto y = empty_like(x, x.options());\nc();\nreturn z;\n", "auto y = empty_like(x);\nc();\nreturn y;\n", NULL,
+                    "source:3:8: 'z' was not declared\n  1 | auto y = empty_like(x, x.options());\n  2 | c();\n> 3 | return z;");
+    assert_non_null(strstr(s, "The faulty line is `return z;`. It should be `return y;`."));
+    free(s);
     s = mend_answer(" a\n", "a\n", NULL, "unexpected indent");
     assert_non_null(strstr(s, "The faulty line is `a`. It should be `a`."));
     free(s);

@@ -23,7 +23,7 @@
 #include "store/limit.h"
 #include "store/store.h"
 
-#define BUILD_SALT "musacoder.build/2"
+#define BUILD_SALT "musacoder.build/3"
 #define DEFAULT_TIMEOUT 60.0
 
 static const struct build_target *const build_targets[] = {&build_target_sim, &build_target_cuda, &build_target_musa};

@@ -145,12 +145,20 @@ static bool has_source(const json_t *diagnostic)
     return json_array_size(json_object_get(diagnostic, "source")) > 0;
 }
 
-/* The length without a guess of the compiler's that names what its own headers hide: "; did you mean '__pstl::v1'?" */
+/* The length without a guess of the compiler's that names what its own headers hide: "; did you mean '__pstl::v1'?"
+ * CUDA's names begin in the same way and are one word: "; did you mean '__syncthreads'?" stays. */
 static size_t without_guess(const char *message, size_t n)
 {
-    const char *guess = memmem(message, n, "; did you mean '__", 18);
+    static const char ask[] = "; did you mean '__";
+    const char *guess = memmem(message, n, ask, sizeof ask - 1), *name, *end;
 
-    return guess ? (size_t)(guess - message) : n;
+    if (!guess)
+        return n;
+    name = guess + sizeof ask - 1;
+    end = memchr(name, '\'', n - (size_t)(name - message));
+    if (!end || memmem(name, (size_t)(end - name), "::", 2) || !strncmp(name, "builtin_", 8) || !strncmp(name, "gnu_", 4))
+        return (size_t)(guess - message);
+    return n;
 }
 
 static json_t *diagnostic(const json_t *req, const struct place *p, const char *message, size_t n)
