@@ -84,8 +84,9 @@ static json_t *refusal(const json_t *p, const struct err *why)
     const struct eval_options o = EVAL_OPTIONS_DEFAULT;
     json_t *rec = record_refusal(json_str(p, "task_name", "task"), json_str(asked, "backend", o.backend),
                                  json_str(asked, "protocol", o.protocol), why->msg);
+    bool hopeless = why->kind == ERR_INPUT && why->lack == LACK_NONE;
 
-    json_object_set_new(rec, "at_fault", json_string(why->kind == ERR_INPUT && why->lack == LACK_NONE ? "request" : "judge"));
+    json_object_set_new(rec, "at_fault", json_string(hopeless ? "request" : "judge"));
     return rec;
 }
 

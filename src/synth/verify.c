@@ -71,7 +71,8 @@ static int note(struct run *v, int i, json_t *verdict, struct err *e)
 
     json_decref(v->verdict[i]);
     v->verdict[i] = json_incref(verdict);
-    if ((is_infra(verdict) && !(v->again && is_unfit(verdict))) || !strcmp(json_str(verdict, "category", ""), "timeout"))
+    if ((is_infra(verdict) && !(v->again && is_unfit(verdict))) ||
+        !strcmp(json_str(verdict, "category", ""), "timeout"))
         return 0;
     line = json_pack("{s:s, s:s, s:O}", "key", v->key[i], "name", v->items[i].name, "verdict", verdict);
     rc = jsonl_append(v->o->journal, line, e);

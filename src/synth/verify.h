@@ -2,8 +2,8 @@
  *
  * The journal (one line per verdict: {"key":sha256 of task, program and options,"verdict":{..}}) makes an
  * interrupted run
- * continue; it holds times, so it is a log, not part of the corpus. Verdicts 'infra' and 'timeout' are not written, but for
- * tasks that cannot be judged in two tries. */
+ * continue; it holds times, so it is a log, not part of the corpus. Verdicts 'infra' and 'timeout' are not written, but
+ * for tasks that cannot be judged in two tries. */
 #ifndef MC_SYNTH_VERIFY_H
 #define MC_SYNTH_VERIFY_H
 
@@ -23,8 +23,8 @@ struct verify_options {
 };
 
 /* ret: new array of n verdicts, in order. An item whose verdict stays infra after a second try is an error: the machine
- * is unfit, and what is kept must not depend on luck. A task that cannot be judged (at_fault "request", twice) keeps that
- * verdict and is told; more than half of such items are an error. Ctrl-C: ERR_STOP. */
+ * is unfit, and what is kept must not depend on luck. A task that cannot be judged (at_fault "request", twice) keeps
+ * that verdict and is told; more than half of such items are an error. Ctrl-C: ERR_STOP. */
 int verify_all(const struct verify_options *o, const struct verify_item *items, int n, json_t **ret, struct err *e);
 
 #endif

@@ -32,8 +32,8 @@ size_t cluster_assign(const struct sketch *s, size_t n, double threshold, int *l
 /* exp of the entropy of the cluster shares: 1 when all programs are one idea, n when all differ; 0 for n = 0. */
 double cluster_effective(const int *label, size_t n);
 
-/* What a draw without clusters would keep: the mean of cluster_effective() over UNIFORM_ROUNDS draws of k of the n programs,
- * without putting back. k in [0, n]. */
+/* What a draw without clusters would keep: the mean of cluster_effective() over UNIFORM_ROUNDS draws of k of the n
+ * programs, without putting back. k in [0, n]. */
 double cluster_uniform(const int *label, size_t n, size_t k, struct rng *r);
 
 /* Draws one member of every cluster uniformly: pick[c] = index of the program. One draw from r per cluster. */

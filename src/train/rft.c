@@ -83,8 +83,8 @@ static json_t *select_group(struct rft *s, const struct prompt_item *p, const st
     uniform = cluster_uniform(label, n, json_array_size(kept), &apart);
     out = json_pack("{s:s,s:O?,s:i,s:I,s:i,s:i,s:i,s:f,s:f,s:o}", "name", p->id, "families",
                     json_object_get(p->info, "families"), "samples", g->n, "passed", (json_int_t)n, "infra", infra,
-                    "unsupported", unsupported, "too_long", too_long, "effective", cluster_effective(label, n), "uniform", uniform,
-                    "kept", kept);
+                    "unsupported", unsupported, "too_long", too_long, "effective", cluster_effective(label, n),
+                    "uniform", uniform, "kept", kept);
     for (size_t i = 0; i < n; i++)
         sketch_free(&sk[i]);
     free(sk);
@@ -264,7 +264,8 @@ static int join(struct rft *s, struct err *e)
         rc = json_write(stats, st, e);
     if (rc == 0)
         log_info("rft: %.0f of %.0f samples passed (%.0f%%), %.0f programs kept of %.0f prompts; %.2f strategies a prompt "
-                 "before drawing, %.2f after (%.2f if drawn without clusters)", t.passed, t.samples, 100 * t.passed / (t.samples > 0 ? t.samples : 1), t.kept,
+                 "before drawing, %.2f after (%.2f if drawn without clusters)", t.passed, t.samples,
+                 100 * t.passed / (t.samples > 0 ? t.samples : 1), t.kept,
                  t.solved, json_f64(st, "effective_before", 0), json_f64(st, "effective_after", 0),
                  json_f64(st, "effective_uniform", 0));
     json_decref(st);

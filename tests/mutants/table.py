@@ -272,8 +272,8 @@ m("a timeout is a review", "synth/teach.c", "if (!strcmp(category, faults[i]))",
 m("answers of other questions", "synth/teach.c", "sha256_adds(&h, text), sha256_adds(&h, prompt);",
   "sha256_adds(&h, text);", "synth/test_parts")
 m("always the emulator", "synth/verify.c", "o->backend ? o->backend : \"sim\"", "\"sim\"", "synth/test_verify")
-m("infra stays infra", "synth/verify.c", "return !v->verdict[i] || (is_infra(", "return !v->verdict[i] || (0 && is_infra(",
-  "synth/test_verify")
+m("infra stays infra", "synth/verify.c", "return !v->verdict[i] || (is_infra(",
+  "return !v->verdict[i] || (0 && is_infra(", "synth/test_verify")
 m("what depends on a bug is not computed again", "synth/dag.c",
   "p->node == node || reads_changed(&g->node[p->node], changed)", "p->node == node", "synth/test_parts")
 m("a name means what it meant first", "synth/ir/nest.c",

@@ -152,8 +152,8 @@ static void answers_name_the_line(void **state)
     assert_string_equal(s, "No line differs.\n\n```python\na\n```");
     free(s);
     /* the judge's words choose among two places; indentation alone is no difference */
-    s = mend_answer("f();\n  int n = 3;\nout = empty({8, 4});\n", "if (x)\n    f();\nint n = 3;\nout = empty({7, 1});\n", NULL,
-                    "shape: expected (7, 1), got (8, 4)");
+    s = mend_answer("f();\n  int n = 3;\nout = empty({8, 4});\n",
+                    "if (x)\n    f();\nint n = 3;\nout = empty({7, 1});\n", NULL, "shape: expected (7, 1), got (8, 4)");
     assert_non_null(strstr(s, "The faulty line is `out = empty({8, 4});`. It should be `out = empty({7, 1});`.\n"));
     free(s);
     s = mend_answer("a();\nn = m;\n", "b();\nint m = 1;\nn = m;\n", NULL, "'m' was not declared");
@@ -163,8 +163,10 @@ static void answers_name_the_line(void **state)
     assert_non_null(strstr(s, "A line is missing in front of `n = m;`: `int m = 1;`"));
     free(s);
     /* of a quoted piece of source the marked line counts, however long its neighbours are */
-    s = mend_answer("auto y = empty_like(x, x.options());\nc();\nreturn z;\n", "auto y = empty_like(x);\nc();\nreturn y;\n", NULL,
-                    "source:3:8: 'z' was not declared\n  1 | auto y = empty_like(x, x.options());\n  2 | c();\n> 3 | return z;");
+    s = mend_answer("auto y = empty_like(x, x.options());\nc();\nreturn z;\n",
+                    "auto y = empty_like(x);\nc();\nreturn y;\n", NULL,
+                    "source:3:8: 'z' was not declared\n  1 | auto y = empty_like(x, x.options());\n  2 | c();\n"
+                    "> 3 | return z;");
     assert_non_null(strstr(s, "The faulty line is `return z;`. It should be `return y;`."));
     free(s);
     s = mend_answer(" a\n", "a\n", NULL, "unexpected indent");

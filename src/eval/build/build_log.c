@@ -156,7 +156,8 @@ static size_t without_guess(const char *message, size_t n)
         return n;
     name = guess + sizeof ask - 1;
     end = memchr(name, '\'', n - (size_t)(name - message));
-    if (!end || memmem(name, (size_t)(end - name), "::", 2) || !strncmp(name, "builtin_", 8) || !strncmp(name, "gnu_", 4))
+    if (!end || memmem(name, (size_t)(end - name), "::", 2) || !strncmp(name, "builtin_", 8) ||
+        !strncmp(name, "gnu_", 4))
         return (size_t)(guess - message);
     return n;
 }

@@ -284,7 +284,8 @@ static void wrong_shape(struct arena *a, struct rng *r, struct place *p)
     int n = old->n, at = n ? (int)rng_below(r, (uint64_t)n) : 0, how = n ? (int)rng_below(r, 4) : 2;
     int next = n ? (at + 1) % n : 0;
 
-    if (how == 3 && (old->kid[at]->kind != AX_INT || old->kid[next]->kind != AX_INT || old->kid[at]->i == old->kid[next]->i))
+    if (how == 3 && (old->kid[at]->kind != AX_INT || old->kid[next]->kind != AX_INT ||
+                     old->kid[at]->i == old->kid[next]->i))
         how = 1;
     shape = ax_new(a, AX_LIST, old->s, how == 1 ? n - 1 : how == 2 ? n + 1 : n);
     for (int i = 0, from = 0; i < shape->n; i++) {
@@ -295,7 +296,8 @@ static void wrong_shape(struct arena *a, struct rng *r, struct place *p)
     if (how == 3)
         shape->kid[at] = old->kid[next], shape->kid[next] = old->kid[at];
     if (how == 0)
-        shape->kid[at] = ax_int(a, 1 + (old->kid[at]->kind == AX_INT ? old->kid[at]->i : 0) + (long long)rng_below(r, 4));
+        shape->kid[at] = ax_int(a, 1 + (old->kid[at]->kind == AX_INT ? old->kid[at]->i : 0) +
+                                       (long long)rng_below(r, 4));
     *p->x = *shape;
 }
 
