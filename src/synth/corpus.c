@@ -203,11 +203,8 @@ static void add_mutant(struct corpus *c, const struct problem *p, int k)
     if (!x->mutant || !passed(x->verdict))
         return;
     name = ast_mutation_name(x->bug);
-    if (!strcmp(json_str(x->mutant_verdict, "status", ""), "infra")) { // a task that cannot be judged convicts no bug
-        reject(c, p, x, true);
-        return;
-    }
-    count_bug(c, name, passed(x->mutant_verdict) ? "undetected" : category);
+    if (strcmp(json_str(x->mutant_verdict, "status", ""), "infra")) // a task that cannot be judged convicts no bug
+        count_bug(c, name, passed(x->mutant_verdict) ? "undetected" : category);
     if (!is_detected(x->mutant_verdict)) {
         reject(c, p, x, true);
         return;

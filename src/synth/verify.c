@@ -64,6 +64,12 @@ static bool is_unfit(const json_t *verdict)
     return is_infra(verdict) && !strcmp(json_str(verdict, "at_fault", ""), "request");
 }
 
+/* Infra may be luck, but for a task that was unfit in both tries. */
+static bool is_final(const struct run *v, const json_t *verdict)
+{
+    return !is_infra(verdict) || (v->again && is_unfit(verdict));
+}
+
 static int note(struct run *v, int i, json_t *verdict, struct err *e)
 {
     json_t *line;
@@ -71,8 +77,7 @@ static int note(struct run *v, int i, json_t *verdict, struct err *e)
 
     json_decref(v->verdict[i]);
     v->verdict[i] = json_incref(verdict);
-    if ((is_infra(verdict) && !(v->again && is_unfit(verdict))) ||
-        !strcmp(json_str(verdict, "category", ""), "timeout"))
+    if (!is_final(v, verdict) || !strcmp(json_str(verdict, "category", ""), "timeout"))
         return 0;
     line = json_pack("{s:s, s:s, s:O}", "key", v->key[i], "name", v->items[i].name, "verdict", verdict);
     rc = jsonl_append(v->o->journal, line, e);
@@ -138,16 +143,11 @@ static int run_todo(struct run *v, struct verdict_service *s, struct err *e)
     return 0;
 }
 
-static bool is_open(const struct run *v, int i)
-{
-    return !v->verdict[i] || (is_infra(v->verdict[i]) && !(v->again && is_unfit(v->verdict[i])));
-}
-
 static void list_todo(struct run *v)
 {
     v->n_todo = 0;
     for (int i = 0; i < v->n; i++)
-        if (is_open(v, i))
+        if (!v->verdict[i] || !is_final(v, v->verdict[i]))
             v->todo[v->n_todo++] = i;
 }
 

@@ -242,8 +242,8 @@ m("the faulty line is not named", "task/mend.c", "    name_place(&out, &a, &b, w
 m("the judge's words choose no line", "task/mend.c", "heard(said ? said", "heard(0 ? said", "synth/test_synth")
 m("one unfit task ends the run", "synth/verify.c", "return is_infra(verdict) && !strcmp(json_str(verdict, \"at_fault\"",
   "return 0 && !strcmp(json_str(verdict, \"at_fault\"", "synth/test_verify")
-m("a task is unfit at its first word", "synth/verify.c", "!(v->again && is_unfit(v->verdict[i]))",
-  "!is_unfit(v->verdict[i])", "synth/test_verify")
+m("a task is unfit at its first word", "synth/verify.c", "(v->again && is_unfit(verdict))", "is_unfit(verdict)",
+  "synth/test_verify")
 m("a corpus of unfit tasks", "synth/verify.c", "if (n > v->n / 2)", "if (0)", "synth/test_verify")
 m("lines around the faulty one count", "task/mend.c", "if (!marked ||", "if (1 ||", "synth/test_synth")
 m("a compiler's guess is passed on", "eval/build/build_log.c", "n = without_guess(message, n);", "(void)without_guess;",
@@ -272,8 +272,8 @@ m("a timeout is a review", "synth/teach.c", "if (!strcmp(category, faults[i]))",
 m("answers of other questions", "synth/teach.c", "sha256_adds(&h, text), sha256_adds(&h, prompt);",
   "sha256_adds(&h, text);", "synth/test_parts")
 m("always the emulator", "synth/verify.c", "o->backend ? o->backend : \"sim\"", "\"sim\"", "synth/test_verify")
-m("infra stays infra", "synth/verify.c", "return !v->verdict[i] || (is_infra(",
-  "return !v->verdict[i] || (0 && is_infra(", "synth/test_verify")
+m("infra stays infra", "synth/verify.c", "return !is_infra(verdict) ||", "return 1 ||",
+  "synth/test_verify")
 m("what depends on a bug is not computed again", "synth/dag.c",
   "p->node == node || reads_changed(&g->node[p->node], changed)", "p->node == node", "synth/test_parts")
 m("a name means what it meant first", "synth/ir/nest.c",
