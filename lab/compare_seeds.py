@@ -17,7 +17,7 @@ STAGES = [("sft", "seed", "SFT, repairs included"), ("rft", "seed", "RFT"), ("rl
           ("rl_multi", "rl", "RL, up to three turns"),
           ("control_rft", "more_rft", "control: RFT with as many verdicts"),
           ("control_oracle", "oracle", "control: SFT on answers to RL's prompts")]
-PAIRS = [("rft", "sft"), ("rl_single", "rft"), ("rl_multi", "rft"), ("rl_multi", "control_rft"),
+PAIRS = [("rft", "sft"), ("rl_single", "sft"), ("rl_single", "rft"), ("rl_multi", "rft"), ("rl_multi", "control_rft"),
          ("rl_multi", "control_oracle")]
 ROUNDS = 2000
 

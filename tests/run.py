@@ -30,7 +30,7 @@ import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TIMEOUT_S = 280  # of one test program
+TIMEOUT_S = 600  # of one test program
 SLOWDOWN = 4     # --all: by what limits that are there against hanging are longer; tests read TEST_SLOWDOWN
 SLOW_S = 900     # of a slow_* test
 LONG_S = 3600    # of a long_* test

@@ -238,9 +238,10 @@ class Chat(unittest.TestCase):
             s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             if stream:
                 s.recv(100)
-            time.sleep(0.3)
-            drawn = self.ask("/metrics")[1]
-            self.assertNotIn('state="running"} 0', drawn)
+            until = time.time() + 20
+            while 'state="running"} 0' in self.ask("/metrics")[1]:
+                self.assertLess(time.time(), until)
+                time.sleep(0.01)
             s.close()
             until = time.time() + 8
             while 'state="running"} 0' not in self.ask("/metrics")[1]:

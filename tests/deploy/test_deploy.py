@@ -221,8 +221,9 @@ class Played(unittest.TestCase):
         until = time.time() + 30 * SLOW
         while not os.path.exists(self.queue) and time.time() < until:
             time.sleep(0.1)
-        time.sleep(1)
         db = sqlite3.connect(self.queue, timeout=30)
+        while not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'job'").fetchone() and time.time() < until:
+            time.sleep(0.1)
         for lane, n in (("run:cuda", 3), ("build:cuda", 2), ("run:sim", 1)):
             for i in range(n):
                 db.execute("INSERT INTO job(key, lane, owner, priority, rank, payload, attempts, made) "

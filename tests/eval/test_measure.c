@@ -480,7 +480,7 @@ static void test_batch(void **state)
     assert_int_equal(hold_take(&device, false, &h, NULL), 0);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, logged, i == 2 ? NULL : &t), 0);
-        usleep(i == 1 ? 150000 : 20000); /* the first two wait when the sharer comes */
+        usleep(150000); /* the first two wait when the sharer comes */
     }
     hold_drop(&h);
     for (int i = 0; i < 4; i++)

@@ -12,7 +12,7 @@ import faults  # noqa: E402
 class Faults(unittest.TestCase):
     def test_mixed(self):
         argv = ["--hostile", "8", "--honest", "6", "--workers", "2", "--jobs", "2", "--kills", "4", "--quick",
-                "--limit", str(200 * float(os.environ.get("TEST_SLOWDOWN", 1)))]
+                "--limit", str(260 * float(os.environ.get("TEST_SLOWDOWN", 1)))]
         e = faults.Experiment(faults.options(argv))
         self.assertEqual(e.run(), [])
         self.assertLessEqual(sum(e.infra.values()), 3)  # an owner's death alone makes none

@@ -142,7 +142,7 @@ class Strangers(Guarded):
         for i in range(30):
             many = self.request(*[f"p{i} {k}" for k in range(20)])
             self.assertEqual(self.ask("POST", "/v1/eval", many, KEYS["alice"])[0], 200)
-        self.assertLess(time.monotonic() - began, 30)
+        self.assertLess(time.monotonic() - began, 60)
         with open(f"/proc/{self.server.pid}/status") as f:
             self.assertLess(int(re.search(r"VmRSS:\s*(\d+)", f.read())[1]), 400 << 10)
         for s in crowd + streams:
@@ -217,6 +217,7 @@ class Tenants(Guarded):
 
     def test_streams_tell_each_its_own(self):
         heard = {who: [] for who in KEYS}
+        begun = {who: threading.Event() for who in KEYS}
 
         def listen(who):
             with socket.create_connection(("127.0.0.1", self.port), timeout=4) as s:
@@ -225,10 +226,12 @@ class Tenants(Guarded):
                 until = time.monotonic() + 3
                 while time.monotonic() < until:
                     heard[who].append(s.recv(65536).decode())
+                    begun[who].set()
         crowd = [threading.Thread(target=listen, args=(who,)) for who in KEYS]
         for t in crowd:
             t.start()
-        time.sleep(0.5)
+        for who in KEYS:
+            self.assertTrue(begun[who].wait(3))
         for who in ("alice", "bobby"):
             one = self.request(who)
             one["task"]["name"] = "of-" + who

@@ -208,13 +208,16 @@ class Calls(Serve):
     def test_a_stopped_server_answers_who_waits_and_loses_nothing(self):
         got = []
         t = threading.Thread(target=lambda: got.append(self.ask("POST", "/v1/eval", self.request("never"))))
+        db = sqlite3.connect(self.queue)
         t.start()
-        time.sleep(0.5)
+        until = time.monotonic() + 10
+        while not db.execute("SELECT count(*) FROM job").fetchone()[0]:
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.05)
         self.server.send_signal(signal.SIGTERM)
         self.stopped = True
         t.join(20)
         self.assertEqual(got[0][0], 503)
-        db = sqlite3.connect(self.queue)
         self.assertEqual(db.execute("SELECT count(*) FROM job WHERE state = 0").fetchone()[0], 1)
         db.close()
 
