@@ -2,7 +2,8 @@
 
 1. each stage: Avg@k and Pass@k, mean and standard deviation over seeds, and Avg@k by held-out split;
 2. pairs of stages of the same seed on the same tasks: difference in points of Avg@k, its 95 % interval (bootstrap over
-   seeds and tasks at once), and the sign test's p over seeds and tasks that differ.
+   seeds and tasks at once), and the sign test's p over seeds and tasks that differ. That p takes each task of each seed
+   for a draw of its own, though a seed's tasks share its weights: where the two disagree, the interval is right.
 Seeds whose stage is not there yet are left out and counted.
 """
 
