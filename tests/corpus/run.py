@@ -22,6 +22,7 @@ import fnmatch
 import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -89,6 +90,14 @@ class Progress:
         self.keep = open(keep, "w", encoding="utf-8", buffering=1) if keep else None
         self.total, self.done, self.bad, self.lock = total, 0, 0, threading.Lock()
         self.tty = sys.stderr.isatty()
+        self.running, self.stopped = set(), False
+
+    def stop(self):
+        """Ctrl-C: what runs ends, and what was judged is counted."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.stopped = True
+        for p in list(self.running):
+            p.send_signal(signal.SIGINT)
 
     def step(self, c):
         with self.lock:
@@ -120,6 +129,7 @@ def judge(group, backend, progress, extra=()):
             "--no-cache", "--no-compile-baseline", "--trials", "2", "--timeout", f"{20 * SLOWDOWN:g}", "--jobs", "2",
             *options, *extra, *[c.path for c in group]]
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    progress.running.add(p)
     errors = []
     reader = threading.Thread(target=lambda: errors.append(p.stderr.read()), daemon=True)
     reader.start()
@@ -128,8 +138,9 @@ def judge(group, backend, progress, extra=()):
         progress.step(c)
     p.wait()
     reader.join()
+    progress.running.discard(p)
     for c in group:
-        if c.verdict is None:
+        if c.verdict is None and not progress.stopped:
             c.why = (errors or [""])[0].strip()[-300:]
             progress.step(c)
 
@@ -166,7 +177,8 @@ def main():
     a.add_argument("--backend", default="sim", choices=sorted(LACKS))
     a.add_argument("--only", action="append", metavar="GLOB")
     a.add_argument("--fast", action="store_true", help="the subset of 'make test'")
-    a.add_argument("--jobs", type=int, default=1, help="evaluations side by side, two candidates each")
+    a.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 4),
+                   help="evaluations side by side, two candidates each [one for each four cores]")
     a.add_argument("--verbose", action="store_true", help="a line for every candidate")
     a.add_argument("--no-perf", action="store_true", help="no times where the backend has a clock")
     a.add_argument("--keep", metavar="FILE", help="verdicts as they come, a line of JSON each")
@@ -184,7 +196,12 @@ def main():
     progress = Progress(len(candidates), a.keep)
     size = max(4, min(40, len(candidates) // max(a.jobs, 1) // 2))  # small enough that all of --jobs end together
     with concurrent.futures.ThreadPoolExecutor(max(a.jobs, 1)) as pool:
-        list(pool.map(lambda g: judge(g, a.backend, progress, extra), groups_of(candidates, size)))
+        try:
+            list(pool.map(lambda g: judge(g, a.backend, progress, extra), groups_of(candidates, size)))
+        except KeyboardInterrupt:
+            progress.stop()  # the pool ends with what runs
+    left = [c for c in candidates if not c.verdict and not c.why]
+    candidates = [c for c in candidates if c not in left]
     for c, why in skipped:
         print(f"  skipped  {c.name}: {why}")
     for c in candidates:
@@ -198,8 +215,9 @@ def main():
     caught = sum(c.got() not in ("passed", "no verdict", "infra") for c in cheats)
     print(f"\n{a.backend}: {caught} of {len(cheats)} caught, {n['missed']} missed, {n['other']} under another "
           f"category, {n['unsupported']} unsupported, {n['accused']} of {len(candidates) - len(cheats)} wrongly "
-          f"accused, {len(skipped)} skipped ({time.monotonic() - start:.0f} s)")
-    return 0 if n["right"] == len(candidates) else 1
+          f"accused, {len(skipped)} skipped ({time.monotonic() - start:.0f} s)" +
+          (f"; stopped: {len(left)} not judged" if left else ""))
+    return 0 if n["right"] == len(candidates) and not left else 1
 
 
 if __name__ == "__main__":
