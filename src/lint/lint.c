@@ -116,7 +116,6 @@ static void note_output(struct lint_group *g, const struct ref_draw *d, size_t i
                         bool *constant)
 {
     const json_t *row = json_array_get(d->noise, i);
-    double noise = fmax(json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")));
     double mine = 0;
 
     for (size_t q = 0; q < n; q++) {
@@ -125,8 +124,10 @@ static void note_output(struct lint_group *g, const struct ref_draw *d, size_t i
         *constant = *constant && want[q] == want[0];
     }
     g->outputs++;
-    if (mine > 0)
-        g->worst_amplify = fmax(g->worst_amplify, noise / mine);
+    if (mine > 0) {
+        g->worst_own = fmax(g->worst_own, json_num_value(json_object_get(row, "n1")) / mine);
+        g->worst_moved = fmax(g->worst_moved, json_num_value(json_object_get(row, "n2")) / mine);
+    }
     *top = fmax(*top, mine);
 }
 

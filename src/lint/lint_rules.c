@@ -32,6 +32,9 @@ const struct lint_rule lint_rules[] = {
     {"not_finite", "NaN or infinity on the task's own inputs", "change inputs or sizes; NaN compares with nothing"},
     {"ill_conditioned", "rounding alone moves the output further than any useful tolerance",
      "smaller values or fewer steps, or a tolerance of its own in the sidecar"},
+    {"wrong_reference", "the task's own answer in its precision is not its answer in double",
+     "look whether forward() depends on the dtype; else the library is wrong on this machine: try "
+     "torch.backends.mkldnn.enabled = False, or another machine"},
     {"own_inputs_only", "none of the five input regimes can be used",
      "nothing, if the domain is narrow (log, sqrt): only the task's own distribution is tried then"},
     {"nondeterministic", "the reference or its inputs are random",
@@ -259,17 +262,28 @@ static void effects(const struct lint_state *s, json_t *findings)
     }
 }
 
+/* Rounding cannot explain an error this many times as large as what rounding the inputs does. */
+#define NO_ROUNDING 1000
+
 static void conditioning(const struct lint_state *s, json_t *findings)
 {
     const struct lint_group *g = &s->group[GROUP_STRICT];
+    bool wrong = g->worst_own > NO_ROUNDING * g->worst_moved;
+    json_t *evidence;
 
-    if (g->unusable > 0)
-        lint_add(s, findings, "ill_conditioned",
-                 json_pack("{s:i,s:i,s:o}", "undecided", g->unusable, "outputs", g->outputs, "noise",
-                           json_num(g->worst_amplify)),
-                 "%d of %d outputs decide nothing: rounding moves them by up to %.3g of their largest value",
-                     g->unusable,
-                 g->outputs, g->worst_amplify);
+    if (g->unusable > 0) {
+        evidence = json_pack("{s:i,s:i,s:o,s:o}", "undecided", g->unusable, "outputs", g->outputs, "own_error",
+                             json_num(g->worst_own), "noise", json_num(g->worst_moved));
+        if (wrong)
+            lint_add(s, findings, "wrong_reference", evidence,
+                     "%d of %d outputs decide nothing: PyTorch's answer in the task's precision is off by up to "
+                     "%.3g of the largest value, though rounding the inputs moves it by %.3g", g->unusable,
+                     g->outputs, g->worst_own, g->worst_moved);
+        else
+            lint_add(s, findings, "ill_conditioned", evidence,
+                     "%d of %d outputs decide nothing: rounding moves them by up to %.3g of their largest value",
+                     g->unusable, g->outputs, fmax(g->worst_own, g->worst_moved));
+    }
     if (json_flag(s->facts, "own_inputs_only", false))
         lint_add(s, findings, "own_inputs_only",
                  json_pack("{s:O?}", "skipped", json_object_get(s->facts, "skipped")),

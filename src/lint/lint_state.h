@@ -26,7 +26,7 @@ struct lint_group { /* draws of one way to make them */
     double max_expected;          /* largest |expected| of any draw */
     double min_top;               /* smallest over the draws of the largest |expected| */
     int constant, zero;           /* draws whose outputs are each one value everywhere; which are all 0 */
-    double worst_amplify;         /* largest noise / max |expected| of a draw */
+    double worst_own, worst_moved; /* largest n1 and n2 (tolerance.h) over max |expected| of a draw */
     double **last;                /* [n_last] the answer before, per output; owned */
     size_t *last_n;
     size_t n_last;

@@ -44,7 +44,8 @@ const struct mine_reason mine_reasons[] = {
     {"repeated", "it is like a class that was mined before"},
     {"not_compared", "its likeness to known tasks could not be told"},
     {"trivial", "an answer without work would pass ('musacoder lint')"},
-    {"unfit", "the judge cannot use it ('musacoder lint': broken, not_judged, nondeterministic, ill_conditioned)"},
+    {"unfit", "the judge cannot use it ('musacoder lint': broken, not_judged, nondeterministic, ill_conditioned, "
+              "wrong_reference)"},
     {NULL, NULL}};
 
 struct miner {
@@ -131,7 +132,8 @@ static json_t *try_class(struct miner *m, const json_t *class, struct err *e)
 
 static const char *fault_of(const json_t *report)
 {
-    static const char *const unfit[] = {"broken", "not_judged", "nondeterministic", "ill_conditioned", "not_finite"};
+    static const char *const unfit[] = {"broken", "not_judged", "nondeterministic", "ill_conditioned", "wrong_reference",
+                                        "not_finite"};
     const json_t *f, *p;
     size_t i, k;
 

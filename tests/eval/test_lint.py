@@ -48,6 +48,8 @@ TASKS = {
              [("parameter_ignored", "'fc.bias'")], ["input_ignored", "trivial_output"]),
     "infinite": (task("return 1 / torch.relu(x)", "[torch.randn(16, 24)]"), [("not_finite", "infinities")], []),
     "chaotic": (task("y = x\nfor _ in range(40):\n    y = 3.99 * y * (1 - y)\nreturn y"), [("ill_conditioned", "decide nothing")], []),
+    "library": (task("y = x * 2 + 1\nif x.dtype == torch.bfloat16:\n    y.view(-1)[5] = 8e32\nreturn y",
+                     "[torch.randn(16, 24).bfloat16()]"), [("wrong_reference", "is off by up to")], ["ill_conditioned"]),
     "narrow": (task("return torch.log(x - 5)", "[6 + torch.rand(16, 24)]"), [("own_inputs_only", "all five")], []),
     "dropout": (task("return F.dropout(x, 0.5, self.training) * 2"), [("nondeterministic", "train mode")], ["dropped_operator"]),
     "saturated": (task("return (x * 1000 - 0.5).clamp(0, 1)", "[torch.rand(100, 100)]"),

@@ -604,8 +604,8 @@ static int run_variants(struct job *j, struct tally *t, struct err *e)
 static int undecided(const struct tally *t, struct err *e)
 {
     return err_set(e, ERR_INPUT, "the task cannot be judged: none of its %d draws tells a right answer from zeros (the "
-                                 "outputs are 0, or rounding moves them as much as they are large); 'musacoder lint' "
-                                 "shows which", t->ran);
+                                 "outputs are 0, rounding moves them as much as they are large, or PyTorch's own answer "
+                                 "is off as far); 'musacoder lint' shows which", t->ran);
 }
 
 /* The first output that no draw compares; -1: each is compared by one. */
