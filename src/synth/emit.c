@@ -355,16 +355,18 @@ static void add_side(struct emitter *e, const char *name, const struct ax *x, st
 }
 
 /* A guarded value that needs statements of its own: they must stay behind the guard, and what is loaded where the guard
- * does not hold must stay on the other side. */
+ * does not hold must stay on the other side. A test of indices keeps inside the padding; one of values is the
+ * operator's own choice. Neither keeps threads away, so neither has the role "guard". */
 static struct ax *guarded(struct emitter *e, const struct ax *x, struct buf *out)
 {
     const struct ax *other = x->kid[2];
     struct ax *test = value(e, x->kid[0], out);
     char *name = format(e, "v%d", e->n_values++);
-    bool apart = has_loads(other) || has_names(other);
+    bool apart = has_loads(other) || has_names(other), of_values = has_loads(x->kid[0]) || has_names(x->kid[0]);
 
-    buf_addf(out, "%s %s = %s;\n@guard if (%s) {\n", value_type(e->k, x), name,
-             apart ? is_integer(e->k, x) ? "0" : "0.0f" : text_of(e, value(e, other, out)), text_of(e, test));
+    buf_addf(out, "%s %s = %s;\n@%s if (%s) {\n", value_type(e->k, x), name,
+             apart ? is_integer(e->k, x) ? "0" : "0.0f" : text_of(e, value(e, other, out)),
+             of_values ? "choice" : "inside", text_of(e, test));
     add_side(e, name, x->kid[1], out);
     if (apart) {
         buf_adds(out, "else {\n");

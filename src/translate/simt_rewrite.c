@@ -575,7 +575,7 @@ static size_t untyped_launch(const struct rewriter *r, size_t i, size_t *ret_ope
     const struct toks *t = &r->t;
     size_t first;
 
-    if (!any_of(t, i, "cudaLaunchKernel\0cudaLaunchCooperativeKernel\0"))
+    if (!any_of(t, i, "cudaLaunchKernel\0cudaLaunchCooperativeKernel\0musaLaunchKernel\0musaLaunchCooperativeKernel\0"))
         return i;
     *ret_open = tok_next(t, i + 1);
     if (!tok_is(t, *ret_open, "("))

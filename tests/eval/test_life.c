@@ -38,7 +38,10 @@ static void test_an_idle_executor_is_large_enough(void **state)
     struct executor *x;
 
     (void)state;
-    if (!path_lib("exec.fatbin"))
+    char *kernels = path_lib("exec.fatbin");
+
+    free(kernels);
+    if (!kernels)
         skip(); /* made by nvcc; there is none here */
     executors_init(&all, true);
     executors_give(&all, take(&all, GIB, 0), true);
@@ -75,6 +78,9 @@ int main(void)
         cmocka_unit_test(test_a_refused_launch_behind_many_notes),
     };
 
-    setenv("MUSACODER_LIBCUDA", path_lib("libfakecuda.so"), 1);
+    char *driver = path_lib("libfakecuda.so");
+
+    setenv("MUSACODER_LIBCUDA", driver, 1);
+    free(driver);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ class Life(unittest.TestCase):
 
     def test_sigterm_gives_jobs_back(self):
         first = self.fleet.worker("both", {}, "--jobs", "1", name="first")
-        job = self.begin(8, 32)
+        job = self.begin(5 + 3 * fleet.SLOW, 32)
         first.send_signal(signal.SIGTERM)
         self.assertEqual(first.wait(20 * fleet.SLOW), 0)
         self.assertEqual(self.fleet.rows(f"SELECT state, attempt FROM job WHERE id = {job}"), [(0, 0)])

@@ -417,8 +417,10 @@ static int pick_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct pick *p = ctx;
 
-    if (json_i64(v, "step", -1) == p->step)
+    if (json_i64(v, "step", -1) == p->step) {
+        json_decref(p->line);
         p->line = json_incref(v);
+    }
     return 0;
 }
 

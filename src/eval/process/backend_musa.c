@@ -32,8 +32,10 @@ static int describe(char **ret_device, char **ret_uuid, char **ret_arch, struct 
     char arch[16], *id;
     int n = 0;
 
-    if (musa_cards(&cards, &n, e) < 0 || !drv_load_musa(e) || check_plumbing(e) < 0)
+    if (musa_cards(&cards, &n, e) < 0 || !drv_load_musa(e) || check_plumbing(e) < 0) {
+        free(cards);
         return err_prefix(e, "backend 'musa' cannot be used");
+    }
     snprintf(arch, sizeof arch, "mp_%d%d", cards[0].major % 10, cards[0].minor % 10);
     o.arch = arch;
     if (!(id = build_toolchain_id(&o, e))) {
