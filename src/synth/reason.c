@@ -155,7 +155,9 @@ static void index_map(const struct kernels *k, struct buf *out)
 static void guards_of(const struct as *x, struct buf *out, int *n)
 {
     for (; x; x = x->next) {
-        if (x->role && (!strcmp(x->role, "guard") || !strcmp(x->role, "inside")) && (x->kind == AS_IF || x->kind == AS_WHILE) && *n < 3) {
+        bool bounds = x->role && (!strcmp(x->role, "guard") || !strcmp(x->role, "inside"));
+
+        if (bounds && (x->kind == AS_IF || x->kind == AS_WHILE) && *n < 3) {
             buf_adds(out, *n ? "; " : " ");
             buf_addc(out, '\'');
             ax_print(x->e, NULL, out);

@@ -145,11 +145,11 @@ class ThreeHosts(unittest.TestCase):
         for i, code in enumerate([honest.relu(64), honest.relu(128), large(256), honest.relu(32, value="x[i]"),
                                   honest.relu(32, value="nothing_like_it")]):
             self.write(f"samples/relu_{i}.py", code)
+        env = dict(os.environ, MUSACODER_CACHE_DIR=self.path("cache0"), **NO_COMPILER, **NO_TORCH)
+        env.pop("MUSACODER_SECRET", None)  # the workers' own
         said = subprocess.run([*self.hosts.on(0), faults.EXE, "bench", "--tasks", self.path("tasks"), "--samples",
                                self.path("samples"), "--out", self.path("run"), "--trials", "1", "--queue", self.url],
-                              capture_output=True, text=True, timeout=900 * faults.SLOW,
-                              env={k: v for k, v in dict(os.environ, MUSACODER_CACHE_DIR=self.path("cache0"), **NO_COMPILER,
-                                                         **NO_TORCH).items() if k != "MUSACODER_SECRET"})  # the workers'
+                              capture_output=True, text=True, timeout=900 * faults.SLOW, env=env)
         self.assertEqual(said.returncode, 0, said.stderr[-3000:])
         with open(self.path("run/verdicts.jsonl")) as f:
             records = [v.get("verdict", v) for v in map(json.loads, f)]

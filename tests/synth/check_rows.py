@@ -73,9 +73,9 @@ def native_complaint(line, want):
         got = model(*[tensor(i, floating) for i in line["inputs"] if not i["param"]])
     if str(got.dtype) != "torch." + line["dtype"]:
         return f"dtype {got.dtype}, the rule says {line['dtype']}"
-    # PyTorch may round after each of the m inputs of an output (prod does, in bfloat16): like u sqrt(m).
+    # PyTorch may round after each of an output's m inputs (prod does, in bfloat16): 2 u sqrt(m), as in tolerance.h.
     terms = max([1] + [math.prod(i["shape"]) / max(1, want.numel()) for i in line["inputs"]])
-    rounding = max(TOLERANCE[line["dtype"]], 4 * torch.finfo(floating).eps / 2 * math.sqrt(terms))
+    rounding = max(TOLERANCE[line["dtype"]], torch.finfo(floating).eps * math.sqrt(terms))
     bound = rounding * (want.abs().nan_to_num(0, 0, 0).max().item() + 1)
     if not torch.allclose(got.double(), want, rtol=0, atol=bound, equal_nan=True):
         return f"in {line['dtype']} values differ by more than {bound:g}"
