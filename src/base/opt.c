@@ -178,6 +178,20 @@ static int set_config(struct opts *o, const json_t *config, struct err *e)
     return 0;
 }
 
+/* '--bdr false': the option would be true and the word be lost. */
+static int check_switch(const struct opt *row, int argc, char **argv, int i, struct err *e)
+{
+    static const char *const off[] = {"false", "no", "0", "off"}, *const on[] = {"true", "yes", "1", "on"};
+    const char *next = i + 1 < argc ? argv[i + 1] : "";
+
+    for (int k = 0; k < 4; k++)
+        if (!strcmp(next, off[k]) || !strcmp(next, on[k]))
+            return err_set(e, ERR_INPUT, "'--%s' is on by itself and takes no word '%s'; say --%s%s or --%s=%s", row->name,
+                           next, strcmp(next, off[k]) ? "" : "no-", row->name, row->name,
+                           strcmp(next, off[k]) ? "true" : "false");
+    return 0;
+}
+
 static int set_flag(struct opts *o, int argc, char **argv, int *i, struct err *e)
 {
     const char *arg = argv[*i] + 2, *eq = strchr(arg, '=');
@@ -196,7 +210,7 @@ static int set_flag(struct opts *o, int argc, char **argv, int *i, struct err *e
         return -1;
     }
     if (row->type == OPT_BOOL && !eq)
-        return set_text(o, row, "true", e);
+        return check_switch(row, argc, argv, *i, e) < 0 ? -1 : set_text(o, row, "true", e);
     if (row->type == OPT_LIST && opts_has(o, row->name)) {
         char *both = xasprintf("%s\n%s", opts_str(o, row->name), eq ? eq + 1 : argv[++*i]);
         int rc = set_text(o, row, both, e);

@@ -17,7 +17,10 @@ struct command {
     const char *about;      /* what -h teaches, before the options; ends with a newline */
     const struct opt *rows; /* ends with a NULL name */
     int (*run)(const struct opts *o, struct err *e); /* an exit code; -1 means 'see *e' */
+    int words; /* that are no options: so many at most; main refuses more. The command checks that there are enough */
 };
+
+#define WORDS_ANY (-1)
 
 extern const struct command
     cmd_agent, cmd_bench, cmd_doctor, cmd_eval, cmd_export, cmd_generate, cmd_help,

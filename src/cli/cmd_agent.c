@@ -107,8 +107,6 @@ static int options_of(const struct opts *o, struct agent_options *a, struct talk
     a->eval.protocol = opts_str(o, "protocol");
     if (!opts_has(o, "task") || !opts_has(o, "model"))
         return err_set(e, ERR_INPUT, "say --task FILE and --model http://HOST:PORT/v1 or --model FOLDER");
-    if (o->n_args > 0)
-        return err_set(e, ERR_INPUT, "unexpected '%s'", o->args[0]);
     if (!(t->retry_s > 0))
         return err_set(e, ERR_INPUT, "--retry is a number of seconds above 0");
     if (a->turns < 1 || t->max_new < 1)
@@ -169,4 +167,4 @@ const struct command cmd_agent = {
     "unfit,\n"
     "or --out or --log cannot be written.\n\n",
     rows,
-    agent_main};
+    agent_main, 0};

@@ -248,4 +248,4 @@ const struct command cmd_bench = {
     "or nothing was judged.\n\n"
     "compare tests two finished run folders on their common tasks: McNemar's exact test on first samples, a bootstrap\n"
     "interval of the difference of Avg@k, and of speed the ratio with its interval and Wilcoxon's signed-rank test.\n\n",
-    rows, run};
+    rows, run, WORDS_ANY};

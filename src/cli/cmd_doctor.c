@@ -330,8 +330,6 @@ static int doctor_run(const struct opts *o, struct err *e)
 {
     struct report r = {.checks = json_array()};
 
-    if (o->n_args)
-        return err_set(e, ERR_INPUT, "'doctor' takes no argument '%s'; see 'musacoder doctor -h'", o->args[0]);
     check_machine(&r);
     check_compiler(&r);
     check_python(&r);
@@ -360,4 +358,4 @@ const struct command cmd_doctor = {
     "doctor", "what this machine has and lacks, with remedies", "[--json]",
     "Checks the compiler, Python and PyTorch, the folders, and which layers of the jail for foreign code hold here.\n"
     "Exit code 0: ready; 3: something that 'eval' needs is missing.\n\n",
-    rows, doctor_run};
+    rows, doctor_run, 0};

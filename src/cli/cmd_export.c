@@ -36,4 +36,4 @@ const struct command cmd_export = {
     "Writes the model folder again as Transformers, vLLM and SGLang read it: weights in bf16 (training keeps fp32), in files\n"
     "of --shard-size GB with an index where one is not enough. The tokenizer's files and tensors that are not run here\n"
     "(vision, multi-token prediction) are carried over as they are.\n",
-    rows, export_run};
+    rows, export_run, 0};

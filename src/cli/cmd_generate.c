@@ -175,4 +175,4 @@ const struct command cmd_generate = {
     "generate", "let a model answer a prompt", "--model DIR (--prompt TEXT | --file FILE)",
     "Answers a prompt, written as one user message, and prints the answer while it is drawn. With --n above 1 the\n"
     "samples are drawn together and printed at the end.\n",
-    rows, generate_run};
+    rows, generate_run, 0};

@@ -38,4 +38,4 @@ const struct command cmd_init = {
     "init", "make a model with random weights", "--config FILE --out DIR [--seed N]",
     "Writes a Hugging Face model folder (config.json, model.safetensors, generation_config.json) with random weights:\n"
     "matrices are normal with the configuration's initializer_range, norms do nothing.\n",
-    rows, init_run};
+    rows, init_run, 0};

@@ -24,4 +24,4 @@ const struct command cmd_launch = {
     "Starts the command N times as ranks of one group. Every rank holds the whole model and takes its share of each\n"
     "batch; NCCL sums the gradients before the step, and the loss is per token of the whole batch. Rank 0 writes the\n"
     "run folder. A rank that fails ends the others.\n",
-    rows, launch_run};
+    rows, launch_run, WORDS_ANY};

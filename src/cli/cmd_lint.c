@@ -217,4 +217,4 @@ const struct command cmd_lint = {
     "protocol strict, and for kernelbench at its tolerances of fp32 (1e-4) and of half precision (1e-2).\n"
     "A finding has a rule, numbers and a remedy; --rules lists the rules, docs/lint.md explains them. No GPU is needed.\n"
     "Exit code: 0 clean, 1 findings, 2 usage or a file that is no task (the rest is linted), 3 the environment is unfit.\n\n",
-    rows, lint_run};
+    rows, lint_run, WORDS_ANY};

@@ -86,4 +86,4 @@ const struct command cmd_logits = {
     "logits", "compute the logits of a list of token ids", "--model DIR --tokens FILE.json --out FILE.safetensors",
     "Runs one forward pass in fp32 and writes the logits of every position, so that other implementations can be\n"
     "compared with this one. The folder may be one written by Transformers 4 or 5, with tied embeddings or without.\n",
-    rows, logits_run};
+    rows, logits_run, 0};

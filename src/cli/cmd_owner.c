@@ -69,8 +69,6 @@ static int list(bool json, struct err *e)
 
 static int owner_run(const struct opts *o, struct err *e)
 {
-    if (o->n_args > 0)
-        return err_set(e, ERR_INPUT, "unexpected '%s'", o->args[0]);
     return opts_bool(o, "serve") ? serve(o, e) : opts_bool(o, "stop") ? stop(e) : list(opts_bool(o, "json"), e);
 }
 
@@ -81,4 +79,4 @@ const struct command cmd_owner = {
     "for a minute. Another build, secret, jail or cache folder has an owner of its own. Ctrl-C cancels the caller's\n"
     "candidates alone. With MUSACODER_OWNER=none a command judges in its own process, under a debugger for instance.\n"
     "Exit code: 0, 2 usage, 3 none can live here.\n\n",
-    rows, owner_run};
+    rows, owner_run, 0};

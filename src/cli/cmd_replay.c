@@ -181,4 +181,4 @@ const struct command cmd_replay = {
     "replay", "run a judged kernel again: check, time or profile it", "FILE [--time N | --check | --profile FILE]",
     "A capsule holds a candidate's kernels as they were judged: what was launched, on which data, with which result.\n"
     "It runs without Python and without the candidate's host code. Exit code 0: the outputs are right; 1: not.\n\n",
-    rows, replay_run};
+    rows, replay_run, 1};

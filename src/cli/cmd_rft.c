@@ -141,4 +141,4 @@ const struct command cmd_rft = {
     "Samples several responses for each prompt, keeps what MooreEval passes, clusters the correct programs of a prompt\n"
     "and draws one of each cluster; then fine-tunes on them together with the records of --data. Writes RUN/rft.jsonl,\n"
     "RUN/rft_stats.json and RUN/model. Ctrl-C is safe: the same command continues.\n",
-    rows, rft_command};
+    rows, rft_command, 0};

@@ -148,4 +148,4 @@ const struct command cmd_rl = {
     "GRPO on groups of sampled programs; the policy gradient covers the first response only. --turns 1 is the warm-up,\n"
     "--turns 3 appends MooreEval's feedback after a failure and rewards with PrimeEcho. Writes RUN/model,\n"
     "RUN/metrics.jsonl, RUN/verdicts.jsonl, RUN/rollouts and checkpoints. Ctrl-C is safe: the same command continues, bit for bit.\n",
-    rows, rl_command};
+    rows, rl_command, 0};

@@ -619,4 +619,4 @@ const struct command cmd_run = {
     "Runs the stages of a recipe, each in its own folder of RUN, and ends with RUN/summary.json and a table. Ctrl-C at\n"
     "any moment is safe: the same command continues where it stopped. A stage whose options changed, and those after\n"
     "it, start anew.\n",
-    rows, run_command};
+    rows, run_command, 1};

@@ -131,8 +131,6 @@ static void serve_until_stopped(const struct serve_config *c, int workers)
 
 static int check(const struct opts *o, struct err *e)
 {
-    if (o->n_args > 0)
-        return err_set(e, ERR_INPUT, "unexpected '%s'", o->args[0]);
     if (opts_int(o, "port") < 0 || opts_int(o, "port") > 65535)
         return err_set(e, ERR_INPUT, "--port is 0 to 65535");
     if (opts_int(o, "threads") < 1 || opts_int(o, "threads") > 256)
@@ -232,4 +230,4 @@ const struct command cmd_serve = {
     "Stop it with Ctrl-C or SIGTERM: jobs in hand go back into the queue, and the next server goes on with them.\n"
     "Exit code: 0 stopped, 2 usage, 3 the machine is unfit.\n\n",
     rows,
-    serve_run};
+    serve_run, 0};

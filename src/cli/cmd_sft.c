@@ -209,4 +209,4 @@ const struct command cmd_sft = {
     "Trains on the last response of each dialogue; what comes before is context. Writes RUN/model (Hugging Face\n"
     "layout), RUN/metrics.jsonl and checkpoints. Ctrl-C is safe: the same command continues, bit for bit.\n"
     "With --harvest the model answers tasks half-way; MooreEval judges, and failures become repair dialogues.\n",
-    sft_rows, sft_command};
+    sft_rows, sft_command, 0};

@@ -57,4 +57,4 @@ const struct command cmd_shrink = {
     "Rewrites the module-level sizes of a KernelBench-format task until no input, output or parameter has more than N\n"
     "elements, checks that constructor and reference still run, and prints the task. What was changed goes to stderr.\n"
     "Exit code: 0 done, 2 usage or a file that is no task, 3 --out cannot be written or the environment is unfit.\n\n",
-    rows, shrink_run};
+    rows, shrink_run, 1};

@@ -254,4 +254,5 @@ const struct command cmd_synth = {
     "Exit code: 0 done, 1 --probe found a disagreement, 2 usage, 3 --out cannot be written or the judge is unfit.\n",
     rows,
     synth_run,
+    WORDS_ANY,
 };

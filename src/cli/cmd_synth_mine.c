@@ -85,4 +85,4 @@ const struct command cmd_synth_mine = {
     "OUT/tasks holds the tasks, OUT/mined.jsonl a line for each class, OUT/report.json the counts. Give OUT/tasks to\n"
     "'agent' or 'bench --tasks'. The licence of what is mined is that of the tree: look before use.\n"
     "Exit code: 0 done, 2 usage, 3 no Python or no jail.\n\n",
-    rows, mine};
+    rows, mine, 1};

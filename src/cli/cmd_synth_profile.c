@@ -31,4 +31,4 @@ const struct command cmd_synth_profile = {
     "what limits it, by rules that src/synth/ncu.h states: 60 percent of a peak limit a kernel, below that it waits.\n"
     "The answer says no number that the CSV lacks.\n"
     "Exit code: 0 done, 2 usage or a CSV that is not ncu's, 3 --out cannot be written.\n\n",
-    rows, run};
+    rows, run, 1};

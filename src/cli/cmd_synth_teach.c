@@ -46,8 +46,6 @@ static int check(const struct opts *o, struct err *e)
             return err_set(e, ERR_INPUT, "--%s is %lld; use %lld to %lld", ranges[i].name, (long long)v,
                            (long long)ranges[i].lo, (long long)ranges[i].hi);
     }
-    if (o->n_args)
-        return err_set(e, ERR_INPUT, "unexpected '%s'; tasks are given by --tasks", o->args[0]);
     if (!opts_has(o, "tasks") || !opts_has(o, "out"))
         return err_set(e, ERR_INPUT, "say --tasks FOLDER and --out OUT");
     if (opts_has(o, "teacher") && !openai_is_url(opts_str(o, "teacher")))
@@ -93,4 +91,4 @@ const struct command cmd_synth_teach = {
     "first answer of every task is asked before the second of any. OUT/answers.jsonl keeps what was answered; without\n"
     "--teacher the same command judges it again and asks nobody.\n"
     "Exit code: 0 done, 2 usage, 3 the server or the judge cannot be used.\n\n",
-    rows, run};
+    rows, run, 0};

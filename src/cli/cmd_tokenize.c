@@ -83,4 +83,4 @@ const struct command cmd_tokenize = {
     "tokenize", "print the token ids of a text", "--model DIR FILE",
     "Prints a JSON list: the ids of FILE's text under the model's tokenizer.json ('-' reads stdin). Invalid UTF-8 is\n"
     "read as U+FFFD. The ids equal those of Hugging Face's 'tokenizers'.\n\n",
-    rows, run};
+    rows, run, 1};

@@ -238,7 +238,7 @@ const struct command cmd_translate = {
     "  musacoder translate kernel.cu >kernel.mu\n"
     "  musacoder translate --profile s4000 --out musa/ candidates/*.py\n"
     "Exit code: 0 all translated, 1 some refused, 2 usage, 3 --out cannot be written.\n\n",
-    rows, translate_run};
+    rows, translate_run, WORDS_ANY};
 
 /* ---- the devices ---- */
 
@@ -291,4 +291,4 @@ const struct command cmd_profile = {
     "Prints the figures that the emulator and the translator take for a device, each with its evidence: V measured\n"
     "or compiled by somebody with the card, D the vendor's documents, C the press or a third party, I inferred from\n"
     "a relative.\n\n",
-    profile_rows, profile_run};
+    profile_rows, profile_run, 1};

@@ -78,4 +78,4 @@ const struct command cmd_watch = {
     "RUN is the folder of sft, rft, rl or run. In a terminal: a line for each quantity of the newest stage, with its course.\n"
     "With --html also a page with the curves of all stages, one file that loads itself again. Ctrl-C ends the watching; the\n"
     "run does not notice.\n",
-    rows, watch_run};
+    rows, watch_run, 1};

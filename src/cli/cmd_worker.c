@@ -206,8 +206,6 @@ static int check(const struct opts *o, struct err *e)
 
     if (!opts_has(o, "queue"))
         return err_set(e, ERR_INPUT, "no queue; give --queue FILE or --queue postgres://USER@HOST/DATABASE");
-    if (o->n_args > 0)
-        return err_set(e, ERR_INPUT, "unexpected '%s'; a worker takes its work from --queue", o->args[0]);
     if (size_parse("artefacts-limit", opts_str(o, "artefacts-limit"), &n, e) < 0)
         return -1;
     if (opts_real(o, "artefacts-keep") < 0)
@@ -253,4 +251,4 @@ const struct command cmd_worker = {
     "them.\n"
     "Exit code: 0 stopped or drained, 2 usage, 3 the machine is unfit ('musacoder doctor').\n\n",
     rows,
-    worker_run};
+    worker_run, 0};

@@ -127,7 +127,7 @@ static int help_run(const struct opts *o, struct err *e)
 }
 
 const struct command cmd_help = {"help", "list the commands, or explain one", "[COMMAND]",
-                                 "Lists the commands, or explains one as 'COMMAND -h' does.\n", no_rows, help_run};
+                                 "Lists the commands, or explains one as 'COMMAND -h' does.\n", no_rows, help_run, WORDS_ANY};
 
 static int version_run(const struct opts *o, struct err *e)
 {
@@ -136,28 +136,45 @@ static int version_run(const struct opts *o, struct err *e)
     return EXIT_OK;
 }
 
-const struct command cmd_version = {"version", "print the version", "", "Prints the version.\n", no_rows, version_run};
+const struct command cmd_version = {"version", "print the version", "", "Prints the version.\n", no_rows, version_run, 0};
+
+/* A word that no command reads would change nothing, and its author would not know. */
+static int check_words(const struct command *c, const struct opts *o, struct err *e)
+{
+    if (o->help || c->words == WORDS_ANY || o->n_args <= c->words)
+        return 0;
+    return err_set(e, ERR_INPUT, "unexpected '%s'; values belong to options, and '%s' takes %s%s", o->args[c->words],
+                   c->name, c->words ? "one other word: " : "no other words", c->words ? c->usage : "");
+}
+
+static int call(const struct command *c, const struct opts *o)
+{
+    struct err e = ERR_INIT;
+    int rc;
+
+    if (o->help) {
+        print_command_help(stdout, c);
+        return EXIT_OK;
+    }
+    stop_install();
+    rc = c->run(o, &e);
+    if (rc >= 0)
+        return rc;
+    log_error("%s", e.msg);
+    return exit_code_of(&e);
+}
 
 static int run_command(const struct command *c, int argc, char **argv)
 {
     struct err e = ERR_INIT;
-    struct opts o;
+    struct opts o = {0};
     int rc;
 
-    if (opts_parse(c->rows, argc, argv, NULL, &o, &e) < 0) {
+    if (opts_parse(c->rows, argc, argv, NULL, &o, &e) < 0 || check_words(c, &o, &e) < 0) {
         fprintf(stderr, "musacoder %s: %s\n", c->name, e.msg);
-        return exit_code_of(&e);
-    }
-    if (o.help) {
-        print_command_help(stdout, c);
-        rc = EXIT_OK;
+        rc = exit_code_of(&e);
     } else {
-        stop_install();
-        rc = c->run(&o, &e);
-        if (rc < 0) {
-            log_error("%s", e.msg);
-            rc = exit_code_of(&e);
-        }
+        rc = call(c, &o);
     }
     opts_free(&o);
     return rc;

@@ -49,4 +49,4 @@ static int scratch_command(const struct opts *o, struct err *e)
 }
 
 const struct command cmd_scratch = {"init", "tokenizer and random weights from the corpus", "", "", rows,
-                                    scratch_command};
+                                    scratch_command, 0};

@@ -270,6 +270,9 @@ static void options_refuse_with_a_remedy(void **state)
     refuses("--rate", "nan", "wants a number");
     refuses("--mode", "fas", "fast|slow");
     refuses("-x", NULL, "unknown option");
+    refuses("--quiet", "false", "say --no-quiet or --quiet=false");
+    refuses("--quiet", "0", "say --no-quiet or --quiet=false");
+    refuses("--quiet", "true", "say --quiet or --quiet=true");
 }
 
 static void sizes_have_units(void **state)

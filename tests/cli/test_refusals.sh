@@ -38,6 +38,17 @@ refuses 'no' rft --model "$dir/no" --prompts "$dir/empty.jsonl" --out "$dir/o"
 refuses "no file '$dir/no'" rft --model "$dir/no" --prompts "$dir/no" --data "$dir/no" --out "$dir/o"
 [ ! -e "$dir/o/options.json" ] || fail "a start that failed claims its folder"
 
+# an ablation typed with a blank would compare a thing with itself
+for switch in mirrorpop bdr primeecho; do
+    refuses "say --no-$switch or --$switch=false" rl --model "$dir/no" --prompts "$dir/no" --out "$dir/o" --$switch false
+done
+for command in agent export generate init logits rft rl serve sft version worker doctor owner 'synth teach'; do
+    refuses "unexpected 'stray'" $command stray
+done
+refuses "unexpected 'stray'" run recipes/smoke.yaml stray
+refuses "unexpected 'stray'" tokenize a stray
+refuses "unexpected argument 'stray'" bench stray --tasks "$dir" --out "$dir/o"
+
 refuses "no queue at '$dir/typo/q'; start 'musacoder serve" worker --queue "$dir/typo/q"
 [ ! -e "$dir/typo" ] || fail "a worker makes the folder of a queue that is not there"
 refuses 'hexadecimal' eval --secret zz --task docs/example/task.py docs/example/kernel.py

@@ -71,6 +71,9 @@ m("RFT counts infra as failures", "train/rft.c", "judged = t->samples - t->infra
   WIRING)
 m("SFT does not learn", "train/sft.c", "return optim_step(s->opt, s->m, *ret_lr, e);", "return 0;", WIRING)
 
+m("a word behind a switch is dropped", "base/opt.c",
+  "check_switch(row, argc, argv, *i, e) < 0 ? -1 : set_text(o, row, \"true\", e)", "set_text(o, row, \"true\", e)",
+  "base/test_base")
 m("changed tokens weigh as others", "train/sft.c",
   "ex->changed[k] && s->o->changed_weight > 0 ? s->o->changed_weight : 1",
   "0 ? s->o->changed_weight : 1", WIRING)
