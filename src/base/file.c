@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -59,11 +62,51 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
+/* A new name beside path: processes, threads and hosts that share the folder never meet in one file. */
+char *file_temporary(const char *path)
+{
+    uint64_t any = 0;
+
+    if (getrandom(&any, sizeof any, 0) != sizeof any)
+        any = (uint64_t)getpid() << 32 ^ (uint64_t)clock();
+    return xasprintf("%s.tmp.%016llx", path, (unsigned long long)any);
+}
+
+bool file_is_temporary(const char *name)
+{
+    const char *tail = NULL;
+    size_t n;
+
+    for (const char *p = name; (p = strstr(p, ".tmp.")) != NULL;)
+        tail = p += 5;
+    n = tail ? strlen(tail) : 0;
+    return n > 0 && (n == 16 ? strspn(tail, "0123456789abcdef") : strspn(tail, "0123456789")) == n;
+}
+
+/* What a link names, so that the link stays; the path itself where it is none. Owned. */
+static char *write_target(const char *path)
+{
+    struct stat st;
+    char *real = lstat(path, &st) == 0 && S_ISLNK(st.st_mode) ? realpath(path, NULL) : NULL;
+
+    return real ? real : xstrdup(path);
+}
+
+/* The file that is replaced passes its mode on. */
+static int create_as(const char *tmp, const char *target)
+{
+    struct stat st;
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+    if (fd >= 0 && stat(target, &st) == 0 && S_ISREG(st.st_mode))
+        (void)!fchmod(fd, st.st_mode & 0777);
+    return fd;
+}
+
 int file_write(const char *path, const void *data, size_t n, struct err *e)
 {
-    char *tmp = xasprintf("%s.tmp.%d", path, (int)getpid());
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int rc = 0;
+    char *target = write_target(path), *tmp = file_temporary(target);
+    int fd = create_as(tmp, target), rc = 0;
 
     if (fd < 0) {
         rc = err_sys(e, "cannot create '%s'", path);
@@ -72,12 +115,13 @@ int file_write(const char *path, const void *data, size_t n, struct err *e)
             rc = err_sys(e, "cannot write '%s'", path);
         if (close(fd) < 0 && rc == 0)
             rc = err_sys(e, "cannot write '%s'", path);
-        if (rc == 0 && rename(tmp, path) < 0)
+        if (rc == 0 && rename(tmp, target) < 0)
             rc = err_sys(e, "cannot replace '%s'", path);
         if (rc < 0)
             unlink(tmp);
     }
     free(tmp);
+    free(target);
     return rc;
 }
 
@@ -88,7 +132,7 @@ int file_write_try(const char *path, struct err *e)
 
     if (file_is_dir(path))
         return err_set(e, ERR_ENV, "cannot create '%s': it is a folder", path);
-    tmp = xasprintf("%s.tmp.%d", path, (int)getpid());
+    tmp = file_temporary(path);
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         err_sys(e, "cannot create '%s'", path);
@@ -140,9 +184,12 @@ bool file_is_dir(const char *path)
 
 int dir_make(const char *path, struct err *e)
 {
-    char *copy = xstrdup(path);
+    char *copy;
     int rc = 0;
 
+    if (!*path)
+        return err_set(e, ERR_INPUT, "the folder's name is empty");
+    copy = xstrdup(path);
     for (char *p = copy + 1; rc == 0; p++) {
         char c = *p;
         if (c != '/' && c != 0)

@@ -11,9 +11,13 @@
 
 /* Appends the whole file to out (initialised by the caller). Larger than out->max is an error, not a cut. */
 int file_read(const char *path, struct buf *out, struct err *e);
-/* Writes beside the target, fsyncs, renames: readers see the old or the new file, never a part. */
+/* Writes beside the target, fsyncs, renames: readers see the old or the new file, never a part. A link stays a
+ * link, and what is replaced passes its mode on. */
 int file_write(const char *path, const void *data, size_t n, struct err *e);
 int file_write_try(const char *path, struct err *e); /* would file_write find its folder? Leaves no file */
+/* A free name beside path for a file that will be renamed to it; owned. A killed writer leaves such a file behind. */
+char *file_temporary(const char *path);
+bool file_is_temporary(const char *name); /* made by file_temporary, or by its forerunner: NAME.tmp.PID */
 int file_append(const char *path, const void *data, size_t n, struct err *e); /* one write(2), O_APPEND */
 int file_copy(const char *from, const char *to, struct err *e);
 bool file_exists(const char *path);

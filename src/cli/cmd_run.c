@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
+#include "base/content.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -264,35 +265,80 @@ static int call_command(void *ctx, struct err *e)
                                               : err_set(e, ERR_ENV, "'%s' ended with code %d", s->command->name, rc);
 }
 
+/* Options that name what a stage reads: paths, and contents at the time. */
+static const char *const input_options[] = {"model", "data", "prompts", "harvest", "tasks", "from"};
+
+/* What the stage would read now; "" where something is absent, which the stage itself will say. */
+static void digest_inputs(const struct run_stage *s, char ret[65])
+{
+    struct sha256 h;
+
+    sha256_start(&h);
+    for (size_t i = 0; i < sizeof input_options / sizeof *input_options; i++) {
+        const char *spec = json_str(s->opts.values, input_options[i], NULL); // synth's 'tasks' is a number
+        char digest[65] = "";
+
+        if (!spec)
+            continue;
+        sha256_adds(&h, input_options[i]);
+        content_digest(spec, digest, NULL);
+        sha256_adds(&h, digest);
+    }
+    sha256_end(&h, ret);
+}
+
+static const char *why_anew(const struct run_marker *m, const struct run_stage *s, const char *inputs)
+{
+    if (strcmp(m->key, s->key))
+        return "options changed";
+    return *m->inputs && strcmp(m->inputs, inputs) ? "what it reads has changed" : NULL;
+}
+
+/* Empties the stage's folder if it is ours: stamped, or named by a marker. The marker names it until it is empty. */
+static int begin_anew(const struct run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
+{
+    if ((*m->key ? folder_adopt(s->dir, e) : folder_claim(s->dir, "this stage", e)) < 0 || folder_empty(s->dir, e) < 0)
+        return -1;
+    *m = (struct run_marker){0};
+    memcpy(m->key, s->key, sizeof m->key);
+    return run_marker_write(r->out, s->name, m, e);
+}
+
+static int run_command_of(struct run *r, struct run_stage *s, struct run_marker *m, struct err *e)
+{
+    char took[32];
+
+    if (stop_requested())
+        return err_set(e, ERR_STOP, "stopped before '%s'; run again to continue", s->name);
+    log_info("== %s", s->name);
+    if (run_timed(r->out, s->name, m, call_command, s, e) < 0)
+        return e->kind == ERR_STOP ? err_set(e, ERR_STOP, "stopped in '%s'; the same command continues", s->name)
+                                   : err_prefix(e, "%s", s->name);
+    format_duration(m->seconds, took, sizeof took);
+    log_info("%s: done in %s", s->name, took);
+    return 0;
+}
+
 static int run_stage(struct run *r, struct run_stage *s, struct err *e)
 {
     struct run_marker m;
-    char took[32];
+    const char *why;
+    char inputs[65];
 
     run_marker_read(r->out, s->name, &m);
-    if (strcmp(m.key, s->key)) {
+    digest_inputs(s, inputs);
+    if ((why = why_anew(&m, s, inputs))) {
         if (*m.key)
-            log_info("%s: options changed, starting anew", s->name);
-        if (dir_remove(s->dir, NULL) < 0 && file_is_dir(s->dir))
-            return err_set(e, ERR_ENV, "cannot empty '%s'", s->dir);
-        m = (struct run_marker){0};
-        memcpy(m.key, s->key, sizeof m.key);
-        if (run_marker_write(r->out, s->name, &m, e) < 0)
+            log_info("%s: %s, starting anew", s->name, why);
+        if (begin_anew(r, s, &m, e) < 0)
             return -1;
     }
     if (m.done) {
         log_info("%s: done before", s->name);
         return 0;
     }
-    if (stop_requested())
-        return err_set(e, ERR_STOP, "stopped before '%s'; run again to continue", s->name);
-    log_info("== %s", s->name);
-    if (run_timed(r->out, s->name, &m, call_command, s, e) < 0)
-        return e->kind == ERR_STOP ? err_set(e, ERR_STOP, "stopped in '%s'; the same command continues", s->name)
-                                   : err_prefix(e, "%s", s->name);
-    format_duration(m.seconds, took, sizeof took);
-    log_info("%s: done in %s", s->name, took);
-    return 0;
+    memcpy(m.inputs, inputs, sizeof m.inputs);
+    return run_command_of(r, s, &m, e);
 }
 
 /* ---- the end: summary, report, table ---- */
@@ -419,17 +465,17 @@ static int finish(struct run *r, struct err *e)
     return rc;
 }
 
-static int take_lock(const char *out, struct err *e)
+/* The run folder is ours: stamped, new, or made by a version that knew no stamps, which left a stage's key. */
+static int claim_folder(const struct run *r, struct err *e)
 {
-    char *path = path_join(out, "lock");
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    struct run_marker m = {0};
+    int lock; // held until the process ends
 
-    free(path);
-    if (fd < 0)
-        return err_sys(e, "cannot write into '%s'", out);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, ERR_INPUT, "another 'musacoder run' works in '%s'; wait for it, or give another --out", out);
-    return 0; // held until the process ends
+    for (int i = 0; i < r->n && !*m.key; i++)
+        run_marker_read(r->out, r->stages[i].name, &m);
+    if ((*m.key ? folder_adopt(r->out, e) : folder_claim(r->out, "this run", e)) < 0)
+        return -1;
+    return folder_lock(r->out, "musacoder run", &lock, e);
 }
 
 /* Fifteen digits: 0.28 stays 0.28 and still reads back as the same number. JSON is YAML. */
@@ -544,7 +590,7 @@ static int run_all(struct run *r, bool plan_only, struct err *e)
         puts("");
         return tell_budgets(r, e);
     }
-    if (dir_make(r->out, e) < 0 || take_lock(r->out, e) < 0 || write_resolved(r, e) < 0)
+    if (claim_folder(r, e) < 0 || write_resolved(r, e) < 0)
         return -1;
     log = path_join(r->out, "run.log");
     log_tee(log);
@@ -588,6 +634,23 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* A recipe comes from anybody: its name is a folder below runs/ and nothing else. */
+static int choose_folder(struct run *r, const struct opts *o, struct err *e)
+{
+    char *stem = path_stem(o->args[0]);
+    const char *name = json_str(r->recipe, "name", stem);
+    int rc = 0;
+
+    if (opts_has(o, "out"))
+        r->out = xstrdup(opts_str(o, "out"));
+    else if (!name_is_part(name))
+        rc = err_set(e, ERR_INPUT, "the recipe's name '%s' is no name of a folder; change it, or give --out", name);
+    else
+        r->out = path_join("runs", name);
+    free(stem);
+    return rc;
+}
+
 static int run_command(const struct opts *o, struct err *e)
 {
     const char *sections[N_KINDS + 1];
@@ -604,11 +667,9 @@ static int run_command(const struct opts *o, struct err *e)
     if (rc == 0 && opts_has(o, "set"))
         rc = apply_sets(r.recipe, opts_str(o, "set"), sections, e);
     if (rc == 0) {
-        char *stem = path_stem(o->args[0]);
-
-        r.out = opts_has(o, "out") ? xstrdup(opts_str(o, "out")) : path_join("runs", json_str(r.recipe, "name", stem));
-        free(stem);
-        rc = run_all(&r, opts_bool(o, "plan"), e);
+        rc = choose_folder(&r, o, e);
+        if (rc == 0)
+            rc = run_all(&r, opts_bool(o, "plan"), e);
     }
     run_free(&r);
     return rc < 0 ? -1 : EXIT_OK;

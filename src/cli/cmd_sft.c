@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -158,6 +159,17 @@ static int harvest(const struct opts *o, const char *model, const char *out, str
     return rc;
 }
 
+/* Whole or not there: it gets its name when all of it is written. Older versions wrote it in place, the tokenizer
+ * last. */
+static bool is_model(const char *dir)
+{
+    char *config = path_join(dir, "config.json"), *tokenizer = path_join(dir, "tokenizer.json");
+    bool whole = file_exists(config) && file_exists(tokenizer);
+
+    free(config), free(tokenizer);
+    return whole;
+}
+
 static int train_and_harvest(const struct opts *o, struct err *e)
 {
     int64_t steps = opts_int(o, "steps"), first = (int64_t)((double)steps * opts_real(o, "harvest-at"));
@@ -169,7 +181,9 @@ static int train_and_harvest(const struct opts *o, struct err *e)
     if (first < 1 || first >= steps)
         rc = err_set(e, ERR_INPUT, "harvest-at is %g; with %lld steps it must leave some before and some after",
                      opts_real(o, "harvest-at"), (long long)steps);
-    if (!rc && !file_is_dir(model))
+    if (!rc)
+        rc = folder_claim(out, "this run", e);
+    if (!rc && !is_model(model))
         rc = train(o, json_pack("{s:I, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "schedule",
                                 "constant", "harvest-tasks", 0), e);
     if (!rc)

@@ -1,8 +1,9 @@
 /* run.h - a recipe as a list of stages, each one a command in its own folder of the run.
  *
- * A stage's key is a hash of its resolved options and of the keys of the stages before it. stages/NAME.json holds the
- * key, whether the stage is done and the seconds it took: a stage with the same key is not run again, one that was
- * stopped continues in its folder, one with another key starts anew. */
+ * A stage's key is a hash of its resolved options and of the keys of the stages before it. stages/NAME.json holds
+ * the key, a hash of the contents that the stage reads, whether it is done and the seconds it took: a stage with
+ * the same key and contents is not run again, one that was stopped continues in its folder, one with others starts
+ * anew. Only folders of ours (base/folder.h) are emptied. */
 #ifndef MC_CLI_RUN_H
 #define MC_CLI_RUN_H
 
@@ -23,6 +24,7 @@ struct run_stage {
 
 struct run_marker {
     char key[65];
+    char inputs[65]; /* what the stage read when it last began (content.h); "" in markers of older versions */
     bool done;
     double seconds;
 };

@@ -25,6 +25,7 @@ void run_marker_read(const char *out, const char *name, struct run_marker *ret)
 
     *ret = (struct run_marker){.done = json_flag(v, "done", false), .seconds = json_f64(v, "seconds", 0)};
     snprintf(ret->key, sizeof ret->key, "%s", json_str(v, "key", ""));
+    snprintf(ret->inputs, sizeof ret->inputs, "%s", json_str(v, "inputs", ""));
     json_decref(v);
     free(path);
 }
@@ -32,7 +33,8 @@ void run_marker_read(const char *out, const char *name, struct run_marker *ret)
 int run_marker_write(const char *out, const char *name, const struct run_marker *m, struct err *e)
 {
     char *path = marker_path(out, name);
-    json_t *v = json_pack("{s:s,s:b,s:f}", "key", m->key, "done", (int)m->done, "seconds", m->seconds);
+    json_t *v = json_pack("{s:s,s:s,s:b,s:f}", "key", m->key, "inputs", m->inputs, "done", (int)m->done,
+                          "seconds", m->seconds);
     int rc = json_write(path, v, e);
 
     json_decref(v);

@@ -490,7 +490,7 @@ struct st_writer *st_create(const char *path, struct err *e)
     struct st_writer *w = xcalloc(1, sizeof *w);
 
     w->path = xstrdup(path);
-    w->tmp = xasprintf("%s.tmp.%d", path, (int)getpid());
+    w->tmp = file_temporary(path);
     w->header = json_object();
     if (!(w->f = fopen(w->tmp, "wbe"))) {
         err_sys(e, "cannot create '%s'", path);

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "synth/ir/ast_mutate.h"
@@ -388,10 +390,12 @@ static void corpus_free(struct corpus *c)
 int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct err *e)
 {
     struct corpus c;
-    int rc;
+    int rc, lock = -1;
 
     corpus_init(&c, o);
-    rc = dir_make(o->out, e);
+    rc = folder_claim(o->out, "this corpus", e);
+    if (!rc)
+        rc = folder_lock(o->out, "musacoder synth", &lock, e);
     if (!rc)
         rc = draw_all(&c, e);
     if (!rc && o->judge)
@@ -402,6 +406,8 @@ int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct
     }
     if (!rc)
         *ret = c.stats;
+    if (lock >= 0)
+        close(lock);
     corpus_free(&c);
     return rc;
 }

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/content.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/mem.h"
 
@@ -25,7 +28,15 @@ static int write_parts(const char *dir, const struct model *m, const struct opti
     return rc;
 }
 
-/* Everything but 'keep' and the pointer goes: older checkpoints and what a killed writer left. */
+/* Ours by its name: a step, what a killed writer left, or what a new folder took the place of. */
+static bool is_checkpoint(const char *name)
+{
+    size_t digits = strspn(name, "0123456789");
+
+    return !strncmp(name, "unfinished", 10) || (digits >= 8 && (!name[digits] || !strncmp(name + digits, ".old.", 5)));
+}
+
+/* Other checkpoints than 'keep' go. */
 static void remove_others(const char *root, const char *keep)
 {
     char **names;
@@ -34,7 +45,7 @@ static void remove_others(const char *root, const char *keep)
     if (dir_list(root, &names, &n, NULL) < 0)
         return;
     for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], keep) && strcmp(names[i], "latest")) {
+        if (strcmp(names[i], keep) && is_checkpoint(names[i])) {
             char *p = path_join(root, names[i]);
 
             dir_remove(p, NULL);
@@ -43,51 +54,74 @@ static void remove_others(const char *root, const char *keep)
     names_free(names, n);
 }
 
-int checkpoint_save(const char *run, int64_t step, const struct model *m, const struct optim *o, const json_t *state,
-                    struct err *e)
+/* The step that 'latest' names, or NULL; owned. */
+static char *latest_name(const char *root)
 {
-    char name[32], *root = path_join(run, "checkpoint"), *tmp = path_join(root, "unfinished"), *dir, *latest;
-    int rc;
+    char *latest = path_join(root, "latest"), *name = NULL;
+    struct buf b;
 
-    snprintf(name, sizeof name, "%08lld", (long long)step);
-    dir = path_join(root, name);
-    latest = path_join(root, "latest");
-    dir_remove(tmp, NULL);
-    rc = dir_make(tmp, e);
-    if (rc == 0)
-        rc = write_parts(tmp, m, o, state, e);
-    if (rc == 0) {
-        dir_remove(dir, NULL); // left by a writer that died before it could name it in 'latest'
-        if (rename(tmp, dir) < 0)
-            rc = err_sys(e, "cannot rename '%s' to '%s'", tmp, dir);
-    }
+    buf_init(&b, 64);
+    if (file_exists(latest) && file_read(latest, &b, NULL) == 0)
+        name = xstrdup(b.p);
+    buf_free(&b);
+    free(latest);
+    return name;
+}
+
+static int commit(const char *root, const char *work, const char *name, struct err *e)
+{
+    char *dir = path_join(root, name), *latest = path_join(root, "latest");
+    int rc = folder_commit(work, dir, e);
+
     if (rc == 0)
         rc = file_write(latest, name, strlen(name), e);
     if (rc == 0)
         remove_others(root, name);
-    free(root);
-    free(tmp);
     free(dir);
     free(latest);
     return rc;
 }
 
-char *checkpoint_latest(const char *run)
+int checkpoint_save(const char *run, int64_t step, const struct model *m, const struct optim *o, const json_t *state,
+                    struct err *e)
 {
-    char *root = path_join(run, "checkpoint"), *latest = path_join(root, "latest"), *dir = NULL;
-    struct buf b;
+    char name[32], *root = path_join(run, "checkpoint"), *work = path_join(root, "unfinished"),
+         *latest = latest_name(root);
+    int rc;
 
-    buf_init(&b, 64);
-    if (file_exists(latest) && file_read(latest, &b, NULL) == 0 && b.n)
-        dir = path_join(root, b.p);
-    if (dir && !file_is_dir(dir)) {
-        free(dir);
-        dir = NULL;
+    snprintf(name, sizeof name, "%08lld", (long long)step);
+    if (latest && !strcmp(latest, name)) { // the same options and the same step are the same state
+        rc = 0;
+        remove_others(root, name);
+    } else {
+        dir_remove(work, NULL);
+        rc = dir_make(work, e);
+        if (rc == 0)
+            rc = write_parts(work, m, o, state, e);
+        if (rc == 0)
+            rc = commit(root, work, name, e);
     }
-    buf_free(&b);
     free(root);
+    free(work);
     free(latest);
-    return dir;
+    return rc;
+}
+
+int checkpoint_latest(const char *run, char **ret, struct err *e)
+{
+    char *root = path_join(run, "checkpoint"), *name = latest_name(root), *dir = name ? path_join(root, name) : NULL;
+    int rc = 0;
+
+    if (name && (!name_is_part(name) || !file_is_dir(dir)))
+        rc = err_set(e, ERR_INPUT, "'%s/latest' names checkpoint '%s', which is not there; bring it back, or remove "
+                     "'%s/latest' to start from the beginning", root, name, root);
+    if (rc == 0)
+        *ret = dir;
+    else
+        free(dir);
+    free(name);
+    free(root);
+    return rc;
 }
 
 struct model *checkpoint_model(const char *folder, const char *start, struct err *e)
@@ -141,33 +175,120 @@ static const char *first_difference(const json_t *a, const json_t *b, const char
     return NULL;
 }
 
-int run_agrees(const char *run, const json_t *options, const char *const *ignore, struct err *e)
-{
-    char *path = path_join(run, "options.json");
-    const char *key = NULL;
-    json_t *old = NULL;
-    int rc = 0;
+/* ---- the folder of a run ---- */
 
-    if (file_exists(path)) {
-        old = json_read(path, e);
-        if (!old)
-            rc = -1;
-        else if ((key = first_difference(old, options, ignore)))
-            rc = err_set(e, ERR_INPUT, "'%s' was started with another '%s'; give the same options to continue it, or "
-                                       "another --out", run, key);
+/* Options that name inputs. What they hold goes into the claim as "KEY content". */
+static const char *const inputs[] = {"model", "data", "prompts", "harvest"};
+#define CONTENT " content"
+
+static int add_contents(json_t *claim, struct err *e)
+{
+    char key[32], digest[65];
+
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        const char *spec = json_str(claim, inputs[i], NULL);
+
+        if (!spec || !*spec)
+            continue;
+        if (content_digest(spec, digest, e) < 0)
+            return -1;
+        snprintf(key, sizeof key, "%s" CONTENT, inputs[i]);
+        json_object_set_new(claim, key, json_string(digest));
+    }
+    return 0;
+}
+
+/* Runs that an older version began know no contents: theirs are taken as they are. */
+static void drop_unknown(json_t *claim, const json_t *old)
+{
+    char key[32];
+
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        snprintf(key, sizeof key, "%s" CONTENT, inputs[i]);
+        if (!json_object_get(old, key))
+            json_object_del(claim, key);
+    }
+}
+
+static int refuse_other(const char *run, const char *key, struct err *e)
+{
+    const char *content = strstr(key, CONTENT);
+
+    if (content)
+        return err_set(e, ERR_INPUT, "what '%s' was started with as '%.*s' has changed since; bring it back, or name "
+                       "another --out", run, (int)(content - key), key);
+    return err_set(e, ERR_INPUT, "'%s' was started with another '%s'; give the same options to continue it, or "
+                   "another --out", run, key);
+}
+
+static int agree(const struct run_folder *f, const char *path, const char *const *ignore, struct err *e)
+{
+    json_t *old = json_read(path, e);
+    const char *key;
+    int rc = old ? 0 : -1;
+
+    if (old) {
+        drop_unknown(f->claim, old);
+        if ((key = first_difference(old, f->claim, ignore)))
+            rc = refuse_other(f->path, key, e);
     }
     json_decref(old);
+    return rc;
+}
+
+int run_open(const char *run, const json_t *options, const char *const *ignore, struct run_folder *ret, struct err *e)
+{
+    struct run_folder f = {.path = xstrdup(run), .claim = json_deep_copy(options), .lock = -1};
+    char *path = path_join(run, "options.json");
+    int rc = add_contents(f.claim, e);
+
+    if (rc == 0 && file_exists(path)) // an older version made it where there is no stamp
+        rc = folder_adopt(run, e) < 0 || folder_lock(run, "musacoder", &f.lock, e) < 0 ? -1
+                                                                                       : agree(&f, path, ignore, e);
+    free(path);
+    if (rc < 0)
+        run_close(&f);
+    else
+        *ret = f;
+    return rc;
+}
+
+int run_claim(struct run_folder *f, struct err *e)
+{
+    char *path = path_join(f->path, "options.json");
+    int rc = 0;
+
+    if (f->lock < 0) {
+        rc = folder_claim(f->path, "this run", e) < 0 ? -1 : folder_lock(f->path, "musacoder", &f->lock, e);
+        if (rc == 0 && file_exists(path))
+            rc = err_set(e, ERR_INPUT, "'%s' was started by another process meanwhile; run again to continue it",
+                         f->path);
+        if (rc == 0)
+            rc = json_write(path, f->claim, e);
+    }
     free(path);
     return rc;
 }
 
-int run_claim(const char *run, const json_t *options, const char *const *ignore, struct err *e)
+void run_close(struct run_folder *f)
 {
-    char *path = path_join(run, "options.json");
-    int rc = run_agrees(run, options, ignore, e);
+    if (f->path && f->lock >= 0)
+        close(f->lock);
+    free(f->path);
+    json_decref(f->claim);
+    *f = (struct run_folder){.lock = -1};
+}
 
-    if (rc == 0 && !file_exists(path))
-        rc = dir_make(run, e) < 0 ? -1 : json_write(path, options, e);
-    free(path);
+int run_save_model(const char *run, const struct model *m, struct err *e)
+{
+    char *work = path_join(run, "model.unfinished"), *model = path_join(run, "model");
+    int rc = dir_remove(work, e);
+
+    if (rc == 0)
+        rc = model_save(m, work, e);
+    if (rc == 0)
+        rc = folder_commit(work, model, e);
+    free(work);
+    free(model);
     return rc;
 }

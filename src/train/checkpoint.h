@@ -14,22 +14,36 @@
 #include "nn/model.h"
 #include "nn/optim.h"
 
-/* state: a JSON object of the caller's (step, cursors, buffers). Removes older checkpoints afterwards. */
+/* state: a JSON object of the caller's (step, cursors, buffers). Removes older checkpoints afterwards. A step that
+ * 'latest' names already is not written again. */
 int checkpoint_save(const char *run, int64_t step, const struct model *m, const struct optim *o, const json_t *state,
                     struct err *e);
 
-/* The folder of the latest checkpoint (caller frees), or NULL when there is none (no error). */
-char *checkpoint_latest(const char *run);
+/* The folder of the latest checkpoint (caller frees), or NULL when there is none. ERR_INPUT where 'latest' names
+ * one that is not there: a run never starts from nothing because something is missing. */
+int checkpoint_latest(const char *run, char **ret, struct err *e);
 /* The model of a checkpoint, or of 'start' when folder is NULL. Either way what a model folder carries besides the
  * weights (tokenizer, unused tensors) comes from 'start' later on: checkpoints go away, the start stays. */
 struct model *checkpoint_model(const char *folder, const char *start, struct err *e);
 /* Loads optimiser and state from a folder of checkpoint_latest; see checkpoint_model for the model. */
 int checkpoint_load(const char *folder, struct optim *o, json_t **ret_state, struct err *e);
 
-/* A run folder belongs to one set of options: writes run/options.json the first time, later refuses other values
- * (ERR_INPUT names the first key that differs). run_agrees looks before
- * inputs are opened; run_claim writes after that, so that a failed start claims nothing. Keys in 'ignore' (NULL-terminated) may change. */
-int run_agrees(const char *run, const json_t *options, const char *const *ignore, struct err *e); /* writes nothing */
-int run_claim(const char *run, const json_t *options, const char *const *ignore, struct err *e);
+/* A run folder belongs to one set of options and to one process at a time. run/options.json holds the options and
+ * what the inputs hold (keys 'model', 'data', 'prompts', 'harvest'; content.h); other values are refused later
+ * (ERR_INPUT names the first key that differs). Keys in 'ignore' (NULL-terminated) may change. */
+struct run_folder {
+    char *path;
+    json_t *claim;
+    int lock; /* held until run_close; -1: nothing is claimed */
+};
+
+/* Before anything is read from the folder: takes the lock of one that is there and compares. Makes no folder. */
+int run_open(const char *run, const json_t *options, const char *const *ignore, struct run_folder *ret, struct err *e);
+/* Once the inputs are open, so that a failed start claims nothing: makes, stamps and locks a folder that was not
+ * there. */
+int run_claim(struct run_folder *f, struct err *e);
+void run_close(struct run_folder *f); /* a zeroed one is fine */
+/* run/model, whole or not there at all. */
+int run_save_model(const char *run, const struct model *m, struct err *e);
 
 #endif

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -288,7 +290,7 @@ static int open_all(struct harvest *h, struct err *e)
     struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict};
     int rc = -1;
 
-    if (dir_make(h->chunks, e) < 0 || !(h->tok = tokenizer_load(o->model, e)) ||
+    if (!(h->tok = tokenizer_load(o->model, e)) ||
         jsonl_each(o->data, add_record, h, e) < 0)
         goto out;
     if (!h->n) {
@@ -310,12 +312,14 @@ out:
 int harvest_collect(const struct harvest_options *o, struct err *e)
 {
     struct harvest h = {.o = o, .records = json_array(), .chunks = path_join(o->out, "chunks")};
-    int rc;
+    int rc, lock = -1;
 
     if (o->samples < 1 || o->chunk < 1 || o->max_new < 1) {
         rc = err_set(e, ERR_INPUT, "samples, chunk and max-new want at least 1");
     } else {
-        rc = open_all(&h, e);
+        rc = dir_make(h.chunks, e) < 0 ? -1 : folder_lock(o->out, "musacoder", &lock, e);
+        if (!rc)
+            rc = open_all(&h, e);
         if (!rc)
             rc = collect(&h, e);
         if (!rc)
@@ -330,5 +334,7 @@ int harvest_collect(const struct harvest_options *o, struct err *e)
     json_decref(h.records);
     free(h.src);
     free(h.chunks);
+    if (lock >= 0)
+        close(lock);
     return rc;
 }

@@ -19,6 +19,7 @@
 
 struct rft {
     const struct rft_options *o;
+    struct run_folder folder; /* claimed where the options are (o->claim) */
     struct tokenizer *tok;
     struct prompt_set prompts;
     uint32_t *order;
@@ -290,7 +291,7 @@ static int run(struct rft *s, struct err *e)
         prompt_set_load(&s->prompts, o->data, e) < 0 || !(s->m = model_load(o->model, e)) ||
         model_use_tokenizer(s->m, s->tok, e) < 0 ||
         model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 ||
-        (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) || dir_make(s->chunks, e) < 0 ||
+        (s->folder.claim && run_claim(&s->folder, e) < 0) || dir_make(s->chunks, e) < 0 ||
         judge_open(&jc, &s->judge, e) < 0)
         goto out;
     s->n = o->prompts > 0 && o->prompts < (int64_t)s->prompts.n ? o->prompts : (int64_t)s->prompts.n;
@@ -314,7 +315,7 @@ int rft_collect(const struct rft_options *o, struct err *e)
 
     if (o->samples < 1 || o->chunk < 1 || o->max_keep < 1 || o->max_new < 1)
         return err_set(e, ERR_INPUT, "samples, chunk, max-keep and max-new want at least 1");
-    if (o->claim && run_agrees(o->out, o->claim, may_change, e) < 0)
+    if (o->claim && run_open(o->out, o->claim, may_change, &s.folder, e) < 0)
         return -1;
     s.chunks = path_join(o->out, "chunks");
     rc = run(&s, e);
@@ -325,5 +326,6 @@ int rft_collect(const struct rft_options *o, struct err *e)
     prompt_set_free(&s.prompts);
     free(s.order);
     free(s.chunks);
+    run_close(&s.folder);
     return rc;
 }

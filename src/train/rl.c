@@ -28,6 +28,7 @@
 
 struct rl {
     const struct rl_options *o;
+    struct run_folder folder; /* claimed where the options are (o->claim) */
     struct tokenizer *tok;
     struct prompt_set prompts;
     uint32_t *order;  /* this pass over the prompts */
@@ -868,28 +869,28 @@ static const char *const may_change[] = {"metrics", "save-every", "workers", "jo
 static int run(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
-    char *folder = checkpoint_latest(o->out), *model = path_join(o->out, "model");
+    char *folder = NULL;
     char *log = path_join(o->out, "verdicts.jsonl");
     struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict};
     int rc = -1;
 
-    if (!(s->tok = tokenizer_load(o->model, e)) || prompt_set_load(&s->prompts, o->data, e) < 0)
+    if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
+        prompt_set_load(&s->prompts, o->data, e) < 0)
         goto out;
     s->order = xcalloc(s->prompts.n, sizeof *s->order);
     s->ahead = xcalloc((size_t)o->staleness + 1, sizeof *s->ahead);
     if (open_model(s, folder, e) < 0 || open_drawer(s, e) < 0 ||
-        (o->claim && run_claim(o->out, o->claim, may_change, e) < 0) ||
+        (s->folder.claim && run_claim(&s->folder, e) < 0) ||
         dir_make(o->out, e) < 0 || judge_open(&jc, &s->judge, e) < 0 ||
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     rc = loop(s, e);
     if (rc == 0)
-        rc = model_save(s->m, model, e);
+        rc = run_save_model(o->out, s->m, e);
     if (rc == 0)
         rc = save(s, e);
 out:
     free(folder);
-    free(model);
     free(log);
     return rc;
 }
@@ -932,7 +933,7 @@ int rl_run(const struct rl_options *o, struct err *e)
     own.policy.temperature = o->temperature;
     own.policy.norm = o->max_new;
     own.seed ^= hash64(o->stage, strlen(o->stage), 0); // two stages of one recipe see other prompts and samples
-    if (check(o, e) < 0 || (o->claim && run_agrees(o->out, o->claim, may_change, e) < 0))
+    if (check(o, e) < 0 || (o->claim && run_open(o->out, o->claim, may_change, &s.folder, e) < 0))
         return -1;
     bdr_init(&s.bdr, (size_t)(o->bdr_size > 0 ? o->bdr_size : 0));
     pack_init(&s.pack, o->micro_tokens);
@@ -955,5 +956,6 @@ int rl_run(const struct rl_options *o, struct err *e)
     tokenizer_free(s.tok);
     prompt_set_free(&s.prompts);
     free(s.order);
+    run_close(&s.folder);
     return rc;
 }

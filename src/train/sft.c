@@ -26,6 +26,7 @@
 
 struct sft {
     const struct sft_options *o;
+    struct run_folder folder; /* claimed where the options are (o->claim) */
     struct ranks ranks;    /* rank 0 writes the run folder and speaks */
     struct tokenizer *tok;
     struct dataset data;
@@ -357,17 +358,17 @@ static int run(struct sft *s, struct err *e)
 {
     const struct sft_options *o = s->o;
     double weight[DATA_MAX_KINDS];
-    char *folder = checkpoint_latest(o->out), *model = path_join(o->out, "model");
+    char *folder = NULL;
     int rc = -1;
 
-    if (!(s->tok = tokenizer_load(o->model, e)) || load_files(s, e) < 0)
+    if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) || load_files(s, e) < 0)
         goto out;
     split(s);
     if (mixture_weights(&s->data, o->mix, weight, e) < 0 ||
         mixture_plan(&s->mix, &s->data, s->train, s->n_train, weight, o->steps, o->batch_tokens, o->seed,
                      o->easy_first, e) < 0 ||
         open_model(s, folder, e) < 0 ||
-        (o->claim && !s->ranks.rank && run_claim(o->out, o->claim, may_change, e) < 0))
+        (s->folder.claim && run_claim(&s->folder, e) < 0))
         goto out;
     if (!s->ranks.rank &&
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
@@ -377,12 +378,11 @@ static int run(struct sft *s, struct err *e)
                  (int)s->m->n_params, o->model, (long long)o->steps);
     rc = loop(s, e);
     if (rc == 0 && !s->ranks.rank)
-        rc = model_save(s->m, model, e);
+        rc = run_save_model(o->out, s->m, e);
     if (rc == 0)
         rc = save(s, e);
 out:
     free(folder);
-    free(model);
     return rc;
 }
 
@@ -404,7 +404,7 @@ int sft_run(const struct sft_options *o, struct err *e)
 
     own.schedule.steps = o->steps;
     if (check(o, e) < 0 || ranks_read(&s.ranks, e) < 0 ||
-        (o->claim && !s.ranks.rank && run_agrees(o->out, o->claim, may_change, e) < 0)) {
+        (o->claim && !s.ranks.rank && run_open(o->out, o->claim, may_change, &s.folder, e) < 0)) {
         json_decref(s.val_curve);
         return -1;
     }
@@ -423,5 +423,6 @@ int sft_run(const struct sft_options *o, struct err *e)
     free(s.train);
     free(s.val);
     json_decref(s.val_curve);
+    run_close(&s.folder);
     return rc;
 }

@@ -39,13 +39,13 @@ static struct shared {
 } *shared;
 static bool watching; // in a child
 
-/* Digits are dropped: steps and process ids. */
+/* Digits are dropped, which are steps, and what makes a temporary name a new one. */
 static void phase_name(const char *call, const char *path, char *ret, size_t n)
 {
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     size_t k = (size_t)snprintf(ret, n, "%s ", call);
 
-    for (; *base && k + 1 < n; base++)
+    for (; *base && strncmp(base, ".tmp.", 5) && k + 1 < n; base++)
         if (!isdigit((unsigned char)*base))
             ret[k++] = *base;
     ret[k] = 0;
@@ -107,6 +107,13 @@ int rename(const char *from, const char *to)
     if (now("rename", to))
         raise(SIGKILL);
     return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int renameat2(int a, const char *from, int b, const char *to, unsigned flags)
+{
+    if (now("rename", to))
+        raise(SIGKILL);
+    return (int)syscall(SYS_renameat2, a, from, b, to, flags);
 }
 
 int unlinkat(int fd, const char *path, int flags)
@@ -214,7 +221,7 @@ static struct metrics_of metrics_of(const char *out)
 
 static void check_call(const struct stage *s, const char *straight, int victim, int at)
 {
-    char *out = xasprintf("%s/%s-%d", tiny_dir, s->name, victim), *a = path_join(out, "model"),
+    char *out = xasprintf("%s/%s-%d/run", tiny_dir, s->name, victim), *a = path_join(out, "model"),
          *b = path_join(straight, "model");
 
     if (in_child(s, out, victim, at) != SIGKILL)
@@ -234,7 +241,7 @@ static void killed_anywhere(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
         const struct stage *s = &stages[i];
-        char *straight = xasprintf("%s/%s-straight", tiny_dir, s->name);
+        char *straight = xasprintf("%s/%s-straight/run", tiny_dir, s->name);
         int calls[MAX_PHASES];
 
         shared->n = 0;

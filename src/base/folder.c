@@ -1,0 +1,204 @@
+/* folder.c - see folder.h. */
+#include "base/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+
+/* ---- whose it is ---- */
+
+bool name_is_part(const char *name)
+{
+    return *name && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
+}
+
+bool folder_is_ours(const char *path)
+{
+    char *stamp = path_join(path, FOLDER_STAMP);
+    bool ours = file_exists(stamp);
+
+    free(stamp);
+    return ours;
+}
+
+/* The stamp's own temporary name does not count: a writer was killed before it could put anything else there. */
+static bool holds_something(const char *path)
+{
+    DIR *d = opendir(path);
+    struct dirent *de;
+    bool found = false;
+
+    while (d && !found && (de = readdir(d)) != NULL)
+        found = strcmp(de->d_name, ".") && strcmp(de->d_name, "..") &&
+                strncmp(de->d_name, FOLDER_STAMP, strlen(FOLDER_STAMP));
+    if (d)
+        closedir(d);
+    return found;
+}
+
+int folder_adopt(const char *path, struct err *e)
+{
+    static const char text[] = "This folder is written and emptied by musacoder.\n";
+    char *stamp = path_join(path, FOLDER_STAMP);
+    int rc = dir_make(path, e);
+
+    if (rc == 0 && !file_exists(stamp))
+        rc = file_write(stamp, text, sizeof text - 1, e);
+    free(stamp);
+    return rc;
+}
+
+int folder_claim(const char *path, const char *what, struct err *e)
+{
+    if (!*path)
+        return err_set(e, ERR_INPUT, "the folder's name is empty; name one for %s", what);
+    if (!folder_is_ours(path) && holds_something(path))
+        return err_set(e, ERR_INPUT, "'%s' holds files that are not of %s; name a new folder, or, if what is in it "
+                       "may go, 'touch %s/" FOLDER_STAMP "'", path, what, path);
+    return folder_adopt(path, e);
+}
+
+int folder_empty(const char *path, struct err *e)
+{
+    char **names, *p;
+    size_t n;
+    int rc = 0;
+
+    if (!file_is_dir(path))
+        return 0;
+    if (!folder_is_ours(path))
+        return err_set(e, ERR_INPUT, "'%s' is not a folder of ours and is left as it is; move it away", path);
+    if (dir_list(path, &names, &n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        p = path_join(path, names[i]);
+        rc = dir_remove(p, e);
+        free(p);
+    }
+    names_free(names, n);
+    return rc;
+}
+
+/* ---- who works in it ---- */
+
+static void sweep_temporaries(const char *path)
+{
+    char **names, *p;
+    size_t n;
+
+    if (dir_list(path, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (file_is_temporary(names[i])) {
+            p = path_join(path, names[i]);
+            unlink(p);
+            free(p);
+        }
+    names_free(names, n);
+}
+
+int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e)
+{
+    char *lock = path_join(path, "lock");
+    int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+
+    free(lock);
+    if (fd < 0)
+        return err_sys(e, "cannot write into '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        int no = errno;
+
+        close(fd);
+        if (no == EWOULDBLOCK)
+            return err_set(e, ERR_INPUT, "another '%s' works in '%s'; wait for it, or give another --out", what, path);
+        errno = no;
+        return err_sys(e, "cannot lock '%s'", path);
+    }
+    sweep_temporaries(path);
+    *ret_fd = fd;
+    return 0;
+}
+
+/* ---- how it gets its name ---- */
+
+static int flush_path(const char *path, int flags)
+{
+    int fd = open(path, flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW), rc;
+
+    if (fd < 0)
+        return errno == ELOOP ? 0 : -1; /* a link has no content */
+    rc = fsync(fd);
+    rc = rc < 0 && errno == EINVAL ? 0 : rc; /* a file system that cannot */
+    close(fd);
+    return rc;
+}
+
+static int flush_tree(const char *dir)
+{
+    char **names, *path;
+    struct stat st;
+    size_t n;
+    int rc = 0;
+
+    if (dir_list(dir, &names, &n, NULL) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        path = path_join(dir, names[i]);
+        if (lstat(path, &st) == 0)
+            rc = S_ISDIR(st.st_mode) ? flush_tree(path) : S_ISREG(st.st_mode) ? flush_path(path, 0) : 0;
+        free(path);
+    }
+    names_free(names, n);
+    return rc < 0 ? -1 : flush_path(dir, O_DIRECTORY);
+}
+
+static void flush_parent(const char *path)
+{
+    char *slash, *parent = xstrdup(path);
+
+    if ((slash = strrchr(parent, '/')))
+        slash[slash == parent] = 0;
+    flush_path(slash ? parent : ".", O_DIRECTORY);
+    free(parent);
+}
+
+/* Where the file system cannot exchange two names, the old folder goes aside first. */
+static int replace(const char *work, const char *path)
+{
+    char *aside;
+    int rc;
+
+    if (renameat2(AT_FDCWD, work, AT_FDCWD, path, RENAME_EXCHANGE) == 0)
+        return dir_remove(work, NULL);
+    aside = xasprintf("%s.old.%d", path, (int)getpid());
+    rc = rename(path, aside);
+    if (rc == 0 && (rc = rename(work, path)) < 0)
+        rename(aside, path);
+    else if (rc == 0)
+        dir_remove(aside, NULL);
+    free(aside);
+    return rc;
+}
+
+int folder_commit(const char *work, const char *path, struct err *e)
+{
+    struct stat st;
+    int rc;
+
+    if (flush_tree(work) < 0)
+        return err_sys(e, "cannot flush '%s' to the disk", work);
+    rc = lstat(path, &st) == 0 ? replace(work, path) : rename(work, path);
+    if (rc < 0)
+        return err_sys(e, "cannot rename '%s' to '%s'", work, path);
+    flush_parent(path);
+    return 0;
+}

@@ -1,0 +1,40 @@
+/* folder.h - folders that the project writes into: whose they are, who works in them, and how a finished one gets
+ * its name.
+ *
+ * A folder of ours carries the stamp file FOLDER_STAMP. Only a stamped folder is ever emptied; a folder of
+ * somebody else that holds anything is refused with the remedy. A name does not make a folder ours. */
+#ifndef MC_FOLDER_H
+#define MC_FOLDER_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+#define FOLDER_STAMP ".musacoder"
+
+/* Makes the folder with its parents and stamps it, unless it is stamped. A folder that is not empty and has no
+ * stamp is ERR_INPUT. 'what' names the writer in messages: "a run". */
+int folder_claim(const char *path, const char *what, struct err *e);
+/* As folder_claim, where some other file of ours (options.json, a stage's marker) proves that an older version
+ * made it. */
+int folder_adopt(const char *path, struct err *e);
+bool folder_is_ours(const char *path); /* stamped */
+
+/* Removes everything in a stamped folder but the stamp; an absent folder is fine, one without a stamp is
+ * ERR_INPUT. Killed in the middle it leaves a stamped folder. */
+int folder_empty(const char *path, struct err *e);
+
+/* Takes path/lock for this process, until the descriptor *ret_fd is closed. ERR_INPUT at once where another
+ * process holds it. The holder is alone in the folder: temporary files that killed writers left there (file.h) are
+ * removed. */
+int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e);
+
+/* Puts the finished folder 'work' in the place of 'path': every file in it is flushed to the disk, then the names
+ * change at once, then the parent is flushed. What was at 'path' is removed afterwards. Killed at any point,
+ * 'path' is the whole old folder or the whole new one. Both lie in one file system. */
+int folder_commit(const char *work, const char *path, struct err *e);
+
+/* A single part of a path that stays where it is put: not empty, no '/', not '.' or '..'. */
+bool name_is_part(const char *name);
+
+#endif

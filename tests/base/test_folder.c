@@ -1,0 +1,222 @@
+/* test_folder.c - whose a folder is, who works in it, how it gets its name; inputs known by content; files
+ * replaced. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/content.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "base/mem.h"
+
+static char *dir;
+
+static char *in_dir(const char *name, const char *text)
+{
+    struct err e = ERR_INIT;
+    char *path = path_join(dir, name);
+
+    if (text)
+        assert_int_equal(file_write(path, text, strlen(text), &e), 0);
+    return path;
+}
+
+static int setup(void **state)
+{
+    struct err e = ERR_INIT;
+
+    (void)state;
+    return (dir = dir_temp("folder", &e)) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    dir_remove(dir, NULL);
+    free(dir);
+    return 0;
+}
+
+static void foreign_folders_are_refused(void **state)
+{
+    struct err e = ERR_INIT;
+    char *file = in_dir("precious.csv", "precious");
+
+    (void)state;
+    assert_int_equal(folder_claim(dir, "this run", &e), -1);
+    assert_int_equal(e.kind, ERR_INPUT);
+    assert_non_null(strstr(e.msg, "touch"));
+    assert_int_equal(folder_empty(dir, &e), -1);
+    assert_true(file_exists(file));
+    assert_int_equal(folder_claim("", "this run", &e), -1);
+    free(file);
+}
+
+static void a_dot_file_is_somebodys_too(void **state)
+{
+    struct err e = ERR_INIT;
+    char *file = in_dir(".git", "x");
+
+    (void)state;
+    assert_int_equal(folder_claim(dir, "this run", &e), -1);
+    free(file);
+}
+
+static void stamped_folders_are_emptied_and_stay_ours(void **state)
+{
+    struct err e = ERR_INIT;
+    char *deep = in_dir("a/b", NULL), *file, *absent = in_dir("absent", NULL);
+
+    (void)state;
+    assert_int_equal(folder_claim(dir, "this run", &e), 0);
+    assert_int_equal(dir_make(deep, &e), 0);
+    file = in_dir("a/b/file", "text");
+    assert_int_equal(folder_claim(dir, "this run", &e), 0);
+    assert_true(file_exists(file));
+    assert_int_equal(folder_empty(dir, &e), 0);
+    assert_false(file_exists(deep));
+    assert_true(folder_is_ours(dir));
+    assert_int_equal(folder_empty(absent, &e), 0);
+    free(deep), free(file), free(absent);
+}
+
+static void a_lock_is_held_once_and_sweeps(void **state)
+{
+    struct err e = ERR_INIT;
+    char *left = in_dir("weights.tmp.0123456789abcdef", "x"), *old = in_dir("weights.tmp.4711", "x");
+    char *user = in_dir("notes.tmp.md", "x");
+    int a = -1, b = -1;
+
+    (void)state;
+    assert_int_equal(folder_lock(dir, "musacoder", &a, &e), 0);
+    assert_false(file_exists(left) || file_exists(old));
+    assert_true(file_exists(user));
+    assert_int_equal(folder_lock(dir, "musacoder", &b, &e), -1);
+    assert_int_equal(e.kind, ERR_INPUT);
+    close(a);
+    assert_int_equal(folder_lock(dir, "musacoder", &b, &e), 0);
+    close(b);
+    free(left), free(old), free(user);
+}
+
+static void a_committed_folder_takes_the_others_place(void **state)
+{
+    struct err e = ERR_INIT;
+    char *work = in_dir("work", NULL), *path = in_dir("model", NULL), *file, **names;
+    size_t n;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(dir_make(work, &e), 0);
+        free(in_dir(i ? "work/second" : "work/first", "x"));
+        assert_int_equal(folder_commit(work, path, &e), 0);
+        assert_false(file_exists(work));
+    }
+    file = in_dir("model/second", NULL);
+    assert_true(file_exists(file));
+    assert_int_equal(dir_list(path, &names, &n, &e), 0);
+    assert_int_equal(n, 1);
+    names_free(names, n);
+    free(work), free(path), free(file);
+}
+
+static void names_stay_where_they_are_put(void **state)
+{
+    (void)state;
+    assert_true(name_is_part("smoke") && name_is_part("a b") && name_is_part("..."));
+    assert_false(name_is_part("") || name_is_part(".") || name_is_part(".."));
+    assert_false(name_is_part("a/b") || name_is_part("/"));
+}
+
+static void inputs_are_known_by_content(void **state)
+{
+    struct err e = ERR_INIT;
+    char *a = in_dir("a", "one"), *b = in_dir("b", "two"), *both = xasprintf("%s,%s", a, b), x[65], y[65];
+
+    (void)state;
+    assert_int_equal(content_digest(both, x, &e), 0);
+    assert_int_equal(content_digest(both, y, &e), 0);
+    assert_string_equal(x, y);
+    free(in_dir("b", "owt"));
+    assert_int_equal(content_digest(both, y, &e), 0);
+    assert_string_not_equal(x, y);
+    assert_int_equal(content_digest(dir, x, &e), 0);
+    free(in_dir("c", ""));
+    assert_int_equal(content_digest(dir, y, &e), 0);
+    assert_string_not_equal(x, y);
+    assert_int_equal(content_digest("/nonexistent/x", y, &e), -1);
+    assert_int_equal(e.kind, ERR_INPUT);
+    free(a), free(b), free(both);
+}
+
+/* The last bytes of a file too large to be read as a whole count, and so does its size. */
+static void large_inputs_are_known_by_their_ends(void **state)
+{
+    struct err e = ERR_INIT;
+    char *path = in_dir("large", ""), x[65], y[65];
+    off_t size = (off_t)CONTENT_WHOLE * 4 + 12345;
+    FILE *f;
+
+    (void)state;
+    assert_int_equal(truncate(path, size), 0);
+    assert_int_equal(content_digest(path, x, &e), 0);
+    assert_non_null(f = fopen(path, "r+"));
+    assert_int_equal(fseeko(f, size - 1, SEEK_SET), 0);
+    assert_int_equal(fputc('!', f), '!');
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(content_digest(path, y, &e), 0);
+    assert_string_not_equal(x, y);
+    free(path);
+}
+
+static void links_and_modes_survive_a_write(void **state)
+{
+    struct err e = ERR_INIT;
+    char *real = in_dir("real", "old"), *link = in_dir("link", NULL);
+    struct stat st;
+    struct buf b;
+
+    (void)state;
+    assert_int_equal(chmod(real, 0600), 0);
+    assert_int_equal(symlink("real", link), 0);
+    assert_int_equal(file_write(link, "new", 3, &e), 0);
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(stat(real, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    buf_init(&b, 100);
+    assert_int_equal(file_read(real, &b, &e), 0);
+    assert_string_equal(b.p, "new");
+    buf_free(&b);
+    assert_int_equal(dir_make("", &e), -1);
+    free(real), free(link);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(foreign_folders_are_refused),
+        TEST(a_dot_file_is_somebodys_too),
+        TEST(stamped_folders_are_emptied_and_stay_ours),
+        TEST(a_lock_is_held_once_and_sweeps),
+        TEST(a_committed_folder_takes_the_others_place),
+        TEST(names_stay_where_they_are_put),
+        TEST(inputs_are_known_by_content),
+        TEST(large_inputs_are_known_by_their_ends),
+        TEST(links_and_modes_survive_a_write),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+"""test_folders.py - commands that write: nobody else's folder is emptied, no old result is believed for new inputs, and
+what a killed writer left is mended by the same command."""
+
+import filecmp
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXE = os.path.abspath(os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+SYNTH = ("--ops", "activation", "--max-ops", "1", "--tasks", "8", "--heldout", "1", "--prompts", "3", "--per-task", "1",
+         "--knowledge", "5", "--no-verify", "--repairs", "0")
+RECIPE = """
+name: %s
+stages: %s
+synth: {ops: activation, max-ops: 1, tasks: 8, heldout: 1, prompts: 3, per-task: 1, knowledge: 5, verify: false,
+        repairs: 0}
+init: {vocab: 400, hidden: 32, intermediate: 64, layers: 1, heads: 1, kv-heads: 1, head-dim: 32}
+sft: {steps: 2, batch-tokens: 512, max-length: 1500, harvest-tasks: 0}
+"""
+
+
+class Folders(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.TemporaryDirectory()
+        self.addCleanup(self.tmp.cleanup)
+        self.dir = self.tmp.name
+
+    def path(self, *parts):
+        return os.path.join(self.dir, *parts)
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name)) as f:
+            return f.read()
+
+    def call(self, *argv, **env):
+        return subprocess.run([EXE, *argv], cwd=self.dir, env=dict(os.environ, OMP_NUM_THREADS="1", **env),
+                              capture_output=True, text=True, timeout=120 * SLOWDOWN)
+
+    def succeed(self, *argv):
+        p = self.call(*argv)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        return p.stderr
+
+    def refuse(self, words, *argv):
+        p = self.call(*argv)
+        self.assertEqual(p.returncode, 2, p.stdout + p.stderr)
+        self.assertIn(words, p.stderr)
+
+    def recipe(self, stages, name="tiny"):
+        return self.write("recipe.yaml", RECIPE % (name, stages))
+
+    def test_run_leaves_foreign_folders(self):
+        self.write("proj/data/mydataset.csv", "precious")
+        self.write("proj/recipe.yaml", "my recipe")
+        self.refuse("are not of this run", "run", self.recipe("synth"), "--out", "proj")
+        self.assertEqual(self.read("proj/data/mydataset.csv"), "precious")
+        self.assertEqual(self.read("proj/recipe.yaml"), "my recipe")
+
+    def test_a_recipes_name_is_one_folder(self):
+        self.write("data/a.csv", "precious")
+        for name in ("'..'", "'.'", "a/b", "/tmp", "''"):
+            self.refuse("no name of a folder", "run", self.recipe("synth", name))
+        self.assertEqual(self.read("data/a.csv"), "precious")
+
+    def test_a_folder_put_into_a_run_stays(self):
+        recipe = self.recipe("synth")
+        self.succeed("run", recipe, "--out", "r", "--plan")
+        os.makedirs(self.path("r"))
+        self.write("r/.musacoder", "")
+        self.write("r/data/mydataset.csv", "precious")
+        self.refuse("are not of this stage", "run", recipe, "--out", "r")
+        self.assertEqual(self.read("r/data/mydataset.csv"), "precious")
+
+    def test_synth_leaves_foreign_tasks(self):
+        self.write("p/tasks/train/my_task.py", "mine")
+        self.refuse("are not of this corpus", "synth", *SYNTH, "--out", "p")
+        self.assertEqual(self.read("p/tasks/train/my_task.py"), "mine")
+
+    def test_stages_follow_what_they_read(self):
+        recipe = self.recipe("synth init sft")
+        argv = ("run", recipe, "--out", "r")
+        self.succeed(*argv)
+        self.assertEqual(self.succeed(*argv).count("done before"), 3)
+        data = self.read("r/data/train.jsonl").splitlines(True)
+        self.write("r/data/train.jsonl", "".join(data[1:]))
+        said = self.succeed(*argv)
+        self.assertIn("init: what it reads has changed", said)
+        self.assertIn("sft: what it reads has changed", said)
+        self.assertEqual(self.succeed(*argv).count("done before"), 3)
+        self.assertIn("synth: options changed", self.succeed(*argv, "--set", "synth.tasks=9"))
+        os.remove(self.path("r/.musacoder"))  # as older versions left it
+        os.remove(self.path("r/sft/.musacoder"))
+        self.assertIn("sft: options changed", self.succeed(*argv, "--set", "synth.tasks=9", "--set", "sft.steps=3"))
+
+    def test_a_base_model_counts_by_its_weights(self):
+        for seed in "12":
+            self.succeed("run", self.recipe("synth init"), "--out", "m" + seed, "--set", "init.seed=" + seed)
+        shutil.copytree(self.path("m1/init"), self.path("base"))
+        argv = ("run", self.recipe("synth sft"), "--out", "r", "--set", "model=base")
+        self.succeed(*argv)
+        shutil.copy(self.path("m2/init/model.safetensors"), self.path("base"))
+        self.assertIn("sft: what it reads has changed", self.succeed(*argv))
+        self.succeed("run", self.path("recipe.yaml"), "--out", "r2", "--set", "model=base")
+        self.assertTrue(filecmp.cmp(self.path("r/sft/model/model.safetensors"),
+                                    self.path("r2/sft/model/model.safetensors"), shallow=False))
+
+    def test_harvest_after_a_torn_model(self):
+        self.succeed("run", self.recipe("synth init"), "--out", "r")
+        argv = ("sft", "--model", "r/init", "--data", "r/data/train.jsonl", "--out", "o", "--steps", "4",
+                "--max-length", "1500", "--harvest", "r/data/prompts.jsonl", "--harvest-tasks", "1", "--max-new", "4")
+        self.call(*argv)  # to the harvest, which wants other records: the first half is there
+        self.assertTrue(os.path.exists(self.path("o/first/model/tokenizer.json")))
+        for name in ("tokenizer.json", "model.safetensors"):
+            os.remove(self.path("o/first/model", name))
+        said = self.call(*argv).stderr
+        self.assertNotIn("tokenizer.json", said)
+        self.assertTrue(os.path.exists(self.path("o/first/model/model.safetensors")))
+
+
+if __name__ == "__main__":
+    unittest.main()
