@@ -8,16 +8,39 @@
 extern "C" {
 
 #ifndef LT_MUSA_HOST /* there it is musa.cc's */
+/* Does the word look like an address of this process? Copies of numbers and of the device's addresses do not. */
+static bool looks_like_host(uintptr_t word)
+{
+    return word >= (uintptr_t)0x5500 << 32 && word < (uintptr_t)1 << 47 && !front_has(reinterpret_cast<void *>(word));
+}
+
+/* What a launch has copied of the host's variables means the same in another process, but for addresses of the host. The
+ * first word may be the kernel's: the executor puts its own there. False: there are other addresses. */
+static bool closure_moves(const struct simt_launch *l, const void **ret_fn)
+{
+    uintptr_t word;
+
+    for (size_t at = 0; at + sizeof word <= size_t(l->captures); at += sizeof word) {
+        memcpy(&word, static_cast<const char *>(l->ctx) + at, sizeof word);
+        if (!looks_like_host(word))
+            continue;
+        if (at > 0)
+            return false;
+        *ret_fn = reinterpret_cast<const void *>(word);
+    }
+    return true;
+}
+
 void simt_run(const struct simt_launch *l)
 {
     struct front_launch f = {l->kernel, l->file, l->line, l->fn, (const void *)l->body,
                              {l->grid.x, l->grid.y, l->grid.z}, {l->block.x, l->block.y, l->block.z}, l->shared,
                              l->stream, l->ctx, l->ctx_bytes, nullptr, nullptr, 0, l->cooperative != 0};
 
-    if (l->captures)
-        front_lack(FRONT_LACK_CAPTURES);
-    else
+    if (closure_moves(l, &f.fn))
         front_launch(&f);
+    else
+        front_lack(FRONT_LACK_CAPTURES);
 }
 #endif
 

@@ -290,9 +290,11 @@ static int row_done(const struct unit *u, struct search *q, uint64_t addr)
     return q->prev_line;
 }
 
+/* A sequence that starts at address 0 is of a function that the linker left out; its rows would cover others' code. */
 struct machine {
     uint64_t addr, file;
     int64_t line;
+    bool left_out;
 };
 
 static int extended(const struct unit *u, struct reader *r, struct machine *m, struct search *q)
@@ -308,12 +310,13 @@ static int extended(const struct unit *u, struct reader *r, struct machine *m, s
     end = r->p + len;
     op = (int)fixed(r, 1);
     if (op == 1) { /* end_sequence */
-        found = row_done(u, q, m->addr);
+        found = m->left_out ? 0 : row_done(u, q, m->addr);
         q->have_prev = false;
         q->own_line = 0;
-        *m = (struct machine){0, 1, 1};
+        *m = (struct machine){0, 1, 1, false};
     } else if (op == 2) {
         m->addr = fixed(r, (int)(len - 1 < 8 ? len - 1 : 8));
+        m->left_out = m->addr == 0;
     }
     r->p = end;
     return found;
@@ -321,8 +324,11 @@ static int extended(const struct unit *u, struct reader *r, struct machine *m, s
 
 static int emit(const struct unit *u, struct machine *m, struct search *q)
 {
-    int found = row_done(u, q, m->addr);
+    int found;
 
+    if (m->left_out)
+        return 0;
+    found = row_done(u, q, m->addr);
     q->have_prev = true;
     q->prev_addr = m->addr;
     q->prev_file = m->file;
@@ -349,7 +355,7 @@ static int standard(const struct unit *u, struct reader *r, int op, struct machi
 static int search_unit(const struct unit *u, struct search *q)
 {
     struct reader r = u->program;
-    struct machine m = {0, 1, 1};
+    struct machine m = {0, 1, 1, false};
     int found = 0;
 
     q->have_prev = false;

@@ -66,9 +66,18 @@ static bool judge_called(facts *f, finding *r)
     return f->judge && say(r, "a kernel calls a function that is the judge's: %s", f->judge);
 }
 
+/* Work that the front refused, whether or not the program looks at the error: without it nothing can be right. */
+static uint32_t refused_work(facts *f)
+{
+    return f->lacks & (1u << WIRE_LACK_CAPTURES | 1u << WIRE_LACK_LAUNCH | 1u << WIRE_LACK_GRAPHS |
+                       1u << WIRE_LACK_CLUSTERS | 1u << WIRE_LACK_DRIVER | 1u << WIRE_LACK_IMAGES |
+                       1u << WIRE_LACK_TEXTURES);
+}
+
 static bool no_kernel(facts *f, finding *r)
 {
-    return f->ran && !f->failed && !f->launches && say(r, "forward launches no kernel of its own");
+    return f->ran && !f->failed && !f->launches && !refused_work(f) &&
+           say(r, "forward launches no kernel of its own");
 }
 
 static bool kernels_decide_nothing(facts *f, finding *r)
@@ -108,7 +117,7 @@ static bool host_computes(facts *f, finding *r)
                "give a wrong answer: the host does the arithmetic", f->most.bytes);
 }
 
-/* ---- what is missing here. A program that asks for it on purpose gains nothing: a wrong answer stays wrong ---- */
+/* ---- what is missing here. A program that asks for it on purpose gains nothing, and loses what it could gain ---- */
 
 static bool lacks(facts *f, finding *r)
 {
@@ -120,12 +129,16 @@ static bool lacks(facts *f, finding *r)
 #undef ROW
     };
 
-    if (!f->failed || (!f->lack && !f->lacks))
+    uint32_t lacks = f->failed ? f->lacks : right(f) ? 0 : refused_work(f);
+
+    if ((!f->failed || !f->lack) && !lacks)
         return false;
-    r->code = f->lack ? f->lack : rows[__builtin_ctz(f->lacks)].code;
-    if (f->lack && !f->lack_why)
-        return say(r, "%s", f->lack);
-    return say(r, "%s: %s", r->code, f->lack ? f->lack_why : rows[__builtin_ctz(f->lacks)].text);
+    if (!f->failed || !f->lack) {
+        r->code = rows[__builtin_ctz(lacks)].code;
+        return say(r, "%s: %s", r->code, rows[__builtin_ctz(lacks)].text);
+    }
+    r->code = f->lack;
+    return f->lack_why ? say(r, "%s: %s", f->lack, f->lack_why) : say(r, "%s", f->lack);
 }
 
 static bool refused(facts *f, finding *r)

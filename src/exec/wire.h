@@ -216,7 +216,7 @@ struct wire_nothing {
 #define WIRE_LACKS(X)                                                                                                  \
     X(OTHER, "not_supported", "a function of the runtime that an executor does not have")                              \
     X(MANAGED, "managed_memory", "host memory is never mapped for the device")                                         \
-    X(CAPTURES, "launch_captures", "a launch that names its kernel through variables of the host")                     \
+    X(CAPTURES, "launch_captures", "a launch that names its kernel through several pointers of the host")              \
     X(LAUNCH, "launch_by_pointer", "this way to launch a kernel is not there; use kernel<<<...>>>(...)")               \
     X(GRAPHS, "cuda_graphs", "graphs made or changed node by node, or with copies from the host")                      \
     X(HOST_FUNCTION, "host_function", "functions of the host on a stream")                                             \
@@ -233,7 +233,7 @@ enum wire_lack {
 #undef WIRE_LACK_ENUM
     WIRE_LACK_COUNT
 };
-struct wire_note { /* the front asked for this, in vain. It may be said on purpose: it excuses errors, never answers */
+struct wire_note { /* the front asked for this, in vain. It may be said on purpose: rules.c says what it excuses */
     uint32_t lack, zero;
 };
 

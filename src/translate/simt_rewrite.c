@@ -4,7 +4,7 @@
  * arguments; the second copies the source and replaces the few constructs. A launch of a plain kernel becomes
  *     ::simt::cfg(SIMT_AT(name), CFG).of(CALLEE)(ARGS)
  * whose parameters convert once, as in CUDA; a kernel whose address cannot be taken without its arguments becomes
- *     ::simt::cfg(SIMT_AT(name), CFG).gen([&](auto &...simt_a) { CALLEE(simt_a...); })(ARGS) */
+ *     ::simt::cfg(SIMT_AT(name), CFG).gen([=](auto &...simt_a) { CALLEE(simt_a...); })(ARGS) */
 #include "translate/simt_rewrite.h"
 
 #include <stdlib.h>
@@ -446,7 +446,7 @@ static void emit_launch(struct rewriter *r, const struct launch *l)
         buf_adds(r->out, "kernel");
     buf_adds(r->out, "), ");
     copy(r, l->cfg, l->end_cfg);
-    buf_adds(r->out, generic ? ").gen([&](auto &...simt_a) { " : ").of(");
+    buf_adds(r->out, generic ? ").gen([=](auto &...simt_a) { " : ").of(");
     copy(r, l->callee, l->end_callee);
     buf_adds(r->out, generic ? "(simt_a...); })" : ")");
     keep_lines(r, l->end_callee, l->cfg);

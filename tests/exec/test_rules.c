@@ -148,14 +148,22 @@ static void test_wrong_is_not_cheating(void **state)
     is(&f, RULES_BLAMED, NULL);
 }
 
-static void test_what_is_missing_excuses_errors_alone(void **state)
+static void test_what_is_missing_excuses(void **state)
 {
     struct rules_facts f = honest();
 
     (void)state;
     f.replay_right = false;
+    f.lacks = 1u << WIRE_LACK_MANAGED;
+    is(&f, RULES_BLAMED, NULL); /* a wrong answer stays wrong, */
+    f.lacks = 1u << WIRE_LACK_CAPTURES;
+    is(&f, RULES_UNSUPPORTED, "launch_captures"); /* but for launches that the front did not make: */
+    f.launches = 0;
+    is(&f, RULES_UNSUPPORTED, "launch_captures"); /* no program launched nothing because of them */
+    f.replay_right = f.plumbing_right = true;
+    is(&f, RULES_CHEATING, "decoy_kernels");
+    f.plumbing_right = false, f.replay_right = false, f.launches = 3;
     f.lacks = 1u << WIRE_LACK_GRAPHS;
-    is(&f, RULES_BLAMED, NULL); /* a wrong answer, whatever it asked for */
     f.failed = true;
     is(&f, RULES_UNSUPPORTED, "cuda_graphs");
     f.torch_op = "aten::mm";
@@ -244,7 +252,7 @@ int main(void)
         cmocka_unit_test(test_small_outputs_are_not_the_hosts),
         cmocka_unit_test(test_who_did_the_work),
         cmocka_unit_test(test_wrong_is_not_cheating),
-        cmocka_unit_test(test_what_is_missing_excuses_errors_alone),
+        cmocka_unit_test(test_what_is_missing_excuses),
         cmocka_unit_test(test_constants),
         cmocka_unit_test(test_inputs_that_never_change),
         cmocka_unit_test(test_tables_of_the_task),

@@ -37,7 +37,7 @@ static void expect(const char *src, const char *want)
 
 #define K "__global__ void k(float *x) {}\n"
 #define T "template <typename T, int N> __global__ void t(T *x) {}\n"
-#define GEN(name, callee, cfg) "::simt::cfg(SIMT_AT(" name "), " cfg ").gen([&](auto &...simt_a) { " callee "(simt_a...); })"
+#define GEN(name, callee, cfg) "::simt::cfg(SIMT_AT(" name "), " cfg ").gen([=](auto &...simt_a) { " callee "(simt_a...); })"
 #define OF(name, callee, cfg) "::simt::cfg(SIMT_AT(" name "), " cfg ").of(" callee ")"
 
 static void test_launches(void **state)

@@ -202,22 +202,22 @@ C10_HOST_DEVICE inline uint16_t float_to_bf16_bits(float f)
     return uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-/* To and from the toolkit's type, where its header is there. */
-#define LT_NATIVE(NAME, T)                                                                                     \
+/* To and from the toolkit's type, where its header is there; torch makes bfloat16's way there explicit. */
+#define LT_NATIVE(NAME, T, EXPLICIT)                                                                           \
         C10_HOST_DEVICE NAME(const T &v) { memcpy(&x, &v, 2); }                                                \
-        C10_HOST_DEVICE operator T() const                                                                     \
+        C10_HOST_DEVICE EXPLICIT operator T() const                                                            \
         {                                                                                                      \
             T v;                                                                                               \
             memcpy(&v, &x, 2);                                                                                 \
             return v;                                                                                          \
         }
 #ifdef LT_USE_HALF
-#define LT_NATIVE_HALF(NAME) LT_NATIVE(NAME, __half)
+#define LT_NATIVE_HALF(NAME) LT_NATIVE(NAME, __half, )
 #else
 #define LT_NATIVE_HALF(NAME)
 #endif
 #ifdef LT_USE_BFLOAT16
-#define LT_NATIVE_BFLOAT16(NAME) LT_NATIVE(NAME, __nv_bfloat16)
+#define LT_NATIVE_BFLOAT16(NAME) LT_NATIVE(NAME, __nv_bfloat16, explicit)
 #else
 #define LT_NATIVE_BFLOAT16(NAME)
 #endif

@@ -30,7 +30,7 @@ struct simt_launch {
     const void *const *args; /* its arguments one by one, and their sizes */
     const size_t *sizes;
     int n_args;
-    int captures;            /* ctx refers to variables of the caller: it means nothing in another process */
+    int captures;            /* bytes at the front of ctx that are copies of the caller's variables: one may be fn */
     int cooperative;         /* grid.sync() is allowed */
 };
 

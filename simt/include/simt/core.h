@@ -75,11 +75,6 @@ struct site {
     int line;
 };
 
-template <class B> SIMT_ROOT void run_thread(void *body)
-{
-    (*static_cast<B *>(body))();
-}
-
 template <class T> struct same {
     typedef T type;
 };
@@ -137,6 +132,20 @@ template <class... P> struct bound {
     }
 };
 
+/* A closure that calls the kernel, and the arguments. The closure holds copies of what the kernel's name refers to: g++
+ * captures constants that stand in template arguments, and a kernel's pointer may be a variable. */
+template <class F, class... A> struct closure {
+    F call;
+    pack<A...> args;
+};
+
+template <class F, class... A> SIMT_ROOT void run_closure(void *p)
+{
+    closure<F, A...> *t = static_cast<closure<F, A...> *>(p);
+
+    t->args.call(t->call);
+}
+
 /* The same for kernels that can only be named together with their arguments. */
 template <class F> struct generic {
     simt_launch l;
@@ -144,16 +153,15 @@ template <class F> struct generic {
 
     template <class... A> void operator()(A... a)
     {
-        F f = call;
         static constexpr size_t sizes[] = {sizeof(A)..., 0};
         const void *args[] = {__builtin_addressof(a)..., nullptr};
-        auto body = [=]() mutable { f(a...); };
+        closure<F, A...> t = {call, pack<A...>(a...)};
 
         l.args = args, l.sizes = sizes, l.n_args = int(sizeof...(A));
-        l.body = run_thread<decltype(body)>;
-        l.ctx = &body;
-        l.ctx_bytes = sizeof body;
-        l.captures = !__is_empty(F);
+        l.body = run_closure<F, A...>;
+        l.ctx = &t;
+        l.ctx_bytes = sizeof t;
+        l.captures = __is_empty(F) ? 0 : int(sizeof(F));
         simt_run(&l);
     }
 };
