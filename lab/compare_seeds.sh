@@ -3,7 +3,7 @@
 # be beaten: RFT once more with as many verdicts as RL, and SFT on answers to RL's own prompts. Continues where it was
 # stopped.
 # usage: lab/compare_seeds.sh OUT SEED... [--jobs N] [-- --set KEY=VALUE...]     N runs at once (default 1)
-# For 300 held-out tasks: -- --set synth.heldout=75
+# For 300 held-out tasks in five splits: -- --set synth.heldout=60
 set -euo pipefail
 cd "$(dirname "$0")/.."
 usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }

@@ -398,7 +398,7 @@ static void print_families(const json_t *row, bool head)
     const char *name;
     json_t *f, *families = json_object_get(row, "families");
 
-    if (json_object_size(families) > 1 && json_object_size(families) < 6)
+    if (json_object_size(families) > 1 && json_object_size(families) < 7)
         json_object_foreach(families, name, f) {
             if (head)
                 printf(" %11.11s", name);

@@ -19,8 +19,11 @@ static const struct opt rows[] = {
     {"synth", "tasks", OPT_INT, "200", "training tasks; of --probe: uses of each operator"},
     {"synth", "per-task", OPT_INT, "2", "programs per training task, each with another strategy"},
     {"synth", "heldout", OPT_INT, "20",
-        "held-out tasks in each of four splits: same distribution, unseen attributes, operators, style"},
-    {"synth", "prompts", OPT_INT, "100", "new training-side graphs that no record answers, for RL"},
+        "held-out tasks in each of five splits: same distribution, attributes, style, learned and unseen operators"},
+    {"synth", "prompts", OPT_INT, "100",
+        "tasks that no record answers, for RL: half of them with an operator that training has questions of alone"},
+    {"synth", "known", OPT_BOOL, "true",
+        "35 operators stay without programs (src/synth/heldout.h), for questions and prompts; --no-known: none do"},
     {"synth", "harvest", OPT_INT, "0",
         "tasks with several answers each, on which 'sft' collects a model's own failures"},
     {"synth", "answers", OPT_INT, "4", "programs for each prompt (oracle.jsonl) and each harvest task"},
@@ -114,6 +117,7 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
                    .backend = opts_str(o, "backend")},
         .judge = opts_bool(o, "verify") ? verify_all : NULL,
     };
+    c->problem.all_taught = !opts_bool(o, "known");
     c->problem.voice.musa = !strcmp(opts_str(o, "dialect"), "musa");
     if (prompt_style_parse(opts_str(o, "style"), &c->problem.voice.style, e) < 0 ||
         parse_dtypes(opts_str(o, "dtypes"), &c->problem.dtypes, e) < 0)
@@ -247,7 +251,7 @@ const struct command cmd_synth = {
     "Draws operator graphs, writes each as a PyTorch task and as native CUDA programs with different strategies, and\n"
     "has MooreEval judge a share of them, every bug that is put in, and every held-out task. Writes train.jsonl,\n"
     "prompts.jsonl, oracle.jsonl, harvest.jsonl, heldout.jsonl, rejected.jsonl, stats.json and tasks/. Held-out tasks\n"
-    "come in four splits that no training task enters, whatever the seed (src/synth/heldout.h).\n"
+    "come in five splits that no training task enters, whatever the seed (src/synth/heldout.h).\n"
     "With --records N it writes shards of any number of records instead; with --probe, uses of single operators.\n"
     "'synth mine' makes tasks of a source tree's modules, 'synth teach' records of a teacher's answers, 'synth profile'\n"
     "records of ncu's figures; each explains itself with -h.\n"

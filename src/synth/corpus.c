@@ -26,7 +26,7 @@ struct corpus {
     int n;
     json_t *verdicts;
     struct buf file[N_FILES];
-    json_t *families, *strategies, *reasons, *bugs; /* counters */
+    json_t *families, *strategies, *reasons, *bugs, *classes; /* counters; classes: of prompts */
     struct corpus_stats stats;
 };
 
@@ -78,7 +78,7 @@ static int draw_all(struct corpus *c, struct err *e)
     if (!rc)
         rc = draw_side(c, SIDE_PROMPT, HELD_SAME, o->prompts, o->answers, e);
     for (int s = 0; s < N_HELD && !rc; s++)
-        rc = draw_side(c, SIDE_HELD, (enum heldout)s, o->heldout, 1, e);
+        rc = draw_side(c, SIDE_HELD, (enum heldout)s, problem_held(&c->source, (enum heldout)s, o->heldout), 1, e);
     return rc;
 }
 
@@ -227,12 +227,13 @@ static void add_prompt(struct corpus *c, const struct problem *p)
 
     json_array_remove(m, json_array_size(m) - 1);
     add_line(&c->file[F_PROMPTS],
-             json_pack("{s:s, s:o, s:s, s:{s:s, s:s}, s:{s:s, s:i, s:s, s:s, s:O, s:O}}", "data_source",
-                       SYNTH_GENERATOR, "prompt", m, "ability", v->musa ? "musa-kernel" : "cuda-kernel", "reward_model", "style", "rule",
-                       "ground_truth", truth, "extra_info", "split", "train", "index", c->stats.prompts, "name",
-                       p->name, "task_code", p->code, "families", json_object_get(p->view, "families"), "graph_hash",
-                       json_object_get(p->view, "graph_hash")));
+             json_pack("{s:s, s:o, s:s, s:{s:s, s:s}, s:{s:s, s:i, s:s, s:s, s:s, s:O, s:O}}", "data_source",
+                       SYNTH_GENERATOR, "prompt", m, "ability", v->musa ? "musa-kernel" : "cuda-kernel",
+                       "reward_model", "style", "rule", "ground_truth", truth, "extra_info", "split", "train", "index", c->stats.prompts, "name",
+                       p->name, "class", op_class_names[p->class], "task_code", p->code, "families",
+                       json_object_get(p->view, "families"), "graph_hash", json_object_get(p->view, "graph_hash")));
     c->stats.prompts++;
+    count(c->classes, op_class_names[p->class]);
     free(truth);
 }
 
@@ -341,11 +342,12 @@ static json_t *stats_of(const struct corpus *c)
 {
     const struct corpus_stats *n = &c->stats;
 
-    return json_pack("{s:s, s:I, s:b, s:s, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:O, s:O, s:O, s:O, s:o}",
+    return json_pack("{s:s, s:I, s:b, s:s, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:O, s:O, s:O, s:O, s:O, s:o}",
                      "generator", SYNTH_GENERATOR, "seed", (json_int_t)c->o->problem.seed, "verified",
                      c->o->judge != NULL, "style", prompt_style_name(c->o->problem.voice.style), "records", "train",
                      n->train, "repairs", n->repairs, "knowledge", n->knowledge, "heldout", n->heldout, "prompts",
-                     n->prompts, "harvest", n->harvest, "rejected", n->rejected, "draws_refused", c->source.refused,
+                     n->prompts, "harvest", n->harvest, "rejected", n->rejected, "prompt_classes", c->classes,
+                     "draws_refused", c->source.refused,
                      "families", c->families, "strategies", c->strategies, "rejected", c->reasons, "mutations",
                      mutation_stats(c));
 }
@@ -371,7 +373,7 @@ static void corpus_init(struct corpus *c, const struct corpus_options *o)
     for (int f = 0; f < N_FILES; f++)
         buf_init(&c->file[f], (size_t)4 << 30);
     c->families = json_object(), c->strategies = json_object();
-    c->reasons = json_object(), c->bugs = json_object();
+    c->reasons = json_object(), c->bugs = json_object(), c->classes = json_object();
     problem_source_init(&c->source, &o->problem);
 }
 
@@ -384,6 +386,7 @@ static void corpus_free(struct corpus *c)
         buf_free(&c->file[f]);
     json_decref(c->verdicts);
     json_decref(c->families), json_decref(c->strategies), json_decref(c->reasons), json_decref(c->bugs);
+    json_decref(c->classes);
     problem_source_free(&c->source);
 }
 

@@ -1,5 +1,5 @@
 /* corpus.h - a small, whole corpus for one model: training records, repair dialogues, prompts without an answer, and
- * held-out tasks in four splits. (For records in any number see stream.h.)
+ * held-out tasks in five splits. (For records in any number see stream.h.)
  *
  * OUT/train.jsonl     records of record.h: generate, knowledge, repair
  * OUT/prompts.jsonl   what reinforcement learning asks; OUT/oracle.jsonl answers it (generate), for controls

@@ -9,24 +9,26 @@
 #include "base/hash.h"
 #include "synth/program.h"
 
-/* The statements of one element: what stands behind the kernel's own guard. */
+#define MAX_ANSWER 500     /* bytes: an answer is shorter than a program */
+#define BROADCAST_ONE_IN 4 /* of maps with a broadcast operand: what they teach is mostly about shapes */
+
+/* The statements of one output: what stands behind the kernel's own guard, or in it. */
 static void add_statements(const struct as *x, struct buf *out)
 {
     static const struct ast_style plain;
 
     while (x && !(x->role && !strcmp(x->role, "guard")))
         x = x->next;
-    for (x = x ? x->body : NULL; x; x = x->next)
+    for (x = x && x->body && x->body->kind == AS_RETURN ? x->next : x ? x->body : NULL; x; x = x->next)
         as_print(x, 0, &plain, out);
 }
 
-/* Maps whose question says all that the answer needs: no number stands in a module alone. */
-static bool is_map(const struct dag *g)
+/* The question says all that the answer needs: no number stands in a module alone. */
+static bool is_said(const struct dag *g)
 {
     for (int n = 0; n < g->n_nodes; n++) {
-        const struct opdef *op = g->node[n].c.op;
-        const char *init = op->spell[g->node[n].spelling].init;
-        if (!op->expr || op->class != NEST_MAP || (init && strchr(init, '$')))
+        const char *init = g->node[n].c.op->spell[g->node[n].spelling].init;
+        if (init && (strchr(init, '$') || g->node[n].c.op->n_params))
             return false;
     }
     return true;
@@ -48,26 +50,51 @@ static void add_question(const struct dag *g, struct buf *out)
     buf_free(&task);
 }
 
-static bool add_answer(const struct dag *g, struct arena *a, struct buf *out)
+/* Of a map over all elements alike no shape is needed. */
+static bool needs_shapes(const struct nest *k)
+{
+    return k->class != NEST_MAP || k->n_dims != 1;
+}
+
+static void add_shapes(const struct dag *g, struct buf *out)
+{
+    bool first = true;
+
+    for (int i = 0; i < g->n_values; i++)
+        if (g->value[i].kind == VALUE_INPUT) {
+            const struct tdesc *t = &g->value[i].t;
+            buf_adds(out, first ? "\nShapes: (" : ", (");
+            for (int d = 0; d < t->rank; d++)
+                buf_addf(out, "%s%d", d ? ", " : "", t->d[d]);
+            buf_adds(out, t->rank == 1 ? ",)" : ")");
+            first = false;
+        }
+}
+
+/* One kernel, of which one thread makes one output; its first schedule. */
+static bool add_answer(const struct dag *g, struct rng *r, struct arena *a, struct buf *ask, struct buf *out)
 {
     struct kernels *k = arena_alloc(a, sizeof *k);
-    struct program_style style = {.sizes = SIZES_PARAMS};
+    struct program_style style = {.sizes = SIZES_PARAMS, .terse = true};
     struct err e = ERR_INIT;
     struct afun *f;
 
     fuse(g, FUSE_ALL, a, k);
-    if (k->n != 1 || k->k[0].nest.n_dims != 1 || !(k->k[0].s = sched_find(k->k[0].nest.class, "thread")))
-        return false; // of several dimensions some input is broadcast, which the question does not say
-    for (int t = 0; t < 3; t++)
-        k->k[0].tuned[t] = sched_tune(k->k[0].s, t, NULL);
+    if (k->n != 1 || fuse_schedule(k, NULL) < 0)
+        return false;
+    if (needs_shapes(&k->k[0].nest)) {
+        add_shapes(g, ask);
+        if (k->k[0].nest.class == NEST_MAP && draw_below(r, BROADCAST_ONE_IN))
+            return false;
+    }
     f = program_cuda(g, k, &style, a, &e);
     for (; f; f = f->next)
         if (f->name && strstr(f->type, "__global__"))
             add_statements(f->body, out);
-    return out->n > 0;
+    return out->n > 0 && out->n < MAX_ANSWER;
 }
 
-static json_t *record_of(const struct problem_source *s, const struct dag *g, int index)
+static json_t *record_of(const struct problem_source *s, const struct dag *g, struct rng *r, int index)
 {
     const char *language = s->o->voice.musa ? "musa" : "cuda";
     struct arena a = {0};
@@ -79,7 +106,7 @@ static json_t *record_of(const struct problem_source *s, const struct dag *g, in
     buf_addf(&ask, "Write these statements in %s.\n```python\n", s->o->voice.musa ? "MUSA" : "CUDA");
     add_question(g, &ask);
     buf_adds(&ask, "```");
-    if (add_answer(g, &a, &lines) && graph_set_add(s->asked, hash64(ask.p, ask.n, 1))) {
+    if (add_answer(g, r, &a, &ask, &lines) && graph_set_add(s->asked, hash64(ask.p, ask.n, 1))) {
         buf_addf(&answer, "```%s\n%s```", language, lines.p);
         m = prompt_start(ask.p);
         prompt_say(m, "assistant", answer.p);
@@ -104,9 +131,10 @@ json_t *knowledge_record(const struct problem_source *s, int index)
 
     rng_seed(&r, s->o->seed, (uint64_t)99 << 48 | (uint64_t)index);
     for (int tries = 0; tries < 2000 && !v; tries++) {
-        dag_draw(s->table, &r, &l, g);
-        if (!heldout_graph(dag_hash(g, false)) && heldout_spell(g, false, &r) && is_map(g) && !heldout_has_attribute(g))
-            v = record_of(s, g, index);
+        dag_draw(s->table[OP_KNOWN], &r, &l, g);
+        if (!heldout_graph(dag_hash(g, false)) && heldout_spell(g, false, &r) && is_said(g) &&
+            !heldout_has_attribute(g))
+            v = record_of(s, g, &r, index);
     }
     free(g);
     return v;

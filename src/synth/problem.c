@@ -81,59 +81,140 @@ bool graph_set_add(struct graph_set *s, uint64_t key)
 
 /* ---- which graphs a side takes ---- */
 
-static struct dag_table *table_of(const struct problem_options *o, bool held)
+static enum op_class class_of(const struct problem_options *o, const struct opdef *op)
+{
+    enum op_class c = heldout_class(op);
+
+    return o->all_taught && c == OP_KNOWN ? OP_TAUGHT : c;
+}
+
+/* Taught operators, and those of class c. */
+static struct dag_table *table_of(const struct problem_options *o, enum op_class c)
 {
     int n;
     const struct opdef *const *row = op_rows(&n);
     uint8_t *allowed = xcalloc((size_t)n, 1);
     struct dag_table *t;
 
-    for (int i = 0; i < n; i++)
-        allowed[i] = (!o->ops || o->ops[i]) && (held || !heldout_operator(row[i]));
+    for (int i = 0; i < n; i++) {
+        enum op_class its = class_of(o, row[i]);
+        allowed[i] = (!o->ops || o->ops[i]) && (its == OP_TAUGHT || its == c);
+    }
     t = dag_table_new(allowed);
     free(allowed);
     return t;
 }
 
+static void count_classes(struct problem_source *s)
+{
+    int n;
+    const struct opdef *const *row = op_rows(&n);
+
+    for (int i = 0; i < n; i++)
+        s->classes[class_of(s->o, row[i])] += !s->o->ops || s->o->ops[i];
+}
+
 void problem_source_init(struct problem_source *s, const struct problem_options *o)
 {
-    *s = (struct problem_source){.o = o, .table = table_of(o, false), .wide = table_of(o, true),
-                                 .texts = graph_set_new(), .trained = graph_set_new(), .asked = graph_set_new(),
-                                 .refused = json_object()};
+    *s = (struct problem_source){.o = o, .texts = graph_set_new(), .trained = graph_set_new(),
+                                 .prompted = graph_set_new(), .asked = graph_set_new(), .refused = json_object()};
+    for (int c = 0; c < N_OP_CLASSES; c++)
+        s->table[c] = table_of(o, (enum op_class)c);
+    count_classes(s);
 }
 
 void problem_source_free(struct problem_source *s)
 {
-    dag_table_free(s->table), dag_table_free(s->wide);
-    graph_set_free(s->texts), graph_set_free(s->trained), graph_set_free(s->asked);
+    for (int c = 0; c < N_OP_CLASSES; c++)
+        dag_table_free(s->table[c]);
+    graph_set_free(s->texts), graph_set_free(s->trained), graph_set_free(s->prompted), graph_set_free(s->asked);
     json_decref(s->refused);
 }
 
-static bool belongs(const struct problem_source *s, enum side side, enum heldout split, const struct dag *g)
+int problem_held(const struct problem_source *s, enum heldout split, int n)
+{
+    return split == HELD_LEARNED && !s->classes[OP_KNOWN] ? 0 : n;
+}
+
+static enum op_class class_of_graph(const struct problem_source *s, const struct dag *g)
+{
+    if (heldout_has_operator(g, OP_UNSEEN))
+        return OP_UNSEEN;
+    return !s->o->all_taught && heldout_has_operator(g, OP_KNOWN) ? OP_KNOWN : OP_TAUGHT;
+}
+
+/* What a problem must have: the class of its operators, the number of its nodes (0: any), whose graph it is. */
+struct wanted {
+    enum side side;
+    enum heldout split;
+    enum op_class class;
+    int nodes;
+    int most;      /* nodes, where 'nodes' is 0 */
+    bool prompted; /* of HELD_LEARNED: a graph that a prompt has, in other sizes */
+};
+
+/* As many operators as some training task has. */
+static int draw_nodes(const struct problem_source *s, struct rng *r)
+{
+    int all = 0, at, n = 0;
+
+    for (int i = 0; i <= DAG_NODES; i++)
+        all += s->trained_nodes[i];
+    if (!all)
+        return 0;
+    for (at = (int)draw_below(r, (uint64_t)all); at >= s->trained_nodes[n]; n++)
+        at -= s->trained_nodes[n];
+    return n;
+}
+
+static struct wanted wanted_of(const struct problem_source *s, enum side side, enum heldout split, int index)
+{
+    struct wanted w = {side, split, OP_TAUGHT, 0, s->o->max_ops, false};
+
+    if (side == SIDE_PROMPT && s->classes[OP_KNOWN] && index % 2)
+        w.class = OP_KNOWN;
+    if (side == SIDE_HELD)
+        w.class = split == HELD_LEARNED ? OP_KNOWN : split == HELD_UNSEEN ? OP_UNSEEN : OP_TAUGHT;
+    w.prompted = side == SIDE_HELD && split == HELD_LEARNED && index % 2 && s->prompts_known;
+    return w;
+}
+
+static bool belongs(const struct problem_source *s, const struct wanted *w, const struct dag *g)
 {
     uint64_t hash = dag_hash(g, false);
-    bool graph = heldout_graph(hash), attribute = heldout_has_attribute(g), known = graph_set_has(s->trained, hash);
+    bool graph = heldout_graph(hash), attribute = heldout_has_attribute(g);
 
-    if (side != SIDE_HELD)
-        return !graph && !attribute && (side != SIDE_PROMPT || !known);
-    switch (split) {
+    if (class_of_graph(s, g) != w->class || (w->nodes && g->n_nodes != w->nodes))
+        return false;
+    if (w->side != SIDE_HELD)
+        return !graph && !attribute;
+    switch (w->split) {
     case HELD_SAME: return graph && !attribute;
-    case HELD_ATTRIBUTES: return attribute && known;
-    case HELD_OPERATORS: return heldout_has_operator(g) && !attribute;
+    case HELD_ATTRIBUTES: return attribute && graph_set_has(s->trained, hash);
     case HELD_STYLE: return !graph && !attribute;
+    case HELD_LEARNED: return (w->prompted ? graph_set_has(s->prompted, hash) : graph) && !attribute;
+    case HELD_UNSEEN: return !attribute;
     case N_HELD: break;
     }
     return false;
 }
 
-static const char *refusal(struct problem_source *s, enum side side, enum heldout split, struct rng *r, struct dag *g)
+/* Training and prompts have each graph, but not as often as it is drawn. */
+static bool is_common(const struct problem_source *s, enum side side, const struct dag *g)
 {
-    if (!heldout_spell(g, side == SIDE_HELD && split == HELD_STYLE, r))
+    const struct graph_set *had = side == SIDE_TRAIN ? s->trained : side == SIDE_PROMPT ? s->prompted : NULL;
+
+    return had && graph_set_has(had, dag_hash(g, false));
+}
+
+static const char *refusal(struct problem_source *s, const struct wanted *w, struct rng *r, struct dag *g)
+{
+    if (!heldout_spell(g, w->side == SIDE_HELD && w->split == HELD_STYLE, r))
         return "spelling";
-    if (!belongs(s, side, split, g))
+    if (!belongs(s, w, g))
         return "another side";
-    if (side == SIDE_TRAIN && graph_set_has(s->trained, dag_hash(g, false)) && draw_below(r, KNOWN_ONE_IN))
-        return "a graph that training has";
+    if (is_common(s, w->side, g) && draw_below(r, KNOWN_ONE_IN))
+        return "a graph that its side has";
     if (graph_set_has(s->texts, dag_hash(g, true)))
         return "repeated";
     return worth_reason(g, r);
@@ -144,20 +225,32 @@ static void count(json_t *o, const char *key)
     json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
 }
 
-static bool draw_graph(struct problem_source *s, enum side side, enum heldout split, struct rng *r, struct dag *g)
+/* A small corpus knows few large graphs, and its prompts may be all too few. */
+static void relax(struct wanted *w, int draws, struct dag_limits *l)
+{
+    if (w->side != SIDE_HELD || (w->split == HELD_LEARNED && !w->prompted))
+        return;
+    if (draws == MAX_DRAWS / 4 && (w->split == HELD_ATTRIBUTES || w->split == HELD_LEARNED))
+        l->min_ops = l->max_ops = 1, w->nodes = 0;
+    if (draws == MAX_DRAWS / 2 && w->split == HELD_LEARNED)
+        l->max_ops = w->most, w->prompted = false;
+}
+
+static bool draw_graph(struct problem_source *s, struct wanted *w, struct rng *r, struct dag *g)
 {
     struct dag_limits l = {.l = {.max_numel = s->o->max_numel, .max_work = (int64_t)s->o->max_numel * 64,
                                  .dtypes = s->o->dtypes, .nice = s->o->voice.style == PROMPT_PLAIN},
                            .min_ops = 1, .max_ops = s->o->max_ops, .anchors = 2};
-    bool wide = side == SIDE_HELD && split == HELD_OPERATORS;
     const char *why = "";
 
+    if (w->side == SIDE_PROMPT || (w->side == SIDE_HELD && w->split == HELD_LEARNED))
+        w->nodes = draw_nodes(s, r);
+    if (w->nodes)
+        l.min_ops = l.max_ops = w->nodes;
     for (int i = 0; i < MAX_DRAWS && why; i++) {
-        // a small corpus knows few large graphs
-        if (i == MAX_DRAWS / 4 && side == SIDE_HELD && split == HELD_ATTRIBUTES)
-            l.max_ops = 1;
-        dag_draw(wide ? s->wide : s->table, r, &l, g);
-        why = refusal(s, side, split, r, g);
+        relax(w, i, &l);
+        dag_draw(s->table[w->class], r, &l, g);
+        why = refusal(s, w, r, g);
         if (why)
             count(s->refused, why);
     }
@@ -272,11 +365,34 @@ static void describe(struct problem_source *s, const struct dag *g, struct rng *
     p->view = record_task(g, p->name, p->code, hash);
 }
 
-static void name_problem(struct problem *p, int index)
+static void name_problem(struct problem *p, const struct wanted *w, int index)
 {
     static const char *const mark[N_SIDES] = {"task", "broken", "own", "prompt", ""};
+    const char *part = p->split != HELD_LEARNED ? "" : w->prompted ? "_sizes" : "_graphs";
 
-    snprintf(p->name, sizeof p->name, "%s_%04d", p->side == SIDE_HELD ? heldout_names[p->split] : mark[p->side], index);
+    if (p->side == SIDE_HELD)
+        snprintf(p->name, sizeof p->name, "%s%s_%04d", heldout_names[p->split], part, index);
+    else
+        snprintf(p->name, sizeof p->name, "%s_%04d", mark[p->side], index);
+}
+
+static void remember(struct problem_source *s, const struct problem *p)
+{
+    graph_set_add(s->texts, p->shape_hash);
+    if (p->side == SIDE_TRAIN) {
+        graph_set_add(s->trained, p->hash);
+        s->trained_nodes[p->n_nodes]++;
+    } else if (p->side == SIDE_PROMPT) {
+        graph_set_add(s->prompted, p->hash);
+        s->prompts_known |= p->class == OP_KNOWN;
+    }
+}
+
+static int no_more(enum side side, enum heldout split, int index, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "no further %s task ('%s') after %d; raise --max-ops, --max-elements or "
+                   "--max-program, allow more operators with --ops, or ask for fewer tasks", side_names[side],
+                   side == SIDE_HELD ? heldout_names[split] : side_names[side], index);
 }
 
 int problem_draw(struct problem_source *s, enum side side, enum heldout split, int index, int want, bool mutants,
@@ -284,27 +400,25 @@ int problem_draw(struct problem_source *s, enum side side, enum heldout split, i
 {
     struct dag *g = xmalloc(sizeof *g);
     struct problem p = {.side = side, .split = split};
+    struct wanted w = wanted_of(s, side, split, index);
     struct rng r;
     int rc = 0;
 
     rng_seed(&r, s->o->seed, (uint64_t)side << 48 | (uint64_t)split << 40 | (uint64_t)index);
-    name_problem(&p, index);
     for (int i = 0; i < 64 && !p.n && !rc; i++) {
-        if (!draw_graph(s, side, split, &r, g))
+        if (!draw_graph(s, &w, &r, g))
             break;
         rc = draw_solutions(s, g, &r, want < PROBLEM_SOLUTIONS ? want : PROBLEM_SOLUTIONS, mutants, &p, e);
         if (!p.n)
             count(s->refused, "program too long");
     }
     if (!rc && !p.n)
-        rc = err_set(e, ERR_INPUT, "no further %s task ('%s') after %d; raise --max-ops, --max-elements or "
-                     "--max-program, allow more operators with --ops, or ask for fewer tasks",
-                     side_names[side], side == SIDE_HELD ? heldout_names[split] : side_names[side], index);
+        rc = no_more(side, split, index, e);
     if (!rc) {
+        p.class = w.class;
+        name_problem(&p, &w, index);
         describe(s, g, &r, &p);
-        graph_set_add(s->texts, p.shape_hash);
-        if (side == SIDE_TRAIN)
-            graph_set_add(s->trained, p.hash);
+        remember(s, &p);
         *ret = p;
     }
     free(g);

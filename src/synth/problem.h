@@ -11,7 +11,7 @@ enum side {
     SIDE_TRAIN,   /* answered in training */
     SIDE_PARENT,  /* its programs are broken for repair records, and answered nowhere else */
     SIDE_HARVEST, /* a model's own failures are collected on it */
-    SIDE_PROMPT,  /* reinforcement learning asks for it */
+    SIDE_PROMPT,  /* reinforcement learning asks for it: every other one has a known operator */
     SIDE_HELD,
     N_SIDES
 };
@@ -24,6 +24,7 @@ struct problem_options {
     unsigned dtypes;
     struct voice voice;
     const uint8_t *ops; /* one byte for each row of op_rows(): what may occur; NULL: all */
+    bool all_taught;    /* known operators are taught too */
 };
 
 struct solution {
@@ -39,7 +40,8 @@ struct solution {
 struct problem {
     enum side side;
     enum heldout split; /* of SIDE_HELD */
-    char name[40];      /* "task_0017"; held out: "operators_0003" */
+    char name[40];      /* "task_0017"; held out: "unseen_0003" */
+    enum op_class class; /* the least taught of its operators */
     char *code;
     uint64_t hash, shape_hash;
     json_t *view;       /* record_task */
@@ -57,14 +59,20 @@ bool graph_set_has(const struct graph_set *s, uint64_t key);
 
 struct problem_source {
     const struct problem_options *o;
-    struct dag_table *table, *wide; /* without, and with, the operators of the held-out split */
-    struct graph_set *texts, *trained; /* every problem's graph with its sizes; graphs of SIDE_TRAIN */
-    struct graph_set *asked;           /* texts of knowledge_record's questions */
+    struct dag_table *table[N_OP_CLASSES]; /* taught operators; and known ones; taught and unseen ones */
+    int classes[N_OP_CLASSES];             /* operators of each class that may occur */
+    struct graph_set *texts, *trained;     /* every problem's graph with its sizes; graphs of SIDE_TRAIN */
+    struct graph_set *prompted;            /* graphs of SIDE_PROMPT */
+    struct graph_set *asked;               /* texts of knowledge_record's questions */
+    int trained_nodes[DAG_NODES + 1];      /* SIDE_TRAIN's problems by number of operators */
+    bool prompts_known;                    /* a prompt has a known operator */
     json_t *refused;                /* reason -> how often */
 };
 void problem_source_init(struct problem_source *s, const struct problem_options *o);
 void problem_source_free(struct problem_source *s);
 
+/* How many tasks of a split there are where n are asked for: none where --ops leaves none to draw. */
+int problem_held(const struct problem_source *s, enum heldout split, int n);
 /* Draws problem number index of its side with 'want' solutions of different strategies (fewer where there are fewer, at
  * least one); mutants: puts a bug into the first. ERR_INPUT with advice if the options leave none to draw. The strings
  * are the problem's: problem_free. */

@@ -16,10 +16,11 @@
  * Of "synth --records" also "speed": null, or of kind "rewrite" {"source":"static" (cost.h) or "measured","slow_us",
  * "fast_us"}, and "kill":{"mutants","killed"}: the mutation-kill score of the task's inputs (worth.h).
  *
- * prompts.jsonl holds RL prompts with verl's and TRL's columns, of graphs that train.jsonl does not answer:
+ * prompts.jsonl holds RL prompts with verl's and TRL's columns, of tasks that train.jsonl does not answer:
  *   {"data_source":"musacoder-synth/2","prompt":[{"role":"user","content":..}],"ability":"cuda-kernel",
  *    "reward_model":{"style":"rule","ground_truth":"tasks/train/task_0017.py"},
- *    "extra_info":{"split":"train","index":17,"name":"task_0017","task_code":..,"families":[..],"graph_hash":..}} */
+ *    "extra_info":{"split":"train","index":17,"name":"task_0017","class":"known" or "taught","task_code":..,
+ *                  "families":[..],"graph_hash":..}} */
 #ifndef MC_SYNTH_RECORD_H
 #define MC_SYNTH_RECORD_H
 

@@ -226,11 +226,20 @@ m("repairs of cheating and timeouts", "synth/corpus.c", "!strcmp(category, \"cor
   "!strcmp(category, \"correctness_error\") || *category);", "synth/test_synth")
 m("a repair without its feedback", "synth/record.c", "prompt_turn(m, v->style, shown, feedback);",
   "prompt_turn(m, v->style, shown, \"x\");", "synth/test_synth")
-m("held-out graphs in training", "synth/problem.c", "return !graph && !attribute && (side",
-  "return !attribute && (side", "synth/test_synth")
-m("held-out sizes in training", "synth/problem.c", "return !graph && !attribute && (side", "return !graph && (side",
+m("held-out graphs in training", "synth/problem.c", "SIDE_HELD)\n        return !graph && !attribute;",
+  "SIDE_HELD)\n        return !attribute;", "synth/test_synth")
+m("held-out sizes in training", "synth/problem.c", "SIDE_HELD)\n        return !graph && !attribute;",
+  "SIDE_HELD)\n        return !graph;", "synth/test_synth")
+m("held-out operators in training", "synth/problem.c",
+  [("(its == OP_TAUGHT || its == c)", "1"), ("class_of_graph(s, g) != w->class", "0")], "synth/test_synth")
+m("known operators count as taught", "synth/problem.c", "return o->all_taught && c == OP_KNOWN", "return c == OP_KNOWN",
   "synth/test_synth")
-m("held-out operators in training", "synth/problem.c", "(held || !heldout_operator(row[i]))", "1", "synth/test_synth")
+m("prompts of two operators alone", "synth/problem.c", "w->nodes = draw_nodes(s, r);", "w->nodes = 2;", "synth/test_synth")
+m("prompts of taught operators alone", "synth/problem.c", "        w.class = OP_KNOWN;\n", "        ;\n", "synth/test_synth")
+m("learned graphs that prompts have", "synth/problem.c", "(s->prompted, hash) : graph)", "(s->prompted, hash) : 1)",
+  "synth/test_synth")
+m("questions of reductions without shapes", "synth/knowledge.c", "return k->class != NEST_MAP || k->n_dims != 1;",
+  "return k->n_dims > 9;", "synth/test_synth")
 m("common graphs fill training", "synth/problem.c", "draw_below(r, KNOWN_ONE_IN))", "0)", "synth/test_synth")
 m("a question twice", "synth/knowledge.c",
   " && graph_set_add(s->asked, hash64(ask.p, ask.n, 1))", "", "synth/test_synth")

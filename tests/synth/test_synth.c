@@ -1,4 +1,4 @@
-/* test_synth.c - the corpus: sides that never meet, four held-out splits, repairs that are honest, the same bytes. */
+/* test_synth.c - the corpus: sides that never meet, five held-out splits, repairs that are honest, the same bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,24 +72,36 @@ static void worthless_graphs_are_told(void **state)
     assert_string_equal(worth_reason(&g, &r), "an operator may be dropped");
 }
 
+/* Every held-out operator has a taught relative, and every family of three and more a known one. */
+static void operators_are_in_classes(void **state)
+{
+    int n, of[N_OP_CLASSES] = {0};
+    const struct opdef *const *row = op_rows(&n);
+    (void)state;
+
+    for (int i = 0; i < n; i++) {
+        int relatives[N_OP_CLASSES] = {0};
+        for (int k = 0; k < n; k++)
+            relatives[heldout_class(row[k])] += !strcmp(row[k]->family, row[i]->family);
+        of[heldout_class(row[i])]++;
+        assert_true(relatives[OP_TAUGHT] > 0);
+        assert_true(relatives[OP_KNOWN] > 0);
+    }
+    assert_int_equal(of[OP_UNSEEN], 20);
+    assert_int_equal(of[OP_KNOWN], 35);
+    assert_int_equal(heldout_class(op_find_row("clamp")), OP_TAUGHT); // graphs guard domains with it
+    assert_int_equal(heldout_class(op_find_row("atan")), OP_UNSEEN);
+    assert_int_equal(heldout_class(op_find_row("norm2")), OP_KNOWN);
+}
+
 static void held_out_rules(void **state)
 {
     static struct dag g;
-    int n, held = 0, families = 0;
-    const struct opdef *const *row = op_rows(&n);
+    int n, held = 0;
     struct rng r;
     (void)state;
 
     rng_seed(&r, 1, 0);
-    for (int i = 0; i < n; i++) {
-        bool relative = false;
-        held += heldout_operator(row[i]);
-        for (int k = 0; k < n && heldout_operator(row[i]); k++)
-            relative |= !heldout_operator(row[k]) && !strcmp(row[k]->family, row[i]->family);
-        families += relative;
-    }
-    assert_int_equal(held, 20);
-    assert_int_equal(families, held); // each family of a held-out operator is known
     for (int i = 1; i <= 8; i++)
         assert_false(heldout_size(i));
     for (held = 0, n = 9; n < 1024; n++)
@@ -332,7 +344,7 @@ static void sides_never_meet(void **state)
     static const char *const files[] = {"train.jsonl", "harvest.jsonl", "oracle.jsonl", "prompts.jsonl"};
     char *dir = dir_temp("synth", NULL);
     struct corpus_options c = small_corpus(dir);
-    json_t *side_of = json_object(), *ids = json_object(), *graphs = json_object(), *lines, *v;
+    json_t *side_of = json_object(), *ids = json_object(), *lines, *v;
     struct corpus_stats n;
     size_t k;
     (void)state;
@@ -348,10 +360,6 @@ static void sides_never_meet(void **state)
             if (json_object_get(side_of, task))
                 assert_string_equal(json_str(side_of, task, ""), side);
             json_object_set_new(side_of, task, json_string(side));
-            if (i == 0 && !strcmp(kind, "generate"))
-                json_object_set_new(graphs, view_of(v, "graph_hash"), json_true());
-            if (i == 3)
-                assert_null(json_object_get(graphs, view_of(v, "graph_hash"))); // never answered in training
             assert_true(strtoull(view_of(v, "graph_hash"), NULL, 16) % 8 != 0);
             if (i < 3)
                 check_record(v, ids);
@@ -367,7 +375,7 @@ static void sides_never_meet(void **state)
     }
     json_decref(lines);
     assert_true(n.repairs > 10 && n.rejected > 10 && n.knowledge == 30 && n.harvest > 5);
-    json_decref(side_of), json_decref(ids), json_decref(graphs);
+    json_decref(side_of), json_decref(ids);
     dir_remove(dir, NULL);
     free(dir);
 }
@@ -383,13 +391,13 @@ static bool has_op(const json_t *v, const char *name)
     return false;
 }
 
-static bool any_held_op(const json_t *v)
+static bool any_op(const json_t *v, enum op_class c)
 {
     int n;
     const struct opdef *const *row = op_rows(&n);
 
     for (int i = 0; i < n; i++)
-        if (heldout_operator(row[i]) && has_op(v, row[i]->name))
+        if (heldout_class(row[i]) == c && has_op(v, row[i]->name))
             return true;
     return false;
 }
@@ -406,49 +414,129 @@ static bool any_held_size(const json_t *v)
     return false;
 }
 
+static bool is_of(const json_t *v, const char *split)
+{
+    return !strncmp(view_of(v, "name"), split, strlen(split));
+}
+
+static void check_training(const char *dir, json_t *trained)
+{
+    json_t *lines = read_lines(dir, "train.jsonl"), *v;
+    int questions_of_known = 0;
+    size_t k;
+
+    json_array_foreach(lines, k, v) {
+        bool program = strcmp(json_str(v, "kind", ""), "knowledge") != 0;
+        assert_false(any_op(v, OP_UNSEEN) || any_held_size(v));
+        assert_false(program && any_op(v, OP_KNOWN));
+        assert_null(strstr(view_of(v, "code"), "return x.")); // no method of a tensor
+        questions_of_known += !program && any_op(v, OP_KNOWN);
+        if (!strcmp(json_str(v, "kind", ""), "generate"))
+            json_object_set_new(trained, view_of(v, "graph_hash"), json_true());
+    }
+    assert_true(questions_of_known > 3);
+    json_decref(lines);
+}
+
+static void check_held(const json_t *v, const json_t *trained, const json_t *prompted)
+{
+    const char *graph = view_of(v, "graph_hash");
+
+    assert_int_equal(any_op(v, OP_UNSEEN), is_of(v, "unseen_"));
+    assert_int_equal(any_op(v, OP_KNOWN), is_of(v, "learned_"));
+    assert_true(!any_held_size(v) || is_of(v, "attributes_"));
+    if (is_of(v, "same_"))
+        assert_null(json_object_get(trained, graph));
+    if (is_of(v, "attributes_"))
+        assert_non_null(json_object_get(trained, graph));
+    if (is_of(v, "learned_"))
+        assert_int_equal(json_object_get(prompted, graph) != NULL, is_of(v, "learned_sizes_"));
+    assert_int_equal(strstr(view_of(v, "code"), "\"\"\"") != NULL, is_of(v, "style_"));
+}
+
+/* Graphs of prompts; every other one has a known operator, and as many are of one operator as in training. */
+static json_t *check_prompts(const char *dir, double one_in_training)
+{
+    json_t *lines = read_lines(dir, "prompts.jsonl"), *graphs = json_object(), *v;
+    double known = 0, one = 0, n = (double)json_array_size(lines);
+    size_t k;
+
+    json_array_foreach(lines, k, v) {
+        json_t *more = json_object_get(v, "extra_info");
+        known += !strcmp(json_str(more, "class", ""), "known");
+        one += json_array_size(json_object_get(more, "families")) == 1;
+        json_object_set_new(graphs, json_str(more, "graph_hash", ""), json_true());
+    }
+    assert_int_equal(known, n / 2);
+    assert_true(one / n > one_in_training / 2 && one / n < one_in_training * 2);
+    json_decref(lines);
+    return graphs;
+}
+
+static double share_of_one(const char *dir)
+{
+    json_t *lines = read_lines(dir, "train.jsonl"), *v;
+    double one = 0, n = 0;
+    size_t k;
+
+    json_array_foreach(lines, k, v)
+        if (!strcmp(json_str(v, "kind", ""), "generate"))
+            one += json_array_size(json_object_get(json_object_get(v, "task"), "ops")) == 1, n++;
+    json_decref(lines);
+    return one / n;
+}
+
 /* Each split breaks its own rule and no other; training breaks none. */
-static void four_splits(void **state)
+static void five_splits(void **state)
 {
     char *dir = dir_temp("synth", NULL);
     struct corpus_options c = small_corpus(dir);
-    json_t *lines, *v, *trained = json_object();
+    json_t *lines, *v, *trained = json_object(), *prompted;
     struct corpus_stats n;
     int seen[N_HELD] = {0}, sizes = 0;
     size_t k;
     (void)state;
 
-    c.judge = NULL;
+    c.judge = NULL, c.prompts = 60;
     assert_int_equal(corpus_make(&c, &n, NULL), 0);
     assert_int_equal(n.repairs, 0);
-    assert_int_equal(n.heldout, 4 * 12);
-    lines = read_lines(dir, "train.jsonl");
-    json_array_foreach(lines, k, v) {
-        assert_false(any_held_op(v) || any_held_size(v));
-        assert_null(strstr(view_of(v, "code"), "return x.")); // no method of a tensor
-        if (!strcmp(json_str(v, "kind", ""), "generate"))
-            json_object_set_new(trained, view_of(v, "graph_hash"), json_true());
-    }
-    json_decref(lines);
+    assert_int_equal(n.heldout, 5 * 12);
+    check_training(dir, trained);
+    prompted = check_prompts(dir, share_of_one(dir));
     lines = read_lines(dir, "heldout.jsonl");
     json_array_foreach(lines, k, v) {
-        const char *name = view_of(v, "name");
-        bool known = json_object_get(trained, view_of(v, "graph_hash")) != NULL;
         for (int s = 0; s < N_HELD; s++)
-            if (!strncmp(name, heldout_names[s], strlen(heldout_names[s])))
-                seen[s]++;
-        assert_int_equal(any_held_op(v), !strncmp(name, "operators", 9));
-        assert_true(!any_held_size(v) || !strncmp(name, "attributes", 10));
+            seen[s] += is_of(v, heldout_names[s]);
+        check_held(v, trained, prompted);
         sizes += any_held_size(v);
-        if (!strncmp(name, "same", 4))
-            assert_false(known);
-        if (!strncmp(name, "attributes", 10))
-            assert_true(known);
-        assert_int_equal(strstr(view_of(v, "code"), "\"\"\"") != NULL, !strncmp(name, "style", 5));
     }
     for (int s = 0; s < N_HELD; s++)
         assert_int_equal(seen[s], 12);
     assert_true(sizes > 3);
-    json_decref(lines), json_decref(trained);
+    json_decref(lines), json_decref(trained), json_decref(prompted);
+    dir_remove(dir, NULL);
+    free(dir);
+}
+
+/* The option that teaches known operators leaves no split of them. */
+static void known_operators_may_be_taught(void **state)
+{
+    char *dir = dir_temp("synth", NULL);
+    struct corpus_options c = small_corpus(dir);
+    json_t *lines, *v;
+    struct corpus_stats n;
+    int known = 0;
+    size_t k;
+    (void)state;
+
+    c.judge = NULL, c.problem.all_taught = true;
+    assert_int_equal(corpus_make(&c, &n, NULL), 0);
+    assert_int_equal(n.heldout, 4 * 12);
+    lines = read_lines(dir, "train.jsonl");
+    json_array_foreach(lines, k, v)
+        known += !strcmp(json_str(v, "kind", ""), "generate") && any_op(v, OP_KNOWN);
+    assert_true(known > 10);
+    json_decref(lines);
     dir_remove(dir, NULL);
     free(dir);
 }
@@ -517,7 +605,7 @@ static void plain_programs_choose_little(void **state)
     struct corpus_options c = small_corpus(dir);
     json_t *lines, *v;
     struct corpus_stats n;
-    size_t k, threads = 0, guards = 0;
+    size_t k, threads = 0, guards = 0, reductions = 0;
     (void)state;
 
     c.judge = NULL, c.prompts = c.harvest = c.heldout = 0, c.knowledge = 300;
@@ -534,11 +622,13 @@ static void plain_programs_choose_little(void **state)
         if (strcmp(json_str(v, "kind", ""), "knowledge"))
             continue;
         assert_null(strstr(ask, "self.hardtanh"));
-        assert_true(strstr(answer, "[i]") && !has_either(answer, "[d0", "[d1"));
+        assert_true(strstr(ask, "Shapes: (") || (strstr(answer, "[i]") && !has_either(answer, "[d0", "[d1")));
+        assert_true(strstr(ask, "Shapes: (") || !strstr(ask, "dim="));
+        reductions += strstr(ask, "dim=") && strstr(answer, "for (int j = 0; j <");
         assert_true(!strstr(ask, "torch.where(") || strstr(answer, "if (") || strchr(answer, '?'));
         guards += strstr(answer, "if (") != NULL;
     }
-    assert_true(threads > 10 && guards > 10);
+    assert_true(threads > 10 && guards > 10 && reductions > 10);
     json_decref(lines);
     dir_remove(dir, NULL);
     free(dir);
@@ -608,7 +698,8 @@ int main(void)
         cmocka_unit_test(held_out_rules),            cmocka_unit_test(answers_name_the_line),
         cmocka_unit_test(both_sides_stay_behind_the_guard),
         cmocka_unit_test(same_seed_same_bytes),      cmocka_unit_test(sides_never_meet),
-        cmocka_unit_test(four_splits),               cmocka_unit_test(programs_keep_to_the_limit),
+        cmocka_unit_test(five_splits),               cmocka_unit_test(programs_keep_to_the_limit),
+        cmocka_unit_test(operators_are_in_classes),  cmocka_unit_test(known_operators_may_be_taught),
         cmocka_unit_test(training_varies),           cmocka_unit_test(plain_programs_choose_little),
         cmocka_unit_test(interruption_leaves_no_files), cmocka_unit_test(every_bug_applies_somewhere),
     };
