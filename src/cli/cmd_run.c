@@ -124,7 +124,7 @@ static int parse_options(struct run *r, struct run_stage *s, const struct kind *
     rc = opts_parse(s->command->rows, argc, argv, json_is_object(section) ? section : NULL, &s->opts, e);
     if (rc == 0 && opts_has(&s->opts, "lr-floor")) // a stage that learns: now, not after the stages before it
         rc = schedule_check(&(struct schedule){.peak = opts_real(&s->opts, "lr"), .floor = opts_real(&s->opts, "lr-floor"),
-                                               .warmup = opts_real(&s->opts, "warmup")}, e);
+                                               .warmup = json_f64(s->opts.values, "warmup", 0)}, e);
     for (int i = 0; i < argc; i++)
         free(argv[i]);
     free(words);

@@ -23,16 +23,19 @@ static const struct opt sft_rows[] = {
     {"sft", "stage", OPT_STR, "sft", "name of this stage in metrics.jsonl"},
     {"sft", "order", OPT_CHOICE, "shuffled",
         "shuffled|easy-first: the first pass over each kind goes by the records' difficulty"},
-    {"sft", "mix", OPT_STR, NULL, "weight of each kind of record, e.g. generate=1,repair=0.5 (default: all 1)"},
+    {"sft", "mix", OPT_STR, NULL, "shares of the tokens by kind of record, e.g. repair=0.2,knowledge=0.1; the others share the rest"},
     {"sft", "steps", OPT_INT, "1000", "optimiser steps"},
     {"sft", "batch-tokens", OPT_INT, "4096", "tokens a step, at least"},
     {"sft", "micro-tokens", OPT_INT, "4096", "tokens forwarded together"},
     {"sft", "max-length", OPT_INT, "1024", "longer dialogues are left out (tokens)"},
     {"sft", "lr", OPT_REAL, "1e-5", "peak learning rate"},
     {"sft", "warmup", OPT_REAL, "0.03", "share of the steps with rising rate"},
-    {"sft", "schedule", OPT_CHOICE, "cosine", "constant|linear|cosine: shape after warm-up"},
+    {"sft", "schedule", OPT_CHOICE, "cosine", "constant|linear|cosine|wsd: shape after warm-up (wsd: constant, then down in the last 15 %)"},
     {"sft", "lr-floor", OPT_REAL, "0.1", "final rate as a share of the peak"},
     {"sft", "weight-decay", OPT_REAL, "0.01", "AdamW's weight decay"},
+    {"sft", "beta2", OPT_REAL, "0.99", "AdamW's decay of the second moment"},
+    {"sft", "eps", OPT_REAL, "1e-8", "AdamW's epsilon"},
+    {"sft", "moments", OPT_BOOL, "false", "begin with the moments that the model was trained with (RUN/model of a run here)"},
     {"sft", "changed-weight", OPT_REAL, "1", "weight of the tokens that a repair changes; the others have 1"},
     {"sft", "grad-clip", OPT_REAL, "1", "largest gradient norm; 0: no limit"},
     {"sft", "val-share", OPT_REAL, "0.05", "share of the training graphs kept for the validation loss"},
@@ -74,6 +77,7 @@ int sft_options_of(const struct opts *o, struct sft_options *ret, struct err *e)
         .micro_tokens = (int)opts_int(o, "micro-tokens"), .max_length = (int)opts_int(o, "max-length"),
         .weight_decay = opts_real(o, "weight-decay"), .grad_clip = opts_real(o, "grad-clip"),
         .changed_weight = opts_real(o, "changed-weight"),
+        .beta2 = opts_real(o, "beta2"), .eps = opts_real(o, "eps"), .moments = opts_bool(o, "moments"),
         .val_share = opts_real(o, "val-share"), .val_every = opts_int(o, "val-every"),
         .save_every = opts_int(o, "save-every"), .val_max = (int)opts_int(o, "val-max"),
         .seed = (uint64_t)opts_int(o, "seed"), .zero = (int)opts_int(o, "zero"),
@@ -185,12 +189,12 @@ static int train_and_harvest(const struct opts *o, struct err *e)
         rc = folder_claim(out, "this run", e);
     if (!rc && !is_model(model))
         rc = train(o, json_pack("{s:I, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "schedule",
-                                "constant", "harvest-tasks", 0), e);
+                                "wsd", "harvest-tasks", 0), e);
     if (!rc)
         rc = harvest(o, model, own, e);
     if (!rc)
-        rc = train(o, json_pack("{s:I, s:s, s:s, s:s*, s:i}", "steps", (json_int_t)(steps - first), "model", model,
-                                "data", data, "mix", mix, "harvest-tasks", 0), e);
+        rc = train(o, json_pack("{s:I, s:s, s:s, s:s*, s:i, s:b}", "steps", (json_int_t)(steps - first), "model", model,
+                                "data", data, "mix", mix, "harvest-tasks", 0, "moments", 1), e);
     free(half), free(model), free(own), free(data);
     return rc;
 }

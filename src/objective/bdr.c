@@ -71,6 +71,41 @@ bool bdr_draw(struct bdr *b, double probability, struct rng *r, struct bdr_item 
     return true;
 }
 
+void bdr_note(struct bdr *b, int passed, int scored)
+{
+    b->tries[b->noted % BDR_WINDOW] = (struct bdr_tries){passed, scored};
+    b->noted++;
+}
+
+bool bdr_open(const struct bdr *b, double min)
+{
+    int passed = 0, scored = 0;
+
+    for (int i = 0; i < BDR_WINDOW && b->noted >= BDR_WINDOW; i++)
+        passed += b->tries[i].passed, scored += b->tries[i].scored;
+    return scored == 0 || passed >= min * scored;
+}
+
+static json_t *tries_save(const struct bdr *b)
+{
+    json_t *list = json_array();
+
+    for (int i = b->noted > BDR_WINDOW ? b->noted - BDR_WINDOW : 0; i < b->noted; i++)
+        json_array_append_new(list, json_pack("[i,i]", b->tries[i % BDR_WINDOW].passed,
+                                              b->tries[i % BDR_WINDOW].scored));
+    return list;
+}
+
+static void tries_load(struct bdr *b, const json_t *list)
+{
+    size_t i;
+    const json_t *v;
+
+    b->noted = 0;
+    json_array_foreach(list, i, v)
+        bdr_note(b, (int)json_integer_value(json_array_get(v, 0)), (int)json_integer_value(json_array_get(v, 1)));
+}
+
 json_t *bdr_save(const struct bdr *b)
 {
     json_t *items = json_array();
@@ -84,7 +119,7 @@ json_t *bdr_save(const struct bdr *b)
         json_object_set_new(o, "feedback", json_string(it->feedback));
         json_array_append_new(items, o);
     }
-    return json_pack("{s:I,s:o}", "cap", (json_int_t)b->cap, "items", items);
+    return json_pack("{s:I,s:o,s:o}", "cap", (json_int_t)b->cap, "items", items, "tries", tries_save(b));
 }
 
 int bdr_load(struct bdr *b, const json_t *state, struct err *e)
@@ -98,6 +133,7 @@ int bdr_load(struct bdr *b, const json_t *state, struct err *e)
         if (!json_str(o, "prompt_id", NULL) || !json_str(o, "response", NULL) || !json_str(o, "feedback", NULL))
             return err_set(e, ERR_INPUT, "retry buffer entry %zu is incomplete; the checkpoint is damaged", i);
     bdr_clear(b);
+    tries_load(b, json_object_get(state, "tries"));
     json_array_foreach(items, i, o)
         bdr_push(b, json_str(o, "prompt_id", ""), json_str(o, "response", ""), json_str(o, "feedback", ""));
     return 0;

@@ -21,13 +21,23 @@ struct bdr_item {
     char *feedback;  /* MooreEval's feedback */
 };
 
+/* What the latest repair groups made of their tasks. */
+#define BDR_WINDOW 4
+struct bdr_tries {
+    int passed, scored;
+};
+
 struct bdr {
     struct bdr_item *ring;
     size_t cap, head, n;
+    struct bdr_tries tries[BDR_WINDOW]; /* a ring: the next goes to noted % BDR_WINDOW */
+    int noted;
 };
 
 #define BDR_CAP 256
 #define BDR_PROBABILITY 0.1
+#define BDR_MIN_PASS 0.03
+#define BDR_PROBE 0.125 /* of the probability, while the gate is shut: a model may learn to mend */
 
 void bdr_init(struct bdr *b, size_t cap); /* cap 0: nothing is ever kept */
 void bdr_free(struct bdr *b);
@@ -38,7 +48,12 @@ void bdr_push(struct bdr *b, const char *prompt_id, const char *response, const 
 bool bdr_draw(struct bdr *b, double probability, struct rng *r, struct bdr_item *ret);
 void bdr_item_free(struct bdr_item *it);
 
-json_t *bdr_save(const struct bdr *b);                                 /* new: {"cap":..,"items":[{..}]} oldest first */
+/* A repair group has ended: passed of its scored samples. */
+void bdr_note(struct bdr *b, int passed, int scored);
+/* False when the last BDR_WINDOW repair groups passed less often than min in all. */
+bool bdr_open(const struct bdr *b, double min);
+
+json_t *bdr_save(const struct bdr *b);                                 /* new: {"cap","items":[{..}] oldest first,"tries"} */
 int bdr_load(struct bdr *b, const json_t *state, struct err *e);       /* replaces the content; cap stays b's */
 
 #endif

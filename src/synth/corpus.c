@@ -185,7 +185,7 @@ static void add_generate(struct corpus *c, const struct problem *p, int k, enum 
 {
     json_t *m = record_generate(&c->o->problem.voice, json_object_get(p->view, "inputs"), p->code, NULL, p->s[k].code);
 
-    add_line(&c->file[f], record_of(c, p, k, "generate", m, provenance(c, NULL, NULL)));
+    add_line(&c->file[f], record_of(c, p, k, f == F_ORACLE ? "oracle" : "generate", m, provenance(c, NULL, NULL)));
     count(c->strategies, p->s[k].strategy);
 }
 

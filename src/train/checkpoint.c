@@ -150,6 +150,26 @@ int checkpoint_load(const char *folder, struct optim *o, json_t **ret_state, str
     return rc;
 }
 
+int checkpoint_moments(const char *model, struct optim *o, struct err *e)
+{
+    char *up = path_join(model, ".."), *folder = NULL, *path = NULL;
+    int rc = checkpoint_latest(up, &folder, e);
+
+    if (folder)
+        path = path_join(folder, "optim.safetensors");
+    if (rc < 0)
+        ;
+    else if (!path || !file_exists(path))
+        rc = err_set(e, ERR_INPUT, "no optimiser state in '%s/checkpoint'; --moments wants the RUN/model of an 'sft', "
+                     "'rft' or 'rl' run: leave it out for '%s'", up, model);
+    else
+        rc = optim_load(o, path, e);
+    free(up);
+    free(folder);
+    free(path);
+    return rc;
+}
+
 static bool ignored(const char *key, const char *const *ignore)
 {
     for (; ignore && *ignore; ignore++)

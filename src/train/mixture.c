@@ -20,40 +20,73 @@ static bool is_made_by_runs(const char *name, size_t n)
     return false;
 }
 
-static int set_weight(const struct dataset *d, const char *name, size_t n, const char *value, double *weight,
-                      struct err *e)
+static int set_share(const struct dataset *d, const char *name, size_t n, const char *value, double *share,
+                     struct err *e)
 {
     char *end;
     double w = strtod(value, &end);
 
-    if (end == value || (*end && *end != ',') || !(w >= 0 && w < 1e9))
-        return err_set(e, ERR_INPUT, "mix weight of '%.*s' wants a number of at least 0", (int)n, name);
+    if (end == value || (*end && *end != ',') || !(w >= 0 && w <= 1))
+        return err_set(e, ERR_INPUT, "mix: '%.*s' wants its share of the tokens, 0 to 1, such as %.*s=0.4", (int)n, name,
+                       (int)n, name);
     for (int k = 0; k < d->n_kinds; k++)
         if (strlen(d->kinds[k]) == n && !strncmp(d->kinds[k], name, n)) {
-            weight[k] = w;
+            share[k] = w;
             return 0;
         }
     if (is_made_by_runs(name, n)) {
-        log_warn("mix: no record is of kind '%.*s'", (int)n, name);
+        log_warn("mix: no record is of kind '%.*s'; the others share its part", (int)n, name);
         return 0;
     }
     return err_set(e, ERR_INPUT, "mix names the kind '%.*s', which no record has", (int)n, name);
 }
 
-int mixture_weights(const struct dataset *d, const char *text, double *weight, struct err *e)
+/* share: -1 where the text does not name a kind. */
+static int read_shares(const struct dataset *d, const char *text, double *share, struct err *e)
 {
     for (int k = 0; k < DATA_MAX_KINDS; k++)
-        weight[k] = 1;
+        share[k] = -1;
     while (text && *text) {
         size_t n = strcspn(text, "=,");
 
         if (text[n] != '=')
-            return err_set(e, ERR_INPUT, "mix '%s' wants KIND=WEIGHT,...", text);
-        if (set_weight(d, text, n, text + n + 1, weight, e) < 0)
+            return err_set(e, ERR_INPUT, "mix '%s' wants KIND=SHARE,...", text);
+        if (set_share(d, text, n, text + n + 1, share, e) < 0)
             return -1;
         text += strcspn(text, ",");
         text += *text == ',';
     }
+    return 0;
+}
+
+static double sum(const double *v)
+{
+    double s = 0;
+
+    for (int k = 0; k < DATA_MAX_KINDS; k++)
+        s += v[k] > 0 ? v[k] : 0;
+    return s;
+}
+
+int mixture_shares(const struct dataset *d, const uint32_t *pick, size_t n_pick, const char *text, double *share,
+                   struct err *e)
+{
+    double tokens[DATA_MAX_KINDS] = {0}, named, unnamed = 0;
+
+    for (size_t i = 0; i < n_pick; i++)
+        tokens[d->ex[pick[i]].kind] += d->ex[pick[i]].n;
+    if (read_shares(d, text, share, e) < 0)
+        return -1;
+    if ((named = sum(share)) > 1 + 1e-9)
+        return err_set(e, ERR_INPUT, "mix '%s' gives away %g of the tokens; shares sum to at most 1", text, named);
+    for (int k = 0; k < DATA_MAX_KINDS; k++)
+        unnamed += share[k] < 0 ? tokens[k] : 0;
+    for (int k = 0; k < DATA_MAX_KINDS; k++)
+        share[k] = tokens[k] == 0 ? 0 : share[k] >= 0 ? share[k] : (1 - named) * tokens[k] / unnamed;
+    if (!((named = sum(share)) > 0))
+        return err_set(e, ERR_INPUT, "no record has a share above 0; look at --mix");
+    for (int k = 0; k < DATA_MAX_KINDS; k++)
+        share[k] /= named;
     return 0;
 }
 
@@ -114,53 +147,44 @@ static uint32_t next_of(struct pass *p, const struct dataset *d, bool easy_first
     return id;
 }
 
-static int draw_kind(const struct pass *p, const double *weight, double total, struct rng *r)
+/* The kind that is furthest behind its share. given: tokens so far; ahead: what is given out next, about. */
+static int next_kind(const double *share, const double *given, double ahead)
 {
-    double u = rng_f64(r) * total;
-    int last = -1;
+    double total = ahead, most = 0;
+    int best = -1;
 
-    for (int k = 0; k < DATA_MAX_KINDS; k++) {
-        double w = weight[k] * (double)p[k].n;
-
-        if (w <= 0)
-            continue;
-        last = k;
-        if (u < w)
-            return k;
-        u -= w;
-    }
-    return last; // rounding only
+    for (int k = 0; k < DATA_MAX_KINDS; k++)
+        total += given[k];
+    for (int k = 0; k < DATA_MAX_KINDS; k++)
+        if (share[k] > 0 && (best < 0 || share[k] * total - given[k] > most))
+            most = share[k] * total - given[k], best = k;
+    return best;
 }
 
-int mixture_plan(struct mixture *m, const struct dataset *d, const uint32_t *pick, size_t n_pick, const double *weight,
-                 int64_t steps, int64_t batch_tokens, uint64_t seed, bool easy_first, struct err *e)
+void mixture_plan(struct mixture *m, const struct dataset *d, const uint32_t *pick, size_t n_pick, const double *share,
+                  int64_t steps, int64_t batch_tokens, uint64_t seed, bool easy_first)
 {
     struct pass p[DATA_MAX_KINDS];
+    double given[DATA_MAX_KINDS] = {0};
     struct rng r;
-    double total = 0;
     size_t n = 0, cap = 0;
 
-    *m = (struct mixture){.steps = steps};
+    *m = (struct mixture){.steps = steps, .start = xcalloc((size_t)steps + 1, sizeof *m->start)};
     split_kinds(p, d, pick, n_pick);
-    for (int k = 0; k < DATA_MAX_KINDS; k++)
-        total += weight[k] * (double)p[k].n;
-    m->start = xcalloc((size_t)steps + 1, sizeof *m->start);
     rng_seed(&r, seed, 17);
-    for (int64_t s = 0; s < steps && total > 0; s++) {
+    for (int64_t s = 0; s < steps; s++) {
         for (int64_t tokens = 0; tokens == 0 || tokens < batch_tokens;) {
+            int k = next_kind(share, given, (double)batch_tokens);
             if (n == cap)
                 m->order = xrealloc(m->order, (cap = cap ? 2 * cap : 4096) * sizeof *m->order);
-            m->order[n] = next_of(&p[draw_kind(p, weight, total, &r)], d, easy_first, &r);
+            m->order[n] = next_of(&p[k], d, easy_first, &r);
+            given[k] += d->ex[m->order[n]].n;
             tokens += d->ex[m->order[n++]].n;
         }
         m->start[s + 1] = n;
     }
     for (int k = 0; k < DATA_MAX_KINDS; k++)
         free(p[k].ids);
-    if (total > 0)
-        return 0;
-    mixture_free(m);
-    return err_set(e, ERR_INPUT, "no record has a weight above 0; look at --mix");
 }
 
 void mixture_free(struct mixture *m)

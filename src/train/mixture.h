@@ -1,9 +1,9 @@
 /* mixture.h - which examples each step sees: a multi-task mixture, fixed for the whole run before step 1.
  *
- * Each draw picks a kind with probability weight_k n_k / sum, then the next example of that kind's shuffled pass (a new
- * shuffle when it is used up), until the step holds batch_tokens. The plan is a function of data, weights and seed, so
- * a resumed run needs no cursor but the step. easy_first: the first pass of each kind is by difficulty,
- * easiest first; equals stay shuffled, and what says no difficulty keeps its shuffled place. */
+ * A kind's share is one of tokens, prompts included: each draw takes the next example of the kind that is furthest behind
+ * its share, in that kind's shuffled pass (a new shuffle when it is used up), until the step holds batch_tokens. The plan
+ * is a function of data, shares and seed, so a resumed run needs no cursor but the step. easy_first: the first pass of
+ * each kind is by difficulty, easiest first; equals stay shuffled, and what says no difficulty keeps its shuffled place. */
 #ifndef MC_TRAIN_MIXTURE_H
 #define MC_TRAIN_MIXTURE_H
 
@@ -18,14 +18,16 @@ struct mixture {
     int64_t steps;
 };
 
-/* text: "generate=1,repair=0.5"; kinds not named get 1; a name that no record has is refused, unless a stage makes such
- * records and may make none (rft, own, repair, review); all zero is refused. NULL or ""
- * means all 1. weight: DATA_MAX_KINDS entries. */
-int mixture_weights(const struct dataset *d, const char *text, double *weight, struct err *e);
+/* text: "rft=0.4,knowledge=0.1"; kinds not named share what is left in proportion to their tokens. share: DATA_MAX_KINDS
+ * entries, sum 1; a kind without an example in pick has 0, and the others its part. ERR_INPUT: shares above 1 in all, all
+ * zero, a name that no record has, unless a stage makes such records and may make none (rft, own, repair, review). NULL or
+ * "": as many tokens as each kind has. pick: indices of the examples that may be used (the training side), n_pick > 0. */
+int mixture_shares(const struct dataset *d, const uint32_t *pick, size_t n_pick, const char *text, double *share,
+                   struct err *e);
 
-/* pick: indices of the examples that may be used (the training side), n_pick > 0. Every step has at least one example. */
-int mixture_plan(struct mixture *m, const struct dataset *d, const uint32_t *pick, size_t n_pick, const double *weight,
-                 int64_t steps, int64_t batch_tokens, uint64_t seed, bool easy_first, struct err *e);
+/* Every step has at least one example. share: of mixture_shares for the same pick. */
+void mixture_plan(struct mixture *m, const struct dataset *d, const uint32_t *pick, size_t n_pick, const double *share,
+                  int64_t steps, int64_t batch_tokens, uint64_t seed, bool easy_first);
 void mixture_free(struct mixture *m);
 
 #endif

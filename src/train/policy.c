@@ -32,6 +32,10 @@ static int measure_seq(struct pass *p, int k, struct err *e)
     p->st->mirror += off.mirror;
     p->st->masked_share += !p->keep[p->pack->seq[k]];
     p->st->n_seqs++;
+    if (q->adv != 0) {
+        p->st->masked[q->adv > 0] += !p->keep[p->pack->seq[k]];
+        p->st->of_sign[q->adv > 0]++;
+    }
     for (int t = 0; t < q->n; t++)
         p->st->entropy += p->pack->entropy[p->pack->start[k] + t];
     p->st->n_tokens += q->n;

@@ -41,6 +41,7 @@ struct policy_stats {
     double signed_mean, mirror; /* mean over sequences of |signed|, and of MirrorPop's measure */
     double clip_share;        /* of the tokens looked at */
     double masked_share;      /* of the sequences looked at: left out by MirrorPop */
+    double masked[2], of_sign[2]; /* counts of those with advantage [0] below 0, [1] above: left out; all */
     double n_seqs, n_tokens;  /* looked at */
 };
 

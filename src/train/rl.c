@@ -16,6 +16,8 @@
 #include "base/rng.h"
 #include "nn/optim.h"
 #include "objective/bdr.h"
+#include "train/asker.h"
+#include "train/average.h"
 #include "train/checkpoint.h"
 #include "train/data.h"
 #include "train/drawer.h"
@@ -31,19 +33,19 @@ struct rl {
     struct run_folder folder; /* claimed where the options are (o->claim) */
     struct tokenizer *tok;
     struct prompt_set prompts;
-    uint32_t *order;  /* this pass over the prompts */
-    int64_t drawn;    /* prompts taken from passes so far; the pass is drawn / prompts.n */
+    struct asker asker;
     struct model *m, *ref;
     struct drawer *drawer; /* with staleness apart from m, which learns meanwhile */
     struct batch *ahead;  /* (staleness) drawn and not learned from: of steps [step, sampled) */
     int64_t sampled;      /* steps whose rollouts are drawn */
     int64_t policy;       /* the step whose weights draw now; -1: a server's that are its own affair */
     struct optim *opt;
+    struct average average; /* with o->average */
     struct pack pack;
     struct judge *judge;
     struct bdr bdr;
     struct metrics metrics;
-    int64_t step;
+    int64_t step, updates; /* optimiser updates so far */
     double spent;
     int room;         /* longest prompt: of max-prompt, and what leaves the model room for an answer */
 };
@@ -54,6 +56,7 @@ struct batch {
     struct rollout_group *g;
     const struct prompt_item **item; /* (n) */
     bool *repair;                    /* (n) from the retry buffer */
+    bool *used, *kept;               /* (n) has an advantage; learned from: with oversample not all are */
     int n;
     double *reward, *adv;            /* (n * group) */
     bool *valid;
@@ -72,26 +75,6 @@ struct batch {
 
 /* ---- prompts ---- */
 
-static void shuffle_pass(struct rl *s)
-{
-    struct rng r;
-
-    for (size_t i = 0; i < s->prompts.n; i++)
-        s->order[i] = (uint32_t)i;
-    rng_seed(&r, s->o->seed, 1000 + (uint64_t)s->drawn / s->prompts.n);
-    rng_shuffle(&r, s->order, s->prompts.n, sizeof *s->order);
-}
-
-static const struct prompt_item *next_prompt(struct rl *s)
-{
-    size_t at = (size_t)s->drawn % s->prompts.n;
-
-    if (at == 0)
-        shuffle_pass(s);
-    s->drawn++;
-    return &s->prompts.items[s->order[at]];
-}
-
 /* The conversation of a repair task: the request, the program that failed, what the judge said. New array. */
 static json_t *repair_messages(const struct rl *s, const struct prompt_item *p, const struct bdr_item *it)
 {
@@ -99,6 +82,12 @@ static json_t *repair_messages(const struct rl *s, const struct prompt_item *p, 
 
     prompt_turn(messages, s->o->style, it->response, it->feedback);
     return messages;
+}
+
+/* A buffer of programs that the model cannot mend costs verdicts and teaches nothing: it is asked less until it can. */
+static double retry_probability(const struct rl *s)
+{
+    return bdr_open(&s->bdr, s->o->bdr_min_pass) ? s->o->bdr_probability : s->o->bdr_probability * BDR_PROBE;
 }
 
 /* One uniform of r, whatever comes of it. True when the group is a repair task that fits. */
@@ -109,7 +98,7 @@ static bool open_repair(struct rl *s, struct batch *b, struct rng *r, struct rol
     json_t *messages;
 
     *rc = 0;
-    if (!bdr_draw(&s->bdr, s->o->bdr_probability, r, &it))
+    if (!bdr_draw(&s->bdr, retry_probability(s), r, &it))
         return false;
     if ((p = prompt_set_find(&s->prompts, it.prompt_id))) {
         messages = repair_messages(s, p, &it);
@@ -128,11 +117,11 @@ static bool open_repair(struct rl *s, struct batch *b, struct rng *r, struct rol
     return false;
 }
 
-/* The next prompt that fits; a whole pass without one is an error. */
+/* The next prompt that fits; three passes without one are an error: one that sleeps has woken by then. */
 static int open_fresh(struct rl *s, struct batch *b, struct rollout_group *g, struct err *e)
 {
-    for (size_t tries = 0; tries < s->prompts.n; tries++) {
-        const struct prompt_item *p = next_prompt(s);
+    for (size_t tries = 0; tries < 3 * s->prompts.n; tries++) {
+        const struct prompt_item *p = asker_next(&s->asker);
 
         if (rollout_group_init(g, s->tok, p->messages, s->o->group, e) < 0)
             return -1;
@@ -162,12 +151,19 @@ static int open_group(struct rl *s, struct batch *b, struct rng *r, struct err *
     return 0;
 }
 
+/* Groups that are drawn for a step, of which 'prompts' are learned from. */
+static int groups_drawn(const struct rl_options *o)
+{
+    return o->oversample > 1 ? (int)ceil(o->oversample * o->prompts - 1e-9) : o->prompts;
+}
+
 static void batch_make(const struct rl *s, struct batch *b, int64_t step)
 {
-    size_t n = (size_t)s->o->prompts, total = n * (size_t)s->o->group;
+    size_t n = (size_t)groups_drawn(s->o), total = n * (size_t)s->o->group;
 
     *b = (struct batch){.step = step, .policy = s->policy, .g = xcalloc(n, sizeof *b->g),
-                        .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1),
+                        .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1), .used = xcalloc(n, 1),
+                        .kept = xcalloc(n, 1),
                         .reward = xcalloc(total, sizeof(double)), .adv = xcalloc(total, sizeof(double)),
                         .valid = xcalloc(total, 1), .seqs = xcalloc(total, sizeof *b->seqs),
                         .ids = xcalloc(total, sizeof *b->ids), .scored = xcalloc(total, sizeof *b->scored),
@@ -181,7 +177,7 @@ static int batch_open(struct rl *s, struct batch *b, int64_t step, struct err *e
 
     batch_make(s, b, step);
     rng_seed(&r, s->o->seed, 0x100000000u + (uint64_t)step);
-    for (int i = 0; i < s->o->prompts; i++)
+    for (int i = 0; i < groups_drawn(s->o); i++)
         if (open_group(s, b, &r, e) < 0)
             return -1;
     return 0;
@@ -199,6 +195,8 @@ static void batch_free(struct batch *b)
     free(b->g);
     free(b->item);
     free(b->repair);
+    free(b->used);
+    free(b->kept);
     free(b->reward);
     free(b->adv);
     free(b->valid);
@@ -238,6 +236,31 @@ static void add_seq(struct batch *b, int group, const struct rollout *r, double 
                                                 first->kept_to};
 }
 
+/* The sceptic's control: the same rewards, of other samples. */
+static void permute_rewards(const struct rl *s, struct batch *b, int i)
+{
+    size_t at = (size_t)i * (size_t)s->o->group;
+    int n = 0, who[ROLLOUT_MAX_GROUP];
+    double reward[ROLLOUT_MAX_GROUP];
+    struct rng r;
+
+    for (int k = 0; k < s->o->group; k++)
+        if (b->valid[at + (size_t)k])
+            who[n] = k, reward[n++] = b->reward[at + (size_t)k];
+    rng_seed(&r, s->o->seed, 0x500000000u + (uint64_t)b->step * (uint64_t)groups_drawn(s->o) + (uint64_t)i);
+    rng_shuffle(&r, reward, (size_t)n, sizeof *reward);
+    for (int k = 0; k < n; k++)
+        b->reward[at + (size_t)who[k]] = reward[k];
+}
+
+/* Failures are pushed down further than successes are pulled up: a group's few good answers are far likelier already. */
+static void weigh_negative(const struct rl *s, double *adv)
+{
+    for (int k = 0; k < s->o->group; k++)
+        if (adv[k] < 0)
+            adv[k] *= s->o->negative_weight;
+}
+
 static int score_group(struct rl *s, struct batch *b, int i, struct err *e)
 {
     struct rollout_group *g = &b->g[i];
@@ -251,16 +274,44 @@ static int score_group(struct rl *s, struct batch *b, int i, struct err *e)
         if (b->valid[at + (size_t)k] && reward_of(s, r, &b->reward[at + (size_t)k], e) < 0)
             return -1;
     }
+    if (s->o->permute_rewards)
+        permute_rewards(s, b, i);
     used = advantage_group(s->o->advantage, s->o->advantage_eps, b->reward + at, b->valid + at, (size_t)g->n,
                            b->adv + at, e);
     if (used < 0)
         return -1;
-    if (used == 0)
-        b->skipped++;
-    for (int k = 0; k < g->n && used; k++)
-        if (b->valid[at + (size_t)k])
-            add_seq(b, i, &g->r[k], b->adv[at + (size_t)k]);
+    weigh_negative(s, b->adv + at);
+    b->used[i] = used > 0;
+    b->skipped += used == 0;
     return 0;
+}
+
+static bool is_mixed(const struct rl *s, const struct batch *b, int i)
+{
+    for (int k = 0; k < s->o->group; k++)
+        if (b->adv[(size_t)i * (size_t)s->o->group + (size_t)k] != 0)
+            return true;
+    return false;
+}
+
+/* Of the groups that were drawn: those with a signal first, then others, in the order of drawing. */
+static void keep_groups(const struct rl *s, struct batch *b)
+{
+    int n = 0;
+
+    for (int mixed = 1; mixed >= 0; mixed--)
+        for (int i = 0; i < b->n && n < s->o->prompts; i++)
+            if (is_mixed(s, b, i) == mixed)
+                b->kept[i] = true, n++;
+}
+
+static void add_group(const struct rl *s, struct batch *b, int i)
+{
+    size_t at = (size_t)i * (size_t)s->o->group;
+
+    for (int k = 0; k < b->g[i].n && b->kept[i] && b->used[i]; k++)
+        if (b->valid[at + (size_t)k])
+            add_seq(b, i, &b->g[i].r[k], b->adv[at + (size_t)k]);
 }
 
 static int score_batch(struct rl *s, struct batch *b, struct err *e)
@@ -268,6 +319,9 @@ static int score_batch(struct rl *s, struct batch *b, struct err *e)
     for (int i = 0; i < b->n; i++)
         if (score_group(s, b, i, e) < 0)
             return -1;
+    keep_groups(s, b);
+    for (int i = 0; i < b->n; i++)
+        add_group(s, b, i);
     minibatch_cut(b->group_of, b->n_seqs, s->o->minibatches, b->cut);
     return 0;
 }
@@ -299,6 +353,23 @@ static const struct rollout_turn *best_failure(const struct rollout_group *g)
     return best;
 }
 
+/* What a group tells the retry buffer, of repairs, and the order of prompts, of others. */
+static void note_group(struct rl *s, const struct batch *b, int i)
+{
+    int scored = 0, first = 0, any = 0;
+
+    for (int k = 0; k < b->g[i].n; k++) {
+        const struct rollout *r = &b->g[i].r[k];
+        scored += rollout_scored(r);
+        first += rollout_scored(r) && r->passed_turn == 1;
+        any += rollout_scored(r) && r->passed_turn > 0;
+    }
+    if (b->repair[i])
+        bdr_note(&s->bdr, any, scored);
+    else
+        asker_note(&s->asker, b->item[i], first, scored);
+}
+
 /* A group that failed entirely leaves one failing program behind. */
 static void feed_buffer(struct rl *s, const struct batch *b)
 {
@@ -307,15 +378,20 @@ static void feed_buffer(struct rl *s, const struct batch *b)
 
         if (t)
             bdr_push(&s->bdr, b->item[i]->id, t->text, t->feedback);
+        note_group(s, b, i);
     }
 }
 
 /* ---- learning ---- */
 
 struct learned {
-    struct policy_stats st; /* means over the optimiser steps; n_seqs and n_tokens are sums */
-    double grad_norm, lr;
+    double loss, kl, grad_norm;  /* means over the updates that were made */
+    double lr;                   /* of the last one */
     int updates;
+    /* sums over all sequences that were looked at, in each epoch again */
+    double entropy, clipped, tokens;
+    double signed_mean, mirror, seqs;
+    double masked[2], of_sign[2]; /* [0] advantage below 0, [1] above */
 };
 
 static void add_mean(double *mean, double x, int n_before)
@@ -323,19 +399,47 @@ static void add_mean(double *mean, double x, int n_before)
     *mean += (x - *mean) / (n_before + 1);
 }
 
-static void add_stats(struct learned *l, const struct policy_stats *st, double norm)
+static void add_update(struct learned *l, const struct policy_stats *st, double norm)
 {
-    add_mean(&l->st.loss, st->loss, l->updates);
-    add_mean(&l->st.kl, st->kl, l->updates);
-    add_mean(&l->st.entropy, st->entropy, l->updates);
-    add_mean(&l->st.signed_mean, st->signed_mean, l->updates);
-    add_mean(&l->st.mirror, st->mirror, l->updates);
-    add_mean(&l->st.clip_share, st->clip_share, l->updates);
-    add_mean(&l->st.masked_share, st->masked_share, l->updates);
-    l->st.n_seqs += st->n_seqs;
-    l->st.n_tokens += st->n_tokens;
+    add_mean(&l->loss, st->loss, l->updates);
+    add_mean(&l->kl, st->kl, l->updates);
     add_mean(&l->grad_norm, norm, l->updates);
     l->updates++;
+}
+
+static void add_looks(struct learned *l, const struct policy_stats *st)
+{
+    l->entropy += st->entropy * st->n_tokens;
+    l->clipped += st->clip_share * st->n_tokens;
+    l->tokens += st->n_tokens;
+    l->signed_mean += st->signed_mean * st->n_seqs;
+    l->mirror += st->mirror * st->n_seqs;
+    l->seqs += st->n_seqs;
+    for (int i = 0; i < 2; i++) {
+        l->masked[i] += st->masked[i];
+        l->of_sign[i] += st->of_sign[i];
+    }
+}
+
+static int learn_part(struct rl *s, const struct batch *b, size_t from, size_t to, struct learned *l, struct err *e)
+{
+    struct policy_stats st;
+    double norm, lr = schedule_lr(&s->o->schedule, s->step) * schedule_warm(s->updates, s->o->warmup_updates);
+
+    model_zero_grads(s->m);
+    if (policy_gradient(s->m, s->ref, &s->pack, b->seqs + from, to - from, &s->o->policy, &st, e) < 0)
+        return -1;
+    add_looks(l, &st);
+    norm = grad_clip(s->m, s->o->grad_clip);
+    // Without any signal an optimiser step would only apply momentum and decay.
+    if (!(norm > 0))
+        return 0;
+    if (optim_step(s->opt, s->m, lr, e) < 0)
+        return -1;
+    l->lr = lr;
+    s->updates++;
+    add_update(l, &st, norm);
+    return 0;
 }
 
 static int learn(struct rl *s, struct batch *b, struct learned *l, struct err *e)
@@ -345,21 +449,11 @@ static int learn(struct rl *s, struct batch *b, struct learned *l, struct err *e
     *l = (struct learned){.lr = schedule_lr(&s->o->schedule, s->step)};
     for (int u = 0; u < parts * s->o->epochs; u++) {
         size_t from = b->cut[u % parts], to = b->cut[u % parts + 1];
-        struct policy_stats st;
-        double norm;
 
-        if (from == to)
-            continue;
-        model_zero_grads(s->m);
-        if (policy_gradient(s->m, s->ref, &s->pack, b->seqs + from, to - from, &s->o->policy, &st, e) < 0)
+        if (from < to && learn_part(s, b, from, to, l, e) < 0)
             return -1;
-        norm = grad_clip(s->m, s->o->grad_clip);
-        // Without any signal an optimiser step would only apply momentum and decay.
-        if (norm > 0 && optim_step(s->opt, s->m, l->lr, e) < 0)
-            return -1;
-        add_stats(l, &st, norm);
     }
-    return 0;
+    return s->o->average > 0 ? average_add(&s->average, s->m, s->step + 1, e) : 0;
 }
 
 /* What the sampler says of its tokens gives way to what the training pass says: their kernels round differently. */
@@ -380,7 +474,7 @@ struct tally {
     double n, infra, unsupported, cut, full, nll, tokens, reward, n_reward;
     double first_pass, best_pass, first_score, best_score;
     double turn_share[ROLLOUT_MAX_TURNS + 1]; /* [k]: passed in turn k; [0]: never */
-    double turns, mixed, repair, repair_pass, n_repair, none;
+    double turns, mixed, repair, repair_pass, n_repair, none, left_out, complete;
 };
 
 static void tally_scored(struct tally *t, const struct rollout *r)
@@ -393,6 +487,7 @@ static void tally_scored(struct tally *t, const struct rollout *r)
     t->first_score += r->turn[0].score;
     t->best_score += best;
     t->first_pass += r->passed_turn == 1;
+    t->complete += !r->turn[0].cut;
     t->best_pass += r->passed_turn > 0;
     t->turn_share[r->passed_turn]++;
     t->turns += r->turns;
@@ -434,6 +529,7 @@ static void tally_batch(const struct rl *s, const struct batch *b, struct tally 
         }
         t->mixed += mixed;
         t->none += group_failed(&b->g[i]);
+        t->left_out += !b->kept[i];
         t->repair += b->repair[i];
     }
 }
@@ -441,6 +537,17 @@ static void tally_batch(const struct rl *s, const struct batch *b, struct tally 
 static double share(double a, double b)
 {
     return b > 0 ? a / b : 0;
+}
+
+/* What was not measured is no number. */
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : NAN;
+}
+
+static double made(const struct learned *l, double mean)
+{
+    return l->updates ? mean : NAN;
 }
 
 static void report_turns(const struct rl *s, const struct tally *t, json_t *line)
@@ -461,16 +568,23 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
     struct judge_counts c = judge_counts(s->judge);
     const struct { const char *name; double value; } rows[] = {
         {"reward", share(t->reward, t->n_reward)}, {"pass_rate", share(t->first_pass, t->n_reward)},
+        {"pass_rate_complete", ratio(t->first_pass, t->complete)},
         {"score", share(t->first_score, t->n_reward)}, {"entropy", share(t->nll, t->tokens)},
-        {"entropy_learned", l->st.entropy}, {"grad_norm", l->grad_norm}, {"loss", l->st.loss}, {"lr", l->lr},
-        {"kl", l->st.kl}, {"response_length", share(t->tokens, t->n)}, {"length_clip_ratio", share(t->cut, t->n)},
-        {"clip_ratio", l->st.clip_share}, {"off_policy_signed", l->st.signed_mean},
-        {"off_policy_mirror", l->st.mirror}, {"masked_share", l->st.masked_share}, {"infra", t->infra},
-        {"unsupported", t->unsupported}, {"updates", l->updates}, {"sequences_learned", l->st.n_seqs},
-        {"tokens_learned", l->st.n_tokens}, {"dialogues_full", t->full}, {"prompts_too_long", b->too_long},
-        {"repairs_dropped", b->dropped},
+        {"entropy_learned", ratio(l->entropy, l->tokens)}, {"grad_norm", made(l, l->grad_norm)},
+        {"loss", made(l, l->loss)}, {"lr", l->lr},
+        {"kl", made(l, l->kl)}, {"response_length", share(t->tokens, t->n)},
+        {"length_clip_ratio", share(t->cut, t->n)}, {"clip_ratio", ratio(l->clipped, l->tokens)},
+        {"off_policy_signed", ratio(l->signed_mean, l->seqs)}, {"off_policy_mirror", ratio(l->mirror, l->seqs)},
+        {"masked_share", ratio(l->masked[0] + l->masked[1], l->seqs)},
+        {"masked_share_negative", ratio(l->masked[0], l->of_sign[0])},
+        {"masked_share_positive", ratio(l->masked[1], l->of_sign[1])}, {"infra", t->infra},
+        {"unsupported", t->unsupported}, {"updates", l->updates}, {"sequences_learned", l->seqs},
+        {"tokens_learned", l->tokens}, {"dialogues_full", t->full}, {"prompts_too_long", b->too_long},
+        {"repairs_dropped", b->dropped}, {"prompts_asleep", asker_sleeping(&s->asker)},
         {"groups_mixed", t->mixed}, {"groups_failed", t->none}, {"groups_skipped", b->skipped},
-        {"repair_groups", t->repair}, {"repair_pass_rate", share(t->repair_pass, t->n_repair)},
+        {"groups_left_out", t->left_out}, {"repair_groups", t->repair},
+        {"repair_pass_rate", share(t->repair_pass, t->n_repair)},
+        {"bdr_open", bdr_open(&s->bdr, s->o->bdr_min_pass)},
         {"staleness", b->policy < 0 ? NAN : (double)(b->step - b->policy)}, {"sampling_s", b->times.sampling},
         {"judging_s", b->times.judging}, {"learning_s", b->learning},
         {"bdr_size", (double)s->bdr.n}, {"verdicts_replayed", share((double)c.replayed, (double)c.submitted)},
@@ -492,10 +606,15 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
 
 static int save(struct rl *s, struct err *e)
 {
-    json_t *state = json_pack("{s:I,s:I,s:f,s:I,s:o}", "step", (json_int_t)s->step, "sampled", (json_int_t)s->sampled,
-                              "seconds", metrics_seconds(&s->metrics), "drawn", (json_int_t)s->drawn, "bdr",
-                              bdr_save(&s->bdr));
-    int rc = checkpoint_save(s->o->out, s->step, s->m, s->opt, state, e);
+    json_t *state = json_pack("{s:I,s:I,s:f,s:I,s:o,s:o}", "step", (json_int_t)s->step, "sampled", (json_int_t)s->sampled,
+                              "seconds", metrics_seconds(&s->metrics), "updates", (json_int_t)s->updates, "prompts",
+                              asker_save(&s->asker), "bdr", bdr_save(&s->bdr));
+    int rc = s->o->average > 0 ? average_save(&s->average, s->o->out, s->step, e) : 0;
+
+    if (rc == 0)
+        rc = checkpoint_save(s->o->out, s->step, s->m, s->opt, state, e);
+    if (rc == 0 && s->o->average > 0)
+        average_tidy(s->o->out, s->step);
 
     json_decref(state);
     return rc;
@@ -711,7 +830,7 @@ static int stopped(struct rl *s, const json_t *buffer, int64_t drawn, bool whole
     if (s->o->staleness && !whole)
         return err_set(e, ERR_STOP, "stopped; run again to continue from the last checkpoint");
     if (!whole)
-        s->drawn = drawn;
+        s->asker.drawn = drawn;
     if ((whole || bdr_load(&s->bdr, buffer, e) == 0) && save(s, e) == 0)
         err_set(e, ERR_STOP, "stopped at step %lld; run again to continue", (long long)s->step);
     return -1;
@@ -725,7 +844,7 @@ static int loop(struct rl *s, struct err *e)
     progress_start(&bar, s->o->stage, (uint64_t)s->step, (uint64_t)s->o->steps);
     while (s->step < s->o->steps && rc == 0) {
         json_t *buffer = bdr_save(&s->bdr);
-        int64_t drawn = s->drawn, step = s->step;
+        int64_t drawn = s->asker.drawn, step = s->step;
         bool between = stop_requested();
 
         if (between)
@@ -759,7 +878,7 @@ static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
     const json_t *prompt = json_object_get(v, "prompt_tokens");
 
     b->policy = json_i64(v, "policy", -1);
-    if (prompt && b->n < s->o->prompts) {
+    if (prompt && b->n < groups_drawn(s->o)) {
         struct ivec ids = {0};
         for (size_t i = 0; i < json_array_size(prompt); i++)
             ivec_push(&ids, (int32_t)json_integer_value(json_array_get(prompt, i)));
@@ -788,7 +907,7 @@ static int read_ahead(struct rl *s, struct err *e)
 
         batch_make(s, &b, s->sampled);
         int rc = jsonl_each(path, take_line, &r, e);
-        if (rc == 0 && b.n < s->o->prompts)
+        if (rc == 0 && b.n < groups_drawn(s->o))
             rc = err_set(e, ERR_INPUT, "it ends early");
         if (rc == 0)
             rc = score_batch(s, &b, e);
@@ -814,12 +933,13 @@ static int restore(struct rl *s, const char *folder, struct err *e)
         return -1;
     s->step = json_i64(state, "step", 0);
     s->spent = json_f64(state, "seconds", 0);
-    s->drawn = json_i64(state, "drawn", 0);
+    s->updates = json_i64(state, "updates", 0);
+    asker_load(&s->asker, json_object_get(state, "prompts"));
     s->sampled = json_i64(state, "sampled", s->step);
     rc = bdr_load(&s->bdr, json_object_get(state, "bdr"), e);
     json_decref(state);
-    if (s->drawn % (int64_t)s->prompts.n) // in the middle of a pass: its order again
-        shuffle_pass(s);
+    if (rc == 0 && s->o->average > 0)
+        rc = average_load(&s->average, s->o->out, s->step, e);
     log_info("%s: continuing at step %lld of %lld", s->o->stage, (long long)s->step, (long long)s->o->steps);
     return rc == 0 ? read_ahead(s, e) : rc;
 }
@@ -827,7 +947,7 @@ static int restore(struct rl *s, const char *folder, struct err *e)
 static int open_model(struct rl *s, const char *folder, struct err *e)
 {
     const struct rl_options *o = s->o;
-    struct adamw_options ao = {.beta2 = 0.99, .weight_decay = o->weight_decay};
+    struct adamw_options ao = {.beta2 = o->beta2, .eps = o->eps, .weight_decay = o->weight_decay};
     struct train_limits lim = {.max_tokens = o->micro_tokens};
 
     if (!(s->m = checkpoint_model(folder, o->model, e)) ||
@@ -842,6 +962,9 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
     if (o->max_prompt < s->room)
         s->room = o->max_prompt;
     s->opt = optim_new(s->m, &ao);
+    average_init(&s->average, s->m, o->steps / 2 + 1);
+    if (!folder && o->moments)
+        return checkpoint_moments(o->model, s->opt, e);
     return folder ? restore(s, folder, e) : 0;
 }
 
@@ -866,6 +989,20 @@ static int open_drawer(struct rl *s, struct err *e)
 static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype",
                                          "rollout-url", "rollout-parallel", NULL};
 
+static int save_model(const struct rl *s, struct err *e)
+{
+    struct model *mean;
+    int rc;
+
+    if (!(s->o->average > 0))
+        return run_save_model(s->o->out, s->m, e);
+    if (!(mean = average_model(&s->average, s->o->model, s->o->average, e)))
+        return -1;
+    rc = run_save_model(s->o->out, mean, e);
+    model_free(mean);
+    return rc;
+}
+
 static int run(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
@@ -877,7 +1014,7 @@ static int run(struct rl *s, struct err *e)
     if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
         prompt_set_load(&s->prompts, o->data, e) < 0)
         goto out;
-    s->order = xcalloc(s->prompts.n, sizeof *s->order);
+    asker_init(&s->asker, &s->prompts, o->seed, o->sleep);
     s->ahead = xcalloc((size_t)o->staleness + 1, sizeof *s->ahead);
     if (open_model(s, folder, e) < 0 || open_drawer(s, e) < 0 ||
         (s->folder.claim && run_claim(&s->folder, e) < 0) ||
@@ -886,7 +1023,7 @@ static int run(struct rl *s, struct err *e)
         goto out;
     rc = loop(s, e);
     if (rc == 0)
-        rc = run_save_model(o->out, s->m, e);
+        rc = save_model(s, e);
     if (rc == 0)
         rc = save(s, e);
 out:
@@ -910,6 +1047,12 @@ static int check(const struct rl_options *o, struct err *e)
     if (o->top_p > 0 && o->top_p < 1 && o->engine && strcmp(o->engine, "own"))
         return err_set(e, ERR_INPUT, "top-p %g needs rollout-engine own: servers do not say which ids they kept",
                        o->top_p);
+    if (o->group > ROLLOUT_MAX_GROUP)
+        return err_set(e, ERR_INPUT, "group wants at most %d", ROLLOUT_MAX_GROUP);
+    if (!(o->oversample == 0 || (o->oversample >= 1 && o->oversample <= 10)))
+        return err_set(e, ERR_INPUT, "oversample wants 1 to 10: groups drawn for each that is learned from");
+    if (!(o->negative_weight >= 0 && o->negative_weight <= 1) || !(o->average >= 0 && o->average < 1))
+        return err_set(e, ERR_INPUT, "negative-weight wants 0 to 1; average is the start's share, 0 (off) to below 1");
     if (o->staleness < 0 || o->staleness > RL_MAX_STALENESS)
         return err_set(e, ERR_INPUT, "staleness wants 0 to %d", RL_MAX_STALENESS);
     if (o->staleness && !o->rollouts)
@@ -955,7 +1098,8 @@ int rl_run(const struct rl_options *o, struct err *e)
         model_free(s.ref);
     tokenizer_free(s.tok);
     prompt_set_free(&s.prompts);
-    free(s.order);
+    asker_free(&s.asker);
+    average_free(&s.average);
     run_close(&s.folder);
     return rc;
 }

@@ -29,8 +29,17 @@ struct rl_options {
     int turns, max_new, max_prompt, micro_tokens;
     int minibatches, epochs;     /* optimiser steps a rollout batch: minibatches x epochs */
     double temperature, top_p;   /* top_p: 0 means 1; below 1 the kept sets are replayed in training */
+    double oversample;           /* groups drawn for each that is learned from, mixed ones first; 0: 1 */
+    bool sleep;                  /* asker.h */
     struct schedule schedule;    /* by rl step; .steps is set from steps */
+    int64_t warmup_updates;      /* optimiser updates with rising rate: a step has several */
     double weight_decay, grad_clip;
+    double beta2, eps;           /* of AdamW; 0: 0.999, 1e-8 */
+    bool moments;                /* AdamW's moments begin as those that the model was trained with (checkpoint_moments) */
+    double average;              /* above 0: the model saved is average.h's, with this share of the start, over the last
+                                  * half of the steps */
+    double negative_weight;      /* factor of advantages below 0 */
+    bool permute_rewards;        /* within each group: the control that must not help */
     enum advantage_kind advantage;
     double advantage_eps;
     struct policy_options policy;
@@ -45,6 +54,7 @@ struct rl_options {
     bool strict;                 /* behaviour log-probs by the training pass; differences to the sampler's are counted */
     int bdr_size;                /* 0: off */
     double bdr_probability;
+    double bdr_min_pass;         /* BDR is asked less while its repairs pass less often: bdr.h */
     enum prompt_style style;
     const json_t *verdict;       /* eval's flags; NULL: defaults */
     int workers, jobs;

@@ -20,6 +20,7 @@
 #include "train/judge.h"
 
 #define ROLLOUT_MAX_TURNS 8
+#define ROLLOUT_MAX_GROUP 1024 /* samples of a prompt */
 
 struct rollout_turn {
     int32_t *added; /* (n_added) what the dialogue gained since the response before: feedback, generation prompt */

@@ -15,28 +15,44 @@ int schedule_check(const struct schedule *s, struct err *e)
 
 int schedule_kind_of(const char *name, enum schedule_kind *ret, struct err *e)
 {
-    static const char *const names[] = {"constant", "linear", "cosine"};
+    static const char *const names[] = {"constant", "linear", "cosine", "wsd"};
 
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (!strcmp(name, names[i])) {
             *ret = (enum schedule_kind)i;
             return 0;
         }
-    return err_set(e, ERR_INPUT, "no schedule '%s'; use constant, linear or cosine", name);
+    return err_set(e, ERR_INPUT, "no schedule '%s'; use constant, linear, cosine or wsd", name);
+}
+
+/* 1 to 0 where u goes from 0 to 1: the way between warm-up and the end. */
+static double shape_at(enum schedule_kind kind, double u)
+{
+    switch (kind) {
+    case SCHED_LINEAR: return 1 - u;
+    case SCHED_COSINE: return 0.5 * (1 + cos(acos(-1.0) * u));
+    case SCHED_WSD: return fmin(1, (1 - u) / SCHED_DECAY);
+    case SCHED_CONSTANT: break;
+    }
+    return 1;
 }
 
 double schedule_lr(const struct schedule *s, int64_t step)
 {
     int64_t warm = (int64_t)ceil(s->warmup * (double)s->steps);
-    double u, shape;
+    double u;
 
     if (step < warm)
         return s->peak * (double)(step + 1) / (double)warm;
     if (s->kind == SCHED_CONSTANT || s->steps <= warm)
         return s->peak;
     u = fmin(1.0, (double)(step - warm) / (double)(s->steps - warm));
-    shape = s->kind == SCHED_LINEAR ? 1 - u : 0.5 * (1 + cos(acos(-1.0) * u));
-    return s->peak * (s->floor + (1 - s->floor) * shape);
+    return s->peak * (s->floor + (1 - s->floor) * shape_at(s->kind, u));
+}
+
+double schedule_warm(int64_t update, int64_t warm)
+{
+    return update < warm ? (double)(update + 1) / (double)warm : 1;
 }
 
 static double lowest(const double *v, size_t n)

@@ -336,7 +336,7 @@ static int restore(struct sft *s, const char *folder, struct err *e)
 static int open_model(struct sft *s, const char *folder, struct err *e)
 {
     const struct sft_options *o = s->o;
-    struct adamw_options ao = {.beta2 = 0.99, .weight_decay = o->weight_decay};
+    struct adamw_options ao = {.beta2 = o->beta2 ? o->beta2 : 0.99, .eps = o->eps, .weight_decay = o->weight_decay};
     struct train_limits lim = {.max_tokens = o->micro_tokens};
 
     if (!(s->m = checkpoint_model(folder, o->model, e)))
@@ -349,33 +349,50 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
     if (model_train_begin(s->m, &lim, e) < 0)
         return -1;
     s->opt = optim_new(s->m, &ao);
+    if (!folder && o->moments)
+        return checkpoint_moments(o->model, s->opt, e);
     return folder ? restore(s, folder, e) : 0;
 }
 
 static const char *const may_change[] = {"metrics", "save-every", "out", "device", "dtype", "gpus", "zero", NULL};
 
+static void tell_start(const struct sft *s)
+{
+    double tokens[DATA_MAX_KINDS] = {0}, all = 0;
+    struct buf kinds;
+
+    for (size_t i = 0; i < s->mix.start[s->mix.steps]; i++)
+        tokens[s->data.ex[s->mix.order[i]].kind] += s->data.ex[s->mix.order[i]].n;
+    for (int k = 0; k < s->data.n_kinds; k++)
+        all += tokens[k];
+    buf_init(&kinds, BUF_MAX_TEXT);
+    for (int k = 0; k < s->data.n_kinds; k++)
+        buf_addf(&kinds, "%s%s %.0f %%", k ? ", " : "", s->data.kinds[k], 100 * tokens[k] / all);
+    log_info("%s: %zu examples (%zu for validation), %d weights of %s, %lld steps; of the tokens: %s", s->o->stage,
+             s->n_train, s->n_val, (int)s->m->n_params, s->o->model, (long long)s->o->steps, kinds.p);
+    buf_free(&kinds);
+}
+
 static int run(struct sft *s, struct err *e)
 {
     const struct sft_options *o = s->o;
-    double weight[DATA_MAX_KINDS];
+    double share[DATA_MAX_KINDS];
     char *folder = NULL;
     int rc = -1;
 
     if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) || load_files(s, e) < 0)
         goto out;
     split(s);
-    if (mixture_weights(&s->data, o->mix, weight, e) < 0 ||
-        mixture_plan(&s->mix, &s->data, s->train, s->n_train, weight, o->steps, o->batch_tokens, o->seed,
-                     o->easy_first, e) < 0 ||
-        open_model(s, folder, e) < 0 ||
-        (s->folder.claim && run_claim(&s->folder, e) < 0))
+    if (mixture_shares(&s->data, s->train, s->n_train, o->mix, share, e) < 0)
+        goto out;
+    mixture_plan(&s->mix, &s->data, s->train, s->n_train, share, o->steps, o->batch_tokens, o->seed, o->easy_first);
+    if (open_model(s, folder, e) < 0 || (s->folder.claim && run_claim(&s->folder, e) < 0))
         goto out;
     if (!s->ranks.rank &&
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     if (s->step == 0 && !s->ranks.rank)
-        log_info("%s: %zu examples (%zu for validation), %d weights of %s, %lld steps", o->stage, s->n_train, s->n_val,
-                 (int)s->m->n_params, o->model, (long long)o->steps);
+        tell_start(s);
     rc = loop(s, e);
     if (rc == 0 && !s->ranks.rank)
         rc = run_save_model(o->out, s->m, e);

@@ -17,13 +17,15 @@ struct sft_options {
     const char *out;     /* run folder: out/model at the end, out/checkpoint on the way */
     const char *metrics; /* folder of metrics.jsonl; NULL: out */
     const char *stage;   /* name in metrics.jsonl */
-    const char *mix;     /* mixture_weights; may be NULL */
+    const char *mix;     /* mixture_shares; may be NULL */
     bool easy_first;     /* mixture_plan */
     const json_t *claim; /* all options as the user sees them, for run_claim; may be NULL */
     int64_t steps, batch_tokens;
     int micro_tokens, max_length;
     struct schedule schedule; /* .steps is set from steps */
     double weight_decay, grad_clip;
+    double beta2, eps;    /* of AdamW; 0: 0.99, 1e-8 */
+    bool moments;         /* AdamW's moments begin as those that the model was trained with (checkpoint_moments) */
     double changed_weight; /* of tokens that a repair changes, beside 1 for the others; 0: 1. Gradients only */
     double val_share;     /* share of graphs for validation */
     int64_t val_every, save_every;

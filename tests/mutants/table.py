@@ -17,6 +17,7 @@ def m(name, file, *rest):
 
 
 WIRING, RL, JUDGE = "train/test_wiring", "train/test_rl", "train/test_judge"
+SWITCHES = "train/test_rl_switches"
 
 # ---- the loops of training: is every part connected? ----
 
@@ -57,12 +58,29 @@ m("learning at temperature 1", "train/rl.c", "own.policy.temperature = o->temper
   WIRING)
 m("strict keeps the sampler's log-probs", "train/rl.c", "        b->seqs[i].behav = b->scored[i];\n", "        ;\n", RL)
 m("mismatch of log-probs is not counted", "train/policy.c", "mis->worst = fmax(mis->worst, d);", "", RL)
-m("no schedule", "train/rl.c", "schedule_lr(&s->o->schedule, s->step)", "s->o->schedule.peak", WIRING)
+m("no schedule", "train/rl.c", "schedule_lr(&s->o->schedule, s->step) *", "s->o->schedule.peak *", WIRING)
 m("the judge's options are dropped", "train/rl.c",
   ".jobs = o->jobs, .options = o->verdict};", ".jobs = o->jobs};", WIRING)
-m("a step learned twice without signal", "train/rl.c", "if (norm > 0 && optim_step", "if (optim_step", WIRING)
-m("resume draws the first prompts again", "train/rl.c",
-  "s->drawn = json_i64(state, \"drawn\", 0);", "s->drawn = 0;", RL)
+m("a step learned twice without signal", "train/rl.c", "if (!(norm > 0))\n        return 0;", "", WIRING)
+m("resume draws the first prompts again", "train/asker.c",
+  "a->drawn = json_i64(state, \"drawn\", 0);", "a->drawn = 0;", RL)
+m("updates counted that were not made", "train/rl.c", "{\"updates\", l->updates}", "{\"updates\", s->o->epochs}", WIRING)
+m("masked share of all alike", "train/policy.c", "p->st->masked[q->adv > 0] +=", "p->st->masked[0] +=", "train/test_policy")
+m("oversampling keeps the first groups", "train/rl.c", "if (is_mixed(s, b, i) == mixed)", "if (mixed)", SWITCHES)
+m("rewards are not permuted", "train/rl.c", "    if (s->o->permute_rewards)\n", "    if (0)\n", SWITCHES)
+m("failures weigh as successes", "train/rl.c", "    weigh_negative(s, b->adv + at);\n", "", SWITCHES)
+m("the last weights are saved", "train/rl.c", "if (!(s->o->average > 0))", "if (1)", SWITCHES)
+m("the mean is over all steps", "train/rl.c", "average_init(&s->average, s->m, o->steps / 2 + 1);",
+  "average_init(&s->average, s->m, 1);", SWITCHES)
+m("resume forgets the sum", "train/rl.c", "rc = average_load(&s->average, s->o->out, s->step, e);", "rc = 0;", SWITCHES)
+m("RL's optimiser starts cold", "train/rl.c", "return checkpoint_moments(o->model, s->opt, e);", "return 0;", SWITCHES)
+m("SFT's optimiser starts cold", "train/sft.c", "return checkpoint_moments(o->model, s->opt, e);", "return 0;",
+  "train/test_sft")
+m("warm-up by steps", "train/rl.c", "schedule_warm(s->updates, ", "schedule_warm(s->step, ", SWITCHES)
+m("nobody sleeps", "train/asker.c", "if (!a->sleep || scored < 2)", "if (1)", SWITCHES)
+m("one failure sends to sleep", "train/asker.c", "a->failed[i] == 2", "a->failed[i] == 1", SWITCHES)
+m("the retry gate never shuts", "objective/bdr.c", "return scored == 0 || passed >= min * scored;", "return true;",
+  "objective/test_bdr")
 m("resume forgets the retry buffer", "train/rl.c",
   "rc = bdr_load(&s->bdr, json_object_get(state, \"bdr\"), e);", "rc = 0;",
   RL)
@@ -132,7 +150,8 @@ m("masked sequences make the others louder", "train/aggregate.c",
   "(after_mask && keep && !keep[i])", "(keep && !keep[i])",
   "train/test_aggregate")
 m("the loss is one token late", "train/pack.c", "t + 1 >= s->from &&", "t >= s->from &&", "train/test_pack")
-m("mix weights ignored", "train/mixture.c", "double w = weight[k] * (double)p[k].n;", "double w = (double)p[k].n;",
+m("mix shares ignored", "train/mixture.c", "share[k] >= 0 ? share[k] :", "0 ? 0 :", "train/test_mixture")
+m("mix shares of records, not tokens", "train/mixture.c", "given[k] += d->ex[m->order[n]].n;", "given[k] += 1;",
   "train/test_mixture")
 m("groups are cut", "train/minibatch.c", "        if (i > 0 && group[i] == group[i - 1])\n            continue;\n", "",
   "train/test_minibatch")

@@ -109,6 +109,35 @@ static void saved_state(void **state)
     bdr_free(&c);
 }
 
+/* Repairs that never pass shut the gate, one pass in a window of them opens it, and the state survives. */
+static void gate(void **state)
+{
+    (void)state;
+    struct bdr b, c;
+    struct err e = ERR_INIT;
+    json_t *s;
+
+    bdr_init(&b, 3);
+    bdr_init(&c, 3);
+    for (int i = 0; i < BDR_WINDOW; i++) {
+        assert_true(bdr_open(&b, 0.1));
+        bdr_note(&b, 0, 8);
+    }
+    assert_false(bdr_open(&b, 0.1));
+    assert_true(bdr_open(&b, 0));
+    s = bdr_save(&b);
+    assert_int_equal(bdr_load(&c, s, &e), 0);
+    assert_false(bdr_open(&c, 0.1));
+    bdr_note(&c, 4, 8); // 4 of 32
+    assert_true(bdr_open(&c, 0.1));
+    for (int i = 0; i < BDR_WINDOW; i++)
+        bdr_note(&c, 0, 8);
+    assert_false(bdr_open(&c, 0.1));
+    json_decref(s);
+    bdr_free(&b);
+    bdr_free(&c);
+}
+
 static void no_room(void **state)
 {
     (void)state;
@@ -123,6 +152,6 @@ static void no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(against_shifting_array), cmocka_unit_test(draw_rate_and_stream),
-                                       cmocka_unit_test(saved_state), cmocka_unit_test(no_room)};
+                                       cmocka_unit_test(saved_state), cmocka_unit_test(no_room), cmocka_unit_test(gate)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

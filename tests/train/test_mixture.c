@@ -12,30 +12,43 @@
 
 enum { N = 90 };
 
+/* 60 of kind 0 with 10 tokens, 30 of kind 1 with 40: two thirds of the tokens are repair's. */
 static struct dataset make(struct example *ex)
 {
     for (int i = 0; i < N; i++)
-        ex[i] = (struct example){.n = 10, .kind = i % 3 == 0};
+        ex[i] = (struct example){.n = i % 3 == 0 ? 40 : 10, .kind = i % 3 == 0};
     return (struct dataset){.ex = ex, .n = N, .kinds = {(char *)"generate", (char *)"repair"}, .n_kinds = 2};
 }
 
-static void weights(void **state)
+static int shares_of(const char *text, double *share)
 {
-    (void)state;
     struct example ex[N];
     struct dataset d = make(ex);
-    double w[DATA_MAX_KINDS];
+    uint32_t pick[N];
     struct err e = ERR_INIT;
 
-    assert_int_equal(mixture_weights(&d, NULL, w, &e), 0);
-    assert_true(w[0] == 1 && w[1] == 1);
-    assert_int_equal(mixture_weights(&d, "repair=0.25,generate=2", w, &e), 0);
-    assert_true(w[0] == 2 && w[1] == 0.25);
-    assert_int_equal(mixture_weights(&d, "repiar=1", w, &e), -1);
-    assert_int_equal(mixture_weights(&d, "rft=2", w, &e), 0);
-    assert_int_equal(mixture_weights(&d, "repair=x", w, &e), -1);
-    assert_int_equal(mixture_weights(&d, "repair=-1", w, &e), -1);
-    assert_int_equal(mixture_weights(&d, "repair", w, &e), -1);
+    for (int i = 0; i < N; i++)
+        pick[i] = (uint32_t)i;
+    return mixture_shares(&d, pick, N, text, share, &e);
+}
+
+static void shares(void **state)
+{
+    (void)state;
+    double w[DATA_MAX_KINDS];
+    static const char *const bad[] = {"repiar=1", "repair=x", "repair=-1", "repair", "repair=3",
+                                      "repair=0.7,generate=0.6", "repair=0,generate=0"};
+
+    assert_int_equal(shares_of(NULL, w), 0);
+    assert_true(fabs(w[0] - 1.0 / 3) < 1e-12 && fabs(w[1] - 2.0 / 3) < 1e-12);
+    assert_int_equal(shares_of("repair=0.25", w), 0); // the rest is generate's
+    assert_true(fabs(w[0] - 0.75) < 1e-12 && fabs(w[1] - 0.25) < 1e-12);
+    assert_int_equal(shares_of("repair=0.1,generate=0.3", w), 0);
+    assert_true(fabs(w[0] - 0.75) < 1e-12 && fabs(w[1] - 0.25) < 1e-12);
+    assert_int_equal(shares_of("rft=0.4,repair=0.3", w), 0); // a run that made none: generate takes its part
+    assert_true(fabs(w[0] - 0.7) < 1e-12 && fabs(w[1] - 0.3) < 1e-12);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(shares_of(bad[i], w), -1);
 }
 
 static void plan(void **state)
@@ -44,45 +57,40 @@ static void plan(void **state)
     struct example ex[N];
     struct dataset d = make(ex);
     uint32_t pick[N];
-    double w[DATA_MAX_KINDS];
+    double w[DATA_MAX_KINDS], tokens[2] = {0};
     struct mixture a, b;
     struct err e = ERR_INIT;
-    int seen[N] = {0}, repair = 0;
+    int seen[N] = {0};
 
     for (int i = 0; i < N; i++)
         pick[i] = (uint32_t)i;
-    mixture_weights(&d, "repair=4", w, &e); // 60 of weight 1, 30 of weight 4: two thirds are repair
-    assert_int_equal(mixture_plan(&a, &d, pick, N, w, 600, 45, 3, false, &e), 0);
-    assert_int_equal(mixture_plan(&b, &d, pick, N, w, 600, 45, 3, false, &e), 0);
+    assert_int_equal(mixture_shares(&d, pick, N, "repair=0.4", w, &e), 0);
+    mixture_plan(&a, &d, pick, N, w, 600, 45, 3, false);
+    mixture_plan(&b, &d, pick, N, w, 600, 45, 3, false);
     assert_memory_equal(a.start, b.start, 601 * sizeof *a.start);
     assert_memory_equal(a.order, b.order, a.start[600] * sizeof *a.order);
-    for (int s = 0; s < 600; s++)
-        assert_int_equal(a.start[s + 1] - a.start[s], 5); // 5 x 10 tokens reach 45
+    mixture_free(&b);
+    for (int s = 0; s < 600; s++) {
+        int n = 0;
+        for (size_t i = a.start[s]; i < a.start[s + 1]; i++)
+            n += ex[a.order[i]].n;
+        assert_in_range(n, 45, 80);
+    }
     for (size_t i = 0; i < a.start[600]; i++) {
         seen[a.order[i]]++;
-        repair += ex[a.order[i]].kind == 1;
+        tokens[ex[a.order[i]].kind] += ex[a.order[i]].n;
     }
-    assert_true(fabs(repair / 3000.0 - 2.0 / 3) < 0.04);
+    // Of tokens, not of records: those of repair are four times as long.
+    assert_true(fabs(tokens[1] / (tokens[0] + tokens[1]) - 0.4) < 0.003);
     // Passes are whole: within a kind, counts differ by at most one.
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++)
             if (ex[i].kind == ex[j].kind)
                 assert_true(abs(seen[i] - seen[j]) <= 1);
-    mixture_free(&b);
-    mixture_weights(&d, "generate=0.25", w, &e); // 15 to 30: two thirds again
-    assert_int_equal(mixture_plan(&b, &d, pick, N, w, 600, 45, 3, false, &e), 0);
-    repair = 0;
-    for (size_t i = 0; i < b.start[600]; i++)
-        repair += ex[b.order[i]].kind == 1;
-    assert_true(fabs(repair / 3000.0 - 2.0 / 3) < 0.04);
-    mixture_free(&b);
-    mixture_weights(&d, "repair=4", w, &e);
-    assert_int_equal(mixture_plan(&b, &d, pick, N, w, 600, 45, 4, false, &e), 0);
+    mixture_plan(&b, &d, pick, N, w, 600, 45, 4, false);
     assert_true(memcmp(a.order, b.order, 100 * sizeof *a.order) != 0);
     mixture_free(&a);
     mixture_free(&b);
-    w[0] = w[1] = 0;
-    assert_int_equal(mixture_plan(&b, &d, pick, N, w, 10, 45, 4, false, &e), -1);
 }
 
 /* The first pass of each kind goes up; the second is shuffled. */
@@ -100,9 +108,9 @@ static void easy_first(void **state)
 
     for (int i = 0; i < N; i++)
         pick[i] = (uint32_t)i, ex[i].difficulty = i % 5 ? 3 + 97 * i % 23 : DIFFICULTY_UNKNOWN, of[ex[i].kind]++;
-    mixture_weights(&d, "", w, &e);
-    assert_int_equal(mixture_plan(&m, &d, pick, N, w, 60, 45, 3, true, &e), 0);
-    for (size_t i = 0; i < m.start[60]; i++) {
+    assert_int_equal(mixture_shares(&d, pick, N, "repair=0.4", w, &e), 0);
+    mixture_plan(&m, &d, pick, N, w, 120, 45, 3, true);
+    for (size_t i = 0; i < m.start[120]; i++) {
         const struct example *x = &ex[m.order[i]];
         bool first = seen[x->kind]++ < of[x->kind];
         assert_true(!first || !once[m.order[i]]);
@@ -124,6 +132,6 @@ static void easy_first(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(weights), cmocka_unit_test(plan), cmocka_unit_test(easy_first)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shares), cmocka_unit_test(plan), cmocka_unit_test(easy_first)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

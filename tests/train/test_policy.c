@@ -148,7 +148,7 @@ static void mask(void **state)
     struct batch b;
     struct policy_options o = base();
     struct policy_stats st;
-    double tokens = 0, left = 0, want = 0, want_after = 0;
+    double tokens = 0, left = 0, want = 0, want_after = 0, all[2] = {0}, dropped[2] = {0};
     bool keep[N];
     struct offpolicy off;
     struct err e = ERR_INIT;
@@ -182,6 +182,11 @@ static void mask(void **state)
     st = run(&b, &o);
     assert_true(fabs(st.loss - want) < 1e-5 && fabs(st.masked_share - 3.0 / 5) < 1e-9);
     assert_true(st.signed_mean < 0.01 && st.mirror > 0.05);
+    for (int i = 0; i < N; i++)
+        if (b.seq[i].adv != 0)
+            all[b.seq[i].adv > 0]++, dropped[b.seq[i].adv > 0] += !keep[i];
+    assert_true(st.of_sign[0] == all[0] && st.of_sign[1] == all[1] && all[0] && all[1]);
+    assert_true(st.masked[0] == dropped[0] && st.masked[1] == dropped[1] && dropped[0] + dropped[1] == 3);
     o.after_mask = true;
     st = run(&b, &o);
     assert_true(fabs(st.loss - want_after) < 1e-5);

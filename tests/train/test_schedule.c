@@ -23,6 +23,11 @@ static void points(void **state)
     assert_true(schedule_lr(&s, 150) == 1);
     s.warmup = 0;
     assert_true(schedule_lr(&s, 0) == 1);
+    s.kind = SCHED_WSD; // the last 30 of 200 steps
+    assert_true(schedule_lr(&s, 170) == 1 && fabs(schedule_lr(&s, 185) - 0.55) < 1e-12);
+    assert_true(fabs(schedule_lr(&s, 200) - 0.1) < 1e-12);
+    assert_true(schedule_warm(0, 4) == 0.25 && schedule_warm(3, 4) == 1 && schedule_warm(9, 4) == 1);
+    assert_true(schedule_warm(0, 0) == 1);
     for (int64_t i = 1; i < 200; i++) {
         s.kind = SCHED_COSINE;
         assert_true(schedule_lr(&s, i) <= schedule_lr(&s, i - 1));

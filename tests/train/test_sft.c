@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "nn/safetensors.h"
 #include "tiny.h"
 #include "train/sft.h"
 
@@ -132,10 +133,36 @@ static void nonsense(void **state)
     done(&o);
 }
 
+/* The second run's optimiser begins where the first one's ended. */
+static void moments_go_on(void **state)
+{
+    (void)state;
+    struct sft_options o = options("again");
+    char *state_file = path_join(o.out, "checkpoint/00000002/optim.safetensors");
+    struct err e = ERR_INIT;
+    struct safetensors *s;
+    int64_t step;
+
+    o.steps = 2;
+    o.moments = true;
+    assert_int_equal(sft_run(&o, &e), -1); // its start was made, not trained
+    assert_non_null(strstr(e.msg, "--moments"));
+    free((char *)o.model);
+    o.model = tiny_path("killed/model");
+    tiny_must(sft_run(&o, &e), &e);
+    s = st_open(state_file, &e);
+    memcpy(&step, st_find(s, "step")->data, sizeof step);
+    assert_int_equal(step, 150 + 2);
+    st_close(s);
+    free(state_file);
+    done(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued), cmocka_unit_test(learns),
-                                       cmocka_unit_test(other_options_refused), cmocka_unit_test(nonsense)};
+                                       cmocka_unit_test(other_options_refused), cmocka_unit_test(moments_go_on),
+                                       cmocka_unit_test(nonsense)};
     int rc;
 
     log_set_level(LOG_ERROR);

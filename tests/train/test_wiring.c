@@ -75,7 +75,8 @@ static struct rl_options options(const char *out)
         .model = tiny_path("init"), .data = tiny_path("prompts.jsonl"), .out = tiny_path(out), .stage = "rl",
         .steps = STEPS, .save_every = 100, .prompts = 4, .group = GROUP, .turns = 3, .max_new = 12, .max_prompt = 220,
         .micro_tokens = 256, .minibatches = 2, .epochs = 2, .temperature = 1,
-        .schedule = {SCHED_LINEAR, 1e-2, 0, 0.5, 0}, .grad_clip = 1, .advantage = ADV_GRPO, .advantage_eps = 1e-6,
+        .schedule = {SCHED_LINEAR, 1e-2, 0, 0.5, 0}, .grad_clip = 1, .negative_weight = 1,
+        .advantage = ADV_GRPO, .advantage_eps = 1e-6,
         .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_K3, .kl_coef = 0.01},
         .primeecho = true, .echo = PRIMEECHO_DEFAULT, .rollouts = true, .bdr_size = 4, .bdr_probability = 0.5,
         .style = PROMPT_PLAIN, .seed = 14};
@@ -591,6 +592,8 @@ static void equal_rewards_teach_nothing(void **state)
 
         near(m, "groups_mixed", 0);
         near(m, "sequences_learned", 0);
+        near(m, "updates", 0); // and what no update had is no number
+        assert_true(isnan(json_f64(m, "grad_norm", 0)) && isnan(json_f64(m, "masked_share", 0)));
         json_decref(m);
     }
     assert_true(tiny_same_model(before, after));
