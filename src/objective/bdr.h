@@ -53,7 +53,7 @@ void bdr_note(struct bdr *b, int passed, int scored);
 /* False when the last BDR_WINDOW repair groups passed less often than min in all. */
 bool bdr_open(const struct bdr *b, double min);
 
-json_t *bdr_save(const struct bdr *b);                                 /* new: {"cap","items":[{..}] oldest first,"tries"} */
+json_t *bdr_save(const struct bdr *b);                           /* new: {"cap","items":[{..}] oldest first,"tries"} */
 int bdr_load(struct bdr *b, const json_t *state, struct err *e);       /* replaces the content; cap stays b's */
 
 #endif

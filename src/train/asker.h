@@ -25,13 +25,14 @@ struct asker {
 
 void asker_init(struct asker *a, const struct prompt_set *p, uint64_t seed, bool sleep);
 void asker_free(struct asker *a);
-/* The next prompt that is awake. Sleepers are passed by; all of them asleep is no end, for they wake in the pass after. */
+/* The next prompt that is awake. Sleepers are passed by; all of them asleep is no end, for they wake in the pass
+ * after. */
 const struct prompt_item *asker_next(struct asker *a);
 /* What a group of 'scored' samples did, passed of them: both 0 where it says nothing. */
 void asker_note(struct asker *a, const struct prompt_item *p, int passed, int scored);
 int asker_sleeping(const struct asker *a);
 
-json_t *asker_save(const struct asker *a);                      /* new: {"drawn","asleep":{id: pass},"failed":{id: n}} */
-void asker_load(struct asker *a, const json_t *state);          /* names that no prompt has any more are left out */
+json_t *asker_save(const struct asker *a);             /* new: {"drawn","asleep":{id: pass},"failed":{id: n}} */
+void asker_load(struct asker *a, const json_t *state); /* names that no prompt has any more are left out */
 
 #endif

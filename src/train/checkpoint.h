@@ -28,7 +28,8 @@ struct model *checkpoint_model(const char *folder, const char *start, struct err
 /* Loads optimiser and state from a folder of checkpoint_latest; see checkpoint_model for the model. */
 int checkpoint_load(const char *folder, struct optim *o, json_t **ret_state, struct err *e);
 
-/* The optimiser's moments from where 'model' (RUN/model) was trained: RUN/checkpoint. ERR_INPUT where there are none. */
+/* The optimiser's moments from where 'model' (RUN/model) was trained: RUN/checkpoint. ERR_INPUT where there are
+ * none. */
 int checkpoint_moments(const char *model, struct optim *o, struct err *e);
 
 /* A run folder belongs to one set of options and to one process at a time. run/options.json holds the options and

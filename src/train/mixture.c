@@ -27,8 +27,8 @@ static int set_share(const struct dataset *d, const char *name, size_t n, const 
     double w = strtod(value, &end);
 
     if (end == value || (*end && *end != ',') || !(w >= 0 && w <= 1))
-        return err_set(e, ERR_INPUT, "mix: '%.*s' wants its share of the tokens, 0 to 1, such as %.*s=0.4", (int)n, name,
-                       (int)n, name);
+        return err_set(e, ERR_INPUT, "mix: '%.*s' wants its share of the tokens, 0 to 1, such as %.*s=0.4",
+                       (int)n, name, (int)n, name);
     for (int k = 0; k < d->n_kinds; k++)
         if (strlen(d->kinds[k]) == n && !strncmp(d->kinds[k], name, n)) {
             share[k] = w;

@@ -1,9 +1,10 @@
 /* mixture.h - which examples each step sees: a multi-task mixture, fixed for the whole run before step 1.
  *
- * A kind's share is one of tokens, prompts included: each draw takes the next example of the kind that is furthest behind
- * its share, in that kind's shuffled pass (a new shuffle when it is used up), until the step holds batch_tokens. The plan
- * is a function of data, shares and seed, so a resumed run needs no cursor but the step. easy_first: the first pass of
- * each kind is by difficulty, easiest first; equals stay shuffled, and what says no difficulty keeps its shuffled place. */
+ * A kind's share is one of tokens, prompts included: each draw takes the next example of the kind that is furthest
+ * behind its share, in that kind's shuffled pass (a new shuffle when it is used up), until the step holds
+ * batch_tokens. The plan is a function of data, shares and seed, so a resumed run needs no cursor but the step.
+ * easy_first: the first pass of each kind is by difficulty, easiest first; equals stay shuffled, and what says no
+ * difficulty keeps its shuffled place. */
 #ifndef MC_TRAIN_MIXTURE_H
 #define MC_TRAIN_MIXTURE_H
 
@@ -18,10 +19,11 @@ struct mixture {
     int64_t steps;
 };
 
-/* text: "rft=0.4,knowledge=0.1"; kinds not named share what is left in proportion to their tokens. share: DATA_MAX_KINDS
- * entries, sum 1; a kind without an example in pick has 0, and the others its part. ERR_INPUT: shares above 1 in all, all
- * zero, a name that no record has, unless a stage makes such records and may make none (rft, own, repair, review). NULL or
- * "": as many tokens as each kind has. pick: indices of the examples that may be used (the training side), n_pick > 0. */
+/* text: "rft=0.4,knowledge=0.1"; kinds not named share what is left in proportion to their tokens. share:
+ * DATA_MAX_KINDS entries, sum 1; a kind without an example in pick has 0, and the others its part. ERR_INPUT: shares
+ * above 1 in all, all zero, a name that no record has, unless a stage makes such records and may make none (rft,
+ * own, repair, review). NULL or "": as many tokens as each kind has. pick: indices of the examples that may be used
+ * (the training side), n_pick > 0. */
 int mixture_shares(const struct dataset *d, const uint32_t *pick, size_t n_pick, const char *text, double *share,
                    struct err *e);
 

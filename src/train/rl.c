@@ -253,7 +253,8 @@ static void permute_rewards(const struct rl *s, struct batch *b, int i)
         b->reward[at + (size_t)who[k]] = reward[k];
 }
 
-/* Failures are pushed down further than successes are pulled up: a group's few good answers are far likelier already. */
+/* Failures are pushed down further than successes are pulled up: a group's few good answers are far likelier
+ * already. */
 static void weigh_negative(const struct rl *s, double *adv)
 {
     for (int k = 0; k < s->o->group; k++)
@@ -606,9 +607,9 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
 
 static int save(struct rl *s, struct err *e)
 {
-    json_t *state = json_pack("{s:I,s:I,s:f,s:I,s:o,s:o}", "step", (json_int_t)s->step, "sampled", (json_int_t)s->sampled,
-                              "seconds", metrics_seconds(&s->metrics), "updates", (json_int_t)s->updates, "prompts",
-                              asker_save(&s->asker), "bdr", bdr_save(&s->bdr));
+    json_t *state = json_pack("{s:I,s:I,s:f,s:I,s:o,s:o}", "step", (json_int_t)s->step, "sampled",
+                              (json_int_t)s->sampled, "seconds", metrics_seconds(&s->metrics), "updates",
+                              (json_int_t)s->updates, "prompts", asker_save(&s->asker), "bdr", bdr_save(&s->bdr));
     int rc = s->o->average > 0 ? average_save(&s->average, s->o->out, s->step, e) : 0;
 
     if (rc == 0)

@@ -35,7 +35,7 @@ struct rl_options {
     int64_t warmup_updates;      /* optimiser updates with rising rate: a step has several */
     double weight_decay, grad_clip;
     double beta2, eps;           /* of AdamW; 0: 0.999, 1e-8 */
-    bool moments;                /* AdamW's moments begin as those that the model was trained with (checkpoint_moments) */
+    bool moments;                /* AdamW's moments begin as those that the model was trained with */
     double average;              /* above 0: the model saved is average.h's, with this share of the start, over the last
                                   * half of the steps */
     double negative_weight;      /* factor of advantages below 0 */

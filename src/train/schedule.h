@@ -25,8 +25,8 @@ int schedule_kind_of(const char *name, enum schedule_kind *ret, struct err *e); 
 
 /* Step counts from 0; warm-up step s of w has rate peak (s + 1) / w, so no step has rate 0. w = ceil(warmup steps). */
 double schedule_lr(const struct schedule *s, int64_t step);
-/* Factor of the rate where warm-up goes by optimiser updates, several of which share a step: (update + 1) / warm, at most
- * 1. Update counts from 0. */
+/* Factor of the rate where warm-up goes by optimiser updates, several of which share a step: (update + 1) / warm, at
+ * most 1. Update counts from 0. */
 double schedule_warm(int64_t update, int64_t warm);
 
 /* The curve is flat when the last 'patience' values (at least 1) have lowered its best by no more than the share tol of

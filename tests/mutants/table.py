@@ -64,8 +64,10 @@ m("the judge's options are dropped", "train/rl.c",
 m("a step learned twice without signal", "train/rl.c", "if (!(norm > 0))\n        return 0;", "", WIRING)
 m("resume draws the first prompts again", "train/asker.c",
   "a->drawn = json_i64(state, \"drawn\", 0);", "a->drawn = 0;", RL)
-m("updates counted that were not made", "train/rl.c", "{\"updates\", l->updates}", "{\"updates\", s->o->epochs}", WIRING)
-m("masked share of all alike", "train/policy.c", "p->st->masked[q->adv > 0] +=", "p->st->masked[0] +=", "train/test_policy")
+m("updates counted that were not made", "train/rl.c", "{\"updates\", l->updates}", "{\"updates\", s->o->epochs}",
+  WIRING)
+m("masked share of all alike", "train/policy.c", "p->st->masked[q->adv > 0] +=", "p->st->masked[0] +=",
+  "train/test_policy")
 m("oversampling keeps the first groups", "train/rl.c", "if (is_mixed(s, b, i) == mixed)", "if (mixed)", SWITCHES)
 m("rewards are not permuted", "train/rl.c", "    if (s->o->permute_rewards)\n", "    if (0)\n", SWITCHES)
 m("failures weigh as successes", "train/rl.c", "    weigh_negative(s, b->adv + at);\n", "", SWITCHES)

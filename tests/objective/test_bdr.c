@@ -152,6 +152,7 @@ static void no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(against_shifting_array), cmocka_unit_test(draw_rate_and_stream),
-                                       cmocka_unit_test(saved_state), cmocka_unit_test(no_room), cmocka_unit_test(gate)};
+                                       cmocka_unit_test(saved_state), cmocka_unit_test(no_room),
+                                       cmocka_unit_test(gate)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

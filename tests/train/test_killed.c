@@ -154,7 +154,8 @@ static int run_rl(const char *out, struct err *e)
     struct rl_options o = {
         .model = model, .data = data, .out = out, .stage = "rl", .steps = 5, .save_every = 2, .prompts = 2, .group = 4,
         .turns = 2, .max_new = 8, .max_prompt = 200, .micro_tokens = 256, .minibatches = 1, .epochs = 1, .temperature = 1,
-        .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0}, .grad_clip = 1, .negative_weight = 1, .advantage = ADV_GRPO, .advantage_eps = 1e-6,
+        .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0}, .grad_clip = 1, .negative_weight = 1,
+        .advantage = ADV_GRPO, .advantage_eps = 1e-6,
         .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_NONE, .mirrorpop = true, .delta = 0.1},
         .primeecho = true, .echo = PRIMEECHO_DEFAULT, .rollouts = true, .bdr_size = 8, .bdr_probability = 0.4,
         .style = PROMPT_PLAIN, .seed = 3};

@@ -20,7 +20,8 @@ static struct rl_options options(const char *out, const char *dtype)
     return (struct rl_options){
         .model = tiny_path("init"), .data = tiny_path("prompts.jsonl"), .out = tiny_path(out), .stage = "rl", .steps = 1,
         .save_every = 2, .prompts = 2, .group = 3, .turns = 2, .max_new = 6, .max_prompt = 200, .micro_tokens = 256,
-        .minibatches = 2, .epochs = 1, .temperature = 0.9, .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0}, .grad_clip = 1, .negative_weight = 1,
+        .minibatches = 2, .epochs = 1, .temperature = 0.9, .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0}, .grad_clip = 1,
+        .negative_weight = 1,
         .advantage = ADV_GRPO, .advantage_eps = 1e-6,
         .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_K3, .kl_coef = 0.01, .mirrorpop = true,
                    .delta = 0.1},

@@ -1,5 +1,6 @@
-/* test_rl_switches.c - what RL's switches do to a run, read from its rollouts, metrics and weights: groups drawn for one
- * that is learned from, permuted rewards, the weight of failures, averaged weights, moments that go on, sleeping prompts. */
+/* test_rl_switches.c - what RL's switches do to a run, read from its rollouts, metrics and weights: groups drawn for
+ * one that is learned from, permuted rewards, the weight of failures, averaged weights, moments that go on, sleeping
+ * prompts. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
