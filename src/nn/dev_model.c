@@ -53,8 +53,9 @@ static void point(struct dev_model *g, const struct model *m)
         const struct model_layer *l = &m->layers[i];
         g->mix[i] = l->mix;
         g->layer[i] = (struct dev_weights){
-            .norm1 = weight(g, m, l->norm1), .qkv = weight(g, m, l->qkv), .q_norm = weight(g, m, l->q_norm),
-            .k_norm = weight(g, m, l->k_norm), .conv = weight(g, m, l->conv), .a_log = master(g, m, l->a_log),
+            .norm1 = weight(g, m, l->norm1), .qkv = weight(g, m, l->qkv), .bias = weight(g, m, l->bias),
+            .q_norm = weight(g, m, l->q_norm), .k_norm = weight(g, m, l->k_norm),
+            .conv = weight(g, m, l->conv), .a_log = master(g, m, l->a_log),
             .dt_bias = master(g, m, l->dt_bias), .mix_norm = weight(g, m, l->mix_norm), .o = weight(g, m, l->o),
             .norm2 = weight(g, m, l->norm2), .gate_up = weight(g, m, l->gate_up), .down = weight(g, m, l->down)};
     }

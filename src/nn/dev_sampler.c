@@ -124,8 +124,8 @@ static void place_layers(struct gen *s)
     for (int i = 0; i < L; i++) {
         const struct dev_weights *w = &s->g->layer[i];
         plain = plain && layer_kind_of(s->m, i)->plain;
-        x[i] = (struct nn_step_layer){w->norm1, w->qkv, w->q_norm, w->k_norm, w->o, w->norm2, w->gate_up, w->down,
-                                      cache_of(s, s->cache_k, i), cache_of(s, s->cache_v, i)};
+        x[i] = (struct nn_step_layer){w->norm1, w->qkv, w->bias, w->q_norm, w->k_norm, w->o, w->norm2, w->gate_up,
+                                      w->down, cache_of(s, s->cache_k, i), cache_of(s, s->cache_v, i)};
     }
     s->g->d->ops->upload(s->g->d->q, s->layer, x, (size_t)L * sizeof *x);
     if (!plain)

@@ -1,5 +1,5 @@
-/* layer.c - the attention layer on a device: pre-norm attention with normed, rotated heads and, in Qwen3.5, a gate on
- * its output, then SwiGLU. */
+/* layer.c - the attention layer on a device: pre-norm attention with rotated heads (normed in Qwen3), in Qwen3.5 a gate
+ * on its output, then SwiGLU. */
 #include "nn/layer.h"
 
 #include <string.h>
@@ -22,8 +22,8 @@ static void parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dty
     p[5] = (struct layer_part){&a->gate_up, t * 2 * (size_t)n->f * e};
     p[6] = (struct layer_part){&a->rstd1, t * f};
     p[7] = (struct layer_part){&a->rstd2, t * f};
-    p[8] = (struct layer_part){&a->rstd_q, t * (size_t)n->heads * f};
-    p[9] = (struct layer_part){&a->rstd_k, t * (size_t)n->kv_heads * f};
+    p[8] = (struct layer_part){&a->rstd_q, n->head_norms ? t * (size_t)n->heads * f : 0};
+    p[9] = (struct layer_part){&a->rstd_k, n->head_norms ? t * (size_t)n->kv_heads * f : 0};
     p[10] = (struct layer_part){&a->lse, t * (size_t)n->heads * f};
 }
 
@@ -127,10 +127,12 @@ static void attention_backward(struct dev_model *g, int layer, const struct dev_
     op->attn_backward(g->d->q, g->dt, &s->attn, a->qk, dev_at(g, a->qk, k), dev_at(g, a->qkv, v_at), a->att, a->lse,
                       s->datt, s->delta, s->dqk, dev_at(g, s->dqk, k), dev_at(g, s->dqkv, v_at));
     op->qk_norm_rope_backward(g->d->q, g->dt, s->T, model_q_heads(n), a->qkv, n->qkv, w->q_norm, a->rstd_q, s->pos,
-                              s->rope, s->dqk, ld, s->dqkv, n->qkv, dev_grad(g, w->q_norm));
+                              s->rope, s->dqk, ld, s->dqkv, n->qkv, w->q_norm ? dev_grad(g, w->q_norm) : NULL);
     op->qk_norm_rope_backward(g->d->q, g->dt, s->T, model_k_heads(n), dev_at(g, a->qkv, k_at), n->qkv, w->k_norm,
                               a->rstd_k, s->pos, s->rope, dev_at(g, s->dqk, k), ld, dev_at(g, s->dqkv, k_at), n->qkv,
-                              dev_grad(g, w->k_norm));
+                              w->k_norm ? dev_grad(g, w->k_norm) : NULL);
+    if (w->bias)
+        op->bias_backward(g->d->q, g->dt, s->T, n->qkv, s->dqkv, n->qkv, dev_grad(g, w->bias));
 }
 
 static void backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)

@@ -13,7 +13,8 @@ struct dev_model;
 
 /* Weights of one layer in the device's slab (type dt) and, at the same offsets, their gradients (fp32). */
 struct dev_weights {
-    void *norm1, *qkv, *q_norm, *k_norm, *o, *norm2, *gate_up, *down;
+    void *norm1, *qkv, *o, *norm2, *gate_up, *down;
+    void *bias, *q_norm, *k_norm; // of qkv and of heads; NULL where there are none
     void *conv, *mix_norm;   // of a delta layer
     float *a_log, *dt_bias;  // of a delta layer, the fp32 master
 };
@@ -65,7 +66,7 @@ struct layer_kind {
     void (*backward)(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a);
     /* One new row for each of T sequences: reads and grows their state. x_out may be a->x. */
     void (*decode)(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, void *x_out);
-    bool plain; /* what the operator 'step' computes: Qwen3's */
+    bool plain; /* what the operator 'step' computes: attention without a gate */
 };
 
 const struct layer_kind *layer_kind_of(const struct model *m, int layer);

@@ -30,7 +30,9 @@ void layer_project(struct dev_model *g, int layer, const struct dev_step *s, con
     enum mix mix = g->mix[layer];
 
     g->d->ops->rmsnorm(g->d->q, g->dt, s->T, n->d, NULL, a->x, w->norm1, n->plus, g->eps, s->h, a->rstd1);
-    dev_linear(g, s->T, n->in[mix], n->d, s->h, n->d, w->qkv, NULL, a->qkv, n->ld_in[mix]);
+    if (w->bias) // the product is added to it, with one rounding
+        g->d->ops->bias_rows(g->d->q, g->dt, s->T, n->in[mix], w->bias, a->qkv, n->ld_in[mix]);
+    dev_linear(g, s->T, n->in[mix], n->d, s->h, n->d, w->qkv, w->bias ? a->qkv : NULL, a->qkv, n->ld_in[mix]);
 }
 
 void layer_finish(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, const void *mixed,

@@ -50,9 +50,12 @@ static void attention_backward(struct model *m, int layer, const struct pack_geo
                          b->dpre + n.q, b->din + n.v_at, b->scratch, b->per_thread);
     op->qk_norm_rope_backward_mt(T, model_q_heads(&n), a->qkv, n.qkv, w->q_norm, a->rstd_q, g->pos, g->rope, b->dpre,
                                  ld,
-                                 b->din, n.qkv, model_grad_of(m, w->q_norm));
+                                 b->din, n.qkv, w->q_norm ? model_grad_of(m, w->q_norm) : NULL);
     op->qk_norm_rope_backward_mt(T, model_k_heads(&n), a->qkv + n.k_at, n.qkv, w->k_norm, a->rstd_k, g->pos, g->rope,
-                                 b->dpre + n.q, ld, b->din + n.k_at, n.qkv, model_grad_of(m, w->k_norm));
+                                 b->dpre + n.q, ld, b->din + n.k_at, n.qkv,
+                                 w->k_norm ? model_grad_of(m, w->k_norm) : NULL);
+    if (w->bias)
+        op->bias_backward_mt(T, n.qkv, b->din, n.qkv, model_grad_of(m, w->bias));
 }
 
 /* ---- delta ---- */

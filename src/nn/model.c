@@ -16,7 +16,7 @@
 
 /* ---- tensors ---- */
 
-enum part { PART_NONE, NORM1, QKV, Q_NORM, K_NORM, CONV, A_LOG, DT_BIAS, MIX_NORM, OUT, NORM2, GATE_UP, DOWN };
+enum part { PART_NONE, NORM1, QKV, BIAS, Q_NORM, K_NORM, CONV, A_LOG, DT_BIAS, MIX_NORM, OUT, NORM2, GATE_UP, DOWN };
 enum form { VECTOR, MATRIX, TAPS };
 
 struct tensor_row {
@@ -30,16 +30,23 @@ struct tensor_row {
 
 static int attention_tensors(const struct model_dims *n, struct tensor_row *r)
 {
-    const struct tensor_row rows[] = {
-        {"self_attn.q_proj.weight", QKV, n->k_at, n->d, MATRIX}, {"self_attn.k_proj.weight", PART_NONE, n->kv, n->d,
-                                                                  MATRIX},
-        {"self_attn.v_proj.weight", PART_NONE, n->kv, n->d, MATRIX}, {"self_attn.q_norm.weight", Q_NORM, 1, n->dim,
-                                                                      VECTOR},
-        {"self_attn.k_norm.weight", K_NORM, 1, n->dim, VECTOR}, {"self_attn.o_proj.weight", OUT, n->d, n->q, MATRIX},
+    const struct { struct tensor_row row; bool there; } rows[] = {
+        {{"self_attn.q_proj.weight", QKV, n->k_at, n->d, MATRIX}, true},
+        {{"self_attn.k_proj.weight", PART_NONE, n->kv, n->d, MATRIX}, true},
+        {{"self_attn.v_proj.weight", PART_NONE, n->kv, n->d, MATRIX}, true},
+        {{"self_attn.q_proj.bias", BIAS, 1, n->k_at, VECTOR}, n->qkv_bias},
+        {{"self_attn.k_proj.bias", PART_NONE, 1, n->kv, VECTOR}, n->qkv_bias},
+        {{"self_attn.v_proj.bias", PART_NONE, 1, n->kv, VECTOR}, n->qkv_bias},
+        {{"self_attn.q_norm.weight", Q_NORM, 1, n->dim, VECTOR}, n->head_norms},
+        {{"self_attn.k_norm.weight", K_NORM, 1, n->dim, VECTOR}, n->head_norms},
+        {{"self_attn.o_proj.weight", OUT, n->d, n->q, MATRIX}, true},
     };
+    int k = 0;
 
-    memcpy(r, rows, sizeof rows);
-    return (int)(sizeof rows / sizeof rows[0]);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].there)
+            r[k++] = rows[i].row;
+    return k;
 }
 
 static int delta_tensors(const struct model_dims *n, struct tensor_row *r)
@@ -86,8 +93,9 @@ static size_t add_tensor(struct model *m, size_t at, char *name, const struct te
 
 static void point_part(struct model_layer *l, enum part part, float *w)
 {
-    float **const at[] = {[NORM1] = &l->norm1, [QKV] = &l->qkv, [Q_NORM] = &l->q_norm, [K_NORM] = &l->k_norm,
-                          [CONV] = &l->conv, [A_LOG] = &l->a_log, [DT_BIAS] = &l->dt_bias, [MIX_NORM] = &l->mix_norm,
+    float **const at[] = {[NORM1] = &l->norm1, [QKV] = &l->qkv, [BIAS] = &l->bias, [Q_NORM] = &l->q_norm,
+                          [K_NORM] = &l->k_norm, [CONV] = &l->conv, [A_LOG] = &l->a_log,
+                          [DT_BIAS] = &l->dt_bias, [MIX_NORM] = &l->mix_norm,
                           [OUT] = &l->o, [NORM2] = &l->norm2, [GATE_UP] = &l->gate_up, [DOWN] = &l->down};
 
     if (part != PART_NONE)
@@ -175,17 +183,18 @@ static bool ends_with(const char *s, const char *end)
     return n >= k && !strcmp(s + n - k, end);
 }
 
-/* As Transformers begins: matrices normal, norms as nothing (of weight 1), dt_bias 1, e^A_log even between 0.01 and
- * 16. */
+/* As Transformers begins: matrices normal, norms as nothing (of weight 1), biases 0, dt_bias 1, e^A_log even
+ * between 0.01 and 16. */
 static void init_tensor(const struct model *m, const struct model_tensor *t, struct rng *r)
 {
     float *w = m->weights + t->offset;
+    bool zeros = ends_with(t->name, "_proj.bias");
     bool rate = ends_with(t->name, ".A_log"), ones = ends_with(t->name, "linear_attn.norm.weight") ||
                                                      ends_with(t->name, ".dt_bias") || !m->config.centred_norms;
 
     for (size_t j = 0; j < (size_t)t->rows * (size_t)t->cols; j++)
         w[j] = rate ? (float)log(0.01 + 15.99 * rng_f64(r))
-               : t->is_vector ? (ones ? 1.0f : 0.0f) : (float)(rng_normal(r) * m->config.initializer_range);
+               : t->is_vector ? (ones && !zeros ? 1.0f : 0.0f) : (float)(rng_normal(r) * m->config.initializer_range);
 }
 
 struct model *model_init(const struct model_config *c, uint64_t seed, struct err *e)

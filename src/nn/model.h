@@ -1,4 +1,4 @@
-/* model.h - a Qwen3 or Qwen3.5/3.6 (dense, text) causal language model on the CPU, fp32: load, save, initialise,
+/* model.h - a dense causal language model (Llama, Qwen2, Qwen3, Qwen3.5/3.6) on the CPU, fp32: load, save, initialise,
  * forward, backward.
  *
  * One slab per role: weights, gradients, activations. Everything is planned by model_train_begin before the first
@@ -7,9 +7,9 @@
  * the same sequence gives the same bits alone, packed with others, and on 1 or 64 threads.
  *
  * Formulas: Qwen3 technical report (arXiv 2505.09388) and the Hugging Face implementation 'qwen3': pre-norm RMSNorm,
- * grouped-query attention with RMSNorm on each q and k head before RoPE (half-split), SwiGLU, no biases. Qwen3.5 and
- * 3.6
- * ('qwen3_5', 'qwen3_5_text'): norms of 1 + w, three layers of four are Gated DeltaNet (arXiv 2412.06464,
+ * grouped-query attention with RMSNorm on each q and k head before RoPE (half-split), SwiGLU, no biases. 'llama' (arXiv
+ * 2307.09288; SmolLM2 too) has no norms of heads; 'qwen2' (arXiv 2407.10671) neither, and a bias on q, k and v. Qwen3.5
+ * and 3.6 ('qwen3_5', 'qwen3_5_text'): norms of 1 + w, three layers of four are Gated DeltaNet (arXiv 2412.06464,
  * ops/cpu/delta.c),
  * the others attention with a sigmoid gate on its output and a quarter of each head rotated. Vision and multi-token
  * prediction are not run: their tensors are carried from the folder that was loaded to the one that is saved. */
@@ -32,10 +32,14 @@ struct model_config {
     int num_layers, num_heads, num_kv_heads, head_dim;
     int max_positions;
     double rms_norm_eps, rope_theta, initializer_range;
+    double rope_factor, rope_low, rope_high; /* 'llama3' scaling of rotations; factor 0: none */
+    int rope_positions; /* its original_max_position_embeddings */
     bool tied;          /* the classifier is the embedding matrix */
     int rotary_dim;     /* leading elements of a head that are rotated */
     bool output_gate;   /* every query head has a gate of its size */
     bool centred_norms; /* a norm's weight is 1 + w */
+    bool head_norms;    /* q and k heads are normed */
+    bool qkv_bias;      /* q, k and v have a bias */
     uint8_t linear[MODEL_MAX_LAYERS]; /* 1: a Gated DeltaNet layer */
     int n_linear;       /* such layers; with none, the five below are 0 */
     int linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim, conv_taps;
@@ -47,7 +51,8 @@ struct model_config {
 
 /* Keys of Transformers 4 or 5 (rope_theta, or rope_parameters.rope_theta), flat or below text_config. Refused by name
  * with
- * ERR_INPUT: another model_type, attention_bias, sliding windows, scaled RoPE, quantised weights, other layer types,
+ * ERR_INPUT: another model_type, attention_bias, mlp_bias, sliding windows, RoPE scaled otherwise than 'llama3',
+ * quantised weights, other layer types,
  * activations or gates, sizes that do not fit together. */
 int model_config_parse(const json_t *json, struct model_config *ret, struct err *e);
 /* Ids that end a turn, from "eos_token_id": an id or a list (8 at most are kept); NULL and null leave what is there. */

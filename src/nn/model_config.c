@@ -1,4 +1,4 @@
-/* model_config.c - config.json of Qwen3, Qwen3.5 and Qwen3.6 models, as Transformers 4 and 5 write it. */
+/* model_config.c - config.json of Llama, Qwen2, Qwen3, Qwen3.5 and Qwen3.6 models, as Transformers 4 and 5 write it. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,12 +29,15 @@ static const struct family {
     const char *type, *prefix, *architecture;
     bool nested;  /* the text model's keys are below text_config */
     bool gated;   /* Qwen3.5: gates, norms of 1 + w, delta layers */
-    int head_dim; /* the default of Transformers' class */
+    bool head_norms, qkv_bias;
+    int head_dim; /* the default of Transformers' class; 0: hidden_size / num_attention_heads */
     double rotary;
 } families[] = {
-    {"qwen3", "model.", "Qwen3ForCausalLM", false, false, 128, 1},
-    {"qwen3_5_text", "model.", "Qwen3_5ForCausalLM", false, true, 256, 0.25},
-    {"qwen3_5", "model.language_model.", "Qwen3_5ForConditionalGeneration", true, true, 256, 0.25},
+    {"llama", "model.", "LlamaForCausalLM", false, false, false, false, 0, 1},
+    {"qwen2", "model.", "Qwen2ForCausalLM", false, false, false, true, 0, 1},
+    {"qwen3", "model.", "Qwen3ForCausalLM", false, false, true, false, 128, 1},
+    {"qwen3_5_text", "model.", "Qwen3_5ForCausalLM", false, true, true, false, 256, 0.25},
+    {"qwen3_5", "model.language_model.", "Qwen3_5ForConditionalGeneration", true, true, true, false, 256, 0.25},
 };
 
 static const struct family *family_of(const json_t *o, struct err *e)
@@ -44,8 +47,8 @@ static const struct family *family_of(const json_t *o, struct err *e)
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
         if (!strcmp(type, families[i].type))
             return &families[i];
-    err_set(e, ERR_INPUT, "config.json: model_type '%s' is not supported; this engine runs 'qwen3', 'qwen3_5' and "
-                          "'qwen3_5_text'", type);
+    err_set(e, ERR_INPUT, "config.json: model_type '%s' is not supported; this engine runs 'llama', 'qwen2', 'qwen3', "
+                          "'qwen3_5' and 'qwen3_5_text'", type);
     return NULL;
 }
 
@@ -56,9 +59,21 @@ const char *model_architecture(const json_t *source)
     return f ? f->architecture : NULL;
 }
 
+/* 'llama3': all four numbers are needed. */
+static int parse_scaling(const json_t *from, struct model_config *c, struct err *e)
+{
+    c->rope_factor = json_f64(from, "factor", 0);
+    c->rope_low = json_f64(from, "low_freq_factor", 0);
+    c->rope_high = json_f64(from, "high_freq_factor", 0);
+    if (!(c->rope_factor >= 1) || !(c->rope_low > 0) || !(c->rope_high > c->rope_low) || !isfinite(c->rope_factor) ||
+        !isfinite(c->rope_high))
+        return err_set(e, ERR_INPUT, "config.json: rope type 'llama3' needs factor (1 or more), low_freq_factor and a "
+                                     "higher high_freq_factor");
+    return need_int(from, "original_max_position_embeddings", INT_MAX, &c->rope_positions, e);
+}
+
 /* Transformers 4: rope_theta, rope_scaling, partial_rotary_factor; 5: rope_parameters with all of them. In text the
- * three
- * rows of positions of mrope are equal, so its sections say nothing. */
+ * three rows of positions of mrope are equal, so its sections say nothing. */
 static int parse_rope(const json_t *o, const struct family *f, struct model_config *c, struct err *e)
 {
     const json_t *params = json_object_get(o, "rope_parameters"), *scaling = json_object_get(o, "rope_scaling");
@@ -66,8 +81,10 @@ static int parse_rope(const json_t *o, const struct family *f, struct model_conf
     const char *type = json_str(from, "rope_type", json_str(from, "type", "default"));
     double part = json_f64(params, "partial_rotary_factor", json_f64(o, "partial_rotary_factor", f->rotary));
 
-    if (strcmp(type, "default") != 0 && strcmp(type, "mrope") != 0)
-        return err_set(e, ERR_INPUT, "config.json: rope type '%s' is not supported; only 'default' is", type);
+    if (!strcmp(type, "llama3") && parse_scaling(from, c, e) < 0)
+        return -1;
+    if (strcmp(type, "default") != 0 && strcmp(type, "mrope") != 0 && strcmp(type, "llama3") != 0)
+        return err_set(e, ERR_INPUT, "config.json: rope type '%s' is not supported; 'default' and 'llama3' are", type);
     c->rope_theta = json_f64(params, "rope_theta", json_f64(o, "rope_theta", 10000.0));
     if (!(c->rope_theta > 1) || !isfinite(c->rope_theta))
         return err_set(e, ERR_INPUT, "config.json: 'rope_theta' is %g; it must be above 1", c->rope_theta);
@@ -87,7 +104,8 @@ static int refuse_unsupported(const json_t *o, const struct family *f, struct er
                                                                                 "float32"},
     };
     static const struct { const char *key; bool value, gated_only; } flags[] = {
-        {"attention_bias", false, false}, {"use_sliding_window", false, false}, {"attn_output_gate", true, true},
+        {"attention_bias", false, false}, {"mlp_bias", false, false}, {"use_sliding_window", false, false},
+        {"attn_output_gate", true, true},
     };
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -178,8 +196,12 @@ static int parse_sizes(const json_t *o, const struct family *f, struct model_con
         need_int(o, "num_hidden_layers", MODEL_MAX_LAYERS, &c->num_layers, e) < 0 ||
         need_int(o, "num_attention_heads", 1024, &c->num_heads, e) < 0 ||
         int_or(o, "num_key_value_heads", 1024, c->num_heads, &c->num_kv_heads, e) < 0 ||
-        int_or(o, "head_dim", MAX_HEAD_DIM, f->head_dim, &c->head_dim, e) < 0)
+        int_or(o, "head_dim", MAX_HEAD_DIM, f->head_dim ? f->head_dim : c->hidden_size / c->num_heads, &c->head_dim,
+               e) < 0)
         return -1;
+    if (c->head_dim < 1 || c->head_dim > MAX_HEAD_DIM)
+        return err_set(e, ERR_INPUT, "config.json: hidden_size %d over %d heads makes heads of %d elements; they must "
+                                     "have 1 to %d", c->hidden_size, c->num_heads, c->head_dim, MAX_HEAD_DIM);
     if (c->num_heads % c->num_kv_heads)
         return err_set(e, ERR_INPUT, "config.json: %d heads cannot share %d key-value heads evenly", c->num_heads,
                        c->num_kv_heads);
@@ -210,6 +232,8 @@ int model_config_parse(const json_t *o, struct model_config *ret, struct err *e)
     if (!json_is_object(text))
         return err_set(e, ERR_INPUT, "config.json: '%s' needs a text_config", f->type);
     c.output_gate = c.centred_norms = f->gated;
+    c.head_norms = f->head_norms;
+    c.qkv_bias = f->qkv_bias;
     snprintf(c.prefix, sizeof c.prefix, "%s", f->prefix);
     if (refuse_unsupported(o, f, e) < 0 || refuse_unsupported(text, f, e) < 0 || parse_sizes(text, f, &c, e) < 0 ||
         parse_rope(text, f, &c, e) < 0 || parse_layers(text, f, &c, e) < 0 || parse_linear(text, &c, e) < 0)
@@ -248,7 +272,8 @@ size_t model_config_params(const struct model_config *c)
     size_t q = (size_t)c->num_heads * hd, kv = (size_t)c->num_kv_heads * hd, linear = (size_t)c->n_linear;
     size_t keys = (size_t)c->linear_key_heads * (size_t)c->linear_key_dim, heads = (size_t)c->linear_value_heads;
     size_t values = heads * (size_t)c->linear_value_dim, conv = 2 * keys + values;
-    size_t attention = 2 * hd + ((c->output_gate ? 2 : 1) * q + 2 * kv) * d + d * q;
+    size_t in = (c->output_gate ? 2 : 1) * q + 2 * kv;
+    size_t attention = (c->head_norms ? 2 * hd : 0) + (c->qkv_bias ? in : 0) + in * d + d * q;
     size_t delta = (conv + values + 2 * heads) * d + conv * (size_t)c->conv_taps + 2 * heads +
                    (size_t)c->linear_value_dim + values * d;
     size_t layers = (size_t)c->num_layers * (2 * d + 3 * d * f) + ((size_t)c->num_layers - linear) * attention +

@@ -69,6 +69,8 @@ struct model_dims model_dims(const struct model *m)
 
     n.rot = c->rotary_dim;
     n.plus = c->centred_norms ? 1 : 0;
+    n.head_norms = c->head_norms;
+    n.qkv_bias = c->qkv_bias;
     n.q_step = c->output_gate ? 2 * n.dim : n.dim;
     n.q = n.heads * n.dim;
     n.kv = n.kv_heads * n.dim;

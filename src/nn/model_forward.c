@@ -29,8 +29,8 @@ static int acts_parts(struct layer_acts *a, const struct model_dims *n, enum mix
         p[k++] = (struct acts_part){&a->mixed, n->mix[kind]};
     p[k++] = (struct acts_part){&a->gate_up, 2 * n->f};
     p[k++] = (struct acts_part){&a->lse, delta ? 0 : n->heads};
-    p[k++] = (struct acts_part){&a->rstd_q, delta ? 0 : n->heads};
-    p[k++] = (struct acts_part){&a->rstd_k, delta ? 0 : n->kv_heads};
+    p[k++] = (struct acts_part){&a->rstd_q, delta || !n->head_norms ? 0 : n->heads};
+    p[k++] = (struct acts_part){&a->rstd_k, delta || !n->head_norms ? 0 : n->kv_heads};
     p[k++] = (struct acts_part){&a->rstd1, 1};
     p[k++] = (struct acts_part){&a->rstd2, 1};
     return k;
@@ -75,6 +75,18 @@ size_t model_acts_floats(const struct model *m, int T, bool all)
     return sum;
 }
 
+/* Llama 3's longer contexts: slow rotations go slower by a factor, fast ones stay, those between are mixed (as
+ * Transformers' 'llama3' in modeling_rope_utils.py). */
+static double scaled(const struct model_config *c, double f)
+{
+    double turns = c->rope_positions * f / (2 * M_PI), low = c->rope_low, high = c->rope_high;
+    double mix = (turns - low) / (high - low);
+
+    if (c->rope_factor <= 0 || turns > high)
+        return f;
+    return turns < low ? f / c->rope_factor : (1 - mix) * f / c->rope_factor + mix * f;
+}
+
 /* cos then sin of position * theta^(-2i / rotary_dim). The frequency is rounded to float first, as everybody does. */
 float *model_rope_table(const struct model_config *c, int positions)
 {
@@ -83,7 +95,7 @@ float *model_rope_table(const struct model_config *c, int positions)
     float *t = xmalloc((size_t)positions * dim * sizeof *t);
 
     for (int i = 0; i < half; i++) {
-        float f = (float)(1.0 / pow(c->rope_theta, 2.0 * i / c->rotary_dim));
+        float f = (float)scaled(c, 1.0 / pow(c->rope_theta, 2.0 * i / c->rotary_dim));
         for (int p = 0; p < positions; p++) {
             float x = (float)p * f;
             t[(size_t)p * dim + (size_t)i] = (float)cos(x);
@@ -116,8 +128,10 @@ void model_layer_attend(struct model *m, int layer, const struct pack_geometry *
     int in = n.in[w->mix];
 
     m->ops->rmsnorm_mt(g->T, n.d, a->x, w->norm1, n.plus, m->config.rms_norm_eps, s->h, a->rstd1);
+    if (w->bias)
+        m->ops->bias_rows_mt(g->T, in, w->bias, a->qkv, in);
     m->ops->gemm_mt(g->T, in, n.d, s->h, n.d, false, model_packs(m, PACK_FORWARD)->layers[layer].qkv, a->qkv, in,
-                    GEMM_SET);
+                    w->bias ? GEMM_ADD : GEMM_SET);
     model_mixers[w->mix].forward(m, layer, g, a, s);
 }
 

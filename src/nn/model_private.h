@@ -15,7 +15,8 @@ struct model_layer {
     int ordinal;           // among the layers of its kind
     float *norm1;          // (d)
     float *qkv;            // (in, d): q heads [each with its gate], k heads, v heads; delta: q k v, z, b, a
-    float *q_norm, *k_norm; // (head_dim); NULL in delta
+    float *bias;           // (in) of qkv; NULL where there is none
+    float *q_norm, *k_norm; // (head_dim); NULL in delta, and where heads have no norm
     float *conv, *a_log, *dt_bias, *mix_norm; // (conv, taps) (v_heads) (v_heads) (v_dim); NULL in attention
     float *o;              // (d, mix)
     float *norm2;          // (d)
@@ -27,6 +28,7 @@ struct model_dims {
     int d, f, V, heads, kv_heads, dim; // dim: of a head
     int rot;                           // leading elements of a head that are rotated
     float plus;                        // a norm's weight is plus + w
+    bool head_norms, qkv_bias;         // of attention
     int q, kv;                         // heads * dim, kv_heads * dim
     int k_at, v_at, qkv;               // a row of q k v: first k, first v, width
     int q_step;                        // from query to query in it; more than dim: its gate lies behind it

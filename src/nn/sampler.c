@@ -726,7 +726,9 @@ static void decode_layer(struct worker *w, int layer, int B)
     int in = n.in[l->mix], out = n.mix[l->mix];
 
     op->rmsnorm_mt(B, n.d, w->x, l->norm1, n.plus, eps, w->h, NULL);
-    op->gemm_mt(B, in, n.d, w->h, n.d, false, p->qkv, w->qkv, in, GEMM_SET);
+    if (l->bias)
+        op->bias_rows_mt(B, in, l->bias, w->qkv, in);
+    op->gemm_mt(B, in, n.d, w->h, n.d, false, p->qkv, w->qkv, in, l->bias ? GEMM_ADD : GEMM_SET);
     mix[l->mix](w, layer, B);
     op->gemm_mt(B, n.d, out, w->mixed, out, false, p->o, w->x, n.d, GEMM_ADD);
     op->rmsnorm_mt(B, n.d, w->x, l->norm2, n.plus, eps, w->h, NULL);

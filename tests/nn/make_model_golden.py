@@ -1,4 +1,4 @@
-"""make_model_golden.py - tiny random Qwen3 and Qwen3.5 models made with Transformers, and what they compute.
+"""make_model_golden.py - tiny random Llama, Qwen2, Qwen3 and Qwen3.5 models of Transformers, and what they compute.
 
 Writes OUT/CASE/{config.json, model.safetensors} and OUT/CASE/golden.safetensors:
   tokens (T) i32, cu (n+1) i32, targets (T) i32 (-1: none), weight (T) f32, coef (T) f32, temperature (1) f32,
@@ -14,6 +14,8 @@ Tests derive their limits from these. Each sequence runs alone and unpadded, eag
   sum_t -weight_t * log_softmax(z_t / T)[target_t] + coef_t * entropy_t.
 Weights are numbers of bf16 and depend on the seed alone. What a folder holds is the same bytes in each run on one machine;
 on another, fp32.* and bf16.* may differ: they are roundings of its matrix library. --check FOLDER compares the rest.
+Transformers gives the row of pad_token_id in the input embedding no gradient. The goldens of 'llama', which has one,
+are computed without that; pad (1) i32 and padded.grad.NAME beside them are what Transformers says by itself.
 'vision' is a checkpoint with a vision tower and tensors of multi-token prediction, in two shards.
 Usage: make_model_golden.py OUT [--seed N] [--big] [--only CASE ...] | FOLDER --same FOLDER | FOLDER --check FOLDER
        make_model_golden.py - --spread RUNS [--only CASE ...]
@@ -38,6 +40,17 @@ CASES = {
                    num_key_value_heads=2, head_dim=16, tie_word_embeddings=False, theta=1000000.0),
     "big": dict(vocab_size=2000, hidden_size=192, intermediate_size=512, num_hidden_layers=4, num_attention_heads=6,
                 num_key_value_heads=2, head_dim=64, tie_word_embeddings=True, theta=10000.0),
+}
+LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64}
+PLAIN = {  # without norms of heads; 'llama' has slow, mixed and fast rotations in one head
+    "llama": dict(kind="Llama", vocab_size=96, hidden_size=48, intermediate_size=72, num_hidden_layers=2,
+                  num_attention_heads=6, num_key_value_heads=2, head_dim=16, tie_word_embeddings=True, pad_token_id=7,
+                  theta=500.0, scaling=LLAMA3),
+    "qwen2": dict(kind="Qwen2", vocab_size=88, hidden_size=64, intermediate_size=56, num_hidden_layers=2,
+                  num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=False, theta=1000000.0),
+    "llamabig": dict(kind="Llama", vocab_size=2000, hidden_size=192, intermediate_size=512, num_hidden_layers=4,
+                     num_attention_heads=3, num_key_value_heads=1, tie_word_embeddings=True, theta=100000.0),
 }
 QWEN35 = {
     "qwen35": dict(vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4,
@@ -104,7 +117,8 @@ def draw(model, seed, std):
 
 
 def make_model(case, seed):
-    model = make_qwen35(case, seed) if case in QWEN35 else make_qwen3(case, seed)
+    make = make_qwen35 if case in QWEN35 else make_plain if case in PLAIN else make_qwen3
+    model = make(case, seed)
     with torch.no_grad():
         for p in model.parameters():
             p.copy_(p.bfloat16())  # so that a run in bf16 has these very weights
@@ -123,6 +137,21 @@ def make_qwen3(case, seed):
         for name, p in model.named_parameters():
             if p.dim() == 1:
                 p.mul_(0.2 / 0.08).add_(1)  # all ones would hide a missing weight
+    return model
+
+
+def make_plain(case, seed):
+    c = dict(PLAIN[case])
+    kind, rope = c.pop("kind"), {"rope_type": "default", **c.pop("scaling", {}), "rope_theta": c.pop("theta")}
+    config = getattr(transformers, kind + "Config")(**c, max_position_embeddings=1024, rms_norm_eps=1e-5,
+                                                    initializer_range=0.08, rope_parameters=rope, eos_token_id=3,
+                                                    bos_token_id=1, attn_implementation="eager")
+    model = getattr(transformers, kind + "ForCausalLM")(config).float().eval()
+    draw(model, seed, 0.08)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if p.dim() == 1:  # biases of the size of what they are added to
+                p.mul_(0.2 / 0.08).add_(0 if name.endswith("bias") else 1)
     return model
 
 
@@ -226,6 +255,7 @@ def in_double(model):
         spec.loader.exec_module(module)
         twin = getattr(module, type(model).__name__)(model.config)
     twin.load_state_dict(model.state_dict())
+    twin.get_input_embeddings().padding_idx = model.get_input_embeddings().padding_idx
     return cast(twin, torch.float64).eval()
 
 
@@ -262,8 +292,23 @@ def jittered(model, seed):
 RUNS = 4  # of Transformers in fp32: the weights as they are, and moved by a rounding
 
 
+def padded(model, t):
+    """The gradient that Transformers gives the embedding, and from here on one that counts every row."""
+    words = model.get_input_embeddings()
+    pad = words.padding_idx
+    if pad is None:
+        return {}
+    assert (t["tokens"] == pad).any()
+    own = {"grad." + n: p for n, p in model.named_parameters() if p is words.weight}
+    measure(model, t)
+    own = {"padded." + k: p.grad.clone() for k, p in own.items()}
+    words.padding_idx = None
+    return {"pad": torch.tensor([pad], dtype=torch.int32), **own}
+
+
 def golden(model, case, seed):
     t = batch_of(model, case, seed)
+    t.update(padded(model, t))
     twin = in_double(model)
     truth = measure(twin, t)
     truth.update(train(twin, t))
@@ -379,7 +424,7 @@ def main():
         return check(args.out, args.check)
     torch.set_num_threads(1)  # tiny products: threads only wait for each other
     has35 = hasattr(transformers, "Qwen3_5ForCausalLM")
-    for case in args.only or [*CASES, *(QWEN35 if has35 else ())]:
+    for case in args.only or [*CASES, *PLAIN, *(QWEN35 if has35 else ())]:
         if case.endswith("big") and not args.big and not args.only:
             continue
         if args.spread:

@@ -25,9 +25,9 @@ static void die(const struct err *e)
     exit(2);
 }
 
-static struct model *make(int d, int f, int heads, int kv, int dim)
+static struct model *make(const char *type, int d, int f, int heads, int kv, int dim)
 {
-    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:f,s:i}", "model_type", "qwen3", "vocab_size", VOCAB,
+    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:f,s:i}", "model_type", type, "vocab_size", VOCAB,
                           "hidden_size", d, "intermediate_size", f, "num_hidden_layers", 2, "num_attention_heads",
                           heads, "num_key_value_heads", kv, "head_dim", dim, "tie_word_embeddings", 1,
                           "initializer_range", 0.1, "max_position_embeddings", 512);
@@ -37,8 +37,12 @@ static struct model *make(int d, int f, int heads, int kv, int dim)
     struct model_config c;
     struct model *m;
 
-    if (model_config_parse(o, &c, &e) < 0 || !(m = model_init(&c, 3, &e)) ||
-        model_to_device(m, device ? device : "sim", "bf16", &e) < 0 || model_train_begin(m, &lim, &e) < 0)
+    if (model_config_parse(o, &c, &e) < 0 || !(m = model_init(&c, 3, &e)))
+        die(&e);
+    for (int i = 0; i < m->n_tensors; i++) // biases begin at 0, which would hide a missing one
+        for (int j = 0; strstr(m->tensors[i].name, ".bias") && j < m->tensors[i].cols; j++)
+            m->weights[m->tensors[i].offset + (size_t)j] = 0.5f * (float)(j % 5 - 2);
+    if (model_to_device(m, device ? device : "sim", "bf16", &e) < 0 || model_train_begin(m, &lim, &e) < 0)
         die(&e);
     json_decref(o);
     model_config_free(&c);
@@ -107,9 +111,10 @@ static int check(const char *name, struct model *m, int batch)
 
 int main(void)
 {
-    static const struct { const char *name; int d, f, heads, kv, dim; } shapes[] = {
-        {"3 heads of 64", 72, 88, 3, 1, 64}, {"2 heads of 128", 136, 264, 2, 1, 128},
-        {"5 heads of 64", 72, 88, 5, 1, 64}};
+    static const struct { const char *name, *type; int d, f, heads, kv, dim; } shapes[] = {
+        {"3 heads of 64", "qwen3", 72, 88, 3, 1, 64}, {"2 heads of 128", "qwen3", 136, 264, 2, 1, 128},
+        {"5 heads of 64", "qwen3", 72, 88, 5, 1, 64}, {"3 heads of 64, no norms", "llama", 72, 88, 3, 1, 64},
+        {"4 heads of 64, biases", "qwen2", 72, 88, 4, 2, 64}};
     int failures = 0;
     struct rng r;
 
@@ -118,7 +123,7 @@ int main(void)
     for (int i = 0; i < LONGEST; i++)
         prompt[i] = (int32_t)rng_below(&r, VOCAB);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        struct model *m = make(shapes[i].d, shapes[i].f, shapes[i].heads, shapes[i].kv, shapes[i].dim);
+        struct model *m = make(shapes[i].type, shapes[i].d, shapes[i].f, shapes[i].heads, shapes[i].kv, shapes[i].dim);
         for (int batch = i ? 2 : 1; batch <= 4; batch *= 4)
             failures += check(shapes[i].name, m, batch);
         model_free(m);

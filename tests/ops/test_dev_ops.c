@@ -238,8 +238,8 @@ static float *rope_table(int positions, int dim)
     return t;
 }
 
-/* rot < dim and gap > 0: Qwen3.5's queries, with a gate between them. */
-static void check_rope(int T, int heads, int dim, int rot, int gap)
+/* rot < dim and gap > 0: Qwen3.5's queries, with a gate between them. Without a norm: Llama's. */
+static void check_rope(int T, int heads, int dim, int rot, int gap, bool normed)
 {
     const struct ops *cpu = cpu_ops();
     struct nn_heads s = {heads, dim, rot, dim + gap, gap ? 1.0f : 0};
@@ -259,16 +259,19 @@ static void check_rope(int T, int heads, int dim, int rot, int gap)
         pos[t] = (int32_t)rng_below(&rng, 64);
     pd = ints(pos, (size_t)T);
     op->upload(dev->q, td, table, 64 * (size_t)rot * 4);
-    cpu->qk_norm_rope_mt(T, s, in.host, ld_in, w.host, 1e-6, pos, table, out, ld_out, r);
-    op->qk_norm_rope(dev->q, dt, T, s, in.dev, ld_in, w.dev, 1e-6f, pd, td, od, ld_out, rd);
-    snprintf(what, sizeof what, "qk_norm_rope %d x %d x %d, %d rotated", T, heads, dim, rot);
+    const float *own = normed ? w.host : NULL;
+    const void *its = normed ? w.dev : NULL;
+    cpu->qk_norm_rope_mt(T, s, in.host, ld_in, own, 1e-6, pos, table, out, ld_out, r);
+    op->qk_norm_rope(dev->q, dt, T, s, in.dev, ld_in, its, 1e-6f, pd, td, od, ld_out, rd);
+    snprintf(what, sizeof what, "qk_%srope %d x %d x %d, %d rotated", normed ? "norm_" : "", T, heads, dim, rot);
     expect(what, od, out, (size_t)T, (size_t)(heads * dim), (size_t)ld_out, false, 1e-2);
-    cpu->qk_norm_rope_backward_mt(T, s, in.host, ld_in, w.host, r, pos, table, dout.host, ld_out, din, ld_in,
-                                  dw.host);
-    op->qk_norm_rope_backward(dev->q, dt, T, s, in.dev, ld_in, w.dev, rd, pd, td, dout.dev, ld_out, dd, ld_in,
-                              dw.dev);
+    cpu->qk_norm_rope_backward_mt(T, s, in.host, ld_in, own, r, pos, table, dout.host, ld_out, din, ld_in,
+                                  normed ? dw.host : NULL);
+    op->qk_norm_rope_backward(dev->q, dt, T, s, in.dev, ld_in, its, rd, pd, td, dout.dev, ld_out, dd, ld_in,
+                              normed ? dw.dev : NULL);
     expect("  backward: din", dd, din, (size_t)T, (size_t)(heads * (dim + gap)), (size_t)ld_in, false, 1e-2);
-    expect("  backward: dw", dw.dev, dw.host, 1, (size_t)dim, (size_t)dim, true, 1e-4);
+    if (normed)
+        expect("  backward: dw", dw.dev, dw.host, 1, (size_t)dim, (size_t)dim, true, 1e-4);
     op->release(dev->q, od), op->release(dev->q, rd), op->release(dev->q, dd), op->release(dev->q, td);
     op->release(dev->q, pd);
     drop(&in), drop(&w), drop(&dout), drop(&dw);
@@ -277,13 +280,41 @@ static void check_rope(int T, int heads, int dim, int rot, int gap)
 
 static void test_rope(void)
 {
-    check_rope(21, 3, 16, 16, 0);
-    check_rope(21, 3, 32, 32, 0);
-    check_rope(70, 6, 64, 64, 0);
-    check_rope(33, 2, 128, 128, 0);
-    check_rope(21, 3, 32, 8, 32);
-    check_rope(21, 3, 16, 4, 16); // pairs that do not lie four by four
-    check_rope(9, 2, 256, 64, 256);
+    check_rope(21, 3, 16, 16, 0, true);
+    check_rope(21, 3, 32, 32, 0, true);
+    check_rope(70, 6, 64, 64, 0, true);
+    check_rope(33, 2, 128, 128, 0, true);
+    check_rope(21, 3, 32, 8, 32, true);
+    check_rope(21, 3, 16, 4, 16, true); // pairs that do not lie four by four
+    check_rope(9, 2, 256, 64, 256, true);
+    check_rope(70, 3, 64, 64, 0, false);
+    check_rope(21, 3, 16, 4, 16, false);
+}
+
+static void check_bias(int T, int n, int gap)
+{
+    const struct ops *cpu = cpu_ops();
+    int ld = n + gap;
+    size_t all = (size_t)T * (size_t)ld;
+    struct array b = array((size_t)n, 1, false), y = array(all, 1, false), dy = array(all, 1, false),
+                 db = array((size_t)n, 1, true);
+    char what[64];
+
+    cpu->bias_rows_mt(T, n, b.host, y.host, ld);
+    op->bias_rows(dev->q, dt, T, n, b.dev, y.dev, ld);
+    snprintf(what, sizeof what, "bias %d x %d", T, n);
+    expect(what, y.dev, y.host, (size_t)T, (size_t)ld, (size_t)ld, false, 0);
+    cpu->bias_backward_mt(T, n, dy.host, ld, db.host);
+    op->bias_backward(dev->q, dt, T, n, dy.dev, ld, db.dev);
+    expect("  backward: db", db.dev, db.host, 1, (size_t)n, (size_t)n, true, 1e-4);
+    drop(&b), drop(&y), drop(&dy), drop(&db);
+}
+
+static void test_bias(void)
+{
+    check_bias(21, 40, 8);
+    check_bias(1, 960, 0);
+    check_bias(5000, 264, 0); // more rows than blocks have
 }
 
 /* ---- gated delta rule, convolution and gates ---- */
@@ -846,7 +877,7 @@ int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {test_gemm, test_embed, test_rmsnorm, test_rope, test_attention, test_swiglu,
                                           test_classifier, test_adamw, test_decode, test_sample, test_conv, test_gates,
-                                          test_delta};
+                                          test_delta, test_bias};
     const char *spec = getenv("NN_TEST_DEVICE") ? getenv("NN_TEST_DEVICE") : "sim";
     struct err e = ERR_INIT;
 

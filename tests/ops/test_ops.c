@@ -173,7 +173,7 @@ struct rope_ctx {
     struct nn_heads s;
     const double *x, *w, *r;
     const int32_t *pos;
-    bool vary_w;
+    bool vary_w, normed;
 };
 
 static double rope_loss(const double *v, void *p)
@@ -188,7 +188,7 @@ static double rope_loss(const double *v, void *p)
         double s = 0;
         for (int i = 0; i < D; i++)
             s += x[i] * x[i];
-        s = 1 / sqrt(s / D + 1e-6);
+        s = c->normed ? 1 / sqrt(s / D + 1e-6) : 1;
         for (int i = 0; i < h2; i++) {
             double angle = c->pos[t / c->s.heads] * (double)(float)pow(10000.0, -2.0 * i / rot);
             double a = x[i] * s * (c->s.plus + w[i]), b = x[i + h2] * s * (c->s.plus + w[i + h2]);
@@ -200,8 +200,9 @@ static double rope_loss(const double *v, void *p)
     return loss;
 }
 
-/* heads: all of a head is rotated and heads are dense (Qwen3); or some of it, with a gate between them (Qwen3.5). */
-static void check_qk_norm_rope(const struct ops *op, struct nn_heads heads)
+/* heads: all of a head is rotated and heads are dense (Qwen3); or some of it, with a gate between them (Qwen3.5).
+ * Without a norm (Llama) the loss is that of weights that multiply by one. */
+static void check_qk_norm_rope(const struct ops *op, struct nn_heads heads, bool normed)
 {
     enum { T = 9, H = 3, D = 22, P = 40, MOST = 2 * D * H };
     int R = heads.rot, ld = H * heads.step;
@@ -209,7 +210,10 @@ static void check_qk_norm_rope(const struct ops *op, struct nn_heads heads)
     float *x = random_floats(n, 2), *w = random_floats(D, 1), *r = random_floats(n_out, 1), rstd[T * H];
     float y[T * H * D], dx[T * MOST] = {0}, dw[D] = {0}, table[P * D];
     int32_t pos[T] = {0, 1, 2, 39, 0, 7, 8, 9, 30};
-    struct rope_ctx c = {T, heads, to_double(x, n), to_double(w, D), to_double(r, n_out), pos, false};
+    for (int i = 0; i < D && !normed; i++)
+        w[i] = 1 - heads.plus;
+    struct rope_ctx c = {T, heads, to_double(x, n), to_double(w, D), to_double(r, n_out), pos, false, normed};
+    const float *given = normed ? w : NULL;
     double loss = 0;
 
     for (int p = 0; p < P; p++)
@@ -218,21 +222,43 @@ static void check_qk_norm_rope(const struct ops *op, struct nn_heads heads)
             table[p * R + i] = (float)cos(angle);
             table[p * R + R / 2 + i] = (float)sin(angle);
         }
-    op->qk_norm_rope_mt(T, heads, x, ld, w, 1e-6, pos, table, y, H * D, rstd);
+    op->qk_norm_rope_mt(T, heads, x, ld, given, 1e-6, pos, table, y, H * D, rstd);
     for (size_t i = 0; i < n_out; i++)
         loss += (double)r[i] * y[i];
     assert_true(fabs(loss - rope_loss(c.x, &c)) < 1e-3);
-    op->qk_norm_rope_backward_mt(T, heads, x, ld, w, rstd, pos, table, r, H * D, dx, ld, dw);
+    op->qk_norm_rope_backward_mt(T, heads, x, ld, given, rstd, pos, table, r, H * D, dx, ld, normed ? dw : NULL);
     check_gradient("qk norm rope dx", op->name, rope_loss, &c, x, n, dx);
     c.vary_w = true;
-    check_gradient("qk norm rope dw", op->name, rope_loss, &c, w, D, dw);
+    if (normed)
+        check_gradient("qk norm rope dw", op->name, rope_loss, &c, w, D, dw);
     free(x), free(w), free(r), free((void *)c.x), free((void *)c.w), free((void *)c.r);
 }
 
 static void test_qk_norm_rope(const struct ops *op)
 {
-    check_qk_norm_rope(op, (struct nn_heads){3, 22, 22, 22, 0});
-    check_qk_norm_rope(op, (struct nn_heads){3, 22, 6, 44, 1});
+    check_qk_norm_rope(op, (struct nn_heads){3, 22, 22, 22, 0}, true);
+    check_qk_norm_rope(op, (struct nn_heads){3, 22, 6, 44, 1}, true);
+    check_qk_norm_rope(op, (struct nn_heads){3, 22, 22, 22, 0}, false);
+    check_qk_norm_rope(op, (struct nn_heads){3, 22, 6, 44, 1}, false);
+}
+
+/* Rows become the bias, what lies between them stays; the gradient is the sum of the rows. */
+static void test_bias(const struct ops *op)
+{
+    enum { T = 37, N = 21, LD = 24 };
+    float *b = random_floats(N, 1), *dy = random_floats(T * LD, 1), db[N], y[T * LD] = {0};
+    double want[N];
+
+    for (int i = 0; i < N; i++)
+        want[i] = db[i] = b[i];
+    for (int i = 0; i < T * N; i++)
+        want[i % N] += dy[i / N * LD + i % N];
+    op->bias_rows_mt(T, N, b, y, LD);
+    for (int i = 0; i < T * LD; i++)
+        assert_true(y[i] == (i % LD < N ? b[i % LD] : 0));
+    op->bias_backward_mt(T, N, dy, LD, db);
+    expect_near("bias", op->name, db, want, N, 1e-6);
+    free(b), free(dy);
 }
 
 /* ---- the gated delta rule, and what stands around it in a layer ---- */
@@ -698,7 +724,7 @@ static void each(void (*test)(const struct ops *))
         (void)state;                                                                                               \
         each(name);                                                                                                 \
     }
-RUN(test_gemm) RUN(test_rmsnorm) RUN(test_qk_norm_rope) RUN(test_delta) RUN(test_conv) RUN(test_gates)
+RUN(test_gemm) RUN(test_rmsnorm) RUN(test_qk_norm_rope) RUN(test_bias) RUN(test_delta) RUN(test_conv) RUN(test_gates)
 RUN(test_swiglu) RUN(test_attention) RUN(test_classifier)
 RUN(test_adamw) RUN(test_sums)
 
@@ -706,6 +732,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_test_gemm), cmocka_unit_test(run_test_rmsnorm), cmocka_unit_test(run_test_qk_norm_rope),
+        cmocka_unit_test(run_test_bias),
         cmocka_unit_test(run_test_delta), cmocka_unit_test(run_test_conv), cmocka_unit_test(run_test_gates),
         cmocka_unit_test(run_test_swiglu), cmocka_unit_test(run_test_attention), cmocka_unit_test(run_test_classifier),
         cmocka_unit_test(run_test_adamw), cmocka_unit_test(run_test_sums),

@@ -16,7 +16,7 @@
 
 #include "nn/ops/shapes.h"
 
-#define NN_DEV_ABI 6
+#define NN_DEV_ABI 7
 #define NN_DEV_SYMBOL "nn_dev_ops"
 
 enum nn_dtype { NN_F32, NN_BF16 };
@@ -64,8 +64,8 @@ struct nn_decode {
 /* One decoding step of B rows through all layers, from the last tokens to logits (bf16, heads of 64 or 128, all
  * rotated, SwiGLU). */
 #define NN_STEP_ROWS 4
-struct nn_step_layer { /* weights; cache as in struct nn_decode */
-    const void *norm1, *qkv, *q_norm, *k_norm, *o, *norm2, *gate_up, *down;
+struct nn_step_layer { /* weights, bias and norms of heads NULL where there are none; cache as in struct nn_decode */
+    const void *norm1, *qkv, *bias, *q_norm, *k_norm, *o, *norm2, *gate_up, *down;
     void *cache_k, *cache_v;
 };
 struct nn_step {
@@ -161,13 +161,19 @@ struct nn_dev_ops {
                              const void *w, float plus, const float *rstd, const void *dy, void *dx, float *dw,
                              void *y);
 
-    /* ---- rope.cu: RMSNorm of each head with w (dim), then rotation. rope (positions, rot): cos, then sin ---- */
+    /* ---- rope.cu: RMSNorm of each head with w (dim), then rotation; w NULL: rotation alone, and rstd and dw are left
+     * as they are. rope (positions, rot): cos, then sin ---- */
     void (*qk_norm_rope)(struct nn_queue *q, enum nn_dtype dt, int T, struct nn_heads s, const void *in, int ld_in,
                          const void *w, float eps, const int32_t *pos, const float *rope, void *out, int ld_out,
                          float *rstd);
     void (*qk_norm_rope_backward)(struct nn_queue *q, enum nn_dtype dt, int T, struct nn_heads s, const void *in,
                                   int ld_in, const void *w, const float *rstd, const int32_t *pos, const float *rope,
                                   const void *dout, int ld_dout, void *din, int ld_din, float *dw);
+
+    /* ---- bias.cu: every row of y (T, n), row stride ld, becomes b (n); db += the sum of all rows of dy. n and ld in
+     * multiples of 8 ---- */
+    void (*bias_rows)(struct nn_queue *q, enum nn_dtype dt, int T, int n, const void *b, void *y, int ld);
+    void (*bias_backward)(struct nn_queue *q, enum nn_dtype dt, int T, int n, const void *dy, int ld, float *db);
 
     /* ---- attention.cu (any shape) and flash.cu (bf16, dim 64 and 128). lse (T, heads), delta (T, heads) scratch ----
      * */

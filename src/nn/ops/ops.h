@@ -70,8 +70,13 @@ struct ops {
                                 const float *dy, float *dx, float *dw);
     void (*rmsnorm_apply_mt)(int T, int d, const float *x, const float *w, float plus, const float *rstd, float *y);
 
-    /* cpu/rope.c: per head RMSNorm with w (dim), then rotation by position. in (T, ld_in), out (T, ld_out);
-     * rstd (T, heads). table (positions, rot): cos for rot/2, then sin for rot/2. pos (T). */
+    /* cpu/bias.c: every row of y (T, n), row stride ld, becomes b (n); db (n) += the sum of all rows of dy. */
+    void (*bias_rows_mt)(int T, int n, const float *b, float *y, int ld);
+    void (*bias_backward_mt)(int T, int n, const float *dy, int ld, float *db);
+
+    /* cpu/rope.c: per head RMSNorm with w (dim), then rotation by position; w NULL: rotation alone, and rstd and dw are
+     * left as they are. in (T, ld_in), out (T, ld_out); rstd (T, heads). table (positions, rot): cos for rot/2, then sin
+     * for rot/2. pos (T). */
     void (*qk_norm_rope_mt)(int T, struct nn_heads s, const float *in, int ld_in, const float *w, double eps,
                             const int32_t *pos, const float *table, float *out, int ld_out, float *rstd);
     /* din (T, ld_din), laid out as in, from dout (T, ld_dout); dw (dim) += */

@@ -10,6 +10,7 @@
 #include "nn/ops/cpu/gemm.c"
 #include "nn/ops/cpu/rmsnorm.c"
 #include "nn/ops/cpu/rope.c"
+#include "nn/ops/cpu/bias.c"
 #include "nn/ops/cpu/swiglu.c"
 #include "nn/ops/cpu/conv.c"
 #include "nn/ops/cpu/gate.c"
@@ -25,6 +26,7 @@ const struct ops ISA_TABLE = {
     .gemm = gemm, .gemm_mt = gemm_mt,
     .rmsnorm_mt = rmsnorm_mt, .rmsnorm_backward_mt = rmsnorm_backward_mt, .rmsnorm_apply_mt = rmsnorm_apply_mt,
     .qk_norm_rope_mt = qk_norm_rope_mt, .qk_norm_rope_backward_mt = qk_norm_rope_backward_mt,
+    .bias_rows_mt = bias_rows_mt, .bias_backward_mt = bias_backward_mt,
     .attn_scratch = attn_scratch, .attn_forward_mt = attn_forward_mt, .attn_backward_mt = attn_backward_mt,
     .softmax_row = softmax_row, .gemm_part = gemm_part,
     .swiglu_mt = swiglu_mt, .swiglu_backward_mt = swiglu_backward_mt,

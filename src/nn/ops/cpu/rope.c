@@ -1,5 +1,6 @@
-/* rope.c - RMSNorm of each query and key head, then rotary positions (Su et al., arXiv 2104.09864; half-split as
- * in Hugging Face: element i is paired with i + dim/2). Compiled by isa_*.c, after rmsnorm.c. */
+/* rope.c - RMSNorm of each query and key head (Qwen3; Llama and Qwen2 have none), then rotary positions (Su et al.,
+ * arXiv 2104.09864; half-split as in Hugging Face: element i is paired with i + dim/2). Compiled by isa_*.c, after
+ * rmsnorm.c. */
 #ifdef ISA_NAME
 #include "base/mem.h"
 #include "nn/ops/ops.h"
@@ -17,6 +18,16 @@ INLINE void rotate(int dim, const float *in, const float *cs, float sign, float 
     }
 }
 
+/* y (dim); returns the scale. */
+INLINE float norm_head(struct nn_heads s, const float *x, const float *w, double eps, float *y)
+{
+    float r = rms_scale(s.dim, x, eps);
+
+    for (int i = 0; i < s.dim; i++)
+        y[i] = x[i] * r * (s.plus + w[i]);
+    return r;
+}
+
 static void qk_norm_rope_mt(int T, struct nn_heads s, const float *in, int ld_in, const float *w, double eps,
                             const int32_t *pos, const float *table, float *out, int ld_out, float *rstd)
 {
@@ -24,13 +35,12 @@ static void qk_norm_rope_mt(int T, struct nn_heads s, const float *in, int ld_in
     for (int t = 0; t < T; t++)
         for (int h = 0; h < s.heads; h++) {
             const float *x = in + (ptrdiff_t)t * ld_in + h * s.step;
-            float *to = out + (ptrdiff_t)t * ld_out + h * s.dim;
-            float y[MAX_HEAD_DIM], r = rms_scale(s.dim, x, eps);
-            for (int i = 0; i < s.dim; i++)
-                y[i] = x[i] * r * (s.plus + w[i]);
-            rotate(s.rot, y, table + (ptrdiff_t)pos[t] * s.rot, 1, to);
-            memcpy(to + s.rot, y + s.rot, (size_t)(s.dim - s.rot) * sizeof *y);
-            if (rstd)
+            float *to = out + (ptrdiff_t)t * ld_out + h * s.dim, y[MAX_HEAD_DIM];
+            float r = w ? norm_head(s, x, w, eps, y) : 1;
+            const float *from = w ? y : x;
+            rotate(s.rot, from, table + (ptrdiff_t)pos[t] * s.rot, 1, to);
+            memcpy(to + s.rot, from + s.rot, (size_t)(s.dim - s.rot) * sizeof *y);
+            if (rstd && w)
                 rstd[(ptrdiff_t)t * s.heads + h] = r;
         }
 }
@@ -47,15 +57,15 @@ static void qk_norm_rope_backward_mt(int T, struct nn_heads s, const float *in, 
         for (int t = t0; t < t1; t++)
             for (int h = 0; h < s.heads; h++) {
                 const float *from = dout + (ptrdiff_t)t * ld_dout + h * s.dim;
-                float g[MAX_HEAD_DIM];
+                float own[MAX_HEAD_DIM], *to = din + (ptrdiff_t)t * ld_din + h * s.step, *g = w ? own : to;
                 rotate(s.rot, from, table + (ptrdiff_t)pos[t] * s.rot, -1, g);
                 memcpy(g + s.rot, from + s.rot, (size_t)(s.dim - s.rot) * sizeof *g);
-                rmsnorm_row_backward(s.dim, in + (ptrdiff_t)t * ld_in + h * s.step, w, s.plus,
-                                     rstd[(ptrdiff_t)t * s.heads + h], g, false,
-                                     din + (ptrdiff_t)t * ld_din + h * s.step, sum[c]);
+                if (w)
+                    rmsnorm_row_backward(s.dim, in + (ptrdiff_t)t * ld_in + h * s.step, w, s.plus,
+                                         rstd[(ptrdiff_t)t * s.heads + h], g, false, to, sum[c]);
             }
     }
-    for (int c = 0; c < NORM_CHUNKS; c++)
+    for (int c = 0; c < NORM_CHUNKS && w; c++)
         for (int i = 0; i < s.dim; i++)
             dw[i] += sum[c][i];
 }

@@ -7,11 +7,11 @@
 /* One function for each member of the table: op_NAME has the type of struct nn_dev_ops.NAME. device.cu checks that. */
 #define OPS(X)                                                                                                         \
     X(to_f32) X(from_f32) X(gemm) X(embed) X(embed_backward) X(rmsnorm) X(rmsnorm_backward) X(qk_norm_rope)            \
-    X(qk_norm_rope_backward) X(attn) X(attn_backward) X(swiglu) X(swiglu_backward) X(conv_silu)                        \
-    X(conv_silu_backward) X(conv_silu_step) X(conv_keep) X(out_gate) X(out_gate_backward) X(gated_norm)                \
-    X(gated_norm_backward) X(delta) X(delta_backward) X(delta_step) X(classifier) X(classifier_backward)               \
-    X(keep_rows) X(adamw) X(sumsq) X(scale) X(kv_store) X(attn_decode) X(step) X(sample) X(comm_id) X(comm_open)       \
-    X(comm_sum) X(comm_share) X(comm_failed) X(comm_abort)
+    X(qk_norm_rope_backward) X(bias_rows) X(bias_backward) X(attn) X(attn_backward) X(swiglu) X(swiglu_backward)       \
+    X(conv_silu) X(conv_silu_backward) X(conv_silu_step) X(conv_keep) X(out_gate) X(out_gate_backward)                 \
+    X(gated_norm) X(gated_norm_backward) X(delta) X(delta_backward) X(delta_step) X(classifier)                        \
+    X(classifier_backward) X(keep_rows) X(adamw) X(sumsq) X(scale) X(kv_store) X(attn_decode) X(step) X(sample)        \
+    X(comm_id) X(comm_open) X(comm_sum) X(comm_share) X(comm_failed) X(comm_abort)
 
 template <class F> struct function_of;
 template <class F> struct function_of<F *> { typedef F type; };

@@ -1,6 +1,6 @@
-/* rope.cu - RMSNorm of each query and key head, then rotary positions (Su et al., arXiv 2104.09864; half-split as in
- * Hugging Face). A team of dim / 8 lanes a head; a lane owns four pairs. Pair p < rot / 2 is rotated; the elements
- * behind rot pass, in pairs too. WIDE: four pairs lie side by side, which they do where rot is a multiple of 8. */
+/* rope.cu - RMSNorm of each query and key head (w NULL: none), then rotary positions (Su et al., arXiv 2104.09864;
+ * half-split as in Hugging Face). A team of dim / 8 lanes a head; a lane owns four pairs. Pair p < rot / 2 is
+ * rotated; the elements behind rot pass, in pairs too. WIDE: four pairs lie side by side, which they do where rot is a multiple of 8. */
 #include "nn/ops/cuda/ops.cuh"
 
 #define THREADS 256
@@ -51,6 +51,18 @@ template <bool WIDE> __device__ __forceinline__ void turns_of(const float *cs, i
     }
 }
 
+/* Weights of the norm; none: numbers that multiply by one. */
+template <bool WIDE, class T>
+__device__ __forceinline__ void weights_of(const T *w, int p, const nn_heads &s, float *a, float *b)
+{
+    if (w) {
+        load_pairs<WIDE>(w, p, s, a, b);
+        return;
+    }
+    for (int j = 0; j < PAIRS; j++)
+        a[j] = b[j] = 1 - s.plus;
+}
+
 __device__ __forceinline__ float team_sum(float x, int lanes)
 {
     for (int i = lanes / 2; i; i >>= 1)
@@ -70,11 +82,11 @@ __global__ void rope_kernel(int rows, nn_heads s, const T *in, int ld_in, const 
     float a[PAIRS], b[PAIRS], wa[PAIRS], wb[PAIRS], c[PAIRS], d[PAIRS], sum = 0;
 
     load_pairs<WIDE>(in + (size_t)t * ld_in + (size_t)h * s.step, p, s, a, b);
-    load_pairs<WIDE>(w, p, s, wa, wb);
+    weights_of<WIDE>(w, p, s, wa, wb);
     turns_of<WIDE>(cs, p, s.rot, c, d);
     for (int j = 0; j < PAIRS; j++)
         sum += a[j] * a[j] + b[j] * b[j];
-    sum = rsqrtf(team_sum(sum, lanes) / (float)s.dim + eps);
+    sum = w ? rsqrtf(team_sum(sum, lanes) / (float)s.dim + eps) : 1;
     if (!mine)
         return;
     for (int j = 0; j < PAIRS; j++) {
@@ -83,7 +95,7 @@ __global__ void rope_kernel(int rows, nn_heads s, const T *in, int ld_in, const 
         b[j] = y * c[j] + x * d[j];
     }
     store_pairs<WIDE>(out + (size_t)t * ld_out + (size_t)h * s.dim, p, s, a, b);
-    if (rstd && lane == 0)
+    if (rstd && w && lane == 0)
         rstd[row] = sum;
 }
 
@@ -99,11 +111,11 @@ __global__ void rope_backward_kernel(int rows, nn_heads s, const T *in, int ld_i
 
     for (int j = 0; j < PAIRS; j++)
         dwa[j] = dwb[j] = 0;
-    load_pairs<WIDE>(w, p, s, wa, wb);
+    weights_of<WIDE>(w, p, s, wa, wb);
     for (int first = blockIdx.x * teams; first < rows; first += gridDim.x * teams) {
         bool mine = first + team < rows;
         int row = mine ? first + team : first, t = row / s.heads, h = row % s.heads;
-        float r = rstd[row], dot = 0, a[PAIRS], b[PAIRS], ga[PAIRS], gb[PAIRS], c[PAIRS], d[PAIRS];
+        float r = w ? rstd[row] : 1, dot = 0, a[PAIRS], b[PAIRS], ga[PAIRS], gb[PAIRS], c[PAIRS], d[PAIRS];
         load_pairs<WIDE>(in + (size_t)t * ld_in + (size_t)h * s.step, p, s, a, b);
         load_pairs<WIDE>(dout + (size_t)t * ld_dout + (size_t)h * s.dim, p, s, ga, gb);
         turns_of<WIDE>(rope + (size_t)pos[t] * s.rot, p, s.rot, c, d);
@@ -117,7 +129,7 @@ __global__ void rope_backward_kernel(int rows, nn_heads s, const T *in, int ld_i
             gb[j] = y * (s.plus + wb[j]);
             dot += ga[j] * a[j] + gb[j] * b[j];
         }
-        dot = team_sum(dot, lanes) / (float)s.dim;
+        dot = w ? team_sum(dot, lanes) / (float)s.dim : 0;
         for (int j = 0; j < PAIRS; j++) {
             ga[j] = r * (ga[j] - a[j] * dot);
             gb[j] = r * (gb[j] - b[j] * dot);
@@ -125,6 +137,8 @@ __global__ void rope_backward_kernel(int rows, nn_heads s, const T *in, int ld_i
         if (mine)
             store_pairs<WIDE>(din + (size_t)t * ld_din + (size_t)h * s.step, p, s, ga, gb);
     }
+    if (!w)
+        return;
     for (int j = 0; j < PAIRS; j++) {
         sums[team * s.dim + first_of(p + j, s.rot)] = dwa[j];
         sums[team * s.dim + second_of(p + j, s.rot, s.dim)] = dwb[j];
@@ -171,7 +185,8 @@ static void rope_backward_t(struct nn_queue *q, int rows, nn_heads s, const void
 
     launch(q, "qk_norm_rope_backward", kernel, blocks, THREADS, 0, rows, s, (const T *)in, ld_in, (const T *)w, rstd,
            pos, rope, (const T *)dout, ld_dout, (T *)din, ld_din, q->scratch);
-    add_partials(q, blocks, s.dim, q->scratch, dw);
+    if (w)
+        add_partials(q, blocks, s.dim, q->scratch, dw);
 }
 
 void op_qk_norm_rope_backward(struct nn_queue *q, enum nn_dtype dt, int T, struct nn_heads s, const void *in,

@@ -226,7 +226,7 @@ __device__ __forceinline__ void norm_rows(const bf16 *const *x, int d, const bf1
     __syncthreads();
 }
 
-/* Norm and rotation of one head by a warp: in (DIM) to out in shared memory. */
+/* Norm (w NULL: none) and rotation of one head by a warp: in (DIM) to out in shared memory. */
 template <int DIM>
 __device__ __forceinline__ void head_of(const bf16 *in, const bf16 *w, float plus, float eps, const float *rope,
                                         float *out)
@@ -240,10 +240,12 @@ __device__ __forceinline__ void head_of(const bf16 *in, const bf16 *w, float plu
         v[k] = to_float(in[lane + 32 * k]);
         sum += v[k] * v[k];
     }
-    sum = rsqrtf(warp_sum(sum) / (float)DIM + eps);
+    if (w) {
+        sum = rsqrtf(warp_sum(sum) / (float)DIM + eps);
 #pragma unroll
-    for (int k = 0; k < E; k++)
-        v[k] = v[k] * sum * (plus + to_float(w[lane + 32 * k]));
+        for (int k = 0; k < E; k++)
+            v[k] = v[k] * sum * (plus + to_float(w[lane + 32 * k]));
+    }
 #pragma unroll
     for (int k = 0; k < E / 2; k++) {
         float c = rope[lane + 32 * k], s = rope[HALF + lane + 32 * k], a = v[k], b = v[k + E / 2];
@@ -379,8 +381,10 @@ __global__ void __launch_bounds__(THREADS, 1) step_kernel(struct nn_step s, stru
         const struct nn_step_layer &y = layer[i];
         norm_rows<B>(row, s.d, (const bf16 *)y.norm1, s.plus, s.eps, x);
         multiply<B>(r, &c, v, x, sums);
-        for (int k = threadIdx.x; k < r.n * B; k += THREADS)
-            t.qkv[(size_t)(k % B) * qkv + r.first + k / B] = from_float<bf16>(total<B>(r, sums, k / B, k % B));
+        for (int k = threadIdx.x; k < r.n * B; k += THREADS) {
+            float bias = y.bias ? to_float(((const bf16 *)y.bias)[r.first + k / B]) : 0;
+            t.qkv[(size_t)(k % B) * qkv + r.first + k / B] = from_float<bf16>(bias + total<B>(r, sums, k / B, k % B));
+        }
         r = rows(y.o, s.d, q, 0);
         c = {warp_index(), 0};
         meet(t.arrived, &due);
