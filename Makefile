@@ -58,6 +58,19 @@ $(B)/obj/synth/op.o: $(OPSLIST)
 # The engine: fused multiply-add and full vectorisation; same bits on the same machine, which is what it promises.
 $(B)/obj/nn/%.o: CFLAGS += -O3 -ffp-contract=fast -Wno-psabi
 
+# The version stands in the file VERSION; the build tells what made it (musacoder version).
+VERSION  := $(shell cat VERSION)
+$(B)/obj/cli/%.o: CPPFLAGS += -DMC_VERSION='"$(VERSION)"'
+$(B)/obj/cli/main.o $(B)/obj/cli/pages.o $(B)/obj/cli/cmd_version.o: VERSION
+INFO     := $(B)/gen/build_info.h
+.PHONY: build-info
+build-info:
+	@mkdir -p $(@D) $(B)/gen
+	@setup/build_info.sh "$(CC)" "$(NVCC)" >$(INFO).new
+	@cmp -s $(INFO).new $(INFO) && rm $(INFO).new || mv $(INFO).new $(INFO)
+$(INFO): build-info ;
+$(B)/obj/cli/cmd_version.o: $(INFO)
+
 $(B)/obj/serve/route_state.o: src/serve/dashboard.html
 $(B)/obj/translate/musa_cxx.o: litetorch/include/litetorch/ptx_plain.h
 
@@ -324,6 +337,23 @@ test-adapters: setup
 test-deploy: setup
 	@$(RECURSE) -s -j$(NPROC) all
 	@B=$(B) tests/deploy/run.sh
+
+## make install      into PREFIX (/usr/local), under DESTDIR if that is set; 'make uninstall' takes it away again
+## make deb          a Debian package of this commit: $(B)/deb/musacoder_*.deb
+## make test-install an installed tree, judged by a user who is not root, the checkout out of reach
+PREFIX  ?= /usr/local
+DESTDIR ?=
+.PHONY: install uninstall deb test-install
+install:
+	@$(RECURSE) -s all
+	@setup/install.sh $(B) "$(DESTDIR)" "$(PREFIX)"
+uninstall:
+	@setup/install.sh --remove "$(DESTDIR)" "$(PREFIX)"
+deb:
+	@setup/deb.sh $(B)/deb
+test-install: setup
+	@$(RECURSE) -s -j$(NPROC) all
+	@B=$(B) tests/setup/installed.sh
 
 BACKEND ?= sim
 .PHONY: test-corpus

@@ -1,9 +1,10 @@
 #!/bin/sh
-# build.sh BUILD_DIR - compiles a candidate's device inside PyTorch (litetorch/front), against the PyTorch that runner/ will
-# use: libfronttorch.so.
+# build.sh BUILD_DIR [LIB_DIR] - compiles a candidate's device inside PyTorch (litetorch/front), against the PyTorch
+# that runner/ will use: BUILD_DIR/lib/libfronttorch.so. LIB_DIR is where libfront.so is (default: beside it).
 # Without PyTorch it says so and succeeds: 'make' works before 'make setup'.
 set -e
 B=$1
+libs=${2:-$B/lib}
 data=${MUSACODER_DATA_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/musacoder}
 py=$MUSACODER_PYTHON
 [ -n "$py" ] || { [ -f "$data/python" ] && py=$(head -n 1 "$data/python"); } || py=$data/venv/bin/python
@@ -32,7 +33,7 @@ compile device & b=$!
 wait $a && wait $b
 compile plumbing
 ${CXX:-g++} -shared -Wl,-soname,libfronttorch.so -o "$front.tmp" "$obj/front_api.o" "$obj/front_device.o" \
-    "$obj/front_plumbing.o" -L"$torch/lib" -L"$B/lib" -lfront -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib" \
-    -Wl,-rpath,'$ORIGIN' -ldl
+    "$obj/front_plumbing.o" -L"$torch/lib" -L"$libs" -lfront -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib" \
+    -Wl,-rpath,'$ORIGIN' ${2:+-Wl,-rpath,"$2"} -ldl
 mv "$front.tmp" "$front"
 echo "$version" >"$obj/version"

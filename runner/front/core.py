@@ -12,7 +12,14 @@ _kept = []
 
 def lib_dir():
     here = os.path.dirname(os.path.abspath(__file__))
-    return os.environ.get("MUSACODER_LIB_DIR") or os.path.join(here, "..", "..", "build", "lib")
+    return os.environ.get("MUSACODER_LIB_DIR") or os.environ.get("MUSACODER_LIB") or \
+        os.path.join(here, "..", "..", "build", "lib")
+
+
+def _device_library():
+    """libfronttorch.so: the one made for this very PyTorch (src/eval/process/torch_device.h), else the build's."""
+    own = os.environ.get("MUSACODER_FRONT_TORCH")
+    return own or os.path.abspath(os.path.join(lib_dir(), "libfronttorch.so"))
 
 
 def lib():
@@ -30,7 +37,7 @@ def preload():
     from native import extension
     if _lib is not None:
         return
-    path = os.path.abspath(os.path.join(lib_dir(), "libfronttorch.so"))
+    path = _device_library()
     if not os.path.exists(path):
         raise native.DeviceError(f"'{path}' is missing; run 'make setup', then 'make'")
     _lib = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)

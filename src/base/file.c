@@ -306,47 +306,62 @@ char *path_stem(const char *path)
     return xstrndup(s, dot && dot > s ? (size_t)(dot - s) : strlen(s));
 }
 
-char *path_share(const char *name)
-{
-    const char *env = getenv("MUSACODER_SHARE");
-    char exe[PATH_MAX], *slash;
-    ssize_t n;
-
-    if (env && *env)
-        return path_join(env, name);
-    n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[n < 0 ? 0 : n] = 0;
-    for (int up = 0; up < 2; up++) /* drop "/musacoder", then "/build" */
-        if ((slash = strrchr(exe, '/')))
-            *slash = 0;
-    /* test programs live deeper in the build folder: climb until the runner is beside us */
-    for (;;) {
-        char *probe = path_join(*exe ? exe : "/", "runner");
-        bool found = file_is_dir(probe);
-        free(probe);
-        if (found || !(slash = strrchr(exe, '/')))
-            break;
-        *slash = 0;
-    }
-    return path_join(*exe ? exe : ".", name);
-}
-
-char *path_lib(const char *name)
+/* Climbs from the running binary: the first of DIR + tails[0] + '/' + name, DIR + tails[1] + '/' + name that exists,
+ * nearest DIR first; *ret_root (if not NULL) is DIR with its tail. NULL if there is none. */
+static char *path_climb(const char *const tails[2], const char *name, char **ret_root)
 {
     char exe[PATH_MAX], *slash;
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
 
     exe[n < 0 ? 0 : n] = 0;
     while ((slash = strrchr(exe, '/'))) {
-        char *path;
-
         *slash = 0;
-        path = xasprintf("%s/lib/%s", exe, name);
-        if (file_exists(path))
-            return path;
-        free(path);
+        for (int i = 0; i < 2; i++) {
+            char *root = xasprintf("%s%s", exe, tails[i]), *path = path_join(root, name);
+
+            if (file_exists(path)) {
+                ret_root ? (void)(*ret_root = root) : free(root);
+                return path;
+            }
+            free(root), free(path);
+        }
     }
     return NULL;
+}
+
+char *path_share(const char *name)
+{
+    static const char *const tails[2] = {"", "/share/musacoder"};
+    const char *env = getenv("MUSACODER_SHARE");
+    char *root = NULL, *path;
+
+    if (env && *env)
+        return path_join(env, name);
+    free(path_climb(tails, "runner/main.py", &root));
+    path = path_join(root ? root : ".", name);
+    free(root);
+    return path;
+}
+
+char *path_lib(const char *name)
+{
+    static const char *const tails[2] = {"/lib", "/lib/musacoder"};
+    const char *env = getenv("MUSACODER_LIB_DIR");
+    char *path = env && *env ? path_join(env, name) : NULL;
+
+    if (path && file_exists(path))
+        return path;
+    free(path);
+    return path_climb(tails, name, NULL);
+}
+
+char *path_lib_folder(void)
+{
+    char *path = path_lib("libsimt.so"), *slash = path ? strrchr(path, '/') : NULL;
+
+    if (slash)
+        *slash = 0;
+    return path;
 }
 
 static char *user_dir(const char *own, const char *xdg, const char *home_tail, const char *name)

@@ -31,12 +31,13 @@ char *dir_temp(const char *prefix, struct err *e); /* a new private folder under
 char *path_join(const char *a, const char *b);
 char *path_stem(const char *path); /* "a/b/19_ReLU.py" -> "19_ReLU" */
 
-/* Where simt/, litetorch/, runner/, recipes/ are: $MUSACODER_SHARE, else the folder above the one that holds the
- * running binary, i.e. the checkout. */
+/* Where simt/, litetorch/, runner/, recipes/ are: $MUSACODER_SHARE, else the nearest folder above the running binary
+ * that holds runner/ (a checkout) or share/musacoder/runner/ (an installation). */
 char *path_share(const char *name);
-/* What 'make' put into lib/ of the build folder: climbs from the running binary to the first folder with lib/NAME.
- * NULL if there is none. */
+/* A library or helper program of ours: $MUSACODER_LIB_DIR/NAME, else the nearest lib/NAME (a build folder) or
+ * lib/musacoder/NAME (an installation) above the running binary. NULL if there is none. */
 char *path_lib(const char *name);
+char *path_lib_folder(void); /* the folder of libsimt.so, by the same rule; NULL if there is none */
 /* $MUSACODER_DATA_DIR, else $XDG_DATA_HOME/musacoder, else ~/.local/share/musacoder: the virtual environment. */
 char *path_data(const char *name);
 /* $MUSACODER_CACHE_DIR, else $XDG_CACHE_HOME/musacoder, else ~/.cache/musacoder: builds and verdicts. */

@@ -8,6 +8,10 @@
 #include "base/err.h"
 #include "base/opt.h"
 
+#ifndef MC_VERSION
+#define MC_VERSION "unknown" /* the Makefile gives that of the file VERSION */
+#endif
+
 enum exit_code { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3, EXIT_STOPPED = 130 };
 
 struct command {
@@ -27,6 +31,7 @@ extern const struct command
     cmd_init, cmd_lint, cmd_logits, cmd_profile, cmd_replay, cmd_rft,
     cmd_rl, cmd_run, cmd_serve, cmd_sft, cmd_shrink, cmd_synth,
     cmd_tokenize, cmd_translate, cmd_version, cmd_watch, cmd_worker;
+extern const struct command cmd_completion, cmd_man, cmd_setup, cmd_warm;
 extern const struct command cmd_launch, cmd_owner, cmd_synth_mine, cmd_synth_profile, cmd_synth_teach;
 
 const struct command *command_find(const char *name);

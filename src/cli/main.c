@@ -7,14 +7,12 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
-
-#ifndef MC_VERSION
-#define MC_VERSION "0.1.0"
-#endif
+#include "cli/pages.h"
 
 static const struct command *const commands[] = {
     &cmd_agent,
     &cmd_bench,
+    &cmd_completion,
     &cmd_doctor,
     &cmd_eval,
     &cmd_export,
@@ -24,6 +22,7 @@ static const struct command *const commands[] = {
     &cmd_launch,
     &cmd_lint,
     &cmd_logits,
+    &cmd_man,
     &cmd_owner,
     &cmd_profile,
     &cmd_replay,
@@ -31,6 +30,7 @@ static const struct command *const commands[] = {
     &cmd_rl,
     &cmd_run,
     &cmd_serve,
+    &cmd_setup,
     &cmd_sft,
     &cmd_shrink,
     &cmd_synth,
@@ -40,11 +40,13 @@ static const struct command *const commands[] = {
     &cmd_tokenize,
     &cmd_translate,
     &cmd_version,
+    &cmd_warm,
     &cmd_watch,
     &cmd_worker,
+    NULL,
 };
 
-#define N_COMMANDS (sizeof commands / sizeof commands[0])
+#define N_COMMANDS (sizeof commands / sizeof commands[0] - 1)
 
 const struct command *command_find(const char *name)
 {
@@ -129,14 +131,19 @@ static int help_run(const struct opts *o, struct err *e)
 const struct command cmd_help = {"help", "list the commands, or explain one", "[COMMAND]",
                                  "Lists the commands, or explains one as 'COMMAND -h' does.\n", no_rows, help_run, WORDS_ANY};
 
-static int version_run(const struct opts *o, struct err *e)
+static int man_run(const struct opts *o, struct err *e)
 {
-    (void)o, (void)e;
-    puts("musacoder " MC_VERSION);
+    const struct command *c;
+
+    if (o->n_args == 0) {
+        pages_overview(commands);
+        return EXIT_OK;
+    }
+    if (!(c = find_words(o->n_args, o->args, &(int){0})))
+        return unknown_command(o->args[0], e);
+    pages_man(c);
     return EXIT_OK;
 }
-
-const struct command cmd_version = {"version", "print the version", "", "Prints the version.\n", no_rows, version_run, 0};
 
 /* A word that no command reads would change nothing, and its author would not know. */
 static int check_words(const struct command *c, const struct opts *o, struct err *e)
@@ -163,6 +170,26 @@ static int call(const struct command *c, const struct opts *o)
     log_error("%s", e.msg);
     return exit_code_of(&e);
 }
+
+const struct command cmd_man = {
+    "man", "print a manual page", "[COMMAND]",
+    "Prints the manual page of a command, or the overview, in man(7) format: 'musacoder man eval | man -l -'.\n"
+    "'make install' puts all pages where man(1) finds them.\n",
+    no_rows, man_run, WORDS_ANY};
+
+static int completion_run(const struct opts *o, struct err *e)
+{
+    return pages_completion(commands, o->n_args == 1 ? o->args[0] : "", e) < 0 ? -1 : EXIT_OK;
+}
+
+const struct command cmd_completion = {
+    "completion", "print shell completion", "bash|zsh|fish",
+    "Prints completion of commands, options and their words for a shell. For this session only:\n"
+    "  bash:  eval \"$(musacoder completion bash)\"\n"
+    "  zsh:   eval \"$(musacoder completion zsh)\"\n"
+    "  fish:  musacoder completion fish | source\n"
+    "'make install' puts them where the shells look.\n",
+    no_rows, completion_run, 1};
 
 static int run_command(const struct command *c, int argc, char **argv)
 {

@@ -183,26 +183,17 @@ int jail_plan(const struct jail_spec *s, const struct jail_layers *l, struct buf
 char *jail_tool_folder(void)
 {
     Dl_info info;
-    char exe[PATH_MAX], *slash;
-    ssize_t n;
+    char exe[PATH_MAX], *slash, *tool;
 
     if (dladdr((void *)(intptr_t)jail_tool_folder, &info) && info.dli_fname && strstr(info.dli_fname, "libjail.so") &&
         realpath(info.dli_fname, exe) && (slash = strrchr(exe, '/'))) {
         *slash = 0;
         return xstrdup(exe);
     }
-    n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[n < 0 ? 0 : n] = 0;
-    while ((slash = strrchr(exe, '/'))) {
-        char *path = NULL;
+    tool = path_lib("mcjail");
+    if (tool && (slash = strrchr(tool, '/')))
         *slash = 0;
-        path = xasprintf("%s/lib/mcjail", exe);
-        bool found = file_exists(path);
-        free(path);
-        if (found)
-            return xasprintf("%s/lib", exe);
-    }
-    return NULL;
+    return tool;
 }
 
 static char *tool_path(void)

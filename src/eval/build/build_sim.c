@@ -66,18 +66,13 @@ static int system_includes(const char *cxx, struct buf *out, struct err *e)
     return 0;
 }
 
-/* build/lib of the checkout, $MUSACODER_LIB_DIR for other build folders; NULL without libsimt.so. */
+/* The folder of libsimt.so; NULL without one. */
 static char *lib_dir(struct err *e)
 {
-    const char *env = getenv("MUSACODER_LIB_DIR");
-    char *dir = env && *env ? xstrdup(env) : path_share("build/lib"), *so = path_join(dir, "libsimt.so");
+    char *dir = path_lib_folder();
 
-    if (!file_exists(so)) {
-        err_set(e, ERR_ENV, "'%s' is missing; run 'make'", so);
-        free(dir);
-        dir = NULL;
-    }
-    free(so);
+    if (!dir)
+        err_set(e, ERR_ENV, "'libsimt.so' is missing; run 'make'");
     return dir;
 }
 

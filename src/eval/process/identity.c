@@ -67,6 +67,15 @@ static void add_tree(struct sha256 *h, const char *dir)
     names_free(names, n);
 }
 
+static void add_lib(struct sha256 *h, const char *name)
+{
+    char *path = path_lib(name);
+
+    if (path)
+        add_state(h, path);
+    free(path);
+}
+
 static void add_share(struct sha256 *h, const char *name)
 {
     char *path = path_share(name);
@@ -168,9 +177,8 @@ static void add_python(struct sha256 *h)
 
 static void facts_of(const struct backend *b, char ret[65])
 {
-    static const char *const ours[] = {"runner", "litetorch", "simt/include", "build/lib/libsimt.so",
-                                       "build/lib/timing.fatbin", "build/lib/libfront.so",
-                                       "build/lib/libfronttorch.so", "build/lib/mcexec"};
+    static const char *const ours[] = {"runner", "litetorch", "simt/include"};
+    static const char *const libs[] = {"libsimt.so", "timing.fatbin", "libfront.so", "libfronttorch.so", "mcexec"};
     struct sha256 h;
 
     sha256_start(&h);
@@ -182,6 +190,8 @@ static void facts_of(const struct backend *b, char ret[65])
     add_device(&h, b);
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         add_share(&h, ours[i]);
+    for (size_t i = 0; i < sizeof libs / sizeof *libs; i++)
+        add_lib(&h, libs[i]);
     sha256_end(&h, ret);
 }
 

@@ -14,6 +14,7 @@
 #include "base/trace.h"
 #include "device/device.h"
 #include "eval/process/job.h"
+#include "eval/process/torch_device.h"
 #include "owner/owner.h"
 #include "proc/frame.h"
 
@@ -63,13 +64,13 @@ static void runner_hash(const struct backend *b, char ret[65])
     free(native);
 }
 
-static void add_file(struct sha256 *h, const char *share)
+static void add_file(struct sha256 *h, const char *lib)
 {
-    char *path = path_share(share);
+    char *path = path_lib(lib);
     struct buf b;
 
     buf_init(&b, (size_t)256 << 20);
-    if (file_exists(path) && file_read(path, &b, NULL) == 0)
+    if (path && file_read(path, &b, NULL) == 0)
         sha256_add(h, b.p, b.n);
     buf_free(&b);
     free(path);
@@ -85,10 +86,10 @@ static void binary_hash(char ret[65])
     file_read("/proc/self/exe", &b, NULL);
     sha256_start(&h);
     sha256_add(&h, b.p, b.n);
-    add_file(&h, "build/lib/libsimt.so");
-    add_file(&h, "build/lib/libfront.so");
-    add_file(&h, "build/lib/libfronttorch.so");
-    add_file(&h, "build/lib/mcexec");
+    add_file(&h, "libsimt.so");
+    add_file(&h, "libfront.so");
+    add_file(&h, "libfronttorch.so");
+    add_file(&h, "mcexec");
     sha256_end(&h, ret);
     buf_free(&b);
 }
@@ -177,17 +178,25 @@ enum forks { FORKS, FORKS_COMPILE, FORKS_FRONT };
 static int start_forks(struct eval *ev, struct server *sv, enum forks kind, struct forkserver **fs, struct err *e)
 {
     bool compiles = kind == FORKS_COMPILE, front = kind == FORKS_FRONT;
-    char *builds = path_cache("build"), *lib = path_share("build/lib");
+    char *builds = path_cache("build"), *lib = path_lib_folder();
     size_t n_env = 0, n_ro = 0;
-    char **env = sv->backend->env ? sv->backend->env(&n_env) : NULL;
+    char **env = sv->backend->env ? sv->backend->env(&n_env) : NULL, *torch_device = NULL;
     const char **ro = xcalloc(sv->n_folders + 3, sizeof *ro);
     struct forkserver_spec spec = {.env = (const char *const *)env, .ro = ro,
                                    .device = front ? sv->backend->front_device : sv->backend->device,
                                    .no_jail = ev->config.no_jail, .compiles = compiles};
     int rc = dir_make(builds, e);
 
+    if (rc == 0 && front)
+        rc = torch_device_prepare(&torch_device, e);
+    if (torch_device) {
+        env = xrealloc(env, (n_env + 2) * sizeof *env);
+        env[n_env++] = xasprintf("MUSACODER_FRONT_TORCH=%s", torch_device);
+        env[n_env] = NULL;
+        spec.env = (const char *const *)env;
+    }
     ro[n_ro++] = builds;
-    if (file_is_dir(lib))
+    if (lib)
         ro[n_ro++] = lib;
     for (size_t i = 0; i < sv->n_folders; i++)
         ro[n_ro++] = sv->folders[i];
@@ -196,6 +205,7 @@ static int start_forks(struct eval *ev, struct server *sv, enum forks kind, stru
     free(ro);
     if (env)
         names_free(env, n_env);
+    free(torch_device);
     free(builds);
     free(lib);
     return rc;
