@@ -5,7 +5,7 @@ B       ?= build
 CC      ?= cc
 CXX     ?= g++
 MODULES := base objective task proc device exec store queue translate owner eval lint synth nn train bench serve chat remote agent
-PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 openblas libcrypto
+PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 libcrypto
 # Headers alone: the library is loaded when it is asked for.
 HEADERS := libpq libmicrohttpd libcurl
 
@@ -191,6 +191,9 @@ musa-names: $(B)/musacoder
 bench-tokenizer: all
 	$${PYTHON:-python3} lab/bench_tokenizer.py
 
+# The yardstick of the matrix product; nothing else needs it.
+$(B)/lab/bench_nn: CPPFLAGS += $(shell pkg-config --cflags openblas 2>/dev/null)
+$(B)/lab/bench_nn: LDLIBS += $(shell pkg-config --libs openblas 2>/dev/null || echo -lopenblas)
 $(B)/lab/%: lab/%.c $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
@@ -220,7 +223,9 @@ bench-synth: $(B)/lab/bench_synth
 ## make bench-nn     training and sampling against the machine's matrix product, and against PyTorch where it is found
 BENCH_PYTHON ?= $(or $(MUSACODER_PYTHON),$(wildcard $(HOME)/.local/share/musacoder/venv/bin/python),python3)
 .PHONY: bench-nn
-bench-nn: $(B)/lab/bench_nn
+bench-nn:
+	@pkg-config --exists openblas || { echo "bench-nn: OpenBLAS is missing (apt-get install libopenblas-dev)" >&2; exit 1; }
+	@$(RECURSE) -s $(B)/lab/bench_nn
 	OMP_WAIT_POLICY=passive $(B)/lab/bench_nn
 	@$(BENCH_PYTHON) -c 'import torch' 2>/dev/null && $(BENCH_PYTHON) lab/bench_nn_torch.py || \
 	  echo "PyTorch is not installed: no comparison"
@@ -263,14 +268,7 @@ endif
 $(B)/lib/mcexec: $(B)/obj/exec/mcexec.o $(addprefix $(B)/lib/,exec.a proc.a device.a base.a)
 	$(CC) $(CFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -Wl,--as-needed -lcrypto -lseccomp \
 	  -ljansson -lm -ldl -pthread $(SAN)
-CLIENT := client client_ring wire
-$(B)/obj/client/%.o: src/exec/%.c
-	@mkdir -p $(@D)
-	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
-$(B)/lib/libexecclient.a: $(CLIENT:%=$(B)/obj/client/%.o)
-	@rm -f $@
-	ar rcs $@ $^
-all: $(B)/lib/mcexec $(B)/lib/libexecclient.a
+all: $(B)/lib/mcexec
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcexec
 # A CUDA driver without a GPU, for tests of the cuda backend. Its own allocator and memory errors are not under test.
 $(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c src/exec/plumb.c $(wildcard src/device/*.h src/exec/*.h)

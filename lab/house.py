@@ -61,8 +61,9 @@ def compile_objects(tree):
     os.makedirs(names, exist_ok=True)
     ops = os.path.join(tree, "src", "synth", "ops")
     with open(os.path.join(names, "ops_list.h"), "w", encoding="utf-8") as f:
-        f.writelines(f"OPS_FILE({n[:-2]})\n" for n in sorted(os.listdir(ops) if os.path.isdir(ops) else []) if n.endswith(".c"))
-    flags = subprocess.run(["pkg-config", "--cflags", "jansson", "yaml-0.1", "sqlite3", "openblas", "libpq", "libmicrohttpd",
+        f.writelines(f"OPS_FILE({n[:-2]})\n" for n in sorted(os.listdir(ops) if os.path.isdir(ops) else [])
+                     if n.endswith(".c"))
+    flags = subprocess.run(["pkg-config", "--cflags", "jansson", "yaml-0.1", "sqlite3", "libpq", "libmicrohttpd",
                             "libcurl"], capture_output=True, text=True, check=False).stdout.split()
     jobs = []
     for folder, out, extra in (("src", "", ["-Isrc", "-Ibuild/gen", "-fopenmp"]),

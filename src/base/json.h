@@ -38,9 +38,9 @@ int jsonl_each(const char *path, int (*f)(json_t *v, size_t line, void *ctx, str
 int jsonl_continue(const char *path, int (*f)(json_t *v, size_t line, void *ctx, struct err *e), void *ctx,
                    struct err *e);
 
-/* Appends s with invalid UTF-8 sequences replaced by U+FFFD, per the WHATWG "maximal subpart" practice. */
 /* The offset of the first byte that is not UTF-8; n if there is none. */
 size_t utf8_bad_at(const char *s, size_t n);
+/* Appends s with invalid UTF-8 sequences replaced by U+FFFD, per the WHATWG "maximal subpart" practice. */
 void utf8_sanitize(struct buf *out, const char *s, size_t n);
 
 #endif

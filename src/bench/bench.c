@@ -169,11 +169,17 @@ static int submit_left(struct play *p, struct err *e)
 
 /* ---- sampling ---- */
 
+/* Turn 1's request, new: the same words for a model folder and for a server, in the dialect that is judged. */
+static char *ask_for(const struct bench_run *b, int task)
+{
+    return prompt_task(b->o.style, b->suite.tasks[task].code, b->o.musa ? "musa" : NULL, NULL);
+}
+
 /* The dialogue up to the generation prompt of turn p->turn; responses enter as the ids that were sampled. */
 static int make_chat(struct play *p, int task, int sample, struct chat *c, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
-    char *say = prompt_task(o->style, p->b->suite.tasks[task].code, o->musa ? "musa" : NULL, NULL);
+    char *say = ask_for(p->b, task);
     int rc = chat_begin(c, p->tok, CHAT_THINK_DEFAULT, e);
 
     if (rc == 0)
@@ -374,7 +380,7 @@ struct questions {
 static json_t *make_messages(const struct play *p, int task, int sample)
 {
     const struct bench_options *o = &p->b->o;
-    char *say = prompt_task(o->style, p->b->suite.tasks[task].code, NULL, NULL);
+    char *say = ask_for(p->b, task);
     json_t *m = prompt_start(say);
 
     free(say);

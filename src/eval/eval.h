@@ -1,4 +1,4 @@
-/* eval.h - MooreEval: from a task and a candidate to a verdict record (DESIGN sections 3 and 4).
+/* eval.h - MooreEval: from a task and a candidate to a verdict record.
  *
  * struct eval owns the fork server, the verdict cache and the slots for running and compiling. eval_one is thread-safe:
  * call it from as many threads as candidates should be in flight; a candidate that waits for its build holds no run

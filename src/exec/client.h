@@ -1,6 +1,6 @@
 /* client.h - the front's side of the wire: what proxies of libcudart, libcuda and torch's device call.
  *
- * Plain C, libc only, built into libexecclient.a: link it into your library. Any thread may call anything at any time;
+ * Plain C, libc only, built into libfront.so. Any thread may call anything at any time;
  * no call allocates. Functions return enum wire_code, which are CUDA's numbers. Those marked (queued) write one message
  * and return; what is wrong with them shows in client_error() or in a later reply, as on a real device. Those marked
  * (waits) cost a round trip; those marked (reads) also wait for the device and count as a read of it.

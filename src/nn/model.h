@@ -128,11 +128,11 @@ int model_fetch_grads(struct model *m, struct err *e);   /* m->grads as the devi
 #define MODEL_SUM_MAX 16
 int model_comm_id(const char *spec, unsigned char *ret_id, struct err *e); /* made once, given to all ranks */
 int model_join(struct model *m, const unsigned char *id, int rank, int world, struct err *e); /* waits for all ranks */
-/* Sums over ranks, the same bits on each; nothing where there is one. Every rank must call, in the same order. A
- * model's gradients; or n <= MODEL_SUM_MAX numbers, which travel as fp32. */
 /* Before optim_new: AdamW's moments lie in parts, one on each rank, which moves its part of the weights and sends it to
  * the others (ZeRO-1, arXiv 1910.02054). The same bits as with whole moments. Nothing where there is one rank. */
 void model_part_moments(struct model *m);
+/* Sums over ranks, the same bits on each; nothing where there is one. Every rank must call, in the same order. A
+ * model's gradients; or n <= MODEL_SUM_MAX numbers, which travel as fp32. */
 int model_sum_grads(struct model *m, struct err *e);
 int model_sum(struct model *m, double *x, int n, struct err *e);
 

@@ -30,9 +30,9 @@ double grad_norm(const struct model *m);                /* global L2 norm, summe
 double grad_clip(struct model *m, double max_norm);     /* returns the norm before; scales if above. 0 = no limit */
 void grad_scale(struct model *m, double factor);
 
-/* Exact state: a loaded optimiser continues bit for bit. Atomic write; shapes are checked on load. */
 /* Moments in parts: while one rank saves, every other gives its part. */
 int optim_give(const struct optim *o, struct err *e);
+/* Exact state: a loaded optimiser continues bit for bit. Atomic write; shapes are checked on load. */
 int optim_save(const struct optim *o, const char *path, struct err *e);
 int optim_load(struct optim *o, const char *path, struct err *e);
 

@@ -71,12 +71,12 @@ struct sampler_options {
     void *ctx;
 };
 
-/* Draws all samples: *ret has sum(n_samples) entries ordered by request, then index; the caller frees it with
- * samples_free. Polls stop_requested(): then unfinished samples are FINISH_CANCELLED with what they have and the
- * call fails with ERR_STOP *after* setting *ret. Weights must not change meanwhile. */
 /* Would sampler_run take it? ERR_INPUT says why not. */
 int sampler_check(const struct model *m, const struct sampler_options *o, const struct sample_request *q,
                   struct err *e);
+/* Draws all samples: *ret has sum(n_samples) entries ordered by request, then index; the caller frees it with
+ * samples_free. Polls stop_requested(): then unfinished samples are FINISH_CANCELLED with what they have and the
+ * call fails with ERR_STOP *after* setting *ret. Weights must not change meanwhile. */
 int sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
                 struct sample **ret, size_t *ret_n, struct err *e);
 

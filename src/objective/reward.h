@@ -1,6 +1,6 @@
 /* reward.h - the reward of one candidate: a pure function of its verdict record, so any log can be re-scored.
  *
- * SPEC section 4: s = -1 if extraction, compile or run fails, if it is cheating, or if q = 0;
+ * s = -1 if extraction, compile or run fails, if it is cheating, or if q = 0;
  *                 s = -0.5 + 0.5 q for 0 < q < 1;
  *                 s = 1 + lambda * min(max(nu - 1, 0), nu_max) for q = 1 and legal, nu = speedup over eager;
  *                     without a trusted time (performance null, as on sim, or trusted false) the speed term is 0.
@@ -20,7 +20,7 @@ struct reward_params {
 /* False, with *ret untouched, for infra and unsupported records (they are never scored). */
 bool reward_of(const json_t *verdict, struct reward_params p, double *ret);
 
-/* Faster Rate (SPEC section 6) counts a candidate as faster than "eager" or "compile" when it passed, its time is trusted
+/* Faster Rate counts a candidate as faster than "eager" or "compile" when it passed, its time is trusted
  * and the lower end of the speedup's 95 % interval is above the threshold. Without an interval: the speedup itself.
  * NaN when there is no trusted speedup over that baseline. */
 double reward_speedup_lower(const json_t *verdict, const char *baseline);

@@ -1,6 +1,6 @@
 /* extract.h - finding the program in a model's response.
  *
- * Rule (DESIGN, contracts): drop <think>...</think>, then take the last Python fence that defines class ModelNew, else
+ * Rule: drop <think>...</think>, then take the last Python fence that defines class ModelNew, else
  * the first fence. An unclosed <think> hides the rest of the text; a lone </think> (the opening tag was part of the
  * prompt) hides what stands before it. Fences follow CommonMark: up to three spaces, at least three ` or ~, closed by a
  * line of at least as many of the same character; an unclosed last fence runs to the end. A fence is Python if its info

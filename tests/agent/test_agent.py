@@ -106,6 +106,27 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(server.asked), 4, "a finished benchmark asks nothing again")
         self.assertEqual(again.returncode, 0)
 
+    def test_a_server_is_asked_in_the_dialect_that_is_judged(self):
+        """Others judge (--queue), and nobody does: the request and the queued job are all that is looked at."""
+        for dialect, name in (("musa", "MUSA"), ("cuda", "CUDA")):
+            server = Server([(fenced(RIGHT), True)])
+            with tempfile.TemporaryDirectory() as folder:
+                tasks, queue = os.path.join(folder, "tasks"), os.path.join(folder, "queue.db")
+                os.mkdir(tasks)
+                with open(os.path.join(tasks, "tanh.py"), "w") as f:
+                    f.write(read(TASK))
+                p = subprocess.Popen([EXE, "bench", "--model", server.url(), "--tasks", tasks, "--samples", "1", "--queue",
+                                      queue, "--dialect", dialect, "--out", os.path.join(folder, "run")],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                while not server.asked and p.poll() is None:
+                    time.sleep(0.02)
+                p.kill()
+                said = p.communicate()[1].decode()
+            server.shutdown()
+            server.server_close()
+            self.assertTrue(server.asked, said)
+            self.assertIn(f"Target backend: {name}.", server.asked[0]["messages"][0]["content"])
+
 
 class Agent(unittest.TestCase):
     def run_agent(self, plan, *more, key=None):

@@ -18,7 +18,7 @@
 #include "eval/verdict/record.h"
 #include "objective/reward.h"
 
-/* ---- reward: by hand from the table of SPEC section 4 ---- */
+/* ---- reward: by hand from the formula of objective/reward.h ---- */
 
 static double reward(const char *text)
 {

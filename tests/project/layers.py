@@ -10,7 +10,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LAYERS = os.path.join(ROOT, "src", "LAYERS")
-HEAD = """# Who sees whom: a folder's files include headers of their own folder and of those in its line, which stand above it.
+HEAD = """\
+# Who sees whom: a folder's files include headers of their own folder and of those in its line, which stand above it.
 # The includes equal these lines: tests/project/layers.py compares and, with --write, writes them. ARCHITECTURE.md says
 # what each folder is for. A new folder gets a line below those that it sees.
 """
